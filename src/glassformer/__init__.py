@@ -1,0 +1,25 @@
+"""glassformer: train, run, explain and serve Transformers from your own text.
+
+    import glassformer as gf
+
+    gf.train("train.en", "train.fr", out="en-fr")
+    translator = gf.load("en-fr")
+    translator("The black cat sat on the couch.")
+"""
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+__all__ = ["__version__", "load", "train"]
+
+if TYPE_CHECKING:
+    from glassformer.api import load as load
+    from glassformer.api import train as train
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("load", "train"):
+        from glassformer import api  # torch takes seconds to import
+
+        return getattr(api, name)
+    raise AttributeError(f"module 'glassformer' has no attribute {name!r}")

@@ -1,0 +1,33 @@
+"""The Python door: what `import glassformer as gf` gives."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from glassformer.config import TrainConfig
+from glassformer.tasks.base import load
+from glassformer.tasks.translation import Translator
+from glassformer.train.run import train as run
+
+__all__ = ["load", "train"]
+
+Files = str | Path | Sequence[str | Path]
+
+
+def train(src: Files, tgt: Files = (), *, out: str | Path, quiet: bool = False, **options: Any) -> Translator:
+    """Train a translator from text files; the same call again goes on where it was broken off.
+
+    Args:
+        src: source text, one sentence a line; or TSV or JSONL of pairs; one file or several.
+        tgt: target text, line by line its translation; nothing for TSV and JSONL.
+        out: the run folder.
+        options: those of `TrainConfig`, as on the command line: preset, minutes, dev_src, ...
+
+    Raises:
+        UserError: what the user can mend.
+    """
+    return run(TrainConfig.resolve({"src": paths(src), "tgt": paths(tgt), "out": out, **options}), quiet=quiet)
+
+
+def paths(files: Files) -> tuple[Path, ...]:
+    return (Path(files),) if isinstance(files, (str, Path)) else tuple(map(Path, files))

@@ -1,0 +1,49 @@
+"""The command line: one file a command, none of which imports torch before it is called."""
+
+import signal
+import sys
+
+from cyclopts import App, Parameter
+
+from glassformer import __version__
+from glassformer.errors import UserError
+
+app = App(
+    name="glassformer",
+    help="Train, run, explain and serve Transformers from your own text.",
+    version=__version__,
+    version_flags=["--version"],
+    default_parameter=Parameter(negative=()),
+)
+COMMANDS = {
+    "demo": "Train a small English-French translator on built-in text, and try it. Three minutes.",
+    "train": "Train a translator from your text files, or go on with a run.",
+    "translate": "Translate standard input, line by line, to standard output.",
+    "evaluate": "Score a model's translations of a file: BLEU, chrF, TER.",
+    "score": "How probable a model finds given translations.",
+    "info": "What is in a model folder.",
+    "doctor": "Find what is wrong with a parallel corpus, line by line, and mend it.",
+}
+for command, summary in COMMANDS.items():
+    app.command(f"glassformer.cli.{command}:{command}", name=command, help=summary)
+
+
+def main() -> None:
+    """Run a command; a user's mistake is one message on standard error and an exit code."""
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader that has gone ends us quietly
+    try:
+        app()
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except MemoryError:
+        print("error: out of memory.\n  Lower --batch-tokens, or use a smaller --preset.", file=sys.stderr)
+        sys.exit(1)
+    except BaseException as problem:
+        if (signum := getattr(problem, "signum", None)) is None:
+            raise
+        print(problem, file=sys.stderr)
+        sys.exit(128 + signum)

@@ -1,0 +1,68 @@
+"""Lines in, lines out: the loop around a translator."""
+
+import json as json_module
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TextIO, TypeVar
+
+import torch
+from rich.console import Console
+
+from glassformer.config import DecodeConfig
+from glassformer.corpora.lines import STDIN, read_lines
+from glassformer.tasks.base import load
+from glassformer.tasks.translation import Translation, Translator
+
+Item = TypeVar("Item")
+
+WINDOW = 4096
+"""Lines read before any is written: enough to decode equally long ones together."""
+
+
+def open_model(folder: Path, device: str, threads: int | None) -> Translator:
+    """The model of a command, with the threads asked for."""
+    if threads:
+        torch.set_num_threads(threads)
+    return load(folder, device=device)
+
+
+def windows(items: Iterator[Item], size: int) -> Iterator[list[Item]]:
+    while window := list(islice(items, size)):
+        yield window
+
+
+def translate_lines(
+    folder: Path,
+    options: DecodeConfig,
+    out: TextIO,
+    *,
+    json: bool,
+    quiet: bool,
+    device: str,
+    threads: int | None,
+) -> None:
+    """Translate standard input to `out`, as many lines as come in (times nbest)."""
+    translator = open_model(folder, device, threads)
+    console = Console(stderr=True, quiet=quiet)
+    typed = sys.stdin.isatty()
+    n_done = 0
+    for window in windows(read_lines(STDIN), 1 if typed else WINDOW):
+
+        def warn(index: int, what: str, first: int = n_done + 1) -> None:
+            console.print(f"warning: line {first + index}: {what}", markup=False, highlight=False, soft_wrap=True)
+
+        for best in translator.translate(window, options, warn=warn):
+            out.write(as_json(best) if json else "".join(translation.text + "\n" for translation in best))
+        out.flush()
+        n_done += len(window)
+        if not typed and len(window) == WINDOW:
+            console.print(f"{n_done:,} lines translated", highlight=False)
+
+
+def as_json(best: list[Translation]) -> str:
+    """The translations of one line as one line of JSON."""
+    rows = [{"text": t.text, "score": t.score, "tokens": t.tokens, "log_probs": t.log_probs} for t in best]
+    record = {"source": best[0].source, **rows[0], **({"nbest": rows} if len(rows) > 1 else {})}
+    return json_module.dumps(record, ensure_ascii=False) + "\n"

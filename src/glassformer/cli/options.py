@@ -1,0 +1,33 @@
+"""Options of a config class as flags, of which only those given count."""
+
+from dataclasses import field, make_dataclass
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from glassformer.config import Config
+
+
+def flags(config: type[Config], *left_out: str) -> Any:
+    """A record with the fields of a config class, all optional, for a command's keyword options.
+
+    Args:
+        left_out: fields that the command does not offer.
+    """
+    fields = []
+    for name, option in config.model_fields.items():
+        if name in left_out:
+            continue
+        default = "" if option.is_required() or option.default in (None, ()) else f" Default: {option.default}."
+        parameter = Parameter(
+            help=f"{option.description}{default}",
+            consume_multiple=str(option.annotation).startswith("tuple"),
+            show_default=False,
+        )
+        fields.append((name, Annotated[option.annotation | None, parameter], field(default=None)))  # type: ignore[operator]
+    return make_dataclass(f"{config.__name__}Flags", fields)
+
+
+def given(record: Any) -> dict[str, Any]:
+    """The flags that were given."""
+    return {name: value for name, value in vars(record).items() if value is not None} if record else {}

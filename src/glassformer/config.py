@@ -1,0 +1,190 @@
+"""Every option, as frozen records; read from flags, environment and TOML, written back as TOML."""
+
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import tomli_w
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from glassformer.errors import ConfigError
+from glassformer.limits import MAX_TOKENS
+
+ENVIRONMENT_PREFIX = "GLASSFORMER_"
+
+
+class Config(BaseModel):
+    """A frozen record of options; an unknown name is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @classmethod
+    def resolve(
+        cls,
+        flags: Mapping[str, Any],
+        file: Path | None = None,
+        environment: Mapping[str, str] = os.environ,
+    ) -> Self:
+        """The options given, flags before environment before file before defaults.
+
+        Raises:
+            ConfigError: naming every unknown, missing and impossible value at once.
+        """
+        from_file = read_toml(file) if file else {}
+        from_environment = {
+            name: value
+            for name in cls.model_fields
+            if (value := environment.get(ENVIRONMENT_PREFIX + name.upper())) is not None
+        }
+        given = {**from_file, **from_environment, **flags}
+        try:
+            return cls.model_validate(given)
+        except ValidationError as error:
+            places = {**dict.fromkeys(from_file, f"in {file}"), **dict.fromkeys(from_environment, "in the environment")}
+            raise ConfigError(describe(error, {**places, **dict.fromkeys(flags, "")})) from None
+
+    def to_toml(self) -> str:
+        """The options as TOML, those without a value left out."""
+        return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
+
+
+def describe(error: ValidationError, places: Mapping[str, str]) -> str:
+    """Every fault of a record, one a line, each with its value and where it was given."""
+    faults = []
+    for fault in error.errors():
+        name = ".".join(str(part) for part in fault["loc"]) or "options"
+        place = places.get(str(fault["loc"][0])) if fault["loc"] else ""
+        match fault["type"]:
+            case "extra_forbidden":
+                what = "there is no such option"
+            case "missing":
+                what = "must be given"
+            case "value_error":
+                what = fault["msg"].removeprefix("Value error, ")
+            case _:
+                message = fault["msg"]
+                what = f"{fault['input']!r}: {message[0].lower()}{message[1:]}"
+        faults.append(f"  {name}: {what}{f' ({place})' if place else ''}")
+    return "these options cannot be used:\n" + "\n".join(faults)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The table in a TOML file.
+
+    Raises:
+        ConfigError: no such file, or not TOML; with the line.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}.\n  --config takes a TOML file such as a run folder's run.toml.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not TOML: {error}.") from None
+
+
+class TransformerConfig(Config):
+    """Sizes of the encoder-decoder. Defaults: "base", Vaswani et al. 2017, table 3."""
+
+    vocab_size: int = Field(ge=4, le=1 << 20)  # no default: the tokenizer decides
+    d_model: int = Field(default=512, ge=2, le=1 << 14)
+    n_heads: int = Field(default=8, ge=1)
+    d_ff: int = Field(default=2048, ge=1, le=1 << 16)
+    n_encoder_layers: int = Field(default=6, ge=1, le=128)
+    n_decoder_layers: int = Field(default=6, ge=1, le=128)
+    dropout: float = Field(default=0.1, ge=0, lt=1)
+    pre_norm: bool = False  # False = post-norm, as published
+    max_len: int = Field(default=256, ge=1, le=MAX_TOKENS)
+    pad_id: int = 0
+    bos_id: int = 1
+    eos_id: int = 2
+
+    @model_validator(mode="after")
+    def check_heads(self) -> Self:
+        if self.d_model % self.n_heads:
+            raise ValueError(
+                f"d_model = {self.d_model} does not split into n_heads = {self.n_heads} equal heads; "
+                f"choose n_heads from the divisors of {self.d_model}"
+            )
+        if self.d_model % 2:
+            raise ValueError(f"d_model = {self.d_model} must be even: sines and cosines come in pairs")
+        return self
+
+
+class DecodeConfig(Config):
+    """How a trained model is asked for its output."""
+
+    beam: int = Field(default=4, ge=1, le=64, description="Hypotheses kept per sentence; 1 = greedy.")
+    length_penalty: float = Field(
+        default=0.6, ge=0, le=5, description="Alpha of ((5 + length) / 6)^alpha, by which a hypothesis' score is divided."
+    )
+    nbest: int = Field(default=1, ge=1, le=64, description="Translations given per sentence, best first.")
+    max_length: int | None = Field(
+        default=None, ge=1, le=MAX_TOKENS, description="Longest output in tokens. Default: source length + 50."
+    )
+    batch_tokens: int = Field(
+        default=1024, ge=1, description="Source tokens decoded together, padding included; more is faster and takes more memory."
+    )
+
+    @model_validator(mode="after")
+    def check_nbest(self) -> Self:
+        if self.nbest > self.beam:
+            raise ValueError(f"nbest = {self.nbest} is more than the {self.beam} hypotheses kept; raise beam")
+        return self
+
+
+Positive = Annotated[int, Field(ge=1)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
+Preset = Literal["tiny", "small", "base", "big"]
+
+
+class TrainConfig(Config):
+    """A training run. What is None is chosen from the corpus and the preset, and said."""
+
+    src: tuple[Path, ...] = Field(min_length=1, description="Source text, one sentence a line; or TSV or JSONL of pairs.")
+    tgt: tuple[Path, ...] = Field(default=(), description="Target text, line by line the translation of the source.")
+    out: Path = Field(description="Run folder: made if absent, continued if it holds this run.")
+    dev_src: tuple[Path, ...] = Field(default=(), description="Held-out source text, or TSV or JSONL of pairs.")
+    dev_tgt: tuple[Path, ...] = Field(default=(), description="Held-out target text.")
+
+    preset: Preset | None = Field(default=None, description="Sizes and recipe. Default: by corpus size.")
+    steps: Positive | None = Field(default=None, description="Length of training in updates.")
+    epochs: Positive | None = Field(default=None, description="Length of training in passes over the corpus.")
+    minutes: float | None = Field(default=None, gt=0, description="Length of training in minutes of wall time.")
+
+    tokenizer: Literal["bpe", "unigram"] = Field(default="bpe", description="Kind of subword units.")
+    vocab_size: int | None = Field(default=None, ge=300, le=1 << 20, description="Subword units, both languages together.")
+    d_model: Positive | None = Field(default=None, description="Width of the model.")
+    n_heads: Positive | None = Field(default=None, description="Attention heads.")
+    d_ff: Positive | None = Field(default=None, description="Width inside the feed-forward sub-layers.")
+    n_layers: Positive | None = Field(default=None, description="Layers of the encoder, and of the decoder.")
+    dropout: float | None = Field(default=None, ge=0, lt=1, description="Dropout of residual and embedding sums.")
+    pre_norm: bool | None = Field(default=None, description="Normalize before each sub-layer; the paper does after.")
+    max_len: int = Field(default=256, ge=8, le=MAX_TOKENS, description="Longest sentence in tokens; longer pairs are left out.")
+
+    batch_tokens: Positive | None = Field(default=None, description="Tokens a side and update, padding included.")
+    lr: float | None = Field(default=None, gt=0, description="Peak learning rate.")
+    warmup: Fraction | None = Field(default=None, description="Share of the training in which the rate rises.")
+    cooldown: Fraction | None = Field(default=None, description="Share at the end in which the rate falls to 0.")
+    label_smoothing: float = Field(default=0.1, ge=0, lt=1, description="Probability spread evenly over all words.")
+    average: Positive = Field(default=10, description="Checkpoints averaged at the end; 1 = only the last.")
+
+    seed: int = Field(default=1, ge=0, lt=1 << 63, description="Seed of everything random.")
+    save_every: Positive | None = Field(default=None, description="Updates between checkpoints. Default: at every validation.")
+    validate_every: Positive | None = Field(default=None, description="Updates between validations. Default: 12 in all.")
+    precision: Literal["auto", "fp32", "bf16"] = Field(default="auto", description="Arithmetic of training.")
+    device: Literal["auto", "cpu", "cuda", "mps"] = Field(default="auto", description="Where to compute.")
+    threads: Positive | None = Field(default=None, description="Processor threads. Default: all cores.")
+    tensorboard: bool = Field(default=False, description="Also write TensorBoard events into the run folder.")
+
+    @model_validator(mode="after")
+    def check_together(self) -> Self:
+        budgets = [name for name in ("steps", "epochs", "minutes") if getattr(self, name) is not None]
+        if len(budgets) > 1:
+            raise ValueError(f"{' and '.join(budgets)} exclude one another; give one")
+        if self.dev_tgt and not self.dev_src:
+            raise ValueError("dev_tgt needs dev_src")
+        if (self.warmup or 0) + (self.cooldown or 0) > 1:
+            raise ValueError("warmup and cooldown together are more than the whole training")
+        return self

@@ -1,0 +1,1 @@
+"""Files to sentence pairs: readers, the data doctor, and the embedded corpus."""

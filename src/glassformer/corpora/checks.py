@@ -1,0 +1,282 @@
+"""What can be wrong with one sentence pair: the table of checks, how each is seen, how some are repaired."""
+
+import html
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from statistics import median
+from typing import Literal, NamedTuple
+
+Severity = Literal["error", "warning"]
+Mend = Literal["refuse", "drop", "repair", "keep"]
+
+MAX_CHARS = 5_000  # a pair beyond this is a document; training would cut or skip it
+COPY_WORDS = 4  # shorter copies are names, titles and loan words more often than faults
+RATIO_MIN_CHARS = 20  # below, one word more or less already makes a ratio extreme
+RATIO_FACTOR = 3.0  # never called extreme below this multiple of the corpus's own ratio
+RATIO_SPREADS = 7.0  # nor within this many robust standard deviations
+SCRIPT_LETTERS = 10  # a line with fewer foreign letters holds a name, not another language
+SCRIPT_SHARE = 0.1  # of the lines; a script seen more often belongs to the corpus
+NORM_PAIRS = 20  # fewer pairs say nothing about what is usual
+
+
+class Check(NamedTuple):
+    """One kind of fault: an error breaks pairing, reading or training; a warning may be meant."""
+
+    severity: Severity
+    mend: Mend
+    meaning: str
+
+
+CHECKS: dict[str, Check] = {
+    "unreadable": Check("error", "refuse", "the file cannot be read to its end"),
+    "unequal-counts": Check("error", "refuse", "the two files have different numbers of lines"),
+    "malformed": Check("error", "drop", "the line is not a pair in the file's format"),
+    "not-utf8": Check("error", "drop", "the line is not UTF-8 text"),
+    "over-limit": Check("error", "drop", "the line is longer than any reader here accepts"),
+    "blank-side": Check("error", "drop", "one side is blank, the other is not"),
+    "nul": Check("error", "repair", "a NUL character: binary data, refused by the readers"),
+    # An error although our readers cope: str.splitlines and universal newlines shift every later pair.
+    "line-break": Check("error", "repair", "a character at which other tools split the line"),
+    "blank-both": Check("warning", "drop", "both sides are blank"),
+    "bom": Check("warning", "repair", "a byte order mark"),
+    "crlf": Check("warning", "repair", "Windows line ends (named once a file)"),
+    "control": Check("warning", "repair", "an invisible control character"),
+    "invisible": Check("warning", "keep", "a zero-width or direction character"),
+    "html": Check("warning", "repair", "an HTML escape, such as &amp;"),
+    "mojibake": Check("warning", "repair", "UTF-8 read as Windows-1252, such as Ã©"),
+    "replacement": Check("warning", "drop", "U+FFFD: a character was lost in an earlier conversion"),
+    "copy": Check("warning", "drop", "the target is the untranslated source"),
+    "length-ratio": Check("warning", "drop", "one side is far too long for the other"),
+    "over-long": Check("warning", "drop", f"a side is longer than {MAX_CHARS} characters"),
+    "wrong-script": Check("warning", "drop", "most letters are in a script that its side does not use"),
+    "duplicate": Check("warning", "drop", "the same pair stands earlier"),
+    "many-targets": Check("warning", "keep", "the same source stands earlier with another target"),
+    "overlap-pair": Check("warning", "drop", "the pair is also in a held-out set: scores there would be too good"),
+    "overlap-source": Check("warning", "drop", "the source is also in a held-out set"),
+}
+
+
+class Fault(NamedTuple):
+    """One finding within a line; `side` 0 is the source, 1 the target."""
+
+    kind: str
+    side: int
+    detail: str
+
+
+# Not "\n": it can only stand escaped in JSON, where nobody splits at it.
+_BREAKS = "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+_BREAK = re.compile(f"[{_BREAKS}]")
+_CONTROL = re.compile("[\x01-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f]")
+# Not U+200C and U+200D, which Persian, Indic scripts and emoji need.
+_INVISIBLE = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069]|(?<!^)\ufeff")
+# With the semicolon only: "?a=1&copy=2" is a web address.
+_HTML = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});")
+
+# Windows-1252 as lenient programs decode it: its five holes are the control characters of Latin-1.
+_CP1252 = {chr(byte): byte for byte in range(0x80, 0x100)}
+_CP1252 |= {bytes([byte]).decode("cp1252"): byte for byte in range(0x80, 0x100) if byte not in b"\x81\x8d\x8f\x90\x9d"}
+_TAIL = "[" + "".join(char for char, byte in _CP1252.items() if byte < 0xC0) + "]"
+# Lead bytes of Latin, Cyrillic, punctuation, ligatures and emoji. No capital before a two-byte sequence:
+# "SÃO", "CAFÉ»" and „Ä“ are what they seem.
+_MOJIBAKE = re.compile(f"(?:(?<![A-ZÀ-Þ„“‘«])[ÂÃÄÅÐÑ]{_TAIL}|[âï]{_TAIL}{{2}}|ð{_TAIL}{{3}})+")
+
+_ODD = re.compile(
+    f"[{_BREAKS}\0-\x08\x0e-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffd]"
+    rf"|&[#A-Za-z][A-Za-z0-9]*;|[ÂÃÄÅÐÑâïð]{_TAIL}"
+)
+_CODE = re.compile(r"`[^`]+`|<[^>]*>|\S*[/_@=\\(]\S*")  # code, tags and addresses stay untranslated
+_PUNCTUATION = ".,;:!?…\"'()[]«»„“”‘’"
+
+
+def _decoded(match: re.Match[str]) -> str:
+    try:
+        text = bytes(_CP1252[char] for char in match.group()).decode()
+    except UnicodeDecodeError:
+        return match.group()
+    return match.group() if _CONTROL.search(text) else text
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    return re.sub(r"\s", " ", html.unescape(match.group()))  # &#10; must not become a line, &#9; a column
+
+
+def _plain_control(match: re.Match[str]) -> str:
+    # 0x80-0x9f are Windows-1252 punctuation that was read as Latin-1.
+    return bytes([ord(match.group())]).decode("cp1252", "ignore") if match.group() >= "\x80" else ""
+
+
+def repair(text: str) -> str:
+    """The text without any fault whose mend is "repair"; all else is left as it is."""
+    while _ODD.search(text):
+        before = text
+        text = _HTML.sub(_unescaped, text.lstrip("\ufeff"))
+        text = _MOJIBAKE.sub(_decoded, text)
+        text = _BREAK.sub(" ", text)
+        text = _CONTROL.sub(_plain_control, text)
+        if text == before:
+            break
+    return text
+
+
+_CONTROL_NAMES = {
+    "\0": "NULL", "\r": "CARRIAGE RETURN", "\v": "VERTICAL TAB", "\f": "FORM FEED", "\x1c": "FILE SEPARATOR",
+    "\x1d": "GROUP SEPARATOR", "\x1e": "RECORD SEPARATOR", "\x85": "NEXT LINE",
+}  # fmt: skip
+
+
+def _place(text: str, at: int) -> str:
+    char = text[at]
+    known = unicodedata.name(char, _CONTROL_NAMES.get(char, ""))
+    return f"U+{ord(char):04X}{' ' + known if known else ''} at column {at + 1}"
+
+
+def text_faults(text: str, side: int) -> list[Fault]:
+    """What is wrong with one side by itself."""
+    faults = []
+    if len(text) > MAX_CHARS:
+        faults.append(Fault("over-long", side, f"{len(text)} characters"))
+    if not _ODD.search(text):
+        return faults
+    if "\0" in text:
+        faults.append(Fault("nul", side, _place(text, text.index("\0"))))
+    for kind, pattern in (("line-break", _BREAK), ("control", _CONTROL), ("invisible", _INVISIBLE)):
+        if found := pattern.search(text):
+            faults.append(Fault(kind, side, _place(text, found.start())))
+    if text.startswith("\ufeff"):
+        faults.append(Fault("bom", side, "U+FEFF at column 1"))
+    if "\ufffd" in text:
+        faults.append(Fault("replacement", side, _place(text, text.index("\ufffd"))))
+    for kind, pattern, mended in (("html", _HTML, _unescaped), ("mojibake", _MOJIBAKE, _decoded)):
+        for found in pattern.finditer(text):
+            if (better := mended(found)) != found.group():
+                faults.append(Fault(kind, side, f"{found.group()!r} for {better!r} at column {found.start() + 1}"))
+                break
+    return faults
+
+
+def _is_copy(src: str, tgt: str) -> bool:
+    if src != tgt and src.strip().casefold() != tgt.strip().casefold():
+        return False
+    words = [word.strip(_PUNCTUATION) for word in _CODE.sub(" ", src).split()]
+    words = [word for word in words if word.replace("'", "").isalpha()]
+    # Capitalized words are names, which stay; scripts without case or spaces are counted by letter.
+    running = [word for word in words if word[0].islower() and len(word) > 1]
+    uncased = sum(len(word) for word in words if word.lower() == word.upper())
+    return (len(words) >= COPY_WORDS and len(running) >= COPY_WORDS - 1) or uncased >= 4 * COPY_WORDS
+
+
+@lru_cache(maxsize=1 << 16)
+def _script(char: str) -> str:
+    if not char.isalpha():
+        return ""
+    first = unicodedata.name(char, "").split(" ")[0]
+    if first in ("CJK", "HIRAGANA", "KATAKANA", "HALFWIDTH", "BOPOMOFO", "KATAKANA-HIRAGANA"):
+        return "CJK"
+    return "LATIN" if first in ("FULLWIDTH", "FEMININE", "MASCULINE") else first
+
+
+def _all_latin(text: str) -> bool:
+    return text.isascii() or max(text) < "\u0250"  # the end of Latin Extended-B
+
+
+def _letters(text: str) -> Counter[str]:
+    """Letters by script."""
+    counts = Counter(map(_script, text))
+    counts.pop("", None)
+    return counts
+
+
+def _log_ratio(src: str, tgt: str) -> float:
+    return math.log((len(tgt) + 5) / (len(src) + 5))
+
+
+@dataclass(frozen=True, slots=True)
+class Norms:
+    """What is usual in this corpus: the length ratio and the scripts of each side."""
+
+    log_ratio: float
+    tolerance: float
+    scripts: tuple[frozenset[str], frozenset[str]]
+
+    def faults(self, src: str, tgt: str) -> Iterator[Fault]:
+        """How the pair departs from them."""
+        ratio = _log_ratio(src, tgt) - self.log_ratio
+        if abs(ratio) > self.tolerance and max(len(src), len(tgt)) >= RATIO_MIN_CHARS:
+            shorter = tgt if len(src) > len(tgt) else src
+            usual = f"usual is 1 to {math.exp(self.log_ratio):.2f}"
+            yield Fault(
+                "length-ratio", int(ratio > 0), f"{len(src)} characters to {len(tgt)} {shorter[:40]!r}; {usual}"
+            )
+        for side, text in enumerate((src, tgt)):
+            if not self.scripts[side] or ("LATIN" in self.scripts[side] and _all_latin(text)):
+                continue
+            letters = _letters(text)
+            foreign = {script: n for script, n in letters.items() if script not in self.scripts[side]}
+            n_foreign = sum(foreign.values())
+            if n_foreign >= SCRIPT_LETTERS and 2 * n_foreign > sum(letters.values()):
+                most = max(foreign, key=lambda script: foreign[script])
+                usual_scripts = ", ".join(sorted(self.scripts[side]))
+                yield Fault("wrong-script", side, f"{n_foreign} letters in {most}; this side is {usual_scripts}")
+
+
+class NormSampler:
+    """Learns `Norms` from an evenly thinned sample of a stream whose length is unknown."""
+
+    def __init__(self, n_sample: int = 20_000):
+        self.n_sample = n_sample
+        self.step = 1
+        self.n_seen = 0
+        self.sample: list[tuple[str, str]] = []
+
+    def see(self, src: str, tgt: str) -> None:
+        """Take the pair in, if it is its turn."""
+        if self.n_seen % self.step == 0:
+            self.sample.append((src, tgt))
+            if len(self.sample) == 2 * self.n_sample:
+                del self.sample[1::2]
+                self.step *= 2
+        self.n_seen += 1
+
+    def norms(self) -> Norms | None:
+        """None while there are too few pairs to say what is usual."""
+        full = [(src, tgt) for src, tgt in self.sample if src.strip() and tgt.strip()]
+        if len(full) < NORM_PAIRS:
+            return None
+        # Short pairs vary more: the spread comes from those that are long enough to be judged.
+        ratios = [_log_ratio(*pair) for pair in full if max(map(len, pair)) >= RATIO_MIN_CHARS]
+        if len(ratios) < NORM_PAIRS:
+            ratios = [_log_ratio(*pair) for pair in full]
+        middle = median(ratios)
+        spread = 1.4826 * median(abs(ratio - middle) for ratio in ratios)
+        tolerance = max(math.log(RATIO_FACTOR), RATIO_SPREADS * spread)
+        src_scripts, tgt_scripts = (_usual_scripts([pair[side] for pair in full]) for side in (0, 1))
+        return Norms(middle, tolerance, (src_scripts, tgt_scripts))
+
+
+def _usual_scripts(texts: Sequence[str]) -> frozenset[str]:
+    lines = Counter(max(letters, key=lambda script: letters[script]) for text in texts if (letters := _letters(text)))
+    return frozenset(script for script, n in lines.items() if n >= SCRIPT_SHARE * lines.total())
+
+
+def pair_faults(src: str, tgt: str, norms: Norms | None = None) -> list[Fault]:
+    """What is wrong with one pair, by itself and, given `norms`, among the others."""
+    faults = text_faults(src, 0) + text_faults(tgt, 1)
+    src_blank, tgt_blank = not src.strip(), not tgt.strip()
+    if src_blank or tgt_blank:
+        if src_blank and tgt_blank:
+            faults.append(Fault("blank-both", 0, ""))
+        else:
+            other = tgt if src_blank else src
+            faults.append(Fault("blank-side", int(tgt_blank), f"the other side is {other[:40]!r}"))
+        return faults
+    if _is_copy(src, tgt):
+        faults.append(Fault("copy", 1, f"{src[:60]!r}"))
+    if norms is not None:
+        faults.extend(norms.faults(src, tgt))
+    return faults

@@ -1,0 +1,273 @@
+"""Files to sentence pairs: plain lines, TSV or JSONL, gzip or not, each pair with the place it came from."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Literal, Protocol, assert_never, get_args
+
+from glassformer.corpora.lines import STDIN, BadLine, byte_lines, check_readable, name, read_lines
+from glassformer.corpora.slip import MAX_LINES, guess_slip
+from glassformer.errors import ConfigError, CorpusError
+
+__all__ = ["Example", "Format", "UnequalCountsError", "format_of", "guess_slip", "read_lines", "read_pairs"]
+
+Format = Literal["lines", "tsv", "jsonl"]
+
+_SURROGATE = re.compile("[\ud800-\udfff]")  # JSON can spell it, UTF-8 cannot hold it
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A sentence pair and where it stands: the (source) file and its line, counted from 1."""
+
+    src: str
+    tgt: str
+    path: str
+    line: int
+
+
+class UnequalCountsError(CorpusError):
+    """Two files that should pair line by line, but have different numbers of lines."""
+
+    def __init__(self, src: Path, tgt: Path, n_src: int, n_tgt: int, slip: int | None):
+        self.n_src, self.n_tgt, self.slip = n_src, n_tgt, slip
+        line = n_tgt + 1 if n_src > n_tgt else n_src + 1
+        longer = src if n_src > n_tgt else tgt
+        where = "" if slip is None else f"  The pairing seems to slip from about line {slip} on: look there first.\n"
+        super().__init__(
+            f"{name(longer)}:{line}: no partner line: {name(src)} has {n_src} lines, {name(tgt)} has {n_tgt}.\n"
+            f"{where}"
+            f"  Line n of one file must translate line n of the other: add or remove the line that differs."
+        )
+
+
+class PairParser(Protocol):
+    """One line of a single-file format -> (src, tgt); raises BadLine."""
+
+    def parse(self, line: str) -> tuple[str, str]: ...
+
+    def render(self, src: str, tgt: str) -> str: ...
+
+
+class Tsv:
+    """src TAB tgt, without quoting."""
+
+    def parse(self, line: str) -> tuple[str, str]:
+        """The two cells."""
+        cells = line.split("\t")
+        if len(cells) != 2:
+            raise BadLine(
+                "malformed",
+                f"expected 2 tab-separated columns (src, tgt), found {len(cells)}.\n  The line begins {line[:40]!r}",
+                "Fix the line, or use --format lines for one sentence per line.",
+            )
+        return cells[0], cells[1]
+
+    def render(self, src: str, tgt: str) -> str:
+        """The line that `parse` reads back."""
+        return f"{src}\t{tgt}"
+
+
+class Jsonl:
+    """{"src": …, "tgt": …} or {"translation": {"en": …, "fr": …}}; the first line decides for all."""
+
+    def __init__(self) -> None:
+        self.nested = False
+        self.keys: tuple[str, str] | None = None
+
+    def parse(self, line: str) -> tuple[str, str]:
+        """The two sentences; under "translation" the first key of the first line is the source."""
+        try:
+            record = json.loads(line)
+        # RecursionError: nesting as an attack. ValueError: also an integer of thousands of digits.
+        except (ValueError, RecursionError) as error:
+            array = " A JSON array becomes lines with: jq -c '.[]'" if line.lstrip().startswith("[") else ""
+            raise BadLine(
+                "malformed",
+                f"expected one JSON object a line ({type(error).__name__}: {error}).\n  The line begins {line[:40]!r}",
+                f"Fix the line.{array}",
+            ) from None
+        texts = self._texts(record, line)
+        for text in texts:
+            if _SURROGATE.search(text):
+                raise self._bad("a lone surrogate, which is half a character", line)
+        return texts
+
+    def _texts(self, record: object, line: str) -> tuple[str, str]:
+        nested = isinstance(record, dict) and record.keys() == {"translation"}
+        pair = record["translation"] if nested and isinstance(record, dict) else record
+        if not isinstance(pair, dict) or len(pair) != 2 or not (nested or pair.keys() == {"src", "tgt"}):
+            raise self._bad(f"found {_outline(record)}", line)
+        if self.keys is None:
+            src_key, tgt_key = pair if nested else ("src", "tgt")
+            self.nested, self.keys = nested, (src_key, tgt_key)
+        if nested != self.nested or pair.keys() != set(self.keys):
+            raise self._bad(f"earlier lines have the keys {', '.join(self.keys)}, this one {', '.join(pair)}", line)
+        src, tgt = (pair[key] for key in self.keys)
+        if not isinstance(src, str) or not isinstance(tgt, str):
+            raise self._bad(f"both must be strings, found {_outline(pair)}", line)
+        return src, tgt
+
+    def _bad(self, found: str, line: str) -> BadLine:
+        return BadLine(
+            "malformed",
+            'expected {"src": …, "tgt": …} or {"translation": {"en": …, "fr": …}}, the same on every line: '
+            f"{found}.\n  The line begins {line[:40]!r}",
+            "Rename the keys, for instance: jq -c '{src: .en, tgt: .fr}'",
+        )
+
+    def render(self, src: str, tgt: str) -> str:
+        """The line that `parse` reads back."""
+        src_key, tgt_key = self.keys or ("src", "tgt")
+        pair = {src_key: src, tgt_key: tgt}
+        return json.dumps({"translation": pair} if self.nested else pair, ensure_ascii=False)
+
+
+def _outline(record: object) -> str:
+    if isinstance(record, dict):
+        return "{" + ", ".join(f"{key!s:.20}: {type(value).__name__}" for key, value in islice(record.items(), 5)) + "}"
+    return type(record).__name__
+
+
+def format_of(path: Path) -> Format:
+    """The format that the file's name promises, before any .gz."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] == ".gz":
+        suffixes.pop()
+    match suffixes[-1:]:
+        case [".tsv"]:
+            return "tsv"
+        case [".jsonl" | ".json" | ".ndjson"]:
+            return "jsonl"
+        case _:
+            return "lines"
+
+
+def parser_of(format: Format) -> PairParser | None:
+    """A fresh parser for a single-file format; None for plain lines, which pair two files."""
+    match format:
+        case "tsv":
+            return Tsv()
+        case "jsonl":
+            return Jsonl()
+        case "lines":
+            return None
+        case _:
+            assert_never(format)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One file of pairs, or two files of lines that pair."""
+
+    src: Path
+    tgt: Path | None
+    format: Format
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Its one or two files."""
+        return (self.src,) if self.tgt is None else (self.src, self.tgt)
+
+
+def sources(src: Sequence[Path], tgt: Sequence[Path] = (), format: Format | None = None) -> list[Source]:
+    """The files paired up, in order, after checking that they can be opened.
+
+    Raises:
+        ConfigError: sides that do not fit each other or the format.
+        CorpusError: a file is missing, a folder, or not permitted.
+    """
+    if format is not None and format not in get_args(Format):
+        raise ConfigError(f"--format {format}: unknown.\n  Use one of: {', '.join(get_args(Format))}.")
+    if not src:
+        raise ConfigError("no source file given.\n  Name two text files, or one .tsv or .jsonl.")
+    formats = [format or format_of(path) for path in src]
+    kinds = {each == "lines" for each in formats}
+    names = ", ".join(map(name, src))
+    if len(kinds) == 2:
+        raise ConfigError(f"{names}: plain text and files of pairs mixed.\n  Use one kind in one corpus.")
+    if kinds == {False} and tgt:
+        raise ConfigError(
+            f"{names}: holds both sides already ({formats[0]}), yet {name(tgt[0])} is given as target.\n"
+            "  Leave the target out, or use --format lines if these are plain lines."
+        )
+    if kinds == {True} and len(src) != len(tgt):
+        raise ConfigError(
+            f"{names}: plain text, {len(src)} source files for {len(tgt)} target files.\n"
+            "  Give one target file for each source file, or a .tsv or .jsonl that holds both sides."
+        )
+    for path in tgt:
+        if format is None and format_of(path) != "lines":
+            raise ConfigError(f"{path}: a file of pairs as target of plain text.\n  Give it alone, as the source.")
+    if [*src, *tgt].count(STDIN) > 1:
+        raise ConfigError("standard input (-) is named twice.\n  It can be read once: put one side into a file.")
+    check_readable(*src, *tgt)
+    targets: Sequence[Path | None] = tgt or [None for _ in src]
+    return [Source(*source) for source in zip(src, targets, formats, strict=True)]
+
+
+def read_pairs(src: Sequence[Path], tgt: Sequence[Path] = (), *, format: Format | None = None) -> Iterator[Example]:
+    """Sentence pairs of a corpus in order, blank ones included, in constant memory.
+
+    Args:
+        src: plain text (one sentence a line, needs `tgt`), .tsv (src TAB tgt) or .jsonl; each may end in .gz.
+        tgt: as many plain text files as `src` has.
+        format: "lines", "tsv" or "jsonl" whatever the names say.
+
+    Raises:
+        CorpusError: a line that is no pair; UnequalCountsError at the end, when one file of two ends first.
+        ConfigError: sides that do not fit each other or the format.
+    """
+    found = sources(src, tgt, format)  # at once, not at the first pair: a wrong call should not wait
+
+    def pairs() -> Iterator[Example]:
+        for source in found:
+            yield from (_read_two(source.src, source.tgt) if source.tgt else _read_one(source))
+
+    return pairs()
+
+
+def _read_one(source: Source) -> Iterator[Example]:
+    parser = parser_of(source.format)
+    assert parser is not None
+    path = str(source.src)
+    for number, line in enumerate(read_lines(source.src), 1):
+        try:
+            src, tgt = parser.parse(line)
+        except BadLine as bad:
+            raise bad.at(source.src, number) from None
+        if "\0" in src or "\0" in tgt:
+            raise CorpusError(
+                f"{name(source.src)}:{number}: binary data: a NUL character in the text.\n"
+                "  Remove it; `glassformer doctor` names every such line."
+            )
+        yield Example(src, tgt, path, number)
+
+
+def _read_two(src_path: Path, tgt_path: Path) -> Iterator[Example]:
+    src_lines, tgt_lines = read_lines(src_path), read_lines(tgt_path)
+    path = str(src_path)
+    n_pairs = 0
+    for src in src_lines:
+        tgt = next(tgt_lines, None)
+        if tgt is None:
+            n_src = n_pairs + 1 + sum(1 for _ in src_lines)
+            raise UnequalCountsError(src_path, tgt_path, n_src, n_pairs, find_slip(src_path, tgt_path))
+        n_pairs += 1
+        yield Example(src, tgt, path, n_pairs)
+    n_left = sum(1 for _ in tgt_lines)
+    if n_left:
+        raise UnequalCountsError(src_path, tgt_path, n_pairs, n_pairs + n_left, find_slip(src_path, tgt_path))
+
+
+def find_slip(src: Path, tgt: Path) -> int | None:
+    """The line where the pairing of two files slips, if both can be read again and it shows."""
+    if STDIN in (src, tgt):
+        return None
+    sides = [[raw.decode(errors="replace") for raw in islice(byte_lines(path), MAX_LINES + 1)] for path in (src, tgt)]
+    if max(map(len, sides)) > MAX_LINES:
+        return None
+    return guess_slip(*sides)

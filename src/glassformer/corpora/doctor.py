@@ -1,0 +1,166 @@
+"""What is wrong with this data, by line; and the same data without it."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from glassformer.corpora.checks import CHECKS, Fault, NormSampler, Severity, pair_faults
+from glassformer.corpora.corpus import Example, Format, find_slip
+from glassformer.corpora.mend import Mended, fix
+from glassformer.corpora.records import Corpus, Memory, RecordReader, held_out_places, judge, readers
+
+__all__ = ["CHECKS", "Diagnosis", "Finding", "Mended", "PairChecker", "examine", "fix"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One fault at one place; `kind` is a key of CHECKS."""
+
+    kind: str
+    severity: Severity
+    path: str
+    line: int
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.kind}{': ' if self.detail else ''}{self.detail}"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What is wrong with a corpus: how many faults of each kind, and the first of them by place."""
+
+    n_pairs: int
+    counts: Mapping[str, int]
+    findings: Sequence[Finding]
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether the corpus cannot be used as it is."""
+        return any(CHECKS[kind].severity == "error" for kind in self.counts)
+
+    def rows(self) -> list[tuple[str, Severity, int, str, str]]:
+        """(kind, severity, count, first place, meaning) for each kind that was found, errors first."""
+        first = {finding.kind: finding for finding in reversed(self.findings)}
+        return [
+            (kind, CHECKS[kind].severity, n, f"{first[kind].path}:{first[kind].line}", CHECKS[kind].meaning)
+            for kind, n in self.counts.items()
+        ]
+
+    def to_json(self) -> dict[str, object]:
+        """Plain dictionaries and lists, for `json.dumps`."""
+        return {
+            "n_pairs": self.n_pairs,
+            "has_errors": self.has_errors,
+            "counts": dict(self.counts),
+            "findings": [asdict(finding) for finding in self.findings],
+        }
+
+
+@dataclass
+class _Tally:
+    """Counts every finding and keeps the first of each kind."""
+
+    n_shown: int | None
+    counts: Counter[str] = field(default_factory=Counter)
+    findings: dict[str, list[Finding]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.n_shown is not None and self.n_shown < 1:
+            raise ValueError(f"n_shown must be at least 1, is {self.n_shown}: every kind shows its first place")
+
+    def add(self, kind: str, path: str, line: int, detail: str) -> None:
+        self.counts[kind] += 1
+        if self.n_shown is None or self.counts[kind] <= self.n_shown:
+            self.findings.setdefault(kind, []).append(Finding(kind, CHECKS[kind].severity, path, line, detail))
+
+    def diagnosis(self, n_pairs: int) -> Diagnosis:
+        found = [kind for kind in CHECKS if self.counts[kind]]
+        counts = {kind: self.counts[kind] for kind in found}
+        return Diagnosis(n_pairs, counts, [finding for kind in found for finding in self.findings[kind]])
+
+
+def _on_side(fault: Fault) -> str:
+    """The detail, with the side where the path does not tell it."""
+    return f"target: {fault.detail}" if fault.side == 1 else fault.detail
+
+
+class PairChecker:
+    """The checks that need no second look, on pairs that stream by, as in training.
+
+    Corpus-wide faults (length ratios, scripts, duplicates, overlap) are left to `examine`.
+    """
+
+    def __init__(self, n_shown: int | None = 10):
+        self._tally = _Tally(n_shown)
+        self._n_pairs = 0
+
+    def check(self, example: Example) -> list[Fault]:
+        """The pair's faults, which are counted too."""
+        self._n_pairs += 1
+        faults = pair_faults(example.src, example.tgt)
+        for fault in faults:
+            self._tally.add(fault.kind, example.path, example.line, _on_side(fault))
+        return faults
+
+    def diagnosis(self) -> Diagnosis:
+        """What was found so far."""
+        return self._tally.diagnosis(self._n_pairs)
+
+
+def examine(
+    src: Sequence[Path],
+    tgt: Sequence[Path] = (),
+    *,
+    against: Mapping[str, Corpus] | None = None,
+    format: Format | None = None,
+    n_shown: int | None = 10,
+) -> Diagnosis:
+    """Everything that is wrong with a corpus, named by file and line.
+
+    Where two files have different numbers of lines, only each line by itself is judged: the pairs are not pairs.
+
+    Args:
+        against: held-out sets by name, each as (src, tgt): pairs of the corpus that stand there too are named.
+        format: "lines", "tsv" or "jsonl" whatever the names say.
+        n_shown: findings kept of each kind, None for all; all are counted.
+
+    Raises:
+        CorpusError: a file is missing, a folder, or not permitted. What is wrong inside the files is a finding.
+        ConfigError: sides that do not fit each other or the format; standard input.
+    """
+    corpus = readers((src, tgt), format)
+    held_out = held_out_places(against or {}, format)
+    tally = _Tally(n_shown)
+    sampler = NormSampler()
+    for reader in corpus:
+        for record in reader:
+            if record.src is not None and record.tgt is not None:
+                sampler.see(record.src, record.tgt)
+        _note_files(reader, tally)
+    norms = sampler.norms() if all(reader.is_equal for reader in corpus) else None
+    memory = Memory(held_out)
+    for reader in corpus:
+        memory.open(reader.path(0))
+        pairing = memory if reader.is_equal else None
+        for record in reader:
+            for fault in judge(record, norms, pairing):
+                detail = fault.detail if reader.has_two_files else _on_side(fault)
+                tally.add(fault.kind, reader.path(fault.side), record.line, detail)
+    return tally.diagnosis(sum(min(reader.n_lines) for reader in corpus))
+
+
+def _note_files(reader: RecordReader, tally: _Tally) -> None:
+    for path, why in reader.damage.items():
+        line = reader.n_lines[reader.source.paths.index(path)] + 1
+        tally.add("unreadable", str(path), line, why)
+    if reader.is_equal or reader.damage:
+        return
+    src, tgt = reader.source.paths
+    n_src, n_tgt = reader.n_lines
+    slip = find_slip(src, tgt)
+    guess = "" if slip is None else f"; the pairing seems to slip from about line {slip} on"
+    longer = src if n_src > n_tgt else tgt
+    line = slip or min(n_src, n_tgt) + 1
+    tally.add("unequal-counts", str(longer), line, f"{src} has {n_src} lines, {tgt} has {n_tgt}{guess}")

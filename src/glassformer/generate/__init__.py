@@ -1,0 +1,1 @@
+"""Model to ids, over a protocol."""

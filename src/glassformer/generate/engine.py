@@ -1,0 +1,84 @@
+"""Many sentences, each decoded as if alone: longest first, equally long ones together, given back in order."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from glassformer.config import DecodeConfig
+from glassformer.generate.search import Hypothesis, search
+from glassformer.models.base import Decodable
+
+LENGTH_STEP = 8
+"""Sources are padded to a multiple of this: a function of the sentence alone, so neighbours change no bit of it."""
+
+
+def padded_length(n_tokens: int) -> int:
+    return -(-n_tokens // LENGTH_STEP) * LENGTH_STEP
+
+
+def batches_by_length(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
+    """Items of one padded length each, longest first, at most batch_tokens a batch (or one item)."""
+    order = sorted(range(len(lengths)), key=lambda i: (-padded_length(lengths[i]), i))
+    batch: list[int] = []
+    for i in order:
+        width = padded_length(lengths[i])
+        if batch and (width != padded_length(lengths[batch[0]]) or width * (len(batch) + 1) > batch_tokens):
+            yield batch
+            batch = []
+        batch.append(i)
+    if batch:
+        yield batch
+
+
+def pad_sources(
+    sources: Sequence[Sequence[int]], pad_id: int, device: torch.device
+) -> Int[Tensor, "sentences src"]:
+    """Ids padded to the step of lengths."""
+    src = torch.full((len(sources), padded_length(max(map(len, sources)))), pad_id)
+    for row, ids in zip(src, sources, strict=True):
+        row[: len(ids)] = torch.tensor(ids)
+    return src.to(device)
+
+
+def decode(
+    model: Decodable,
+    sources: Sequence[Sequence[int]],
+    options: DecodeConfig,
+    *,
+    longest: Callable[[int], int] | None = None,
+    pad_id: int,
+    bos_id: int,
+    eos_id: int,
+    max_len: int,
+    device: torch.device,
+    progress: Callable[[int], None] = lambda n: None,
+) -> list[list[Hypothesis]]:
+    """The best hypotheses of each source, in the order of the sources.
+
+    Args:
+        sources: ids, the end of sentence included.
+        longest: of a source's length, the most tokens to give; default: what `options` say.
+        max_len: the longest target the model can say, in tokens.
+        progress: told the number of sentences done after each batch.
+    """
+    longest = longest or (lambda n_tokens: options.max_length or n_tokens + 50)
+    results: list[list[Hypothesis]] = [[] for _ in sources]
+    for batch in batches_by_length([len(ids) for ids in sources], options.batch_tokens):
+        limits = [min(max_len, longest(len(sources[i]))) for i in batch]
+        hypotheses = search(
+            model,
+            pad_sources([sources[i] for i in batch], pad_id, device),
+            limits,
+            bos_id=bos_id,
+            eos_id=eos_id,
+            banned_ids=(pad_id, bos_id),
+            beam=options.beam,
+            alpha=options.length_penalty,
+            nbest=options.nbest,
+        )
+        for i, best in zip(batch, hypotheses, strict=True):
+            results[i] = best
+        progress(len(batch))
+    return results

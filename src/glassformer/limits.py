@@ -1,0 +1,16 @@
+"""Every hard limit, in one table: what is larger is refused or reported, never read into memory blindly."""
+
+MAX_LINE_BYTES = 1 << 20
+"""One line of a corpus or of standard input, in bytes."""
+
+MAX_FILE_BYTES = 64 << 30
+"""One corpus file after gunzip, in bytes."""
+
+MAX_GZIP_RATIO = 1000
+"""Bytes out per byte in of a .gz file, beyond its first megabyte: a larger ratio is a bomb, not text."""
+
+MAX_JSON_BYTES = 256 << 20
+"""config.json, manifest.json, tokenizer.json of a model folder, in bytes."""
+
+MAX_TOKENS = 4096
+"""Longest sequence any model is asked for, in tokens."""

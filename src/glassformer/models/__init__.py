@@ -1,0 +1,1 @@
+"""Families of models, made of the blocks in nn."""

@@ -1,0 +1,1 @@
+"""Building blocks, tensors to tensors. They know no text and no files."""

@@ -1,0 +1,49 @@
+"""Dropout that does not wait for its random numbers."""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+
+class ByteDropout(torch.autograd.Function):
+    """Dropout from one random byte an element: on a CPU several times faster than one random float each."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, n_dropped: int) -> Tensor:
+        n_words = -(-x.numel() // 8)
+        words = torch.empty(n_words, dtype=torch.int64).random_(-(2**63), None)
+        keep = words.view(torch.uint8)[: x.numel()].view(x.shape) >= n_dropped
+        mask = keep.to(x.dtype).mul_(256 / (256 - n_dropped))
+        ctx.save_for_backward(mask)
+        return x * mask
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+        (mask,) = ctx.saved_tensors
+        return grad * mask, None
+
+
+class Dropout(nn.Module):
+    """Zero each element with probability p and scale the rest by 1 / (1 - p), in training only.
+
+    On a CPU, p is rounded to a multiple of 1/256 and the scale follows the rounded p, so the mean is exact.
+
+    Source: Srivastava et al. 2014.
+    """
+
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        self.p = p
+
+    def forward(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        if not self.training or self.p == 0:
+            return x
+        if x.device.type == "cpu":
+            return ByteDropout.apply(x, round(self.p * 256))  # type: ignore[no-any-return, no-untyped-call]
+        return F.dropout(x, self.p)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}"

@@ -1,0 +1,1 @@
+"""What a model is trained to do: (model, batch) to a summed loss."""

@@ -1,0 +1,79 @@
+"""Cross-entropy over a vocabulary, without the logits of a whole batch in memory."""
+
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+CHUNK_ELEMENTS = 1 << 22
+"""Logits held at a time: about what a processor's last-level cache keeps."""
+
+
+class ProjectedCrossEntropy(torch.autograd.Function):
+    """Projection, softmax and label-smoothed cross-entropy in one, chunk by chunk.
+
+    With p the softmax and smoothing e over V words, the gradient of the logits is
+    p - (1 - e) onehot(target) - e / V. Only p is as wide as the vocabulary: the other two terms are added to
+    the gradients of hidden and weight without ever being spread out. Both gradients are made on the way forward.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, hidden: Tensor, weight: Tensor, targets: Tensor, smoothing: float) -> Tensor:
+        dtype = torch.get_autocast_dtype(hidden.device.type) if ctx_autocast(hidden) else hidden.dtype
+        h, w = hidden.to(dtype), weight.to(dtype)
+        vocab_size = w.size(0)
+        w_sum = weight.sum(0, dtype=torch.float32)
+        on, off = 1 - smoothing, smoothing / vocab_size
+
+        need_grad = hidden.requires_grad or weight.requires_grad
+        d_hidden = torch.empty_like(hidden, dtype=torch.float32)
+        d_weight = torch.zeros_like(weight, dtype=torch.float32)
+        loss = torch.zeros((), dtype=torch.float32, device=hidden.device)
+        n_rows = max(1, CHUNK_ELEMENTS // vocab_size)
+        for start in range(0, h.size(0), n_rows):
+            rows = slice(start, start + n_rows)
+            logits = h[rows] @ w.t()
+            probs = logits.softmax(-1)
+            top, best = logits.max(-1)
+            lse = top.float() - probs.gather(1, best[:, None])[:, 0].float().log()
+            at_target = logits.gather(1, targets[rows, None])[:, 0].float()
+            logits_sum = hidden[rows].float() @ w_sum
+            loss += (lse - on * at_target - off * logits_sum).sum()
+            if need_grad:
+                d_hidden[rows] = probs @ w
+                d_weight += probs.t() @ h[rows]
+        if need_grad:
+            d_hidden -= on * weight.index_select(0, targets) + off * w_sum
+            d_weight -= off * hidden.sum(0, dtype=torch.float32)
+            d_weight.index_add_(0, targets, hidden.float(), alpha=-on)
+            ctx.save_for_backward(d_hidden, d_weight)
+            ctx.dtypes = hidden.dtype, weight.dtype
+        return loss
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None]:  # type: ignore[override]
+        d_hidden, d_weight = ctx.saved_tensors
+        of_hidden, of_weight = ctx.dtypes
+        return (d_hidden * grad).to(of_hidden), (d_weight * grad).to(of_weight), None, None
+
+
+def ctx_autocast(x: Tensor) -> bool:
+    return torch.is_autocast_enabled(x.device.type)
+
+
+def projected_cross_entropy(
+    hidden: Float[Tensor, "tokens d_model"],
+    weight: Float[Tensor, "vocab d_model"],
+    targets: Int[Tensor, " tokens"],
+    *,
+    label_smoothing: float = 0.0,
+) -> Float[Tensor, ""]:
+    """Summed loss of predicting each target from hidden W^T, in nats.
+
+    Args:
+        label_smoothing: the share of probability spread evenly over the vocabulary, 0 to 1.
+
+    Source: Szegedy et al. 2016, section 7, as in Vaswani et al. 2017, section 5.4.
+    """
+    return ProjectedCrossEntropy.apply(hidden, weight, targets, label_smoothing)  # type: ignore[no-any-return, no-untyped-call]

@@ -1,0 +1,1 @@
+"""Text to text: what a trained folder does for a user."""

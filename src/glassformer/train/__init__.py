@@ -1,0 +1,1 @@
+"""Task and corpus to a model folder."""

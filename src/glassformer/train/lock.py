@@ -1,0 +1,39 @@
+"""One process a run folder."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from glassformer.errors import UserError
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock; the system gives it back however the process ends.
+
+    Raises:
+        UserError: another process holds it.
+    """
+    with open(folder / ".lock", "a+") as file:
+        try:
+            if os.name == "nt":
+                import msvcrt
+
+                msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+            else:
+                import fcntl
+
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.seek(0)
+            holder = file.read().strip()
+            raise UserError(
+                f"{folder}: another process{f' ({holder})' if holder else ''} is training in this folder.\n"
+                "  Wait for it, stop it, or choose another --out."
+            ) from None
+        file.seek(0)
+        file.truncate()
+        file.write(f"pid {os.getpid()}")
+        file.flush()
+        yield

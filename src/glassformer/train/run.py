@@ -1,0 +1,259 @@
+"""A whole run: from options to a model folder, begun, gone on with, or found finished."""
+
+
+import os
+import platform
+
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from glassformer import __version__, checkpoint
+from glassformer.config import TrainConfig, TransformerConfig, read_toml
+from glassformer.errors import ConfigError
+from glassformer.presets import preset, preset_for
+from glassformer.tasks.base import load, pick_device
+from glassformer.tasks.translation import Translator
+from glassformer.train.card import model_card
+from glassformer.train.lock import locked
+from glassformer.train.prepare import Prepared, prepare
+from glassformer.train.progress import Reporter, duration
+from glassformer.train.signals import stop_on_signal
+from glassformer.train.trainer import Trainer
+
+BUDGETS = ("steps", "epochs", "minutes")
+MAY_CHANGE = {*BUDGETS, "out", "src", "tgt", "dev_src", "dev_tgt", "save_every", "validate_every", "tensorboard"}
+"""Options that a continued run may be given anew: they do not change what an update does. Files are compared by content."""
+
+
+def train(config: TrainConfig, *, quiet: bool = False) -> Translator:
+    """Train a translator into `config.out`, or go on with the run that is there.
+
+    Returns:
+        The trained task, as `load` would give it.
+
+    Raises:
+        ConfigError: the folder holds something else, or the options cannot be used.
+        CorpusError: a corpus file cannot be used.
+        Stopped: a signal ended the training; a checkpoint was saved.
+    """
+    make_run_folder(config.out)
+    with locked(config.out), stop_on_signal() as stop:
+        before = stored_options(config)
+        config = continued(before, config) if before else config
+        place = checkpoint.newest(config.out / "checkpoints")
+        step = checkpoint.read_json(place / "progress.json")["step"] if place else 0
+        with Reporter(config.out, step=step, quiet=quiet, tensorboard=config.tensorboard) as reporter:
+            data = prepare(config, reporter.say)
+            config = resolved(config, data)
+            device = set_up(config)
+            checkpoint.write_text(config.out / "run.toml", config.to_toml())
+            checkpoint.write_text(config.out / "env.json", checkpoint.to_json(environment(config)))
+            task = build(config, data, device)
+            trainer = Trainer(task, data, config, reporter, stop)
+            if place:
+                trainer.load(place)
+                warn_of_other_threads(place, config, reporter)
+                if trainer.budget_used(trainer.now.step) >= 1 and (config.out / checkpoint.MANIFEST).exists():
+                    reporter.say(already_done(config, trainer))
+                    return load(config.out, device=config.device)
+                reporter.say(f"Going on from step {trainer.now.step:,}.")
+            else:
+                reporter.say(describe(config, task, data))
+            trainer.run()
+            finish(trainer, reporter)
+        return load(config.out, device=config.device)
+
+
+def make_run_folder(out: Path) -> None:
+    """The folder, made if absent; one that holds anything but a run is left alone."""
+    if out.exists() and not out.is_dir():
+        raise ConfigError(f"{out}: is a file.\n  --out names the folder to train in.")
+    if out.is_dir() and not (out / "run.toml").exists():
+        others = [p.name for p in out.iterdir() if p.name not in (".lock", "train.log", "metrics.jsonl", ".data.tmp", "data")]
+        if others:
+            raise ConfigError(f"{out}: holds something that is not a run ({others[0]}).\n  Choose another --out.")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / ".lock").touch()
+    except OSError as error:
+        raise checkpoint.write_error(out, error) from None
+
+
+def stored_options(config: TrainConfig) -> TrainConfig | None:
+    """The options of the run that the folder holds, if it holds one."""
+    path = config.out / "run.toml"
+    return TrainConfig.resolve({}, path, environment={}) if path.exists() else None
+
+
+def continued(before: TrainConfig, given: TrainConfig) -> TrainConfig:
+    """The stored options with those that may change as given.
+
+    Raises:
+        ConfigError: another option differs: this is another run.
+    """
+    new = given.model_dump(exclude_none=True)
+    old = before.model_dump()
+    auto = {"precision": "auto", "device": "auto"}
+    differing = [
+        name for name, value in new.items() if name not in MAY_CHANGE and value not in (old[name], auto.get(name))
+    ]
+    if differing:
+        rows = "\n".join(f"  {name}: {old[name]} there, {new[name]} asked for" for name in differing)
+        raise ConfigError(
+            f"{given.out}: holds another run.\n{rows}\n"
+            "  Give that run's options (they are in its run.toml) to go on with it, or choose another --out."
+        )
+    changed = {name: new[name] for name in MAY_CHANGE if name in new}
+    if any(name in changed for name in BUDGETS):
+        old |= dict.fromkeys(BUDGETS)
+    return TrainConfig.model_validate(old | changed)
+
+
+def resolved(config: TrainConfig, data: Prepared) -> TrainConfig:
+    """The options with everything chosen that was left open."""
+    name = config.preset or preset_for(data.n_pairs)
+    row = preset(name)
+    if any(getattr(config, budget) is not None for budget in BUDGETS):
+        row["steps"] = config.steps
+    device = pick_device(config.device)
+    chosen = {
+        **row,
+        "preset": name,
+        "vocab_size": data.tokenizer.vocab_size,
+        "threads": torch.get_num_threads(),
+    }
+    given = config.model_dump(exclude_none=True)
+    precision = config.precision if config.precision != "auto" else "bf16" if has_fast_bf16(device) else "fp32"
+    return TrainConfig.model_validate({**chosen, **given, "device": device.type, "precision": precision})
+
+
+def has_fast_bf16(device: torch.device) -> bool:
+    """Whether bf16 matrix products are done by the hardware there."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_capability(device) >= (8, 0)
+    if device.type == "cpu":
+        capabilities = torch.cpu.get_capabilities()
+        return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_tile") or capabilities.get("bf16"))
+    return False
+
+
+def set_up(config: TrainConfig) -> torch.device:
+    """Threads, determinism and the random state that the weights are drawn from."""
+    assert config.threads is not None
+    device = pick_device(config.device)
+    torch.set_num_threads(config.threads)
+    if device.type == "cpu":
+        torch.use_deterministic_algorithms(True)
+        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    torch.manual_seed(config.seed)
+    return device
+
+
+def build(config: TrainConfig, data: Prepared, device: torch.device) -> Translator:
+    """The untrained task."""
+    sizes = TransformerConfig(
+        vocab_size=data.tokenizer.vocab_size,
+        d_model=config.d_model,
+        n_heads=config.n_heads,
+        d_ff=config.d_ff,
+        n_encoder_layers=config.n_layers,
+        n_decoder_layers=config.n_layers,
+        dropout=config.dropout,
+        pre_norm=config.pre_norm,
+        max_len=config.max_len,
+        pad_id=data.tokenizer.pad_id,
+        bos_id=data.tokenizer.bos_id,
+        eos_id=data.tokenizer.eos_id,
+    )
+    return Translator.build(sizes, data.tokenizer, device)
+
+
+def finish(trainer: Trainer, reporter: Reporter) -> None:
+    """Put the best of three sets of weights into the run folder: averaged, best on the way, last; by dev BLEU."""
+    now, config, task = trainer.now, trainer.config, trainer.task
+    candidates: dict[str, tuple[float, dict[str, Tensor]]] = {}
+    last = {name: value.clone() for name, value in task.model.state_dict().items()}
+    best = checkpoint.newest(config.out / "best")
+    if best:
+        candidates["the best checkpoint"] = (now.best_bleu, checkpoint.read_tensors(best / "model.safetensors"))
+    candidates["the last checkpoint"] = (now.last_bleu, last)
+    if now.n_averaged > 1:
+        average = {name: total / now.n_averaged for name, total in trainer.average.items()}
+        task.model.load_state_dict(average)
+        candidates[f"the average of {now.n_averaged} checkpoints"] = (trainer.dev_scores()[0], average)
+    name, (score, weights) = max(candidates.items(), key=lambda item: item[1][0])
+    training = {
+        "dev_bleu": round(score, 2),
+        "weights": name,
+        "steps": now.step,
+        "target_tokens": now.n_tokens,
+        "minutes": round(trainer.elapsed_s() / 60, 1),
+        "n_pairs": trainer.data.n_pairs,
+        "preset": config.preset,
+        "precision": config.precision,
+        "machine": environment(config),
+    }
+    contents = {**task.contents(weights), "training.json": checkpoint.to_json(training)}
+    checkpoint.save_into_folder(config.out, contents)
+    checkpoint.write_text(config.out / "README.md", model_card(config, task, training))
+    scores = ", ".join(f"{kind} {value:.2f}" for kind, (value, _) in candidates.items())
+    reporter.say(
+        f"Trained {now.step:,} steps in {duration(trainer.elapsed_s())}. Greedy dev BLEU: {scores}.\n"
+        f"{config.out} holds {name}. Try: echo 'some text' | glassformer translate {config.out}"
+    )
+
+
+def describe(config: TrainConfig, task: Translator, data: Prepared) -> str:
+    """What is about to be trained, in a few lines."""
+    n_parameters = sum(p.numel() for p in task.model.parameters())
+    length = next(f"{getattr(config, b):g} {b}" for b in BUDGETS if getattr(config, b) is not None)
+    return (
+        f"Model: {config.preset} ({n_parameters / 1e6:.1f} M parameters), {config.precision} on {config.device}"
+        f" with {config.threads} threads, {length}, {data.n_pairs:,} pairs."
+    )
+
+
+def already_done(config: TrainConfig, trainer: Trainer) -> str:
+    done = trainer.now.step
+    more = (
+        f"--minutes {2 * config.minutes:g}"
+        if config.minutes
+        else f"--epochs {2 * config.epochs}" if config.epochs else f"--steps {2 * done}"
+    )
+    return f"{config.out} has already been trained for {done:,} steps. To train longer, ask for more: {more}"
+
+
+def warn_of_other_threads(place: Path, config: TrainConfig, reporter: Reporter) -> None:
+    made_by = checkpoint.read_json(place / checkpoint.MANIFEST)
+    if (made_by["threads"], made_by["torch"]) != (torch.get_num_threads(), torch.__version__):
+        reporter.say(
+            f"warning: the checkpoint was made by torch {made_by['torch']} with {made_by['threads']} threads:"
+            " results will differ from an unbroken run's in the last digits."
+        )
+
+
+def environment(config: TrainConfig) -> dict[str, Any]:
+    """The machine and the versions a run was made with."""
+    return {
+        "glassformer": __version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "threads": config.threads,
+        "device": torch.cuda.get_device_name() if config.device == "cuda" else config.device,
+    }
+
+
+def processor() -> str:
+    """The processor's name."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            return next(line.split(":")[1].strip() for line in file if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()

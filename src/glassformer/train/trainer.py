@@ -1,0 +1,298 @@
+"""The training loop: a pure function of its options, however often it is broken off."""
+
+import contextlib
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from glassformer import checkpoint
+from glassformer.config import DecodeConfig, TrainConfig
+from glassformer.data.batch import Batch, BatchSampler, pair_lengths
+from glassformer.errors import UserError
+from glassformer.metrics import bleu
+from glassformer.tasks.translation import Translator
+from glassformer.train.prepare import Prepared
+from glassformer.train.progress import Reporter
+from glassformer.train.schedule import fitted
+from glassformer.train.signals import Stop, Stopped
+
+MICRO_TOKENS = 8192
+"""Padded tokens a side that go through the model at once; larger batches are cut and their gradients added."""
+
+SHORT = 128
+"""Up to this length CPU attention is faster spelled out than in blocks; longer, it would take too much memory."""
+
+AVERAGED_SHARE = 0.1
+"""The last part of the training, over which the averaged checkpoints are spread evenly."""
+
+N_VALIDATIONS = 12
+LOG_EVERY = 10
+KEPT = 2
+
+
+@dataclass
+class Progress:
+    """Where a run stands: all of it that is not a tensor."""
+
+    step: int = 0
+    share: float = 0.0
+    """Of the budget, 0 to 1."""
+    elapsed_s: float = 0.0
+    sampler: dict[str, int] = field(default_factory=dict)
+    best_bleu: float = -1.0
+    best_step: int = 0
+    last_bleu: float = -1.0
+    n_averaged: int = 0
+    n_tokens: int = 0
+
+
+class Trainer:
+    """Trains a task on a prepared corpus within a run folder."""
+
+    def __init__(self, task: Translator, data: Prepared, config: TrainConfig, reporter: Reporter, stop: Stop) -> None:
+        """config: resolved, so that nothing in it is None but the budgets not used."""
+        self.task, self.data, self.config, self.reporter, self.stop = task, data, config, reporter, stop
+        self.model = task.model
+        assert config.batch_tokens is not None
+        self.sampler = BatchSampler(pair_lengths(data.train), config.batch_tokens, config.seed)
+        self.parameters = dict(self.model.named_parameters())
+        self.optimizer = torch.optim.Adam(
+            self.parameters.values(), betas=(0.9, 0.98), eps=1e-9, fused=task.device.type in ("cpu", "cuda")
+        )
+        self.average: dict[str, Tensor] = {}
+        self.now = Progress()
+        self.started_s = time.monotonic()
+
+    # State
+
+    def state(self) -> dict[str, Tensor]:
+        """Every tensor that going on needs, besides the weights."""
+        tensors = {"rng.cpu": torch.get_rng_state()}
+        if self.task.device.type == "cuda":
+            tensors["rng.cuda"] = torch.cuda.get_rng_state(self.task.device)
+        for name, parameter in self.parameters.items():
+            for key, value in self.optimizer.state[parameter].items():
+                if key != "step":
+                    tensors[f"adam.{key}.{name}"] = value
+        return tensors | {f"average.{name}": value for name, value in self.average.items()}
+
+    def save(self) -> None:
+        """Write `checkpoints/step-N`, then delete older ones."""
+        self.now.sampler = self.sampler.state_dict()
+        self.now.elapsed_s, self.started_s = self.elapsed_s(), time.monotonic()
+        folder = self.config.out / "checkpoints"
+        contents = {
+            **self.task.contents(),
+            "training.safetensors": self.state(),
+            "progress.json": checkpoint.to_json(asdict(self.now)),
+        }
+        checkpoint.save_folder(folder / f"step-{self.now.step}", contents)
+        checkpoint.prune(folder, keep=KEPT)
+
+    def load(self, folder: Path) -> None:
+        """Go on from a verified checkpoint."""
+        self.now = Progress(**checkpoint.read_json(folder / "progress.json"))
+        self.sampler.load_state_dict(self.now.sampler)
+        self.model.load_state_dict(checkpoint.read_tensors(folder / "model.safetensors"))
+        tensors = checkpoint.read_tensors(folder / "training.safetensors")
+        for name, parameter in self.parameters.items():
+            self.optimizer.state[parameter] = {
+                "step": torch.tensor(float(self.now.step)),
+                **{
+                    key: tensors[f"adam.{key}.{name}"].to(parameter.device)
+                    for key in ("exp_avg", "exp_avg_sq")
+                    if f"adam.{key}.{name}" in tensors
+                },
+            }
+        self.average = {
+            name.removeprefix("average."): value.to(self.task.device)
+            for name, value in tensors.items()
+            if name.startswith("average.")
+        }
+        torch.set_rng_state(tensors["rng.cpu"])
+        if "rng.cuda" in tensors:
+            torch.cuda.set_rng_state(tensors["rng.cuda"], self.task.device)
+
+    # Time
+
+    def elapsed_s(self) -> float:
+        return self.now.elapsed_s + time.monotonic() - self.started_s
+
+    def budget_used(self, step: int) -> float:
+        """Share of the budget used once `step` updates are made and the sampler stands where it does."""
+        c = self.config
+        if c.steps:
+            return min(1.0, step / c.steps)
+        if c.epochs:
+            return min(1.0, self.sampler.epochs_done / c.epochs)
+        assert c.minutes
+        return min(1.0, self.elapsed_s() / (60 * c.minutes))
+
+    # The loop
+
+    def run(self) -> None:
+        """Train until the budget is used up, saving and validating on the way.
+
+        Raises:
+            Stopped: a signal asked for it; a checkpoint was saved.
+            UserError: the loss is no longer a number, or a checkpoint could not be written.
+        """
+        self.started_s = time.monotonic()
+        self.now.share = self.budget_used(self.now.step)
+        if self.now.share < 1 - AVERAGED_SHARE and self.now.n_averaged:
+            self.average, self.now.n_averaged = {}, 0  # a longer budget than before: its end is not near yet
+        losses, n_tokens, since_s = torch.zeros((), device=self.task.device), 0, time.monotonic()
+        while self.now.share < 1:
+            pairs = next(self.sampler)
+            before, after = self.now.share, self.budget_used(self.now.step + 1)
+            loss, grad_norm, n = self.update(self.batch(pairs), self.learning_rate(before, after))
+            self.now.step += 1
+            self.now.share = after
+            self.now.n_tokens += n
+            losses += loss
+            n_tokens += n
+            if crossed(before, after, round(self.config.average / AVERAGED_SHARE)) and after > 1 - AVERAGED_SHARE:
+                self.take_into_average()
+            if self.now.step % LOG_EVERY == 0:
+                seconds = time.monotonic() - since_s
+                self.reporter.step(
+                    after,
+                    {
+                        "step": self.now.step,
+                        "loss": losses.item() / LOG_EVERY,
+                        "lr": self.learning_rate(before, after),
+                        "grad_norm": grad_norm,
+                        "tokens_per_s": n_tokens / seconds,
+                        "epoch": self.sampler.epochs_done,
+                        "elapsed_s": self.elapsed_s(),
+                    },
+                    self.elapsed_s() * (1 - after) / max(after, 1e-9),
+                )
+                losses.zero_()
+                n_tokens, since_s = 0, time.monotonic()
+            self.validate_and_save(before, after)
+            if self.stop.signum is not None:
+                self.break_off(self.stop.signum)
+
+    def validate_and_save(self, before: float, after: float) -> None:
+        """Whatever of the two is due after this update."""
+        step, c = self.now.step, self.config
+        due = step % c.validate_every == 0 if c.validate_every else crossed(before, after, N_VALIDATIONS)
+        if due or after >= 1:
+            self.validate()
+            self.save()
+            for folder in checkpoint.steps(c.out / "best"):
+                if folder.name != f"step-{self.now.best_step}":
+                    checkpoint.remove(folder)
+        elif c.save_every and step % c.save_every == 0:
+            self.save()
+
+    def update(self, batches: list[Batch], lr: float) -> tuple[Tensor, float, int]:
+        """One optimizer update from one batch, given in parts that fit in memory.
+
+        The loss is the mean over all target tokens, so how the batch was cut changes nothing.
+
+        Returns:
+            The loss a token, the gradient's norm, and the number of target tokens.
+        """
+        self.model.train()
+        n_tokens = sum(batch.n_tokens for batch in batches)
+        total = torch.zeros((), device=self.task.device)
+        self.optimizer.zero_grad()
+        for batch in batches:
+            with arithmetic(self.task.device, self.config.precision, batch):
+                loss = self.task.loss(batch, label_smoothing=self.config.label_smoothing) / n_tokens
+            loss.backward()  # type: ignore[no-untyped-call]
+            total += loss.detach()
+        gradients = [p.grad for p in self.parameters.values() if p.grad is not None]
+        grad_norm = float(torch.nn.utils.get_total_norm(gradients))
+        if not (math.isfinite(grad_norm) and total.isfinite()):
+            raise UserError(
+                f"step {self.now.step + 1}: the loss or its gradient is no longer a number; the update was not made.\n"
+                f"  The last checkpoint stands. Train anew with a lower --lr than {self.config.lr:g}"
+                " or with --precision fp32."
+            )
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
+        self.optimizer.step()
+        return total, grad_norm, n_tokens
+
+    def batch(self, pairs: Any) -> list[Batch]:
+        """The batch of these pairs, in parts of at most MICRO_TOKENS."""
+        data = self.data.train
+        rows = [(data.src[i], data.tgt[i]) for i in pairs]
+        longest = max(max(len(src), len(tgt)) + 1 for src, tgt in rows)
+        n_rows = max(1, MICRO_TOKENS // longest)
+        return [
+            self.task.batch(rows[start : start + n_rows]).to(self.task.device) for start in range(0, len(rows), n_rows)
+        ]
+
+    def learning_rate(self, before: float, after: float) -> float:
+        c = self.config
+        assert c.lr is not None and c.warmup is not None and c.cooldown is not None
+        return fitted(before, after, peak=c.lr, warmup=c.warmup, cooldown=c.cooldown)
+
+    def take_into_average(self) -> None:
+        """Add the weights as they are now to those that will be averaged."""
+        with torch.no_grad():
+            for name, parameter in self.parameters.items():
+                if name in self.average:
+                    self.average[name] += parameter
+                else:
+                    self.average[name] = parameter.detach().clone()
+        self.now.n_averaged += 1
+
+    # Looking at the model
+
+    def validate(self) -> None:
+        """Greedy BLEU and loss on the dev set; the best weights so far go to `best/`."""
+        score, loss = self.dev_scores()
+        note = ""
+        if score > self.now.best_bleu:
+            self.now.best_bleu, self.now.best_step = score, self.now.step
+            checkpoint.save_folder(self.config.out / "best" / f"step-{self.now.step}", self.task.contents())
+            note = ", the best so far"
+        self.now.last_bleu = score
+        self.reporter.validation(
+            {"step": self.now.step, "dev_bleu": score, "dev_loss": loss, "elapsed_s": self.elapsed_s()}, note
+        )
+
+    def dev_scores(self) -> tuple[float, float]:
+        """BLEU of greedy translations, and the mean negative log-probability of a reference token in nats."""
+        self.model.eval()
+        sources, references = map(list, zip(*self.data.dev, strict=True))
+        options = DecodeConfig(beam=1, batch_tokens=4096)
+        # A model that has not learned to stop yet should not hold up its training.
+        found = self.task.translate(sources, options, longest=lambda n_tokens: 2 * n_tokens + 10)
+        hypotheses = [best[0].text for best in found]
+        log_probs = [p for row in self.task.score(sources, references) for p in row]
+        return bleu(hypotheses, references), -sum(log_probs) / len(log_probs)
+
+    def break_off(self, signum: int) -> None:
+        """Save and stop."""
+        self.save()
+        raise Stopped(
+            signum,
+            f"Stopped at step {self.now.step:,}; checkpoint saved. The same command goes on from here.",
+        )
+
+
+def crossed(before: float, after: float, n: int) -> bool:
+    """Whether one of n even marks lies in (before, after]."""
+    return math.floor(after * n + 1e-9) > math.floor(before * n + 1e-9)
+
+
+@contextlib.contextmanager
+def arithmetic(device: torch.device, precision: str, batch: Batch) -> Iterator[None]:
+    """bf16 where it was chosen, and on a CPU spelled-out attention for short sentences."""
+    spelled_out = device.type == "cpu" and max(batch.src.size(1), batch.tgt_in.size(1)) <= SHORT
+    attention = sdpa_kernel(SDPBackend.MATH) if spelled_out else contextlib.nullcontext()
+    with attention, torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16"):
+        yield

@@ -1,0 +1,389 @@
+"""corpora.doctor: every planted fault is named by place, and fix leaves none behind."""
+
+import gzip
+import json
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from glassformer import limits
+from glassformer.corpora.checks import CHECKS, MAX_CHARS, pair_faults, repair
+from glassformer.corpora.corpus import Example, UnequalCountsError, read_pairs
+from glassformer.corpora.doctor import PairChecker, examine, fix
+from glassformer.errors import ConfigError, CorpusError
+
+N = 61
+
+
+def clean(n: int = N) -> list[tuple[bytes, bytes]]:
+    """A corpus without faults: distinct lines, one ratio, one script."""
+    return [
+        (f"The dog number {i} sees the old house.".encode(), f"Der Hund Nummer {i} sieht das alte Haus.".encode())
+        for i in range(n)
+    ]
+
+
+def write(path: Path, lines: list[bytes]) -> Path:
+    path.write_bytes(b"".join(line + b"\n" for line in lines))
+    return path
+
+
+def write_pairs(folder: Path, pairs: list[tuple[bytes, bytes]], name: str = "a") -> tuple[list[Path], list[Path]]:
+    src, tgt = zip(*pairs, strict=True)
+    return [write(folder / f"{name}.en", list(src))], [write(folder / f"{name}.de", list(tgt))]
+
+
+OLD, NEW = "The dog sees the old house.", "Der Hund sieht das alte Haus."
+# kind -> the pair planted, the side that the finding names, and a part of its detail
+FAULTS = {
+    "blank-side": ((OLD, " "), 1, OLD),
+    "blank-both": (("", "\u00a0"), 0, ""),
+    "line-break": ((OLD, f"Der\u2028{NEW}"), 1, "U+2028 LINE SEPARATOR at column 4"),
+    "nul": ((f"{OLD}\0", NEW), 0, "U+0000 NULL at column 28"),
+    "control": ((f"\x07{OLD}", NEW), 0, "U+0007 at column 1"),
+    "bom": ((f"\ufeff{OLD}", NEW), 0, "U+FEFF at column 1"),
+    "invisible": ((OLD, f"De\u200br {NEW}"), 1, "U+200B ZERO WIDTH SPACE at column 3"),
+    "html": ((OLD, f"{NEW} &quot;"), 1, "'&quot;' for '\"' at column 31"),
+    "mojibake": ((OLD, f"{NEW} Ã¼ber"), 1, "'Ã¼' for 'ü' at column 31"),
+    "replacement": ((OLD, f"{NEW} \ufffdber"), 1, "at column 31"),
+    "copy": ((OLD, OLD), 1, OLD),
+    "length-ratio": ((OLD, f"{NEW} " * 7), 1, "27 characters to 210"),
+    "over-long": (((OLD + " ") * 211, (NEW + " ") * 211), 0, "5908 characters"),
+    "wrong-script": ((OLD, "Собака видит старый дом."), 1, "20 letters in CYRILLIC"),
+    "duplicate": (tuple(side.decode() for side in clean()[3]), 0, "a.en:4"),
+    "many-targets": ((clean()[3][0].decode(), NEW), 0, "a.en:4"),
+    "not-utf8": ((OLD, b"caf\xe9 " + NEW.encode()), 1, "byte 0xe9 at byte 3 of the line"),
+    "crlf": ((f"{OLD}\r", NEW), 0, "CR LF"),
+}
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+@pytest.mark.parametrize("at", [17, N])
+def test_a_planted_fault_is_the_only_one_named_and_in_its_place(tmp_path, kind, at):
+    pair, side, detail = FAULTS[kind]
+    pairs = clean()
+    pairs.insert(at, tuple(text if isinstance(text, bytes) else text.encode() for text in pair))
+    src, tgt = write_pairs(tmp_path, pairs)
+    found = [finding for finding in examine(src, tgt).findings if kind == "over-long" or finding.kind == kind]
+    assert (found[0].kind, found[0].path, found[0].line) == (kind, str((src, tgt)[side][0]), at + 1)
+    assert detail in found[0].detail
+    assert {*examine(src, tgt).counts} == {kind}
+
+
+def test_a_clean_corpus_has_no_findings(tmp_path):
+    found = examine(*write_pairs(tmp_path, clean()))
+    assert (found.n_pairs, found.counts, found.findings, found.has_errors) == (N, {}, [], False)
+
+
+@pytest.mark.parametrize("char", "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
+def test_every_character_that_splitlines_splits_at_is_named(tmp_path, char):
+    src, tgt = write_pairs(tmp_path, [*clean(), (f"one{char} two".encode(), b"eins zwei")])
+    (finding,) = examine(src, tgt).findings
+    assert finding.kind == "line-break" and f"U+{ord(char):04X} " in finding.detail and "column 4" in finding.detail
+
+
+def test_all_faults_of_a_very_dirty_corpus_are_named_at_once(tmp_path):
+    pairs = clean(211)
+    lines = {}
+    for n, (kind, (pair, _, _)) in enumerate(FAULTS.items()):
+        lines[kind] = 211 + n + 1
+        pairs.append(tuple(text if isinstance(text, bytes) else text.encode() for text in pair))
+    found = {(finding.kind, finding.line) for finding in examine(*write_pairs(tmp_path, pairs)).findings}
+    assert lines.items() <= found
+
+
+def test_unequal_counts_are_named_with_both_counts(tmp_path):
+    src, tgt = write(tmp_path / "a.en", [b"one"] * 7), write(tmp_path / "a.de", [b"eins"] * 5)
+    (finding,) = examine([src], [tgt]).findings
+    assert (finding.kind, finding.path, finding.line) == ("unequal-counts", str(src), 6)
+    assert f"{src} has 7 lines, {tgt} has 5" in finding.detail
+
+
+def test_faults_behind_the_end_of_the_shorter_file_are_named(tmp_path):
+    src, tgt = write(tmp_path / "a.en", [b"one"] * 5 + [b"caf\xe9"]), write(tmp_path / "a.de", [b"eins"] * 5)
+    assert ("not-utf8", 6) in {(finding.kind, finding.line) for finding in examine([src], [tgt]).findings}
+
+
+def test_a_line_over_the_hard_limit_is_named_and_the_next_ones_still_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(limits, "MAX_LINE_BYTES", 997)
+    pairs = [*clean(7), (b"x" * 99_991, b"y"), *clean(11)[7:], (b"one", b"")]
+    found = [(finding.kind, finding.line) for finding in examine(*write_pairs(tmp_path, pairs)).findings]
+    assert found == [("over-limit", 8), ("blank-side", 13)]
+
+
+@pytest.mark.parametrize("data", ["one\n".encode("utf-16"), gzip.compress(b"one\n" * 99_991)[:-7], b""])
+def test_a_file_that_cannot_be_read_to_its_end_is_a_finding(tmp_path, data):
+    src, tgt = write(tmp_path / "a.en", [b"one"]), tmp_path / "a.de"
+    tgt.write_bytes(data)
+    finding = examine([src], [tgt]).findings[0]
+    assert (finding.kind, finding.path) == ("unreadable", str(tgt))
+    assert finding.detail and str(finding).count(f"{tgt}:") == 1
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    with pytest.raises(CorpusError, match="no such file"):
+        examine([tmp_path / "a.tsv"])
+
+
+def test_standard_input_is_refused():
+    with pytest.raises(ConfigError, match="read more than once"):
+        examine([Path("-")], [Path("a")])
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [("a.tsv", b"one"), ("a.tsv", b"one\ttwo\tthree"), ("a.jsonl", b'{"src": "one"}'), ("a.jsonl", b"")],
+)
+def test_a_malformed_line_is_named_and_the_next_ones_still_read(tmp_path, name, line):
+    good = (
+        [b"one\tun", b"\tdeux"] if name == "a.tsv" else [b'{"src": "one", "tgt": "un"}', b'{"src": "", "tgt": "deux"}']
+    )
+    path = write(tmp_path / name, [good[0], line, good[1]])
+    assert [(f.kind, f.line) for f in examine([path]).findings] == [("malformed", 2), ("blank-side", 3)]
+
+
+def test_overlap_with_held_out_sets_is_named_with_both_places(tmp_path):
+    pairs = clean()
+    dev = write_pairs(tmp_path, [pairs[5], (pairs[7][0], b"Anders.")], "dev")
+    found = examine(*write_pairs(tmp_path, pairs), against={"dev": dev}).findings
+    assert [(finding.kind, finding.line) for finding in found] == [("overlap-pair", 6), ("overlap-source", 8)]
+    assert all(f"dev, {dev[0][0]}:{line}" in finding.detail for line, finding in zip((1, 2), found, strict=True))
+
+
+def test_places_of_earlier_files_are_told_right(tmp_path):
+    a, b = clean(7), clean(11)[7:]
+    src, tgt = zip(write_pairs(tmp_path, a), write_pairs(tmp_path, [*b, a[4], b[1]], "b"), strict=True)
+    (first, second) = examine([*src[0], *src[1]], [*tgt[0], *tgt[1]]).findings
+    assert (first.path, first.line, second.line) == (str(tmp_path / "b.en"), 5, 6)
+    assert f"{tmp_path / 'a.en'}:5:" in first.detail and f"{tmp_path / 'b.en'}:2:" in second.detail
+
+
+# What looks odd and is not: a doctor that cries wolf is ignored.
+INNOCENT = [
+    ("https://example.org/a/b/c?x=1&copy=2", "https://example.org/a/b/c?x=1&copy=2"),
+    ("1 234 567", "1 234 567"),
+    ("Michael Jackson, Paul Simon and Ringo Starr", "Michael Jackson, Paul Simon and Ringo Starr"),
+    ("OK", "OK"),
+    ("``void free(void *ctx, void *ptr)``", "``void free(void *ctx, void *ptr)``"),
+    ("São Paulo: NÃO! CAFÉ» Ä „Ä“", "SÃO PAULO: NÃO… À«"),
+    ("Fish & chips; R&D; AT&T", "Poisson & frites ; R&D ; AT&T"),
+    ("Hi.", "Salut, les amis !"),
+    ("👩\u200d👩 loves 👩\u200d👧", "می\u200cخواهم"),
+    ("a\tb", "c\u00a0d"),
+]
+
+
+@pytest.mark.parametrize("pair", INNOCENT)
+def test_innocent_pair_has_no_fault(pair):
+    assert pair_faults(*pair) == []
+
+
+def test_foreign_names_are_not_another_script(tmp_path):
+    pairs = [*clean(), (b"Tolstoy wrote war and peace.", "Толстой schrieb Krieg und Frieden.".encode())]
+    assert examine(*write_pairs(tmp_path, pairs)).counts == {}
+
+
+def test_a_corpus_of_two_scripts_is_not_judged_by_one(tmp_path):
+    pairs = [(f"sentence number {i}".encode(), f"{'文章番号のテスト' * 2}{i}".encode()) for i in range(N)]
+    assert "wrong-script" not in examine(*write_pairs(tmp_path, pairs)).counts
+
+
+@pytest.mark.parametrize("n_shown", [1, 3, None])
+def test_all_findings_are_counted_and_the_first_few_shown(tmp_path, n_shown):
+    found = examine(*write_pairs(tmp_path, [*clean(), *[(b"one", b"")] * 13]), n_shown=n_shown)
+    assert found.counts == {"blank-side": 13}
+    assert [f.line for f in found.findings] == list(range(N + 1, N + 14))[:n_shown]
+
+
+def test_errors_come_first_and_decide(tmp_path):
+    warned = examine(*write_pairs(tmp_path, [*clean(), (b"1 &lt; 2", b"1 < 2")]))
+    failed = examine(*write_pairs(tmp_path, [(b"1 &lt; 2", b"1 < 2"), *clean(), (b"one", b"")]))
+    assert (warned.has_errors, failed.has_errors) == (False, True)
+    assert [row[0] for row in failed.rows()] == ["blank-side", "html"]
+
+
+def test_showing_no_finding_is_a_wrong_call():
+    with pytest.raises(ValueError, match="at least 1"):
+        PairChecker(n_shown=0)
+
+
+def test_where_one_file_holds_both_sides_the_detail_tells_the_side(tmp_path):
+    path = write(tmp_path / "a.tsv", [b"one\tun", b"one \x07\tdeux", b"two\tdeux \x07"])
+    assert [f.detail.startswith("target: ") for f in examine([path]).findings] == [False, True]
+
+
+def test_json_holds_everything(tmp_path):
+    found = examine(*write_pairs(tmp_path, [*clean(), (b"one", b"")]))
+    again = json.loads(json.dumps(found.to_json()))
+    assert again["counts"] == found.counts and again["findings"][0]["line"] == N + 1 and again["has_errors"]
+
+
+def test_pair_checker_counts_what_streams_by(tmp_path):
+    checker = PairChecker()
+    found = [checker.check(e) for e in read_pairs(*write_pairs(tmp_path, [*clean(7), (b"one", b""), *clean(5)]))]
+    assert [[fault.kind for fault in faults] for faults in found if faults] == [["blank-side"]]
+    assert checker.check(Example("x", "&lt;", "b.en", 3))[0].kind == "html"
+    diagnosis = checker.diagnosis()
+    assert (diagnosis.n_pairs, diagnosis.counts) == (14, {"blank-side": 1, "html": 1})
+    assert [(f.path, f.line) for f in diagnosis.findings] == [(str(tmp_path / "a.en"), 8), ("b.en", 3)]
+    assert [f.detail.startswith("target: ") for f in diagnosis.findings] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("dirty", "mended"),
+    [
+        ("\ufeffone\x00 \x01two", "one two"),
+        ("a\u2028b\x85c\x0bd\re", "a b c d e"),
+        ("&amp;quot;x&quot; &#39; &lt;b&gt; &nosuch; &copy", '"x" \' <b> &nosuch; &copy'),
+        ("line&#10;feed&#9;tab", "line feed tab"),
+        ("cafÃ© lâ€™Ã©tÃ© Â« oui Â»", "café l’été « oui »"),
+        ("ÐŸÑ€Ð¸Ð²ÐµÑ‚", "Привет"),
+        ("Ã\x89tat", "État"),
+        ("it\x92s", "it’s"),
+        ("naÃƒÂ¯ve", "naïve"),
+    ],
+)
+def test_repair_is_exact(dirty, mended):
+    assert repair(dirty) == mended
+
+
+FRAGMENTS = [
+    *"aéb \u2028\x85\v\x1c\r\t\0\x01\x92\ufeff\ufffdÃ©Âââ€™\u200bдж中", "&amp;", "&", "#10;", "&#0;", "&#x9;", "&lt", "amp;",
+    "ï»¿", "ÃƒÂ¯", " the old house", " sees", " собака видит старый дом", "x" * 43,
+]  # fmt: skip
+TEXT = st.lists(st.sampled_from(FRAGMENTS), max_size=7).map("".join)
+
+
+@given(TEXT)
+@settings(max_examples=200, deadline=None)
+def test_repair_leaves_nothing_to_repair(text):
+    mended = repair(text)
+    assert repair(mended) == mended
+    assert not {fault.kind for fault in pair_faults(mended, "x")} & {k for k, c in CHECKS.items() if c.mend == "repair"}
+
+
+@pytest.fixture(scope="module")
+def folder():
+    with tempfile.TemporaryDirectory() as name:
+        yield Path(name)
+
+
+def mended_kinds(counts) -> set[str]:
+    return {kind for kind in counts if CHECKS[kind].mend != "keep"}
+
+
+@given(st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=13), st.randoms(use_true_random=False), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_examine_finds_nothing_that_fix_mends(folder, dirty, rng, bad_bytes):
+    pairs = [*clean(23), *((src.encode(), tgt.encode()) for src, tgt in dirty), *clean(3)]
+    rng.shuffle(pairs)
+    pairs += [(b"caf\xe9", b"x")] * bad_bytes
+    corpus = write_pairs(folder, pairs)
+    with tempfile.TemporaryDirectory() as out:
+        fixed = fix(*corpus, Path(out))
+        found = examine([Path(out) / "a.en"], [Path(out) / "a.de"])
+        assert not found.has_errors and not mended_kinds(found.counts)
+        assert found.n_pairs == fixed.n_kept
+
+
+@given(st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=13))
+@settings(max_examples=30, deadline=None)
+def test_kept_pairs_stay_paired_and_in_order(folder, dirty):
+    pairs = [*clean(7), *((src.encode(), tgt.encode()) for src, tgt in dirty)]
+    corpus = write_pairs(folder, pairs)
+    with tempfile.TemporaryDirectory() as out:
+        fixed = fix(*corpus, Path(out))
+        rows = (Path(out) / "dropped.tsv").read_text(encoding="utf-8").split("\n")[1:-1]
+        gone = {int(row.split("\t")[1]) for row in rows}
+        kept = [(e.src, e.tgt) for e in read_pairs([Path(out) / "a.en"], [Path(out) / "a.de"])]
+    texts = [[side.removesuffix(b"\r").decode() for side in pair] for pair in pairs]
+    texts[0][0] = texts[0][0].removeprefix("\ufeff")
+    assert kept == [(repair(src), repair(tgt)) for n, (src, tgt) in enumerate(texts, 1) if n not in gone]
+    assert fixed.n_kept + len(gone) == fixed.n_pairs == len(pairs)
+
+
+def test_every_dropped_pair_is_written_down_with_place_kinds_and_text(tmp_path):
+    pairs = [*clean(), (b"one\x0b", b"\t"), (b"caf\xe9", b"x")]
+    fixed = fix(*write_pairs(tmp_path, pairs), tmp_path / "out")
+    assert (tmp_path / "out" / "dropped.tsv").read_text().split("\n") == [
+        "path\tline\tkinds\tsrc\ttgt",
+        f"{tmp_path / 'a.en'}\t{N + 1}\tblank-side\tone\\x0b\t\\t",
+        f"{tmp_path / 'a.en'}\t{N + 2}\tnot-utf8\tcaf\\xe9\tx",
+        "",
+    ]
+    assert fixed.dropped == {"blank-side": 1, "not-utf8": 1}
+
+
+def test_repairs_are_counted_by_kind(tmp_path):
+    fixed = fix(*write_pairs(tmp_path, [*clean(), (b"Tom &amp; Tim\r", "Tom\u2028 & Tim".encode())]), tmp_path / "out")
+    assert fixed.repaired == {"html": 1, "crlf": 1, "line-break": 1}
+    assert fixed.n_kept == fixed.n_pairs == N + 1
+
+
+def test_a_slip_of_what_is_usual_drops_until_it_settles(tmp_path):
+    # The first drop narrows the spread of the ratios, which makes the next pair extreme.
+    pairs = clean(29) + [(b"The old dog " * 3, b"Hund " * n) for n in (1, 2, 3)]
+    fix(*write_pairs(tmp_path, pairs), tmp_path / "out")
+    assert not mended_kinds(examine([tmp_path / "out" / "a.en"], [tmp_path / "out" / "a.de"]).counts)
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.tsv.gz", "a.jsonl", "b.jsonl"])
+def test_fix_keeps_the_format_and_unpacks(tmp_path, name):
+    row = {"a": "{}\t{}", "j": '{{"src": "{}", "tgt": "{}"}}', "b": '{{"translation": {{"en": "{}", "de": "{}"}}}}'}
+    shape = row["b" if name[0] == "b" else "j" if "json" in name else "a"]
+    lines = [shape.format(src.decode(), tgt.decode()) for src, tgt in clean(7)]
+    data = ("\ufeff" + "\n".join([*lines, lines[0], shape.format("&#9;one", "un")]) + "\n").encode()
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    fixed = fix([tmp_path / name], [], tmp_path / "out")
+    assert fixed.files[0] == tmp_path / "out" / name.removesuffix(".gz")
+    assert fixed.files[0].read_text() == "\n".join([*lines, shape.format(" one", "un")]) + "\n"
+
+
+def test_held_out_pairs_are_dropped(tmp_path):
+    pairs = clean()
+    fixed = fix(
+        *write_pairs(tmp_path, pairs), tmp_path / "out", against={"dev": write_pairs(tmp_path, pairs[5:7], "dev")}
+    )
+    assert fixed.dropped == {"overlap-pair": 2}
+
+
+def test_nothing_is_ever_overwritten(tmp_path):
+    corpus = write_pairs(tmp_path, clean())
+    before = corpus[0][0].read_bytes()
+    with pytest.raises(CorpusError, match=r"a\.en: exists already.*\n  Name a new"):
+        fix(*corpus, tmp_path)
+    assert corpus[0][0].read_bytes() == before and not (tmp_path / "dropped.tsv").exists()
+
+
+def test_two_outputs_of_one_name_are_refused(tmp_path):
+    (tmp_path / "b").mkdir()
+    src, tgt = write(tmp_path / "x", [b"one"]), write(tmp_path / "b" / "x", [b"un"])
+    with pytest.raises(CorpusError, match="one name there.*\n  Rename"):
+        fix([src], [tgt], tmp_path / "out")
+
+
+def test_unequal_counts_are_not_fixed(tmp_path):
+    src, tgt = write_pairs(tmp_path, clean(211))
+    write(tgt[0], [line for n, (_, line) in enumerate(clean(211), 1) if n != 101])
+    with pytest.raises(UnequalCountsError, match=r"211 lines.*210\.\n.*about line 10\d on") as caught:
+        fix(src, tgt, tmp_path / "out")
+    assert (caught.value.n_src, caught.value.n_tgt) == (211, 210)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_damaged_file_is_not_fixed(tmp_path):
+    (tmp_path / "a.tsv.gz").write_bytes(gzip.compress(b"one\tun\n" * 99_991)[:-7])
+    with pytest.raises(CorpusError, match="truncated gzip"):
+        fix([tmp_path / "a.tsv.gz"], [], tmp_path / "out")
+
+
+def test_a_corpus_of_which_nothing_is_left_is_refused(tmp_path):
+    with pytest.raises(CorpusError, match=r"no pair of 3 is left after dropping: blank-side \(3\)"):
+        fix(*write_pairs(tmp_path, [(b"one", b"")] * 3), tmp_path / "out")
+
+
+def test_the_limit_of_a_long_pair_is_told():
+    assert str(MAX_CHARS) in CHECKS["over-long"].meaning
