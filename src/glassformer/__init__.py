@@ -1,15 +1,16 @@
 """glassformer: train, run, explain and serve Transformers from your own text.
 
-    import glassformer as gf
+import glassformer as gf
 
-    gf.train("train.en", "train.fr", out="en-fr")
-    translator = gf.load("en-fr")
-    translator("The black cat sat on the couch.")
+gf.train("train.en", "train.fr", out="en-fr")
+translator = gf.load("en-fr")
+translator("The black cat sat on the couch.")
 """
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from glassformer.version import __version__
+
 __all__ = ["__version__", "load", "train"]
 
 if TYPE_CHECKING:

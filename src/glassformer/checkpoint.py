@@ -21,9 +21,9 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from glassformer import __version__
 from glassformer.errors import CheckpointError, UserError
 from glassformer.limits import MAX_JSON_BYTES
+from glassformer.version import __version__
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
@@ -98,6 +98,7 @@ def write_files(folder: Path, contents: Contents) -> None:
 
 
 def write_synced(path: Path, data: bytes) -> None:
+    """Write a file and wait until the disk has it."""
     with open(path, "wb") as file:
         file.write(data)
         file.flush()
@@ -126,8 +127,11 @@ def sync_folder(folder: Path) -> None:
 
 
 def write_error(target: Path, error: Exception) -> UserError:
+    """What to tell a user whose file system refused."""
     if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or "No space" in str(error):
-        return UserError(f"{target}: the disk is full; nothing was written.\n  Make room and give the same command again.")
+        return UserError(
+            f"{target}: the disk is full; nothing was written.\n  Make room and give the same command again."
+        )
     return UserError(f"{target}: cannot be written: {getattr(error, 'strerror', None) or error}.")
 
 
@@ -146,7 +150,9 @@ def verify(folder: Path) -> dict[str, Any]:
         version, files = manifest["format_version"], dict(manifest["files"])
         rows = [(str(name), int(row["bytes"]), str(row["sha256"])) for name, row in files.items()]
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise CheckpointError(f"{folder / MANIFEST}: damaged.\n  Copy the folder again from where it was made.") from None
+        raise CheckpointError(
+            f"{folder / MANIFEST}: damaged.\n  Copy the folder again from where it was made."
+        ) from None
     if version != FORMAT_VERSION:
         raise CheckpointError(
             f"{folder}: written in format {version!r}; this glassformer {__version__} reads format {FORMAT_VERSION}.\n"

@@ -2,9 +2,9 @@
 
 import os
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -79,7 +79,9 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}.\n  --config takes a TOML file such as a run folder's run.toml.") from None
+        raise ConfigError(
+            f"{path}: {error.strerror}.\n  --config takes a TOML file such as a run folder's run.toml."
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not TOML: {error}.") from None
 
@@ -117,14 +119,19 @@ class DecodeConfig(Config):
 
     beam: int = Field(default=4, ge=1, le=64, description="Hypotheses kept per sentence; 1 = greedy.")
     length_penalty: float = Field(
-        default=0.6, ge=0, le=5, description="Alpha of ((5 + length) / 6)^alpha, by which a hypothesis' score is divided."
+        default=0.6,
+        ge=0,
+        le=5,
+        description="Alpha of ((5 + length) / 6)^alpha, by which a hypothesis' score is divided.",
     )
     nbest: int = Field(default=1, ge=1, le=64, description="Translations given per sentence, best first.")
     max_length: int | None = Field(
         default=None, ge=1, le=MAX_TOKENS, description="Longest output in tokens. Default: source length + 50."
     )
     batch_tokens: int = Field(
-        default=1024, ge=1, description="Source tokens decoded together, padding included; more is faster and takes more memory."
+        default=1024,
+        ge=1,
+        description="Source tokens decoded together, padding included; more is faster and takes more memory.",
     )
 
     @model_validator(mode="after")
@@ -134,48 +141,58 @@ class DecodeConfig(Config):
         return self
 
 
-Positive = Annotated[int, Field(ge=1)]
-Fraction = Annotated[float, Field(ge=0, le=1)]
 Preset = Literal["tiny", "small", "base", "big"]
 
 
 class TrainConfig(Config):
     """A training run. What is None is chosen from the corpus and the preset, and said."""
 
-    src: tuple[Path, ...] = Field(min_length=1, description="Source text, one sentence a line; or TSV or JSONL of pairs.")
+    src: tuple[Path, ...] = Field(
+        min_length=1, description="Source text, one sentence a line; or TSV or JSONL of pairs."
+    )
     tgt: tuple[Path, ...] = Field(default=(), description="Target text, line by line the translation of the source.")
     out: Path = Field(description="Run folder: made if absent, continued if it holds this run.")
     dev_src: tuple[Path, ...] = Field(default=(), description="Held-out source text, or TSV or JSONL of pairs.")
     dev_tgt: tuple[Path, ...] = Field(default=(), description="Held-out target text.")
 
     preset: Preset | None = Field(default=None, description="Sizes and recipe. Default: by corpus size.")
-    steps: Positive | None = Field(default=None, description="Length of training in updates.")
-    epochs: Positive | None = Field(default=None, description="Length of training in passes over the corpus.")
+    steps: int | None = Field(default=None, ge=1, description="Length of training in updates.")
+    epochs: int | None = Field(default=None, ge=1, description="Length of training in passes over the corpus.")
     minutes: float | None = Field(default=None, gt=0, description="Length of training in minutes of wall time.")
 
     tokenizer: Literal["bpe", "unigram"] = Field(default="bpe", description="Kind of subword units.")
-    vocab_size: int | None = Field(default=None, ge=300, le=1 << 20, description="Subword units, both languages together.")
-    d_model: Positive | None = Field(default=None, description="Width of the model.")
-    n_heads: Positive | None = Field(default=None, description="Attention heads.")
-    d_ff: Positive | None = Field(default=None, description="Width inside the feed-forward sub-layers.")
-    n_layers: Positive | None = Field(default=None, description="Layers of the encoder, and of the decoder.")
+    vocab_size: int | None = Field(
+        default=None, ge=300, le=1 << 20, description="Subword units, both languages together."
+    )
+    d_model: int | None = Field(default=None, ge=1, description="Width of the model.")
+    n_heads: int | None = Field(default=None, ge=1, description="Attention heads.")
+    d_ff: int | None = Field(default=None, ge=1, description="Width inside the feed-forward sub-layers.")
+    n_layers: int | None = Field(default=None, ge=1, description="Layers of the encoder, and of the decoder.")
     dropout: float | None = Field(default=None, ge=0, lt=1, description="Dropout of residual and embedding sums.")
     pre_norm: bool | None = Field(default=None, description="Normalize before each sub-layer; the paper does after.")
-    max_len: int = Field(default=256, ge=8, le=MAX_TOKENS, description="Longest sentence in tokens; longer pairs are left out.")
+    max_len: int = Field(
+        default=256, ge=8, le=MAX_TOKENS, description="Longest sentence in tokens; longer pairs are left out."
+    )
 
-    batch_tokens: Positive | None = Field(default=None, description="Tokens a side and update, padding included.")
+    batch_tokens: int | None = Field(default=None, ge=1, description="Tokens a side and update, padding included.")
     lr: float | None = Field(default=None, gt=0, description="Peak learning rate.")
-    warmup: Fraction | None = Field(default=None, description="Share of the training in which the rate rises.")
-    cooldown: Fraction | None = Field(default=None, description="Share at the end in which the rate falls to 0.")
+    warmup: float | None = Field(default=None, ge=0, le=1, description="Share of the training in which the rate rises.")
+    cooldown: float | None = Field(
+        default=None, ge=0, le=1, description="Share at the end in which the rate falls to 0."
+    )
     label_smoothing: float = Field(default=0.1, ge=0, lt=1, description="Probability spread evenly over all words.")
-    average: Positive = Field(default=10, description="Checkpoints averaged at the end; 1 = only the last.")
+    average: int = Field(default=10, ge=1, description="Checkpoints averaged at the end; 1 = only the last.")
 
     seed: int = Field(default=1, ge=0, lt=1 << 63, description="Seed of everything random.")
-    save_every: Positive | None = Field(default=None, description="Updates between checkpoints. Default: at every validation.")
-    validate_every: Positive | None = Field(default=None, description="Updates between validations. Default: 12 in all.")
+    save_every: int | None = Field(
+        default=None, ge=1, description="Updates between checkpoints. Default: at every validation."
+    )
+    validate_every: int | None = Field(
+        default=None, ge=1, description="Updates between validations. Default: 12 in all."
+    )
     precision: Literal["auto", "fp32", "bf16"] = Field(default="auto", description="Arithmetic of training.")
     device: Literal["auto", "cpu", "cuda", "mps"] = Field(default="auto", description="Where to compute.")
-    threads: Positive | None = Field(default=None, description="Processor threads. Default: all cores.")
+    threads: int | None = Field(default=None, ge=1, description="Processor threads. Default: all cores.")
     tensorboard: bool = Field(default=False, description="Also write TensorBoard events into the run folder.")
 
     @model_validator(mode="after")

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sacrebleu.metrics import BLEU, CHRF, TER
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,11 @@ def translation_scores(
 
     Source: Papineni et al. 2002; Popović 2015; Snover et al. 2006; Post 2018 for the signatures.
     """
-    metrics = [BLEU(tokenize=tokenize, lowercase=lowercase, force=True), CHRF(lowercase=lowercase), TER(case_sensitive=not lowercase)]
+    metrics = [
+        BLEU(tokenize=tokenize, lowercase=lowercase, force=True),
+        CHRF(lowercase=lowercase),
+        TER(case_sensitive=not lowercase),
+    ]
     scores = []
     for metric in metrics:
         result = metric.corpus_score(list(hypotheses), [list(references)])
@@ -35,4 +41,4 @@ def translation_scores(
 
 def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     """BLEU with sacrebleu's defaults, 0 to 100."""
-    return BLEU(force=True).corpus_score(list(hypotheses), [list(references)]).score
+    return float(BLEU(force=True).corpus_score(list(hypotheses), [list(references)]).score)

@@ -106,6 +106,13 @@ def test_empty_standard_input_has_no_lines(monkeypatch):
     assert list(read_lines(Path("-"))) == []
 
 
+def test_broken_standard_input_is_named(monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"one\ncaf\xe9\n")))
+    message = refusal(read_lines(Path("-")))
+    assert message.startswith("standard input:2: ")
+    assert "… | iconv -f WINDOWS-1252 -t UTF-8 | …" in message
+
+
 PACKED = gzip.compress(random.Random(7).randbytes(997).hex().encode())
 
 # content -> the line named, what is said, how to mend it
@@ -133,7 +140,8 @@ def test_broken_file_is_named_with_line_and_remedy(tmp_path, monkeypatch, fault)
     path = write(tmp_path / f"{fault}.txt", data)
     message = refusal(read_lines(path))
     assert message.startswith(f"{path}:{line}: " if line else f"{path}: ")
-    assert said in message and remedy in message.split("\n", 1)[1]
+    assert said in message
+    assert remedy in message.split("\n", 1)[1]
 
 
 def test_the_iconv_command_unpacks_gzip_first(tmp_path):
@@ -212,7 +220,8 @@ def test_jsonl_takes_translation_keys_in_the_order_of_the_first_line(tmp_path, g
 def test_jsonl_keys_must_not_change(tmp_path):
     lines = ['{"translation": {"en": "one", "fr": "un"}}', '{"translation": {"en": "one", "de": "eins"}}']
     message = refusal(read_pairs([write(tmp_path / "a.jsonl", "\n".join(lines))]))
-    assert ":2: " in message and "earlier lines have the keys en, fr, this one en, de" in message
+    assert ":2: " in message
+    assert "earlier lines have the keys en, fr, this one en, de" in message
 
 
 def test_tsv_with_a_wrong_column_count_shows_place_and_line(tmp_path):
@@ -236,7 +245,8 @@ def test_tsv_with_a_wrong_column_count_shows_place_and_line(tmp_path):
 def test_jsonl_line_of_another_shape_is_refused_with_its_place(tmp_path, line):
     path = write(tmp_path / "a.jsonl", '{"src": "a", "tgt": "b"}\n' + line + "\n")
     message = refusal(read_pairs([path]))
-    assert message.startswith(f"{path}:2: ") and "\n  " in message
+    assert message.startswith(f"{path}:2: ")
+    assert "\n  " in message
 
 
 @pytest.mark.parametrize(("n_src", "n_tgt"), [(5, 3), (3, 5)])
@@ -247,7 +257,8 @@ def test_unequal_counts_name_both_files_and_both_counts(tmp_path, n_src, n_tgt):
     assert (caught.value.n_src, caught.value.n_tgt) == (n_src, n_tgt)
     longer = src if n_src > n_tgt else tgt
     assert str(caught.value).startswith(f"{longer}:4: ")
-    assert f"{src} has {n_src} lines, {tgt} has {n_tgt}" in str(caught.value) and "add or remove" in str(caught.value)
+    assert f"{src} has {n_src} lines, {tgt} has {n_tgt}" in str(caught.value)
+    assert "add or remove" in str(caught.value)
 
 
 def test_a_slipped_pairing_is_told_with_its_line(tmp_path):
@@ -296,7 +307,8 @@ def test_slip_is_guessed_where_a_line_was_deleted(at, side):
     sides = counting(211)
     del sides[side][at]
     guess = guess_slip(*sides)
-    assert guess is not None and abs(guess - (at + 1)) <= 3
+    assert guess is not None
+    assert abs(guess - (at + 1)) <= 3
 
 
 def test_slip_is_guessed_at_an_extra_blank_line():
@@ -314,6 +326,14 @@ def test_no_slip_is_guessed_between_unrelated_files():
     src, tgt = counting(211)
     random.Random(11).shuffle(tgt)
     assert guess_slip(src, tgt[1:]) is None
+
+
+def test_no_slip_is_guessed_among_equal_lines():
+    src, tgt = counting(211)
+    for side in (src, tgt):
+        side[80:120] = [side[80]] * 40
+    del tgt[100]
+    assert guess_slip(src, tgt) is None
 
 
 def test_no_slip_is_guessed_in_a_few_lines():

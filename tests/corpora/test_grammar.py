@@ -82,58 +82,128 @@ def test_the_rules_render_the_showcase(text, pair):
 
 BOY, GIRL, CAT, APPLES = the("boy"), the("girl"), the("cat"), the("apple", plural=True)
 HAND_CHECKED = {
-    "invariable color": (state(the("shirt", plural=True), "orange", "present"),
-                         "The shirts are orange.", "Les chemises sont orange."),
-    "plural in -aux": (clause(the("horse", plural=True), "sleep", "present"),
-                       "The horses sleep.", "Les chevaux dorment."),
-    "irregular feminine": (clause(the("woman", "jealous"), "cry", "future"),
-                           "The jealous woman will cry.", "La femme jalouse pleurera."),
-    "before a vowel": (clause(noun_phrase("this", "owl", "old"), "see", "present",
-                              noun_phrase("a", "tree", "beautiful")),
-                       "This old owl sees a beautiful tree.", "Ce vieux hibou voit un bel arbre."),
-    "vieux stays in the plural": (clause(the("man", "old", plural=True), "laugh", "present"),
-                                  "The old men laugh.", "Les vieux hommes rient."),
-    "both sides of the noun": (clause(SHE, "wear", "past", noun_phrase("a", "jacket", "pretty", "green")),
-                               "She wore a pretty green jacket.", "Elle portait une jolie veste verte."),
-    "des before a noun": (clause(I, "buy", "past", noun_phrase("a", "hat", "red", plural=True)),
-                          "I bought some red hats.", "J'ai acheté des chapeaux rouges."),
-    "de before an adjective": (clause(I, "buy", "past", noun_phrase("a", "hat", "new", plural=True)),
-                               "I bought some new hats.", "J'ai acheté de nouveaux chapeaux."),
-    "partitive": (clause(CAT, "drink", "past", noun_phrase("a", "milk")),
-                  "The cat drank some milk.", "Le chat a bu du lait."),
-    "elided partitive": (clause(CAT, "drink", "future", noun_phrase("a", "water", "cold")),
-                         "The cat will drink some cold water.", "Le chat boira de l'eau froide."),
-    "negated indefinite": (clause(BOY, "have", "present", noun_phrase("a", "umbrella", negated=True), negation="not"),
-                           "The boy does not have an umbrella.", "Le garçon n'a pas de parapluie."),
-    "negated past": (clause(WE, "open", "past", the("box"), negation="not"),
-                     "We did not open the box.", "Nous n'avons pas ouvert la boîte."),
-    "negated future": (clause(HE, "follow", "future", the("wolf", plural=True), negation="not"),
-                       "He will not follow the wolves.", "Il ne suivra pas les loups."),
-    "no longer": (clause(HE, "work", "present", negation="no longer"),
-                  "He no longer works.", "Il ne travaille plus."),
-    "generic article": (clause(GIRL, "love", "present", noun_phrase("", "strawberry", plural=True)),
-                        "The girl loves strawberries.", "La fille aime les fraises."),
-    "mon before a feminine vowel": (clause(noun_phrase("my", "aunt"), "lose", "past", noun_phrase("her", "scarf")),
-                                    "My aunt lost her scarf.", "Ma tante a perdu son écharpe."),
-    "h aspiré": (clause(the("hero"), "sell", "past", noun_phrase("his", "axe")),
-                 "The hero sold his axe.", "Le héros a vendu sa hache."),
+    "invariable color": (
+        state(the("shirt", plural=True), "orange", "present"),
+        "The shirts are orange.",
+        "Les chemises sont orange.",
+    ),
+    "plural in -aux": (
+        clause(the("horse", plural=True), "sleep", "present"),
+        "The horses sleep.",
+        "Les chevaux dorment.",
+    ),
+    "irregular feminine": (
+        clause(the("woman", "jealous"), "cry", "future"),
+        "The jealous woman will cry.",
+        "La femme jalouse pleurera.",
+    ),
+    "before a vowel": (
+        clause(noun_phrase("this", "owl", "old"), "see", "present", noun_phrase("a", "tree", "beautiful")),
+        "This old owl sees a beautiful tree.",
+        "Ce vieux hibou voit un bel arbre.",
+    ),
+    "vieux stays in the plural": (
+        clause(the("man", "old", plural=True), "laugh", "present"),
+        "The old men laugh.",
+        "Les vieux hommes rient.",
+    ),
+    "both sides of the noun": (
+        clause(SHE, "wear", "past", noun_phrase("a", "jacket", "pretty", "green")),
+        "She wore a pretty green jacket.",
+        "Elle portait une jolie veste verte.",
+    ),
+    "des before a noun": (
+        clause(I, "buy", "past", noun_phrase("a", "hat", "red", plural=True)),
+        "I bought some red hats.",
+        "J'ai acheté des chapeaux rouges.",
+    ),
+    "de before an adjective": (
+        clause(I, "buy", "past", noun_phrase("a", "hat", "new", plural=True)),
+        "I bought some new hats.",
+        "J'ai acheté de nouveaux chapeaux.",
+    ),
+    "partitive": (
+        clause(CAT, "drink", "past", noun_phrase("a", "milk")),
+        "The cat drank some milk.",
+        "Le chat a bu du lait.",
+    ),
+    "elided partitive": (
+        clause(CAT, "drink", "future", noun_phrase("a", "water", "cold")),
+        "The cat will drink some cold water.",
+        "Le chat boira de l'eau froide.",
+    ),
+    "negated indefinite": (
+        clause(BOY, "have", "present", noun_phrase("a", "umbrella", negated=True), negation="not"),
+        "The boy does not have an umbrella.",
+        "Le garçon n'a pas de parapluie.",
+    ),
+    "negated past": (
+        clause(WE, "open", "past", the("box"), negation="not"),
+        "We did not open the box.",
+        "Nous n'avons pas ouvert la boîte.",
+    ),
+    "negated future": (
+        clause(HE, "follow", "future", the("wolf", plural=True), negation="not"),
+        "He will not follow the wolves.",
+        "Il ne suivra pas les loups.",
+    ),
+    "no longer": (clause(HE, "work", "present", negation="no longer"), "He no longer works.", "Il ne travaille plus."),
+    "generic article": (
+        clause(GIRL, "love", "present", noun_phrase("", "strawberry", plural=True)),
+        "The girl loves strawberries.",
+        "La fille aime les fraises.",
+    ),
+    "mon before a feminine vowel": (
+        clause(noun_phrase("my", "aunt"), "lose", "past", noun_phrase("her", "scarf")),
+        "My aunt lost her scarf.",
+        "Ma tante a perdu son écharpe.",
+    ),
+    "h aspiré": (
+        clause(the("hero"), "sell", "past", noun_phrase("his", "axe")),
+        "The hero sold his axe.",
+        "Le héros a vendu sa hache.",
+    ),
     "h muet": (clause(the("heroine"), "get dressed", "present"), "The heroine gets dressed.", "L'héroïne s'habille."),
-    "à + les": (clause(BOY, "give", "past", the("egg"), to(the("girl", plural=True))),
-                "The boy gave the egg to the girls.", "Le garçon a donné l'œuf aux filles."),
-    "être agrees with the subject": (clause(the("queen", plural=True), "go to", "past", the("school")),
-                                     "The queens went to the school.", "Les reines sont allées à l'école."),
-    "devant is not contracted": (clause(the("wolf"), "stop", "present", None, place("in front of", the("hotel"))),
-                                 "The wolf stops in front of the hotel.", "Le loup s'arrête devant l'hôtel."),
-    "reflexive agrees with the subject": (clause(GIRL, "rest", "past", negation="not"),
-                                          "The girl did not rest.", "La fille ne s'est pas reposée."),
-    "sat agrees": (clause(the("mouse", plural=True), "sit", "past", None, place("near", the("tree"))),
-                   "The mice sat near the tree.", "Les souris étaient assises près de l'arbre."),
-    "clitic and participle": (clause(BOY, "eat", "past", pronoun(APPLES, "object"), negation="not"),
-                              "The boy did not eat them.", "Le garçon ne les a pas mangées."),
-    "que elides": (state(that(APPLES, clause(SHE, "choose", "past", preceding=APPLES)), "fresh", "present"),
-                   "The apples that she chose are fresh.", "Les pommes qu'elle a choisies sont fraîches."),
-    "adverb after the verb": (clause(CAT, "be hungry", "present", adverb="always"),
-                              "The cat is always hungry.", "Le chat a toujours faim."),
+    "à + les": (
+        clause(BOY, "give", "past", the("egg"), to(the("girl", plural=True))),
+        "The boy gave the egg to the girls.",
+        "Le garçon a donné l'œuf aux filles.",
+    ),
+    "être agrees with the subject": (
+        clause(the("queen", plural=True), "go to", "past", the("school")),
+        "The queens went to the school.",
+        "Les reines sont allées à l'école.",
+    ),
+    "devant is not contracted": (
+        clause(the("wolf"), "stop", "present", None, place("in front of", the("hotel"))),
+        "The wolf stops in front of the hotel.",
+        "Le loup s'arrête devant l'hôtel.",
+    ),
+    "reflexive agrees with the subject": (
+        clause(GIRL, "rest", "past", negation="not"),
+        "The girl did not rest.",
+        "La fille ne s'est pas reposée.",
+    ),
+    "sat agrees": (
+        clause(the("mouse", plural=True), "sit", "past", None, place("near", the("tree"))),
+        "The mice sat near the tree.",
+        "Les souris étaient assises près de l'arbre.",
+    ),
+    "clitic and participle": (
+        clause(BOY, "eat", "past", pronoun(APPLES, "object"), negation="not"),
+        "The boy did not eat them.",
+        "Le garçon ne les a pas mangées.",
+    ),
+    "que elides": (
+        state(that(APPLES, clause(SHE, "choose", "past", preceding=APPLES)), "fresh", "present"),
+        "The apples that she chose are fresh.",
+        "Les pommes qu'elle a choisies sont fraîches.",
+    ),
+    "adverb after the verb": (
+        clause(CAT, "be hungry", "present", adverb="always"),
+        "The cat is always hungry.",
+        "Le chat a toujours faim.",
+    ),
 }
 
 
@@ -161,11 +231,21 @@ def test_a_tense_that_english_does_not_tell_is_undecided():
         clause(I, "read", "past", the("book"))
 
 
-@pytest.mark.parametrize("words, spelled", [
-    ("de le hibou", "du hibou"), ("de le oiseau", "de l'oiseau"), ("à les hommes", "aux hommes"),
-    ("à la école", "à l'école"), ("parce que elle ne a", "parce qu'elle n'a"), ("ce arbre", "cet arbre"),
-    ("sa horloge", "son horloge"), ("sa hache", "sa hache"), ("je habille", "j'habille"), ("il le a", "il l'a"),
-])
+@pytest.mark.parametrize(
+    "words, spelled",
+    [
+        ("de le hibou", "du hibou"),
+        ("de le oiseau", "de l'oiseau"),
+        ("à les hommes", "aux hommes"),
+        ("à la école", "à l'école"),
+        ("parce que elle ne a", "parce qu'elle n'a"),
+        ("ce arbre", "cet arbre"),
+        ("sa horloge", "son horloge"),
+        ("sa hache", "sa hache"),
+        ("je habille", "j'habille"),
+        ("il le a", "il l'a"),
+    ],
+)
 def test_words_side_by_side_elide_and_contract(words, spelled):
     assert spell(words) == spelled
 
@@ -202,7 +282,8 @@ def test_no_held_out_sentence_is_in_training_in_either_language(split):
 
 
 def test_english_twins_of_a_held_out_french_sentence_are_not_in_training(monkeypatch):
-    drawn = [("His cat slept.", "Son chat dormait."), ("Her cat slept.", "Son chat dormait."), ("He ate.", "Il a mangé.")]
+    his, her = ("His cat slept.", "Son chat dormait."), ("Her cat slept.", "Son chat dormait.")
+    drawn = [his, her, ("He ate.", "Il a mangé.")]
     monkeypatch.setattr(grammar, "sentences", lambda _: iter(drawn))
     assert split_pairs(1, 1, seed=0) == (drawn[2:], drawn[:1])
 

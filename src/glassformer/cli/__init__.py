@@ -5,8 +5,8 @@ import sys
 
 from cyclopts import App, Parameter
 
-from glassformer import __version__
 from glassformer.errors import UserError
+from glassformer.version import __version__
 
 app = App(
     name="glassformer",

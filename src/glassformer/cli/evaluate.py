@@ -3,14 +3,14 @@
 import json as json_module
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from glassformer.cli.options import flags, given
 from glassformer.config import DecodeConfig
 
-Flags = flags(DecodeConfig, "nbest")
+Flags: Any = flags(DecodeConfig, "nbest")
 
 
 def evaluate(
@@ -25,7 +25,7 @@ def evaluate(
     json: bool = False,
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto",
     threads: int | None = None,
-    options: Annotated[Flags | None, Parameter(name="*")] = None,  # type: ignore[valid-type]
+    options: Annotated[Flags, Parameter(name="*")] = Flags(),  # noqa: B008
 ) -> None:
     """Translate a file and score it against a reference: BLEU, chrF and TER with sacrebleu's signatures.
 

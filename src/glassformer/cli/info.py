@@ -38,4 +38,8 @@ def info(model: Path, /, *, json: bool = False) -> None:
                 text = ", ".join(f"{k} {v}" for k, v in inner.items()) if isinstance(inner, dict) else inner
                 print(f"  {key:18} {text}")
         else:
-            print(f"{name:20} {value:,}" if isinstance(value, int) and not isinstance(value, bool) else f"{name:20} {value}")
+            print(
+                f"{name:20} {value:,}"
+                if isinstance(value, int) and not isinstance(value, bool)
+                else f"{name:20} {value}"
+            )

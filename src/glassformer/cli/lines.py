@@ -29,6 +29,7 @@ def open_model(folder: Path, device: str, threads: int | None) -> Translator:
 
 
 def windows(items: Iterator[Item], size: int) -> Iterator[list[Item]]:
+    """Up to `size` items at a time, taken as they come."""
     while window := list(islice(items, size)):
         yield window
 

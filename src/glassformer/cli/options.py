@@ -25,7 +25,9 @@ def flags(config: type[Config], *left_out: str) -> Any:
             show_default=False,
         )
         fields.append((name, Annotated[option.annotation | None, parameter], field(default=None)))  # type: ignore[operator]
-    return make_dataclass(f"{config.__name__}Flags", fields)
+    record = make_dataclass(f"{config.__name__}Flags", fields)
+    record.__module__ = __name__  # cyclopts takes what comes from the standard library for a plain value
+    return record
 
 
 def given(record: Any) -> dict[str, Any]:

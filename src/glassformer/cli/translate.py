@@ -2,14 +2,14 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from glassformer.cli.options import flags, given
 from glassformer.config import DecodeConfig
 
-Flags = flags(DecodeConfig)
+Flags: Any = flags(DecodeConfig)
 
 
 def translate(
@@ -20,7 +20,7 @@ def translate(
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"])] = False,
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto",
     threads: int | None = None,
-    options: Annotated[Flags | None, Parameter(name="*")] = None,  # type: ignore[valid-type]
+    options: Annotated[Flags, Parameter(name="*")] = Flags(),  # noqa: B008
 ) -> None:
     """Translate standard input, line by line, to standard output.
 

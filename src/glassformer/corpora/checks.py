@@ -115,7 +115,7 @@ def repair(text: str) -> str:
     """The text without any fault whose mend is "repair"; all else is left as it is."""
     while _ODD.search(text):
         before = text
-        text = _HTML.sub(_unescaped, text.lstrip("\ufeff"))
+        text = _HTML.sub(_unescaped, text.replace("\0", "").lstrip("\ufeff"))
         text = _MOJIBAKE.sub(_decoded, text)
         text = _BREAK.sub(" ", text)
         text = _CONTROL.sub(_plain_control, text)

@@ -57,16 +57,22 @@ REFERENCE: Pair = (
 SHOWCASE: tuple[Pair, ...] = (
     ("The apple that the boy ate was good.", "La pomme que le garçon a mangée était bonne."),
     ("The table is old but it is pretty.", "La table est vieille mais elle est jolie."),
-    ("The turtle slept on the rug because it was tired.",
-     "La tortue dormait sur le tapis parce qu'elle était fatiguée."),
-    ("The turtle slept on the rug because it was comfortable.",
-     "La tortue dormait sur le tapis parce qu'il était confortable."),
+    (
+        "The turtle slept on the rug because it was tired.",
+        "La tortue dormait sur le tapis parce qu'elle était fatiguée.",
+    ),
+    (
+        "The turtle slept on the rug because it was comfortable.",
+        "La tortue dormait sur le tapis parce qu'il était confortable.",
+    ),
     ("The girl bought a dress and she lost it.", "La fille a acheté une robe et elle l'a perdue."),
     ("The queen will talk to the heroes.", "La reine parlera aux héros."),
     ("My aunt did not see any small horses.", "Ma tante n'a pas vu de petits chevaux."),
     ("The old man never drinks any coffee.", "Le vieil homme ne boit jamais de café."),
-    ("The women who went to the museum came back yesterday.",
-     "Les femmes qui sont allées au musée sont revenues hier."),
+    (
+        "The women who went to the museum came back yesterday.",
+        "Les femmes qui sont allées au musée sont revenues hier.",
+    ),
     ("The mice are afraid of the king's beautiful white dogs.", "Les souris ont peur des beaux chiens blancs du roi."),
     ("I will repair the brown lamps tomorrow.", "Je réparerai les lampes marron demain."),
     ("The hedgehog stopped near the old castle.", "Le hérisson s'est arrêté près du vieux château."),
@@ -200,8 +206,11 @@ def english_pronoun(antecedent: Phrase) -> int:
     return (1 if antecedent.feminine else 0) if fits(antecedent.kinds, "person") else 2
 
 
-PRONOUNS = {"subject": ("he", "she", "it", "they"), "object": ("him", "her", "it", "them"),
-            "owner": ("his", "her", "its", "their")}
+PRONOUNS = {
+    "subject": ("he", "she", "it", "they"),
+    "object": ("him", "her", "it", "them"),
+    "owner": ("his", "her", "its", "their"),
+}
 
 
 def pronoun(antecedent: Phrase, role: str = "subject", rivals: Iterable[Phrase] = (), kinds: str = "") -> Phrase:
@@ -411,9 +420,7 @@ def draw_phrase(
         determiner, owned = "the", person.en
         owner_plural = not fits(person.kinds, "parent") and rng.random() < 0.3
         owner = noun_phrase(draw_determiner(rng, person, True, None, True), owned, plural=owner_plural)
-    return noun_phrase(
-        determiner, noun.en, *draw_adjectives(rng, noun), plural=plural, negated=negated, owner=owner
-    )
+    return noun_phrase(determiner, noun.en, *draw_adjectives(rng, noun), plural=plural, negated=negated, owner=owner)
 
 
 def draw_subject(rng: Random, kinds: str = ANIMATE, *pronouns: Phrase) -> Phrase:
@@ -437,11 +444,16 @@ def draw_state(rng: Random, subject: Phrase, tense: Tense, negation: str = "") -
     """What the subject is like."""
     if subject.determiner == "a" or (negation and subject.determiner in ("every", "many")):
         raise Undecided(f"{subject.en} is: nothing to say")
-    adjective = rng.choice([
-        row.en for row in adjectives_of(subject.kinds)
-        if row.predicative and not (tense == "future" and fits(row.en, LASTING))
-        and not any(alike(row.en, other) for other in subject.adjectives)
-    ] or [""])
+    adjective = rng.choice(
+        [
+            row.en
+            for row in adjectives_of(subject.kinds)
+            if row.predicative
+            and not (tense == "future" and fits(row.en, LASTING))
+            and not any(alike(row.en, other) for other in subject.adjectives)
+        ]
+        or [""]
+    )
     if not adjective:
         raise Undecided(f"{subject.en} is: nothing to say")
     degree = "" if negation or fits(adjective, UNGRADED) else rng.choice(("", "", *DEGREES))
@@ -604,8 +616,11 @@ def draw_sequence(rng: Random) -> Text:
         raise Undecided(f"{second.en} {target.en}")
     negated = rng.random() < 0.25
     again = clause(
-        pronoun(subject, rivals=[target], kinds=ANIMATE), second.en, tense,
-        pronoun(target, "object", rivals=[subject], kinds=ANIMATE), negation="not" * negated,
+        pronoun(subject, rivals=[target], kinds=ANIMATE),
+        second.en,
+        tense,
+        pronoun(target, "object", rivals=[subject], kinds=ANIMATE),
+        negation="not" * negated,
     )
     return link(clause(subject, first.en, tense, target), "but" if negated else "and", again)
 
@@ -617,8 +632,11 @@ def draw_exchange(rng: Random) -> Text:
     target = draw_phrase(rng, "person", subject, definite=True)
     negated = rng.random() < 0.25
     again = clause(
-        pronoun(target, rivals=[subject], kinds="person"), second, tense,
-        pronoun(subject, "object", rivals=[target], kinds="person"), negation="not" * negated,
+        pronoun(target, rivals=[subject], kinds="person"),
+        second,
+        tense,
+        pronoun(subject, "object", rivals=[target], kinds="person"),
+        negation="not" * negated,
     )
     return link(clause(subject, first, tense, target), "but" if negated else "and", again)
 
@@ -636,9 +654,7 @@ PATTERNS: dict[Callable[[Random], Text], int] = {
     draw_sequence: 20,
     draw_exchange: 8,
 }
-NOUN_FORMS = frozenset(
-    form for noun in NOUNS.values() for form in (noun.en, noun.en_plural or english_s(noun.en))
-)
+NOUN_FORMS = frozenset(form for noun in NOUNS.values() for form in (noun.en, noun.en_plural or english_s(noun.en)))
 
 
 def sentences(rng: Random) -> Iterator[Pair]:

@@ -115,7 +115,7 @@ def _content(file: BinaryIO, path: Path) -> Iterator[bytes]:
 def byte_lines(path: Path) -> Iterator[bytes]:
     r"""Lines as bytes without their "\n", in constant memory, undecoded and with any BOM and "\r" still there.
 
-    A line over MAX_LINE_BYTES comes cut to MAX_LINE_BYTES + 1 bytes: the caller sees that it is too long, and how to go on.
+    A line over MAX_LINE_BYTES comes cut to MAX_LINE_BYTES + 1 bytes, so that the caller sees it and can go on.
 
     Raises:
         CorpusError: what makes the whole file useless: not readable, empty, UTF-16, corrupt or oversized gzip.
@@ -157,9 +157,11 @@ def _utf16(path: Path) -> CorpusError:
 
 
 def _iconv(encoding: str, path: Path) -> str:
+    if path == STDIN:
+        return f"… | iconv -f {encoding} -t UTF-8 | …"
     source = shlex.quote(str(path))
     plain = path.with_suffix("") if path.suffix == ".gz" else path
-    target = shlex.quote(str(plain.with_stem(plain.stem + "-utf8")) if plain.name else "utf8.txt")
+    target = shlex.quote(str(plain.with_stem(plain.stem + "-utf8")))
     if path.suffix == ".gz":
         return f"gunzip -c {source} | iconv -f {encoding} -t UTF-8 > {target}"
     return f"iconv -f {encoding} -t UTF-8 {source} > {target}"

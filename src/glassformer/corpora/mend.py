@@ -159,7 +159,8 @@ def _write(
                 repaired.update(
                     fault.kind for fault in judge(record, None, None) if CHECKS[fault.kind].mend == "repair"
                 )
-                assert record.src is not None and record.tgt is not None
+                assert record.src is not None
+                assert record.tgt is not None
                 pair = repair(record.src), repair(record.tgt)
                 lines = pair if reader.parser is None else (reader.parser.render(*pair),)
                 for file, line in zip(outs, lines, strict=True):

@@ -59,7 +59,7 @@ class RecordReader:
                 self.n_lines[side] += 1
                 yield raw
         except CorpusError as error:
-            _, why = str(error).split(": ", 1)  # a finding names the place itself
+            why = str(error).removeprefix(f"{path}:").removeprefix("1:")  # a finding names the place itself
             self.damage[path] = " ".join(why.split())
 
     def __iter__(self) -> Iterator[Record]:

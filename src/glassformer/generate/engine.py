@@ -15,6 +15,7 @@ LENGTH_STEP = 8
 
 
 def padded_length(n_tokens: int) -> int:
+    """The length a source is padded to."""
     return -(-n_tokens // LENGTH_STEP) * LENGTH_STEP
 
 
@@ -32,9 +33,7 @@ def batches_by_length(lengths: Sequence[int], batch_tokens: int) -> Iterator[lis
         yield batch
 
 
-def pad_sources(
-    sources: Sequence[Sequence[int]], pad_id: int, device: torch.device
-) -> Int[Tensor, "sentences src"]:
+def pad_sources(sources: Sequence[Sequence[int]], pad_id: int, device: torch.device) -> Int[Tensor, "sentences src"]:
     """Ids padded to the step of lengths."""
     src = torch.full((len(sources), padded_length(max(map(len, sources)))), pad_id)
     for row, ids in zip(src, sources, strict=True):

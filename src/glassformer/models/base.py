@@ -1,6 +1,6 @@
 """What search and objectives ask of a model. They know no model class."""
 
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -21,5 +21,5 @@ class Decodable(Protocol):
     def start(self, src: Int[Tensor, "sentences src"], n_hypotheses: int = 1) -> State:
         """Read the sources; get ready for `n_hypotheses` of each, side by side."""
 
-    def step(self, ids: Int[Tensor, " rows"], state: State) -> Float[Tensor, "rows vocab"]:
+    def step(self, ids: Int[Tensor, " rows"], state: Any) -> Float[Tensor, "rows vocab"]:
         """Logits of what follows, given the last token of each hypothesis."""

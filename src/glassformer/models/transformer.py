@@ -1,5 +1,7 @@
 """The original encoder-decoder Transformer."""
 
+from typing import Any
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -42,8 +44,8 @@ class Transformer(nn.Module):
         sizes = (c.d_model, c.n_heads, c.d_ff, c.dropout)
         self.embedding = nn.Embedding(c.vocab_size, c.d_model, padding_idx=c.pad_id)
         self.dropout = Dropout(c.dropout)
-        self.encoder = nn.ModuleList(EncoderLayer(*sizes, pre_norm=c.pre_norm) for _ in range(c.n_encoder_layers))
-        self.decoder = nn.ModuleList(DecoderLayer(*sizes, pre_norm=c.pre_norm) for _ in range(c.n_decoder_layers))
+        self.encoder: Any = nn.ModuleList(EncoderLayer(*sizes, pre_norm=c.pre_norm) for _ in range(c.n_encoder_layers))
+        self.decoder: Any = nn.ModuleList(DecoderLayer(*sizes, pre_norm=c.pre_norm) for _ in range(c.n_decoder_layers))
         # Post-norm layers end in a norm of their own.
         self.encoder_norm = nn.LayerNorm(c.d_model) if c.pre_norm else nn.Identity()
         self.decoder_norm = nn.LayerNorm(c.d_model) if c.pre_norm else nn.Identity()
@@ -115,7 +117,7 @@ class Transformer(nn.Module):
         memory = self.encode(src)
         n_rows = len(src) * n_hypotheses
         return DecoderState(
-            [layer.cross_attention.keys_values(memory) for layer in self.decoder],  # type: ignore[union-attr, operator]
+            [layer.cross_attention.keys_values(memory) for layer in self.decoder],
             padding_mask(src, self.config.pad_id),
             [KeyValueCache(n_rows, self.config.d_model, memory) for _ in self.decoder],
         )

@@ -99,4 +99,4 @@ class Attention(nn.Module):
         return self.out_proj(heads.transpose(1, 2).flatten(-2))
 
     def split_heads(self, x: Float[Tensor, "batch length d_model"]) -> Float[Tensor, "batch heads length d_head"]:
-        return x.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)
+        return x.view(*x.shape[:-1], self.n_heads, -1).transpose(1, 2)

@@ -20,7 +20,11 @@ class ProjectedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, hidden: Tensor, weight: Tensor, targets: Tensor, smoothing: float) -> Tensor:
-        dtype = torch.get_autocast_dtype(hidden.device.type) if ctx_autocast(hidden) else hidden.dtype
+        dtype = (
+            torch.get_autocast_dtype(hidden.device.type)
+            if torch.is_autocast_enabled(hidden.device.type)
+            else hidden.dtype
+        )
         h, w = hidden.to(dtype), weight.to(dtype)
         vocab_size = w.size(0)
         w_sum = weight.sum(0, dtype=torch.float32)
@@ -56,10 +60,6 @@ class ProjectedCrossEntropy(torch.autograd.Function):
         d_hidden, d_weight = ctx.saved_tensors
         of_hidden, of_weight = ctx.dtypes
         return (d_hidden * grad).to(of_hidden), (d_weight * grad).to(of_weight), None, None
-
-
-def ctx_autocast(x: Tensor) -> bool:
-    return torch.is_autocast_enabled(x.device.type)
 
 
 def projected_cross_entropy(

@@ -190,9 +190,7 @@ class Translator:
         limit = self.model.config.max_len - 1
         pairs = [
             (src[:limit], tgt[:limit])
-            for src, tgt in zip(
-                self.tokenizer.encode_batch(sources), self.tokenizer.encode_batch(targets), strict=True
-            )
+            for src, tgt in zip(self.tokenizer.encode_batch(sources), self.tokenizer.encode_batch(targets), strict=True)
         ]
         results: list[list[float]] = [[] for _ in pairs]
         for rows in batches_by_length([max(len(src), len(tgt)) + 1 for src, tgt in pairs], batch_tokens):

@@ -1,7 +1,7 @@
 """Text to ids and back, without loss."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, trainers
@@ -36,10 +36,7 @@ class Tokenizer:
         inner.encode_special_tokens = True  # "</s>" typed by a user is four characters
         inner.no_padding()
         inner.no_truncation()
-        ids = [inner.token_to_id(token) for token in SPECIALS]
-        if None in ids:
-            raise CheckpointError(f"tokenizer.json: lacks one of the special tokens {', '.join(SPECIALS)}.")
-        self.pad_id, self.bos_id, self.eos_id = ids
+        self.pad_id, self.bos_id, self.eos_id = map(self.special_id, SPECIALS)
 
     @classmethod
     def train(
@@ -52,18 +49,17 @@ class Tokenizer:
                 a large inventory by likelihood (Kudo 2018).
             vocab_size: units wanted, the 256 bytes and 3 special tokens among them; fewer if the text has no more.
         """
-        common = dict(
-            vocab_size=vocab_size,
-            special_tokens=list(SPECIALS),
-            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-            show_progress=False,
-        )
+        options: dict[str, Any] = {
+            "vocab_size": vocab_size,
+            "special_tokens": list(SPECIALS),
+            "initial_alphabet": pre_tokenizers.ByteLevel.alphabet(),
+            "show_progress": False,
+        }
+        trainer: Any
         if kind == "bpe":
-            inner = tokenizers.Tokenizer(models.BPE())
-            trainer = trainers.BpeTrainer(min_frequency=2, **common)
+            inner, trainer = tokenizers.Tokenizer(models.BPE()), trainers.BpeTrainer(min_frequency=2, **options)
         else:
-            inner = tokenizers.Tokenizer(models.Unigram())
-            trainer = trainers.UnigramTrainer(**common)
+            inner, trainer = tokenizers.Tokenizer(models.Unigram()), trainers.UnigramTrainer(**options)
         inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         inner.decoder = decoders.ByteLevel()
         guarded(
@@ -89,6 +85,13 @@ class Tokenizer:
     def to_json(self) -> str:
         """The whole tokenizer, as Hugging Face's `tokenizer.json`."""
         return self.inner.to_str(pretty=True)
+
+    def special_id(self, token: str) -> int:
+        """The id of a special token."""
+        found = self.inner.token_to_id(token)
+        if found is None:
+            raise CheckpointError(f"tokenizer.json: lacks the special token {token}.")
+        return found
 
     @property
     def vocab_size(self) -> int:

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from glassformer import __version__
 from glassformer.config import TrainConfig
 from glassformer.tasks.translation import Translator
+from glassformer.version import __version__
 
 
 def model_card(config: TrainConfig, task: Translator, training: dict[str, Any]) -> str:
@@ -20,7 +20,8 @@ pipeline_tag: translation
 
 - {n_parameters:,} parameters, {task.tokenizer.vocab_size:,} subword units, {training["n_pairs"]:,} sentence pairs
 - dev BLEU {training["dev_bleu"]} (greedy; {training["weights"]})
-- {training["steps"]:,} steps in {training["minutes"]} minutes, {config.precision}, {machine["processor"]}, {config.threads} threads, torch {machine["torch"]}
+- {training["steps"]:,} steps in {training["minutes"]} minutes, {config.precision}, {machine["processor"]},
+  {config.threads} threads, torch {machine["torch"]}
 
 ```
 echo "some text" | glassformer translate PATH/TO/THIS/FOLDER

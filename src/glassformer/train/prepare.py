@@ -14,6 +14,7 @@ import numpy as np
 from glassformer import checkpoint
 from glassformer.config import TrainConfig
 from glassformer.corpora.corpus import Example, read_pairs
+from glassformer.corpora.doctor import PairChecker
 from glassformer.data.dataset import PairDataset
 from glassformer.errors import ConfigError, CorpusError
 from glassformer.presets import vocab_size_for
@@ -72,10 +73,13 @@ def prepare(config: TrainConfig, say: Say) -> Prepared:
 def build(config: TrainConfig, folder: Path, say: Say) -> None:
     """Write everything that training reads into a folder."""
     files = [fingerprint(path) for path in corpus_files(config)]
-    dropped = Dropped(say)
-    hashes = np.fromiter((text_hash(e.src) for e in usable(config, dropped)), dtype=np.uint64)
-    n_words = [0, 0]
-    dropped.tell()
+    checker = PairChecker(n_shown=1)
+    hashes = np.fromiter((text_hash(e.src) for e in usable(config, checker)), dtype=np.uint64)
+    for kind, _, n, place, meaning in checker.diagnosis().rows():
+        left_out = ", left out" if kind in ("blank-side", "blank-both") else ""
+        say(f"warning: {kind}: {n:,}{left_out}: {meaning} ({place})")
+    if checker.diagnosis().counts:
+        say("`glassformer doctor` names every such line and can mend most.")
     if not len(hashes):
         raise CorpusError(f"{config.src[0]}: no sentence pair that could be trained on.")
     if config.dev_src:
@@ -87,12 +91,12 @@ def build(config: TrainConfig, folder: Path, say: Say) -> None:
         held_out: frozenset[int] = frozenset()
     else:
         held_out = choose_held_out(hashes, config.src[0])
-        examples = (e for e in usable(config, Dropped()) if text_hash(e.src) in held_out)
+        examples = (e for e in usable(config) if text_hash(e.src) in held_out)
         dev = [(e.src, e.tgt) for e in islice(examples, MAX_DEV)]
         say(f"Dev set: {len(dev):,} pairs held out of the {len(hashes):,}; none of their sources stays in training.")
 
     def training() -> Iterator[Example]:
-        return (e for e in usable(config, Dropped()) if text_hash(e.src) not in held_out)
+        return (e for e in usable(config) if text_hash(e.src) not in held_out)
 
     n_train = sum(int(h) not in held_out for h in hashes)
     wanted = config.vocab_size or vocab_size_for(n_train)
@@ -103,7 +107,8 @@ def build(config: TrainConfig, folder: Path, say: Say) -> None:
     )
     say(f"Tokenizer: {config.tokenizer}, {tokenizer.vocab_size:,} units for both languages.")
 
-    too_long = Dropped(say, f"longer than {config.max_len - 1} tokens (--max-len)")
+    too_long: list[str] = []
+    n_words = [0, 0]
 
     def encoded() -> Iterator[tuple[list[int], list[int]]]:
         for block in blocks(training(), 4096):
@@ -111,14 +116,20 @@ def build(config: TrainConfig, folder: Path, say: Say) -> None:
             tgt = tokenizer.encode_batch([e.tgt for e in block])
             for example, pair in zip(block, zip(src, tgt, strict=True), strict=True):
                 if max(map(len, pair)) >= config.max_len:
-                    too_long.add(example)
+                    too_long.append(f"{example.path}:{example.line}")
                 else:
                     n_words[0] += example.src.count(" ") + 1
                     n_words[1] += example.tgt.count(" ") + 1
                     yield pair
 
     train = PairDataset.write(folder / "train", encoded(), tokenizer.vocab_size)
-    too_long.tell()
+    if too_long:
+        places = ", ".join(too_long[:NAMED]) + (", …" if len(too_long) > NAMED else "")
+        say(f"warning: {len(too_long):,} pairs longer than {config.max_len - 1} tokens left out (--max-len): {places}")
+    if not len(train.src.ends):
+        raise CorpusError(
+            f"{config.src[0]}: every pair is longer than {config.max_len - 1} tokens.\n  Raise --max-len."
+        )
     n_pairs = len(train)
     say(f"Training set: {n_pairs:,} pairs, {train.src.ends[-1]:,} + {train.tgt.ends[-1]:,} tokens.")
     for name, side in (("dev.src", 0), ("dev.tgt", 1)):
@@ -135,37 +146,12 @@ def build(config: TrainConfig, folder: Path, say: Say) -> None:
     checkpoint.write_synced(folder / "corpus.json", checkpoint.to_json(record).encode())
 
 
-class Dropped:
-    """Counts pairs that are left out, and names the first."""
-
-    def __init__(self, say: Say | None = None, why: str = "") -> None:
-        self.say, self.why = say, why
-        self.counts: dict[str, list[str]] = {}
-        self.totals: dict[str, int] = {}
-
-    def add(self, example: Example, why: str = "") -> None:
-        why = why or self.why
-        self.totals[why] = self.totals.get(why, 0) + 1
-        places = self.counts.setdefault(why, [])
-        if len(places) < NAMED:
-            places.append(f"{example.path}:{example.line}")
-
-    def tell(self) -> None:
-        if self.say is None:
-            return
-        for why, n in self.totals.items():
-            more = ", …" if n > NAMED else ""
-            pairs = "pair" if n == 1 else "pairs"
-            self.say(f"warning: {n:,} {pairs} left out, {why}: {', '.join(self.counts[why])}{more}")
-
-
-def usable(config: TrainConfig, dropped: Dropped) -> Iterator[Example]:
+def usable(config: TrainConfig, checker: PairChecker | None = None) -> Iterator[Example]:
     """The pairs with text on both sides."""
     for example in read_pairs(config.src, config.tgt):
-        blank = (not example.src.strip(), not example.tgt.strip())
-        if any(blank):
-            dropped.add(example, "both sides blank" if all(blank) else "one side blank")
-        else:
+        if checker:
+            checker.check(example)
+        if example.src.strip() and example.tgt.strip():
             yield example
 
 
@@ -189,6 +175,7 @@ def choose_held_out(hashes: np.ndarray[Any, np.dtype[np.uint64]], path: Path) ->
 def warn_of_overlap(
     hashes: np.ndarray[Any, np.dtype[np.uint64]], dev: Sequence[tuple[str, str]], config: TrainConfig, say: Say
 ) -> None:
+    """Say so if dev sentences are trained on."""
     known = set(hashes.tolist())
     lines = [n for n, (src, _) in enumerate(dev, 1) if text_hash(src) in known]
     if lines:
@@ -199,12 +186,14 @@ def warn_of_overlap(
 
 
 def blocks(items: Iterable[Example], size: int) -> Iterator[list[Example]]:
+    """Up to `size` items at a time."""
     source = iter(items)
     while block := list(islice(source, size)):
         yield block
 
 
 def corpus_files(config: TrainConfig) -> list[Path]:
+    """Every file that a run reads."""
     return [*config.src, *config.tgt, *config.dev_src, *config.dev_tgt]
 
 
@@ -212,7 +201,12 @@ def fingerprint(path: Path) -> dict[str, Any]:
     """What tells a file from a changed one."""
     try:
         status = path.stat()
-        return {"path": str(path), "bytes": status.st_size, "mtime_ns": status.st_mtime_ns, "sha256": checkpoint.sha256(path)}
+        return {
+            "path": str(path),
+            "bytes": status.st_size,
+            "mtime_ns": status.st_mtime_ns,
+            "sha256": checkpoint.sha256(path),
+        }
     except OSError as error:
         raise CorpusError(f"{path}: {(error.strerror or str(error)).lower()}.\n  Check the path.") from None
 
@@ -236,4 +230,5 @@ def check_unchanged(config: TrainConfig, known: Sequence[dict[str, Any]]) -> Non
 
 
 def read_plain(path: Path) -> list[str]:
+    """Lines of a file of our own."""
     return path.read_text(encoding="utf-8").split("\n")[:-1]

@@ -1,18 +1,15 @@
 """A whole run: from options to a model folder, begun, gone on with, or found finished."""
 
-
 import os
 import platform
-
-
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from glassformer import __version__, checkpoint
-from glassformer.config import TrainConfig, TransformerConfig, read_toml
+from glassformer import checkpoint
+from glassformer.config import TrainConfig, TransformerConfig
 from glassformer.errors import ConfigError
 from glassformer.presets import preset, preset_for
 from glassformer.tasks.base import load, pick_device
@@ -23,10 +20,11 @@ from glassformer.train.prepare import Prepared, prepare
 from glassformer.train.progress import Reporter, duration
 from glassformer.train.signals import stop_on_signal
 from glassformer.train.trainer import Trainer
+from glassformer.version import __version__
 
 BUDGETS = ("steps", "epochs", "minutes")
 MAY_CHANGE = {*BUDGETS, "out", "src", "tgt", "dev_src", "dev_tgt", "save_every", "validate_every", "tensorboard"}
-"""Options that a continued run may be given anew: they do not change what an update does. Files are compared by content."""
+"""Options that a continued run may be given anew: they change no update. Files are compared by content."""
 
 
 def train(config: TrainConfig, *, quiet: bool = False) -> Translator:
@@ -56,7 +54,7 @@ def train(config: TrainConfig, *, quiet: bool = False) -> Translator:
             trainer = Trainer(task, data, config, reporter, stop)
             if place:
                 trainer.load(place)
-                warn_of_other_threads(place, config, reporter)
+                warn_of_other_threads(place, reporter)
                 if trainer.budget_used(trainer.now.step) >= 1 and (config.out / checkpoint.MANIFEST).exists():
                     reporter.say(already_done(config, trainer))
                     return load(config.out, device=config.device)
@@ -73,7 +71,9 @@ def make_run_folder(out: Path) -> None:
     if out.exists() and not out.is_dir():
         raise ConfigError(f"{out}: is a file.\n  --out names the folder to train in.")
     if out.is_dir() and not (out / "run.toml").exists():
-        others = [p.name for p in out.iterdir() if p.name not in (".lock", "train.log", "metrics.jsonl", ".data.tmp", "data")]
+        others = [
+            p.name for p in out.iterdir() if p.name not in (".lock", "train.log", "metrics.jsonl", ".data.tmp", "data")
+        ]
         if others:
             raise ConfigError(f"{out}: holds something that is not a run ({others[0]}).\n  Choose another --out.")
     try:
@@ -136,7 +136,7 @@ def has_fast_bf16(device: torch.device) -> bool:
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
     if device.type == "cpu":
-        capabilities = torch.cpu.get_capabilities()
+        capabilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
         return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_tile") or capabilities.get("bf16"))
     return False
 
@@ -218,16 +218,20 @@ def describe(config: TrainConfig, task: Translator, data: Prepared) -> str:
 
 
 def already_done(config: TrainConfig, trainer: Trainer) -> str:
+    """That there is nothing left to do, and how to ask for more."""
     done = trainer.now.step
     more = (
         f"--minutes {2 * config.minutes:g}"
         if config.minutes
-        else f"--epochs {2 * config.epochs}" if config.epochs else f"--steps {2 * done}"
+        else f"--epochs {2 * config.epochs}"
+        if config.epochs
+        else f"--steps {2 * done}"
     )
     return f"{config.out} has already been trained for {done:,} steps. To train longer, ask for more: {more}"
 
 
-def warn_of_other_threads(place: Path, config: TrainConfig, reporter: Reporter) -> None:
+def warn_of_other_threads(place: Path, reporter: Reporter) -> None:
+    """Say so if going on will not give an unbroken run's very bits."""
     made_by = checkpoint.read_json(place / checkpoint.MANIFEST)
     if (made_by["threads"], made_by["torch"]) != (torch.get_num_threads(), torch.__version__):
         reporter.say(

@@ -236,7 +236,9 @@ class Trainer:
 
     def learning_rate(self, before: float, after: float) -> float:
         c = self.config
-        assert c.lr is not None and c.warmup is not None and c.cooldown is not None
+        assert c.lr is not None
+        assert c.warmup is not None
+        assert c.cooldown is not None
         return fitted(before, after, peak=c.lr, warmup=c.warmup, cooldown=c.cooldown)
 
     def take_into_average(self) -> None:

@@ -1,0 +1,1 @@
+"""One script a claim: `python -m benchmarks.NAME`, or `make bench` for all that take minutes."""

@@ -1,0 +1,63 @@
+"""What a result file says of where and how it was made."""
+
+import importlib.metadata
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def describe(command: str) -> dict:
+    """Machine, versions, commit and the command to repeat it."""
+    names = ("glassformer", "torch", "transformers", "ctranslate2", "tokenizers", "sacrebleu")
+    versions = {}
+    for name in names:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+    with open("/proc/cpuinfo") as file:
+        info = dict(line.split(":", 1) for line in file.read().split("\n\n")[0].split("\n") if ":" in line)
+    info = {key.strip(): value.strip() for key, value in info.items()}
+    return {
+        "command": command,
+        "date": time.strftime("%Y-%m-%d"),
+        "commit": commit,
+        "processor": f"{info.get('model name', platform.processor())} family {info.get('cpu family')} model {info.get('model')}",
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "versions": versions,
+    }
+
+
+def save(name: str, record: dict, command: str) -> None:
+    """Write results/NAME.json."""
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{name}.json").write_text(json.dumps({**describe(command), **record}, indent=2) + "\n")
+    print(f"-> {RESULTS / name}.json")
+
+
+def alternate(tasks: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """Median seconds of each task, run in turn A B A B after one warm-up each: drift hits all alike."""
+    for task in tasks.values():
+        task()
+    seconds = {name: [] for name in tasks}
+    for _ in range(rounds):
+        for name, task in tasks.items():
+            start = time.perf_counter()
+            task()
+            seconds[name].append(time.perf_counter() - start)
+    return {name: statistics.median(values) for name, values in seconds.items()}
+
+
+def threads() -> int:
+    """Threads for everyone: the first argument, or all cores."""
+    return int(sys.argv[1]) if len(sys.argv) > 1 else os.cpu_count()

@@ -1,0 +1,120 @@
+"""Target tokens a second in training, against torch.nn.Transformer and Hugging Face's MarianMTModel.
+
+Same sizes, batches (128 pairs of 18 tokens, vocabulary 8,000), threads and optimizer; each at its better of fp32 and
+bf16. Peers are trained in the plain loop their users write: mean cross-entropy with label smoothing over the logits.
+
+usage: python -m benchmarks.train_speed [THREADS]
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from benchmarks.machine import alternate, save, threads
+from glassformer.config import TransformerConfig
+from glassformer.data.batch import Batch
+from glassformer.models.transformer import Transformer
+from glassformer.objectives.loss import projected_cross_entropy
+from glassformer.train.trainer import arithmetic
+
+VOCAB, PAIRS, LENGTH = 8000, 128, 18
+SIZES = {"tiny": (128, 256, 4, 4), "base": (512, 2048, 8, 6)}
+
+
+class Plain(nn.Module):
+    """torch.nn.Transformer with tied embeddings."""
+
+    def __init__(self, d_model, d_ff, n_heads, n_layers):
+        super().__init__()
+        self.embedding = nn.Embedding(VOCAB, d_model)
+        self.transformer = nn.Transformer(d_model, n_heads, n_layers, n_layers, d_ff, 0.1, batch_first=True)
+
+    def forward(self, src, tgt):
+        scale = self.embedding.embedding_dim**0.5
+        mask = nn.Transformer.generate_square_subsequent_mask(tgt.size(1))
+        x = self.transformer(
+            self.embedding(src) * scale, self.embedding(tgt) * scale, tgt_mask=mask, tgt_is_causal=True
+        )
+        return x @ self.embedding.weight.t()
+
+
+def plain_step(model, logits, src, tgt, bf16):
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
+
+    def step():
+        with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+            out = logits(src, tgt[:, :-1])
+            loss = F.cross_entropy(out.reshape(-1, VOCAB), tgt[:, 1:].reshape(-1), label_smoothing=0.1)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    return step
+
+
+def marian(d_model, d_ff, n_heads, n_layers):
+    from transformers import MarianConfig, MarianMTModel
+
+    config = MarianConfig(
+        vocab_size=VOCAB, d_model=d_model, encoder_layers=n_layers, decoder_layers=n_layers, encoder_ffn_dim=d_ff,
+        decoder_ffn_dim=d_ff, encoder_attention_heads=n_heads, decoder_attention_heads=n_heads, dropout=0.1,
+        max_position_embeddings=256, pad_token_id=0, eos_token_id=1, decoder_start_token_id=0, forced_eos_token_id=None,
+        activation_function="relu",
+    )  # fmt: skip
+    return MarianMTModel(config).train()
+
+
+def our_step(sizes, src, tgt, precision):
+    d_model, d_ff, n_heads, n_layers = sizes
+    config = TransformerConfig(
+        vocab_size=VOCAB, d_model=d_model, d_ff=d_ff, n_heads=n_heads, n_encoder_layers=n_layers,
+        n_decoder_layers=n_layers,
+    )  # fmt: skip
+    model = Transformer(config).train()
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
+    batch = Batch(src, tgt[:, :-1], tgt[:, 1:], PAIRS * LENGTH)
+
+    def step():
+        with arithmetic(torch.device("cpu"), precision, batch):
+            words = batch.tgt_out != 0
+            hidden = model(batch.src, batch.tgt_in)[words]
+            loss = projected_cross_entropy(hidden, model.embedding.weight, batch.tgt_out[words], label_smoothing=0.1)
+        optimizer.zero_grad()
+        (loss / batch.n_tokens).backward()
+        optimizer.step()
+
+    return step
+
+
+def main():
+    torch.set_num_threads(threads())
+    torch.manual_seed(0)
+    record = {
+        "threads": threads(),
+        "batch": [PAIRS, LENGTH],
+        "vocab_size": VOCAB,
+        "target_tokens_per_s": {},
+        "ratio": {},
+    }
+    src, tgt = torch.randint(3, VOCAB, (PAIRS, LENGTH)), torch.randint(3, VOCAB, (PAIRS, LENGTH + 1))
+    for name, sizes in SIZES.items():
+        tasks = {}
+        for precision in ("fp32", "bf16"):
+            bf16 = precision == "bf16"
+            plain, hf = Plain(*sizes).train(), marian(*sizes)
+            tasks[f"glassformer {precision}"] = our_step(sizes, src, tgt, precision)
+            tasks[f"torch.nn.Transformer {precision}"] = plain_step(plain, plain, src, tgt, bf16)
+            forward = lambda s, t, hf=hf: hf(input_ids=s, decoder_input_ids=t).logits
+            tasks[f"MarianMTModel {precision}"] = plain_step(hf, forward, src, tgt, bf16)
+        seconds = alternate(tasks, rounds=7 if name == "tiny" else 3)
+        speed = {task: PAIRS * LENGTH / s for task, s in seconds.items()}
+        ours = max(v for k, v in speed.items() if k.startswith("glassformer"))
+        peer = max(v for k, v in speed.items() if not k.startswith("glassformer"))
+        record["target_tokens_per_s"][name] = {k: round(v) for k, v in speed.items()}
+        record["ratio"][name] = round(ours / peer, 2)
+        print(name, record["target_tokens_per_s"][name], "ratio to the better peer", record["ratio"][name], flush=True)
+    save("train_speed", record, "python -m benchmarks.train_speed")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,26 @@
+"""Files named on the command line, as the two sides of a corpus."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from glassformer.corpora.corpus import Format, format_of
+from glassformer.errors import ConfigError
+
+Sides = tuple[tuple[Path, ...], tuple[Path, ...]]
+
+
+def sides(files: Sequence[Path], format: Format | None = None) -> Sides:
+    """Source files and target files: two text files, or any number of files of pairs.
+
+    Raises:
+        ConfigError: which of the text files is source and which target cannot be told.
+    """
+    if all((format or format_of(path)) != "lines" for path in files):
+        return tuple(files), ()
+    if len(files) == 2:
+        return (files[0],), (files[1],)
+    count = "one plain text file" if len(files) == 1 else f"{len(files)} plain text files"
+    raise ConfigError(
+        f"{count}: which is source, which target?\n"
+        "  Give two files, or --src FILE … --tgt FILE …, or TSV or JSONL files of pairs."
+    )

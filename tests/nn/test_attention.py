@@ -1,0 +1,108 @@
+import pytest
+import torch
+from torch import nn
+
+from glassformer.nn.attention import Attention, KeyValueCache
+from glassformer.nn.masks import causal_mask, padding_mask
+
+# Prime sizes: two axes swapped by mistake cannot agree by luck.
+BATCH, Q, K, HEADS, D_MODEL = 2, 5, 7, 3, 3 * 11
+
+
+def same_weights(ours: Attention, theirs: nn.MultiheadAttention) -> None:
+    with torch.no_grad():
+        theirs.in_proj_weight.copy_(torch.cat([ours.q_proj.weight, ours.k_proj.weight, ours.v_proj.weight]))
+        theirs.in_proj_bias.copy_(torch.cat([ours.q_proj.bias, ours.k_proj.bias, ours.v_proj.bias]))
+        theirs.out_proj.load_state_dict(ours.out_proj.state_dict())
+
+
+@pytest.fixture
+def both() -> tuple[Attention, nn.MultiheadAttention]:
+    ours, theirs = Attention(D_MODEL, HEADS), nn.MultiheadAttention(D_MODEL, HEADS, batch_first=True)
+    same_weights(ours, theirs)
+    return ours, theirs.eval()
+
+
+def test_attention_over_memory_matches_pytorch(both):
+    ours, theirs = both
+    x, memory = torch.randn(BATCH, Q, D_MODEL), torch.randn(BATCH, K, D_MODEL)
+    mask = torch.rand(Q, K) > 0.3
+    mask[:, 0] = True
+    expected, _ = theirs(x, memory, memory, attn_mask=~mask)  # theirs: True = hidden
+    torch.testing.assert_close(ours(x, memory, mask=mask[None, None]), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_padding_mask_matches_pytorch(both):
+    ours, theirs = both
+    x = torch.randn(BATCH, K, D_MODEL)
+    ids = torch.tensor([[5, 6, 7, 8, 9, 0, 0], [5, 6, 0, 0, 0, 0, 0]])
+    expected, _ = theirs(x, x, x, key_padding_mask=ids == 0)
+    torch.testing.assert_close(ours(x, mask=padding_mask(ids, 0)), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_causal_attention_is_attention_with_the_causal_mask(both):
+    ours, _ = both
+    x = torch.randn(BATCH, Q, D_MODEL)
+    torch.testing.assert_close(ours(x, causal=True), ours(x, mask=causal_mask(Q)[None, None]), rtol=1e-5, atol=1e-5)
+
+
+def test_causal_attention_does_not_look_ahead(both):
+    ours, _ = both
+    x = torch.randn(BATCH, Q, D_MODEL)
+    changed = x.clone()
+    changed[:, 3:] = 7.0
+    torch.testing.assert_close(ours(x, causal=True)[:, :3], ours(changed, causal=True)[:, :3])
+
+
+def test_scale_is_the_width_of_a_head():
+    """The reference's trap: dividing by sqrt(d_model)."""
+    attention = Attention(D_MODEL, HEADS)
+    x = torch.randn(1, Q, D_MODEL)
+    q, k, v = (
+        proj(x).view(1, Q, HEADS, -1).transpose(1, 2) for proj in (attention.q_proj, attention.k_proj, attention.v_proj)
+    )
+    weights = torch.softmax(q @ k.transpose(-1, -2) / (D_MODEL / HEADS) ** 0.5, -1)
+    expected = attention.out_proj((weights @ v).transpose(1, 2).flatten(-2))
+    torch.testing.assert_close(attention(x), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_heads_have_projections_of_their_own():
+    """The reference's other trap: one d_head x d_head projection shared by all heads."""
+    attention = Attention(D_MODEL, HEADS)
+    assert attention.q_proj.weight.shape == (D_MODEL, D_MODEL)
+
+
+def test_the_published_worked_example_of_one_head():
+    x = torch.tensor([[1, 0, 1, 0], [0, 2, 0, 2], [1, 1, 1, 1]]).double()
+    w_query = torch.tensor([[1, 0, 1], [1, 0, 0], [0, 0, 1], [0, 1, 1]]).double()
+    w_key = torch.tensor([[0, 0, 1], [1, 1, 0], [0, 1, 0], [1, 1, 0]]).double()
+    w_value = torch.tensor([[0, 2, 0], [0, 3, 0], [1, 0, 3], [1, 1, 0]]).double()
+    q, k, v = x @ w_query, x @ w_key, x @ w_value
+    out = nn.functional.scaled_dot_product_attention(q[None], k[None], v[None], scale=1.0)[0]  # it rounds sqrt(3) to 1
+    printed = [
+        [1.93662106, 6.68310531, 1.59506841],
+        [1.99999397, 7.9639916, 0.05397641],
+        [1.99970461, 7.75989225, 0.35838929],
+    ]
+    # Printed from weights that were rounded to eight digits.
+    torch.testing.assert_close(out, torch.tensor(printed).double(), rtol=0, atol=5e-7)
+
+
+def test_heads_that_do_not_divide_the_width_are_refused():
+    with pytest.raises(ValueError, match="equal heads"):
+        Attention(10, 3)
+
+
+@pytest.mark.parametrize("n_steps", [3, 37])
+def test_cache_gives_back_what_was_appended_along_the_chosen_rows(n_steps):
+    rows, d_model = 5, 7
+    cache = KeyValueCache(rows, d_model, torch.zeros(()))
+    history = torch.empty(rows, 0, 2 * d_model)
+    for _ in range(n_steps):
+        new = torch.randn(len(history), 1, 2 * d_model)
+        history = torch.cat([history, new], dim=1)
+        k, v = cache.append(*new.chunk(2, dim=-1))
+        torch.testing.assert_close(torch.cat([k, v], dim=-1), history, rtol=0, atol=0)
+        chosen = torch.randint(len(history), (max(1, len(history) - int(torch.rand(()) < 0.1)),))
+        cache.select(chosen)
+        history = history[chosen]
