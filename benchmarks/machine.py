@@ -31,7 +31,7 @@ def describe(command: str) -> dict:
         "command": command,
         "date": time.strftime("%Y-%m-%d"),
         "commit": commit,
-        "processor": f"{info.get('model name', platform.processor())} family {info.get('cpu family')} model {info.get('model')}",
+        "processor": " ".join(f"{name} {info.get(name)}" for name in ("model name", "cpu family", "model")),
         "cores": os.cpu_count(),
         "python": platform.python_version(),
         "versions": versions,

@@ -2,8 +2,9 @@
 
 usage: python -m benchmarks.multi30k DATA de|fr [MINUTES [THREADS]]
 
-DATA holds tok/{train,val,test_2016_flickr}.lc.norm.tok.{en,de,fr}.gz: lower-cased, normalized, Moses-tokenized text, scored as
-published figures are (sacrebleu --tokenize none). Training sees train and val; test_2016 is translated once, at the end.
+DATA holds tok/{train,val,test_2016_flickr}.lc.norm.tok.{en,de,fr}.gz: lower-cased, normalized, Moses-tokenized text,
+scored as published figures are (sacrebleu --tokenize none). Training sees train and val; test_2016 is translated once,
+at the end.
 """
 
 import json
@@ -32,10 +33,8 @@ def main():
         scores = {}
         for split in ("val", "test_2016_flickr"):
             for beam in (["--beam", "1"], []):
-                found = run(
-                    "evaluate", str(out), "--src", file(split, "en"), "--ref", file(split, language), "--tokenize", "none",
-                    "--json", *beam,
-                )  # fmt: skip
+                sides = ["--src", file(split, "en"), "--ref", file(split, language)]
+                found = run("evaluate", str(out), *sides, "--tokenize", "none", "--json", *beam)
                 scores[f"{split} {'greedy' if beam else 'beam 4'}"] = json.loads(found)
         curve = [json.loads(line) for line in (out / "metrics.jsonl").read_text().split("\n") if "dev_bleu" in line]
         training = json.loads((out / "training.json").read_text())

@@ -39,7 +39,7 @@ def train(config: TrainConfig, *, quiet: bool = False) -> Translator:
         Stopped: a signal ended the training; a checkpoint was saved.
     """
     make_run_folder(config.out)
-    with locked(config.out), stop_on_signal() as stop:
+    with locked(config.out):
         before = stored_options(config)
         config = continued(before, config) if before else config
         place = checkpoint.newest(config.out / "checkpoints")
@@ -51,7 +51,7 @@ def train(config: TrainConfig, *, quiet: bool = False) -> Translator:
             checkpoint.write_text(config.out / "run.toml", config.to_toml())
             checkpoint.write_text(config.out / "env.json", checkpoint.to_json(environment(config)))
             task = build(config, data, device)
-            trainer = Trainer(task, data, config, reporter, stop)
+            trainer = Trainer(task, data, config, reporter)
             if place:
                 trainer.load(place)
                 warn_of_other_threads(place, reporter)
@@ -61,7 +61,8 @@ def train(config: TrainConfig, *, quiet: bool = False) -> Translator:
                 reporter.say(f"Going on from step {trainer.now.step:,}.")
             else:
                 reporter.say(describe(config, task, data))
-            trainer.run()
+            with stop_on_signal() as stop:
+                trainer.run(stop)
             finish(trainer, reporter)
         return load(config.out, device=config.device)
 

@@ -56,9 +56,9 @@ class Progress:
 class Trainer:
     """Trains a task on a prepared corpus within a run folder."""
 
-    def __init__(self, task: Translator, data: Prepared, config: TrainConfig, reporter: Reporter, stop: Stop) -> None:
+    def __init__(self, task: Translator, data: Prepared, config: TrainConfig, reporter: Reporter) -> None:
         """config: resolved, so that nothing in it is None but the budgets not used."""
-        self.task, self.data, self.config, self.reporter, self.stop = task, data, config, reporter, stop
+        self.task, self.data, self.config, self.reporter = task, data, config, reporter
         self.model = task.model
         assert config.batch_tokens is not None
         self.sampler = BatchSampler(pair_lengths(data.train), config.batch_tokens, config.seed)
@@ -137,8 +137,11 @@ class Trainer:
 
     # The loop
 
-    def run(self) -> None:
+    def run(self, stop: Stop) -> None:
         """Train until the budget is used up, saving and validating on the way.
+
+        Args:
+            stop: read between updates.
 
         Raises:
             Stopped: a signal asked for it; a checkpoint was saved.
@@ -178,8 +181,8 @@ class Trainer:
                 losses.zero_()
                 n_tokens, since_s = 0, time.monotonic()
             self.validate_and_save(before, after)
-            if self.stop.signum is not None:
-                self.break_off(self.stop.signum)
+            if stop.signum is not None:
+                self.break_off(stop.signum)
 
     def validate_and_save(self, before: float, after: float) -> None:
         """Whatever of the two is due after this update."""

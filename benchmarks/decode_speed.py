@@ -1,0 +1,90 @@
+"""Decoded tokens a second with the same random weights, against Hugging Face generate and CTranslate2.
+
+Base sizes, vocabulary 32,000, sources of 20 tokens, 30 tokens forced out of everyone.
+
+usage: python -m benchmarks.decode_speed [THREADS]
+"""
+
+import os
+import tempfile
+
+import torch
+from tests.oracles.marian import marian_with_weights_of
+
+from benchmarks.machine import alternate, save, threads
+from glassformer.config import TransformerConfig
+from glassformer.generate.search import search
+from glassformer.models.transformer import Transformer
+
+VOCAB, SRC, OUT = 32_000, 20, 30
+SETTINGS = [(32, 4), (32, 1), (1, 4), (1, 1)]
+
+
+def ctranslate2_translators(hf, folder):
+    """CTranslate2's models of the same weights, built as its own converter builds them."""
+    import ctranslate2
+    from ctranslate2.converters.transformers import MarianMTLoader
+
+    class Loader(MarianMTLoader):
+        def get_vocabulary(self, model, tokenizer):
+            return [f"t{i}" for i in range(VOCAB)]
+
+        def set_vocabulary(self, spec, tokens):
+            names = ["<pad>", "<s>", "</s>", "<unk>", *(f"t{i}" for i in range(4, VOCAB))]
+            spec.register_source_vocabulary(names)
+            spec.register_target_vocabulary(names)
+
+        def set_config(self, config, model, tokenizer):
+            config.bos_token, config.eos_token, config.unk_token = "<s>", "</s>", "<unk>"
+            config.decoder_start_token = "<s>"
+
+    loader = Loader()
+    for kind in ("float32", "int8"):
+        spec = loader.get_model_spec(hf)
+        loader.set_vocabulary(spec, None)
+        loader.set_config(spec.config, hf, None)
+        spec.validate()
+        spec.optimize(quantization=kind)
+        path = f"{folder}/{kind}"
+        os.makedirs(path)
+        spec.save(path)
+        yield (
+            kind,
+            ctranslate2.Translator(path, device="cpu", intra_threads=threads(), inter_threads=1, compute_type=kind),
+        )
+
+
+def main():
+    torch.set_num_threads(threads())
+    torch.manual_seed(0)
+    ours = Transformer(TransformerConfig(vocab_size=VOCAB)).eval()
+    hf = marian_with_weights_of(ours)
+    record = {"threads": threads(), "tokens_per_s": {}, "ratio": {}}
+    with tempfile.TemporaryDirectory() as folder:
+        peers = dict(ctranslate2_translators(hf, folder))
+        for batch, beam in SETTINGS:
+            src = torch.randint(4, VOCAB, (batch, SRC))
+            tokens = [[f"t{i}" for i in row] for row in src.tolist()]
+            options = dict(num_beams=beam, do_sample=False, min_new_tokens=OUT, max_new_tokens=OUT)
+            tasks = {
+                "glassformer fp32": lambda: search(
+                    ours, src, [OUT] * batch, bos_id=1, eos_id=2, banned_ids=(0, 1, 2), beam=beam
+                ),
+                "Hugging Face generate fp32": lambda: hf.generate(src, attention_mask=torch.ones_like(src), **options),
+            } | {
+                f"CTranslate2 {kind}": lambda peer=peer: peer.translate_batch(
+                    tokens, beam_size=beam, min_decoding_length=OUT, max_decoding_length=OUT, max_batch_size=batch
+                )
+                for kind, peer in peers.items()
+            }
+            speed = {name: batch * OUT / s for name, s in alternate(tasks, rounds=5).items()}
+            key = f"batch {batch} beam {beam}"
+            record["tokens_per_s"][key] = {name: round(value) for name, value in speed.items()}
+            mine = speed.pop("glassformer fp32")
+            record["ratio"][key] = {name: round(mine / value, 2) for name, value in speed.items()}
+            print(key, record["tokens_per_s"][key], "ours to theirs", record["ratio"][key], flush=True)
+    save("decode_speed", record, "python -m benchmarks.decode_speed")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,166 @@
+"""What one sentence becomes depends on that sentence alone."""
+
+import random
+
+import pytest
+import torch
+
+from glassformer.config import DecodeConfig, TransformerConfig
+from glassformer.generate.engine import batches_by_length, padded_length
+from glassformer.generate.search import search
+from glassformer.models.transformer import Transformer
+from glassformer.tasks.translation import Translator
+from glassformer.tokens.tokenizer import Tokenizer
+
+PAD, BOS, EOS = 0, 1, 2
+VOCAB, SRC, TGT = 23, 11, 13
+
+
+def random_model(d_model: int, vocab_size: int = VOCAB, *, std: float = 0.3, pre_norm: bool = False) -> Transformer:
+    config = TransformerConfig(
+        vocab_size=vocab_size, d_model=d_model, n_heads=2, d_ff=3 * d_model + 1, n_encoder_layers=2, n_decoder_layers=2,
+        pre_norm=pre_norm, max_len=56,
+    )  # fmt: skip
+    model = Transformer(config).eval()
+    for p in model.parameters():
+        torch.nn.init.normal_(p, std=std)
+    return model
+
+
+def ragged(lengths: list[int], width: int) -> torch.Tensor:
+    ids = torch.full((len(lengths), width), PAD)
+    for row, length in zip(ids, lengths, strict=True):
+        row[:length] = torch.randint(3, VOCAB, (length,))
+    return ids
+
+
+@pytest.mark.parametrize("pre_norm", [False, True])
+@torch.no_grad()
+def test_decoding_step_by_step_gives_the_logits_of_the_whole(pre_norm):
+    model = random_model(22, pre_norm=pre_norm)
+    src, tgt = ragged([11, 2, 7], SRC), torch.randint(3, VOCAB, (3, TGT))
+    state = model.start(src)
+    stepwise = torch.stack([model.step(ids, state) for ids in tgt.T], dim=1)
+    torch.testing.assert_close(stepwise, model.logits(model(src, tgt)), rtol=1e-5, atol=1e-5)
+
+
+@torch.no_grad()
+def test_decoding_step_by_step_follows_the_hypotheses_kept():
+    """Three hypotheses a sentence, reordered after every step; one sentence leaves on the way."""
+    model, beam = random_model(22), 3
+    src = ragged([11, 2, 7], SRC)
+    state, last, said = model.start(src, beam), torch.full((9,), BOS), torch.empty(9, 0, dtype=torch.long)
+    sentences = torch.arange(3)
+    for step in range(TGT):
+        said = torch.cat([said, last[:, None]], dim=1)
+        whole = model.logits(model(src[sentences].repeat_interleave(beam, 0), said))[:, -1]
+        torch.testing.assert_close(model.step(last, state), whole, rtol=1e-5, atol=1e-5)
+        keep = torch.tensor([0, 2]) if step == 5 else torch.arange(len(sentences))
+        parents = (keep[:, None] * beam + torch.randint(beam, (len(keep), beam))).flatten()
+        state.select(parents, keep if step == 5 else None)
+        said, sentences = said[parents], sentences[keep]
+        last = torch.randint(3, VOCAB, (len(parents),))
+
+
+@torch.no_grad()
+def test_source_padding_changes_nothing():
+    model, tgt = random_model(22), torch.randint(3, VOCAB, (3, TGT))
+    src = ragged([5, 2, 3], 5)
+    padded = torch.nn.functional.pad(src, (0, 7), value=PAD)
+    torch.testing.assert_close(model(padded, tgt), model(src, tgt), rtol=1e-5, atol=1e-5)
+
+
+@torch.no_grad()
+def test_target_padding_changes_nothing_before_it():
+    model, src = random_model(22), ragged([5, 2, 3], SRC)
+    tgt = torch.randint(3, VOCAB, (3, TGT))
+    padded = torch.nn.functional.pad(tgt, (0, 7), value=PAD)
+    torch.testing.assert_close(model(src, padded)[:, :TGT], model(src, tgt), rtol=1e-5, atol=1e-5)
+
+
+@torch.no_grad()
+def test_what_padding_means_to_the_embedding_does_not_matter():
+    model, src, tgt = random_model(22), ragged([5, 2, 3], SRC), torch.randint(3, VOCAB, (3, TGT))
+    before = model(src, tgt)
+    model.embedding.weight[PAD] = 7.0
+    torch.testing.assert_close(model(src, tgt), before, rtol=1e-5, atol=1e-5)
+
+
+def differing(ours: list, theirs: list) -> list[int]:
+    """Which items are not equal: few enough to print, unlike their differences."""
+    return [i for i, (a, b) in enumerate(zip(ours, theirs, strict=True)) if a != b]
+
+
+def test_searching_among_neighbors_finds_what_searching_alone_finds():
+    model = random_model(32)
+    src, limits = ragged([8, 1, 5, 7, 2], 8), [11, 3, 7, 5, 13]
+    ask = dict(bos_id=BOS, eos_id=EOS, banned_ids=(PAD, BOS), beam=3, nbest=3)
+    together = search(model, src, limits, **ask)
+    alone = [search(model, src[i : i + 1], limits[i : i + 1], **ask)[0] for i in range(5)]
+    assert differing(together, alone) == []
+
+
+LETTERS = "abcdefghijklmno"
+
+
+def sentences(n: int, seed: int) -> list[str]:
+    """Ragged nonsense: 1 to 17 words, some of them twice in the set."""
+    rng = random.Random(seed)
+    words = ["".join(rng.choices(LETTERS, k=rng.randint(1, 7))) for _ in range(29)]
+    return [" ".join(rng.choices(words, k=rng.randint(1, 17))) for _ in range(n - 3)] + [words[0], words[1], words[0]]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return Tokenizer.train(sentences(499, seed=3), vocab_size=331)
+
+
+@pytest.fixture(scope="module", params=[32, 128])
+def translator(request, tokenizer) -> Translator:
+    torch.manual_seed(request.param)
+    return Translator(random_model(request.param, tokenizer.vocab_size), tokenizer)
+
+
+def told(translator: Translator, texts: list[str], beam: int, batch_tokens: int) -> list:
+    """Each text's nbest, with tokens, scores and log_probs to the last bit."""
+    options = DecodeConfig(beam=beam, nbest=beam, max_length=11, batch_tokens=batch_tokens)
+    return translator.translate(texts, options)
+
+
+@pytest.mark.parametrize("beam", [1, 3, 4])
+def test_translations_are_the_same_bits_whatever_the_batch_size(translator, beam):
+    texts = sentences(41, seed=7)
+    alone = told(translator, texts, beam, batch_tokens=1)
+    for batch_tokens in (37, 101, 499, 100_003):
+        assert differing(told(translator, texts, beam, batch_tokens), alone) == [], f"batch_tokens={batch_tokens}"
+
+
+@pytest.mark.parametrize("beam", [1, 3, 4])
+def test_translations_are_the_same_bits_whatever_the_order(translator, beam):
+    texts = sentences(41, seed=11)
+    in_order = told(translator, texts, beam, batch_tokens=199)
+    for seed in range(3):
+        order = random.Random(seed).sample(range(len(texts)), len(texts))
+        shuffled = told(translator, [texts[i] for i in order], beam, batch_tokens=199)
+        assert differing(shuffled, [in_order[i] for i in order]) == []
+
+
+@pytest.mark.parametrize("beam", [1, 3, 4])
+def test_translations_are_the_same_bits_whatever_the_neighbors(translator, beam):
+    texts = sentences(41, seed=13)
+    among_all = told(translator, texts, beam, batch_tokens=499)
+    for seed in range(3):
+        some = random.Random(seed).sample(range(len(texts)), 7)
+        among_some = told(translator, [texts[i] for i in some], beam, batch_tokens=499)
+        assert differing(among_some, [among_all[i] for i in some]) == []
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 37, 499])
+def test_batches_hold_every_item_once_at_one_padded_length_within_the_budget(batch_tokens):
+    rng = random.Random(17)
+    lengths = [rng.randint(1, 97) for _ in range(211)]
+    batches = list(batches_by_length(lengths, batch_tokens))
+    assert sorted(i for batch in batches for i in batch) == list(range(len(lengths)))
+    for batch in batches:
+        (width,) = {padded_length(lengths[i]) for i in batch}
+        assert width * len(batch) <= batch_tokens or len(batch) == 1

@@ -1,0 +1,212 @@
+from itertools import product
+
+import pytest
+import torch
+
+from glassformer.generate.search import length_penalty, search
+
+PAD, BOS, EOS = 0, 1, 2
+WORDS = (3, 4, 5)
+VOCAB = 3 + len(WORDS)
+BANNED = (PAD, BOS)
+
+
+class Prefixes:
+    """The rows' histories, as `State` asks for."""
+
+    def __init__(self, sources, n_hypotheses):
+        self.sources = [source for source in sources for _ in range(n_hypotheses)]
+        self.rows = [() for _ in self.sources]
+        self.n_hypotheses = n_hypotheses
+
+    def select(self, rows, sentences=None):
+        self.rows = [self.rows[i] for i in rows.tolist()]
+        self.sources = [self.sources[i] for i in rows.tolist()]
+
+
+class Table:
+    """A `Decodable` whose logits are random, but a function of the source and all that was said so far."""
+
+    def __init__(self, seed: int, vocab_size: int = VOCAB, spread: float = 2.0):
+        self.seed, self.vocab_size, self.spread = seed, vocab_size, spread
+
+    def logits(self, source: int, prefix: tuple[int, ...]) -> torch.Tensor:
+        number = hash((self.seed, source, prefix)) % (1 << 31)
+        return torch.randn(self.vocab_size, generator=torch.Generator().manual_seed(number)) * self.spread
+
+    def log_probs(self, source: int, prefix: tuple[int, ...], banned=BANNED) -> list[float]:
+        logits = self.logits(source, prefix)
+        logits[list(banned)] = -torch.inf
+        return logits.log_softmax(-1).tolist()
+
+    def start(self, src, n_hypotheses=1):
+        return Prefixes(src[:, 0].tolist(), n_hypotheses)
+
+    def step(self, ids, state):
+        state.rows = [(*row, last) for row, last in zip(state.rows, ids.tolist(), strict=True)]
+        return torch.stack(
+            [self.logits(source, row[1:]) for source, row in zip(state.sources, state.rows, strict=True)]
+        )
+
+
+def sources(*names: int) -> torch.Tensor:
+    return torch.tensor(names)[:, None]
+
+
+def ask(model, src, max_lengths, **options):
+    return search(model, src, max_lengths, bos_id=BOS, eos_id=EOS, banned_ids=BANNED, **options)
+
+
+def score(table: Table, source: int, ids: tuple[int, ...], alpha: float) -> float:
+    total = sum(table.log_probs(source, ids[:i])[token] for i, token in enumerate(ids))
+    return total / length_penalty(len(ids), alpha)
+
+
+def every_sequence(longest: int):
+    """All that can be said in at most `longest` tokens: what ends, and what is cut."""
+    for length in range(1, longest + 1):
+        for words in product(WORDS, repeat=length - 1):
+            yield (*words, EOS)
+    yield from product(WORDS, repeat=longest)
+
+
+def reference_beam(table: Table, source: int, longest: int, beam: int, alpha: float):
+    """Beam search spelled out, which goes on to the longest length unless `beam` hypotheses are finished."""
+    alive, finished = [((), 0.0)], []
+    for length in range(1, longest + 1):
+        extensions = sorted(
+            (
+                ((*ids, token), total + p)
+                for ids, total in alive
+                for token, p in enumerate(table.log_probs(source, ids))
+                if p > -float("inf")
+            ),
+            key=lambda row: -row[1],
+        )
+        finished += [(ids, total / length_penalty(length, alpha)) for ids, total in extensions[:beam] if ids[-1] == EOS]
+        alive = [row for row in extensions if row[0][-1] != EOS][:beam]
+        if length == longest:
+            finished += [(ids, total / length_penalty(length, alpha)) for ids, total in alive]
+        if len(finished) >= beam:
+            break
+    return sorted(finished, key=lambda row: -row[1])
+
+
+LONGEST = 4
+EXHAUSTIVE = len(WORDS) ** (LONGEST - 1) * (len(WORDS) + 1)  # every extension at the last step
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("alpha", [0.0, 0.6])
+def test_a_beam_of_all_sequences_finds_what_enumeration_finds(seed, alpha):
+    table = Table(seed)
+    found = ask(table, sources(7), [LONGEST], beam=EXHAUSTIVE, nbest=EXHAUSTIVE, alpha=alpha)[0]
+    wanted = sorted(every_sequence(LONGEST), key=lambda ids: -score(table, 7, ids, alpha))
+    assert [tuple(h.ids) for h in found] == wanted[:EXHAUSTIVE]
+
+
+def test_log_probs_are_the_models_and_the_score_is_their_penalized_sum():
+    table = Table(5)
+    for h in ask(table, sources(7), [LONGEST], beam=7, nbest=7, alpha=0.6)[0]:
+        ids = tuple(h.ids)
+        assert h.log_probs == pytest.approx([table.log_probs(7, ids[:i])[token] for i, token in enumerate(ids)])
+        assert h.score == pytest.approx(score(table, 7, ids, 0.6))
+
+
+@pytest.mark.parametrize("beam", [1, 2, 3, 5])
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
+def test_a_narrow_beam_finds_what_the_spelled_out_search_finds(beam, alpha):
+    names = range(37)
+    found = ask(Table(11), sources(*names), [7] * len(names), beam=beam, nbest=beam, alpha=alpha)
+    for name, hypotheses in zip(names, found, strict=True):
+        wanted = reference_beam(Table(11), name, 7, beam, alpha)[: len(hypotheses)]
+        assert [(tuple(h.ids), pytest.approx(h.score)) for h in hypotheses] == wanted
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6])
+def test_stopping_early_leaves_the_best_hypothesis_as_it_was(alpha):
+    names, beam = range(97), 3
+    found = ask(Table(13), sources(*names), [11] * len(names), beam=beam, alpha=alpha)
+    wanted = [reference_beam(Table(13), name, 11, beam, alpha)[0] for name in names]
+    assert [tuple(best.ids) for (best,) in found] == [ids for ids, _ in wanted]
+
+
+def test_stopping_early_saves_steps():
+    calls = []
+
+    class Counting(Table):
+        def step(self, ids, state):
+            calls.append(len(ids))
+            logits = super().step(ids, state)
+            logits[:, EOS] += 30
+            return logits
+
+    ask(Counting(17), sources(1, 2), [101, 101], beam=5)
+    assert len(calls) < 7
+
+
+def test_a_beam_of_one_takes_the_likeliest_token_every_time():
+    table, longest = Table(19), 11
+    for name, (best,) in zip(range(23), ask(table, sources(*range(23)), [longest] * 23, beam=1), strict=True):
+        ids: tuple[int, ...] = ()
+        while len(ids) < longest and EOS not in ids:
+            log_probs = table.log_probs(name, ids)
+            ids = (*ids, log_probs.index(max(log_probs)))
+        assert tuple(best.ids) == ids
+
+
+def test_hypotheses_come_best_first_and_distinct():
+    for hypotheses in ask(Table(23), sources(*range(31)), [7] * 31, beam=5, nbest=5):
+        scores = [h.score for h in hypotheses]
+        assert scores == sorted(scores, reverse=True)
+        assert len({tuple(h.ids) for h in hypotheses}) == len(hypotheses) == 5
+
+
+def test_banned_tokens_are_never_said():
+    class Tempting(Table):
+        def logits(self, source, prefix):
+            logits = super().logits(source, prefix)
+            logits[list(BANNED)] += 30
+            return logits
+
+    found = ask(Tempting(29), sources(*range(31)), [7] * 31, beam=5, nbest=5)
+    assert not {i for hypotheses in found for h in hypotheses for i in h.ids} & set(BANNED)
+
+
+def test_each_sentence_has_its_own_longest_length():
+    class Endless(Table):
+        def logits(self, source, prefix):
+            logits = super().logits(source, prefix)
+            logits[EOS] = -30
+            return logits
+
+    max_lengths = [3, 1, 7, 2, 5]
+    found = ask(Endless(31), sources(*range(5)), max_lengths, beam=3, nbest=3)
+    assert [{len(h.ids) for h in hypotheses} for hypotheses in found] == [{n} for n in max_lengths]
+
+
+def test_a_sentence_finds_alone_what_it_finds_among_others():
+    names, max_lengths = range(29), [1 + i % 7 for i in range(29)]
+    together = ask(Table(37), sources(*names), max_lengths, beam=3, nbest=3)
+    alone = [ask(Table(37), sources(i), [n], beam=3, nbest=3)[0] for i, n in zip(names, max_lengths, strict=True)]
+    assert together == alone
+
+
+@pytest.mark.parametrize("beam", [1, 4, 11])
+def test_a_vocabulary_smaller_than_the_beam_is_enough(beam):
+    table = Table(41, vocab_size=4)  # one word
+    found = ask(table, sources(7), [5], beam=beam, nbest=beam)[0]
+    assert len(found) == min(beam, 6)  # five that end and one that is cut
+    assert [tuple(h.ids) for h in found] == [ids for ids, _ in reference_beam(table, 7, 5, beam, 0.6)[: len(found)]]
+
+
+def test_all_that_can_be_said_is_given_when_that_is_less_than_the_beam():
+    found = ask(Table(43, vocab_size=4), sources(7), [2], beam=11, nbest=11)[0]
+    assert sorted(h.ids for h in found) == [[2], [3, 2], [3, 3]]
+
+
+def test_length_penalty_is_googles():
+    """Wu et al. 2016, equation 14: (5 + |Y|)^a / (5 + 1)^a."""
+    for n in (1, 7, 53):
+        assert length_penalty(n, 0.6) == pytest.approx((5 + n) ** 0.6 / 6**0.6)
+    assert length_penalty(53, 0.0) == 1.0

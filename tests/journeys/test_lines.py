@@ -1,0 +1,158 @@
+"""Lines in, lines out."""
+
+import json
+import random
+import subprocess
+import sys
+
+import pytest
+
+from tests.journeys.conftest import ENVIRONMENT, SMALL, glassformer, write_lines
+
+
+def random_lines(n: int) -> list[str]:
+    rng = random.Random(1)
+    alphabet = "abc de.é ñ中文字🙂\u2028\u0085\v\f\r\u200b\ufeff</s>&amp;\t\x1c"
+    ranges = [range(32, 0x250), range(0x400, 0x480), range(0x4E00, 0x4F00), range(0x1F300, 0x1F600)]
+    kinds = [
+        lambda: "".join(rng.choice(alphabet) for _ in range(rng.randrange(40))),
+        lambda: "".join(chr(rng.choice(rng.choice(ranges))) for _ in range(rng.randrange(30))),
+        lambda: " " * rng.randrange(4),
+        lambda: "word " * rng.randrange(80),
+    ]
+    return [rng.choice(kinds)() for _ in range(n)]
+
+
+def test_a_thousand_unicode_lines_give_a_thousand_lines_with_blank_for_blank(model):
+    lines = random_lines(1000)
+    done = glassformer(
+        "translate", model, "--beam", 1, "--max-length", 5, stdin="".join(f"{line}\n" for line in lines).encode()
+    )
+    assert done.returncode == 0, done.stderr
+    out = done.stdout.decode().split("\n")
+    assert len(out) == 1001
+    assert out[-1] == ""
+    assert all(out[i] == "" for i, line in enumerate(lines) if not line.strip())
+
+
+def test_a_last_line_without_newline_and_windows_line_ends_are_lines(model):
+    done = glassformer("translate", model, "--beam", 1, stdin=b"The cat slept.\r\nThe dog slept.")
+    assert done.stdout.decode().count("\n") == 2
+    assert "\r" not in done.stdout.decode()
+
+
+def test_no_lines_in_no_lines_out(model):
+    done = glassformer("translate", model, stdin="")
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_output_is_the_same_bytes_whatever_the_batch(model, corpus):
+    text = (corpus / "train.en").read_text()
+    outs = {
+        glassformer("translate", model, "--json", "--batch-tokens", n, "--max-length", 12, stdin=text).stdout
+        for n in (1, 64, 100_000)
+    }
+    assert len(outs) == 1
+
+
+def test_json_gives_source_score_and_token_log_probabilities(model):
+    done = glassformer("translate", model, "--json", "--nbest", 2, stdin="The cat slept.\n")
+    record = json.loads(done.stdout)
+    assert record["source"] == "The cat slept."
+    assert len(record["nbest"]) == 2
+    assert len(record["tokens"]) == len(record["log_probs"])
+    penalty = ((5 + len(record["tokens"])) / 6) ** 0.6
+    assert record["score"] == pytest.approx(sum(record["log_probs"]) / penalty, rel=1e-4)
+
+
+def test_nbest_gives_so_many_lines_for_each(model):
+    done = glassformer("translate", model, "--nbest", 3, stdin="The cat slept.\n\nThe dog slept.\n")
+    assert done.stdout.count("\n") == 9
+
+
+def test_a_long_line_is_split_and_named(model):
+    long = "The cat slept. " * 120
+    done = glassformer("translate", model, "--beam", 1, "--max-length", 9, stdin=f"The cat.\n{long}\n")
+    assert done.stdout.count("\n") == 2
+    assert "line 2: longer than the model's 255 tokens" in done.stderr
+
+
+def test_a_pipe_closed_early_ends_quietly(model):
+    command = f"{sys.executable} -m glassformer translate {model} --beam 1 --max-length 4 | head -n 1"
+    done = subprocess.run(
+        command, shell=True, input="The cat slept.\n" * 9000, capture_output=True, text=True, env=ENVIRONMENT
+    )
+    assert done.stdout.count("\n") == 1
+    assert "Traceback" not in done.stderr
+    assert "Broken" not in done.stderr
+
+
+def test_scores_and_evaluation_agree_with_sacrebleu(model, corpus, tmp_path):
+    import sacrebleu
+
+    out = tmp_path / "out.fr"
+    done = glassformer(
+        "evaluate", model, "--src", corpus / "test.en", "--ref", corpus / "test.fr", "--out", out, "--json", "--beam", 1
+    )
+    record = json.loads(done.stdout)
+    hypotheses, references = (p.read_text().split("\n")[:-1] for p in (out, corpus / "test.fr"))
+    for name, function in (
+        ("BLEU", sacrebleu.corpus_bleu),
+        ("chrF2", sacrebleu.corpus_chrf),
+        ("TER", sacrebleu.corpus_ter),
+    ):
+        assert record[name]["score"] == pytest.approx(function(hypotheses, [references]).score)
+        assert "version" in record[name]["signature"]
+
+
+def test_score_gives_the_log_probability_of_each_pair(model, corpus):
+    done = glassformer("score", model, "--src", corpus / "test.en", "--tgt", corpus / "test.fr", "--json")
+    rows = [json.loads(line) for line in done.stdout.split("\n")[:-1]]
+    plain = glassformer("score", model, "--src", corpus / "test.en", "--tgt", corpus / "test.fr").stdout.split()
+    assert [float(x) for x in plain] == [round(sum(row["log_probs"]), 4) for row in rows]
+
+
+def test_info_names_sizes_vocabulary_and_training(model):
+    record = json.loads(glassformer("info", model, "--json").stdout)
+    assert record["vocab_size"] == 300
+    assert record["training"]["steps"] == 30
+
+
+@pytest.mark.parametrize("form", ["tsv", "jsonl", "translation.jsonl", "gz"])
+def test_every_format_trains(corpus, tmp_path, form):
+    import gzip
+
+    pairs = list(zip(*((corpus / f"train.{lang}").read_text().split("\n")[:-1] for lang in ("en", "fr")), strict=True))
+    if form == "tsv":
+        files = [write_lines(tmp_path / "t.tsv", [f"{a}\t{b}" for a, b in pairs])]
+    elif form == "jsonl":
+        files = [write_lines(tmp_path / "t.jsonl", [json.dumps({"src": a, "tgt": b}) for a, b in pairs])]
+    elif form == "translation.jsonl":
+        rows = [json.dumps({"translation": {"en": a, "fr": b}}) for a, b in pairs]
+        files = [write_lines(tmp_path / "t.jsonl", rows)]
+    else:
+        files = [tmp_path / "t.en.gz", tmp_path / "t.fr.gz"]
+        for file, lang in zip(files, ("en", "fr"), strict=True):
+            file.write_bytes(gzip.compress((corpus / f"train.{lang}").read_bytes()))
+    done = glassformer("train", *files, "--out", tmp_path / "run", "--steps", 3, *SMALL)
+    assert done.returncode == 0, done.stderr
+    assert glassformer("translate", tmp_path / "run", "--beam", 1, stdin="The cat.\n").stdout.count("\n") == 1
+
+
+def test_several_files_a_side_train(corpus, tmp_path):
+    done = glassformer(
+        *("train", "--src", corpus / "train.en", corpus / "dev.en", "--tgt", corpus / "train.fr", corpus / "dev.fr"),
+        *("--out", tmp_path / "run", "--steps", 3, *SMALL),
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "run" / "data" / "corpus.json").read_text())["n_pairs"] > 300
+
+
+def test_in_python_a_text_gives_a_text_and_a_list_a_list(model):
+    import glassformer as gf
+
+    translator = gf.load(model)
+    one = translator("The cat slept.", beam=1, max_length=9)
+    assert isinstance(one, str)
+    assert translator(["The cat slept.", ""], beam=1, max_length=9) == [one, ""]
+    assert translator("The cat slept.\nThe cat slept.", beam=1, max_length=9) == f"{one}\n{one}"

@@ -1,0 +1,182 @@
+"""A run that is broken off ends with the very weights of one that was not."""
+
+import hashlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.journeys.conftest import ENVIRONMENT, SMALL, glassformer
+
+STEPS = 120
+
+
+def command(corpus: Path, out: Path, *extra) -> list:
+    files = [
+        "train",
+        corpus / "train.en",
+        corpus / "train.fr",
+        "--dev-src",
+        corpus / "dev.en",
+        "--dev-tgt",
+        corpus / "dev.fr",
+    ]
+    return [*files, "--out", out, "--steps", STEPS, "--save-every", 7, "--validate-every", 40, *SMALL, *extra]
+
+
+def weights(out: Path) -> str:
+    return hashlib.sha256((out / "model.safetensors").read_bytes()).hexdigest()
+
+
+def step_reached(out: Path) -> int:
+    names = [path.name for path in (out / "checkpoints").glob("step-*")] if (out / "checkpoints").exists() else []
+    return max((int(name.removeprefix("step-")) for name in names), default=0)
+
+
+def broken_off(arguments, out: Path, signum: int, at_step: int, delay_s: float) -> subprocess.Popen:
+    """Start a run and send it a signal a moment after it reached a step."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "glassformer", *map(str, arguments)],
+        env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8",
+    )  # fmt: skip
+    deadline = time.monotonic() + 120
+    while step_reached(out) < at_step and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.002)
+    time.sleep(delay_s)
+    process.send_signal(signum)
+    process.out, process.err = process.communicate(timeout=60)
+    return process
+
+
+@pytest.fixture(scope="module")
+def unbroken(corpus, tmp_path_factory) -> str:
+    out = tmp_path_factory.mktemp("unbroken") / "run"
+    done = glassformer(*command(corpus, out))
+    assert done.returncode == 0, done.stderr
+    return weights(out)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_killed_at_random_instants_a_run_ends_with_the_same_weights(corpus, tmp_path, unbroken, seed):
+    rng = random.Random(seed)
+    out = tmp_path / "run"
+    for at_step in sorted(rng.sample(range(0, STEPS, 7), 2)):
+        broken_off(command(corpus, out), out, signal.SIGKILL, at_step, rng.random() * 0.05)
+    done = glassformer(*command(corpus, out))
+    assert done.returncode == 0, done.stderr
+    assert weights(out) == unbroken
+
+
+@pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_saves_and_exits_and_the_same_command_goes_on(corpus, tmp_path, unbroken, signum, code):
+    out = tmp_path / "run"
+    process = broken_off(command(corpus, out), out, signum, 14, 0.0)
+    assert process.returncode == code, process.err
+    assert "The same command goes on from here" in process.err
+    assert "Traceback" not in process.err
+    done = glassformer(*command(corpus, out))
+    assert "Going on from step" in done.stderr
+    assert weights(out) == unbroken
+
+
+def test_a_damaged_newest_checkpoint_is_reported_and_the_one_before_it_used(corpus, tmp_path, unbroken):
+    out = tmp_path / "run"
+    broken_off(command(corpus, out), out, signal.SIGKILL, 21, 0.0)
+    newest = out / "checkpoints" / f"step-{step_reached(out)}" / "training.safetensors"
+    damaged = bytearray(newest.read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    newest.write_bytes(damaged)
+    done = glassformer(*command(corpus, out))
+    assert f"{newest}: damaged" in done.stderr
+    assert weights(out) == unbroken
+
+
+def test_asking_for_no_more_than_was_done_says_how_to_ask_for_more(corpus, model):
+    before = weights(model)
+    done = glassformer("train", corpus / "train.en", corpus / "train.fr", "--out", model, "--steps", 30, *SMALL)
+    assert done.returncode == 0
+    assert "already been trained for 30 steps" in done.stderr
+    assert "--steps 60" in done.stderr
+    assert weights(model) == before
+
+
+def test_asking_for_more_goes_on(corpus, tmp_path):
+    out = tmp_path / "run"
+    few = ["train", corpus / "train.en", corpus / "train.fr", "--out", out, *SMALL]
+    assert glassformer(*few, "--steps", 10).returncode == 0
+    done = glassformer(*few, "--steps", 20)
+    assert "Going on from step 10" in done.stderr
+    assert done.returncode == 0
+    assert (out / "checkpoints" / "step-20").is_dir()
+
+
+def test_another_run_is_never_overwritten(corpus, model):
+    before = weights(model)
+    done = glassformer(
+        "train", corpus / "train.en", corpus / "train.fr", "--out", model, "--steps", 40, *SMALL, "--seed", 5
+    )
+    assert done.returncode == 2
+    assert "seed: 1 there, 5 asked for" in done.stderr
+    assert weights(model) == before
+
+
+def test_other_text_is_another_run(corpus, model):
+    done = glassformer("train", corpus / "dev.en", corpus / "dev.fr", "--out", model, "--steps", 40, *SMALL)
+    assert done.returncode == 2
+    assert "other text" in done.stderr
+
+
+def test_a_second_process_on_the_same_folder_is_refused(corpus, tmp_path):
+    out = tmp_path / "run"
+    first = subprocess.Popen(
+        [sys.executable, "-m", "glassformer", *map(str, command(corpus, out, "--seed", 2))],
+        env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        while step_reached(out) < 7 and first.poll() is None:
+            time.sleep(0.01)
+        os.kill(first.pid, signal.SIGSTOP)
+        second = glassformer(*command(corpus, out, "--seed", 2))
+        assert second.returncode == 1
+        assert f"pid {first.pid}" in second.stderr
+    finally:
+        first.kill()
+        first.wait()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="file size limits are POSIX")
+def test_a_full_disk_stops_cleanly_and_the_last_checkpoint_stands(corpus, tmp_path, unbroken):
+    out = tmp_path / "run"
+    broken_off(command(corpus, out), out, signal.SIGKILL, 14, 0.0)
+    stands = step_reached(out)
+    limit = (out / "checkpoints" / f"step-{stands}" / "training.safetensors").stat().st_size // 2
+    program = (
+        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}));"
+        "from glassformer.cli import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *map(str, command(corpus, out))],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert "disk is full" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert step_reached(out) == stands
+    assert glassformer(*command(corpus, out)).returncode == 0
+    assert weights(out) == unbroken
+
+
+def test_options_written_into_the_run_folder_can_be_given_back(corpus, model, tmp_path):
+    out = tmp_path / "again"
+    done = glassformer("train", "--config", model / "run.toml", "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert weights(out) == weights(model)

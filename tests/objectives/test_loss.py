@@ -1,0 +1,101 @@
+import pytest
+import torch
+import torch.nn.functional as F
+
+from glassformer.objectives import loss as module
+from glassformer.objectives.loss import projected_cross_entropy
+
+# Prime sizes: two axes swapped by mistake cannot agree by luck, and the last chunk is ragged.
+TOKENS, D_MODEL, VOCAB = 61, 7, 31
+CHUNK_ROWS = {"one chunk": 61, "two chunks": 59, "many chunks": 3, "a row a chunk": 1}
+
+
+@pytest.fixture
+def case() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    hidden = torch.randn(TOKENS, D_MODEL, requires_grad=True)
+    weight = torch.randn(VOCAB, D_MODEL, requires_grad=True)
+    return hidden, weight, torch.randint(VOCAB, (TOKENS,))
+
+
+def expected(hidden, weight, targets, smoothing, scale=1.0):
+    """Loss and gradients by PyTorch's own cross-entropy over all logits."""
+    h, w = (x.detach().clone().requires_grad_() for x in (hidden, weight))
+    loss = F.cross_entropy(h @ w.T, targets, label_smoothing=smoothing, reduction="sum")
+    (loss * scale).backward()
+    return loss.detach(), h.grad, w.grad
+
+
+def ours(hidden, weight, targets, smoothing, scale=1.0):
+    loss = projected_cross_entropy(hidden, weight, targets, label_smoothing=smoothing)
+    (loss * scale).backward()
+    return loss.detach(), hidden.grad, weight.grad
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("n_rows", CHUNK_ROWS.values(), ids=CHUNK_ROWS)
+def test_value_and_gradients_are_pytorchs_whatever_the_chunks(case, monkeypatch, n_rows, smoothing):
+    monkeypatch.setattr(module, "CHUNK_ELEMENTS", n_rows * VOCAB)
+    torch.testing.assert_close(ours(*case, smoothing), expected(*case, smoothing), rtol=1e-5, atol=1e-5)
+
+
+def test_a_vocabulary_larger_than_a_chunk_is_taken_row_by_row(case, monkeypatch):
+    monkeypatch.setattr(module, "CHUNK_ELEMENTS", VOCAB // 2)
+    torch.testing.assert_close(ours(*case, 0.1), expected(*case, 0.1), rtol=1e-5, atol=1e-5)
+
+
+def test_gradients_follow_the_scale_of_what_the_loss_becomes(case):
+    torch.testing.assert_close(ours(*case, 0.1, scale=3.0), expected(*case, 0.1, scale=3.0), rtol=1e-5, atol=1e-5)
+
+
+def test_logits_far_from_zero_neither_overflow_nor_vanish(case):
+    hidden, weight, targets = case
+    far = hidden.detach().mul(300).requires_grad_()
+    torch.testing.assert_close(
+        ours(far, weight, targets, 0.1), expected(far, weight, targets, 0.1), rtol=1e-5, atol=1e-3
+    )
+
+
+def test_bf16_autocast_is_near_fp32(case):
+    with torch.autocast("cpu", torch.bfloat16):
+        loss, d_hidden, d_weight = ours(*case, 0.1)
+    want, want_hidden, want_weight = expected(*case, 0.1)
+    assert loss.dtype == d_hidden.dtype == d_weight.dtype == torch.float32
+    torch.testing.assert_close(loss, want, rtol=0.01, atol=0)
+    assert (d_hidden - want_hidden).norm() < 0.02 * want_hidden.norm()
+    assert (d_weight - want_weight).norm() < 0.02 * want_weight.norm()
+
+
+def test_nothing_as_large_as_all_logits_is_kept_for_the_way_back(case):
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x.numel()) or x, lambda x: x):
+        projected_cross_entropy(*case, label_smoothing=0.1)
+    assert kept
+    assert max(kept) < TOKENS * VOCAB
+
+
+def test_nothing_larger_than_a_chunk_of_logits_is_ever_made(case, monkeypatch):
+    n_rows = 11
+    monkeypatch.setattr(module, "CHUNK_ELEMENTS", n_rows * VOCAB)
+    made = LargestTensor()
+    with made:
+        projected_cross_entropy(*case, label_smoothing=0.1).backward()
+    assert made.n_elements <= max(n_rows * VOCAB, TOKENS * D_MODEL, VOCAB * D_MODEL)
+
+
+class LargestTensor(torch.utils._python_dispatch.TorchDispatchMode):
+    """Notes the size of the largest result of any operation."""
+
+    n_elements = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        results = result if isinstance(result, tuple) else (result,)
+        self.n_elements = max([self.n_elements, *(x.numel() for x in results if isinstance(x, torch.Tensor))])
+        return result
+
+
+def test_no_tokens_cost_nothing(case):
+    hidden, weight, targets = case
+    loss, _, d_weight = ours(hidden[:0].detach().requires_grad_(), weight, targets[:0], 0.1)
+    assert loss == 0
+    assert not d_weight.any()

@@ -1,0 +1,162 @@
+import json
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from glassformer.errors import UserError
+from glassformer.tokens.tokenizer import SPECIALS, Tokenizer
+
+TEXTS = [
+    "the black cat sat on the couch , and the brown dog slept on the rug .",
+    "le chat noir était assis sur le canapé et le chien marron dormait sur le tapis .",
+    "<s> is not a token here, nor is </s>, nor <pad>",
+    "Ωμέγα 猫が寝ている 🐈‍⬛ \u2028 end",
+] * 7
+KINDS = ("bpe", "unigram")
+
+ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]))  # lone surrogates are in no file
+quick = settings(deadline=None, max_examples=200)
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def tokenizer(request) -> Tokenizer:
+    return Tokenizer.train(TEXTS, kind=request.param, vocab_size=311)
+
+
+@given(text=ANY_TEXT)
+@quick
+def test_any_text_comes_back(tokenizer, text):
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+TRICKY = {
+    "nothing": "", "a space": " ", "leading spaces": "   cat", "trailing spaces": "cat   ", "tabs": "\tcat\t\tdog\t",
+    "no-break spaces": "\u00a0cat\u202f!", "line separator": "a\u2028b\u2029c\x85d", "line ends": "a\r\nb\rc\n",
+    "emoji": "👩‍👩‍👧‍👦🏳️‍🌈", "combining": "e\u0301\u0323\u0323", "right to left": "‏שלום‎ abc", "nul": "a\x00b",
+    "last code point": "\U0010ffff", "bom": "\ufeffcat", "replacement": "\ufffd", "special": "</s>",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", TRICKY.values(), ids=TRICKY)
+def test_tricky_text_comes_back(tokenizer, text):
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+def test_lone_surrogates_become_replacement_marks(tokenizer):
+    assert tokenizer.decode(tokenizer.encode("a\ud800b")) == "a?b"
+
+
+@pytest.mark.parametrize("name", SPECIALS)
+def test_names_of_special_tokens_typed_by_a_user_are_text(tokenizer, name):
+    ids = tokenizer.encode(f"a {name}{name} b{name}")
+    assert not set(ids) & {tokenizer.pad_id, tokenizer.bos_id, tokenizer.eos_id}
+    assert tokenizer.decode(ids) == f"a {name}{name} b{name}"
+
+
+def test_special_ids_are_left_out_of_the_text(tokenizer):
+    ids = tokenizer.encode("the cat")
+    assert tokenizer.decode([tokenizer.bos_id, *ids, tokenizer.eos_id, tokenizer.pad_id]) == "the cat"
+
+
+def test_ids_are_below_the_vocabulary_size(tokenizer):
+    ids = [i for text in (*TEXTS, *TRICKY.values()) for i in tokenizer.encode(text)]
+    assert 0 <= min(ids) <= max(ids) < tokenizer.vocab_size
+
+
+def test_a_batch_is_its_texts_one_by_one(tokenizer):
+    texts = [*TEXTS, *TRICKY.values()]
+    assert tokenizer.encode_batch(texts) == [tokenizer.encode(text) for text in texts]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_frequent_first_word_is_the_same_unit_as_elsewhere(kind):
+    tokenizer = Tokenizer.train(["cat sees cat"] * 97, kind=kind, vocab_size=290)
+    first, *_, last = tokenizer.encode("cat sees cat")
+    assert first == last
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_training_gives_no_more_units_than_asked_for(kind):
+    assert Tokenizer.train(TEXTS, kind=kind, vocab_size=293).vocab_size <= 293
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_training_again_gives_the_same_tokenizer(kind):
+    first, second = (Tokenizer.train(TEXTS, kind=kind, vocab_size=311) for _ in range(2))
+    assert first.to_json() == second.to_json()
+
+
+def test_merges_shorten_the_text():
+    short, long = (Tokenizer.train(TEXTS, vocab_size=size) for size in (400, 260))
+    assert len(short.encode(TEXTS[0])) < len(long.encode(TEXTS[0]))
+
+
+def test_json_gives_the_same_ids(tokenizer):
+    again = Tokenizer.from_json(tokenizer.to_json())
+    texts = [*TEXTS, *TRICKY.values()]
+    assert again.encode_batch(texts) == tokenizer.encode_batch(texts)
+    assert again.to_json() == tokenizer.to_json()
+
+
+def test_a_tokenizer_without_a_special_token_is_refused(tokenizer):
+    damaged = tokenizer.to_json().replace("</s>", "</t>")
+    with pytest.raises(UserError, match="</s>"):
+        Tokenizer.from_json(damaged)
+
+
+def use(text: str) -> None:
+    tokenizer = Tokenizer.from_json(text)
+    ids = tokenizer.encode("the cat </s> 🐈 sat")
+    tokenizer.decode(ids)
+
+
+def outcome(text: str) -> str:
+    """What a damaged tokenizer does: works, or is refused as a user's error; anything else escapes."""
+    try:
+        use(text)
+    except UserError:
+        return "refused"
+    return "works"
+
+
+def test_a_json_with_any_byte_changed_works_or_is_refused(tokenizer):
+    data, rng = tokenizer.to_json().encode(), random.Random(5)
+    outcomes = []
+    for _ in range(211):
+        damaged = bytearray(data)
+        for _ in range(rng.choice((1, 1, 5))):
+            damaged[rng.randrange(len(damaged))] = rng.randrange(256)
+        outcomes.append(outcome(damaged.decode("utf-8", "replace")))
+    assert "refused" in outcomes
+
+
+def test_a_json_cut_off_anywhere_is_refused(tokenizer):
+    text, rng = tokenizer.to_json(), random.Random(7)
+    assert {outcome(text[: rng.randrange(len(text.rstrip()))]) for _ in range(53)} == {"refused"}
+
+
+def places(value, path=()):
+    """Every place in a JSON value but the many of the vocabulary."""
+    yield path
+    if isinstance(value, dict):
+        for key in [*value][:11]:
+            yield from places(value[key], (*path, key))
+    elif isinstance(value, list):
+        for i in range(min(len(value), 3)):
+            yield from places(value[i], (*path, i))
+
+
+def test_a_json_with_any_value_replaced_or_removed_works_or_is_refused(tokenizer):
+    text = tokenizer.to_json()
+    for path in [*places(json.loads(text))][1:]:
+        for new in (None, -1, 7, 1e300, "", "x", [], {}, [[]], KeyError):
+            value = whole = json.loads(text)
+            for key in path[:-1]:
+                value = value[key]
+            if new is KeyError:
+                del value[path[-1]]
+            else:
+                value[path[-1]] = new
+            outcome(json.dumps(whole))
