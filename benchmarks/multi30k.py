@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.machine import save
+from benchmarks.machine import describe, save
 
 OPTIONS = ["--preset", "tiny", "--vocab-size", "8000"]
 
@@ -22,6 +22,8 @@ def main():
     data, language = Path(sys.argv[1]), sys.argv[2]
     minutes = sys.argv[3] if len(sys.argv) > 3 else "60"
     extra = ["--threads", sys.argv[4]] if len(sys.argv) > 4 else []
+    command = f"python -m benchmarks.multi30k DATA {language} {minutes}"
+    made_with = describe(command)  # before, not after: an hour is long
     file = lambda split, lang: str(data / "tok" / f"{split}.lc.norm.tok.{lang}.gz")
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / f"en-{language}"
@@ -38,9 +40,9 @@ def main():
                 scores[f"{split} {'greedy' if beam else 'beam 4'}"] = json.loads(found)
         curve = [json.loads(line) for line in (out / "metrics.jsonl").read_text().split("\n") if "dev_bleu" in line]
         training = json.loads((out / "training.json").read_text())
-    command = " ".join(["glassformer", *train]).replace(str(data), "DATA").replace(str(out), out.name)
-    record = {"train": command, "scores": scores, "training": training, "curve": curve}
-    save(f"multi30k_en_{language}", record, f"python -m benchmarks.multi30k DATA {language} {minutes}")
+    as_typed = " ".join(["glassformer", *train]).replace(str(data), "DATA").replace(str(out), out.name)
+    record = {**made_with, "train": as_typed, "scores": scores, "training": training, "curve": curve}
+    save(f"multi30k_en_{language}", record, command)
     print({name: round(score["BLEU"]["score"], 2) for name, score in scores.items()})
 
 
