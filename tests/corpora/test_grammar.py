@@ -4,11 +4,10 @@ from random import Random
 import pytest
 
 from glassformer.corpora import grammar, lexicon
-from glassformer.corpora.grammar import (
+from glassformer.corpora.grammar import REFERENCE, SHOWCASE, sample_pairs, split_pairs
+from glassformer.corpora.phrases import (
     HE,
-    REFERENCE,
     SHE,
-    SHOWCASE,
     WE,
     I,
     Text,
@@ -19,10 +18,8 @@ from glassformer.corpora.grammar import (
     noun_phrase,
     place,
     pronoun,
-    sample_pairs,
     sentence,
     spell,
-    split_pairs,
     state,
     that,
     who,

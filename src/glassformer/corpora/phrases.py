@@ -1,0 +1,316 @@
+"""Rules that build both languages side by side: noun phrases, verbs, clauses, sentences.
+
+French is a function of the English text. Where English would leave it open (the gender of "we", the antecedent of
+"it"), the rules raise `Undecided`.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from glassformer.corpora.inflection import (
+    Tense,
+    conjugate,
+    english_past,
+    english_s,
+    french_feminine,
+    french_plural,
+    principal_parts,
+)
+from glassformer.corpora.lexicon import (
+    ADJECTIVES,
+    ASPIRATED,
+    CONJUNCTIONS,
+    DEGREES,
+    DETERMINERS,
+    FREQUENCIES,
+    NEGATIONS,
+    NOUNS,
+    PREPOSITIONS,
+    VERBS,
+    Adjective,
+    Noun,
+    Verb,
+    fits,
+)
+
+Pair = tuple[str, str]
+
+
+class Undecided(Exception):
+    """The English would not decide the French, or would say nothing sensible."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """The same words in both languages; the French ones await `spell`."""
+
+    en: str = ""
+    fr: str = ""
+
+
+@dataclass(frozen=True)
+class Phrase(Text):
+    """A noun phrase or a pronoun, with the features that verbs, adjectives and pronouns agree with."""
+
+    kinds: str = "person"
+    feminine: bool | None = None  # None: "I" and "we" do not tell
+    plural: bool = False
+    person: int = 3
+    clitic: bool = False  # an object pronoun, which French puts before the verb
+    determiner: str = ""
+    adjectives: tuple[str, ...] = ()
+
+
+VOWELS = "aeiouâàéèêëîïôœh"  # h too: the words that begin with h aspiré are listed
+BEFORE_VOWEL = {"ce": "cet ", "ma": "mon ", "sa": "son "} | {
+    word: word[:-1] + "'" for word in ("le", "la", "de", "ne", "je", "me", "se", "que")
+}
+CONTRACTIONS = {"de le": "du", "de les": "des", "à le": "au", "à les": "aux"}
+
+
+def starts_with_vowel(word: str) -> bool:
+    """Whether a French word elides the word before it."""
+    return word[0] in VOWELS and word not in ASPIRATED
+
+
+def spell(words: str) -> str:
+    """French words as they are written side by side: elided (l'eau, cet arbre) and contracted (du, aux)."""
+    words = re.sub(
+        rf"\b({'|'.join(BEFORE_VOWEL)}) (?=([\w-]+))",
+        lambda match: BEFORE_VOWEL[match[1]] if starts_with_vowel(match[2]) else match[0],
+        words,
+    )
+    return re.sub(r"\b(?:de|à) les?\b(?!')", lambda match: CONTRACTIONS[match[0]], words)
+
+
+def join(*parts: Text) -> Text:
+    """Texts in a row."""
+    return Text(" ".join(part.en for part in parts if part.en), " ".join(part.fr for part in parts if part.fr))
+
+
+def agree(masculine: str, feminine: str, who: Phrase) -> str:
+    """The form of an adjective or participle for the phrase it describes."""
+    if who.feminine is None and masculine != feminine:
+        raise Undecided(f"the gender of {who.en!r} is unknown")
+    form = feminine if who.feminine else masculine
+    return french_plural(form) if who.plural else form
+
+
+def adjective_form(adjective: Adjective, who: Phrase) -> str:
+    """The French adjective as it describes `who`."""
+    if adjective.invariable:
+        return adjective.fr
+    return agree(adjective.fr, adjective.feminine or french_feminine(adjective.fr), who)
+
+
+def article(determiner: str, noun: Noun, plural: bool, preposed: bool, negated: bool) -> Text:
+    """A determiner in both languages; "a" is also "some" and, under negation, "any"."""
+    row = DETERMINERS[determiner]
+    by_gender = row.fr_f if noun.gender == "f" else row.fr_m
+    en, fr = (row.en_plural, row.fr_plural) if plural else (row.en, by_gender)
+    if determiner == "a" and noun.mass:
+        en, fr = "some", "de la" if noun.gender == "f" else "de le"
+    if determiner == "a" and (negated or (plural and preposed)):
+        fr = "de"
+    return Text("any" if negated and en == "some" else en, fr)
+
+
+def noun_phrase(
+    determiner: str,
+    noun: str,
+    *adjectives: str,
+    plural: bool = False,
+    negated: bool = False,
+    owner: Phrase | None = None,
+) -> Phrase:
+    """A noun with its determiner and adjectives, in English order.
+
+    Args:
+        determiner: a key of DETERMINERS.
+        negated: the object of a negated verb, where un, une and des become de.
+        owner: the possessor, with "the": the king's dog, le chien du roi.
+    """
+    word, described = NOUNS[noun], [ADJECTIVES[adjective] for adjective in adjectives]
+    phrase = Phrase("", "", word.kinds, word.gender == "f", plural)
+    before = [adjective_form(adjective, phrase) for adjective in described if adjective.before]
+    after = [adjective_form(adjective, phrase) for adjective in described if not adjective.before]
+    noun_fr = (word.fr_plural or french_plural(word.fr)) if plural else word.fr
+    for adjective in described:
+        if adjective.before_vowel and not phrase.feminine and not plural and starts_with_vowel(noun_fr):
+            before = [adjective.before_vowel]
+    start = article(determiner, word, plural, bool(before), negated)
+    noun_en = (word.en_plural or english_s(word.en)) if plural else word.en
+    words_en = [*adjectives, noun_en]
+    start_en = "an" if start.en == "a" and words_en[0][0] in "aeiou" else start.en
+    words_fr = [*before, noun_fr, *after]
+    if owner:
+        start_en = owner.en + ("'" if owner.en.endswith("s") and owner.plural else "'s")
+        words_fr += ["de", owner.fr]
+    en, fr = " ".join(filter(None, [start_en, *words_en])), " ".join([start.fr, *words_fr])
+    return Phrase(en, fr, word.kinds, phrase.feminine, plural, determiner=determiner, adjectives=adjectives)
+
+
+I = Phrase("I", "je", person=1)  # noqa: E741
+WE = Phrase("we", "nous", person=1, plural=True)
+HE = Phrase("he", "il", feminine=False)
+SHE = Phrase("she", "elle", feminine=True)
+
+
+def english_pronoun(antecedent: Phrase) -> int:
+    """The column of PRONOUNS for a phrase."""
+    if antecedent.plural:
+        return 3
+    return (1 if antecedent.feminine else 0) if fits(antecedent.kinds, "person") else 2
+
+
+PRONOUNS = {
+    "subject": ("he", "she", "it", "they"),
+    "object": ("him", "her", "it", "them"),
+    "owner": ("his", "her", "its", "their"),
+}
+
+
+def pronoun(antecedent: Phrase, role: str = "subject", rivals: Iterable[Phrase] = (), kinds: str = "") -> Phrase:
+    """The pronoun for `antecedent`, with its gender in French.
+
+    Args:
+        role: "subject" or "object".
+        rivals: the other phrases of the sentence.
+        kinds: what the pronoun's clause can be said of; a rival of these kinds would be as good an antecedent.
+
+    Raises:
+        Undecided: the English pronoun could stand for a rival.
+    """
+    if antecedent.person == 1:
+        us = ("us", "nous") if antecedent.plural else ("me", "me")
+        return replace(antecedent, en=us[0], fr=us[1], clitic=True) if role == "object" else antecedent
+    en = PRONOUNS[role][english_pronoun(antecedent)]
+    for rival in rivals:
+        if rival.person == 3 and english_pronoun(rival) == english_pronoun(antecedent) and fits(rival.kinds, kinds):
+            raise Undecided(f"{en!r} is {antecedent.en!r} or {rival.en!r}")
+    if role == "object":
+        fr = "les" if antecedent.plural else "la" if antecedent.feminine else "le"
+    else:
+        fr = ("elle" if antecedent.feminine else "il") + "s" * antecedent.plural
+    return replace(antecedent, en=en, fr=fr, clitic=role == "object")
+
+
+def english_verb(subject: Phrase, verb: Verb, tense: Tense, negation: str, adverb: str) -> str:
+    """The English verb group, with do-support for "not"."""
+    head, _, rest = verb.en.partition(" ")
+    singular = not subject.plural and subject.person == 3
+    past = verb.past or english_past(head)
+    between = negation or adverb
+    if past == head and not singular and tense != "future":
+        raise Undecided(f"{subject.en} {head}: present or past")
+    if tense == "future":
+        words = ["will", between, head]
+    elif head == "be" and tense == "present":
+        words = ["are" if subject.plural else "is" if singular else "am", between]
+    elif head == "be":
+        words = ["were" if subject.plural else "was", between]
+    elif negation == "not":
+        words = ["did" if tense == "past" else "does" if singular else "do", "not", head]
+    else:
+        words = [between, past if tense == "past" else english_third(head) if singular else head]
+    return " ".join(filter(None, [*words, rest]))
+
+
+def english_third(head: str) -> str:
+    """The third person singular of the present."""
+    return "has" if head == "have" else english_s(head)
+
+
+def french_verb(
+    subject: Phrase, verb: Verb, tense: Tense, negation: str, adverb: str, clitic: str, preceding: Phrase | None
+) -> str:
+    """The French verb group: ne, clitics, the finite verb, pas, the adverb, the participle."""
+    compound = tense == "past" and not verb.stative
+    if verb.reflexive:
+        clitic = "se" if subject.person == 3 else "nous" if subject.plural else "me"
+    infinitive = ("être" if verb.with_etre else "avoir") if compound else verb.fr
+    finite = conjugate(infinitive, "present" if compound else tense, subject.person, subject.plural)
+    words = ["ne" if negation else "", clitic, finite, NEGATIONS.get(negation, ""), FREQUENCIES.get(adverb, "")]
+    participle = principal_parts(verb.fr)[-1]
+    agrees_with = subject if verb.with_etre else preceding
+    if compound:
+        words.append(agree(participle, french_feminine(participle), agrees_with) if agrees_with else participle)
+    if verb.fr == "être" and verb.complement:
+        words.append(agree(verb.complement, french_feminine(verb.complement), subject))
+    else:
+        words.append(verb.complement)
+    return " ".join(filter(None, words))
+
+
+def clause(
+    subject: Phrase,
+    verb: str,
+    tense: Tense,
+    target: Phrase | None = None,
+    *rest: Text,
+    negation: str = "",
+    adverb: str = "",
+    preceding: Phrase | None = None,
+) -> Text:
+    """A clause without its full stop.
+
+    Args:
+        verb: a key of VERBS.
+        target: the object.
+        rest: what follows the object.
+        negation: a key of NEGATIONS, or nothing.
+        adverb: a key of FREQUENCIES, or nothing.
+        preceding: the head of a relative clause whose object this clause lacks; the participle agrees with it.
+    """
+    word = VERBS[verb]
+    if tense == "future" and not word.future:
+        raise Undecided(f"{verb!r} has no future in French")
+    if fits((target or preceding or subject).kinds, "treat") and not fits(subject.kinds, "person"):
+        raise Undecided(f"{subject.en} {verb}: for people only")
+    clitic = target.fr if target and target.clitic else ""
+    head = Text(
+        english_verb(subject, word, tense, negation, adverb),
+        french_verb(subject, word, tense, negation, adverb, clitic, target if clitic else preceding),
+    )
+    what = Text(target.en, "" if clitic else f"{word.preposition} {target.fr}".strip()) if target else Text()
+    return join(subject, head, what, *rest)
+
+
+def state(subject: Phrase, adjective: str, tense: Tense, negation: str = "", degree: str = "") -> Text:
+    """A clause with "be" and an adjective."""
+    how = Text(degree, DEGREES.get(degree, ""))
+    what = Text(adjective, adjective_form(ADJECTIVES[adjective], subject))
+    return clause(subject, "be", tense, None, how, what, negation=negation)
+
+
+def place(preposition: str, where: Phrase) -> Text:
+    """A preposition and what it governs."""
+    return join(Text(preposition, PREPOSITIONS[preposition].fr), where)
+
+
+def gap(head: Phrase) -> Phrase:
+    """The silent subject of a relative clause."""
+    return replace(head, en="", fr="")
+
+
+def who(head: Phrase, rest: Text) -> Phrase:
+    """`head` and a clause about it, whose subject is its gap."""
+    relative = "who" if fits(head.kinds, "person") else "that"
+    return replace(head, en=f"{head.en} {relative} {rest.en}", fr=f"{head.fr} qui {rest.fr}")
+
+
+def that(head: Phrase, rest: Text) -> Phrase:
+    """`head` and a clause that lacks it as its object."""
+    return replace(head, en=f"{head.en} that {rest.en}", fr=f"{head.fr} que {rest.fr}")
+
+
+def link(first: Text, conjunction: str, second: Text) -> Text:
+    """Two clauses and the conjunction between them."""
+    return join(first, Text(conjunction, CONJUNCTIONS[conjunction]), second)
+
+
+def sentence(text: Text) -> Pair:
+    """English and French with a capital and a full stop."""
+    fr = spell(text.fr)
+    return f"{text.en[0].upper()}{text.en[1:]}.", f"{fr[0].upper()}{fr[1:]}."

@@ -1,0 +1,59 @@
+"""A small Transformer learns what its attention must be whole for: to copy, and to reverse."""
+
+import random
+
+import pytest
+import torch
+
+from glassformer.config import TransformerConfig
+from glassformer.data.batch import make_batch
+from glassformer.generate.search import search
+from glassformer.models.transformer import Transformer
+from glassformer.objectives.loss import projected_cross_entropy
+from glassformer.train.schedule import fitted
+
+PAD, BOS, EOS = SPECIAL = 0, 1, 2
+SYMBOLS = range(3, 14)
+N_UPDATES, BATCH, N_UNSEEN = 500, 64, 101
+TASKS = {"copy": lambda ids: ids, "reverse": lambda ids: ids[::-1]}
+
+
+def sequences(n: int, rng: random.Random) -> list[list[int]]:
+    return [rng.choices(SYMBOLS, k=rng.randint(5, 9)) for _ in range(n)]
+
+
+def trained(task, rng: random.Random) -> tuple[Transformer, set[tuple[int, ...]]]:
+    """The model after N_UPDATES fresh batches, and what it has seen."""
+    model = Transformer(
+        TransformerConfig(
+            vocab_size=len(SPECIAL) + len(SYMBOLS), d_model=64, n_heads=4, d_ff=128, n_encoder_layers=2,
+            n_decoder_layers=2, dropout=0, pre_norm=True, max_len=16,
+        )
+    )  # fmt: skip
+    optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
+    seen = set()
+    for step in range(N_UPDATES):
+        rows = sequences(BATCH, rng)
+        seen.update(map(tuple, rows))
+        batch = make_batch([(ids, task(ids)) for ids in rows], pad_id=PAD, bos_id=BOS, eos_id=EOS)
+        words = batch.tgt_out != PAD
+        loss = projected_cross_entropy(
+            model(batch.src, batch.tgt_in)[words], model.embedding.weight, batch.tgt_out[words]
+        )
+        optimizer.zero_grad()
+        (loss / batch.n_tokens).backward()
+        rate = fitted(step / N_UPDATES, (step + 1) / N_UPDATES, peak=3e-3, warmup=0.1, cooldown=0.3)
+        optimizer.param_groups[0]["lr"] = rate
+        optimizer.step()
+    return model.eval(), seen
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_unseen_sequences_come_out_without_a_mistake(name):
+    task, rng = TASKS[name], random.Random(7)
+    model, seen = trained(task, rng)
+    unseen = [ids for ids in sequences(2 * N_UNSEEN, rng) if tuple(ids) not in seen][:N_UNSEEN]
+    assert len(unseen) == N_UNSEEN
+    src = make_batch([(ids, []) for ids in unseen], pad_id=PAD, bos_id=BOS, eos_id=EOS).src
+    found = search(model, src, [12] * N_UNSEEN, bos_id=BOS, eos_id=EOS, banned_ids=(PAD, BOS), beam=1)
+    assert [best.ids for (best,) in found] == [[*task(ids), EOS] for ids in unseen]

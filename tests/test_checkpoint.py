@@ -1,0 +1,373 @@
+import ast
+import builtins
+import errno
+import json
+import os
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+import glassformer
+from glassformer import checkpoint
+from glassformer.checkpoint import MANIFEST, newest, prune, save_folder, save_into_folder, steps, verify, write_text
+from glassformer.errors import CheckpointError, UserError
+
+
+def contents(value: float = 1.0) -> dict:
+    return {
+        "config.json": checkpoint.to_json({"value": value, "name": "Ω"}),
+        "model.safetensors": {"a.weight": torch.full((3, 7), value), "b": torch.arange(5)},
+    }
+
+
+def value_in(folder: Path) -> float:
+    return checkpoint.read_json(folder / "config.json")["value"]
+
+
+@pytest.fixture
+def saved(tmp_path) -> Path:
+    save_folder(tmp_path / "step-7", contents())
+    return tmp_path / "step-7"
+
+
+def test_what_is_saved_verifies_and_comes_back(saved):
+    assert verify(saved)["files"].keys() == {"config.json", "model.safetensors"}
+    assert checkpoint.read_json(saved / "config.json") == {"value": 1.0, "name": "Ω"}
+    tensors = checkpoint.read_tensors(saved / "model.safetensors")
+    assert torch.equal(tensors["a.weight"], torch.full((3, 7), 1.0))
+    assert torch.equal(tensors["b"], torch.arange(5))
+
+
+def test_tensors_that_are_views_are_saved_as_they_look(tmp_path):
+    whole = torch.arange(77.0).view(7, 11)
+    save_folder(tmp_path / "x", {"t.safetensors": {"turned": whole.T, "part": whole[::2, 3:5]}})
+    tensors = checkpoint.read_tensors(tmp_path / "x" / "t.safetensors")
+    assert torch.equal(tensors["turned"], whole.T)
+    assert torch.equal(tensors["part"], whole[::2, 3:5])
+
+
+def test_saving_leaves_nothing_beside_the_folder(saved):
+    save_folder(saved, contents(2.0))
+    assert [path.name for path in saved.parent.iterdir()] == ["step-7"]
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+def test_any_flipped_bit_is_found_and_its_file_named(saved, name):
+    rng, path = random.Random(3), saved / name
+    data = path.read_bytes()
+    for _ in range(61):
+        damaged = bytearray(data)
+        damaged[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        path.write_bytes(damaged)
+        with pytest.raises(CheckpointError, match=name):
+            verify(saved)
+
+
+def test_a_flipped_bit_in_the_manifest_is_never_more_than_a_users_error(saved):
+    rng, path = random.Random(3), saved / MANIFEST
+    data = path.read_bytes()
+    for _ in range(211):
+        damaged = bytearray(data)
+        damaged[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        path.write_bytes(damaged)
+        assert newest(saved.parent, report=lambda _: None) in (saved, None)
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+def test_a_missing_file_is_named(saved, name):
+    (saved / name).unlink()
+    with pytest.raises(CheckpointError, match=rf"{name}: missing"):
+        verify(saved)
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+def test_a_file_cut_off_is_named(saved, name):
+    os.truncate(saved / name, 11)
+    with pytest.raises(CheckpointError, match=rf"{name}: damaged"):
+        verify(saved)
+
+
+def test_a_folder_that_is_not_there_is_said_to_be_so(tmp_path):
+    with pytest.raises(CheckpointError, match="no such folder"):
+        verify(tmp_path / "nowhere")
+
+
+def test_a_folder_without_a_manifest_is_no_model_folder(tmp_path):
+    with pytest.raises(CheckpointError, match=MANIFEST):
+        verify(tmp_path)
+
+
+def rewrite(folder: Path, **changes) -> None:
+    path = folder / MANIFEST
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+@pytest.mark.parametrize("version", [2, 0, "1", None])
+def test_another_format_version_is_named_with_what_to_do(saved, version):
+    rewrite(saved, format_version=version)
+    with pytest.raises(CheckpointError, match=rf"format {version!r}.*\n.*version of glassformer"):
+        verify(saved)
+
+
+@pytest.mark.parametrize("name", ["../x", "/etc/hostname", "a/../../x", "sub/x", ".", "..", ""])
+def test_a_manifest_cannot_name_what_is_not_in_its_folder(saved, name):
+    (saved.parent / "x").write_text("x")
+    rewrite(saved, files={name: {"bytes": 1, "sha256": checkpoint.sha256(saved.parent / "x")}})
+    with pytest.raises(CheckpointError):
+        verify(saved)
+
+
+@pytest.mark.parametrize("files", [None, 7, "x", ["x"], {"x": None}, {"x": {}}, {"x": {"bytes": "?", "sha256": ""}}])
+def test_a_manifest_of_another_shape_is_damaged(saved, files):
+    rewrite(saved, files=files)
+    with pytest.raises(CheckpointError, match="damaged"):
+        verify(saved)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "7", "[" * 100_000, '{"a": ' * 100_000, "\x00"])
+def test_json_that_is_no_object_is_damaged(tmp_path, text):
+    (tmp_path / "x.json").write_text(text)
+    with pytest.raises(CheckpointError, match="damaged"):
+        checkpoint.read_json(tmp_path / "x.json")
+
+
+def test_json_beyond_its_limit_is_not_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "MAX_JSON_BYTES", 11)
+    (tmp_path / "x.json").write_text('{"a": "bcdefgh"}')
+    with pytest.raises(CheckpointError, match="larger than 11 bytes"):
+        checkpoint.read_json(tmp_path / "x.json")
+
+
+@pytest.mark.parametrize("data", [b"", b"junk", b"\xff" * 97])
+def test_tensors_that_are_no_safetensors_are_refused(tmp_path, data):
+    (tmp_path / "x.safetensors").write_bytes(data)
+    with pytest.raises(CheckpointError, match=r"x\.safetensors"):
+        checkpoint.read_tensors(tmp_path / "x.safetensors")
+
+
+# Which folder is the newest
+
+
+def test_steps_are_in_order_of_number_not_of_name(tmp_path):
+    for n in (9, 100, 11):
+        save_folder(tmp_path / f"step-{n}", contents())
+    assert [path.name for path in steps(tmp_path)] == ["step-100", "step-11", "step-9"]
+
+
+def test_a_damaged_newest_is_reported_and_passed_over(tmp_path):
+    for n in (1, 2, 3):
+        save_folder(tmp_path / f"step-{n}", contents(n))
+    (tmp_path / "step-3" / "config.json").write_text("{}")
+    said = []
+    assert newest(tmp_path, report=said.append) == tmp_path / "step-2"
+    assert len(said) == 1
+    assert "step-3" in said[0]
+
+
+def test_there_is_no_newest_among_damaged_ones_or_none(tmp_path):
+    assert newest(tmp_path / "nowhere") is None
+    save_folder(tmp_path / "step-1", contents())
+    (tmp_path / "step-1" / MANIFEST).unlink()
+    assert newest(tmp_path, report=lambda _: None) is None
+
+
+def test_pruning_keeps_the_newest_and_removes_leftovers(tmp_path):
+    for n in (1, 2, 11, 3):
+        save_folder(tmp_path / f"step-{n}", contents())
+    (tmp_path / ".step-5.123.tmp").mkdir()
+    (tmp_path / ".step-5.123.old").mkdir()
+    prune(tmp_path, keep=2)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-11", "step-3"]
+
+
+# Failing and dying at any instant
+
+CALLS = [(os, "rename"), (os, "replace"), (os, "fsync"), (os, "mkdir"), (builtins, "open"), (os, "open")]
+
+
+class Killed(BaseException):
+    """Stands for a SIGKILL: nothing of the program catches it."""
+
+
+class Calls:
+    """Lets the first `n` calls of the system pass; the one after raises, and after a kill so do all others."""
+
+    def __init__(self, monkeypatch, n: int, error: BaseException) -> None:
+        self.left, self.error, self.raised = n, error, False
+        for owner, name in CALLS:
+            monkeypatch.setattr(owner, name, self.counted(getattr(owner, name)))
+        rmtree = shutil.rmtree
+        monkeypatch.setattr(shutil, "rmtree", lambda *args, **kw: None if self.dead else rmtree(*args, **kw))
+
+    @property
+    def dead(self) -> bool:
+        return self.raised and isinstance(self.error, Killed)
+
+    def counted(self, call):
+        def counting(*args, **kwargs):
+            if self.dead or (self.left == 0 and not self.raised):
+                self.raised = True
+                raise self.error
+            self.left -= not self.raised
+            return call(*args, **kwargs)
+
+        return counting
+
+
+def at_every_call(monkeypatch, action, error_of):
+    """Run an action again and again, interrupted one system call later each time; yields what it raised."""
+    for n in range(101):
+        with monkeypatch.context() as patched:
+            calls = Calls(patched, n, error_of())
+            raised = None
+            try:
+                action()
+            except BaseException as problem:
+                raised = problem
+        if not calls.raised:
+            assert n > 5
+            assert raised is None
+            return
+        yield n, raised
+    raise AssertionError("more system calls than expected")
+
+
+def test_killed_between_any_two_system_calls_the_newest_is_whole(tmp_path, monkeypatch):
+    def again():
+        shutil.rmtree(tmp_path / "c", ignore_errors=True)
+        save_folder(tmp_path / "c" / "step-1", contents(1.0))
+
+    again()
+    for n, raised in at_every_call(monkeypatch, lambda: save_folder(tmp_path / "c" / "step-2", contents(2.0)), Killed):
+        assert isinstance(raised, Killed)
+        found = newest(tmp_path / "c", report=lambda line: pytest.fail(line))
+        assert found is not None, f"nothing is left after a kill at call {n}"
+        assert value_in(found) in (1.0, 2.0)
+        again()
+
+
+def test_a_save_after_a_kill_goes_through(tmp_path, monkeypatch):
+    target = tmp_path / "step-2"
+    for _ in at_every_call(monkeypatch, lambda: save_folder(target, contents(2.0)), Killed):
+        save_folder(target, contents(3.0))
+        assert value_in(target) == 3.0
+        verify(target)
+        shutil.rmtree(target)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_at_any_write_leaves_the_folder_as_it_was_and_says_so(saved, monkeypatch, number):
+    writes = checkpoint.write_synced
+    for n in range(3):
+        left = iter([True] * n)
+
+        def full(path, data, left=left):
+            if next(left, False):
+                return writes(path, data)
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr(checkpoint, "write_synced", full)
+        with pytest.raises(UserError, match=r"the disk is full.*\n.*Make room"):
+            save_folder(saved, contents(2.0))
+        verify(saved)
+        assert value_in(saved) == 1.0
+        assert [path.name for path in saved.parent.iterdir()] == ["step-7"]
+
+
+def test_a_full_disk_at_any_flush_leaves_the_folder_as_it_was(saved, monkeypatch):
+    flush = os.fsync
+    for n in range(4):
+        left = iter([True] * n)
+
+        def full(descriptor, left=left):
+            if next(left, False):
+                return flush(descriptor)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(os, "fsync", full)
+        with pytest.raises(UserError, match="the disk is full"):
+            save_folder(saved, contents(2.0))
+        verify(saved)
+        assert value_in(saved) == 1.0
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(UserError, match="cannot be written"):
+        save_folder(tmp_path / "file" / "step-1", contents())
+
+
+# Single files, and models beside other files
+
+
+def test_a_model_is_put_beside_other_files(tmp_path):
+    (tmp_path / "run.toml").write_text("x")
+    for value in (1.0, 2.0):
+        save_into_folder(tmp_path, contents(value))
+        verify(tmp_path)
+        assert value_in(tmp_path) == value
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["config.json", MANIFEST, "model.safetensors", "run.toml"]
+
+
+def test_killed_while_put_beside_others_a_model_is_whole_or_has_no_manifest(tmp_path, monkeypatch):
+    save_into_folder(tmp_path, contents(1.0))
+    for _ in at_every_call(monkeypatch, lambda: save_into_folder(tmp_path, contents(2.0)), Killed):
+        if (tmp_path / MANIFEST).exists():
+            verify(tmp_path)
+        save_into_folder(tmp_path, contents(1.0))
+        verify(tmp_path)
+
+
+def test_killed_at_any_call_a_text_file_is_the_old_or_the_new(tmp_path, monkeypatch):
+    path = tmp_path / "run.toml"
+    path.write_text("old")
+    seen = set()
+    for n in range(11):
+        with monkeypatch.context() as patched:
+            calls = Calls(patched, n, Killed())
+            try:
+                write_text(path, "new")
+            except Killed:
+                assert path.read_text() == "old"
+        seen.add(path.read_text())
+        if not calls.raised:
+            break
+    assert seen == {"old", "new"}
+
+
+def test_a_full_disk_leaves_a_text_file_as_it_was(tmp_path, monkeypatch):
+    path = tmp_path / "run.toml"
+    path.write_text("old")
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(UserError, match="the disk is full"):
+        write_text(path, "new")
+    assert path.read_text() == "old"
+
+
+# Nothing is unpickled
+
+SOURCES = sorted(Path(glassformer.__file__).parent.rglob("*.py"))
+PICKLING = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "marshal", "shelve"}
+UNSAFE_CALLS = {"torch.load", "torch.save", "torch.jit.load", "pandas.read_pickle", "pd.read_pickle"}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_no_module_pickles(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            assert not {alias.name.split(".")[0] for alias in node.names} & PICKLING
+        elif isinstance(node, ast.ImportFrom):
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            assert (node.module or "").split(".")[0] not in PICKLING
+            assert not names & UNSAFE_CALLS
+        elif isinstance(node, ast.Attribute):
+            assert ast.unparse(node) not in UNSAFE_CALLS
+        elif isinstance(node, ast.keyword):
+            assert node.arg != "allow_pickle" or ast.unparse(node.value) == "False"

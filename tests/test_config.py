@@ -1,0 +1,207 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glassformer.config import DecodeConfig, TrainConfig, TransformerConfig
+from glassformer.errors import ConfigError
+from glassformer.presets import PRESETS, preset, preset_for, vocab_size_for
+
+NEEDED = {"src": ["a.en"], "tgt": ["a.fr"], "out": "run"}
+
+
+def refusal(config, flags=None, file=None, environment=None) -> str:
+    with pytest.raises(ConfigError) as caught:
+        config.resolve(flags or {}, file, environment or {})
+    return str(caught.value)
+
+
+def write(tmp_path, text):
+    path = tmp_path / "run.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_all_faults_are_told_at_once_each_with_its_value_and_place(tmp_path):
+    file = write(tmp_path, 'beam = 0\nbeem = 4\nlength_penalty = "much"\n')
+    said = refusal(DecodeConfig, {"nbest": 100}, file, {"GLASSFORMER_BATCH_TOKENS": "-7"})
+    lines = {line.split(":")[0].strip(): line for line in said.split("\n")[1:]}
+    assert lines.keys() == {"beam", "beem", "length_penalty", "nbest", "batch_tokens"}
+    assert "no such option" in lines["beem"]
+    for name, value in {"beam": "0", "length_penalty": "'much'", "nbest": "100", "batch_tokens": "'-7'"}.items():
+        assert value in lines[name]
+    for name in ("beam", "beem", "length_penalty"):
+        assert f"(in {file})" in lines[name]
+    assert "(in the environment)" in lines["batch_tokens"]
+    assert "(" not in lines["nbest"]
+
+
+def test_what_must_be_given_is_named():
+    said = refusal(TrainConfig)
+    assert "src: must be given" in said
+    assert "out: must be given" in said
+
+
+def test_a_mistake_of_usage_exits_with_2():
+    assert ConfigError.exit_code == 2
+
+
+def test_flags_come_before_environment_before_file_before_defaults(tmp_path):
+    file = write(tmp_path, "beam = 2\nnbest = 2\nbatch_tokens = 2\n")
+    environment = {"GLASSFORMER_BEAM": "3", "GLASSFORMER_NBEST": "3"}
+    config = DecodeConfig.resolve({"beam": 5}, file, environment)
+    assert (config.beam, config.nbest, config.batch_tokens) == (5, 3, 2)
+    assert config.length_penalty == DecodeConfig().length_penalty
+
+
+@pytest.mark.parametrize(
+    ("flags", "why"),
+    [
+        ({"beam": 2, "nbest": 3}, "raise beam"),
+        ({"max_length": 0}, "max_length"),
+        ({"max_length": 1 << 20}, "max_length"),
+        ({"length_penalty": float("nan")}, "length_penalty"),
+    ],
+)
+def test_impossible_decoding_is_refused(flags, why):
+    assert why in refusal(DecodeConfig, flags)
+
+
+@pytest.mark.parametrize(
+    ("flags", "why"),
+    [
+        ({"steps": 7, "epochs": 2}, "steps and epochs exclude one another"),
+        ({"dev_tgt": ["d.fr"]}, "dev_tgt needs dev_src"),
+        ({"warmup": 0.7, "cooldown": 0.7}, "warmup and cooldown"),
+        ({"preset": "huge"}, "preset"),
+        ({"dropout": 1.0}, "dropout"),
+        ({"lr": 0}, "lr"),
+        ({"minutes": -1}, "minutes"),
+        ({"src": []}, "src"),
+    ],
+)
+def test_impossible_training_is_refused(flags, why):
+    assert why in refusal(TrainConfig, NEEDED | flags)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "why"),
+    [
+        ({"d_model": 10, "n_heads": 3}, "n_heads = 3"),
+        ({"d_model": 33, "n_heads": 3}, "d_model = 33 must be even"),
+        ({"dropout": 1.0}, "dropout"),
+        ({"vocab_size": 0}, "vocab_size"),
+        ({"d_ff": 0}, "d_ff"),
+        ({"max_len": 0}, "max_len"),
+    ],
+)
+def test_impossible_sizes_are_refused(sizes, why):
+    assert why in refusal(TransformerConfig, {"vocab_size": 31} | sizes)
+
+
+def test_a_record_cannot_be_changed():
+    with pytest.raises(ValueError, match="frozen"):
+        DecodeConfig().beam = 7
+
+
+def test_an_unknown_option_is_refused_in_python_too():
+    with pytest.raises(ValueError, match="beem"):
+        DecodeConfig(beem=4)
+
+
+TRAINING = st.builds(
+    TrainConfig,
+    src=st.lists(st.sampled_from(["a.en", "dir/b é.en", 'quote".en']), min_size=1, max_size=3).map(tuple),
+    out=st.just("run"),
+    steps=st.none() | st.integers(1, 1 << 40),
+    lr=st.none() | st.floats(1e-9, 1e9),
+    pre_norm=st.none() | st.booleans(),
+    preset=st.none() | st.sampled_from(list(PRESETS)),
+    seed=st.integers(0, (1 << 63) - 1),
+    dropout=st.none() | st.floats(0, 1, exclude_max=True),
+)
+
+
+@given(config=TRAINING)
+def test_options_written_as_toml_come_back(tmp_path_factory, config):
+    path = tmp_path_factory.getbasetemp() / "round.toml"
+    path.write_text(config.to_toml(), encoding="utf-8")
+    assert TrainConfig.resolve({}, path, environment={}) == config
+
+
+@pytest.mark.parametrize("text", ["beam = ", "[", "beam = 1\nbeam = 2", "\x00"])
+def test_a_file_that_is_no_toml_is_named(tmp_path, text):
+    file = write(tmp_path, text)
+    assert f"{file}: not TOML" in refusal(DecodeConfig, file=file)
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path):
+    (tmp_path / "run.toml").write_bytes(b"\xff\xfe")
+    assert "not TOML" in refusal(DecodeConfig, file=tmp_path / "run.toml")
+
+
+def test_a_missing_file_is_named_with_what_is_wanted(tmp_path):
+    said = refusal(DecodeConfig, file=tmp_path / "no.toml")
+    assert "no.toml: No such file" in said
+    assert "run.toml" in said
+
+
+# Presets
+
+SIZES = ("d_model", "n_heads", "d_ff")
+
+
+def sizes(name: str) -> TransformerConfig:
+    row = preset(name)
+    return TransformerConfig(
+        vocab_size=31,
+        n_encoder_layers=row["n_layers"],
+        n_decoder_layers=row["n_layers"],
+        **{key: row[key] for key in (*SIZES, "dropout", "pre_norm")},
+    )
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_is_a_model_that_can_be_built(name):
+    assert sizes(name).d_model > 0
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_is_a_training_that_can_be_run(name):
+    assert TrainConfig(**NEEDED, **preset(name)).steps
+
+
+@pytest.mark.parametrize(
+    ("name", "d_model", "n_heads", "d_ff", "n_layers"),
+    [("tiny", 128, 4, 256, 4), ("base", 512, 8, 2048, 6), ("big", 1024, 16, 4096, 6)],
+)
+def test_presets_have_the_sizes_of_their_papers(name, d_model, n_heads, d_ff, n_layers):
+    """Base and big: Vaswani et al. 2017, table 3."""
+    c = sizes(name)
+    assert (c.d_model, c.n_heads, c.d_ff) == (d_model, n_heads, d_ff)
+    assert (c.n_encoder_layers, c.n_decoder_layers) == (n_layers, n_layers)
+
+
+def test_base_is_the_default_of_the_model():
+    base, default = sizes("base"), TransformerConfig(vocab_size=31)
+    assert base == default
+
+
+@pytest.mark.parametrize(("name", "dropout"), [("base", 0.1), ("big", 0.3)])
+def test_the_papers_presets_are_post_norm_with_its_dropout(name, dropout):
+    assert (sizes(name).pre_norm, sizes(name).dropout) == (False, dropout)
+
+
+def test_bases_peak_rate_is_the_papers():
+    """Vaswani et al. 2017, equation 3 with 4,000 warm-up steps, of 100,000."""
+    row = preset("base")
+    assert row["lr"] == pytest.approx((512 * 4000) ** -0.5, rel=0.01)
+    assert row["warmup"] * row["steps"] == pytest.approx(4000)
+
+
+def test_more_pairs_never_choose_a_smaller_model_or_vocabulary():
+    n_pairs = [10**k for k in range(10)]
+    chosen = [sizes(preset_for(n)).d_model for n in n_pairs]
+    assert chosen == sorted(chosen)
+    units = [vocab_size_for(n) for n in n_pairs]
+    assert units == sorted(units)
+    assert (units[0], units[-1]) == (1_000, 32_000)

@@ -1,0 +1,126 @@
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from glassformer.config import TrainConfig, TransformerConfig
+from glassformer.data.dataset import PairDataset
+from glassformer.errors import UserError
+from glassformer.tasks.translation import Translator
+from glassformer.tokens.tokenizer import Tokenizer
+from glassformer.train import trainer as module
+from glassformer.train.signals import Stop
+from glassformer.train.trainer import Trainer, crossed
+
+N_PAIRS = 23
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return Tokenizer.train(["a b c"] * 7, vocab_size=263)
+
+
+@pytest.fixture
+def trainer(tmp_path, tokenizer) -> Trainer:
+    """A small model without dropout on ragged pairs of random ids."""
+    lengths = torch.randint(1, 17, (N_PAIRS, 2)).tolist()
+    pairs = [tuple(torch.randint(3, tokenizer.vocab_size, (n,)).tolist() for n in sides) for sides in lengths]
+    sizes = TransformerConfig(
+        vocab_size=tokenizer.vocab_size, d_model=22, n_heads=2, d_ff=31, n_encoder_layers=2, n_decoder_layers=2, dropout=0
+    )  # fmt: skip
+    config = TrainConfig(
+        src=("a",), out=tmp_path, steps=7, batch_tokens=10_007, lr=1e-3, warmup=0, cooldown=0, precision="fp32",
+        device="cpu",
+    )  # fmt: skip
+    data = SimpleNamespace(train=PairDataset.write(tmp_path / "data", pairs, tokenizer.vocab_size))
+    return Trainer(Translator.build(sizes, tokenizer), data, config, reporter=None, stop=Stop())
+
+
+def weights(trainer: Trainer) -> dict[str, torch.Tensor]:
+    return {name: p.detach().clone() for name, p in trainer.parameters.items()}
+
+
+def gradients(trainer: Trainer) -> dict[str, torch.Tensor]:
+    return {name: p.grad.clone() for name, p in trainer.parameters.items()}
+
+
+def test_a_batch_is_cut_into_parts_within_the_limit_that_are_the_whole(trainer, monkeypatch):
+    monkeypatch.setattr(module, "MICRO_TOKENS", 53)
+    parts = trainer.batch(range(N_PAIRS))
+    assert len(parts) > 3
+    assert all(max(part.src.numel(), part.tgt_in.numel()) <= 53 for part in parts)
+    assert sum(len(part.src) for part in parts) == N_PAIRS
+
+
+def test_a_pair_longer_than_the_limit_is_a_part_of_its_own(trainer, monkeypatch):
+    monkeypatch.setattr(module, "MICRO_TOKENS", 2)
+    assert [len(part.src) for part in trainer.batch(range(N_PAIRS))] == [1] * N_PAIRS
+
+
+@pytest.mark.parametrize("micro_tokens", [1, 53, 101])
+def test_gradient_and_loss_of_a_cut_batch_are_those_of_the_whole(trainer, monkeypatch, micro_tokens):
+    whole = trainer.update(trainer.batch(range(N_PAIRS)), 0.0)
+    wanted = gradients(trainer)
+    monkeypatch.setattr(module, "MICRO_TOKENS", micro_tokens)
+    cut = trainer.update(trainer.batch(range(N_PAIRS)), 0.0)
+    assert cut[2] == whole[2]
+    torch.testing.assert_close(cut[0], whole[0], rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(gradients(trainer), wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_the_loss_is_a_mean_over_target_tokens_and_the_norm_its_gradients(trainer):
+    (batch,) = trainer.batch(range(N_PAIRS))
+    summed = trainer.task.loss(batch, label_smoothing=trainer.config.label_smoothing)
+    loss, grad_norm, n_tokens = trainer.update([batch], 0.0)
+    assert n_tokens == batch.n_tokens
+    torch.testing.assert_close(loss, summed.detach() / n_tokens)
+    assert grad_norm == pytest.approx(torch.cat([g.flatten() for g in gradients(trainer).values()]).norm().item())
+
+
+def test_a_first_update_moves_each_weight_by_the_rate_against_its_gradient(trainer):
+    """Adam's first step is the sign of the gradient times the rate."""
+    before = weights(trainer)
+    trainer.update(trainer.batch(range(N_PAIRS)), 1e-3)
+    for name, gradient in gradients(trainer).items():
+        moved = trainer.parameters[name].detach() - before[name]
+        clear = gradient.abs() > 1e-5  # beside it epsilon and rounding show
+        torch.testing.assert_close(moved[clear], -1e-3 * gradient.sign()[clear], rtol=1e-2, atol=1e-6)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_loss_that_is_no_number_is_told_and_the_weights_stay(trainer, monkeypatch, value):
+    loss = trainer.task.loss
+    monkeypatch.setattr(trainer.task, "loss", lambda *args, **options: loss(*args, **options) * value)
+    before = weights(trainer)
+    with pytest.raises(UserError, match=r"step 1: .*no longer a number.*\n.*--lr"):
+        trainer.update(trainer.batch(range(N_PAIRS)), 1e-3)
+    torch.testing.assert_close(weights(trainer), before, rtol=0, atol=0)
+
+
+def test_updates_learn(trainer):
+    batches = trainer.batch(range(N_PAIRS))
+    losses = [trainer.update(batches, 1e-2)[0].item() for _ in range(11)]
+    assert losses[-1] < 0.8 * losses[0]
+
+
+def test_the_budget_is_used_up_step_by_step(trainer):
+    assert [trainer.budget_used(step) for step in (0, 7, 8)] == [0, 1, 1]
+
+
+@pytest.mark.parametrize("n", [1, 2, 12, 100])
+@pytest.mark.parametrize("n_steps", [100, 101, 997])
+def test_every_even_mark_is_crossed_by_one_update(n_steps, n):
+    shares = [step / n_steps for step in range(n_steps + 1)]
+    hits = [step for step in range(1, n_steps + 1) if crossed(shares[step - 1], shares[step], n)]
+    assert len(hits) == n
+    assert hits[-1] == n_steps
+
+
+def test_an_update_that_stays_between_two_marks_crosses_none():
+    assert not crossed(0.26, 0.49, 4)
+    assert crossed(0.26, 0.51, 4)
+
+
+def test_a_mark_reached_belongs_to_the_update_before_it():
+    assert crossed(0.4, 0.5, 2)
+    assert not crossed(0.5, 0.6, 2)
