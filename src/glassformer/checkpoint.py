@@ -40,6 +40,7 @@ def save_folder(target: Path, contents: Contents) -> None:
         UserError: the disk is full or the place cannot be written; the target is as it was.
     """
     fresh = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    replaced = target.with_name(f".{target.name}.{os.getpid()}.old")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(fresh, ignore_errors=True)
@@ -47,26 +48,25 @@ def save_folder(target: Path, contents: Contents) -> None:
         write_files(fresh, contents)
         sync_folder(fresh)
         if target.exists():
-            replaced = target.with_name(f".{target.name}.{os.getpid()}.old")
             os.rename(target, replaced)
-            os.rename(fresh, target)
-            shutil.rmtree(replaced)
-        else:
-            os.rename(fresh, target)
+        os.rename(fresh, target)
+        shutil.rmtree(replaced, ignore_errors=True)
         sync_folder(target.parent)
     except (OSError, safetensors.SafetensorError) as error:
+        if replaced.exists() and not target.exists():
+            os.rename(replaced, target)
         shutil.rmtree(fresh, ignore_errors=True)
         raise write_error(target, error) from error
 
 
 def save_into_folder(folder: Path, contents: Contents) -> None:
-    """Put a model's files into a folder that holds other things too. Until all are there it has no manifest."""
+    """Put a model's files into a folder that holds other things too. While they change it has no manifest."""
     fresh = folder / f".model.{os.getpid()}.tmp"
     try:
-        (folder / MANIFEST).unlink(missing_ok=True)
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(parents=True)
         write_files(fresh, contents)
+        (folder / MANIFEST).unlink(missing_ok=True)
         for name in [*contents, MANIFEST]:
             os.rename(fresh / name, folder / name)
         fresh.rmdir()
@@ -149,7 +149,7 @@ def verify(folder: Path) -> dict[str, Any]:
     try:
         version, files = manifest["format_version"], dict(manifest["files"])
         rows = [(str(name), int(row["bytes"]), str(row["sha256"])) for name, row in files.items()]
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise CheckpointError(
             f"{folder / MANIFEST}: damaged.\n  Copy the folder again from where it was made."
         ) from None
@@ -158,13 +158,19 @@ def verify(folder: Path) -> dict[str, Any]:
             f"{folder}: written in format {version!r}; this glassformer {__version__} reads format {FORMAT_VERSION}.\n"
             "  Install the version of glassformer named in its manifest.json."
         )
+    if not rows:
+        raise CheckpointError(f"{folder / MANIFEST}: damaged: it names no file.")
     for name, size, digest in rows:
         path = folder / name
         if Path(name).name != name:
             raise CheckpointError(f"{folder / MANIFEST}: names {name!r}, which is not a file of this folder.")
         if not path.is_file():
             raise CheckpointError(f"{path}: missing.\n  Copy the folder again from where it was made.")
-        if path.stat().st_size != size or sha256(path) != digest:
+        try:
+            same = path.stat().st_size == size and sha256(path) == digest
+        except OSError as error:
+            raise CheckpointError(f"{path}: cannot be read: {error.strerror}.") from None
+        if not same:
             raise CheckpointError(
                 f"{path}: damaged: its SHA-256 is not the one in {MANIFEST}.\n"
                 "  Copy the folder again from where it was made."
@@ -221,6 +227,7 @@ def newest(folder: Path, report: Any = None) -> Path | None:
         report: called with a sentence for each damaged folder; default: standard error.
     """
     report = report or (lambda line: print(line, file=sys.stderr))
+    recover(folder)
     for path in steps(folder):
         try:
             verify(path)
@@ -232,7 +239,18 @@ def newest(folder: Path, report: Any = None) -> Path | None:
 
 def steps(folder: Path) -> list[Path]:
     """The `step-N` folders, newest first."""
-    return sorted(folder.glob("step-*[0-9]"), key=lambda path: int(path.name.removeprefix("step-")), reverse=True)
+    named = {int(path.name[5:]): path for path in folder.glob("step-*") if path.name[5:].isdecimal()}
+    return [path for _, path in sorted(named.items(), reverse=True)]
+
+
+def recover(folder: Path) -> None:
+    """Put back what a save had set aside when it was killed before the new folder had the name."""
+    for aside in folder.glob(".step-*.old"):
+        target = folder / aside.name[1:].split(".")[0]
+        if not target.exists():
+            with contextlib.suppress(CheckpointError, OSError):
+                verify(aside)
+                os.rename(aside, target)
 
 
 def remove(folder: Path) -> None:

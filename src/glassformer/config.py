@@ -18,7 +18,7 @@ ENVIRONMENT_PREFIX = "GLASSFORMER_"
 class Config(BaseModel):
     """A frozen record of options; an unknown name is an error."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     @classmethod
     def resolve(
@@ -33,9 +33,9 @@ class Config(BaseModel):
             ConfigError: naming every unknown, missing and impossible value at once.
         """
         from_file = read_toml(file) if file else {}
-        from_environment = {
-            name: value
-            for name in cls.model_fields
+        from_environment: dict[str, Any] = {
+            name: value.split(os.pathsep) if str(field.annotation).startswith("tuple") else value
+            for name, field in cls.model_fields.items()
             if (value := environment.get(ENVIRONMENT_PREFIX + name.upper())) is not None
         }
         given = {**from_file, **from_environment, **flags}
@@ -109,6 +109,8 @@ class TransformerConfig(Config):
                 f"d_model = {self.d_model} does not split into n_heads = {self.n_heads} equal heads; "
                 f"choose n_heads from the divisors of {self.d_model}"
             )
+        if max(self.pad_id, self.bos_id, self.eos_id) >= self.vocab_size:
+            raise ValueError(f"a special token's id is not among the {self.vocab_size} of the vocabulary")
         if self.d_model % 2:
             raise ValueError(f"d_model = {self.d_model} must be even: sines and cosines come in pairs")
         return self

@@ -43,6 +43,14 @@ def test_no_batch_exceeds_the_budget_but_a_single_pair(lengths, batch_tokens, se
 
 @given(LENGTHS, st.integers(1, 211))
 @quick
+def test_items_in_any_order_are_cut_within_the_budget(lengths, batch_tokens):
+    batches = cut_by_tokens(np.arange(len(lengths)), lengths, batch_tokens)
+    assert np.concatenate(batches).tolist() == list(range(len(lengths)))
+    assert all(len(batch) == 1 or lengths[batch].max() * len(batch) <= batch_tokens for batch in batches)
+
+
+@given(LENGTHS, st.integers(1, 211))
+@quick
 def test_cutting_leaves_no_room_for_the_next_item(lengths, batch_tokens):
     batches = cut_by_tokens(np.arange(len(lengths)), lengths, batch_tokens)
     for batch, following in zip(batches, batches[1:], strict=False):

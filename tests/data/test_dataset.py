@@ -7,7 +7,7 @@ PAIRS = [([5, 6, 7], [8]), ([9], [5, 5, 5, 5, 5]), ([7, 8], [6, 9, 11])]
 
 
 def as_lists(dataset: PairDataset) -> list[tuple[list[int], list[int]]]:
-    return [(dataset.src[i].tolist(), dataset.tgt[i].tolist()) for i in range(len(dataset))]
+    return [(list(dataset.src[i]), list(dataset.tgt[i])) for i in range(len(dataset))]
 
 
 def test_pairs_come_back_as_they_were_written(tmp_path):
@@ -47,6 +47,12 @@ def test_a_smaller_vocabulary_written_over_a_larger_one_is_read_as_such(tmp_path
 def test_an_id_outside_the_number_type_is_refused(tmp_path):
     with pytest.raises(OverflowError):
         PairDataset.write(tmp_path, [([1 << 16], [3])], 31)
+
+
+def test_ids_come_back_as_plain_integers(tmp_path):
+    """Numpy's scalars are no ints to whom asks, and ten times slower to go through."""
+    dataset = PairDataset.write(tmp_path, PAIRS, 31)
+    assert {type(i) for i in dataset.src[0]} == {int}
 
 
 def test_ids_stay_on_the_disk_until_they_are_asked_for(tmp_path):

@@ -123,12 +123,15 @@ def test_a_narrow_beam_finds_what_the_spelled_out_search_finds(beam, alpha):
         assert [(tuple(h.ids), pytest.approx(h.score)) for h in hypotheses] == wanted
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.6])
-def test_stopping_early_leaves_the_best_hypothesis_as_it_was(alpha):
-    names, beam = range(97), 3
-    found = ask(Table(13), sources(*names), [11] * len(names), beam=beam, alpha=alpha)
-    wanted = [reference_beam(Table(13), name, 11, beam, alpha)[0] for name in names]
-    assert [tuple(best.ids) for (best,) in found] == [ids for ids, _ in wanted]
+@pytest.mark.parametrize("nbest", [1, 2])
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 4.0])
+def test_stopping_early_leaves_the_best_hypotheses_as_they_were(alpha, nbest):
+    names, beam, longest = range(53), 5, 11
+    table = Table(13, spread=4.0)  # sure of most words, so that the long can overtake the short
+    found = ask(table, sources(*names), [longest] * len(names), beam=beam, nbest=nbest, alpha=alpha)
+    for name, hypotheses in zip(names, found, strict=True):
+        wanted = reference_beam(table, name, longest, beam, alpha)[:nbest]
+        assert [tuple(h.ids) for h in hypotheses] == [ids for ids, _ in wanted]
 
 
 def test_stopping_early_saves_steps():

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from tests.journeys.conftest import SMALL, glassformer, write_lines
+from tests.journeys.conftest import RARE, SMALL, glassformer, write_lines
 
 
 def refused(done, code: int, *parts: str) -> None:
@@ -18,7 +18,7 @@ def refused(done, code: int, *parts: str) -> None:
 
 def train(corpus, out, **sides):
     files = [sides.get("src", corpus / "train.en"), sides.get("tgt", corpus / "train.fr")]
-    return glassformer("train", *files, "--out", out, "--steps", 2, *SMALL)
+    return glassformer("train", *files, "--out", out, "--steps", 2, *SMALL, *RARE)
 
 
 def test_missing_file(corpus, tmp_path):

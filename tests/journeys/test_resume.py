@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.journeys.conftest import ENVIRONMENT, SMALL, glassformer
+from tests.journeys.conftest import ENVIRONMENT, RARE, SMALL, glassformer
 
 STEPS = 120
 
@@ -36,6 +36,13 @@ def weights(out: Path) -> str:
 def step_reached(out: Path) -> int:
     names = [path.name for path in (out / "checkpoints").glob("step-*")] if (out / "checkpoints").exists() else []
     return max((int(name.removeprefix("step-")) for name in names), default=0)
+
+
+def in_its_own_process(arguments) -> subprocess.CompletedProcess:
+    """Where the very bits count: other tests leave their marks on the process."""
+    return subprocess.run(
+        [sys.executable, "-m", "glassformer", *map(str, arguments)], env=ENVIRONMENT, capture_output=True, text=True
+    )
 
 
 def broken_off(arguments, out: Path, signum: int, at_step: int, delay_s: float) -> subprocess.Popen:
@@ -108,7 +115,7 @@ def test_asking_for_no_more_than_was_done_says_how_to_ask_for_more(corpus, model
 
 def test_asking_for_more_goes_on(corpus, tmp_path):
     out = tmp_path / "run"
-    few = ["train", corpus / "train.en", corpus / "train.fr", "--out", out, *SMALL]
+    few = ["train", corpus / "train.en", corpus / "train.fr", "--out", out, *SMALL, *RARE]
     assert glassformer(*few, "--steps", 10).returncode == 0
     done = glassformer(*few, "--steps", 20)
     assert "Going on from step 10" in done.stderr

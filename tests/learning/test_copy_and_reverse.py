@@ -4,6 +4,7 @@ import random
 
 import pytest
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from glassformer.config import TransformerConfig
 from glassformer.data.batch import make_batch
@@ -14,20 +15,20 @@ from glassformer.train.schedule import fitted
 
 PAD, BOS, EOS = SPECIAL = 0, 1, 2
 SYMBOLS = range(3, 14)
-N_UPDATES, BATCH, N_UNSEEN = 500, 64, 101
+N_UPDATES, BATCH, N_UNSEEN = 450, 32, 101
 TASKS = {"copy": lambda ids: ids, "reverse": lambda ids: ids[::-1]}
 
 
 def sequences(n: int, rng: random.Random) -> list[list[int]]:
-    return [rng.choices(SYMBOLS, k=rng.randint(5, 9)) for _ in range(n)]
+    return [rng.choices(SYMBOLS, k=rng.randint(5, 7)) for _ in range(n)]
 
 
 def trained(task, rng: random.Random) -> tuple[Transformer, set[tuple[int, ...]]]:
     """The model after N_UPDATES fresh batches, and what it has seen."""
     model = Transformer(
         TransformerConfig(
-            vocab_size=len(SPECIAL) + len(SYMBOLS), d_model=64, n_heads=4, d_ff=128, n_encoder_layers=2,
-            n_decoder_layers=2, dropout=0, pre_norm=True, max_len=16,
+            vocab_size=len(SPECIAL) + len(SYMBOLS), d_model=64, n_heads=4, d_ff=128, n_encoder_layers=1,
+            n_decoder_layers=1, dropout=0, pre_norm=True, max_len=16,
         )
     )  # fmt: skip
     optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
@@ -37,12 +38,12 @@ def trained(task, rng: random.Random) -> tuple[Transformer, set[tuple[int, ...]]
         seen.update(map(tuple, rows))
         batch = make_batch([(ids, task(ids)) for ids in rows], pad_id=PAD, bos_id=BOS, eos_id=EOS)
         words = batch.tgt_out != PAD
-        loss = projected_cross_entropy(
-            model(batch.src, batch.tgt_in)[words], model.embedding.weight, batch.tgt_out[words]
-        )
+        with sdpa_kernel(SDPBackend.MATH):  # twice as fast for short sequences, as in training
+            hidden = model(batch.src, batch.tgt_in)
+        loss = projected_cross_entropy(hidden[words], model.embedding.weight, batch.tgt_out[words])
         optimizer.zero_grad()
         (loss / batch.n_tokens).backward()
-        rate = fitted(step / N_UPDATES, (step + 1) / N_UPDATES, peak=3e-3, warmup=0.1, cooldown=0.3)
+        rate = fitted(step / N_UPDATES, (step + 1) / N_UPDATES, peak=5e-3, warmup=0.1, cooldown=0.3)
         optimizer.param_groups[0]["lr"] = rate
         optimizer.step()
     return model.eval(), seen

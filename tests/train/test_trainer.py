@@ -1,5 +1,6 @@
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
@@ -9,7 +10,6 @@ from glassformer.errors import UserError
 from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
 from glassformer.train import trainer as module
-from glassformer.train.signals import Stop
 from glassformer.train.trainer import Trainer, crossed
 
 N_PAIRS = 23
@@ -26,14 +26,15 @@ def trainer(tmp_path, tokenizer) -> Trainer:
     lengths = torch.randint(1, 17, (N_PAIRS, 2)).tolist()
     pairs = [tuple(torch.randint(3, tokenizer.vocab_size, (n,)).tolist() for n in sides) for sides in lengths]
     sizes = TransformerConfig(
-        vocab_size=tokenizer.vocab_size, d_model=22, n_heads=2, d_ff=31, n_encoder_layers=2, n_decoder_layers=2, dropout=0
+        vocab_size=tokenizer.vocab_size, d_model=22, n_heads=2, d_ff=31, n_encoder_layers=2, n_decoder_layers=2,
+        dropout=0,
     )  # fmt: skip
     config = TrainConfig(
         src=("a",), out=tmp_path, steps=7, batch_tokens=10_007, lr=1e-3, warmup=0, cooldown=0, precision="fp32",
         device="cpu",
     )  # fmt: skip
     data = SimpleNamespace(train=PairDataset.write(tmp_path / "data", pairs, tokenizer.vocab_size))
-    return Trainer(Translator.build(sizes, tokenizer), data, config, reporter=None, stop=Stop())
+    return Trainer(Translator.build(sizes, tokenizer), data, config, reporter=None)
 
 
 def weights(trainer: Trainer) -> dict[str, torch.Tensor]:
@@ -46,7 +47,7 @@ def gradients(trainer: Trainer) -> dict[str, torch.Tensor]:
 
 def test_a_batch_is_cut_into_parts_within_the_limit_that_are_the_whole(trainer, monkeypatch):
     monkeypatch.setattr(module, "MICRO_TOKENS", 53)
-    parts = trainer.batch(range(N_PAIRS))
+    parts = trainer.batch(np.arange(N_PAIRS))
     assert len(parts) > 3
     assert all(max(part.src.numel(), part.tgt_in.numel()) <= 53 for part in parts)
     assert sum(len(part.src) for part in parts) == N_PAIRS
@@ -54,22 +55,22 @@ def test_a_batch_is_cut_into_parts_within_the_limit_that_are_the_whole(trainer, 
 
 def test_a_pair_longer_than_the_limit_is_a_part_of_its_own(trainer, monkeypatch):
     monkeypatch.setattr(module, "MICRO_TOKENS", 2)
-    assert [len(part.src) for part in trainer.batch(range(N_PAIRS))] == [1] * N_PAIRS
+    assert [len(part.src) for part in trainer.batch(np.arange(N_PAIRS))] == [1] * N_PAIRS
 
 
 @pytest.mark.parametrize("micro_tokens", [1, 53, 101])
 def test_gradient_and_loss_of_a_cut_batch_are_those_of_the_whole(trainer, monkeypatch, micro_tokens):
-    whole = trainer.update(trainer.batch(range(N_PAIRS)), 0.0)
+    whole = trainer.update(trainer.batch(np.arange(N_PAIRS)), 0.0)
     wanted = gradients(trainer)
     monkeypatch.setattr(module, "MICRO_TOKENS", micro_tokens)
-    cut = trainer.update(trainer.batch(range(N_PAIRS)), 0.0)
+    cut = trainer.update(trainer.batch(np.arange(N_PAIRS)), 0.0)
     assert cut[2] == whole[2]
     torch.testing.assert_close(cut[0], whole[0], rtol=1e-6, atol=1e-6)
     torch.testing.assert_close(gradients(trainer), wanted, rtol=1e-5, atol=1e-6)
 
 
 def test_the_loss_is_a_mean_over_target_tokens_and_the_norm_its_gradients(trainer):
-    (batch,) = trainer.batch(range(N_PAIRS))
+    (batch,) = trainer.batch(np.arange(N_PAIRS))
     summed = trainer.task.loss(batch, label_smoothing=trainer.config.label_smoothing)
     loss, grad_norm, n_tokens = trainer.update([batch], 0.0)
     assert n_tokens == batch.n_tokens
@@ -80,7 +81,7 @@ def test_the_loss_is_a_mean_over_target_tokens_and_the_norm_its_gradients(traine
 def test_a_first_update_moves_each_weight_by_the_rate_against_its_gradient(trainer):
     """Adam's first step is the sign of the gradient times the rate."""
     before = weights(trainer)
-    trainer.update(trainer.batch(range(N_PAIRS)), 1e-3)
+    trainer.update(trainer.batch(np.arange(N_PAIRS)), 1e-3)
     for name, gradient in gradients(trainer).items():
         moved = trainer.parameters[name].detach() - before[name]
         clear = gradient.abs() > 1e-5  # beside it epsilon and rounding show
@@ -93,12 +94,12 @@ def test_a_loss_that_is_no_number_is_told_and_the_weights_stay(trainer, monkeypa
     monkeypatch.setattr(trainer.task, "loss", lambda *args, **options: loss(*args, **options) * value)
     before = weights(trainer)
     with pytest.raises(UserError, match=r"step 1: .*no longer a number.*\n.*--lr"):
-        trainer.update(trainer.batch(range(N_PAIRS)), 1e-3)
+        trainer.update(trainer.batch(np.arange(N_PAIRS)), 1e-3)
     torch.testing.assert_close(weights(trainer), before, rtol=0, atol=0)
 
 
 def test_updates_learn(trainer):
-    batches = trainer.batch(range(N_PAIRS))
+    batches = trainer.batch(np.arange(N_PAIRS))
     losses = [trainer.update(batches, 1e-2)[0].item() for _ in range(11)]
     assert losses[-1] < 0.8 * losses[0]
 

@@ -2,6 +2,7 @@
 
 import signal
 import sys
+from collections.abc import Sequence
 
 from cyclopts import App, Parameter
 
@@ -28,12 +29,12 @@ for command, summary in COMMANDS.items():
     app.command(f"glassformer.cli.{command}:{command}", name=command, help=summary)
 
 
-def main() -> None:
-    """Run a command; a user's mistake is one message on standard error and an exit code."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command (default: the one typed); a user's mistake is one message on standard error and an exit code."""
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader that has gone ends us quietly
     try:
-        app()
+        app(sys.argv[1:] if arguments is None else arguments)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(error.exit_code)

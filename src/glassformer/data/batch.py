@@ -26,7 +26,7 @@ class Batch:
         return Batch(self.src.to(device), self.tgt_in.to(device), self.tgt_out.to(device), self.n_tokens)
 
 
-def pad(rows: Sequence[Sequence[int] | NDArray[np.integer]], pad_id: int) -> Int[Tensor, "rows length"]:
+def pad(rows: Sequence[Sequence[int]], pad_id: int) -> Int[Tensor, "rows length"]:
     """Rows of ids side by side, each filled up behind to the longest."""
     filled = np.full((len(rows), max(map(len, rows))), pad_id, dtype=np.int64)
     for row, ids in zip(filled, rows, strict=True):
@@ -35,7 +35,7 @@ def pad(rows: Sequence[Sequence[int] | NDArray[np.integer]], pad_id: int) -> Int
 
 
 def make_batch(
-    pairs: Sequence[tuple[Sequence[int] | NDArray[np.integer], Sequence[int] | NDArray[np.integer]]],
+    pairs: Sequence[tuple[Sequence[int], Sequence[int]]],
     *,
     pad_id: int,
     bos_id: int,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,18 +15,23 @@ class IdsFile:
 
     def __init__(self, path: Path) -> None:
         dtype = np.dtype("<u4") if path.with_suffix(".u4").exists() else np.dtype("<u2")
-        self.ends: NDArray[np.int64] = np.memmap(path.with_suffix(".ends"), dtype="<i8", mode="r")
-        self.ids = np.memmap(path.with_suffix(".ids"), dtype=dtype, mode="r")
+        self.ends: NDArray[np.int64] = mapped(path.with_suffix(".ends"), np.dtype("<i8"))
+        self.ids = mapped(path.with_suffix(".ids"), dtype)
 
     def __len__(self) -> int:
         return len(self.ends)
 
-    def __getitem__(self, index: int) -> NDArray[np.integer]:
-        return self.ids[self.ends[index - 1] if index else 0 : self.ends[index]]
+    def __getitem__(self, index: int) -> list[int]:
+        return self.ids[self.ends[index - 1] if index else 0 : self.ends[index]].tolist()
 
     @property
     def lengths(self) -> NDArray[np.int64]:
         return np.diff(self.ends, prepend=0)
+
+
+def mapped(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """A file as an array; an empty file cannot be mapped."""
+    return np.memmap(path, dtype=dtype, mode="r") if path.stat().st_size else np.empty(0, dtype)
 
 
 class PairDataset:
@@ -39,7 +45,7 @@ class PairDataset:
 
     @classmethod
     def write(cls, folder: Path, pairs: Iterable[tuple[Ids, Ids]], vocab_size: int) -> "PairDataset":
-        """Write pairs into a folder as they come; there must be at least one."""
+        """Write pairs into a folder as they come."""
         folder.mkdir(parents=True, exist_ok=True)
         dtype = np.dtype("<u2") if vocab_size <= 1 << 16 else np.dtype("<u4")
         ends = [0, 0]

@@ -8,10 +8,7 @@ from torch import Tensor
 
 from glassformer.config import DecodeConfig
 from glassformer.generate.search import Hypothesis, search
-from glassformer.models.base import Decodable
-
-LENGTH_STEP = 8
-"""Sources are padded to a multiple of this: a function of the sentence alone, so neighbours change no bit of it."""
+from glassformer.models.base import LENGTH_STEP, Decodable
 
 
 def padded_length(n_tokens: int) -> int:

@@ -5,6 +5,9 @@ from typing import Any, Protocol, runtime_checkable
 from jaxtyping import Float, Int
 from torch import Tensor
 
+LENGTH_STEP = 8
+"""Sources are padded to a multiple of this: a function of the sentence alone, so neighbours change no bit of it."""
+
 
 @runtime_checkable
 class State(Protocol):

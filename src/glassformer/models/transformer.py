@@ -8,12 +8,18 @@ from torch import Tensor, nn
 
 from glassformer.config import TransformerConfig
 from glassformer.errors import CheckpointError
+from glassformer.models.base import LENGTH_STEP
 from glassformer.nn.attention import KeyValueCache
 from glassformer.nn.dropout import Dropout
 from glassformer.nn.linear import project
 from glassformer.nn.masks import padding_mask
 from glassformer.nn.positions import sinusoids
 from glassformer.nn.stack import DecoderLayer, EncoderLayer, KeysValues
+
+
+def n_positions(config: TransformerConfig) -> int:
+    """Positions that may be asked for: the longest sentence, its end, and the padding behind it."""
+    return config.max_len + 1 + LENGTH_STEP
 
 
 class DecoderState:
@@ -50,7 +56,7 @@ class Transformer(nn.Module):
         self.encoder_norm = nn.LayerNorm(c.d_model) if c.pre_norm else nn.Identity()
         self.decoder_norm = nn.LayerNorm(c.d_model) if c.pre_norm else nn.Identity()
         self.positions: Tensor
-        self.register_buffer("positions", sinusoids(c.max_len + 1, c.d_model), persistent=False)
+        self.register_buffer("positions", sinusoids(n_positions(c), c.d_model), persistent=False)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -81,7 +87,7 @@ class Transformer(nn.Module):
             if not tensor.is_floating_point() or not tensor.isfinite().all():
                 raise CheckpointError(f"the weight {name} holds values that are not finite numbers.")
         model.load_state_dict({name: tensor.float() for name, tensor in tensors.items()}, assign=True)
-        model.positions = sinusoids(config.max_len + 1, config.d_model)
+        model.positions = sinusoids(n_positions(config), config.d_model)
         return model
 
     def embed(self, ids: Int[Tensor, "batch length"], start: int = 0) -> Float[Tensor, "batch length d_model"]:

@@ -26,7 +26,10 @@ def load(folder: str | Path, *, device: str = "auto") -> Translator:
         ConfigError: the device is not there.
     """
     place = find_model(Path(folder))
-    checkpoint.verify(place)
+    named = checkpoint.verify(place)["files"]
+    for name in ("config.json", "tokenizer.json", "model.safetensors"):
+        if name not in named:
+            raise CheckpointError(f"{place}: not a model folder: its {checkpoint.MANIFEST} does not name {name}.")
     config = checkpoint.read_json(place / "config.json")
     task = TASKS.get(str(config.pop("task", None)))
     if task is None:

@@ -216,7 +216,7 @@ class Translator:
         hypotheses = [best[0].text for best in self.translate(sources, options, progress=progress)]
         return hypotheses, translation_scores(hypotheses, references, tokenize=tokenize, lowercase=lowercase)
 
-    def batch(self, pairs: Sequence[tuple[Any, Any]]) -> Batch:
+    def batch(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Batch:
         """A training batch of pairs of ids."""
         t = self.tokenizer
         return make_batch(pairs, pad_id=t.pad_id, bos_id=t.bos_id, eos_id=t.eos_id)

@@ -18,10 +18,19 @@ def guarded(call: Callable[[], Result], error: Callable[[str], UserError]) -> Re
     """The result of a native library's call, its failures as ours: a Rust panic is no Exception."""
     try:
         return call()
-    except (KeyboardInterrupt, SystemExit):
+    except (KeyboardInterrupt, SystemExit, UserError):
         raise
     except BaseException as problem:
         raise error(str(problem)) from problem
+
+
+def well_formed(text: str) -> str:
+    """The text with U+FFFD for each lone surrogate, which no file can hold but JSON can name."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
 
 
 class Tokenizer:
@@ -63,7 +72,7 @@ class Tokenizer:
         inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         inner.decoder = decoders.ByteLevel()
         guarded(
-            lambda: inner.train_from_iterator((" " + text for text in texts), trainer),
+            lambda: inner.train_from_iterator((" " + well_formed(text) for text in texts), trainer),
             lambda problem: UserError(f"the tokenizer could not be trained: {problem}"),
         )
         return cls(inner)
@@ -98,8 +107,8 @@ class Tokenizer:
         return self.inner.get_vocab_size()
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids of each text, without special tokens. Lone surrogates, which no file can hold, become U+FFFD."""
-        clean = [" " + text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+        """Ids of each text, without special tokens."""
+        clean = [" " + well_formed(text) for text in texts]
         encodings = guarded(
             lambda: self.inner.encode_batch_fast(clean, add_special_tokens=False),
             lambda problem: UserError(f"the tokenizer failed on this text: {problem}"),

@@ -1,6 +1,7 @@
 """Corpus files to what training reads: a tokenizer, ids in memory-mapped files, a held-out dev set."""
 
 import hashlib
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,6 +16,7 @@ from glassformer import checkpoint
 from glassformer.config import TrainConfig
 from glassformer.corpora.corpus import Example, read_pairs
 from glassformer.corpora.doctor import PairChecker
+from glassformer.corpora.lines import check_readable
 from glassformer.data.dataset import PairDataset
 from glassformer.errors import ConfigError, CorpusError
 from glassformer.presets import vocab_size_for
@@ -63,7 +65,7 @@ def prepare(config: TrainConfig, say: Say) -> Prepared:
     return Prepared(
         tokenizer=Tokenizer.from_json((folder / "tokenizer.json").read_text(encoding="utf-8")),
         train=PairDataset(folder / "train"),
-        dev=list(zip(read_plain(folder / "dev.src"), read_plain(folder / "dev.tgt"), strict=True)),
+        dev=[(example.src, example.tgt) for example in read_pairs([folder / "dev.jsonl"])],
         n_pairs=known["n_pairs"],
         n_src_words=known["n_src_words"],
         n_tgt_words=known["n_tgt_words"],
@@ -72,6 +74,7 @@ def prepare(config: TrainConfig, say: Say) -> Prepared:
 
 def build(config: TrainConfig, folder: Path, say: Say) -> None:
     """Write everything that training reads into a folder."""
+    check_readable(*corpus_files(config))
     files = [fingerprint(path) for path in corpus_files(config)]
     checker = PairChecker(n_shown=1)
     hashes = np.fromiter((text_hash(e.src) for e in usable(config, checker)), dtype=np.uint64)
@@ -132,8 +135,8 @@ def build(config: TrainConfig, folder: Path, say: Say) -> None:
         )
     n_pairs = len(train)
     say(f"Training set: {n_pairs:,} pairs, {train.src.ends[-1]:,} + {train.tgt.ends[-1]:,} tokens.")
-    for name, side in (("dev.src", 0), ("dev.tgt", 1)):
-        checkpoint.write_synced(folder / name, "".join(pair[side] + "\n" for pair in dev).encode())
+    rows = (json.dumps({"src": src, "tgt": tgt}) + "\n" for src, tgt in dev)
+    checkpoint.write_synced(folder / "dev.jsonl", "".join(rows).encode())
     checkpoint.write_synced(folder / "tokenizer.json", tokenizer.to_json().encode())
     record = {
         "files": files,
@@ -199,16 +202,13 @@ def corpus_files(config: TrainConfig) -> list[Path]:
 
 def fingerprint(path: Path) -> dict[str, Any]:
     """What tells a file from a changed one."""
-    try:
-        status = path.stat()
-        return {
-            "path": str(path),
-            "bytes": status.st_size,
-            "mtime_ns": status.st_mtime_ns,
-            "sha256": checkpoint.sha256(path),
-        }
-    except OSError as error:
-        raise CorpusError(f"{path}: {(error.strerror or str(error)).lower()}.\n  Check the path.") from None
+    status = path.stat()
+    return {
+        "path": str(path),
+        "bytes": status.st_size,
+        "mtime_ns": status.st_mtime_ns,
+        "sha256": checkpoint.sha256(path),
+    }
 
 
 def check_unchanged(config: TrainConfig, known: Sequence[dict[str, Any]]) -> None:
@@ -227,8 +227,3 @@ def check_unchanged(config: TrainConfig, known: Sequence[dict[str, Any]]) -> Non
             f"{config.out}: holds a run on other text than {', '.join(map(str, given))}, or that text has changed.\n"
             "  Choose another --out."
         )
-
-
-def read_plain(path: Path) -> list[str]:
-    """Lines of a file of our own."""
-    return path.read_text(encoding="utf-8").split("\n")[:-1]

@@ -22,6 +22,9 @@ from glassformer.train.signals import stop_on_signal
 from glassformer.train.trainer import Trainer
 from glassformer.version import __version__
 
+BEGINNINGS = ("data", "train.log", "metrics.jsonl")
+"""What a run that was killed before its options were written leaves behind."""
+
 BUDGETS = ("steps", "epochs", "minutes")
 MAY_CHANGE = {*BUDGETS, "out", "src", "tgt", "dev_src", "dev_tgt", "save_every", "validate_every", "tensorboard"}
 """Options that a continued run may be given anew: they change no update. Files are compared by content."""
@@ -48,9 +51,9 @@ def train(config: TrainConfig, *, quiet: bool = False) -> Translator:
             data = prepare(config, reporter.say)
             config = resolved(config, data)
             device = set_up(config)
+            task = build(config, data, device)
             checkpoint.write_text(config.out / "run.toml", config.to_toml())
             checkpoint.write_text(config.out / "env.json", checkpoint.to_json(environment(config)))
-            task = build(config, data, device)
             trainer = Trainer(task, data, config, reporter)
             if place:
                 trainer.load(place)
@@ -72,9 +75,7 @@ def make_run_folder(out: Path) -> None:
     if out.exists() and not out.is_dir():
         raise ConfigError(f"{out}: is a file.\n  --out names the folder to train in.")
     if out.is_dir() and not (out / "run.toml").exists():
-        others = [
-            p.name for p in out.iterdir() if p.name not in (".lock", "train.log", "metrics.jsonl", ".data.tmp", "data")
-        ]
+        others = [p.name for p in out.iterdir() if p.name[0] != "." and p.name not in BEGINNINGS]
         if others:
             raise ConfigError(f"{out}: holds something that is not a run ({others[0]}).\n  Choose another --out.")
     try:
@@ -156,19 +157,18 @@ def set_up(config: TrainConfig) -> torch.device:
 
 def build(config: TrainConfig, data: Prepared, device: torch.device) -> Translator:
     """The untrained task."""
-    sizes = TransformerConfig(
-        vocab_size=data.tokenizer.vocab_size,
-        d_model=config.d_model,
-        n_heads=config.n_heads,
-        d_ff=config.d_ff,
-        n_encoder_layers=config.n_layers,
-        n_decoder_layers=config.n_layers,
-        dropout=config.dropout,
-        pre_norm=config.pre_norm,
-        max_len=config.max_len,
-        pad_id=data.tokenizer.pad_id,
-        bos_id=data.tokenizer.bos_id,
-        eos_id=data.tokenizer.eos_id,
+    given = {name: getattr(config, name) for name in ("d_model", "n_heads", "d_ff", "dropout", "pre_norm", "max_len")}
+    sizes = TransformerConfig.resolve(
+        {
+            **given,
+            "n_encoder_layers": config.n_layers,
+            "n_decoder_layers": config.n_layers,
+            "vocab_size": data.tokenizer.vocab_size,
+            "pad_id": data.tokenizer.pad_id,
+            "bos_id": data.tokenizer.bos_id,
+            "eos_id": data.tokenizer.eos_id,
+        },
+        environment={},
     )
     return Translator.build(sizes, data.tokenizer, device)
 

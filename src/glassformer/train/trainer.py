@@ -6,9 +6,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -51,6 +52,7 @@ class Progress:
     last_bleu: float = -1.0
     n_averaged: int = 0
     n_tokens: int = 0
+    loss_since_log: float = 0.0
 
 
 class Trainer:
@@ -68,6 +70,7 @@ class Trainer:
         )
         self.average: dict[str, Tensor] = {}
         self.now = Progress()
+        self.losses = torch.zeros(())
         self.started_s = time.monotonic()
 
     # State
@@ -86,6 +89,7 @@ class Trainer:
     def save(self) -> None:
         """Write `checkpoints/step-N`, then delete older ones."""
         self.now.sampler = self.sampler.state_dict()
+        self.now.loss_since_log = self.losses.item()
         self.now.elapsed_s, self.started_s = self.elapsed_s(), time.monotonic()
         folder = self.config.out / "checkpoints"
         contents = {
@@ -151,7 +155,8 @@ class Trainer:
         self.now.share = self.budget_used(self.now.step)
         if self.now.share < 1 - AVERAGED_SHARE and self.now.n_averaged:
             self.average, self.now.n_averaged = {}, 0  # a longer budget than before: its end is not near yet
-        losses, n_tokens, since_s = torch.zeros((), device=self.task.device), 0, time.monotonic()
+        self.losses = torch.tensor(self.now.loss_since_log, device=self.task.device)
+        n_tokens, since_s = 0, time.monotonic()
         while self.now.share < 1:
             pairs = next(self.sampler)
             before, after = self.now.share, self.budget_used(self.now.step + 1)
@@ -159,7 +164,7 @@ class Trainer:
             self.now.step += 1
             self.now.share = after
             self.now.n_tokens += n
-            losses += loss
+            self.losses += loss
             n_tokens += n
             if crossed(before, after, round(self.config.average / AVERAGED_SHARE)) and after > 1 - AVERAGED_SHARE:
                 self.take_into_average()
@@ -169,7 +174,7 @@ class Trainer:
                     after,
                     {
                         "step": self.now.step,
-                        "loss": losses.item() / LOG_EVERY,
+                        "loss": self.losses.item() / LOG_EVERY,
                         "lr": self.learning_rate(before, after),
                         "grad_norm": grad_norm,
                         "tokens_per_s": n_tokens / seconds,
@@ -178,7 +183,7 @@ class Trainer:
                     },
                     self.elapsed_s() * (1 - after) / max(after, 1e-9),
                 )
-                losses.zero_()
+                self.losses.zero_()
                 n_tokens, since_s = 0, time.monotonic()
             self.validate_and_save(before, after)
             if stop.signum is not None:
@@ -227,10 +232,10 @@ class Trainer:
         self.optimizer.step()
         return total, grad_norm, n_tokens
 
-    def batch(self, pairs: Any) -> list[Batch]:
+    def batch(self, pairs: NDArray[np.int64]) -> list[Batch]:
         """The batch of these pairs, in parts of at most MICRO_TOKENS."""
         data = self.data.train
-        rows = [(data.src[i], data.tgt[i]) for i in pairs]
+        rows = [(data.src[i], data.tgt[i]) for i in pairs.tolist()]
         longest = max(max(len(src), len(tgt)) + 1 for src, tgt in rows)
         n_rows = max(1, MICRO_TOKENS // longest)
         return [
