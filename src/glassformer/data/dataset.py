@@ -1,5 +1,6 @@
 """Sentence pairs as ids in memory-mapped files, so that a corpus may exceed memory."""
 
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,9 @@ class PairDataset:
                     ends[side] += len(ids)
                     ids_file.write(np.asarray(ids, dtype=dtype).tobytes())
                     ends_file.write(np.int64(ends[side]).astype("<i8").tobytes())
+            for file in (src_ids, tgt_ids, src_ends, tgt_ends):
+                file.flush()
+                os.fsync(file.fileno())
         for side_name in ("src", "tgt"):
             marker = folder / f"{side_name}.u4"
             marker.touch() if dtype.itemsize == 4 else marker.unlink(missing_ok=True)

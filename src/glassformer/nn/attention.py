@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from glassformer.nn.linear import Linear
+from glassformer.nn.linear import N_ROWS, Linear
 
 
 class KeyValueCache:
@@ -92,11 +92,14 @@ class Attention(nn.Module):
         causal: bool = False,
     ) -> Float[Tensor, "batch q d_model"]:
         """Attention from x over keys and values made by `keys_values`."""
-        q = self.split_heads(self.q_proj(x))
+        q = self.q_proj(x)
+        if not (causal or torch.is_grad_enabled()) and (mask is None or mask.size(-2) == 1):
+            # As in `project`: few queries take another kernel, whose bits depend on their neighbors.
+            q = F.pad(q, (0, 0, 0, -q.size(1) % N_ROWS))
         heads = F.scaled_dot_product_attention(
-            q, self.split_heads(k), self.split_heads(v), attn_mask=mask, is_causal=causal
+            self.split_heads(q), self.split_heads(k), self.split_heads(v), attn_mask=mask, is_causal=causal
         )
-        return self.out_proj(heads.transpose(1, 2).flatten(-2))
+        return self.out_proj(heads[:, :, : x.size(1)].transpose(1, 2).flatten(-2))
 
     def split_heads(self, x: Float[Tensor, "batch length d_model"]) -> Float[Tensor, "batch heads length d_head"]:
         return x.view(*x.shape[:-1], self.n_heads, -1).transpose(1, 2)

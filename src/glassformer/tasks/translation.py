@@ -182,7 +182,7 @@ class Translator:
         warn(f"longer than the model's {limit} tokens: translated in {len(parts)} parts, cut {where}")
         return parts
 
-    def score(self, sources: Sequence[str], targets: Sequence[str], *, batch_tokens: int = 4096) -> list[list[float]]:
+    def score(self, sources: Sequence[str], targets: Sequence[str], *, batch_tokens: int = 2048) -> list[list[float]]:
         """Natural log-probability of each target token, end of sentence included, given its source.
 
         A pair longer than the model's longest sentence is scored on what fits.

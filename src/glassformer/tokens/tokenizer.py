@@ -55,7 +55,8 @@ class Tokenizer:
 
         Args:
             kind: "bpe" merges the most frequent pair again and again (Sennrich et al. 2016); "unigram" prunes
-                a large inventory by likelihood (Kudo 2018).
+                a large inventory by likelihood (Kudo 2018). The library orders unigrams by chance: trained again on
+                the same text they differ a little, where BPE does not.
             vocab_size: units wanted, the 256 bytes and 3 special tokens among them; fewer if the text has no more.
         """
         options: dict[str, Any] = {

@@ -48,6 +48,8 @@ def prepare(config: TrainConfig, say: Say) -> Prepared:
         ConfigError: the folder was made from other files, or the same files have changed.
     """
     folder = config.out / "data"
+    if not (config.out / "run.toml").exists():  # begun with other options, perhaps
+        shutil.rmtree(folder, ignore_errors=True)
     if not (folder / "corpus.json").exists():
         fresh = config.out / ".data.tmp"
         shutil.rmtree(fresh, ignore_errors=True)
@@ -214,12 +216,10 @@ def fingerprint(path: Path) -> dict[str, Any]:
 def check_unchanged(config: TrainConfig, known: Sequence[dict[str, Any]]) -> None:
     """Raise ConfigError unless the files given are those the folder was made from."""
     given = corpus_files(config)
+    check_readable(*given)
     same = len(given) == len(known)
     for path, row in zip(given, known, strict=False):
-        try:
-            status = path.stat()
-        except OSError:
-            continue  # gone, but what was made of it is here
+        status = path.stat()
         if (status.st_size, status.st_mtime_ns) != (row["bytes"], row["mtime_ns"]):
             same &= checkpoint.sha256(path) == row["sha256"]
     if not same:

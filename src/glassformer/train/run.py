@@ -22,7 +22,7 @@ from glassformer.train.signals import stop_on_signal
 from glassformer.train.trainer import Trainer
 from glassformer.version import __version__
 
-BEGINNINGS = ("data", "train.log", "metrics.jsonl")
+BEGINNINGS = ("data", "train.log", "metrics.jsonl", "tensorboard")
 """What a run that was killed before its options were written leaves behind."""
 
 BUDGETS = ("steps", "epochs", "minutes")
@@ -234,9 +234,9 @@ def already_done(config: TrainConfig, trainer: Trainer) -> str:
 def warn_of_other_threads(place: Path, reporter: Reporter) -> None:
     """Say so if going on will not give an unbroken run's very bits."""
     made_by = checkpoint.read_json(place / checkpoint.MANIFEST)
-    if (made_by["threads"], made_by["torch"]) != (torch.get_num_threads(), torch.__version__):
+    if (made_by.get("threads"), made_by.get("torch")) != (torch.get_num_threads(), torch.__version__):
         reporter.say(
-            f"warning: the checkpoint was made by torch {made_by['torch']} with {made_by['threads']} threads:"
+            f"warning: the checkpoint was made by torch {made_by.get('torch')} with {made_by.get('threads')} threads:"
             " results will differ from an unbroken run's in the last digits."
         )
 

@@ -287,7 +287,8 @@ class Trainer:
 
     def break_off(self, signum: int) -> None:
         """Save and stop."""
-        self.save()
+        if not (self.config.out / "checkpoints" / f"step-{self.now.step}").exists():
+            self.save()
         raise Stopped(
             signum,
             f"Stopped at step {self.now.step:,}; checkpoint saved. The same command goes on from here.",
