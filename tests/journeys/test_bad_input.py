@@ -72,6 +72,15 @@ def test_heads_that_do_not_divide_the_width(corpus, tmp_path):
     refused(done, 2, "n_heads = 7")
 
 
+def test_shares_of_the_training_that_make_more_than_all_of_it(corpus, tmp_path):
+    done = glassformer("train", corpus / "train.en", corpus / "train.fr", "--out", tmp_path / "r", "--warmup", 0.9)
+    refused(done, 2, "warmup and cooldown together")
+
+
+def test_training_text_from_standard_input(tmp_path):
+    refused(glassformer("train", "--src", "-", "--tgt", "-", "--out", tmp_path / "r"), 2, "standard input")
+
+
 def test_two_budgets(corpus, tmp_path):
     done = glassformer(
         "train", corpus / "train.en", corpus / "train.fr", "--out", tmp_path / "r", "--steps", 1, "--minutes", 1

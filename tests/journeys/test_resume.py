@@ -1,6 +1,7 @@
 """A run that is broken off ends with the very weights of one that was not."""
 
 import hashlib
+import json
 import os
 import random
 import signal
@@ -121,6 +122,21 @@ def test_asking_for_more_goes_on(corpus, tmp_path):
     assert "Going on from step 10" in done.stderr
     assert done.returncode == 0
     assert (out / "checkpoints" / "step-20").is_dir()
+
+
+def test_a_run_killed_before_its_model_was_written_writes_it(corpus, tmp_path):
+    out = tmp_path / "run"
+    asked = ["train", corpus / "train.en", corpus / "train.fr", "--out", out, *SMALL, *RARE]
+    assert glassformer(*asked, "--steps", 5).returncode == 0
+    short = weights(out)
+    assert glassformer(*asked, "--steps", 10).returncode == 0
+    long = weights(out)
+    assert short != long
+    record = json.loads((out / "training.json").read_text())
+    (out / "training.json").write_text(json.dumps({**record, "steps": 5}))  # as if the model were the shorter run's
+    (out / "model.safetensors").unlink()
+    assert glassformer(*asked, "--steps", 10).returncode == 0
+    assert weights(out) == long
 
 
 def test_another_run_is_never_overwritten(corpus, model):

@@ -42,15 +42,17 @@ def evaluate(
         device: where to compute.
         threads: processor threads. Default: all cores.
     """
-    from glassformer.cli.lines import open_model
+    from glassformer.cli.lines import counting, open_model
     from glassformer.corpora.corpus import read_pairs
 
     decoding = DecodeConfig.resolve(given(options))
     pairs = list(read_pairs([src], [ref] if ref else []))
     translator = open_model(model, device, threads)
-    hypotheses, scores = translator.evaluate(
-        [pair.src for pair in pairs], [pair.tgt for pair in pairs], decoding, tokenize=tokenize, lowercase=lowercase
-    )
+    sources, references = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
+    with counting("translating", len(pairs)) as progress:
+        hypotheses, scores = translator.evaluate(
+            sources, references, decoding, tokenize=tokenize, lowercase=lowercase, progress=progress
+        )
     if out:
         out.write_text("".join(line + "\n" for line in hypotheses), encoding="utf-8")
     if json:

@@ -2,18 +2,20 @@
 
 import json as json_module
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import TextIO, TypeVar
 
 import torch
 from rich.console import Console
+from rich.progress import Progress
 
 from glassformer.config import DecodeConfig
 from glassformer.corpora.lines import STDIN, read_lines
 from glassformer.tasks.base import load
-from glassformer.tasks.translation import Translation, Translator
+from glassformer.tasks.translation import IGNORE, Translation, Translator
 
 Item = TypeVar("Item")
 
@@ -26,6 +28,15 @@ def open_model(folder: Path, device: str, threads: int | None) -> Translator:
     if threads:
         torch.set_num_threads(threads)
     return load(folder, device=device)
+
+
+@contextmanager
+def counting(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal, moved on by the number it is told; nothing otherwise."""
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda n: bar.update(task, advance=n)
 
 
 def windows(items: Iterator[Item], size: int) -> Iterator[list[Item]]:
@@ -54,12 +65,12 @@ def translate_lines(
         def warn(index: int, what: str, first: int = n_done + 1) -> None:
             console.print(f"warning: line {first + index}: {what}", markup=False, highlight=False, soft_wrap=True)
 
-        for best in translator.translate(window, options, warn=warn):
+        with counting(f"lines {n_done + 1:,} to {n_done + len(window):,}", len(window)) as progress:
+            found = translator.translate(window, options, warn=warn, progress=IGNORE if quiet or typed else progress)
+        for best in found:
             out.write(as_json(best) if json else "".join(translation.text + "\n" for translation in best))
         out.flush()
         n_done += len(window)
-        if not typed and len(window) == WINDOW:
-            console.print(f"{n_done:,} lines translated", highlight=False)
 
 
 def as_json(best: list[Translation]) -> str:

@@ -1,5 +1,7 @@
 """Multi-head attention, and the keys and values it remembers while decoding."""
 
+import math
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
@@ -34,10 +36,9 @@ class KeyValueCache:
     def select(self, rows: Int[Tensor, " rows"]) -> None:
         """Keep these rows, in this order; a row may be kept several times."""
         shape = (len(self.buffer), len(rows), self.buffer.size(2))
-        if self.spare.numel() < len(self.buffer) * len(rows) * shape[2]:
-            self.spare = self.buffer.new_empty(self.buffer.numel() if len(rows) <= self.buffer.size(1) else 0)
-            self.spare.resize_(shape)
-        target = self.spare.view(-1)[: shape[0] * shape[1] * shape[2]].view(shape)
+        if self.spare.numel() < math.prod(shape):
+            self.spare = self.buffer.new_empty(shape)
+        target = self.spare.flatten()[: math.prod(shape)].view(shape)
         torch.index_select(self.buffer[: self.length], 1, rows, out=target[: self.length])
         self.buffer, self.spare = target, self.buffer
 

@@ -16,7 +16,7 @@ from glassformer import checkpoint
 from glassformer.config import TrainConfig
 from glassformer.corpora.corpus import Example, read_pairs
 from glassformer.corpora.doctor import PairChecker
-from glassformer.corpora.lines import check_readable
+from glassformer.corpora.lines import STDIN, check_readable
 from glassformer.data.dataset import PairDataset
 from glassformer.errors import ConfigError, CorpusError
 from glassformer.presets import vocab_size_for
@@ -76,6 +76,10 @@ def prepare(config: TrainConfig, say: Say) -> Prepared:
 
 def build(config: TrainConfig, folder: Path, say: Say) -> None:
     """Write everything that training reads into a folder."""
+    if STDIN in corpus_files(config):
+        raise ConfigError(
+            "standard input (-) can be read only once, training reads its text several times.\n  Put it into a file."
+        )
     check_readable(*corpus_files(config))
     files = [fingerprint(path) for path in corpus_files(config)]
     checker = PairChecker(n_shown=1)

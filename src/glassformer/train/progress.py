@@ -11,6 +11,8 @@ from typing import Any, Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
+from glassformer.errors import ConfigError
+
 PLAIN_EVERY_S = 30.0
 
 
@@ -36,8 +38,12 @@ class Reporter:
         self.bleu: float | None = None
         self.events: Any = None
         if tensorboard:
-            from torch.utils.tensorboard import SummaryWriter
-
+            try:
+                from torch.utils.tensorboard import SummaryWriter
+            except ImportError:
+                raise ConfigError(
+                    "tensorboard: not installed.\n  Install it with: pip install 'glassformer[tensorboard]'"
+                ) from None
             self.events = SummaryWriter(str(folder / "tensorboard"), purge_step=step + 1)  # type: ignore[no-untyped-call]
 
     def __enter__(self) -> Self:

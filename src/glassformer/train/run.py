@@ -58,7 +58,7 @@ def train(config: TrainConfig, *, quiet: bool = False) -> Translator:
             if place:
                 trainer.load(place)
                 warn_of_other_threads(place, reporter)
-                if trainer.budget_used(trainer.now.step) >= 1 and (config.out / checkpoint.MANIFEST).exists():
+                if trainer.budget_used(trainer.now.step) >= 1 and is_finished(config.out, trainer.now.step):
                     reporter.say(already_done(config, trainer))
                     return load(config.out, device=config.device)
                 reporter.say(f"Going on from step {trainer.now.step:,}.")
@@ -83,6 +83,13 @@ def make_run_folder(out: Path) -> None:
         (out / ".lock").touch()
     except OSError as error:
         raise checkpoint.write_error(out, error) from None
+
+
+def is_finished(out: Path, step: int) -> bool:
+    """Whether the folder holds the model that so many steps came to."""
+    if not (out / checkpoint.MANIFEST).exists():
+        return False
+    return checkpoint.read_json(out / "training.json").get("steps") == step
 
 
 def stored_options(config: TrainConfig) -> TrainConfig | None:
@@ -112,7 +119,7 @@ def continued(before: TrainConfig, given: TrainConfig) -> TrainConfig:
     changed = {name: new[name] for name in MAY_CHANGE if name in new}
     if any(name in changed for name in BUDGETS):
         old |= dict.fromkeys(BUDGETS)
-    return TrainConfig.model_validate(old | changed)
+    return TrainConfig.resolve(old | changed, environment={})
 
 
 def resolved(config: TrainConfig, data: Prepared) -> TrainConfig:
@@ -130,7 +137,7 @@ def resolved(config: TrainConfig, data: Prepared) -> TrainConfig:
     }
     given = config.model_dump(exclude_none=True)
     precision = config.precision if config.precision != "auto" else "bf16" if has_fast_bf16(device) else "fp32"
-    return TrainConfig.model_validate({**chosen, **given, "device": device.type, "precision": precision})
+    return TrainConfig.resolve({**chosen, **given, "device": device.type, "precision": precision}, environment={})
 
 
 def has_fast_bf16(device: torch.device) -> bool:
@@ -178,8 +185,9 @@ def finish(trainer: Trainer, reporter: Reporter) -> None:
     now, config, task = trainer.now, trainer.config, trainer.task
     candidates: dict[str, tuple[float, dict[str, Tensor]]] = {}
     last = {name: value.clone() for name, value in task.model.state_dict().items()}
-    best = checkpoint.newest(config.out / "best")
-    if best:
+    best = config.out / "best" / f"step-{now.best_step}"
+    if best.exists():
+        checkpoint.verify(best)
         candidates["the best checkpoint"] = (now.best_bleu, checkpoint.read_tensors(best / "model.safetensors"))
     candidates["the last checkpoint"] = (now.last_bleu, last)
     if now.n_averaged > 1:

@@ -1,0 +1,48 @@
+"""What an installation weighs and how soon the command line answers.
+
+usage: python -m benchmarks.footprint
+"""
+
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from pathlib import Path
+
+from benchmarks.machine import save
+
+ROOT = Path(__file__).parents[1]
+
+
+def megabytes(folder: Path) -> float:
+    return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        venv.create(folder, with_pip=True)
+        pip_alone = megabytes(Path(folder))
+        start = time.perf_counter()
+        subprocess.run([f"{folder}/bin/pip", "install", "-q", str(ROOT)], check=True, stderr=subprocess.DEVNULL)
+        install_s = time.perf_counter() - start
+        site = next(Path(folder).glob("lib/python*/site-packages"))
+        torch = sum(megabytes(path) for path in site.glob("torch*"))
+        total = megabytes(Path(folder)) - pip_alone
+        seconds = []
+        for _ in range(12):
+            start = time.perf_counter()
+            subprocess.run([f"{folder}/bin/glassformer", "--help"], check=True, stdout=subprocess.DEVNULL)
+            seconds.append(time.perf_counter() - start)
+    record = {
+        "megabytes": {"all": round(total), "torch itself": round(torch), "without torch itself": round(total - torch)},
+        "pip_install_s": round(install_s, 1),
+        "help_s": round(statistics.median(seconds[1:]), 3),
+    }
+    print(record, file=sys.stderr)
+    save("footprint", record, "python -m benchmarks.footprint")
+
+
+if __name__ == "__main__":
+    main()
