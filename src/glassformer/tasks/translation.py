@@ -166,21 +166,26 @@ class Translator:
             return [ids]
         parts: list[list[int]] = []
         cut_inside = False
-        room = 0
         for sentence in pieces(SENTENCE_END, text):
-            ids = self.tokenizer.encode(sentence)
-            for start in range(0, len(ids), limit):
-                piece = ids[start : start + limit]
-                cut_inside |= start > 0
-                if parts and start == 0 and len(piece) <= room:
-                    parts[-1] += piece
-                    room -= len(piece)
-                else:
-                    parts.append(piece)
-                    room = limit - len(piece)
+            first, *others = self.cut(self.tokenizer.encode(sentence), limit)
+            if parts and len(parts[-1]) + len(first) <= limit:
+                parts[-1] += first
+            else:
+                parts.append(first)
+            parts += others
+            cut_inside |= bool(others)
         where = "inside a sentence, which is longer than that" if cut_inside else "at ends of sentences"
         warn(f"longer than the model's {limit} tokens: translated in {len(parts)} parts, cut {where}")
         return parts
+
+    def cut(self, ids: list[int], limit: int) -> Iterator[list[int]]:
+        """Ids in stretches of at most `limit`, cut before a word if there is one in the second half of a stretch."""
+        while len(ids) > limit:
+            words = (i for i in range(limit, limit // 2, -1) if self.tokenizer.starts_word(ids[i]))
+            at = next(words, limit)
+            yield ids[:at]
+            ids = ids[at:]
+        yield ids
 
     def score(self, sources: Sequence[str], targets: Sequence[str], *, batch_tokens: int = 2048) -> list[list[float]]:
         """Natural log-probability of each target token, end of sentence included, given its source.

@@ -124,6 +124,10 @@ class Tokenizer:
         """The text of ids; special tokens are left out."""
         return self.inner.decode(list(ids), skip_special_tokens=True).removeprefix(" ")
 
+    def starts_word(self, token_id: int) -> bool:
+        """Whether a unit begins with a space."""
+        return (self.inner.id_to_token(token_id) or "").startswith("Ġ")
+
     def token(self, token_id: int) -> str:
         """One unit as text; a unit that is part of a character shows as U+FFFD."""
         return self.inner.decode([token_id], skip_special_tokens=False)

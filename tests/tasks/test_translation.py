@@ -1,0 +1,63 @@
+"""Long texts: nothing is lost without a word."""
+
+import pytest
+
+from glassformer.config import DecodeConfig, TransformerConfig
+from glassformer.tasks.translation import Translator
+from glassformer.tokens.tokenizer import Tokenizer
+
+MAX_LEN = 23
+TEXTS = ["The cat slept. The dog ran! Did it? Yes.", "one two three four five six seven"]
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    tokenizer = Tokenizer.train(TEXTS * 5, vocab_size=300)
+    sizes = dict(d_model=8, n_heads=2, d_ff=11, n_encoder_layers=1, n_decoder_layers=1, max_len=MAX_LEN)
+    return Translator.build(TransformerConfig(vocab_size=tokenizer.vocab_size, **sizes), tokenizer)
+
+
+def split(translator: Translator, text: str) -> tuple[list[str], list[str]]:
+    warnings: list[str] = []
+    return [translator.tokenizer.decode(ids) for ids in translator.split(text, warnings.append)], warnings
+
+
+def test_a_text_that_fits_is_one_part_without_a_warning(translator):
+    assert split(translator, TEXTS[1]) == ([TEXTS[1]], [])
+
+
+def test_a_long_text_is_cut_at_ends_of_sentences(translator):
+    text = " ".join(["The cat slept. The dog ran!"] * 7)
+    parts, warnings = split(translator, text)
+    assert " ".join(parts) == text
+    assert all(part[-1] in ".!" for part in parts)
+    assert all(len(translator.tokenizer.encode(part)) < MAX_LEN for part in parts)
+    assert "at ends of sentences" in warnings[0]
+
+
+def test_a_long_sentence_is_cut_between_words_and_says_so(translator):
+    text = " ".join([TEXTS[1]] * 5)
+    parts, warnings = split(translator, text)
+    assert " ".join(parts) == text
+    assert "inside a sentence" in warnings[0]
+
+
+def test_a_word_longer_than_the_model_is_cut_and_not_lost(translator):
+    text = "z" * (3 * MAX_LEN)
+    parts, warnings = split(translator, text)
+    assert "".join(parts) == text
+    assert "inside a sentence" in warnings[0]
+
+
+@pytest.mark.parametrize("length", [MAX_LEN - 4, MAX_LEN - 3, MAX_LEN - 2])
+def test_the_longest_source_that_fits_is_translated(translator, length):
+    found = translator.translate(["z" * length], DecodeConfig(beam=1, max_length=3))
+    assert len(found[0][0].tokens) <= 3
+
+
+def test_blank_texts_are_given_back_empty(translator):
+    assert translator(["", "  ", "\u3000"]) == ["", "", ""]
+
+
+def test_a_newline_in_the_output_would_be_a_space(translator):
+    assert "\n" not in "".join(best[0].text for best in translator.translate(["a b", "c\nd"]))
