@@ -93,6 +93,7 @@ def test_a_signal_saves_and_exits_and_the_same_command_goes_on(corpus, tmp_path,
     assert weights(out) == unbroken
 
 
+@pytest.mark.slow
 def test_a_damaged_newest_checkpoint_is_reported_and_the_one_before_it_used(corpus, tmp_path, unbroken):
     out = tmp_path / "run"
     broken_off(command(corpus, out), out, signal.SIGKILL, 21, 0.0)
@@ -173,6 +174,7 @@ def test_a_second_process_on_the_same_folder_is_refused(corpus, tmp_path):
         first.wait()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="file size limits are POSIX")
 def test_a_full_disk_stops_cleanly_and_the_last_checkpoint_stands(corpus, tmp_path, unbroken):
     out = tmp_path / "run"
@@ -203,3 +205,21 @@ def test_options_written_into_the_run_folder_can_be_given_back(corpus, model, tm
     done = glassformer("train", "--config", model / "run.toml", "--out", out)
     assert done.returncode == 0, done.stderr
     assert weights(out) == weights(model)
+
+
+def test_as_many_checkpoints_are_averaged_as_were_asked_for(corpus, tmp_path):
+    out = tmp_path / "run"
+    asked = [
+        "train",
+        corpus / "train.en",
+        corpus / "train.fr",
+        "--out",
+        out,
+        "--steps",
+        60,
+        "--average",
+        3,
+        *SMALL,
+        *RARE,
+    ]
+    assert "the average of 3 checkpoints" in glassformer(*asked).stderr

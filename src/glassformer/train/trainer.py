@@ -166,7 +166,7 @@ class Trainer:
             self.now.n_tokens += n
             self.losses += loss
             n_tokens += n
-            if crossed(before, after, round(self.config.average / AVERAGED_SHARE)) and after > 1 - AVERAGED_SHARE:
+            if before >= 1 - AVERAGED_SHARE and crossed(before, after, round(self.config.average / AVERAGED_SHARE)):
                 self.take_into_average()
             if self.now.step % LOG_EVERY == 0:
                 seconds = time.monotonic() - since_s
