@@ -22,7 +22,7 @@ def main():
     data, language = Path(sys.argv[1]), sys.argv[2]
     minutes = sys.argv[3] if len(sys.argv) > 3 else "60"
     extra = ["--threads", sys.argv[4]] if len(sys.argv) > 4 else []
-    command = f"python -m benchmarks.multi30k DATA {language} {minutes}"
+    command = " ".join(["python -m benchmarks.multi30k DATA", language, minutes, *sys.argv[4:]])
     made_with = describe(command)  # before, not after: an hour is long
     file = lambda split, lang: str(data / "tok" / f"{split}.lc.norm.tok.{lang}.gz")
     with tempfile.TemporaryDirectory() as folder:

@@ -185,16 +185,16 @@ def finish(trainer: Trainer, reporter: Reporter) -> None:
     now, config, task = trainer.now, trainer.config, trainer.task
     candidates: dict[str, tuple[float, dict[str, Tensor]]] = {}
     last = {name: value.clone() for name, value in task.model.state_dict().items()}
-    best = config.out / "best" / f"step-{now.best_step}"
-    if best.exists():
-        checkpoint.verify(best)
-        candidates["the best checkpoint"] = (now.best_bleu, checkpoint.read_tensors(best / "model.safetensors"))
-    candidates["the last checkpoint"] = (now.last_bleu, last)
     if now.n_averaged > 1:
         average = {name: total / now.n_averaged for name, total in trainer.average.items()}
         task.model.load_state_dict(average)
         candidates[f"the average of {now.n_averaged} checkpoints"] = (trainer.dev_scores()[0], average)
-    name, (score, weights) = max(candidates.items(), key=lambda item: item[1][0])
+    candidates["the last checkpoint"] = (now.last_bleu, last)
+    best = config.out / "best" / f"step-{now.best_step}"
+    if best.exists():
+        checkpoint.verify(best)
+        candidates["the best checkpoint"] = (now.best_bleu, checkpoint.read_tensors(best / "model.safetensors"))
+    name, (score, weights) = max(candidates.items(), key=lambda item: item[1][0])  # of equals the first
     training = {
         "dev_bleu": round(score, 2),
         "weights": name,

@@ -265,7 +265,7 @@ class Trainer:
         """Greedy BLEU and loss on the dev set; the best weights so far go to `best/`."""
         score, loss = self.dev_scores()
         note = ""
-        if score > self.now.best_bleu:
+        if score >= self.now.best_bleu:
             self.now.best_bleu, self.now.best_step = score, self.now.step
             checkpoint.save_folder(self.config.out / "best" / f"step-{self.now.step}", self.task.contents())
             note = ", the best so far"
