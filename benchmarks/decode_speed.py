@@ -5,6 +5,7 @@ Base sizes, vocabulary 32,000, sources of 20 tokens, 30 tokens forced out of eve
 usage: python -m benchmarks.decode_speed [THREADS]
 """
 
+import copy
 import os
 import tempfile
 
@@ -60,6 +61,7 @@ def main():
     torch.manual_seed(0)
     ours = Transformer(TransformerConfig(vocab_size=VOCAB)).eval()
     hf = marian_with_weights_of(ours)
+    ours_bf16, hf_bf16 = copy.deepcopy(ours).bfloat16(), copy.deepcopy(hf).bfloat16()
     record = {"threads": threads(), "tokens_per_s": {}, "ratio": {}}
     with tempfile.TemporaryDirectory() as folder:
         peers = dict(ctranslate2_translators(hf, folder))
@@ -68,11 +70,18 @@ def main():
             tokens = [[f"t{i}" for i in row] for row in src.tolist()]
             options = dict(num_beams=beam, do_sample=False, min_new_tokens=OUT, max_new_tokens=OUT)
             tasks = {
-                "glassformer fp32": lambda: search(
-                    ours, src, [OUT] * batch, bos_id=1, eos_id=2, banned_ids=(0, 1, 2), beam=beam
-                ),
-                "Hugging Face generate fp32": lambda: hf.generate(src, attention_mask=torch.ones_like(src), **options),
-            } | {
+                f"glassformer {kind}": lambda model=model: search(
+                    model, src, [OUT] * batch, bos_id=1, eos_id=2, banned_ids=(0, 1, 2), beam=beam
+                )
+                for kind, model in (("fp32", ours), ("bf16", ours_bf16))
+            }
+            tasks |= {
+                f"Hugging Face generate {kind}": lambda model=model: model.generate(
+                    src, attention_mask=torch.ones_like(src), **options
+                )
+                for kind, model in (("fp32", hf), ("bf16", hf_bf16))
+            }
+            tasks |= {
                 f"CTranslate2 {kind}": lambda peer=peer: peer.translate_batch(
                     tokens, beam_size=beam, min_decoding_length=OUT, max_decoding_length=OUT, max_batch_size=batch
                 )
@@ -81,9 +90,13 @@ def main():
             speed = {name: batch * OUT / s for name, s in alternate(tasks, rounds=5).items()}
             key = f"batch {batch} beam {beam}"
             record["tokens_per_s"][key] = {name: round(value) for name, value in speed.items()}
-            mine = speed.pop("glassformer fp32")
-            record["ratio"][key] = {name: round(mine / value, 2) for name, value in speed.items()}
-            print(key, record["tokens_per_s"][key], "ours to theirs", record["ratio"][key], flush=True)
+            record["ratio"][key] = {
+                f"{ours_name} to {name}": round(speed[ours_name] / value, 2)
+                for ours_name in ("glassformer fp32", "glassformer bf16")
+                for name, value in speed.items()
+                if not name.startswith("glassformer")
+            }
+            print(key, record["tokens_per_s"][key], record["ratio"][key], flush=True)
     save("decode_speed", record, "python -m benchmarks.decode_speed")
 
 

@@ -130,6 +130,10 @@ class DecodeConfig(Config):
     max_length: int | None = Field(
         default=None, ge=1, le=MAX_TOKENS, description="Longest output in tokens. Default: source length + 50."
     )
+    precision: Literal["fp32", "bf16"] = Field(
+        default="fp32",
+        description="fp32: the same bytes whatever the batch. bf16: twice as fast where the hardware has it.",
+    )
     batch_tokens: int = Field(
         default=1024,
         ge=1,

@@ -78,7 +78,9 @@ def test_shares_of_the_training_that_make_more_than_all_of_it(corpus, tmp_path):
 
 
 def test_training_text_from_standard_input(tmp_path):
-    refused(glassformer("train", "--src", "-", "--tgt", "-", "--out", tmp_path / "r"), 2, "standard input")
+    (tmp_path / "run.toml").write_text('src = ["-"]\ntgt = ["-"]\n')
+    done = glassformer("train", "--config", tmp_path / "run.toml", "--out", tmp_path / "r")
+    refused(done, 2, "standard input (-) can be read only once")
 
 
 def test_two_budgets(corpus, tmp_path):

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 def demo(
     *,
     out: Path = Path("runs/demo"),
-    minutes: float = 1.5,
+    minutes: float = 2.0,
     pairs: int = 40_000,
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"])] = False,
 ) -> None:

@@ -17,7 +17,7 @@ def evaluate(
     model: Path,
     /,
     *,
-    src: Path,
+    src: Annotated[Path, Parameter(allow_leading_hyphen=True)],
     ref: Path | None = None,
     out: Path | None = None,
     tokenize: Literal["13a", "intl", "char", "zh", "none"] = "13a",

@@ -2,14 +2,16 @@
 
 import json as json_module
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
 
 
 def score(
     model: Path,
     /,
     *,
-    src: Path,
+    src: Annotated[Path, Parameter(allow_leading_hyphen=True)],
     tgt: Path | None = None,
     json: bool = False,
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto",

@@ -65,7 +65,7 @@ def search(
     log_probs = torch.empty(n_sentences * beam, 0, device=device)
 
     for length in range(1, max(max_lengths) + 1):
-        logits = model.step(last, state)
+        logits = model.step(last, state).float()
         if banned_ids:
             logits[:, list(banned_ids)] = -torch.inf
         gain, token = logits.log_softmax(-1).topk(min(2 * beam, logits.size(-1)), dim=-1)

@@ -1,5 +1,6 @@
 """Text to text: the encoder-decoder as a translator."""
 
+import copy
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -48,6 +49,7 @@ class Translator:
     def __init__(self, model: Transformer, tokenizer: Tokenizer, device: torch.device | str = "cpu") -> None:
         self.device = torch.device(device)
         self.model = model.to(self.device).eval()
+        self.model_bf16: Transformer | None = None
         self.tokenizer = tokenizer
 
     @classmethod
@@ -125,7 +127,7 @@ class Translator:
                     parts.append([*ids, self.tokenizer.eos_id])
                     owner.append(index)
         hypotheses = decode(
-            self.model,
+            self.in_precision(options.precision),
             parts,
             options,
             longest=longest,
@@ -143,6 +145,14 @@ class Translator:
             [self.join(text, rank, found) for rank in range(options.nbest)]
             for text, found in zip(texts, per_text, strict=True)
         ]
+
+    def in_precision(self, precision: str) -> Transformer:
+        """The model; for bf16 a copy, made once."""
+        if precision == "fp32":
+            return self.model
+        if self.model_bf16 is None:
+            self.model_bf16 = copy.deepcopy(self.model).bfloat16()
+        return self.model_bf16
 
     def join(self, source: str, rank: int, parts: Sequence[Sequence[Hypothesis]]) -> Translation:
         """The translation of a text from those of its parts; a part with fewer hypotheses gives its last."""
