@@ -132,7 +132,7 @@ class DecodeConfig(Config):
     )
     precision: Literal["fp32", "bf16"] = Field(
         default="fp32",
-        description="fp32: the same bytes whatever the batch. bf16: twice as fast where the hardware has it.",
+        description="fp32: the same bytes whatever the batch. bf16: faster where the hardware has it.",
     )
     batch_tokens: int = Field(
         default=1024,
