@@ -39,13 +39,6 @@ def step_reached(out: Path) -> int:
     return max((int(name.removeprefix("step-")) for name in names), default=0)
 
 
-def in_its_own_process(arguments) -> subprocess.CompletedProcess:
-    """Where the very bits count: other tests leave their marks on the process."""
-    return subprocess.run(
-        [sys.executable, "-m", "glassformer", *map(str, arguments)], env=ENVIRONMENT, capture_output=True, text=True
-    )
-
-
 def broken_off(arguments, out: Path, signum: int, at_step: int, delay_s: float) -> subprocess.Popen:
     """Start a run and send it a signal a moment after it reached a step."""
     process = subprocess.Popen(

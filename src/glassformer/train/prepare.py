@@ -36,8 +36,6 @@ class Prepared:
     train: PairDataset
     dev: list[tuple[str, str]]
     n_pairs: int
-    n_src_words: int
-    n_tgt_words: int
 
 
 def prepare(config: TrainConfig, say: Say) -> Prepared:
@@ -69,8 +67,6 @@ def prepare(config: TrainConfig, say: Say) -> Prepared:
         train=PairDataset(folder / "train"),
         dev=[(example.src, example.tgt) for example in read_pairs([folder / "dev.jsonl"])],
         n_pairs=known["n_pairs"],
-        n_src_words=known["n_src_words"],
-        n_tgt_words=known["n_tgt_words"],
     )
 
 
@@ -117,7 +113,6 @@ def build(config: TrainConfig, folder: Path, say: Say) -> None:
     say(f"Tokenizer: {config.tokenizer}, {tokenizer.vocab_size:,} units for both languages.")
 
     too_long: list[str] = []
-    n_words = [0, 0]
 
     def encoded() -> Iterator[tuple[list[int], list[int]]]:
         for block in blocks(training(), 4096):
@@ -127,8 +122,6 @@ def build(config: TrainConfig, folder: Path, say: Say) -> None:
                 if max(map(len, pair)) >= config.max_len:
                     too_long.append(f"{example.path}:{example.line}")
                 else:
-                    n_words[0] += example.src.count(" ") + 1
-                    n_words[1] += example.tgt.count(" ") + 1
                     yield pair
 
     train = PairDataset.write(folder / "train", encoded(), tokenizer.vocab_size)
@@ -148,8 +141,6 @@ def build(config: TrainConfig, folder: Path, say: Say) -> None:
         "files": files,
         "n_pairs": n_pairs,
         "n_dev": len(dev),
-        "n_src_words": n_words[0],
-        "n_tgt_words": n_words[1],
         "vocab_size": tokenizer.vocab_size,
     }
     checkpoint.write_synced(folder / "corpus.json", checkpoint.to_json(record).encode())
