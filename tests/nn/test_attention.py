@@ -95,12 +95,12 @@ def test_heads_that_do_not_divide_the_width_are_refused():
 
 @pytest.mark.parametrize("n_steps", [3, 37])
 def test_cache_gives_back_what_was_appended_along_the_chosen_rows(n_steps):
-    rows, d_model = 5, 7
-    cache = KeyValueCache(rows, d_model, torch.zeros(()))
-    history = torch.empty(rows, 0, 2 * d_model)
+    rows, heads, d_head = 5, 3, 7
+    cache = KeyValueCache()
+    history = torch.empty(rows, heads, 0, 2 * d_head)
     for _ in range(n_steps):
-        new = torch.randn(len(history), 1, 2 * d_model)
-        history = torch.cat([history, new], dim=1)
+        new = torch.randn(len(history), heads, int(torch.randint(1, 3, ())), 2 * d_head)
+        history = torch.cat([history, new], dim=2)
         k, v = cache.append(*new.chunk(2, dim=-1))
         torch.testing.assert_close(torch.cat([k, v], dim=-1), history, rtol=0, atol=0)
         chosen = torch.randint(len(history), (max(1, len(history) - int(torch.rand(()) < 0.1)),))

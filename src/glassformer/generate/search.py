@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from glassformer.models.base import Decodable
@@ -25,6 +25,24 @@ class Hypothesis:
 def length_penalty(n_tokens: int, alpha: float) -> float:
     """((5 + n) / 6)^alpha. Source: Wu et al. 2016, equation 14."""
     return float(((5 + n_tokens) / 6) ** alpha)
+
+
+BLOCK = 128
+
+
+def top(x: Float[Tensor, "rows vocab"], k: int) -> tuple[Float[Tensor, "rows k"], Int[Tensor, "rows k"]]:
+    """`topk`, first among the largest of blocks and then within the best `k` blocks: no other holds one of them."""
+    n_blocks = x.size(1) // BLOCK
+    if n_blocks <= 2 * k:
+        return tuple(x.topk(k))
+    blocks, rest = x[:, : n_blocks * BLOCK].unflatten(1, (n_blocks, BLOCK)), x[:, n_blocks * BLOCK :]
+    best = blocks.amax(-1).topk(k).indices[..., None]
+    values = torch.cat([blocks.gather(1, best.expand(-1, -1, BLOCK)).flatten(1), rest], dim=1)
+    ids = torch.arange(x.size(1), device=x.device)
+    places = (best * BLOCK + ids[:BLOCK]).flatten(1)
+    places = torch.cat([places, ids[n_blocks * BLOCK :].expand(len(x), -1)], dim=1)
+    found, index = values.topk(k)
+    return found, places.gather(1, index)
 
 
 @torch.inference_mode()
@@ -68,7 +86,7 @@ def search(
         logits = model.step(last, state).float()
         if banned_ids:
             logits[:, list(banned_ids)] = -torch.inf
-        gain, token = logits.log_softmax(-1).topk(min(2 * beam, logits.size(-1)), dim=-1)
+        gain, token = top(logits.log_softmax(-1), min(2 * beam, logits.size(-1)))
         totals, index = (sums.view(-1, 1) + gain).view(len(alive), -1).topk(2 * beam, dim=-1)
         parent = index // gain.size(1) + beam * torch.arange(len(alive), device=device)[:, None]
         token, gain = token.view(len(alive), -1).gather(1, index), gain.view(len(alive), -1).gather(1, index)

@@ -121,11 +121,10 @@ class Transformer(nn.Module):
     def start(self, src: Int[Tensor, "sentences src"], n_hypotheses: int = 1) -> DecoderState:
         """Read the sentences and get ready to decode `n_hypotheses` of each."""
         memory = self.encode(src)
-        n_rows = len(src) * n_hypotheses
         return DecoderState(
             [layer.cross_attention.keys_values(memory) for layer in self.decoder],
             padding_mask(src, self.config.pad_id),
-            [KeyValueCache(n_rows, self.config.d_model, memory) for _ in self.decoder],
+            [KeyValueCache() for _ in self.decoder],
         )
 
     def step(self, ids: Int[Tensor, " rows"], state: DecoderState) -> Float[Tensor, "rows vocab"]:

@@ -4,9 +4,13 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.utils.weak import WeakTensorKeyDictionary
 
 N_ROWS = 4
 """Matrix libraries use other kernels, with another order of summation, for a handful of rows."""
+
+PACKED = WeakTensorKeyDictionary()
+"""Weights as oneDNN wants them, with the address and version of what they were made from."""
 
 
 def project(
@@ -16,11 +20,25 @@ def project(
 
     Few rows are filled up to a multiple of N_ROWS: that is what makes one sentence decode as it does in a batch.
     """
-    n_rows = x.numel() // x.size(-1)
-    if n_rows >= 4 * N_ROWS or n_rows % N_ROWS == 0 or torch.is_grad_enabled():
+    if torch.is_grad_enabled():
         return F.linear(x, weight, bias)
+    n_rows = x.numel() // x.size(-1)
+    if n_rows >= 4 * N_ROWS or n_rows % N_ROWS == 0:
+        return linear(x, weight, bias)
     rows = F.pad(x.reshape(n_rows, -1), (0, 0, 0, -n_rows % N_ROWS))
-    return F.linear(rows, weight, bias)[:n_rows].reshape(*x.shape[:-1], -1)
+    return linear(rows, weight, bias)[:n_rows].reshape(*x.shape[:-1], -1)
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """`F.linear`, on a CPU with the weight rearranged once for the matrix library and not at every call."""
+    if x.device.type != "cpu" or not torch.backends.mkldnn.is_available() or x.dtype != weight.dtype:
+        return F.linear(x, weight, bias)
+    now = (weight.data_ptr(), weight._version)
+    made_from, packed = PACKED.get(weight, (None, None))
+    if made_from != now:
+        packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach())
+        PACKED[weight] = (now, packed)
+    return torch.ops.mkldnn._linear_pointwise(x, packed, bias, "none", [], "")  # type: ignore[no-any-return]
 
 
 class Linear(nn.Linear):

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from glassformer.nn.attention import Attention, KeyValueCache
+from glassformer.nn.attention import Attention, Heads, KeyValueCache
 from glassformer.nn.dropout import Dropout
 from glassformer.nn.feedforward import FeedForward
 
-KeysValues = tuple[Float[Tensor, "batch k d_model"], Float[Tensor, "batch k d_model"]]
+KeysValues = tuple[Heads, Heads]
 
 
 class Residual(nn.Module):
