@@ -3,7 +3,7 @@ from itertools import product
 import pytest
 import torch
 
-from glassformer.generate.search import length_penalty, search
+from glassformer.generate.search import length_penalty, search, top
 
 PAD, BOS, EOS = 0, 1, 2
 WORDS = (3, 4, 5)
@@ -213,3 +213,13 @@ def test_length_penalty_is_googles():
     for n in (1, 7, 53):
         assert length_penalty(n, 0.6) == pytest.approx((5 + n) ** 0.6 / 6**0.6)
     assert length_penalty(53, 0.0) == 1.0
+
+
+@pytest.mark.parametrize("vocab", [37, 128 * 17, 128 * 17 + 5])
+def test_the_top_by_blocks_is_the_top(vocab):
+    x = torch.randn(11, vocab)
+    x[:, 3:7] = -torch.inf
+    values, ids = top(x, 7)
+    expected = x.topk(7)
+    assert torch.equal(values, expected.values)
+    assert torch.equal(ids, expected.indices)

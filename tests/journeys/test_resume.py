@@ -74,6 +74,7 @@ def test_killed_at_random_instants_a_run_ends_with_the_same_weights(corpus, tmp_
     assert weights(out) == unbroken
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_saves_and_exits_and_the_same_command_goes_on(corpus, tmp_path, unbroken, signum, code):
     out = tmp_path / "run"

@@ -34,15 +34,16 @@ def top(x: Float[Tensor, "rows vocab"], k: int) -> tuple[Float[Tensor, "rows k"]
     """`topk`, first among the largest of blocks and then within the best `k` blocks: no other holds one of them."""
     n_blocks = x.size(1) // BLOCK
     if n_blocks <= 2 * k:
-        return tuple(x.topk(k))
-    blocks, rest = x[:, : n_blocks * BLOCK].unflatten(1, (n_blocks, BLOCK)), x[:, n_blocks * BLOCK :]
+        values, ids = x.topk(k)
+        return values, ids
+    blocks, rest = x[:, : n_blocks * BLOCK].view(len(x), n_blocks, BLOCK), x[:, n_blocks * BLOCK :]
     best = blocks.amax(-1).topk(k).indices[..., None]
     values = torch.cat([blocks.gather(1, best.expand(-1, -1, BLOCK)).flatten(1), rest], dim=1)
     ids = torch.arange(x.size(1), device=x.device)
     places = (best * BLOCK + ids[:BLOCK]).flatten(1)
     places = torch.cat([places, ids[n_blocks * BLOCK :].expand(len(x), -1)], dim=1)
-    found, index = values.topk(k)
-    return found, places.gather(1, index)
+    values, index = values.topk(k)
+    return values, places.gather(1, index)
 
 
 @torch.inference_mode()

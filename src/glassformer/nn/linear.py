@@ -10,7 +10,7 @@ N_ROWS = 4
 """Matrix libraries use other kernels, with another order of summation, for a handful of rows."""
 
 PACKED = WeakTensorKeyDictionary()
-"""Weights as oneDNN wants them, with the address and version of what they were made from."""
+"""Weights as oneDNN wants them, beside the tensor they were made from and its version."""
 
 
 def project(
@@ -21,6 +21,7 @@ def project(
     Few rows are filled up to a multiple of N_ROWS: that is what makes one sentence decode as it does in a batch.
     """
     if torch.is_grad_enabled():
+        PACKED.pop(weight, None)  # type: ignore[no-untyped-call]  # fused optimizers change it without a new version
         return F.linear(x, weight, bias)
     n_rows = x.numel() // x.size(-1)
     if n_rows >= 4 * N_ROWS or n_rows % N_ROWS == 0:
@@ -31,13 +32,12 @@ def project(
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """`F.linear`, on a CPU with the weight rearranged once for the matrix library and not at every call."""
-    if x.device.type != "cpu" or not torch.backends.mkldnn.is_available() or x.dtype != weight.dtype:
+    if x.device.type != "cpu" or x.dtype != weight.dtype or not torch._C._has_mkldnn:
         return F.linear(x, weight, bias)
-    now = (weight.data_ptr(), weight._version)
-    made_from, packed = PACKED.get(weight, (None, None))
-    if made_from != now:
+    made_from, version, packed = PACKED.get(weight) or (None, None, None)  # type: ignore[no-untyped-call]
+    if made_from is None or (made_from.data_ptr(), version) != (weight.data_ptr(), weight._version):
         packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach())
-        PACKED[weight] = (now, packed)
+        PACKED[weight] = (weight.detach(), weight._version, packed)
     return torch.ops.mkldnn._linear_pointwise(x, packed, bias, "none", [], "")  # type: ignore[no-any-return]
 
 
