@@ -13,9 +13,9 @@ import torch
 from tests.oracles.marian import marian_with_weights_of
 
 from benchmarks.machine import alternate, save, threads
-from glassformer.config import TransformerConfig
 from glassformer.generate.search import search
 from glassformer.models.transformer import Transformer
+from glassformer.sizes import TransformerConfig
 
 VOCAB, SRC, OUT = 32_000, 20, 30
 SETTINGS = [(32, 4), (32, 1), (1, 4), (1, 1)]
@@ -71,7 +71,7 @@ def main():
             options = dict(num_beams=beam, do_sample=False, min_new_tokens=OUT, max_new_tokens=OUT)
             tasks = {
                 f"glassformer {kind}": lambda model=model: search(
-                    model, src, [OUT] * batch, bos_id=1, eos_id=2, banned_ids=(0, 1, 2), beam=beam
+                    model, src, [OUT] * batch, eos_id=2, banned_ids=(0, 1, 2), beam=beam
                 )
                 for kind, model in (("fp32", ours), ("bf16", ours_bf16))
             }

@@ -11,10 +11,10 @@ import torch.nn.functional as F
 from torch import nn
 
 from benchmarks.machine import alternate, save, threads
-from glassformer.config import TransformerConfig
 from glassformer.data.batch import Batch
 from glassformer.models.transformer import Transformer
 from glassformer.objectives.loss import projected_cross_entropy
+from glassformer.sizes import TransformerConfig
 from glassformer.train.trainer import arithmetic
 
 VOCAB, PAIRS, LENGTH = 8000, 128, 18

@@ -2,9 +2,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.config import DecodeConfig, TrainConfig, TransformerConfig
+from glassformer.config import DecodeConfig, TrainConfig
 from glassformer.errors import ConfigError
 from glassformer.presets import PRESETS, preset, preset_for, vocab_size_for
+from glassformer.sizes import TransformerConfig
 
 NEEDED = {"src": ["a.en"], "tgt": ["a.fr"], "out": "run"}
 

@@ -86,36 +86,6 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: not TOML: {error}.") from None
 
 
-class TransformerConfig(Config):
-    """Sizes of the encoder-decoder. Defaults: "base", Vaswani et al. 2017, table 3."""
-
-    vocab_size: int = Field(ge=4, le=1 << 20)  # no default: the tokenizer decides
-    d_model: int = Field(default=512, ge=2, le=1 << 14)
-    n_heads: int = Field(default=8, ge=1)
-    d_ff: int = Field(default=2048, ge=1, le=1 << 16)
-    n_encoder_layers: int = Field(default=6, ge=1, le=128)
-    n_decoder_layers: int = Field(default=6, ge=1, le=128)
-    dropout: float = Field(default=0.1, ge=0, lt=1)
-    pre_norm: bool = False  # False = post-norm, as published
-    max_len: int = Field(default=256, ge=1, le=MAX_TOKENS)
-    pad_id: int = 0
-    bos_id: int = 1
-    eos_id: int = 2
-
-    @model_validator(mode="after")
-    def check_heads(self) -> Self:
-        if self.d_model % self.n_heads:
-            raise ValueError(
-                f"d_model = {self.d_model} does not split into n_heads = {self.n_heads} equal heads; "
-                f"choose n_heads from the divisors of {self.d_model}"
-            )
-        if max(self.pad_id, self.bos_id, self.eos_id) >= self.vocab_size:
-            raise ValueError(f"a special token's id is not among the {self.vocab_size} of the vocabulary")
-        if self.d_model % 2:
-            raise ValueError(f"d_model = {self.d_model} must be even: sines and cosines come in pairs")
-        return self
-
-
 class DecodeConfig(Config):
     """How a trained model is asked for its output."""
 

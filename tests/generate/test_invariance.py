@@ -5,10 +5,11 @@ import random
 import pytest
 import torch
 
-from glassformer.config import DecodeConfig, TransformerConfig
+from glassformer.config import DecodeConfig
 from glassformer.generate.engine import batches_by_length, padded_length
 from glassformer.generate.search import search
 from glassformer.models.transformer import Transformer
+from glassformer.sizes import TransformerConfig
 from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
 
@@ -39,7 +40,7 @@ def ragged(lengths: list[int], width: int) -> torch.Tensor:
 def test_decoding_step_by_step_gives_the_logits_of_the_whole(pre_norm):
     model = random_model(22, pre_norm=pre_norm)
     src, tgt = ragged([11, 2, 7], SRC), torch.randint(3, VOCAB, (3, TGT))
-    state = model.start(src)
+    state, _ = model.start(src)
     stepwise = torch.stack([model.step(ids, state) for ids in tgt.T], dim=1)
     torch.testing.assert_close(stepwise, model.logits(model(src, tgt)), rtol=1e-5, atol=1e-5)
 
@@ -49,7 +50,7 @@ def test_decoding_step_by_step_follows_the_hypotheses_kept():
     """Three hypotheses a sentence, reordered after every step; one sentence leaves on the way."""
     model, beam = random_model(22), 3
     src = ragged([11, 2, 7], SRC)
-    state, last, said = model.start(src, beam), torch.full((9,), BOS), torch.empty(9, 0, dtype=torch.long)
+    (state, last), said = model.start(src, beam), torch.empty(9, 0, dtype=torch.long)
     sentences = torch.arange(3)
     for step in range(TGT):
         said = torch.cat([said, last[:, None]], dim=1)
@@ -94,7 +95,7 @@ def differing(ours: list, theirs: list) -> list[int]:
 def test_searching_among_neighbors_finds_what_searching_alone_finds():
     model = random_model(32)
     src, limits = ragged([8, 1, 5, 7, 2], 8), [11, 3, 7, 5, 13]
-    ask = dict(bos_id=BOS, eos_id=EOS, banned_ids=(PAD, BOS), beam=3, nbest=3)
+    ask = dict(eos_id=EOS, banned_ids=(PAD, BOS), beam=3, nbest=3)
     together = search(model, src, limits, **ask)
     alone = [search(model, src[i : i + 1], limits[i : i + 1], **ask)[0] for i in range(5)]
     assert differing(together, alone) == []

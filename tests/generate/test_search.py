@@ -39,8 +39,10 @@ class Table:
         logits[list(banned)] = -torch.inf
         return logits.log_softmax(-1).tolist()
 
+    length_step = 8
+
     def start(self, src, n_hypotheses=1):
-        return Prefixes(src[:, 0].tolist(), n_hypotheses)
+        return Prefixes(src[:, 0].tolist(), n_hypotheses), torch.full((len(src) * n_hypotheses,), BOS)
 
     def step(self, ids, state):
         state.rows = [(*row, last) for row, last in zip(state.rows, ids.tolist(), strict=True)]
@@ -54,7 +56,7 @@ def sources(*names: int) -> torch.Tensor:
 
 
 def ask(model, src, max_lengths, **options):
-    return search(model, src, max_lengths, bos_id=BOS, eos_id=EOS, banned_ids=BANNED, **options)
+    return search(model, src, max_lengths, eos_id=EOS, banned_ids=BANNED, **options)
 
 
 def score(table: Table, source: int, ids: tuple[int, ...], alpha: float) -> float:

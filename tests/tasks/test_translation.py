@@ -2,7 +2,8 @@
 
 import pytest
 
-from glassformer.config import DecodeConfig, TransformerConfig
+from glassformer.config import DecodeConfig
+from glassformer.sizes import TransformerConfig
 from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
 

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from glassformer.config import TrainConfig, TransformerConfig
+from glassformer.config import TrainConfig
 from glassformer.data.dataset import PairDataset
 from glassformer.errors import UserError
+from glassformer.sizes import TransformerConfig
 from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
 from glassformer.train import trainer as module

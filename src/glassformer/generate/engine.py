@@ -11,18 +11,17 @@ from glassformer.generate.search import Hypothesis, search
 from glassformer.models.base import LENGTH_STEP, Decodable
 
 
-def padded_length(n_tokens: int) -> int:
+def padded_length(n_tokens: int, step: int = LENGTH_STEP) -> int:
     """The length a source is padded to."""
-    return -(-n_tokens // LENGTH_STEP) * LENGTH_STEP
+    return -(-n_tokens // step) * step
 
 
-def batches_by_length(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
+def batches_by_length(lengths: Sequence[int], batch_tokens: int, step: int = LENGTH_STEP) -> Iterator[list[int]]:
     """Items of one padded length each, longest first, at most batch_tokens a batch (or one item)."""
-    order = sorted(range(len(lengths)), key=lambda i: (-padded_length(lengths[i]), i))
+    widths = [padded_length(length, step) for length in lengths]
     batch: list[int] = []
-    for i in order:
-        width = padded_length(lengths[i])
-        if batch and (width != padded_length(lengths[batch[0]]) or width * (len(batch) + 1) > batch_tokens):
+    for i in sorted(range(len(lengths)), key=lambda i: (-widths[i], i)):
+        if batch and (widths[i] != widths[batch[0]] or widths[i] * (len(batch) + 1) > batch_tokens):
             yield batch
             batch = []
         batch.append(i)
@@ -30,9 +29,11 @@ def batches_by_length(lengths: Sequence[int], batch_tokens: int) -> Iterator[lis
         yield batch
 
 
-def pad_sources(sources: Sequence[Sequence[int]], pad_id: int, device: torch.device) -> Int[Tensor, "sentences src"]:
+def pad_sources(
+    sources: Sequence[Sequence[int]], pad_id: int, device: torch.device, step: int = LENGTH_STEP
+) -> Int[Tensor, "sentences src"]:
     """Ids padded to the step of lengths."""
-    src = torch.full((len(sources), padded_length(max(map(len, sources)))), pad_id)
+    src = torch.full((len(sources), padded_length(max(map(len, sources)), step)), pad_id)
     for row, ids in zip(src, sources, strict=True):
         row[: len(ids)] = torch.tensor(ids)
     return src.to(device)
@@ -45,9 +46,9 @@ def decode(
     *,
     longest: Callable[[int], int] | None = None,
     pad_id: int,
-    bos_id: int,
     eos_id: int,
     max_len: int,
+    banned_ids: Sequence[int] = (),
     device: torch.device,
     progress: Callable[[int], None] = lambda n: None,
 ) -> list[list[Hypothesis]]:
@@ -56,20 +57,20 @@ def decode(
     Args:
         sources: ids, the end of sentence included.
         longest: of a source's length, the most tokens to give; default: what `options` say.
+        banned_ids: tokens never to be said.
         max_len: the longest target the model can say, in tokens.
         progress: told the number of sentences done after each batch.
     """
     longest = longest or (lambda n_tokens: options.max_length or n_tokens + 50)
     results: list[list[Hypothesis]] = [[] for _ in sources]
-    for batch in batches_by_length([len(ids) for ids in sources], options.batch_tokens):
+    for batch in batches_by_length([len(ids) for ids in sources], options.batch_tokens, model.length_step):
         limits = [min(max_len, longest(len(sources[i]))) for i in batch]
         hypotheses = search(
             model,
-            pad_sources([sources[i] for i in batch], pad_id, device),
+            pad_sources([sources[i] for i in batch], pad_id, device, model.length_step),
             limits,
-            bos_id=bos_id,
             eos_id=eos_id,
-            banned_ids=(pad_id, bos_id),
+            banned_ids=banned_ids,
             beam=options.beam,
             alpha=options.length_penalty,
             nbest=options.nbest,

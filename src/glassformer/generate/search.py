@@ -52,7 +52,6 @@ def search(
     src: Int[Tensor, "sentences src"],
     max_lengths: Sequence[int],
     *,
-    bos_id: int,
     eos_id: int,
     banned_ids: Sequence[int] = (),
     beam: int = 4,
@@ -73,10 +72,9 @@ def search(
         nbest: hypotheses to give of each sentence, at most `beam`.
     """
     n_sentences, device = len(src), src.device
-    state = model.start(src, beam)
+    state, last = model.start(src, beam)
     finished: list[list[Hypothesis]] = [[] for _ in range(n_sentences)]
     alive = list(range(n_sentences))  # the sentence of each block of `beam` rows
-    last = torch.full((n_sentences * beam,), bos_id, device=device)
     # All hypotheses of a sentence start alike: only the first counts until they part.
     sums = torch.full((n_sentences, beam), -torch.inf, device=device)
     sums[:, 0] = 0.0

@@ -1,9 +1,15 @@
-"""What search and objectives ask of a model. They know no model class."""
+"""What search and objectives ask of a model, and what all models have. They know no model class."""
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from jaxtyping import Float, Int
-from torch import Tensor
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from glassformer.errors import CheckpointError
+from glassformer.nn.attention import KeyValueCache
+from glassformer.nn.stack import KeysValues
+from glassformer.sizes import Sizes
 
 LENGTH_STEP = 8
 """Sources are padded to a multiple of this: a function of the sentence alone, so neighbours change no bit of it."""
@@ -21,8 +27,71 @@ class State(Protocol):
 class Decodable(Protocol):
     """A model that reads sources and then says one token after the other."""
 
-    def start(self, src: Int[Tensor, "sentences src"], n_hypotheses: int = 1) -> State:
-        """Read the sources; get ready for `n_hypotheses` of each, side by side."""
+    length_step: ClassVar[int]
+    """Sources of a batch are padded to a multiple of this, and all of them to the same."""
+
+    def start(self, src: Int[Tensor, "sentences src"], n_hypotheses: int = 1) -> tuple[Any, Int[Tensor, " rows"]]:
+        """Read the sources; get ready for `n_hypotheses` of each, side by side.
+
+        Returns:
+            The state, and the token that each hypothesis goes on from.
+        """
 
     def step(self, ids: Int[Tensor, " rows"], state: Any) -> Float[Tensor, "rows vocab"]:
         """Logits of what follows, given the last token of each hypothesis."""
+
+
+class DecoderState:
+    """What decoding remembers: of each sentence its keys and values, of each hypothesis its past."""
+
+    def __init__(
+        self, n_layers: int, memory: list[KeysValues] | None = None, mask: Bool[Tensor, "batch 1 1 m"] | None = None
+    ) -> None:
+        self.caches = [KeyValueCache() for _ in range(n_layers)]
+        self.memory: list[KeysValues] | list[None] = memory or [None] * n_layers
+        self.mask = mask
+
+    @property
+    def length(self) -> int:
+        """Positions decoded so far."""
+        return self.caches[0].length
+
+    def select(self, rows: Int[Tensor, " rows"], sentences: Int[Tensor, " sentences"] | None = None) -> None:
+        """Keep these hypotheses, in this order, and of the sentences only these (None: all)."""
+        for cache in self.caches:
+            cache.select(rows)
+        if sentences is not None and self.mask is not None:
+            self.memory = [(k[sentences], v[sentences]) for k, v in self.memory]  # type: ignore[misc]
+            self.mask = self.mask[sentences]
+
+
+class Model(nn.Module):
+    """A model that its sizes and its weights say everything about."""
+
+    def __init__(self, config: Sizes) -> None:
+        super().__init__()
+
+    def reset_buffers(self) -> None:
+        """Compute what is no weight and yet a tensor."""
+
+    @classmethod
+    def from_tensors(cls, config: Any, tensors: dict[str, Tensor]) -> Any:
+        """The model with these weights, taken as they are.
+
+        Raises:
+            CheckpointError: a tensor is missing, left over, of another shape than the sizes say, or not finite.
+        """
+        with torch.device("meta"):
+            model = cls(config)
+        wanted = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+        given = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+        if wanted != given:
+            names = sorted(name for name in wanted.keys() | given.keys() if wanted.get(name) != given.get(name))
+            rows = [f"  {name}: {given.get(name, 'missing')}, wanted {wanted.get(name, 'none')}" for name in names]
+            raise CheckpointError("the weights do not fit the sizes in config.json:\n" + "\n".join(rows[:10]))
+        for name, tensor in tensors.items():
+            if not tensor.is_floating_point() or not tensor.isfinite().all():
+                raise CheckpointError(f"the weight {name} holds values that are not finite numbers.")
+        model.load_state_dict({name: tensor.float() for name, tensor in tensors.items()}, assign=True)
+        model.reset_buffers()
+        return model

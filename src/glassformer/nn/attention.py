@@ -6,6 +6,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from glassformer.nn.linear import N_ROWS, Linear
+from glassformer.nn.masks import causal_mask
 
 Heads = Float[Tensor, "batch heads k d_head"]
 
@@ -54,25 +55,48 @@ class KeyValueCache:
 class Attention(nn.Module):
     """Concat(head_1 .. head_h) W^O with head_i = softmax(Q_i K_i^T / sqrt(d_head)) V_i.
 
-    Source: Vaswani et al. 2017, section 3.2. The scale is d_head, not d_model, and each head has projections
-    of its own.
+    The scale is d_head, not d_model, and each head has projections of its own. With additive scores,
+    e_ij = w^T tanh(q_i + k_j + b) stands in the place of the product.
+
+    Source: Vaswani et al. 2017, section 3.2; Bahdanau et al. 2014 for additive scores.
     """
 
-    def __init__(self, d_model: int, n_heads: int) -> None:
+    def __init__(
+        self,
+        d_model: int,
+        n_heads: int,
+        *,
+        d_head: int | None = None,
+        bias: bool = True,
+        scaled: bool = True,
+        score: str = "dot",
+    ) -> None:
+        """
+        Args:
+            d_head: width of a head; default: d_model / n_heads.
+            scaled: divide products by sqrt(d_head); T5 does not.
+            score: "dot" or "additive".
+        """
         super().__init__()
-        if d_model % n_heads:
+        if d_head is None and d_model % n_heads:
             raise ValueError(f"d_model {d_model} does not split into {n_heads} equal heads")
         self.n_heads = n_heads
-        self.q_proj = Linear(d_model, d_model)
-        self.k_proj = Linear(d_model, d_model)
-        self.v_proj = Linear(d_model, d_model)
-        self.out_proj = Linear(d_model, d_model)
+        d_head = d_head or d_model // n_heads
+        self.scale = d_head**-0.5 if scaled else 1.0
+        self.q_proj = Linear(d_model, n_heads * d_head, bias=bias)
+        self.k_proj = Linear(d_model, n_heads * d_head, bias=bias)
+        self.v_proj = Linear(d_model, n_heads * d_head, bias=bias)
+        self.out_proj = Linear(n_heads * d_head, d_model, bias=bias)
+        self.additive = nn.Parameter(torch.empty(2, n_heads, 1, d_head)) if score == "additive" else None
+        """Of additive scores w and b, for each head."""
+        if self.additive is not None:
+            nn.init.normal_(self.additive, std=d_head**-0.5)
 
     def forward(
         self,
         x: Float[Tensor, "batch q d_model"],
         memory: Float[Tensor, "batch k d_model"] | None = None,
-        mask: Bool[Tensor, "#batch #heads #q k"] | None = None,
+        mask: Bool[Tensor, "#batch #heads #q #k"] | None = None,
         *,
         causal: bool = False,
     ) -> Float[Tensor, "batch q d_model"]:
@@ -94,35 +118,66 @@ class Attention(nn.Module):
         x: Float[Tensor, "batch q d_model"],
         k: Float[Tensor, "batch heads k d_head"],
         v: Float[Tensor, "batch heads k d_head"],
-        mask: Bool[Tensor, "#batch #heads #q k"] | None = None,
+        mask: Bool[Tensor, "#batch #heads #q #k"] | None = None,
         *,
         causal: bool = False,
+        position_bias: Float[Tensor, "1 heads #q k"] | None = None,
     ) -> Float[Tensor, "batch q d_model"]:
-        """Attention from x over keys and values made by `keys_values`."""
+        """Attention from x over keys and values made by `keys_values`.
+
+        Args:
+            causal: each query sees the keys up to its own place; the queries stand at the end of the keys.
+            position_bias: added to the scores (T5).
+        """
         q = self.split_heads(self.q_proj(x))
-        if causal or torch.is_grad_enabled() or q.size(2) > FEW:
-            # As in `project`: few queries take another kernel, whose bits depend on their neighbors.
-            n_more = 0 if causal or (mask is not None and mask.size(-2) > 1) else -q.size(2) % N_ROWS
-            heads = F.scaled_dot_product_attention(
-                F.pad(q, (0, 0, 0, n_more)) if n_more else q, k, v, attn_mask=mask, is_causal=causal
-            )[:, :, : q.size(2)]
+        n_queries, n_keys = q.size(2), k.size(2)
+        few = n_queries <= FEW and not torch.is_grad_enabled()
+        if causal and (few or n_queries < n_keys or mask is not None or position_bias is not None):
+            seen = causal_mask(n_queries, n_keys, x.device)[None, None]
+            mask, causal = seen if mask is None else mask & seen, False
+        if few or self.additive is not None:
+            heads = self.weights(q, k, mask, position_bias) @ v
         else:
-            heads = self.weights(q, k, mask) @ v
+            attn_mask = mask if position_bias is None else biased(position_bias, mask)
+            # As in `project`: few queries take another kernel, whose bits depend on their neighbors.
+            n_more = 0 if torch.is_grad_enabled() or mask is not None and mask.size(-2) > 1 else -n_queries % N_ROWS
+            heads = F.scaled_dot_product_attention(
+                F.pad(q, (0, 0, 0, n_more)) if n_more else q,
+                k,
+                v,
+                attn_mask=attn_mask,
+                is_causal=causal,
+                scale=self.scale,
+            )[:, :, :n_queries]
         return self.out_proj(heads.transpose(1, 2).flatten(-2))
 
     def weights(
         self,
         q: Float[Tensor, "batch heads q d_head"],
         k: Float[Tensor, "batch heads k d_head"],
-        mask: Bool[Tensor, "#batch #heads #q k"] | None = None,
+        mask: Bool[Tensor, "#batch #heads #q #k"] | None = None,
+        position_bias: Float[Tensor, "1 heads #q k"] | None = None,
     ) -> Float[Tensor, "batch heads q k"]:
         """How much each query takes of each key: rows that sum to 1, 0 where masked."""
-        scores = (q * q.size(-1) ** -0.5 @ k.transpose(-1, -2)).float()
+        if self.additive is None:
+            scores = (q * self.scale @ k.transpose(-1, -2)).float()
+        else:
+            w, b = self.additive
+            scores = ((q[:, :, :, None] + (k + b)[:, :, None]).tanh() * w[:, None]).sum(-1).float()
+        if position_bias is not None:
+            scores = scores + position_bias
         if mask is not None:
             scores = scores.masked_fill(~mask, -torch.inf)
         return scores.softmax(-1).type_as(k)
 
-    def split_heads(self, x: Float[Tensor, "batch length d_model"]) -> Float[Tensor, "batch heads length d_head"]:
+    def split_heads(self, x: Float[Tensor, "batch length width"]) -> Float[Tensor, "batch heads length d_head"]:
         heads = x.view(*x.shape[:-1], self.n_heads, -1).transpose(1, 2)
         # One layout for one row and for many: the products' bits depend on it.
         return heads if torch.is_grad_enabled() else heads.contiguous()
+
+
+def biased(
+    position_bias: Float[Tensor, "1 heads #q k"], mask: Bool[Tensor, "#batch #heads #q #k"] | None
+) -> Float[Tensor, "#batch heads #q k"]:
+    """Bias and mask as one: what SDPA adds to the scores."""
+    return position_bias if mask is None else position_bias.masked_fill(~mask, -torch.inf)

@@ -10,6 +10,7 @@ def padding_mask(ids: Int[Tensor, "batch k"], pad_id: int) -> Bool[Tensor, "batc
     return (ids != pad_id)[:, None, None, :]
 
 
-def causal_mask(n_positions: int, device: torch.device | None = None) -> Bool[Tensor, "q k"]:
-    """True at and before each position: what `causal=True` of attention stands for."""
-    return torch.ones(n_positions, n_positions, dtype=torch.bool, device=device).tril()
+def causal_mask(n_queries: int, n_keys: int | None = None, device: torch.device | None = None) -> Bool[Tensor, "q k"]:
+    """True at and before each query's place, where the queries are the last of the keys: `causal` of attention."""
+    n_keys = n_queries if n_keys is None else n_keys
+    return torch.ones(n_queries, n_keys, dtype=torch.bool, device=device).tril(n_keys - n_queries)

@@ -1,6 +1,7 @@
-"""Layers of sub-layers, and stacks of layers."""
+"""Sub-layers with their norms and residuals, and the one layer that every Transformer is a stack of."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -12,6 +13,32 @@ from glassformer.nn.feedforward import FeedForward
 KeysValues = tuple[Heads, Heads]
 
 
+@dataclass(frozen=True, slots=True)
+class LayerConfig:
+    """What a layer is made of. Defaults: the original Transformer's."""
+
+    d_model: int
+    n_heads: int
+    d_ff: int
+    dropout: float
+    pre_norm: bool = False
+    activation: str = "relu"
+    norm: str = "layer"
+    """layer: LayerNorm; rms: without mean and bias (Zhang & Sennrich 2019)."""
+    norm_eps: float = 1e-5
+    d_head: int | None = None
+    bias: bool = True
+    scaled: bool = True
+    score: str = "dot"
+
+
+def make_norm(c: LayerConfig) -> nn.Module:
+    """The layer's kind of normalization over the last axis."""
+    if c.norm == "rms":
+        return nn.RMSNorm(c.d_model, eps=c.norm_eps)
+    return nn.LayerNorm(c.d_model, eps=c.norm_eps)
+
+
 class Residual(nn.Module):
     """What stands around every sub-layer.
 
@@ -20,11 +47,11 @@ class Residual(nn.Module):
     Source: Vaswani et al. 2017, sections 3.1 and 5.4; Xiong et al. 2020 for pre-norm.
     """
 
-    def __init__(self, d_model: int, dropout: float, *, pre_norm: bool) -> None:
+    def __init__(self, c: LayerConfig) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(d_model)
-        self.dropout = Dropout(dropout)
-        self.pre_norm = pre_norm
+        self.norm = make_norm(c)
+        self.dropout = Dropout(c.dropout)
+        self.pre_norm = c.pre_norm
 
     def forward(
         self,
@@ -33,62 +60,65 @@ class Residual(nn.Module):
     ) -> Float[Tensor, "batch length d_model"]:
         if self.pre_norm:
             return x + self.dropout(sublayer(self.norm(x)))
-        return self.norm(x + self.dropout(sublayer(x)))
+        return self.norm(x + self.dropout(sublayer(x)))  # type: ignore[no-any-return]
 
 
-class EncoderLayer(nn.Module):
-    """Self-attention, then feed-forward."""
+class Layer(nn.Module):
+    """Self-attention, attention over a memory if there is one, then feed-forward: of encoders and decoders alike."""
 
-    def __init__(self, d_model: int, n_heads: int, d_ff: int, dropout: float, *, pre_norm: bool) -> None:
+    def __init__(self, c: LayerConfig, *, causal: bool = False, cross: bool = False) -> None:
+        """
+        Args:
+            causal: each position sees itself and the past.
+            cross: there is a memory to attend to.
+        """
         super().__init__()
-        self.self_attention = Attention(d_model, n_heads)
-        self.feedforward = FeedForward(d_model, d_ff)
-        self.around_self = Residual(d_model, dropout, pre_norm=pre_norm)
-        self.around_feedforward = Residual(d_model, dropout, pre_norm=pre_norm)
-
-    def forward(
-        self, x: Float[Tensor, "batch length d_model"], mask: Bool[Tensor, "#batch #heads #length length"] | None = None
-    ) -> Float[Tensor, "batch length d_model"]:
-        x = self.around_self(x, lambda x: self.self_attention(x, mask=mask))
-        return self.around_feedforward(x, self.feedforward)
-
-
-class DecoderLayer(nn.Module):
-    """Masked self-attention, attention over the encoder's output, then feed-forward."""
-
-    def __init__(self, d_model: int, n_heads: int, d_ff: int, dropout: float, *, pre_norm: bool) -> None:
-        super().__init__()
-        self.self_attention = Attention(d_model, n_heads)
-        self.cross_attention = Attention(d_model, n_heads)
-        self.feedforward = FeedForward(d_model, d_ff)
-        self.around_self = Residual(d_model, dropout, pre_norm=pre_norm)
-        self.around_cross = Residual(d_model, dropout, pre_norm=pre_norm)
-        self.around_feedforward = Residual(d_model, dropout, pre_norm=pre_norm)
+        self.causal = causal
+        self.self_attention = Attention(
+            c.d_model, c.n_heads, d_head=c.d_head, bias=c.bias, scaled=c.scaled, score=c.score
+        )
+        self.feedforward = FeedForward(c.d_model, c.d_ff, c.activation, bias=c.bias)
+        self.around_self = Residual(c)
+        self.around_feedforward = Residual(c)
+        if cross:
+            self.cross_attention = Attention(
+                c.d_model, c.n_heads, d_head=c.d_head, bias=c.bias, scaled=c.scaled, score=c.score
+            )
+            self.around_cross = Residual(c)
 
     def forward(
         self,
         x: Float[Tensor, "rows length d_model"],
-        memory: KeysValues,
-        mask: Bool[Tensor, "batch 1 1 k"] | None = None,
+        mask: Bool[Tensor, "#rows #heads #length #k"] | None = None,
+        *,
+        memory: KeysValues | None = None,
+        memory_mask: Bool[Tensor, "batch 1 1 m"] | None = None,
+        position_bias: Float[Tensor, "1 heads #length k"] | None = None,
         cache: KeyValueCache | None = None,
     ) -> Float[Tensor, "rows length d_model"]:
-        """All positions of a target at once, or with a cache the next position of each row.
+        """All positions at once, or with a cache those that follow the ones it remembers.
 
         Args:
-            memory: what `cross_attention.keys_values` made of the encoder's output, one row a sentence. x may have
+            mask: True where self-attention may look.
+            memory: what `cross_attention.keys_values` made of an encoder's output, one row a sentence. x may have
                 several rows (hypotheses) a sentence, side by side: they share the sentence's keys and values.
+            memory_mask: True where attention over the memory may look.
+            position_bias: added to the scores of self-attention.
         """
 
-        def look_back(x: Tensor) -> Tensor:
-            if cache is None:
-                return self.self_attention(x, causal=True)  # type: ignore[no-any-return]
-            k, v = cache.append(*self.self_attention.keys_values(x))
-            return self.self_attention.attend(x, k, v)
+        def look_at_itself(x: Tensor) -> Tensor:
+            k, v = self.self_attention.keys_values(x)
+            if cache is not None:
+                k, v = cache.append(k, v)
+            causal = self.causal and x.size(1) > 1  # one position after all others sees everything
+            return self.self_attention.attend(x, k, v, mask, causal=causal, position_bias=position_bias)
 
         def look_across(x: Tensor) -> Tensor:
+            assert memory is not None
             queries = x.reshape(memory[0].size(0), -1, x.size(-1))
-            return self.cross_attention.attend(queries, *memory, mask).reshape(x.shape)
+            return self.cross_attention.attend(queries, *memory, memory_mask).reshape(x.shape)
 
-        x = self.around_self(x, look_back)
-        x = self.around_cross(x, look_across)
-        return self.around_feedforward(x, self.feedforward)
+        x = self.around_self(x, look_at_itself)
+        if memory is not None:
+            x = self.around_cross(x, look_across)
+        return self.around_feedforward(x, self.feedforward)  # type: ignore[no-any-return]

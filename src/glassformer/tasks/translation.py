@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from glassformer import checkpoint
-from glassformer.config import DecodeConfig, TransformerConfig, describe
+from glassformer.config import DecodeConfig, describe
 from glassformer.data.batch import Batch, make_batch
 from glassformer.errors import CheckpointError
 from glassformer.generate.engine import batches_by_length, decode
@@ -20,6 +20,7 @@ from glassformer.generate.search import Hypothesis
 from glassformer.metrics import Score, translation_scores
 from glassformer.models.transformer import Transformer
 from glassformer.objectives.loss import projected_cross_entropy
+from glassformer.sizes import TransformerConfig
 from glassformer.tokens.tokenizer import Tokenizer
 
 # The end of a sentence: closing punctuation, perhaps a quote or bracket, then space; or full-width punctuation.
@@ -132,8 +133,8 @@ class Translator:
             options,
             longest=longest,
             pad_id=self.tokenizer.pad_id,
-            bos_id=self.tokenizer.bos_id,
             eos_id=self.tokenizer.eos_id,
+            banned_ids=(self.tokenizer.pad_id, self.tokenizer.bos_id),
             max_len=self.model.config.max_len,
             device=self.device,
             progress=progress,

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from glassformer import checkpoint
-from glassformer.config import TrainConfig, TransformerConfig
+from glassformer.config import TrainConfig
 from glassformer.errors import ConfigError
 from glassformer.presets import preset, preset_for
+from glassformer.sizes import TransformerConfig
 from glassformer.tasks.base import load, pick_device
 from glassformer.tasks.translation import Translator
 from glassformer.train.card import model_card
