@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from glassformer.config import TrainConfig
-from glassformer.tasks.base import load
-from glassformer.tasks.translation import Translator
+from glassformer.tasks.registry import load
 from glassformer.train.run import train as run
 
 __all__ = ["load", "train"]
@@ -14,7 +13,7 @@ __all__ = ["load", "train"]
 Files = str | Path | Sequence[str | Path]
 
 
-def train(src: Files, tgt: Files = (), *, out: str | Path, quiet: bool = False, **options: Any) -> Translator:
+def train(src: Files, tgt: Files = (), *, out: str | Path, quiet: bool = False, **options: Any) -> Any:
     """Train a translator from text files; the same call again goes on where it was broken off.
 
     Args:

@@ -117,26 +117,39 @@ class DecodeConfig(Config):
         return self
 
 
-Preset = Literal["tiny", "small", "base", "big"]
+Preset = Literal["tiny", "small", "base", "large", "big"]
+Family = Literal["transformer", "bert", "gpt2", "t5", "rnn"]
 
 
 class TrainConfig(Config):
     """A training run. What is None is chosen from the corpus and the preset, and said."""
 
     src: tuple[Path, ...] = Field(
-        min_length=1, description="Source text, one sentence a line; or TSV or JSONL of pairs."
+        min_length=1, description="Text to learn from; of translation the source text, or TSV or JSONL of pairs."
     )
     tgt: tuple[Path, ...] = Field(default=(), description="Target text, line by line the translation of the source.")
     out: Path = Field(description="Run folder: made if absent, continued if it holds this run.")
     dev_src: tuple[Path, ...] = Field(default=(), description="Held-out source text, or TSV or JSONL of pairs.")
     dev_tgt: tuple[Path, ...] = Field(default=(), description="Held-out target text.")
 
+    task: str | None = Field(default=None, description="What to learn. Default: found from the data.")
+    family: Family | None = Field(default=None, description="Family of models. Default: the task's usual one.")
+    from_folder: Path | None = Field(
+        default=None, description="Model folder, ours or imported, whose tokenizer and weights to start from."
+    )
+    columns: tuple[str, ...] = Field(
+        default=(), description="What the columns of a labeled file without a header hold: text, text2, label, or _."
+    )
+
     preset: Preset | None = Field(default=None, description="Sizes and recipe. Default: by corpus size.")
     steps: int | None = Field(default=None, ge=1, description="Length of training in updates.")
     epochs: int | None = Field(default=None, ge=1, description="Length of training in passes over the corpus.")
     minutes: float | None = Field(default=None, gt=0, description="Length of training in minutes of wall time.")
 
-    tokenizer: Literal["bpe", "unigram"] = Field(default="bpe", description="Kind of subword units.")
+    tokenizer: Literal["bpe", "unigram", "wordpiece", "char", "byte"] | None = Field(
+        default=None, description="Kind of units. Default: bpe."
+    )
+    lowercase: bool = Field(default=False, description="Lower case and no accents; of wordpiece alone.")
     vocab_size: int | None = Field(
         default=None, ge=300, le=1 << 20, description="Subword units, both languages together."
     )
@@ -146,8 +159,11 @@ class TrainConfig(Config):
     n_layers: int | None = Field(default=None, ge=1, description="Layers of the encoder, and of the decoder.")
     dropout: float | None = Field(default=None, ge=0, lt=1, description="Dropout of residual and embedding sums.")
     pre_norm: bool | None = Field(default=None, description="Normalize before each sub-layer; the paper does after.")
-    max_len: int = Field(
-        default=256, ge=8, le=MAX_TOKENS, description="Longest sentence in tokens; longer pairs are left out."
+    max_len: int | None = Field(
+        default=None, ge=8, le=MAX_TOKENS, description="Longest text in tokens; longer ones are left out, or cut."
+    )
+    pooling: Literal["first", "mean"] | None = Field(
+        default=None, description="What stands for a text that is classified: its first token or the mean of all."
     )
 
     batch_tokens: int | None = Field(default=None, ge=1, description="Tokens a side and update, padding included.")
@@ -156,7 +172,7 @@ class TrainConfig(Config):
     cooldown: float | None = Field(
         default=None, ge=0, le=1, description="Share at the end in which the rate falls to 0."
     )
-    label_smoothing: float = Field(default=0.1, ge=0, lt=1, description="Probability spread evenly over all words.")
+    label_smoothing: float | None = Field(default=None, ge=0, lt=1, description="Probability spread evenly over all.")
     average: int = Field(default=10, ge=1, description="Checkpoints averaged at the end; 1 = only the last.")
 
     seed: int = Field(default=1, ge=0, lt=1 << 63, description="Seed of everything random.")

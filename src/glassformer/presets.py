@@ -1,43 +1,86 @@
-"""Named sizes and recipes, one row each, only what differs from "base"."""
+"""Named sizes and recipes, one row each, only what differs from the first row of its family."""
 
 from typing import Any
-
-# Vaswani et al. 2017, table 3 and section 5: (512 * 4000)^-0.5 = 7e-4 after 4,000 of 100,000 steps.
-BASE: dict[str, Any] = {
-    **{"d_model": 512, "n_heads": 8, "d_ff": 2048, "n_layers": 6, "dropout": 0.1, "pre_norm": False},
-    **{"batch_tokens": 25_000, "lr": 7e-4, "warmup": 0.04, "cooldown": 0.0, "steps": 100_000},
-}
 
 # On little text and little time pre-norm and small batches learn in far fewer steps than the published recipe.
 SHORT = {"pre_norm": True, "warmup": 0.05, "cooldown": 0.3, "batch_tokens": 1500}
 
-PRESETS: dict[str, dict[str, Any]] = {
-    "tiny": SHORT
-    | {"d_model": 128, "n_heads": 4, "d_ff": 256, "n_layers": 4, "dropout": 0.25, "lr": 3e-3, "steps": 15_000},
-    "small": SHORT | {"d_model": 256, "n_heads": 4, "d_ff": 1024, "n_layers": 3, "lr": 1.5e-3, "steps": 20_000},
-    "base": {},
-    "big": {
-        "d_model": 1024,
-        "n_heads": 16,
-        "d_ff": 4096,
-        "dropout": 0.3,
-        "lr": 5e-4,
-        "warmup": 0.013,
-        "steps": 300_000,
+TINY = {"d_model": 128, "n_heads": 4, "d_ff": 256, "n_layers": 4, "dropout": 0.25}
+SMALL = {"d_model": 256, "n_heads": 4, "d_ff": 1024, "n_layers": 3}
+
+PRESETS: dict[str, dict[str, dict[str, Any]]] = {
+    "transformer": {
+        # Vaswani et al. 2017, table 3 and section 5: (512 * 4000)^-0.5 = 7e-4 after 4,000 of 100,000 steps.
+        "base": {
+            **{"d_model": 512, "n_heads": 8, "d_ff": 2048, "n_layers": 6, "dropout": 0.1, "pre_norm": False},
+            **{"batch_tokens": 25_000, "lr": 7e-4, "warmup": 0.04, "cooldown": 0.0, "steps": 100_000},
+            **{"label_smoothing": 0.1, "max_len": 256, "tokenizer": "bpe"},
+        },
+        "big": {
+            **{"d_model": 1024, "n_heads": 16, "d_ff": 4096, "dropout": 0.3},
+            **{"lr": 5e-4, "warmup": 0.013, "steps": 300_000},
+        },
+        "small": SHORT | SMALL | {"lr": 1.5e-3, "steps": 20_000},
+        "tiny": SHORT | TINY | {"lr": 3e-3, "steps": 15_000},
+    },
+    "bert": {
+        # Devlin et al. 2018, sections 3 and A.2.
+        "base": {
+            **{"d_model": 768, "n_heads": 12, "d_ff": 3072, "n_layers": 12, "dropout": 0.1, "pre_norm": False},
+            **{"batch_tokens": 8_000, "lr": 1e-4, "warmup": 0.1, "cooldown": 0.9, "epochs": 10},
+            **{"label_smoothing": 0.0, "max_len": 512, "tokenizer": "bpe", "pooling": "first"},
+        },
+        "large": {"d_model": 1024, "n_heads": 16, "d_ff": 4096, "n_layers": 24},
+        "small": SHORT | SMALL | {"lr": 5e-4, "max_len": 256, "pooling": "mean"},
+        "tiny": SHORT | TINY | {"n_layers": 2, "lr": 1e-3, "max_len": 256, "pooling": "mean"},
+    },
+    "gpt2": {
+        # Radford et al. 2019: the 124 M model.
+        "base": {
+            **{"d_model": 768, "n_heads": 12, "d_ff": 3072, "n_layers": 12, "dropout": 0.1},
+            **{"batch_tokens": 8_000, "lr": 6e-4, "warmup": 0.02, "cooldown": 0.9, "steps": 100_000},
+            **{"label_smoothing": 0.0, "max_len": 1024, "tokenizer": "bpe"},
+        },
+        "small": {
+            **{"d_model": 384, "n_heads": 6, "d_ff": 1536, "n_layers": 6, "dropout": 0.2},
+            **{"batch_tokens": 4096, "lr": 1e-3, "steps": 5_000, "max_len": 256},
+        },
+        "tiny": {
+            **{"d_model": 128, "n_heads": 4, "d_ff": 512, "n_layers": 4, "dropout": 0.0},
+            **{"batch_tokens": 2048, "lr": 3e-3, "steps": 5_000, "max_len": 128},
+        },
+    },
+    "t5": {
+        # Raffel et al. 2019, section 3.1.
+        "base": {
+            **{"d_model": 768, "n_heads": 12, "d_ff": 3072, "n_layers": 12, "dropout": 0.1},
+            **{"batch_tokens": 25_000, "lr": 7e-4, "warmup": 0.04, "cooldown": 0.0, "steps": 100_000},
+            **{"label_smoothing": 0.0, "max_len": 512, "tokenizer": "bpe"},
+        },
+        "small": {"d_model": 512, "n_heads": 8, "d_ff": 2048, "n_layers": 6},
+        "tiny": SHORT | TINY | {"lr": 3e-3, "steps": 15_000, "max_len": 256, "label_smoothing": 0.1},
     },
 }
 
+# Devlin et al. 2018, section A.3, with a higher rate: the small models that a processor can tune bear it.
+FINE_TUNING: dict[str, Any] = {"lr": 1e-4, "warmup": 0.1, "cooldown": 0.9, "batch_tokens": 1000, "epochs": 4}
 
-def preset(name: str) -> dict[str, Any]:
+
+def preset(name: str, family: str = "transformer") -> dict[str, Any]:
     """Sizes and recipe: options of `TrainConfig`, all that a preset decides."""
-    return {**BASE, **PRESETS[name]}
+    row = {**PRESETS[family]["base"], **PRESETS[family][name]}
+    if len({"steps", "epochs"} & row.keys()) == 2:
+        del row["epochs"]
+    return row
 
 
-def preset_for(n_pairs: int) -> str:
-    """The preset that a corpus of this many sentence pairs can feed."""
-    return "tiny" if n_pairs < 100_000 else "small" if n_pairs < 1_000_000 else "base"
+def preset_for(n_examples: int, family: str = "transformer") -> str:
+    """The preset that a corpus of this many examples can feed."""
+    if family != "transformer":
+        return "tiny" if n_examples < 100_000 else "small"
+    return "tiny" if n_examples < 100_000 else "small" if n_examples < 1_000_000 else "base"
 
 
-def vocab_size_for(n_pairs: int) -> int:
-    """Subword units that a corpus of this many pairs has enough examples of: 1,000 to 32,000."""
-    return next((size for size in (1_000, 2_000, 4_000, 8_000, 16_000) if n_pairs < 4 * size), 32_000)
+def vocab_size_for(n_examples: int) -> int:
+    """Subword units that a corpus of this many examples has enough of each of: 1,000 to 32,000."""
+    return next((size for size in (1_000, 2_000, 4_000, 8_000, 16_000) if n_examples < 4 * size), 32_000)

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glassformer.data.batch import BatchSampler, cut_by_tokens, make_batch, pad, pair_lengths
-from glassformer.data.dataset import PairDataset
+from glassformer.data.batch import BatchSampler, cut_by_tokens, make_batch, pad
+from glassformer.data.dataset import IDS, Dataset
 
 PAD, BOS, EOS = 0, 1, 2
 N_PAIRS, BATCH_TOKENS = 997, 211
@@ -132,7 +132,7 @@ def test_source_ends_and_target_begins_and_ends():
 
 def test_tokens_of_a_batch_are_those_to_predict():
     batch = make_batch([([5, 6, 7], [8]), ([9], []), ([4], [4, 3])], pad_id=PAD, bos_id=BOS, eos_id=EOS)
-    assert batch.n_tokens == int((batch.tgt_out != PAD).sum()) == 6
+    assert batch.n_targets == int((batch.tgt_out != PAD).sum()) == 6
 
 
 def test_padding_stands_behind():
@@ -140,8 +140,8 @@ def test_padding_stands_behind():
 
 
 def test_a_pair_is_as_long_as_its_longer_side_and_one_special_token(tmp_path):
-    dataset = PairDataset.write(tmp_path, [([5, 6, 7], [8]), ([9], [4, 3, 7, 7])], 31)
-    assert pair_lengths(dataset).tolist() == [4, 5]
+    dataset = Dataset.write(tmp_path, [([5, 6, 7], [8]), ([9], [4, 3, 7, 7])], {"src": IDS, "tgt": IDS}, 31)
+    assert dataset.lengths.tolist() == [4, 5]
 
 
 @pytest.mark.parametrize("batch_tokens", [53, 211])
@@ -149,7 +149,7 @@ def test_the_budget_holds_for_the_padded_batch_itself(tmp_path, batch_tokens):
     rng = np.random.default_rng(11)
     sides = [rng.integers(3, 31, rng.integers(1, 23)).tolist() for _ in range(2 * 97)]
     pairs = list(zip(sides[::2], sides[1::2], strict=True))
-    s = BatchSampler(pair_lengths(PairDataset.write(tmp_path, pairs, 31)), batch_tokens, 3)
+    s = BatchSampler(Dataset.write(tmp_path, pairs, {"src": IDS, "tgt": IDS}, 31).lengths, batch_tokens, 3)
     for rows in [next(s) for _ in range(len(s.batches))]:
         batch = make_batch([pairs[i] for i in rows], pad_id=PAD, bos_id=BOS, eos_id=EOS)
         assert max(batch.src.numel(), batch.tgt_in.numel()) <= batch_tokens

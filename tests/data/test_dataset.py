@@ -1,68 +1,76 @@
 import numpy as np
 import pytest
 
-from glassformer.data.dataset import PairDataset
+from glassformer.data.dataset import COUNTS, FLOATS, IDS, Dataset
 
+PAIR = {"src": IDS, "tgt": IDS}
 PAIRS = [([5, 6, 7], [8]), ([9], [5, 5, 5, 5, 5]), ([7, 8], [6, 9, 11])]
 
 
-def as_lists(dataset: PairDataset) -> list[tuple[list[int], list[int]]]:
-    return [(list(dataset.src[i]), list(dataset.tgt[i])) for i in range(len(dataset))]
+def as_lists(dataset: Dataset) -> list[tuple[list[int], list[int]]]:
+    return [dataset[i] for i in range(len(dataset))]
 
 
 def test_pairs_come_back_as_they_were_written(tmp_path):
-    assert as_lists(PairDataset.write(tmp_path, iter(PAIRS), 31)) == PAIRS
+    assert as_lists(Dataset.write(tmp_path, iter(PAIRS), PAIR, 31)) == PAIRS
 
 
 def test_pairs_are_there_when_the_folder_is_opened_again(tmp_path):
-    PairDataset.write(tmp_path, PAIRS, 31)
-    assert as_lists(PairDataset(tmp_path)) == PAIRS
+    Dataset.write(tmp_path, PAIRS, PAIR, 31)
+    assert as_lists(Dataset(tmp_path, PAIR)) == PAIRS
 
 
 def test_empty_sequences_come_back_empty(tmp_path):
     pairs = [([], [5]), ([6], []), ([], []), ([7, 8], [9])]
-    dataset = PairDataset.write(tmp_path, pairs, 31)
+    dataset = Dataset.write(tmp_path, pairs, PAIR, 31)
     assert as_lists(dataset) == pairs
-    assert dataset.src.lengths.tolist() == [0, 1, 0, 2]
+    assert dataset.fields["src"].lengths.tolist() == [0, 1, 0, 2]
 
 
 @pytest.mark.parametrize("vocab_size", [1 << 16, (1 << 16) + 1, 1 << 20])
 def test_the_largest_id_of_a_vocabulary_comes_back(tmp_path, vocab_size):
     pairs = [([vocab_size - 1, 3], [vocab_size - 1])]
-    PairDataset.write(tmp_path, pairs, vocab_size)
-    assert as_lists(PairDataset(tmp_path)) == pairs
+    Dataset.write(tmp_path, pairs, PAIR, vocab_size)
+    assert as_lists(Dataset(tmp_path, PAIR)) == pairs
 
 
 @pytest.mark.parametrize(("vocab_size", "n_bytes"), [(1 << 16, 2), ((1 << 16) + 1, 4)])
 def test_an_id_takes_two_bytes_where_two_are_enough(tmp_path, vocab_size, n_bytes):
-    dataset = PairDataset.write(tmp_path, PAIRS, vocab_size)
-    assert dataset.src.ids.dtype.itemsize == n_bytes
+    dataset = Dataset.write(tmp_path, PAIRS, PAIR, vocab_size)
+    assert dataset.fields["src"].values.dtype.itemsize == n_bytes
 
 
 def test_a_smaller_vocabulary_written_over_a_larger_one_is_read_as_such(tmp_path):
-    PairDataset.write(tmp_path, [([70_001], [70_002])], 1 << 17)
-    assert as_lists(PairDataset.write(tmp_path, PAIRS, 31)) == PAIRS
+    Dataset.write(tmp_path, [([70_001], [70_002])], PAIR, 1 << 17)
+    assert as_lists(Dataset.write(tmp_path, PAIRS, PAIR, 31)) == PAIRS
 
 
 def test_an_id_outside_the_number_type_is_refused(tmp_path):
     with pytest.raises(OverflowError):
-        PairDataset.write(tmp_path, [([1 << 16], [3])], 31)
+        Dataset.write(tmp_path, [([1 << 16], [3])], PAIR, 31)
 
 
 def test_ids_come_back_as_plain_integers(tmp_path):
     """Numpy's scalars are no ints to whom asks, and ten times slower to go through."""
-    dataset = PairDataset.write(tmp_path, PAIRS, 31)
-    assert {type(i) for i in dataset.src[0]} == {int}
+    dataset = Dataset.write(tmp_path, PAIRS, PAIR, 31)
+    assert {type(i) for i in dataset.fields["src"][0]} == {int}
 
 
 def test_ids_stay_on_the_disk_until_they_are_asked_for(tmp_path):
-    dataset = PairDataset.write(tmp_path, PAIRS, 31)
-    for ids_file in (dataset.src, dataset.tgt):
-        assert isinstance(ids_file.ids, np.memmap)
+    dataset = Dataset.write(tmp_path, PAIRS, PAIR, 31)
+    for ids_file in dataset.fields.values():
+        assert isinstance(ids_file.values, np.memmap)
         assert isinstance(ids_file.ends, np.memmap)
 
 
 def test_lengths_are_those_of_the_sequences(tmp_path):
-    dataset = PairDataset.write(tmp_path, PAIRS, 31)
-    assert dataset.src.lengths.tolist() == [3, 1, 2]
-    assert dataset.tgt.lengths.tolist() == [1, 5, 3]
+    dataset = Dataset.write(tmp_path, PAIRS, PAIR, 31)
+    assert dataset.fields["src"].lengths.tolist() == [3, 1, 2]
+    assert dataset.fields["tgt"].lengths.tolist() == [1, 5, 3]
+
+
+def test_counts_and_fractions_stand_beside_ids(tmp_path):
+    rows = [([5, 6], [70_000], [0.5]), ([7], [1 << 31], [-1e-3, 2.0])]
+    dataset = Dataset.write(tmp_path, rows, {"ids": IDS, "n": COUNTS, "x": FLOATS}, 31)
+    assert [row[:2] for row in (dataset[0], dataset[1])] == [row[:2] for row in rows]
+    assert dataset[1][2] == pytest.approx([-1e-3, 2.0])

@@ -156,7 +156,7 @@ def test_several_files_a_side_train(corpus, tmp_path):
         *("--out", tmp_path / "run", "--steps", 3, *SMALL, *RARE),
     )
     assert done.returncode == 0, done.stderr
-    assert json.loads((tmp_path / "run" / "data" / "corpus.json").read_text())["n_pairs"] > 300
+    assert json.loads((tmp_path / "run" / "data" / "corpus.json").read_text())["n_examples"] > 300
 
 
 def test_in_python_a_text_gives_a_text_and_a_list_a_list(model):

@@ -42,7 +42,7 @@ def trained(task, rng: random.Random) -> tuple[Transformer, set[tuple[int, ...]]
             hidden = model(batch.src, batch.tgt_in)
         loss = projected_cross_entropy(hidden[words], model.embedding.weight, batch.tgt_out[words])
         optimizer.zero_grad()
-        (loss / batch.n_tokens).backward()
+        (loss / batch.n_targets).backward()
         rate = fitted(step / N_UPDATES, (step + 1) / N_UPDATES, peak=5e-3, warmup=0.1, cooldown=0.3)
         optimizer.param_groups[0]["lr"] = rate
         optimizer.step()

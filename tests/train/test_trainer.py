@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from glassformer.config import TrainConfig
-from glassformer.data.dataset import PairDataset
+from glassformer.data.dataset import Dataset
 from glassformer.errors import UserError
 from glassformer.sizes import TransformerConfig
 from glassformer.tasks.translation import Translator
@@ -34,7 +34,7 @@ def trainer(tmp_path, tokenizer) -> Trainer:
         src=("a",), out=tmp_path, steps=7, batch_tokens=10_007, lr=1e-3, warmup=0, cooldown=0, precision="fp32",
         device="cpu",
     )  # fmt: skip
-    data = SimpleNamespace(train=PairDataset.write(tmp_path / "data", pairs, tokenizer.vocab_size))
+    data = SimpleNamespace(train=Dataset.write(tmp_path / "data", pairs, Translator.fields, tokenizer.vocab_size))
     return Trainer(Translator.build(sizes, tokenizer), data, config, reporter=None)
 
 
@@ -72,9 +72,9 @@ def test_gradient_and_loss_of_a_cut_batch_are_those_of_the_whole(trainer, monkey
 
 def test_the_loss_is_a_mean_over_target_tokens_and_the_norm_its_gradients(trainer):
     (batch,) = trainer.batch(np.arange(N_PAIRS))
-    summed = trainer.task.loss(batch, label_smoothing=trainer.config.label_smoothing)
+    summed = trainer.task.loss(batch, label_smoothing=trainer.config.label_smoothing or 0.0)
     loss, grad_norm, n_tokens = trainer.update([batch], 0.0)
-    assert n_tokens == batch.n_tokens
+    assert n_tokens == batch.n_targets
     torch.testing.assert_close(loss, summed.detach() / n_tokens)
     assert grad_norm == pytest.approx(torch.cat([g.flatten() for g in gradients(trainer).values()]).norm().item())
 

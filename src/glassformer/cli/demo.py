@@ -21,7 +21,8 @@ def demo(
         pairs: sentence pairs to generate and train on.
         quiet: results only.
     """
-    from glassformer.config import DecodeConfig, TrainConfig
+    from glassformer.config import TrainConfig
+    from glassformer.corpora.corpus import Example
     from glassformer.corpora.grammar import REFERENCE, SHOWCASE, split_pairs
     from glassformer.train.run import make_run_folder, train
 
@@ -39,8 +40,7 @@ def demo(
         environment={},
     )
     translator = train(config, quiet=quiet)
-    sources, references = map(list, zip(*test, strict=True))
-    _, scores = translator.evaluate(sources, references, DecodeConfig())
+    _, scores = translator.scores([Example(*pair, str(texts / "test.tsv"), n) for n, pair in enumerate(test, 1)])
     print(f"\nBLEU on {len(test)} held-out sentences: {scores[0].value:.1f}   ({scores[0].signature})\n")
     for english, french in (REFERENCE, *SHOWCASE):
         found = translator(english)

@@ -48,10 +48,9 @@ def evaluate(
     decoding = DecodeConfig.resolve(given(options))
     pairs = list(read_pairs([src], [ref] if ref else []))
     translator = open_model(model, device, threads)
-    sources, references = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
     with counting("translating", len(pairs)) as progress:
-        hypotheses, scores = translator.evaluate(
-            sources, references, decoding, tokenize=tokenize, lowercase=lowercase, progress=progress
+        hypotheses, scores = translator.scores(
+            pairs, decoding, tokenize=tokenize, lowercase=lowercase, progress=progress
         )
     if out:
         out.write_text("".join(line + "\n" for line in hypotheses), encoding="utf-8")

@@ -13,7 +13,7 @@ def info(model: Path, /, *, json: bool = False) -> None:
         json: as JSON.
     """
     from glassformer import checkpoint
-    from glassformer.tasks.base import find_model, load
+    from glassformer.tasks.registry import find_model, load
 
     place = find_model(model)
     translator = load(place, device="cpu")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import TextIO, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import torch
 from rich.console import Console
@@ -14,8 +14,9 @@ from rich.progress import Progress
 
 from glassformer.config import DecodeConfig
 from glassformer.corpora.lines import STDIN, read_lines
-from glassformer.tasks.base import load
-from glassformer.tasks.translation import IGNORE, Translation, Translator
+from glassformer.tasks.base import IGNORE
+from glassformer.tasks.registry import load
+from glassformer.tasks.translation import Translation
 
 Item = TypeVar("Item")
 
@@ -23,7 +24,7 @@ WINDOW = 4096
 """Lines read before any is written: enough to decode equally long ones together."""
 
 
-def open_model(folder: Path, device: str, threads: int | None) -> Translator:
+def open_model(folder: Path, device: str, threads: int | None) -> Any:
     """The model of a command, with the threads asked for."""
     if threads:
         torch.set_num_threads(threads)

@@ -1,7 +1,8 @@
-"""Batches of about equally long pairs, in an order that can be taken up anywhere."""
+"""Batches of about equally long examples, in an order that can be taken up anywhere."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -9,26 +10,41 @@ from jaxtyping import Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from glassformer.data.dataset import PairDataset
-
 
 @dataclass(frozen=True, slots=True)
 class Batch:
+    """What one step of training reads: of each record its tensors, padded."""
+
+    n_targets: int | float
+    """What the summed loss is divided by: tokens to predict, or their weights, or labels."""
+
+    def to(self, device: torch.device) -> Any:
+        moved: dict[str, Any] = {name: value.to(device) for name, value in self.tensors().items()}
+        return replace(self, **moved)
+
+    @property
+    def longest(self) -> int:
+        """Places of its longest sequence."""
+        return max(value.size(1) for value in self.tensors().values() if value.dim() > 1)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Its tensors by name."""
+        return {f.name: value for f in fields(self) if isinstance(value := getattr(self, f.name), Tensor)}
+
+
+@dataclass(frozen=True, slots=True)
+class PairBatch(Batch):
     """Padded ids of some pairs. The decoder reads tgt_in and is to say tgt_out."""
 
     src: Int[Tensor, "batch src"]
     tgt_in: Int[Tensor, "batch tgt"]
     tgt_out: Int[Tensor, "batch tgt"]
-    n_tokens: int
-    """Target tokens to predict, end of sentence included, padding not."""
-
-    def to(self, device: torch.device) -> "Batch":
-        return Batch(self.src.to(device), self.tgt_in.to(device), self.tgt_out.to(device), self.n_tokens)
 
 
-def pad(rows: Sequence[Sequence[int]], pad_id: int) -> Int[Tensor, "rows length"]:
-    """Rows of ids side by side, each filled up behind to the longest."""
-    filled = np.full((len(rows), max(map(len, rows))), pad_id, dtype=np.int64)
+def pad(rows: Sequence[Sequence[int]], pad_id: int, step: int = 1) -> Int[Tensor, "rows length"]:
+    """Rows of ids side by side, each filled up behind to the longest, or to the next multiple of `step`."""
+    length = -(-max(map(len, rows)) // step) * step
+    filled = np.full((len(rows), length), pad_id, dtype=np.int64)
     for row, ids in zip(filled, rows, strict=True):
         row[: len(ids)] = ids
     return torch.from_numpy(filled)
@@ -40,13 +56,13 @@ def make_batch(
     pad_id: int,
     bos_id: int,
     eos_id: int,
-) -> Batch:
+) -> PairBatch:
     """The batch of some pairs of ids without special tokens: the source gets an end, the target both."""
-    return Batch(
+    return PairBatch(
+        n_targets=sum(len(tgt) + 1 for _, tgt in pairs),
         src=pad([[*src, eos_id] for src, _ in pairs], pad_id),
         tgt_in=pad([[bos_id, *tgt] for _, tgt in pairs], pad_id),
         tgt_out=pad([[*tgt, eos_id] for _, tgt in pairs], pad_id),
-        n_tokens=sum(len(tgt) + 1 for _, tgt in pairs),
     )
 
 
@@ -63,14 +79,14 @@ def cut_by_tokens(order: NDArray[np.int64], lengths: NDArray[np.int64], batch_to
 
 
 class BatchSampler:
-    """Which pairs make up each batch: a pure function of (seed, epoch, position).
+    """Which examples make up each batch: a pure function of (seed, epoch, position).
 
-    Each epoch the pairs are sorted by length, ties broken anew, cut by tokens, and the batches shuffled. The state
+    Each epoch the examples are sorted by length, ties broken anew, cut by tokens, and the batches shuffled. The state
     is therefore three integers, and going on from it needs nothing else.
     """
 
     def __init__(self, lengths: NDArray[np.int64], batch_tokens: int, seed: int) -> None:
-        """lengths: of each pair, the larger of its two sides, special tokens included."""
+        """lengths: of each example, what it takes in a padded batch."""
         self.lengths, self.batch_tokens, self.seed = lengths, batch_tokens, seed
         self.epoch = self.position = 0
         self.batches = self.plan(0)
@@ -102,8 +118,3 @@ class BatchSampler:
     def load_state_dict(self, state: dict[str, int]) -> None:
         self.seed, self.epoch, self.position = state["seed"], state["epoch"], state["position"]
         self.batches = self.plan(self.epoch)
-
-
-def pair_lengths(dataset: PairDataset) -> NDArray[np.int64]:
-    """Of each pair the longer side, counting one special token."""
-    return np.maximum(dataset.src.lengths, dataset.tgt.lengths) + 1

@@ -1,72 +1,87 @@
-"""Sentence pairs as ids in memory-mapped files, so that a corpus may exceed memory."""
+"""Examples as ids in memory-mapped files, so that a corpus may exceed memory."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Ids = Sequence[int]
+Row = tuple[Sequence[int] | Sequence[float], ...]
+"""An example: of each field its numbers."""
+
+IDS, COUNTS, FLOATS = "ids", "counts", "floats"
+"""Kinds of fields: whole numbers below the size of the vocabulary, other whole numbers, fractions."""
 
 
-class IdsFile:
-    """Sequences of ids: `NAME.ids` holds them end to end, `NAME.ends` where each one ends."""
+class FieldFile:
+    """Sequences of numbers: `NAME.DTYPE` holds them end to end, `NAME.ends` where each one ends."""
 
-    def __init__(self, path: Path) -> None:
-        dtype = np.dtype("<u4") if path.with_suffix(".u4").exists() else np.dtype("<u2")
-        self.ends: NDArray[np.int64] = mapped(path.with_suffix(".ends"), np.dtype("<i8"))
-        self.ids = mapped(path.with_suffix(".ids"), dtype)
+    def __init__(self, folder: Path, name: str) -> None:
+        dtype = next(dtype for dtype in ("u2", "u4", "f4") if (folder / f"{name}.{dtype}").exists())
+        self.values = mapped(folder / f"{name}.{dtype}", dtype)
+        self.ends: NDArray[np.int64] = mapped(folder / f"{name}.ends", "i8")
 
     def __len__(self) -> int:
         return len(self.ends)
 
-    def __getitem__(self, index: int) -> list[int]:
-        return self.ids[self.ends[index - 1] if index else 0 : self.ends[index]].tolist()
+    def __getitem__(self, index: int) -> list[Any]:
+        return self.values[self.ends[index - 1] if index else 0 : self.ends[index]].tolist()
 
     @property
     def lengths(self) -> NDArray[np.int64]:
         return np.diff(self.ends, prepend=0)
 
 
-def mapped(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """A file as an array; an empty file cannot be mapped."""
-    return np.memmap(path, dtype=dtype, mode="r") if path.stat().st_size else np.empty(0, dtype)
+def mapped(path: Path, dtype: str) -> NDArray[Any]:
+    """A little-endian file as an array; an empty file cannot be mapped."""
+    return np.memmap(path, dtype=f"<{dtype}", mode="r") if path.stat().st_size else np.empty(0, f"<{dtype}")
 
 
-class PairDataset:
-    """Source and target ids, pair by pair, neither side with special tokens."""
+class Dataset:
+    """Examples, each a row of fields, without special tokens."""
 
-    def __init__(self, folder: Path) -> None:
-        self.src, self.tgt = IdsFile(folder / "src"), IdsFile(folder / "tgt")
+    def __init__(self, folder: Path, names: Iterable[str]) -> None:
+        self.fields = {name: FieldFile(folder, name) for name in names}
 
     def __len__(self) -> int:
-        return len(self.src)
+        return len(next(iter(self.fields.values())))
+
+    def __getitem__(self, index: int) -> Row:
+        return tuple(field[index] for field in self.fields.values())
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Of each row its longest field, and one special token."""
+        return np.max([field.lengths for field in self.fields.values()], axis=0) + 1  # type: ignore[no-any-return]
 
     @classmethod
-    def write(cls, folder: Path, pairs: Iterable[tuple[Ids, Ids]], vocab_size: int) -> "PairDataset":
-        """Write pairs into a folder as they come."""
+    def write(cls, folder: Path, rows: Iterable[Row], kinds: Mapping[str, str], vocab_size: int) -> "Dataset":
+        """Write rows into a folder as they come.
+
+        Args:
+            kinds: of each field, IDS, COUNTS or FLOATS.
+        """
         folder.mkdir(parents=True, exist_ok=True)
-        dtype = np.dtype("<u2") if vocab_size <= 1 << 16 else np.dtype("<u4")
-        ends = [0, 0]
-        with (
-            open(folder / "src.ids", "wb") as src_ids,
-            open(folder / "tgt.ids", "wb") as tgt_ids,
-            open(folder / "src.ends", "wb") as src_ends,
-            open(folder / "tgt.ends", "wb") as tgt_ends,
-        ):
-            for pair in pairs:
-                for side, (ids, ids_file, ends_file) in enumerate(
-                    zip(pair, (src_ids, tgt_ids), (src_ends, tgt_ends), strict=True)
-                ):
-                    ends[side] += len(ids)
-                    ids_file.write(np.asarray(ids, dtype=dtype).tobytes())
-                    ends_file.write(np.int64(ends[side]).astype("<i8").tobytes())
-            for file in (src_ids, tgt_ids, src_ends, tgt_ends):
+        dtype_of = {IDS: "u2" if vocab_size <= 1 << 16 else "u4", COUNTS: "u4", FLOATS: "f4"}
+        dtypes = [dtype_of[kind] for kind in kinds.values()]
+        for name in kinds:
+            for dtype in ("u2", "u4", "f4"):
+                (folder / f"{name}.{dtype}").unlink(missing_ok=True)
+        with ExitStack() as stack:
+            files = [
+                [stack.enter_context(open(folder / f"{name}.{suffix}", "wb")) for suffix in (dtype, "ends")]
+                for name, dtype in zip(kinds, dtypes, strict=True)
+            ]
+            ends = [0] * len(files)
+            for row in rows:
+                for i, (values, dtype, (values_file, ends_file)) in enumerate(zip(row, dtypes, files, strict=True)):
+                    ends[i] += len(values)
+                    values_file.write(np.asarray(values, dtype=f"<{dtype}").tobytes())
+                    ends_file.write(np.int64(ends[i]).astype("<i8").tobytes())
+            for file in (file for pair in files for file in pair):
                 file.flush()
                 os.fsync(file.fileno())
-        for side_name in ("src", "tgt"):
-            marker = folder / f"{side_name}.u4"
-            marker.touch() if dtype.itemsize == 4 else marker.unlink(missing_ok=True)
-        return cls(folder)
+        return cls(folder, kinds)

@@ -68,6 +68,8 @@ class DecoderState:
 class Model(nn.Module):
     """A model that its sizes and its weights say everything about."""
 
+    config: Any
+
     def __init__(self, config: Sizes) -> None:
         super().__init__()
 

@@ -82,8 +82,13 @@ class Transformer(Model):
             x = layer(x, memory=layer.cross_attention.keys_values(memory), memory_mask=mask)
         return self.decoder_norm(x)  # type: ignore[no-any-return]
 
+    @property
+    def output_weight(self) -> Tensor:
+        """Rows of the projection to the vocabulary."""
+        return self.embedding.weight
+
     def logits(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:
-        return project(hidden, self.embedding.weight)
+        return project(hidden, self.output_weight)
 
     def start(self, src: Int[Tensor, "sentences src"], n_hypotheses: int = 1) -> tuple[DecoderState, Tensor]:
         """Read the sentences and get ready to decode `n_hypotheses` of each, from the start token on."""

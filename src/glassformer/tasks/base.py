@@ -1,63 +1,189 @@
-"""From a folder to a task: what `glassformer.load` gives."""
+"""What every task is: a model with its tokenizer, from raw text to raw text, and how it learns from examples."""
 
-import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from pydantic import ValidationError
+from torch import Tensor
 
 from glassformer import checkpoint
-from glassformer.errors import CheckpointError, ConfigError
-from glassformer.tasks.translation import Translator
+from glassformer.config import TrainConfig, describe
+from glassformer.data.batch import Batch
+from glassformer.data.dataset import IDS, Dataset, Row
+from glassformer.errors import CheckpointError, CorpusError
+from glassformer.metrics import Score
+from glassformer.models.families import FAMILIES, family_of
+from glassformer.tokens.tokenizer import Tokenizer
 
-TASKS: dict[str, type[Translator]] = {"translation": Translator}
+IGNORE: Callable[..., None] = lambda *_: None  # noqa: E731
+Say = Callable[[str], None]
 
-
-def load(folder: str | Path, *, device: str = "auto") -> Translator:
-    """The trained task in a model folder, ready to be called with text.
-
-    A run folder whose training has not ended gives its best checkpoint so far, and says so on standard error.
-
-    Args:
-        device: auto (CUDA, else MPS, else CPU), cpu, cuda or mps.
-
-    Raises:
-        CheckpointError: the folder is missing, incomplete, damaged, or not ours.
-        ConfigError: the device is not there.
-    """
-    place = find_model(Path(folder))
-    named = checkpoint.verify(place)["files"]
-    for name in ("config.json", "tokenizer.json", "model.safetensors"):
-        if name not in named:
-            raise CheckpointError(f"{place}: not a model folder: its {checkpoint.MANIFEST} does not name {name}.")
-    config = checkpoint.read_json(place / "config.json")
-    task = TASKS.get(str(config.pop("task", None)))
-    if task is None:
-        raise CheckpointError(f"{place / 'config.json'}: names no task that this version knows ({', '.join(TASKS)}).")
-    return task.from_folder(place, config, pick_device(device))
+N_HELD_OUT = 1000
+"""Most examples held out for validation."""
 
 
-def find_model(folder: Path) -> Path:
-    """The folder itself if it holds a finished model, else the best, else the newest checkpoint of its run."""
-    if (folder / checkpoint.MANIFEST).exists() or not (folder / "run.toml").exists():
-        return folder
-    place = checkpoint.newest(folder / "best") or checkpoint.newest(folder / "checkpoints")
-    if place is None:
-        raise CheckpointError(f"{folder}: its training has not made a checkpoint yet.")
-    print(f"note: the training in {folder} has not ended; using {place.relative_to(folder)}.", file=sys.stderr)
-    return place
+class Task(ABC):
+    """A trained model with its tokenizer."""
 
+    name: ClassVar[str]
+    families: ClassVar[tuple[str, ...]]
+    """Families of models that can do it, the usual one first."""
+    example: ClassVar[Any]
+    """The record of one example."""
+    unit: ClassVar[str] = "examples"
+    fields: ClassVar[dict[str, str]] = {"src": IDS, "tgt": IDS}
+    """Of a row that training reads."""
+    metric: ClassVar[str]
+    """The figure of `validate` that decides which weights are kept."""
+    larger_is_better: ClassVar[bool] = True
+    head: ClassVar[dict[str, Any]] = {}
+    """Sizes that the task decides."""
+    has_classes: ClassVar[bool] = False
+    """Its labels are a closed set: those of the training text."""
+    more_specials: ClassVar[tuple[str, ...]] = ()
+    """Special tokens that its tokenizer has besides pad, start and end."""
 
-def pick_device(name: str) -> torch.device:
-    """The device of a name; "auto" is CUDA, else MPS, else the CPU."""
-    present: dict[str, Any] = {
-        "cuda": torch.cuda.is_available(),
-        "mps": torch.backends.mps.is_available(),
-        "cpu": True,
-    }
-    if name == "auto":
-        name = next(kind for kind, there in present.items() if there)
-    if not present.get(name):
-        known = ", ".join(kind for kind, there in present.items() if there)
-        raise ConfigError(f"device {name!r} is not here; this machine has: {known}.")
-    return torch.device(name)
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Tokenizer,
+        device: torch.device | str = "cpu",
+        labels: Sequence[str] = (),
+    ) -> None:
+        self.device = torch.device(device)
+        self.model = model.to(self.device).eval()
+        self.tokenizer = tokenizer
+        self.labels = tuple(labels)
+
+    # Examples
+
+    @classmethod
+    @abstractmethod
+    def read(
+        cls, src: Sequence[Path], tgt: Sequence[Path], config: TrainConfig, say: Say | None = None
+    ) -> Iterator[Any]:
+        """The usable examples of files, in order.
+
+        Args:
+            say: told, at the end, what is wrong with the files.
+        """
+
+    @classmethod
+    @abstractmethod
+    def texts(cls, example: Any) -> Sequence[str]:
+        """What the tokenizer is to see of an example."""
+
+    @classmethod
+    def key(cls, example: Any) -> str:
+        """Text that must not be in training and validation both."""
+        return cls.texts(example)[0]
+
+    @classmethod
+    def labels_in(cls, example: Any) -> Iterable[str]:
+        """The labels of an example, where a task has a closed set of them."""
+        return ()
+
+    @classmethod
+    def label_set(cls, labels: Iterable[str]) -> tuple[str, ...]:
+        """What the model has to know of the labels that occur in training."""
+        return tuple(sorted(set(labels)))
+
+    @classmethod
+    def n_labels(cls, labels: Sequence[str]) -> int:
+        """Outputs of the model's head."""
+        return len(labels)
+
+    @classmethod
+    def held_out(cls, hashes: NDArray[np.uint64], path: Path) -> NDArray[np.bool_]:
+        """Which examples to validate on: a function of their keys alone, 5% of these and at most N_HELD_OUT.
+
+        Args:
+            hashes: of each example's key.
+        """
+        distinct = np.unique(hashes)
+        if len(distinct) < 2:
+            raise CorpusError(f"{path}: one distinct example; training and validation need at least one each.")
+        n_dev = min(N_HELD_OUT, max(1, len(distinct) // 20))
+        return hashes <= distinct[n_dev - 1]
+
+    # Learning
+
+    @abstractmethod
+    def encode(self, examples: Sequence[Any]) -> list[list[Row]]:
+        """Of each example its rows of `fields`: one, several for the parts of a long text, none if it is too long."""
+
+    def lengths(self, data: Dataset) -> NDArray[np.int64]:
+        """What each row takes in a padded batch, in tokens."""
+        return data.lengths
+
+    @abstractmethod
+    def batch(self, rows: Sequence[Any]) -> Batch:
+        """A batch of rows."""
+
+    @abstractmethod
+    def loss(self, batch: Any, *, label_smoothing: float = 0.0) -> Tensor:
+        """The summed loss of a batch, in nats."""
+
+    @abstractmethod
+    def validate(self, examples: Sequence[Any]) -> dict[str, float]:
+        """Figures on held-out examples: `metric`, and the loss where there is one."""
+
+    # Use
+
+    @abstractmethod
+    def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = IGNORE) -> list[str]:
+        """Lines of text to as many lines of text.
+
+        Args:
+            warn: told the index of a line that was too long, and what was done about it.
+        """
+
+    @abstractmethod
+    def scores(self, examples: Sequence[Any], options: Any = None) -> tuple[list[str], list[Score]]:
+        """The task's answers to examples, and its metrics of them."""
+
+    # Folders
+
+    @classmethod
+    def from_folder(cls, folder: Path, config: dict[str, Any], device: torch.device) -> Self:
+        """The task in a verified folder, given what its config.json says."""
+        tokenizer = Tokenizer.from_folder(folder)
+        config = dict(config)
+        family = str(config.pop("model_type", None)).removeprefix("glassformer-")
+        labels = config.pop("labels", ())
+        if family not in cls.families:
+            raise CheckpointError(f"{folder / 'config.json'}: {cls.name} by {family!r}, which this version cannot do.")
+        sizes_type, model_type = FAMILIES[family]
+        try:
+            sizes = sizes_type.model_validate(config)
+        except ValidationError as error:
+            raise CheckpointError(f"{folder / 'config.json'}: {describe(error, {})}") from None
+        if tokenizer.vocab_size > sizes.vocab_size:
+            raise CheckpointError(
+                f"{folder}: tokenizer.json has {tokenizer.vocab_size} units, config.json says {sizes.vocab_size}."
+            )
+        tensors = checkpoint.read_tensors(folder / "model.safetensors")
+        return cls(model_type.from_tensors(sizes, tensors), tokenizer, device, labels)
+
+    def contents(self, tensors: dict[str, Tensor] | None = None) -> dict[str, str | dict[str, Tensor]]:
+        """The files of a model folder that `load` turns into this task again.
+
+        Args:
+            tensors: weights to write in place of the model's own.
+        """
+        config = {
+            "task": self.name,
+            "model_type": f"glassformer-{family_of(self.model)}",
+            **self.model.config.model_dump(),
+            **({"labels": self.labels} if self.labels else {}),
+        }
+        return {
+            "config.json": checkpoint.to_json(config),
+            **self.tokenizer.files(),
+            "model.safetensors": tensors or self.model.state_dict(),
+        }

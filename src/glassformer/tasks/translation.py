@@ -8,25 +8,24 @@ from pathlib import Path
 from typing import Any, Self, overload
 
 import torch
-from pydantic import ValidationError
 from torch import Tensor
 
-from glassformer import checkpoint
-from glassformer.config import DecodeConfig, describe
-from glassformer.data.batch import Batch, make_batch
-from glassformer.errors import CheckpointError
+from glassformer.config import DecodeConfig, TrainConfig
+from glassformer.corpora.corpus import Example, read_pairs
+from glassformer.corpora.doctor import PairChecker
+from glassformer.data.batch import PairBatch, make_batch
+from glassformer.data.dataset import Row
 from glassformer.generate.engine import batches_by_length, decode
 from glassformer.generate.search import Hypothesis
-from glassformer.metrics import Score, translation_scores
+from glassformer.metrics import Score, bleu, translation_scores
 from glassformer.models.transformer import Transformer
 from glassformer.objectives.loss import projected_cross_entropy
 from glassformer.sizes import TransformerConfig
+from glassformer.tasks.base import IGNORE, Say, Task
 from glassformer.tokens.tokenizer import Tokenizer
 
 # The end of a sentence: closing punctuation, perhaps a quote or bracket, then space; or full-width punctuation.
 SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’»)\]]*\s+|(?<=[。！？])")
-
-IGNORE: Callable[..., None] = lambda *_: None  # noqa: E731
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +41,20 @@ class Translation:
     """Natural log-probability of each token, given the source and the tokens before it."""
 
 
-class Translator:
+class Translator(Task):
     """A trained encoder-decoder with its tokenizer: raw text in, raw text out."""
 
     name = "translation"
+    families = ("transformer", "t5")
+    example = Example
+    unit = "pairs"
+    metric = "bleu"
 
-    def __init__(self, model: Transformer, tokenizer: Tokenizer, device: torch.device | str = "cpu") -> None:
-        self.device = torch.device(device)
-        self.model = model.to(self.device).eval()
-        self.model_bf16: Transformer | None = None
-        self.tokenizer = tokenizer
+    def __init__(
+        self, model: Any, tokenizer: Tokenizer, device: torch.device | str = "cpu", labels: Sequence[str] = ()
+    ) -> None:
+        super().__init__(model, tokenizer, device, labels)
+        self.model_bf16: Any = None
 
     @classmethod
     def build(cls, config: TransformerConfig, tokenizer: Tokenizer, device: torch.device | str = "cpu") -> Self:
@@ -59,33 +62,32 @@ class Translator:
         return cls(Transformer(config), tokenizer, device)
 
     @classmethod
-    def from_folder(cls, folder: Path, config: dict[str, Any], device: torch.device) -> Self:
-        """The translator in a verified folder, given what its config.json says."""
-        tokenizer = Tokenizer.from_json((folder / "tokenizer.json").read_text(encoding="utf-8"))
-        try:
-            sizes = TransformerConfig.model_validate({k: v for k, v in config.items() if k != "model_type"})
-        except ValidationError as error:
-            raise CheckpointError(f"{folder / 'config.json'}: {describe(error, {})}") from None
-        if tokenizer.vocab_size != sizes.vocab_size:
-            raise CheckpointError(
-                f"{folder}: tokenizer.json has {tokenizer.vocab_size} units, config.json says {sizes.vocab_size}."
-            )
-        tensors = checkpoint.read_tensors(folder / "model.safetensors")
-        return cls(Transformer.from_tensors(sizes, tensors), tokenizer, device)
+    def read(
+        cls, src: Sequence[Path], tgt: Sequence[Path], config: TrainConfig, say: Say | None = None
+    ) -> Iterator[Example]:
+        """The pairs with text on both sides; `say` is told what else is wrong with them."""
+        checker = PairChecker(n_shown=1) if say else None
+        for example in read_pairs(src, tgt):
+            if checker:
+                checker.check(example)
+            if example.src.strip() and example.tgt.strip():
+                yield example
+        if say and checker:
+            for kind, _, n, place, meaning in checker.diagnosis().rows():
+                left_out = ", left out" if kind in ("blank-side", "blank-both") else ""
+                say(f"warning: {kind}: {n:,}{left_out}: {meaning} ({place})")
+            if checker.diagnosis().counts:
+                say("`glassformer doctor` names every such line and can mend most.")
 
-    def contents(self, tensors: dict[str, Tensor] | None = None) -> dict[str, str | dict[str, Tensor]]:
-        """The files of a model folder that `load` turns into this translator again.
+    @classmethod
+    def texts(cls, example: Example) -> Sequence[str]:
+        return example.src, example.tgt
 
-        Args:
-            tensors: weights to write in place of the model's own.
-        """
-        return {
-            "config.json": checkpoint.to_json(
-                {"task": self.name, "model_type": "glassformer-transformer", **self.model.config.model_dump()}
-            ),
-            "tokenizer.json": self.tokenizer.to_json(),
-            "model.safetensors": tensors or self.model.state_dict(),
-        }
+    def encode(self, examples: Sequence[Example]) -> list[list[Row]]:
+        src = self.tokenizer.encode_batch([example.src for example in examples])
+        tgt = self.tokenizer.encode_batch([example.tgt for example in examples])
+        limit = self.model.config.max_len
+        return [[pair] if max(map(len, pair)) < limit else [] for pair in zip(src, tgt, strict=True)]
 
     @overload
     def __call__(self, texts: str, **options: Any) -> str: ...
@@ -147,7 +149,10 @@ class Translator:
             for text, found in zip(texts, per_text, strict=True)
         ]
 
-    def in_precision(self, precision: str) -> Transformer:
+    def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = IGNORE) -> list[str]:
+        return [best[0].text for best in self.translate(lines, options, warn=warn)]
+
+    def in_precision(self, precision: str) -> Any:
         """The model; for bf16 a copy, made once."""
         if precision == "fp32":
             return self.model
@@ -218,31 +223,43 @@ class Translator:
                 results[i] = row[: len(pairs[i][1]) + 1]
         return results
 
-    def evaluate(
+    def scores(
         self,
-        sources: Sequence[str],
-        references: Sequence[str],
+        examples: Sequence[Example],
         options: DecodeConfig | None = None,
         *,
         tokenize: str = "13a",
         lowercase: bool = False,
         progress: Callable[[int], None] = IGNORE,
     ) -> tuple[list[str], list[Score]]:
-        """The translations of the sources, and BLEU, chrF and TER of them against the references."""
-        hypotheses = [best[0].text for best in self.translate(sources, options, progress=progress)]
+        """Translations, and BLEU, chrF and TER of them."""
+        found = self.translate([example.src for example in examples], options, progress=progress)
+        hypotheses, references = [best[0].text for best in found], [example.tgt for example in examples]
         return hypotheses, translation_scores(hypotheses, references, tokenize=tokenize, lowercase=lowercase)
 
-    def batch(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Batch:
+    def validate(self, examples: Sequence[Example]) -> dict[str, float]:
+        """BLEU of greedy translations, and the mean negative log-probability of a reference token in nats."""
+        sources, references = [example.src for example in examples], [example.tgt for example in examples]
+        options = DecodeConfig(beam=1, batch_tokens=4096)
+        # A model that has not learned to stop yet should not hold up its training.
+        found = self.translate(sources, options, longest=lambda n_tokens: 2 * n_tokens + 10)
+        log_probs = [p for row in self.score(sources, references) for p in row]
+        return {
+            "bleu": bleu([best[0].text for best in found], references),
+            "loss": -sum(log_probs) / len(log_probs),
+        }
+
+    def batch(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> PairBatch:
         """A training batch of pairs of ids."""
         t = self.tokenizer
         return make_batch(pairs, pad_id=t.pad_id, bos_id=t.bos_id, eos_id=t.eos_id)
 
-    def loss(self, batch: Batch, *, label_smoothing: float) -> Tensor:
+    def loss(self, batch: PairBatch, *, label_smoothing: float = 0.0) -> Tensor:
         """Summed label-smoothed cross-entropy over the target tokens of a batch, in nats."""
         hidden = self.model(batch.src, batch.tgt_in)
         words = batch.tgt_out != self.tokenizer.pad_id
         return projected_cross_entropy(
-            hidden[words], self.model.embedding.weight, batch.tgt_out[words], label_smoothing=label_smoothing
+            hidden[words], self.model.output_weight, batch.tgt_out[words], label_smoothing=label_smoothing
         )
 
 

@@ -1,15 +1,21 @@
-"""Text to ids and back, without loss."""
+"""Text to ids and back."""
 
+import json
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from glassformer.errors import CheckpointError, UserError
+from glassformer.errors import CheckpointError, ConfigError, UserError
 
 PAD, BOS, EOS = "<pad>", "<s>", "</s>"
 SPECIALS = (PAD, BOS, EOS)
+MASK = "<mask>"
+
+Kind = Literal["bpe", "unigram", "wordpiece", "char", "byte"]
 
 Result = TypeVar("Result")
 
@@ -33,68 +39,138 @@ def well_formed(text: str) -> str:
     return text
 
 
-class Tokenizer:
-    """Subword units over bytes: any text has ids, and its ids give the same text again.
+@dataclass(frozen=True, slots=True)
+class Specials:
+    """Names of the special tokens and what is put before every text: tokenizer_config.json of a model folder."""
 
-    Every byte is a unit, so nothing is unknown. One space is put before a text and taken off again, which makes the
-    first word the same unit as elsewhere. Names of special tokens inside a text are text.
+    pad_token: str = PAD
+    bos_token: str = BOS
+    """Begins what a decoder says, and what an encoder reads ([CLS])."""
+    eos_token: str = EOS
+    """Ends a text ([SEP])."""
+    mask_token: str | None = None
+    prefix: str = " "
+    """A space makes the first word the same unit as elsewhere; it is taken off again."""
+
+
+class Tokenizer:
+    """Text to ids and back.
+
+    Unless it was imported or is WordPiece, every byte is a unit or can be spelled by units, so nothing is unknown and
+    ids give the same text again. Names of special tokens inside a text are text.
     """
 
-    def __init__(self, inner: tokenizers.Tokenizer) -> None:
-        self.inner = inner
+    def __init__(self, inner: tokenizers.Tokenizer, specials: Specials = Specials()) -> None:
+        self.inner, self.specials = inner, specials
         inner.encode_special_tokens = True  # "</s>" typed by a user is four characters
         inner.no_padding()
         inner.no_truncation()
-        self.pad_id, self.bos_id, self.eos_id = map(self.special_id, SPECIALS)
+        self.pad_id, self.bos_id, self.eos_id = map(
+            self.special_id, (specials.pad_token, specials.bos_token, specials.eos_token)
+        )
+        self.mask_id = self.special_id(specials.mask_token) if specials.mask_token else None
 
     @classmethod
     def train(
-        cls, texts: Iterable[str], *, kind: Literal["bpe", "unigram"] = "bpe", vocab_size: int = 8000
+        cls,
+        texts: Iterable[str],
+        *,
+        kind: Kind = "bpe",
+        vocab_size: int = 8000,
+        more_specials: Sequence[str] = (),
+        lowercase: bool = False,
     ) -> "Tokenizer":
         """Units learned from texts.
 
         Args:
             kind: "bpe" merges the most frequent pair again and again (Sennrich et al. 2016); "unigram" prunes
-                a large inventory by likelihood (Kudo 2018). The library orders unigrams by chance: trained again on
-                the same text they differ a little, where BPE does not.
-            vocab_size: units wanted, the 256 bytes and 3 special tokens among them; fewer if the text has no more.
+                a large inventory by likelihood (Kudo 2018) - the library orders unigrams by chance: trained again on
+                the same text they differ a little, where BPE does not; "wordpiece" merges what raises the likelihood
+                most, and reads text as BERT does; "char" has the characters of the text, and bytes for all others;
+                "byte" has the 256 bytes.
+            vocab_size: units wanted, the 256 bytes and special tokens among them; fewer if the text has no more. Of
+                no effect on "char" and "byte".
+            more_specials: special tokens besides pad, start and end; `<mask>` is known as the mask.
+            lowercase: WordPiece alone: lower case, and accents taken off.
         """
+        if kind == "wordpiece":
+            return cls.train_wordpiece(texts, vocab_size, more_specials, lowercase=lowercase)
+        if lowercase:
+            raise ConfigError("lowercase: only --tokenizer wordpiece can; the others give a text back as it was.")
+        specials = [*SPECIALS, *more_specials]
+        names = Specials(mask_token=MASK if MASK in specials else None, prefix="" if kind in ("char", "byte") else " ")
+        if kind == "char":
+            return cls(character_tokenizer(texts, specials), names)
         options: dict[str, Any] = {
-            "vocab_size": vocab_size,
-            "special_tokens": list(SPECIALS),
+            "vocab_size": len(specials) + 256 if kind == "byte" else vocab_size,
+            "special_tokens": specials,
             "initial_alphabet": pre_tokenizers.ByteLevel.alphabet(),
             "show_progress": False,
         }
         trainer: Any
-        if kind == "bpe":
-            inner, trainer = tokenizers.Tokenizer(models.BPE()), trainers.BpeTrainer(min_frequency=2, **options)
-        else:
+        if kind == "unigram":
             inner, trainer = tokenizers.Tokenizer(models.Unigram()), trainers.UnigramTrainer(**options)
+        else:
+            inner, trainer = tokenizers.Tokenizer(models.BPE()), trainers.BpeTrainer(min_frequency=2, **options)
         inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         inner.decoder = decoders.ByteLevel()
+        texts = () if kind == "byte" else (names.prefix + well_formed(text) for text in texts)
         guarded(
-            lambda: inner.train_from_iterator((" " + well_formed(text) for text in texts), trainer),
+            lambda: inner.train_from_iterator(texts, trainer),
             lambda problem: UserError(f"the tokenizer could not be trained: {problem}"),
         )
-        return cls(inner)
+        return cls(inner, names)
 
     @classmethod
-    def from_json(cls, text: str) -> "Tokenizer":
+    def train_wordpiece(
+        cls, texts: Iterable[str], vocab_size: int, more_specials: Sequence[str], *, lowercase: bool
+    ) -> "Tokenizer":
+        """WordPiece by likelihood gain, with BERT's special tokens."""
+        from glassformer.tokens import wordpiece as w
+
+        specials = [*w.BERT_SPECIALS, *(token for token in more_specials if token != MASK)]
+        counts = w.count_words(texts, lowercase=lowercase, strip_accents=lowercase)
+        vocab = w.train_wordpiece(counts, vocab_size, special_tokens=specials)
+        inner = w.wordpiece_tokenizer(vocab, lowercase=lowercase, strip_accents=lowercase, special_tokens=specials)
+        return cls(inner, Specials(w.PAD, w.CLS, w.SEP, w.MASK, prefix=""))
+
+    @classmethod
+    def from_folder(cls, folder: Path) -> "Tokenizer":
+        """The tokenizer that `files` wrote.
+
+        Raises:
+            CheckpointError: not a tokenizer's JSON, or a special token that it lacks.
+        """
+        try:
+            text = (folder / "tokenizer.json").read_text(encoding="utf-8")
+            config = folder / "tokenizer_config.json"
+            names = json.loads(config.read_text(encoding="utf-8")) if config.exists() else {}
+            specials = Specials(**{f.name: names[f.name] for f in fields(Specials) if f.name in names})
+        except (OSError, ValueError, TypeError) as error:
+            raise CheckpointError(f"{folder}: no usable tokenizer: {error}.") from None
+        return cls.from_json(text, specials)
+
+    @classmethod
+    def from_json(cls, text: str, specials: Specials = Specials()) -> "Tokenizer":
         """The tokenizer that `to_json` wrote.
 
         Raises:
             CheckpointError: not a tokenizer's JSON.
         """
-        return cls(
-            guarded(
-                lambda: tokenizers.Tokenizer.from_str(text),
-                lambda problem: CheckpointError(f"tokenizer.json: not a tokenizer: {problem}"),
-            )
+        inner = guarded(
+            lambda: tokenizers.Tokenizer.from_str(text),
+            lambda problem: CheckpointError(f"tokenizer.json: not a tokenizer: {problem}"),
         )
+        return cls(inner, specials)
 
     def to_json(self) -> str:
         """The whole tokenizer, as Hugging Face's `tokenizer.json`."""
         return self.inner.to_str(pretty=True)
+
+    def files(self) -> dict[str, str]:
+        """The files of a model folder that `from_folder` reads."""
+        names = {"tokenizer_class": "PreTrainedTokenizerFast", **asdict(self.specials)}
+        return {"tokenizer.json": self.to_json(), "tokenizer_config.json": json.dumps(names, indent=2) + "\n"}
 
     def special_id(self, token: str) -> int:
         """The id of a special token."""
@@ -109,7 +185,7 @@ class Tokenizer:
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of each text, without special tokens."""
-        clean = [" " + well_formed(text) for text in texts]
+        clean = [self.specials.prefix + well_formed(text) for text in texts]
         encodings = guarded(
             lambda: self.inner.encode_batch_fast(clean, add_special_tokens=False),
             lambda problem: UserError(f"the tokenizer failed on this text: {problem}"),
@@ -122,12 +198,37 @@ class Tokenizer:
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; special tokens are left out."""
-        return self.inner.decode(list(ids), skip_special_tokens=True).removeprefix(" ")
+        return self.inner.decode(list(ids), skip_special_tokens=True).removeprefix(self.specials.prefix)
 
     def starts_word(self, token_id: int) -> bool:
         """Whether a unit begins with a space."""
-        return (self.inner.id_to_token(token_id) or "").startswith("Ġ")
+        return (self.inner.id_to_token(token_id) or "").startswith(("Ġ", " ", "▁"))
+
+    def encode_words(self, words: Sequence[str]) -> list[list[int]]:
+        """Ids of each word of a sentence; a word without any gets those of a space."""
+        return [ids or self.encode(" ") or [self.eos_id] for ids in self.encode_batch(words)]
+
+    def offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """Ids of a text, and of each the stretch of characters that it stands for."""
+        prefix = self.specials.prefix
+        encoding = guarded(
+            lambda: self.inner.encode(prefix + well_formed(text), add_special_tokens=False),
+            lambda problem: UserError(f"the tokenizer failed on this text: {problem}"),
+        )
+        n = len(prefix)
+        return encoding.ids, [(max(0, start - n), max(0, end - n)) for start, end in encoding.offsets]
 
     def token(self, token_id: int) -> str:
         """One unit as text; a unit that is part of a character shows as U+FFFD."""
         return self.inner.decode([token_id], skip_special_tokens=False)
+
+
+def character_tokenizer(texts: Iterable[str], specials: Sequence[str]) -> tokenizers.Tokenizer:
+    """The characters of the texts by code point, and the bytes that spell all others."""
+    characters = sorted({character for text in texts for character in well_formed(text)})
+    units = [*specials, *(f"<0x{byte:02X}>" for byte in range(256)), *characters]
+    vocab = {unit: i for i, unit in enumerate(units)}
+    inner = tokenizers.Tokenizer(models.BPE(vocab, [], byte_fallback=True))
+    inner.add_special_tokens(list(specials))
+    inner.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])
+    return inner

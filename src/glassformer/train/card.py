@@ -3,34 +3,49 @@
 from typing import Any
 
 from glassformer.config import TrainConfig
-from glassformer.tasks.translation import Translator
+from glassformer.tasks.base import Task
 from glassformer.version import __version__
 
+PIPELINE_TAGS = {
+    "translation": "translation",
+    "classification": "text-classification",
+    "regression": "sentence-similarity",
+    "tagging": "token-classification",
+    "answer": "question-answering",
+    "language": "text-generation",
+    "fill": "fill-mask",
+}
 
-def model_card(config: TrainConfig, task: Translator, training: dict[str, Any]) -> str:
+
+def example_of_use(task: Task, folder: Any) -> str:
+    """A command line that asks the trained task something."""
+    return f"echo 'some text' | glassformer {'translate' if task.name == 'translation' else 'run'} {folder}"
+
+
+def model_card(config: TrainConfig, task: Task, training: dict[str, Any]) -> str:
     """A card in the layout of the Hugging Face hub."""
     n_parameters = sum(p.numel() for p in task.model.parameters())
     machine = training["machine"]
     return f"""---
 library_name: glassformer
-pipeline_tag: translation
+pipeline_tag: {PIPELINE_TAGS.get(task.name, "text2text-generation")}
 ---
 
-# A {config.preset} Transformer, trained by glassformer {__version__}
+# {task.name.capitalize()} by {config.family} {config.preset}, trained by glassformer {__version__}
 
-- {n_parameters:,} parameters, {task.tokenizer.vocab_size:,} subword units, {training["n_pairs"]:,} sentence pairs
-- dev BLEU {training["dev_bleu"]} (greedy; {training["weights"]})
+- {n_parameters:,} parameters, {task.tokenizer.vocab_size:,} units, {training[f"n_{task.unit}"]:,} {task.unit}
+- dev {task.metric} {training[f"dev_{task.metric}"]} ({training["weights"]})
 - {training["steps"]:,} steps in {training["minutes"]} minutes, {config.precision}, {machine["processor"]},
   {config.threads} threads, torch {machine["torch"]}
 
 ```
-echo "some text" | glassformer translate PATH/TO/THIS/FOLDER
+{example_of_use(task, "PATH/TO/THIS/FOLDER")}
 ```
 
 ```python
 import glassformer as gf
 
-translator = gf.load("PATH/TO/THIS/FOLDER")
-translator("some text")
+task = gf.load("PATH/TO/THIS/FOLDER")
+task("some text")
 ```
 """

@@ -4,42 +4,53 @@ import hashlib
 import json
 import os
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from glassformer import checkpoint
 from glassformer.config import TrainConfig
-from glassformer.corpora.corpus import Example, read_pairs
-from glassformer.corpora.doctor import PairChecker
 from glassformer.corpora.lines import STDIN, check_readable
-from glassformer.data.dataset import PairDataset
+from glassformer.data.dataset import IDS, Dataset, Row
 from glassformer.errors import ConfigError, CorpusError
 from glassformer.presets import vocab_size_for
+from glassformer.tasks.base import N_HELD_OUT, Say, Task
+from glassformer.tasks.registry import find_model
 from glassformer.tokens.tokenizer import Tokenizer
 
-MAX_DEV = 1000
-TOKENIZER_PAIRS = 1_000_000
+TOKENIZER_EXAMPLES = 1_000_000
 NAMED = 3
-Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a corpus says before there is a model."""
+
+    tokenizer: Tokenizer
+    labels: tuple[str, ...]
+    n_examples: int
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """A corpus ready for training."""
 
-    tokenizer: Tokenizer
-    train: PairDataset
-    dev: list[tuple[str, str]]
-    n_pairs: int
+    train: Dataset
+    dev: list[Any]
+    n_examples: int
 
 
-def prepare(config: TrainConfig, say: Say) -> Prepared:
-    """The run folder's `data/`, made if it is not there yet.
+def prepare(config: TrainConfig, kind: type[Task], make: Callable[[Known], Task], say: Say) -> tuple[Task, Prepared]:
+    """The run folder's `data/`, made if it is not there yet, and the task that reads it.
+
+    Args:
+        make: the untrained task, given what the corpus says.
 
     Raises:
         CorpusError: a file cannot be used.
@@ -49,110 +60,136 @@ def prepare(config: TrainConfig, say: Say) -> Prepared:
     if not (config.out / "run.toml").exists():  # begun with other options, perhaps
         shutil.rmtree(folder, ignore_errors=True)
     if not (folder / "corpus.json").exists():
-        fresh = config.out / ".data.tmp"
+        write_whole(folder, lambda fresh: describe_corpus(config, kind, fresh, say))
+    record = checkpoint.read_json(folder / "corpus.json")
+    check_unchanged(config, record["files"])
+    task = make(Known(Tokenizer.from_folder(folder), tuple(record["labels"]), record["n_examples"]))
+    if not (folder / "train").exists():
+        write_whole(folder / "train", lambda fresh: encode_corpus(config, task, record["held_out"], fresh, say))
+    rows = (json.loads(line) for line in (folder / "dev.jsonl").read_text(encoding="utf-8").split("\n") if line)
+    train = Dataset(folder / "train", kind.fields)
+    return task, Prepared(train, [kind.example(**row) for row in rows], len(train))
+
+
+def write_whole(folder: Path, write: Callable[[Path], None]) -> None:
+    """Write a folder so that it is there whole or not at all."""
+    fresh = folder.with_name(f".{folder.name}.tmp")
+    shutil.rmtree(fresh, ignore_errors=True)
+    try:
+        fresh.mkdir(parents=True)
+        write(fresh)
+        checkpoint.sync_folder(fresh)
+        os.rename(fresh, folder)
+    except OSError as error:
+        raise checkpoint.write_error(folder, error) from error
+    finally:
         shutil.rmtree(fresh, ignore_errors=True)
-        try:
-            fresh.mkdir(parents=True)
-            build(config, fresh, say)
-            checkpoint.sync_folder(fresh)
-            os.rename(fresh, folder)
-        except OSError as error:
-            raise checkpoint.write_error(folder, error) from error
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
-    known = checkpoint.read_json(folder / "corpus.json")
-    check_unchanged(config, known["files"])
-    return Prepared(
-        tokenizer=Tokenizer.from_json((folder / "tokenizer.json").read_text(encoding="utf-8")),
-        train=PairDataset(folder / "train"),
-        dev=[(example.src, example.tgt) for example in read_pairs([folder / "dev.jsonl"])],
-        n_pairs=known["n_pairs"],
-    )
 
 
-def build(config: TrainConfig, folder: Path, say: Say) -> None:
-    """Write everything that training reads into a folder."""
+def describe_corpus(config: TrainConfig, kind: type[Task], folder: Path, say: Say) -> None:
+    """Write what there is to know of a corpus before a model reads it: dev set, tokenizer, labels."""
     if STDIN in corpus_files(config):
         raise ConfigError(
             "standard input (-) can be read only once, training reads its text several times.\n  Put it into a file."
         )
     check_readable(*corpus_files(config))
     files = [fingerprint(path) for path in corpus_files(config)]
-    checker = PairChecker(n_shown=1)
-    hashes = np.fromiter((text_hash(e.src) for e in usable(config, checker)), dtype=np.uint64)
-    for kind, _, n, place, meaning in checker.diagnosis().rows():
-        left_out = ", left out" if kind in ("blank-side", "blank-both") else ""
-        say(f"warning: {kind}: {n:,}{left_out}: {meaning} ({place})")
-    if checker.diagnosis().counts:
-        say("`glassformer doctor` names every such line and can mend most.")
+
+    def examples(say: Say | None = None) -> Iterator[Any]:
+        return kind.read(config.src, config.tgt, config, say)
+
+    hashes = np.fromiter((text_hash(kind.key(e)) for e in examples(say)), dtype=np.uint64)
     if not len(hashes):
-        raise CorpusError(f"{config.src[0]}: no sentence pair that could be trained on.")
+        raise CorpusError(f"{config.src[0]}: nothing in it that could be trained on.")
+    held_out = np.zeros(len(hashes), dtype=np.bool_)
     if config.dev_src:
-        dev = [(e.src, e.tgt) for e in read_pairs(config.dev_src, config.dev_tgt) if e.src.strip() and e.tgt.strip()]
+        dev = list(kind.read(config.dev_src, config.dev_tgt, config))
         if not dev:
-            raise CorpusError(f"{config.dev_src[0]}: no sentence pair to validate on.")
-        say(f"Dev set: {len(dev):,} pairs, as given.")
-        warn_of_overlap(hashes, dev, config, say)
-        held_out: frozenset[int] = frozenset()
+            raise CorpusError(f"{config.dev_src[0]}: nothing in it to validate on.")
+        say(f"Dev set: {len(dev):,} {kind.unit}, as given.")
+        warn_of_overlap(hashes, [text_hash(kind.key(e)) for e in dev], config, say)
     else:
-        held_out = choose_held_out(hashes, config.src[0])
-        examples = (e for e in usable(config) if text_hash(e.src) in held_out)
-        dev = [(e.src, e.tgt) for e in islice(examples, MAX_DEV)]
-        say(f"Dev set: {len(dev):,} pairs held out of the {len(hashes):,}; none of their sources stays in training.")
+        held_out = kind.held_out(hashes, config.src[0])
+        dev = list(islice((e for e, out in zip(examples(), held_out, strict=True) if out), N_HELD_OUT))
+        say(f"Dev set: {len(dev):,} {kind.unit} held out of the {len(hashes):,}; nothing of them stays in training.")
 
-    def training() -> Iterator[Example]:
-        return (e for e in usable(config) if text_hash(e.src) not in held_out)
+    def training() -> Iterator[Any]:
+        return (e for e, out in zip(examples(), held_out, strict=True) if not out)
 
-    n_train = sum(int(h) not in held_out for h in hashes)
-    wanted = config.vocab_size or vocab_size_for(n_train)
-    tokenizer = Tokenizer.train(
-        (text for e in islice(training(), TOKENIZER_PAIRS) for text in (e.src, e.tgt)),
-        kind=config.tokenizer,
-        vocab_size=wanted,
-    )
-    say(f"Tokenizer: {config.tokenizer}, {tokenizer.vocab_size:,} units for both languages.")
-
-    too_long: list[str] = []
-
-    def encoded() -> Iterator[tuple[list[int], list[int]]]:
-        for block in blocks(training(), 4096):
-            src = tokenizer.encode_batch([e.src for e in block])
-            tgt = tokenizer.encode_batch([e.tgt for e in block])
-            for example, pair in zip(block, zip(src, tgt, strict=True), strict=True):
-                if max(map(len, pair)) >= config.max_len:
-                    too_long.append(f"{example.path}:{example.line}")
-                else:
-                    yield pair
-
-    train = PairDataset.write(folder / "train", encoded(), tokenizer.vocab_size)
-    if too_long:
-        places = ", ".join(too_long[:NAMED]) + (", …" if len(too_long) > NAMED else "")
-        say(f"warning: {len(too_long):,} pairs longer than {config.max_len - 1} tokens left out (--max-len): {places}")
-    if not len(train.src.ends):
-        raise CorpusError(
-            f"{config.src[0]}: every pair is longer than {config.max_len - 1} tokens.\n  Raise --max-len."
+    counts = Counter(label for e in training() for label in kind.labels_in(e))
+    dev = check_labels(dev, counts, kind, given=bool(config.dev_src), say=say)
+    n_train = int((~held_out).sum())
+    if config.from_folder:
+        tokenizer = Tokenizer.from_folder(find_model(config.from_folder))
+        say(f"Tokenizer: that of {config.from_folder}, {tokenizer.vocab_size:,} units.")
+    else:
+        tokenizer = Tokenizer.train(
+            (text for e in islice(training(), TOKENIZER_EXAMPLES) for text in kind.texts(e)),
+            kind=config.tokenizer or "bpe",
+            vocab_size=config.vocab_size or vocab_size_for(n_train),
+            more_specials=kind.more_specials,
+            lowercase=config.lowercase,
         )
-    n_pairs = len(train)
-    say(f"Training set: {n_pairs:,} pairs, {train.src.ends[-1]:,} + {train.tgt.ends[-1]:,} tokens.")
-    rows = (json.dumps({"src": src, "tgt": tgt}) + "\n" for src, tgt in dev)
+        say(f"Tokenizer: {config.tokenizer or 'bpe'}, {tokenizer.vocab_size:,} units.")
+    rows = (json.dumps(asdict(example)) + "\n" for example in dev)
     checkpoint.write_synced(folder / "dev.jsonl", "".join(rows).encode())
-    checkpoint.write_synced(folder / "tokenizer.json", tokenizer.to_json().encode())
+    for name, text in tokenizer.files().items():
+        checkpoint.write_synced(folder / name, text.encode())
     record = {
         "files": files,
-        "n_pairs": n_pairs,
+        "n_examples": n_train,
         "n_dev": len(dev),
-        "vocab_size": tokenizer.vocab_size,
+        "labels": kind.label_set(counts),
+        "held_out": np.flatnonzero(held_out).tolist(),
     }
     checkpoint.write_synced(folder / "corpus.json", checkpoint.to_json(record).encode())
 
 
-def usable(config: TrainConfig, checker: PairChecker | None = None) -> Iterator[Example]:
-    """The pairs with text on both sides."""
-    for example in read_pairs(config.src, config.tgt):
-        if checker:
-            checker.check(example)
-        if example.src.strip() and example.tgt.strip():
-            yield example
+def check_labels(dev: list[Any], counts: Counter[str], kind: type[Task], *, given: bool, say: Say) -> list[Any]:
+    """The dev examples all of whose labels are trained on; of those that the user gave, others are an error."""
+    if not kind.has_classes:
+        return dev
+    rare = [label for label, n in counts.items() if n == 1]
+    if rare:
+        names = ", ".join(map(repr, rare[:NAMED]))
+        say(f"warning: {len(rare):,} labels have one example each, too few to learn from: {names}")
+    known = [e for e in dev if all(label in counts for label in kind.labels_in(e))]
+    if given and len(known) < len(dev):
+        first = next(e for e in dev if not all(label in counts for label in kind.labels_in(e)))
+        label = next(label for label in kind.labels_in(first) if label not in counts)
+        raise CorpusError(
+            f"{first.path}:{first.line}: the label {label!r} is in the dev set alone.\n"
+            f"  Known are {', '.join(map(repr, sorted(counts)[:20]))}.\n"
+            "  Mend the label, or give the training text examples of it."
+        )
+    if not known:
+        raise CorpusError("no example can be held out whose label is trained on too.\n  Give a dev set: --dev FILE.")
+    return known
+
+
+def encode_corpus(config: TrainConfig, task: Task, held_out: Sequence[int], folder: Path, say: Say) -> None:
+    """Write the rows that training reads."""
+    left_out = frozenset(held_out)
+    too_long: list[str] = []
+
+    def rows() -> Iterator[Row]:
+        examples = task.read(config.src, config.tgt, config)
+        for block in blocks((e for i, e in enumerate(examples) if i not in left_out), 4096):
+            for example, found in zip(block, task.encode(block), strict=True):
+                if not found:
+                    too_long.append(f"{example.path}:{example.line}")
+                yield from found
+
+    train = Dataset.write(folder, rows(), task.fields, task.tokenizer.vocab_size)
+    limit = task.model.config.max_len - 1
+    if too_long:
+        places = ", ".join(too_long[:NAMED]) + (", …" if len(too_long) > NAMED else "")
+        say(f"warning: {len(too_long):,} {task.unit} longer than {limit} tokens left out (--max-len): {places}")
+    sizes = [int(field.ends[-1]) for name, field in train.fields.items() if len(train) and task.fields[name] == IDS]
+    if not any(sizes):
+        raise CorpusError(f"{config.src[0]}: all {task.unit} are longer than {limit} tokens.\n  Raise --max-len.")
+    tokens = " + ".join(f"{size:,}" for size in sizes)
+    say(f"Training set: {len(train):,} {task.unit}, {tokens} tokens.")
 
 
 def text_hash(text: str) -> int:
@@ -160,32 +197,18 @@ def text_hash(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "little")
 
 
-def choose_held_out(hashes: np.ndarray[Any, np.dtype[np.uint64]], path: Path) -> frozenset[int]:
-    """Hashes of the source sentences to hold out: a function of the texts alone, 5% of them and at most MAX_DEV.
-
-    Whole sources are held out, so no translation of a dev sentence is trained on.
-    """
-    distinct = np.unique(hashes)
-    if len(distinct) < 2:
-        raise CorpusError(f"{path}: one distinct source sentence; training and validation need at least one each.")
-    n_dev = min(MAX_DEV, max(1, len(distinct) // 20))
-    return frozenset(distinct[:n_dev].tolist())
-
-
-def warn_of_overlap(
-    hashes: np.ndarray[Any, np.dtype[np.uint64]], dev: Sequence[tuple[str, str]], config: TrainConfig, say: Say
-) -> None:
-    """Say so if dev sentences are trained on."""
+def warn_of_overlap(hashes: NDArray[np.uint64], dev: Sequence[int], config: TrainConfig, say: Say) -> None:
+    """Say so if what is validated on is trained on."""
     known = set(hashes.tolist())
-    lines = [n for n, (src, _) in enumerate(dev, 1) if text_hash(src) in known]
-    if lines:
+    places = [n for n, key in enumerate(dev, 1) if key in known]
+    if places:
         say(
-            f"warning: {len(lines):,} of the {len(dev):,} dev sources are in the training text too"
-            f" ({config.dev_src[0]}:{lines[0]} is the first): the dev score will be too good."
+            f"warning: {len(places):,} of the {len(dev):,} dev examples are in the training text too"
+            f" (the first is number {places[0]} of {config.dev_src[0]}): the dev score will be too good."
         )
 
 
-def blocks(items: Iterable[Example], size: int) -> Iterator[list[Example]]:
+def blocks(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
     """Up to `size` items at a time."""
     source = iter(items)
     while block := list(islice(source, size)):

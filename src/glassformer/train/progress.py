@@ -23,6 +23,11 @@ def duration(seconds: float) -> str:
     return f"{hours}:{m:02}:{s:02}" if hours else f"{m}:{s:02}"
 
 
+def named(metric: str, value: float) -> str:
+    """A figure with its name, with as many digits as it deserves."""
+    return f"BLEU {value:.2f}" if metric == "bleu" else f"{metric} {value:.4f}"
+
+
 class Reporter:
     """A bar on a terminal, plain lines otherwise, nothing but files when quiet."""
 
@@ -35,7 +40,7 @@ class Reporter:
         self.console = Console(file=sys.stderr)
         self.bar: Progress | None = None
         self.last_plain_s = time.monotonic()
-        self.bleu: float | None = None
+        self.score = ""
         self.events: Any = None
         if tensorboard:
             try:
@@ -81,8 +86,7 @@ class Reporter:
         """Figures of a stretch of updates: `record` goes into metrics.jsonl as it is."""
         self.write(record)
         line = f"step {record['step']:,} · loss {record['loss']:.3f} · {record['tokens_per_s']:,.0f} tokens/s"
-        if self.bleu is not None:
-            line += f" · dev BLEU {self.bleu:.1f}"
+        line += self.score
         line += f" · {duration(left_s)} left"
         if self.bar:
             self.bar.update(self.task, completed=progress, description=line)
@@ -90,14 +94,13 @@ class Reporter:
             self.say(f"{progress:4.0%} {line}")
             self.last_plain_s = time.monotonic()
 
-    def validation(self, record: dict[str, Any], note: str) -> None:
-        """Figures of a validation."""
+    def validation(self, record: dict[str, Any], metric: str, note: str) -> None:
+        """Figures of a validation, the one that counts first."""
         self.write(record)
-        self.bleu = record["dev_bleu"]
-        self.say(
-            f"step {record['step']:,}: dev BLEU {record['dev_bleu']:.2f}, dev loss {record['dev_loss']:.3f}"
-            f" ({duration(record['elapsed_s'])} of training){note}"
-        )
+        score = f"dev {named(metric, record[f'dev_{metric}'])}"
+        self.score = f" · {score}"
+        loss = f", dev loss {record['dev_loss']:.3f}" if "dev_loss" in record and metric != "loss" else ""
+        self.say(f"step {record['step']:,}: {score}{loss} ({duration(record['elapsed_s'])} of training){note}")
 
     def write(self, record: dict[str, Any]) -> None:
         self.metrics.write(json.dumps(record) + "\n")

@@ -10,15 +10,17 @@ from torch import Tensor
 
 from glassformer import checkpoint
 from glassformer.config import TrainConfig
+from glassformer.corpora.detect import find_task
 from glassformer.errors import ConfigError
-from glassformer.presets import preset, preset_for
-from glassformer.sizes import TransformerConfig
-from glassformer.tasks.base import load, pick_device
-from glassformer.tasks.translation import Translator
-from glassformer.train.card import model_card
+from glassformer.models.base import Model
+from glassformer.models.families import FAMILIES, family_of
+from glassformer.presets import FINE_TUNING, PRESETS, preset, preset_for
+from glassformer.tasks.base import Task
+from glassformer.tasks.registry import TASKS, load, pick_device, task_type
+from glassformer.train.card import example_of_use, model_card
 from glassformer.train.lock import locked
-from glassformer.train.prepare import Prepared, prepare
-from glassformer.train.progress import Reporter, duration
+from glassformer.train.prepare import Known, Prepared, prepare
+from glassformer.train.progress import Reporter, duration, named
 from glassformer.train.signals import stop_on_signal
 from glassformer.train.trainer import Trainer
 from glassformer.version import __version__
@@ -31,8 +33,8 @@ MAY_CHANGE = {*BUDGETS, "out", "src", "tgt", "dev_src", "dev_tgt", "save_every",
 """Options that a continued run may be given anew: they change no update. Files are compared by content."""
 
 
-def train(config: TrainConfig, *, quiet: bool = False) -> Translator:
-    """Train a translator into `config.out`, or go on with the run that is there.
+def train(config: TrainConfig, *, quiet: bool = False) -> Any:
+    """Train a task into `config.out`, or go on with the run that is there.
 
     Returns:
         The trained task, as `load` would give it.
@@ -49,10 +51,14 @@ def train(config: TrainConfig, *, quiet: bool = False) -> Translator:
         place = checkpoint.newest(config.out / "checkpoints")
         step = checkpoint.read_json(place / "progress.json")["step"] if place else 0
         with Reporter(config.out, step=step, quiet=quiet, tensorboard=config.tensorboard) as reporter:
-            data = prepare(config, reporter.say)
-            config = resolved(config, data)
-            device = set_up(config)
-            task = build(config, data, device)
+            kind = find_kind(config)
+
+            def make(known: Known) -> Task:
+                nonlocal config
+                config = resolved(config, kind, known)
+                return build(config, kind, known, set_up(config))
+
+            task, data = prepare(config, kind, make, reporter.say)
             checkpoint.write_text(config.out / "run.toml", config.to_toml())
             checkpoint.write_text(config.out / "env.json", checkpoint.to_json(environment(config)))
             trainer = Trainer(task, data, config, reporter)
@@ -123,22 +129,46 @@ def continued(before: TrainConfig, given: TrainConfig) -> TrainConfig:
     return TrainConfig.resolve(old | changed, environment={})
 
 
-def resolved(config: TrainConfig, data: Prepared) -> TrainConfig:
+def find_kind(config: TrainConfig) -> type[Task]:
+    """The task to learn: as named, or found from the data."""
+    name = config.task or ("translation" if config.tgt else find_task(config.src, config.columns))
+    if name not in TASKS:
+        raise ConfigError(f"task {name!r}: unknown.\n  Known are: {', '.join(TASKS)}.")
+    return task_type(name)
+
+
+def resolved(config: TrainConfig, kind: type[Task], known: Known) -> TrainConfig:
     """The options with everything chosen that was left open."""
-    name = config.preset or preset_for(data.n_pairs)
-    row = preset(name)
-    if any(getattr(config, budget) is not None for budget in BUDGETS):
-        row["steps"] = config.steps
+    given = config.model_dump(exclude_none=True)
+    family = config.family or (family_of(load(config.from_folder).model) if config.from_folder else kind.families[0])
+    if family not in kind.families:
+        raise ConfigError(f"{kind.name}: by {' or '.join(kind.families)}, not by {family}.\n  Change --family.")
+    name = config.preset or preset_for(known.n_examples, family)
+    if name not in PRESETS[family]:
+        raise ConfigError(f"preset {name!r}: {family} has {', '.join(PRESETS[family])}.")
+    row = preset(name, family)
+    if config.from_folder:
+        for budget in BUDGETS:
+            row.pop(budget, None)
+        row |= FINE_TUNING
+        row["max_len"] = load(config.from_folder).model.config.max_len
+    if any(budget in given for budget in BUDGETS):
+        for budget in BUDGETS:
+            row.pop(budget, None)
     device = pick_device(config.device)
     chosen = {
         **row,
+        "task": kind.name,
+        "family": family,
         "preset": name,
-        "vocab_size": data.tokenizer.vocab_size,
+        "vocab_size": known.tokenizer.vocab_size,
         "threads": torch.get_num_threads(),
     }
-    given = config.model_dump(exclude_none=True)
     precision = config.precision if config.precision != "auto" else "bf16" if has_fast_bf16(device) else "fp32"
-    return TrainConfig.resolve({**chosen, **given, "device": device.type, "precision": precision}, environment={})
+    # What the model of a folder is cannot be chosen anew.
+    fixed = {"vocab_size": known.tokenizer.vocab_size, "device": device.type, "precision": precision}
+    options = {name: value for name, value in {**chosen, **given, **fixed}.items() if name in TrainConfig.model_fields}
+    return TrainConfig.resolve(options, environment={})
 
 
 def has_fast_bf16(device: torch.device) -> bool:
@@ -163,22 +193,38 @@ def set_up(config: TrainConfig) -> torch.device:
     return device
 
 
-def build(config: TrainConfig, data: Prepared, device: torch.device) -> Translator:
-    """The untrained task."""
-    given = {name: getattr(config, name) for name in ("d_model", "n_heads", "d_ff", "dropout", "pre_norm", "max_len")}
-    sizes = TransformerConfig.resolve(
-        {
-            **given,
-            "n_encoder_layers": config.n_layers,
-            "n_decoder_layers": config.n_layers,
-            "vocab_size": data.tokenizer.vocab_size,
-            "pad_id": data.tokenizer.pad_id,
-            "bos_id": data.tokenizer.bos_id,
-            "eos_id": data.tokenizer.eos_id,
-        },
-        environment={},
-    )
-    return Translator.build(sizes, data.tokenizer, device)
+def build(config: TrainConfig, kind: type[Task], known: Known, device: torch.device) -> Task:
+    """The untrained task, or with the weights of another folder as far as they fit."""
+    assert config.family is not None
+    sizes_type, model_type = FAMILIES[config.family]
+    base = load(config.from_folder, device="cpu").model if config.from_folder else None
+    options = base.config.model_dump() if base else {}
+    n_layers = dict.fromkeys(("n_layers", "n_encoder_layers", "n_decoder_layers"), config.n_layers)
+    named = {} if base else {**config.model_dump(exclude_none=True), **n_layers}
+    if base and config.dropout is not None:
+        named["dropout"] = config.dropout
+    tokenizer = known.tokenizer
+    decided = {
+        **kind.head,
+        **({"n_labels": kind.n_labels(known.labels)} if "n_labels" in sizes_type.model_fields else {}),
+        **({"pooling": config.pooling} if config.pooling else {}),
+        "vocab_size": base.config.vocab_size if base else tokenizer.vocab_size,
+        "pad_id": tokenizer.pad_id,
+        "bos_id": base.config.bos_id if base else tokenizer.bos_id,
+        "eos_id": tokenizer.eos_id,
+    }
+    options |= {name: value for name, value in {**named, **decided}.items() if name in sizes_type.model_fields}
+    model = model_type(sizes_type.resolve(options, environment={}))
+    if base:
+        take_over(model, base)
+    return kind(model, tokenizer, device, known.labels)
+
+
+def take_over(model: Model, base: Model) -> None:
+    """Give a model the weights of another, by name, wherever the shapes agree: a new head stays as it was drawn."""
+    own = model.state_dict()
+    same = {name: value for name, value in base.state_dict().items() if name in own and own[name].shape == value.shape}
+    model.load_state_dict({**own, **same})
 
 
 def finish(trainer: Trainer, reporter: Reporter) -> None:
@@ -189,20 +235,23 @@ def finish(trainer: Trainer, reporter: Reporter) -> None:
     if now.n_averaged > 1:
         average = {name: total / now.n_averaged for name, total in trainer.average.items()}
         task.model.load_state_dict(average)
-        candidates[f"the average of {now.n_averaged} checkpoints"] = (trainer.dev_scores()[0], average)
-    candidates["the last checkpoint"] = (now.last_bleu, last)
+        candidates[f"the average of {now.n_averaged} checkpoints"] = (trainer.dev_figures()[task.metric], average)
+    assert now.last_score is not None
+    assert now.best_score is not None
+    candidates["the last checkpoint"] = (now.last_score, last)
     best = config.out / "best" / f"step-{now.best_step}"
     if best.exists():
         checkpoint.verify(best)
-        candidates["the best checkpoint"] = (now.best_bleu, checkpoint.read_tensors(best / "model.safetensors"))
-    name, (score, weights) = max(candidates.items(), key=lambda item: item[1][0])  # of equals the first
+        candidates["the best checkpoint"] = (now.best_score, checkpoint.read_tensors(best / "model.safetensors"))
+    sign = 1 if task.larger_is_better else -1
+    name, (score, weights) = max(candidates.items(), key=lambda item: sign * item[1][0])  # of equals the first
     training = {
-        "dev_bleu": round(score, 2),
+        f"dev_{task.metric}": round(score, 4),
         "weights": name,
         "steps": now.step,
-        "target_tokens": now.n_tokens,
+        "targets": now.n_tokens,
         "minutes": round(trainer.elapsed_s() / 60, 1),
-        "n_pairs": trainer.data.n_pairs,
+        f"n_{task.unit}": trainer.data.n_examples,
         "preset": config.preset,
         "precision": config.precision,
         "machine": environment(config),
@@ -210,20 +259,20 @@ def finish(trainer: Trainer, reporter: Reporter) -> None:
     contents = {**task.contents(weights), "training.json": checkpoint.to_json(training)}
     checkpoint.save_into_folder(config.out, contents)
     checkpoint.write_text(config.out / "README.md", model_card(config, task, training))
-    scores = ", ".join(f"{kind} {value:.2f}" for kind, (value, _) in candidates.items())
+    scores = ", ".join(f"{kind}: {named(task.metric, value)}" for kind, (value, _) in candidates.items())
     reporter.say(
-        f"Trained {now.step:,} steps in {duration(trainer.elapsed_s())}. Greedy dev BLEU: {scores}.\n"
-        f"{config.out} holds {name}. Try: echo 'some text' | glassformer translate {config.out}"
+        f"Trained {now.step:,} steps in {duration(trainer.elapsed_s())}. On the dev set, {scores}.\n"
+        f"{config.out} holds {name}. Try: {example_of_use(task, config.out)}"
     )
 
 
-def describe(config: TrainConfig, task: Translator, data: Prepared) -> str:
+def describe(config: TrainConfig, task: Task, data: Prepared) -> str:
     """What is about to be trained, in a few lines."""
     n_parameters = sum(p.numel() for p in task.model.parameters())
     length = next(f"{getattr(config, b):g} {b}" for b in BUDGETS if getattr(config, b) is not None)
     return (
-        f"Model: {config.preset} ({n_parameters / 1e6:.1f} M parameters), {config.precision} on {config.device}"
-        f" with {config.threads} threads, {length}, {data.n_pairs:,} pairs."
+        f"Model: {config.family} {config.preset} ({n_parameters / 1e6:.1f} M parameters), {config.precision} on"
+        f" {config.device} with {config.threads} threads, {length}, {data.n_examples:,} {task.unit}."
     )
 
 

@@ -14,11 +14,10 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from glassformer import checkpoint
-from glassformer.config import DecodeConfig, TrainConfig
-from glassformer.data.batch import Batch, BatchSampler, pair_lengths
+from glassformer.config import TrainConfig
+from glassformer.data.batch import Batch, BatchSampler
 from glassformer.errors import UserError
-from glassformer.metrics import bleu
-from glassformer.tasks.translation import Translator
+from glassformer.tasks.base import Task
 from glassformer.train.prepare import Prepared
 from glassformer.train.progress import Reporter
 from glassformer.train.schedule import fitted
@@ -47,9 +46,9 @@ class Progress:
     """Of the budget, 0 to 1."""
     elapsed_s: float = 0.0
     sampler: dict[str, int] = field(default_factory=dict)
-    best_bleu: float = -1.0
+    best_score: float | None = None
     best_step: int = 0
-    last_bleu: float = -1.0
+    last_score: float | None = None
     n_averaged: int = 0
     n_tokens: int = 0
     loss_since_log: float = 0.0
@@ -58,12 +57,12 @@ class Progress:
 class Trainer:
     """Trains a task on a prepared corpus within a run folder."""
 
-    def __init__(self, task: Translator, data: Prepared, config: TrainConfig, reporter: Reporter) -> None:
+    def __init__(self, task: Task, data: Prepared, config: TrainConfig, reporter: Reporter) -> None:
         """config: resolved, so that nothing in it is None but the budgets not used."""
         self.task, self.data, self.config, self.reporter = task, data, config, reporter
         self.model = task.model
         assert config.batch_tokens is not None
-        self.sampler = BatchSampler(pair_lengths(data.train), config.batch_tokens, config.seed)
+        self.sampler = BatchSampler(task.lengths(data.train), config.batch_tokens, config.seed)
         self.parameters = dict(self.model.named_parameters())
         self.optimizer = torch.optim.Adam(
             self.parameters.values(), betas=(0.9, 0.98), eps=1e-9, fused=task.device.type in ("cpu", "cuda")
@@ -158,9 +157,9 @@ class Trainer:
         self.losses = torch.tensor(self.now.loss_since_log, device=self.task.device)
         n_tokens, since_s = 0, time.monotonic()
         while self.now.share < 1:
-            pairs = next(self.sampler)
+            indices = next(self.sampler)
             before, after = self.now.share, self.budget_used(self.now.step + 1)
-            loss, grad_norm, n = self.update(self.batch(pairs), self.learning_rate(before, after))
+            loss, grad_norm, n = self.update(self.batch(indices), self.learning_rate(before, after))
             self.now.step += 1
             self.now.share = after
             self.now.n_tokens += n
@@ -205,18 +204,18 @@ class Trainer:
     def update(self, batches: list[Batch], lr: float) -> tuple[Tensor, float, int]:
         """One optimizer update from one batch, given in parts that fit in memory.
 
-        The loss is the mean over all target tokens, so how the batch was cut changes nothing.
+        The loss is the mean over all targets, so how the batch was cut changes nothing.
 
         Returns:
-            The loss a token, the gradient's norm, and the number of target tokens.
+            The loss a target, the gradient's norm, and the number of targets.
         """
         self.model.train()
-        n_tokens = sum(batch.n_tokens for batch in batches)
+        n_targets = sum(batch.n_targets for batch in batches)
         total = torch.zeros((), device=self.task.device)
         self.optimizer.zero_grad()
         for batch in batches:
             with arithmetic(self.task.device, self.config.precision, batch):
-                loss = self.task.loss(batch, label_smoothing=self.config.label_smoothing) / n_tokens
+                loss = self.task.loss(batch, label_smoothing=self.config.label_smoothing or 0.0) / n_targets
             loss.backward()  # type: ignore[no-untyped-call]
             total += loss.detach()
         gradients = [p.grad for p in self.parameters.values() if p.grad is not None]
@@ -230,14 +229,12 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = lr
         self.optimizer.step()
-        return total, grad_norm, n_tokens
+        return total, grad_norm, round(n_targets)
 
-    def batch(self, pairs: NDArray[np.int64]) -> list[Batch]:
-        """The batch of these pairs, in parts of at most MICRO_TOKENS."""
-        data = self.data.train
-        rows = [(data.src[i], data.tgt[i]) for i in pairs.tolist()]
-        longest = max(max(len(src), len(tgt)) + 1 for src, tgt in rows)
-        n_rows = max(1, MICRO_TOKENS // longest)
+    def batch(self, indices: NDArray[np.int64]) -> list[Batch]:
+        """The batch of these rows, in parts of at most MICRO_TOKENS."""
+        rows = [self.data.train[i] for i in indices.tolist()]
+        n_rows = max(1, MICRO_TOKENS // int(self.sampler.lengths[indices].max()))
         return [
             self.task.batch(rows[start : start + n_rows]).to(self.task.device) for start in range(0, len(rows), n_rows)
         ]
@@ -262,28 +259,27 @@ class Trainer:
     # Looking at the model
 
     def validate(self) -> None:
-        """Greedy BLEU and loss on the dev set; the best weights so far go to `best/`."""
-        score, loss = self.dev_scores()
-        note = ""
-        if score >= self.now.best_bleu:
-            self.now.best_bleu, self.now.best_step = score, self.now.step
+        """Figures of the dev set; the best weights so far go to `best/`."""
+        figures = self.dev_figures()
+        score, note = figures[self.task.metric], ""
+        if self.now.best_score is None or not self.is_better(self.now.best_score, score):
+            self.now.best_score, self.now.best_step = score, self.now.step
             checkpoint.save_folder(self.config.out / "best" / f"step-{self.now.step}", self.task.contents())
             note = ", the best so far"
-        self.now.last_bleu = score
+        self.now.last_score = score
+        record = {f"dev_{name}": value for name, value in figures.items()}
         self.reporter.validation(
-            {"step": self.now.step, "dev_bleu": score, "dev_loss": loss, "elapsed_s": self.elapsed_s()}, note
+            {"step": self.now.step, **record, "elapsed_s": self.elapsed_s()}, self.task.metric, note
         )
 
-    def dev_scores(self) -> tuple[float, float]:
-        """BLEU of greedy translations, and the mean negative log-probability of a reference token in nats."""
+    def is_better(self, a: float, b: float) -> bool:
+        """Whether score a is better than score b."""
+        return a > b if self.task.larger_is_better else a < b
+
+    def dev_figures(self) -> dict[str, float]:
+        """The task's figures on the dev set, with the weights as they are."""
         self.model.eval()
-        sources, references = map(list, zip(*self.data.dev, strict=True))
-        options = DecodeConfig(beam=1, batch_tokens=4096)
-        # A model that has not learned to stop yet should not hold up its training.
-        found = self.task.translate(sources, options, longest=lambda n_tokens: 2 * n_tokens + 10)
-        hypotheses = [best[0].text for best in found]
-        log_probs = [p for row in self.task.score(sources, references) for p in row]
-        return bleu(hypotheses, references), -sum(log_probs) / len(log_probs)
+        return self.task.validate(self.data.dev)
 
     def break_off(self, signum: int) -> None:
         """Save and stop."""
@@ -303,7 +299,7 @@ def crossed(before: float, after: float, n: int) -> bool:
 @contextlib.contextmanager
 def arithmetic(device: torch.device, precision: str, batch: Batch) -> Iterator[None]:
     """bf16 where it was chosen, and on a CPU spelled-out attention for short sentences."""
-    spelled_out = device.type == "cpu" and max(batch.src.size(1), batch.tgt_in.size(1)) <= SHORT
+    spelled_out = device.type == "cpu" and batch.longest <= SHORT
     attention = sdpa_kernel(SDPBackend.MATH) if spelled_out else contextlib.nullcontext()
     with attention, torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16"):
         yield

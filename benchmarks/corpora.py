@@ -1,0 +1,98 @@
+"""Real data as files that `glassformer train` reads, with held-out parts of our own where there is no dev set.
+
+What is not given apart is held out by a hash of the text: every tenth example.
+"""
+
+import csv
+import gzip
+import hashlib
+import json
+from pathlib import Path
+
+
+def lines(path):
+    with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
+        return file.read().removesuffix("\n").split("\n")
+
+
+def is_held_out(text, share=10):
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") % share == 0
+
+
+def write(path, records):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w", encoding="utf-8", newline="\n") as file:
+        file.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+
+
+def split(folder, records, key):
+    write(folder / "train.jsonl", [record for record in records if not is_held_out(record[key])])
+    write(folder / "dev.jsonl", [record for record in records if is_held_out(record[key])])
+    return [folder / "train.jsonl"], [folder / "dev.jsonl"]
+
+
+def sentiment(data, folder):
+    rows = (line.split("\t", 1) for line in lines(data / "sentence-polarity/sentence_polarity.tsv.gz"))
+    return split(folder, [{"text": text, "label": label} for label, text in rows], "text")
+
+
+def questions(data, folder):
+    rows = (line.split("\t") for line in lines(data / "trec-questions/trec_qc.train.tsv.gz"))
+    return split(folder, [{"text": text, "label": label} for label, _, text in rows], "text")
+
+
+def acceptability(data, folder):
+    for part, name in (("train", "raw.in_domain_train"), ("dev", "raw.in_domain_dev")):
+        rows = (line.split("\t") for line in lines(data / f"cola/{name}.tsv.gz"))
+        write(folder / f"{part}.jsonl", [{"text": row[3], "label": row[1]} for row in rows])
+    return [folder / "train.jsonl"], [folder / "dev.jsonl"]
+
+
+def similarity(data, folder):
+    for part in ("train", "dev"):
+        rows = csv.reader(lines(data / f"stsb/stsb-en-{part}.csv.gz"))
+        write(folder / f"{part}.jsonl", [{"text": a, "text2": b, "score": float(s)} for a, b, s in rows])
+    return [folder / "train.jsonl"], [folder / "dev.jsonl"]
+
+
+def tags(data, folder):
+    return tuple([data / f"ud-english-ewt/en_ewt-ud-{part}.conllu.gz"] for part in ("train", "dev"))
+
+
+def entities(data, folder):
+    return [data / "wnut17/wnut17train.conll.gz"], [data / "wnut17/emerging.dev.conll.gz"]
+
+
+def answers(data, folder):
+    with gzip.open(data / "xquad/xquad.en.json.gz", "rt", encoding="utf-8") as file:
+        articles = json.load(file)["data"]
+    parts = {"train": [], "dev": []}
+    for article in articles:
+        for paragraph in article["paragraphs"]:
+            part = "dev" if is_held_out(paragraph["context"], 5) else "train"
+            parts[part].append({"title": article["title"], "paragraphs": [paragraph]})
+    folder.mkdir(parents=True, exist_ok=True)
+    for part, found in parts.items():
+        (folder / f"{part}.json").write_text(json.dumps({"version": "1.1", "data": found}), encoding="utf-8")
+    return [folder / "train.json"], [folder / "dev.json"]
+
+
+def shakespeare(data, folder):
+    text = gzip.open(data / "tinyshakespeare/input.txt.gz", "rt", encoding="utf-8").read()
+    cut = len(text) * 9 // 10
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "train.txt").write_text(text[:cut], encoding="utf-8")
+    (folder / "dev.txt").write_text(text[cut:], encoding="utf-8")
+    return [folder / "train.txt"], [folder / "dev.txt"]
+
+
+def summaries(data, folder):
+    for part in ("train", "dev"):
+        rows = map(json.loads, lines(data / f"dialogsum/dialogsum.{part}.jsonl.gz"))
+        write(folder / f"{part}.jsonl", [{"src": row["dialogue"], "tgt": row["summary"]} for row in rows])
+    return [folder / "train.jsonl"], [folder / "dev.jsonl"]
+
+
+def spelling(data, folder):
+    rows = (line.split("->", 1) for line in lines(data / "spelling/codespell.dictionary.txt.gz"))
+    return split(folder, [{"src": a, "tgt": b.split(",")[0].strip()} for a, b in rows], "src")

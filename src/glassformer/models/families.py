@@ -1,0 +1,20 @@
+"""Every family of models by its name in config.json."""
+
+from glassformer.models.base import Model
+from glassformer.models.bert import Bert
+from glassformer.models.gpt2 import Gpt2
+from glassformer.models.t5 import T5
+from glassformer.models.transformer import Transformer
+from glassformer.sizes import BertConfig, Gpt2Config, Sizes, T5Config, TransformerConfig
+
+FAMILIES: dict[str, tuple[type[Sizes], type[Model]]] = {
+    "transformer": (TransformerConfig, Transformer),
+    "bert": (BertConfig, Bert),
+    "gpt2": (Gpt2Config, Gpt2),
+    "t5": (T5Config, T5),
+}
+
+
+def family_of(model: Model) -> str:
+    """The name of a model's family."""
+    return next(name for name, (_, kind) in FAMILIES.items() if type(model) is kind)

@@ -1,0 +1,93 @@
+"""GPT-2: the decoder alone."""
+
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from glassformer.models.base import DecoderState, Model
+from glassformer.nn.dropout import Dropout
+from glassformer.nn.linear import project
+from glassformer.nn.masks import causal_mask
+from glassformer.nn.stack import Layer, LayerConfig
+from glassformer.sizes import Gpt2Config
+
+
+class Gpt2(Model):
+    """Words and learned places summed; pre-norm layers that see the past; one matrix for words in and out.
+
+    Source: Radford et al. 2019.
+    """
+
+    length_step: ClassVar[int] = 1  # prompts of a batch are equally long: nothing stands between them and what follows
+
+    def __init__(self, config: Gpt2Config) -> None:
+        super().__init__(config)
+        self.config = c = config
+        layer = LayerConfig(
+            c.d_model, c.n_heads, c.d_ff, c.dropout, pre_norm=True, activation="gelu_tanh", norm_eps=c.norm_eps
+        )
+        self.embedding = nn.Embedding(c.vocab_size, c.d_model)
+        self.positions = nn.Embedding(c.max_len, c.d_model)
+        self.dropout = Dropout(c.dropout)
+        self.decoder: Any = nn.ModuleList(Layer(layer, causal=True) for _ in range(c.n_layers))
+        self.decoder_norm = nn.LayerNorm(c.d_model, eps=c.norm_eps)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Normal matrices of 0.02; those that end a residual branch smaller by the square root of their number."""
+        for name, p in self.named_parameters():
+            if p.dim() > 1:
+                ends_branch = name.endswith(("out_proj.weight", "down.weight"))
+                nn.init.normal_(p, std=0.02 / (2 * self.config.n_layers) ** 0.5 if ends_branch else 0.02)
+            elif name.endswith(".bias"):
+                nn.init.zeros_(p)
+
+    def forward(
+        self, ids: Int[Tensor, "batch length"], segments: Int[Tensor, "batch length"] | None = None
+    ) -> Float[Tensor, "batch length d_model"]:
+        """The last layer's output at every place: `logits` makes words of it.
+
+        Args:
+            segments: of texts packed into one row, the number of each token's; a token sees only its own text, and
+                places are counted from where that begins.
+        """
+        if segments is None:
+            return self.run(ids, torch.arange(ids.size(1), device=ids.device))
+        same = segments[:, :, None] == segments[:, None]
+        places = same.tril(-1).sum(-1)
+        return self.run(ids, places, (same & causal_mask(ids.size(1), device=ids.device))[:, None])
+
+    def run(
+        self,
+        ids: Int[Tensor, "batch length"],
+        places: Int[Tensor, "... length"],
+        mask: Bool[Tensor, "batch 1 length length"] | None = None,
+        state: DecoderState | None = None,
+    ) -> Float[Tensor, "batch length d_model"]:
+        x = self.dropout(self.embedding(ids) + self.positions(places))
+        for i, layer in enumerate(self.decoder):
+            x = layer(x, mask, cache=state.caches[i] if state else None)
+        return self.decoder_norm(x)  # type: ignore[no-any-return]
+
+    @property
+    def output_weight(self) -> Tensor:
+        """Rows of the projection to the vocabulary."""
+        return self.embedding.weight
+
+    def logits(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:
+        return project(hidden, self.output_weight)
+
+    def start(self, src: Int[Tensor, "sentences src"], n_hypotheses: int = 1) -> tuple[DecoderState, Tensor]:
+        """Read prompts, all equally long, and get ready to go on with each in `n_hypotheses` ways."""
+        state = DecoderState(len(self.decoder))
+        if src.size(1) > 1:
+            self.run(src[:, :-1], torch.arange(src.size(1) - 1, device=src.device), state=state)
+            state.select(torch.arange(len(src), device=src.device).repeat_interleave(n_hypotheses))
+        return state, src[:, -1].repeat_interleave(n_hypotheses)
+
+    def step(self, ids: Int[Tensor, " rows"], state: DecoderState) -> Float[Tensor, "rows vocab"]:
+        """Logits of the token after `ids`, the last token of each hypothesis; the state moves on by one."""
+        places = torch.full((1,), state.length, device=ids.device)
+        return self.logits(self.run(ids[:, None], places, state=state)[:, 0])

@@ -1,0 +1,141 @@
+"""T5: everything is text to text."""
+
+import math
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from glassformer.models.base import LENGTH_STEP, DecoderState, Model
+from glassformer.nn.dropout import Dropout
+from glassformer.nn.linear import project
+from glassformer.nn.masks import padding_mask
+from glassformer.nn.stack import Layer, LayerConfig
+from glassformer.sizes import T5Config
+
+
+def distance_buckets(
+    distances: Int[Tensor, "q k"], *, n_buckets: int, max_distance: int, both_ways: bool
+) -> Int[Tensor, "q k"]:
+    """Which bucket a distance (place of the key less place of the query) falls in.
+
+    Half of the buckets hold one near distance each, the others stretches that grow as the logarithm up to max_distance,
+    and what is further away. Looking both ways, each way has half of the buckets.
+
+    Source: Raffel et al. 2019, section 2.1, and its published code.
+    """
+    buckets = torch.zeros_like(distances)
+    if both_ways:
+        n_buckets //= 2
+        buckets = (distances > 0) * n_buckets
+        distances = distances.abs()
+    else:
+        distances = (-distances).clamp(min=0)
+    n_near = n_buckets // 2
+    growth = (distances.clamp(min=1).float() / n_near).log() / math.log(max_distance / n_near)
+    far = (n_near + (growth * (n_buckets - n_near)).long()).clamp(max=n_buckets - 1)
+    return buckets + torch.where(distances < n_near, distances, far)
+
+
+class T5(Model):
+    """Encoder-decoder with RMS norms before the sub-layers, no biases, no scaling, and places as a bias of scores.
+
+    Source: Raffel et al. 2019; Shazeer 2020 for the gated feed-forward of v1.1.
+    """
+
+    length_step: ClassVar[int] = LENGTH_STEP
+
+    def __init__(self, config: T5Config) -> None:
+        super().__init__(config)
+        self.config = c = config
+        layer = LayerConfig(
+            c.d_model, c.n_heads, c.d_ff, c.dropout, pre_norm=True, activation=c.activation, norm="rms",
+            norm_eps=c.norm_eps, d_head=c.d_head, bias=False, scaled=False,
+        )  # fmt: skip
+        self.embedding = nn.Embedding(c.vocab_size, c.d_model)
+        self.dropout = Dropout(c.dropout)
+        self.encoder: Any = nn.ModuleList(Layer(layer) for _ in range(c.n_encoder_layers))
+        self.decoder: Any = nn.ModuleList(Layer(layer, causal=True, cross=True) for _ in range(c.n_decoder_layers))
+        self.encoder_bias = nn.Embedding(c.n_buckets, c.n_heads)
+        self.decoder_bias = nn.Embedding(c.n_buckets, c.n_heads)
+        self.encoder_norm = nn.RMSNorm(c.d_model, eps=c.norm_eps)
+        self.decoder_norm = nn.RMSNorm(c.d_model, eps=c.norm_eps)
+        self.output = None if c.tied else nn.Linear(c.d_model, c.vocab_size, bias=False)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Normal matrices of (fan in)^-0.5, queries smaller by d_head^0.5 for want of a scale."""
+        c = self.config
+        for name, p in self.named_parameters():
+            if p.dim() > 1:
+                std = p.size(1) ** -0.5
+                if name.startswith("embedding"):
+                    std = 1.0
+                elif "bias" in name or name.startswith("output"):
+                    std = c.d_model**-0.5
+                elif "q_proj" in name:
+                    std = (c.d_model * c.d_head) ** -0.5
+                nn.init.normal_(p, std=std)
+
+    def bias(self, table: nn.Embedding, n_queries: int, n_keys: int) -> Float[Tensor, "1 heads q k"]:
+        """What is added to the scores of queries that are the last of the keys."""
+        c, device = self.config, table.weight.device
+        places = torch.arange(n_keys, device=device)
+        buckets = distance_buckets(
+            places[None] - places[n_keys - n_queries :, None],
+            n_buckets=c.n_buckets,
+            max_distance=c.max_distance,
+            both_ways=table is self.encoder_bias,
+        )
+        return table(buckets).permute(2, 0, 1)[None]  # type: ignore[no-any-return]
+
+    def encode(self, src: Int[Tensor, "batch src"]) -> Float[Tensor, "batch src d_model"]:
+        """The encoder's output, called memory."""
+        mask, x = padding_mask(src, self.config.pad_id), self.dropout(self.embedding(src))
+        bias = self.bias(self.encoder_bias, src.size(1), src.size(1))
+        for layer in self.encoder:
+            x = layer(x, mask, position_bias=bias)
+        return self.dropout(self.encoder_norm(x))  # type: ignore[no-any-return]
+
+    def forward(
+        self, src: Int[Tensor, "batch src"], tgt_in: Int[Tensor, "batch tgt"]
+    ) -> Float[Tensor, "batch tgt d_model"]:
+        """The decoder's output at every target position: `logits` makes words of it."""
+        memory, mask = self.encode(src), padding_mask(src, self.config.pad_id)
+        x = self.dropout(self.embedding(tgt_in))
+        bias = self.bias(self.decoder_bias, tgt_in.size(1), tgt_in.size(1))
+        for layer in self.decoder:
+            x = layer(x, memory=layer.cross_attention.keys_values(memory), memory_mask=mask, position_bias=bias)
+        return self.scaled(self.decoder_norm(x))
+
+    def scaled(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
+        """Before the embedding matrix gives the output: as the published code does where it is tied."""
+        hidden = self.dropout(hidden)
+        return hidden * self.config.d_model**-0.5 if self.config.tied else hidden
+
+    @property
+    def output_weight(self) -> Tensor:
+        """Rows of the projection to the vocabulary."""
+        return self.embedding.weight if self.output is None else self.output.weight
+
+    def logits(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:
+        return project(hidden, self.output_weight)
+
+    def start(self, src: Int[Tensor, "sentences src"], n_hypotheses: int = 1) -> tuple[DecoderState, Tensor]:
+        """Read the texts and get ready to decode `n_hypotheses` of each, from the start token on."""
+        memory = self.encode(src)
+        state = DecoderState(
+            len(self.decoder),
+            [layer.cross_attention.keys_values(memory) for layer in self.decoder],
+            padding_mask(src, self.config.pad_id),
+        )
+        return state, src.new_full((len(src) * n_hypotheses,), self.config.bos_id)
+
+    def step(self, ids: Int[Tensor, " rows"], state: DecoderState) -> Float[Tensor, "rows vocab"]:
+        """Logits of the token after `ids`, the last token of each hypothesis; the state moves on by one."""
+        x = self.embedding(ids[:, None])
+        bias = self.bias(self.decoder_bias, 1, state.length + 1)
+        for layer, memory, cache in zip(self.decoder, state.memory, state.caches, strict=True):
+            x = layer(x, memory=memory, memory_mask=state.mask, position_bias=bias, cache=cache)
+        return self.logits(self.scaled(self.decoder_norm(x))[:, 0])
