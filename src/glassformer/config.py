@@ -100,6 +100,18 @@ class DecodeConfig(Config):
     max_length: int | None = Field(
         default=None, ge=1, le=MAX_TOKENS, description="Longest output in tokens. Default: source length + 50."
     )
+    temperature: float | None = Field(
+        default=None,
+        gt=0,
+        le=100,
+        description="Sample in place of searching, logits divided by this: below 1 safer, above 1 bolder.",
+    )
+    top_k: int | None = Field(default=None, ge=1, description="Sample from the k most probable tokens alone.")
+    top_p: float | None = Field(
+        default=None, gt=0, le=1, description="Sample from the fewest tokens whose probabilities come to p."
+    )
+    seed: int = Field(default=1, ge=0, lt=1 << 63, description="Of sampling: the same seed, the same text.")
+    stop: tuple[str, ...] = Field(default=(), description="Texts at which the output ends; they are left out.")
     precision: Literal["fp32", "bf16"] = Field(
         default="fp32",
         description="fp32: the same bytes whatever the batch. bf16: faster where the hardware has it.",
@@ -109,6 +121,11 @@ class DecodeConfig(Config):
         ge=1,
         description="Source tokens decoded together, padding included; more is faster and takes more memory.",
     )
+
+    @property
+    def samples(self) -> bool:
+        """Whether tokens are drawn, not searched for."""
+        return self.temperature is not None or self.top_k is not None or self.top_p is not None
 
     @model_validator(mode="after")
     def check_nbest(self) -> Self:
@@ -171,6 +188,9 @@ class TrainConfig(Config):
     warmup: float | None = Field(default=None, ge=0, le=1, description="Share of the training in which the rate rises.")
     cooldown: float | None = Field(
         default=None, ge=0, le=1, description="Share at the end in which the rate falls to 0."
+    )
+    prompt_weight: float | None = Field(
+        default=None, ge=0, le=1, description="Of a prompted language model, what the prompt's loss counts. Default: 0."
     )
     label_smoothing: float | None = Field(default=None, ge=0, lt=1, description="Probability spread evenly over all.")
     average: int = Field(default=10, ge=1, description="Checkpoints averaged at the end; 1 = only the last.")

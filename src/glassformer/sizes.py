@@ -72,8 +72,8 @@ class BertConfig(AttentionSizes):
     pre_norm: bool = False
     activation: Activation = "gelu"
     norm_eps: float = 1e-12
-    head: Literal["words", "sequence", "tokens", "span"] = "words"
-    """What is asked of it: the masked words, one answer a sequence, one a token, or a stretch of tokens."""
+    head: Literal["none", "words", "sequence", "tokens", "span"] = "words"
+    """What is asked of it: nothing but vectors, the masked words, an answer a sequence or a token, or a stretch."""
     n_labels: int = Field(default=0, ge=0, le=1 << 20)
     pooling: Literal["first", "mean"] = "first"
     """What stands for a sequence: its first token ([CLS]) or the mean of all."""

@@ -1,12 +1,14 @@
 """Many sentences, each decoded as if alone: longest first, equally long ones together, given back in order."""
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
 from glassformer.config import DecodeConfig
+from glassformer.generate.sample import sample
 from glassformer.generate.search import Hypothesis, search
 from glassformer.models.base import LENGTH_STEP, Decodable
 
@@ -65,16 +67,24 @@ def decode(
     results: list[list[Hypothesis]] = [[] for _ in sources]
     for batch in batches_by_length([len(ids) for ids in sources], options.batch_tokens, model.length_step):
         limits = [min(max_len, longest(len(sources[i]))) for i in batch]
-        hypotheses = search(
-            model,
-            pad_sources([sources[i] for i in batch], pad_id, device, model.length_step),
-            limits,
-            eos_id=eos_id,
-            banned_ids=banned_ids,
-            beam=options.beam,
-            alpha=options.length_penalty,
-            nbest=options.nbest,
-        )
+        src = pad_sources([sources[i] for i in batch], pad_id, device, model.length_step)
+        common: dict[str, Any] = {"eos_id": eos_id, "banned_ids": banned_ids}
+        if options.samples:
+            hypotheses = sample(
+                model,
+                src,
+                limits,
+                temperature=options.temperature or 1.0,
+                top_k=options.top_k,
+                top_p=options.top_p,
+                seed=options.seed,
+                indices=batch,
+                **common,
+            )
+        else:
+            hypotheses = search(
+                model, src, limits, beam=options.beam, alpha=options.length_penalty, nbest=options.nbest, **common
+            )
         for i, best in zip(batch, hypotheses, strict=True):
             results[i] = best
         progress(len(batch))

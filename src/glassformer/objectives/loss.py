@@ -19,7 +19,9 @@ class ProjectedCrossEntropy(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, hidden: Tensor, weight: Tensor, targets: Tensor, smoothing: float) -> Tensor:
+    def forward(
+        ctx: Any, hidden: Tensor, weight: Tensor, targets: Tensor, smoothing: float, importance: Tensor | None
+    ) -> Tensor:
         dtype = (
             torch.get_autocast_dtype(hidden.device.type)
             if torch.is_autocast_enabled(hidden.device.type)
@@ -30,6 +32,7 @@ class ProjectedCrossEntropy(torch.autograd.Function):
         w_sum = weight.sum(0, dtype=torch.float32)
         on, off = 1 - smoothing, smoothing / vocab_size
 
+        dtype_of_hidden = hidden.dtype
         need_grad = hidden.requires_grad or weight.requires_grad
         d_hidden = torch.empty_like(hidden, dtype=torch.float32)
         d_weight = torch.zeros_like(weight, dtype=torch.float32)
@@ -43,23 +46,28 @@ class ProjectedCrossEntropy(torch.autograd.Function):
             lse = top.float() - probs.gather(1, best[:, None])[:, 0].float().log()
             at_target = logits.gather(1, targets[rows, None])[:, 0].float()
             logits_sum = hidden[rows].float() @ w_sum
-            loss += (lse - on * at_target - off * logits_sum).sum()
+            losses = lse - on * at_target - off * logits_sum
+            loss += (losses if importance is None else losses * importance[rows]).sum()
             if need_grad:
                 d_hidden[rows] = probs @ w
-                d_weight += probs.t() @ h[rows]
+                d_weight += probs.t() @ (h[rows] if importance is None else h[rows] * importance[rows, None].to(dtype))
         if need_grad:
             d_hidden -= on * weight.index_select(0, targets) + off * w_sum
-            d_weight -= off * hidden.sum(0, dtype=torch.float32)
-            d_weight.index_add_(0, targets, hidden.float(), alpha=-on)
+            hidden = hidden.float()
+            if importance is not None:
+                d_hidden *= importance[:, None]
+                hidden = hidden * importance[:, None]
+            d_weight -= off * hidden.sum(0)
+            d_weight.index_add_(0, targets, hidden, alpha=-on)
             ctx.save_for_backward(d_hidden, d_weight)
-            ctx.dtypes = hidden.dtype, weight.dtype
+            ctx.dtypes = dtype_of_hidden, weight.dtype
         return loss
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None, None]:  # type: ignore[override]
         d_hidden, d_weight = ctx.saved_tensors
         of_hidden, of_weight = ctx.dtypes
-        return (d_hidden * grad).to(of_hidden), (d_weight * grad).to(of_weight), None, None
+        return (d_hidden * grad).to(of_hidden), (d_weight * grad).to(of_weight), None, None, None
 
 
 def projected_cross_entropy(
@@ -68,12 +76,14 @@ def projected_cross_entropy(
     targets: Int[Tensor, " tokens"],
     *,
     label_smoothing: float = 0.0,
+    importance: Float[Tensor, " tokens"] | None = None,
 ) -> Float[Tensor, ""]:
     """Summed loss of predicting each target from hidden W^T, in nats.
 
     Args:
         label_smoothing: the share of probability spread evenly over the vocabulary, 0 to 1.
+        importance: what each target's loss is multiplied by; default: 1.
 
     Source: Szegedy et al. 2016, section 7, as in Vaswani et al. 2017, section 5.4.
     """
-    return ProjectedCrossEntropy.apply(hidden, weight, targets, label_smoothing)  # type: ignore[no-any-return, no-untyped-call]
+    return ProjectedCrossEntropy.apply(hidden, weight, targets, label_smoothing, importance)  # type: ignore[no-any-return, no-untyped-call]

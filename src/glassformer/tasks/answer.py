@@ -90,15 +90,14 @@ class Answerer(EncoderTask):
         size = self.model.config.max_len - self.n_specials - len(asked)
         return asked, list(windows(len(ids), size, size // 3)), ids, offsets
 
-    def encode(self, examples: Sequence[Answerable]) -> list[list[Row]]:
-        rows: list[list[Row]] = []
+    def encode(self, examples: Sequence[Answerable]) -> tuple[list[Row], list[Answerable]]:
+        rows: list[Row] = []
         for example in examples:
             asked, stretches, ids, offsets = self.parts(example.question, example.context)
-            rows.append([])
             for start, end in stretches:
                 first, last = self.tokens_of_answer(example, offsets, start, end)
-                rows[-1].append((asked, ids[start:end], [first, last]))
-        return rows
+                rows.append((asked, ids[start:end], [first, last]))
+        return rows, []
 
     def tokens_of_answer(
         self, example: Answerable, offsets: Sequence[tuple[int, int]], start: int, end: int

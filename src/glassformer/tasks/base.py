@@ -45,6 +45,8 @@ class Task(ABC):
     """Sizes that the task decides."""
     has_classes: ClassVar[bool] = False
     """Its labels are a closed set: those of the training text."""
+    space_first: ClassVar[bool] = True
+    """Its texts begin where others do, with a word: a space before it makes the word the same as elsewhere."""
     more_specials: ClassVar[tuple[str, ...]] = ()
     """Special tokens that its tokenizer has besides pad, start and end."""
 
@@ -59,6 +61,9 @@ class Task(ABC):
         self.model = model.to(self.device).eval()
         self.tokenizer = tokenizer
         self.labels = tuple(labels)
+
+    def configure(self, config: TrainConfig) -> None:  # noqa: B027
+        """Take what only training asks for from its options; most tasks need nothing."""
 
     # Examples
 
@@ -114,8 +119,8 @@ class Task(ABC):
     # Learning
 
     @abstractmethod
-    def encode(self, examples: Sequence[Any]) -> list[list[Row]]:
-        """Of each example its rows of `fields`: one, several for the parts of a long text, none if it is too long."""
+    def encode(self, examples: Sequence[Any]) -> tuple[list[Row], list[Any]]:
+        """Rows of `fields`, and the examples that are too long for the model."""
 
     def lengths(self, data: Dataset) -> NDArray[np.int64]:
         """What each row takes in a padded batch, in tokens."""

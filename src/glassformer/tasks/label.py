@@ -114,13 +114,16 @@ class LabelTask(EncoderTask):
     def labels_in(cls, example: Labeled) -> Iterable[str]:
         return (example.label,)
 
-    def encode(self, examples: Sequence[Labeled]) -> list[list[Row]]:
-        rows = self.encode_texts([text_of(example) for example in examples])
+    def encode(self, examples: Sequence[Labeled]) -> tuple[list[Row], list[Labeled]]:
         limit = self.model.config.max_len - self.n_specials
-        return [
-            [(first, second, [self.target(example)])] if len(first) + len(second) <= limit else []
-            for example, (first, second) in zip(examples, rows, strict=True)
-        ]
+        rows: list[Row] = []
+        too_long = []
+        for example, (first, second) in zip(examples, self.encode_texts(list(map(text_of, examples))), strict=True):
+            if len(first) + len(second) <= limit:
+                rows.append((first, second, [self.target(example)]))
+            else:
+                too_long.append(example)
+        return rows, too_long
 
     def target(self, example: Labeled) -> Any:
         """The label as a number."""

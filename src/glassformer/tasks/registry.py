@@ -17,6 +17,9 @@ TASKS = {
     "regression": "label:Regressor",
     "tagging": "tag:Tagger",
     "answer": "answer:Answerer",
+    "language": "language:LanguageModel",
+    "summarization": "summarize:Summarizer",
+    "features": "features:Embedder",
 }
 """Of each task its module and class, imported when asked for."""
 

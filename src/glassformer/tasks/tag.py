@@ -66,17 +66,16 @@ class Tagger(EncoderTask):
         """Pieces of a sentence that the model reads at once."""
         return self.model.config.max_len - 2  # type: ignore[no-any-return]
 
-    def encode(self, examples: Sequence[Tagged]) -> list[list[Row]]:
+    def encode(self, examples: Sequence[Tagged]) -> tuple[list[Row], list[Tagged]]:
         number = {tag: i for i, tag in enumerate(self.labels)}
-        rows: list[list[Row]] = []
+        rows: list[Row] = []
         for example in examples:
             pieces = self.pieces(example.words)
-            rows.append([])
             for start, end in self.stretches(pieces):
                 ids = [piece for word in pieces[start:end] for piece in word]
                 starts = np.cumsum([0, *map(len, pieces[start:end])])[:-1].tolist()
-                rows[-1].append((ids, starts, [number[tag] for tag in example.tags[start:end]]))
-        return rows
+                rows.append((ids, starts, [number[tag] for tag in example.tags[start:end]]))
+        return rows, []
 
     def pieces(self, words: Sequence[str]) -> list[list[int]]:
         """Ids of each word, of a monstrous one as many as the model reads."""
@@ -131,9 +130,9 @@ class Tagger(EncoderTask):
                 skip = (stretches[i - 1][1] - start) // 2 if i else 0
                 rows.append(ids)
                 source.append((number, start + skip, end, first[skip:]))
-        for places, hidden, ids in self.hidden([(row, []) for row in rows]):
+        for places, hidden, joined in self.hidden([(row, []) for row in rows]):
             with torch.inference_mode():
-                log_probs = self.model.label_logits(hidden, ids).float().log_softmax(-1).cpu()
+                log_probs = self.model.label_logits(hidden, joined).float().log_softmax(-1).cpu()
             for place, seen in zip(places, log_probs, strict=True):
                 number, start, end, first = source[place]
                 found[number][start:end] = seen[first]

@@ -4,6 +4,7 @@ import copy
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 from typing import Any, Self, overload
 
@@ -83,11 +84,13 @@ class Translator(Task):
     def texts(cls, example: Example) -> Sequence[str]:
         return example.src, example.tgt
 
-    def encode(self, examples: Sequence[Example]) -> list[list[Row]]:
+    def encode(self, examples: Sequence[Example]) -> tuple[list[Row], list[Example]]:
         src = self.tokenizer.encode_batch([example.src for example in examples])
         tgt = self.tokenizer.encode_batch([example.tgt for example in examples])
         limit = self.model.config.max_len
-        return [[pair] if max(map(len, pair)) < limit else [] for pair in zip(src, tgt, strict=True)]
+        rows: list[Row] = list(zip(src, tgt, strict=True))
+        fits = [max(map(len, row)) < limit for row in rows]
+        return list(compress(rows, fits)), [e for e, fit in zip(examples, fits, strict=True) if not fit]
 
     @overload
     def __call__(self, texts: str, **options: Any) -> str: ...

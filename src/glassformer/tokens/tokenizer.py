@@ -79,6 +79,7 @@ class Tokenizer:
         vocab_size: int = 8000,
         more_specials: Sequence[str] = (),
         lowercase: bool = False,
+        space_first: bool = True,
     ) -> "Tokenizer":
         """Units learned from texts.
 
@@ -92,13 +93,17 @@ class Tokenizer:
                 no effect on "char" and "byte".
             more_specials: special tokens besides pad, start and end; `<mask>` is known as the mask.
             lowercase: WordPiece alone: lower case, and accents taken off.
+            space_first: BPE and unigram alone: put a space before every text, and take it off again.
         """
         if kind == "wordpiece":
             return cls.train_wordpiece(texts, vocab_size, more_specials, lowercase=lowercase)
         if lowercase:
             raise ConfigError("lowercase: only --tokenizer wordpiece can; the others give a text back as it was.")
         specials = [*SPECIALS, *more_specials]
-        names = Specials(mask_token=MASK if MASK in specials else None, prefix="" if kind in ("char", "byte") else " ")
+        names = Specials(
+            mask_token=MASK if MASK in specials else None,
+            prefix=" " if space_first and kind in ("bpe", "unigram") else "",
+        )
         if kind == "char":
             return cls(character_tokenizer(texts, specials), names)
         options: dict[str, Any] = {

@@ -129,6 +129,7 @@ def describe_corpus(config: TrainConfig, kind: type[Task], folder: Path, say: Sa
             vocab_size=config.vocab_size or vocab_size_for(n_train),
             more_specials=kind.more_specials,
             lowercase=config.lowercase,
+            space_first=kind.space_first,
         )
         say(f"Tokenizer: {config.tokenizer or 'bpe'}, {tokenizer.vocab_size:,} units.")
     rows = (json.dumps(asdict(example)) + "\n" for example in dev)
@@ -175,10 +176,9 @@ def encode_corpus(config: TrainConfig, task: Task, held_out: Sequence[int], fold
     def rows() -> Iterator[Row]:
         examples = task.read(config.src, config.tgt, config)
         for block in blocks((e for i, e in enumerate(examples) if i not in left_out), 4096):
-            for example, found in zip(block, task.encode(block), strict=True):
-                if not found:
-                    too_long.append(f"{example.path}:{example.line}")
-                yield from found
+            found, left = task.encode(block)
+            too_long.extend(f"{example.path}:{example.line}" for example in left)
+            yield from found
 
     train = Dataset.write(folder, rows(), task.fields, task.tokenizer.vocab_size)
     limit = task.model.config.max_len - 1

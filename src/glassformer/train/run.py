@@ -52,11 +52,12 @@ def train(config: TrainConfig, *, quiet: bool = False) -> Any:
         step = checkpoint.read_json(place / "progress.json")["step"] if place else 0
         with Reporter(config.out, step=step, quiet=quiet, tensorboard=config.tensorboard) as reporter:
             kind = find_kind(config)
+            base = load(config.from_folder, device="cpu").model if config.from_folder else None
 
             def make(known: Known) -> Task:
                 nonlocal config
-                config = resolved(config, kind, known)
-                return build(config, kind, known, set_up(config))
+                config = resolved(config, kind, known, base)
+                return build(config, kind, known, base, set_up(config))
 
             task, data = prepare(config, kind, make, reporter.say)
             checkpoint.write_text(config.out / "run.toml", config.to_toml())
@@ -137,21 +138,19 @@ def find_kind(config: TrainConfig) -> type[Task]:
     return task_type(name)
 
 
-def resolved(config: TrainConfig, kind: type[Task], known: Known) -> TrainConfig:
+def resolved(config: TrainConfig, kind: type[Task], known: Known, base: Model | None) -> TrainConfig:
     """The options with everything chosen that was left open."""
     given = config.model_dump(exclude_none=True)
-    family = config.family or (family_of(load(config.from_folder).model) if config.from_folder else kind.families[0])
+    family = config.family or (family_of(base) if base else kind.families[0])
     if family not in kind.families:
         raise ConfigError(f"{kind.name}: by {' or '.join(kind.families)}, not by {family}.\n  Change --family.")
     name = config.preset or preset_for(known.n_examples, family)
     if name not in PRESETS[family]:
         raise ConfigError(f"preset {name!r}: {family} has {', '.join(PRESETS[family])}.")
     row = preset(name, family)
-    if config.from_folder:
-        for budget in BUDGETS:
-            row.pop(budget, None)
-        row |= FINE_TUNING
-        row["max_len"] = load(config.from_folder).model.config.max_len
+    if base:
+        row = {name: value for name, value in row.items() if name not in BUDGETS} | FINE_TUNING
+        row |= {name: value for name, value in base.config.model_dump().items() if name in row}
     if any(budget in given for budget in BUDGETS):
         for budget in BUDGETS:
             row.pop(budget, None)
@@ -193,11 +192,10 @@ def set_up(config: TrainConfig) -> torch.device:
     return device
 
 
-def build(config: TrainConfig, kind: type[Task], known: Known, device: torch.device) -> Task:
+def build(config: TrainConfig, kind: type[Task], known: Known, base: Model | None, device: torch.device) -> Task:
     """The untrained task, or with the weights of another folder as far as they fit."""
     assert config.family is not None
     sizes_type, model_type = FAMILIES[config.family]
-    base = load(config.from_folder, device="cpu").model if config.from_folder else None
     options = base.config.model_dump() if base else {}
     n_layers = dict.fromkeys(("n_layers", "n_encoder_layers", "n_decoder_layers"), config.n_layers)
     named = {} if base else {**config.model_dump(exclude_none=True), **n_layers}
@@ -217,7 +215,9 @@ def build(config: TrainConfig, kind: type[Task], known: Known, device: torch.dev
     model = model_type(sizes_type.resolve(options, environment={}))
     if base:
         take_over(model, base)
-    return kind(model, tokenizer, device, known.labels)
+    task = kind(model, tokenizer, device, known.labels)
+    task.configure(config)
+    return task
 
 
 def take_over(model: Model, base: Model) -> None:

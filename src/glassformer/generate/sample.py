@@ -1,0 +1,97 @@
+"""Sampling: each next token drawn from what the model thinks of it."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from glassformer.generate.search import Hypothesis
+from glassformer.models.base import Decodable
+
+
+def filtered(
+    logits: Float[Tensor, "rows vocab"], temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None
+) -> tuple[Float[Tensor, "rows kept"], Int[Tensor, "rows kept"]]:
+    """Probabilities of the tokens that may be drawn, most probable first, and their ids.
+
+    Args:
+        top_k: the k most probable tokens (Fan et al. 2018).
+        top_p: the fewest tokens whose probabilities come to p, at least one (Holtzman et al. 2020).
+    """
+    probs = (logits.double() / temperature).softmax(-1)
+    probs, ids = probs.sort(dim=-1, descending=True, stable=True)
+    if top_k is not None:
+        probs, ids = probs[:, :top_k], ids[:, :top_k]
+    if top_p is not None:
+        before = probs.cumsum(-1) - probs
+        probs = probs.masked_fill(before >= top_p * probs.sum(-1, keepdim=True), 0.0)
+    return probs / probs.sum(-1, keepdim=True), ids
+
+
+def random_numbers(seed: int, index: int, n: int) -> np.ndarray:
+    """n numbers in [0, 1) for one text: a function of the seed and the text's place alone."""
+    return np.random.Generator(np.random.Philox(key=[seed, index])).random(n)
+
+
+@torch.inference_mode()
+def sample_steps(
+    model: Decodable,
+    src: Int[Tensor, "sentences src"],
+    max_lengths: Sequence[int],
+    *,
+    eos_id: int,
+    banned_ids: Sequence[int] = (),
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    seed: int = 1,
+    indices: Sequence[int] = (0,),
+    stopped: Callable[[int, int], bool] = lambda row, token: False,
+) -> Iterator[tuple[int, int, float]]:
+    """Tokens as they are drawn: row of the source, id, and its natural log-probability before filtering.
+
+    Args:
+        indices: of each source its place among all, which with the seed decides its random numbers.
+        stopped: told each row's token; whether the row is to end there.
+    """
+    state, last = model.start(src)
+    rows = list(range(len(src)))
+    draws = [random_numbers(seed, index, n) for index, n in zip(indices, max_lengths, strict=True)]
+    for length in range(max(max_lengths)):
+        logits = model.step(last, state).float()
+        if banned_ids:
+            logits[:, list(banned_ids)] = -torch.inf
+        log_probs = logits.log_softmax(-1)
+        probs, ids = filtered(logits, temperature, top_k, top_p)
+        at = torch.tensor([[draws[row][length]] for row in rows], dtype=torch.float64, device=logits.device)
+        # The first place where the sum passes the number drawn; rounding must not lead past the last token.
+        place = (probs.cumsum(-1) <= at).sum(-1, keepdim=True).clamp(max=ids.size(1) - 1)
+        place = place.minimum((probs > 0).sum(-1, keepdim=True) - 1)
+        drawn = ids.gather(1, place)[:, 0]
+        gains = log_probs.gather(1, drawn[:, None])[:, 0]
+        keep = []
+        for i, (row, token, gain) in enumerate(zip(rows, drawn.tolist(), gains.tolist(), strict=True)):
+            yield row, token, gain
+            if token != eos_id and length + 1 < max_lengths[row] and not stopped(row, token):
+                keep.append(i)
+        if not keep:
+            return
+        if len(keep) < len(rows):
+            kept = torch.tensor(keep, device=logits.device)
+            state.select(kept, kept)
+            rows, drawn = [rows[i] for i in keep], drawn[kept]
+        last = drawn
+
+
+def sample(
+    model: Decodable, src: Int[Tensor, "sentences src"], max_lengths: Sequence[int], **options: object
+) -> list[list[Hypothesis]]:
+    """One drawn continuation of each source; options as in `sample_steps`. Its score is the sum of its log_probs."""
+    ids: list[list[int]] = [[] for _ in max_lengths]
+    log_probs: list[list[float]] = [[] for _ in max_lengths]
+    for row, token, gain in sample_steps(model, src, max_lengths, **options):  # type: ignore[arg-type]
+        ids[row].append(token)
+        log_probs[row].append(gain)
+    return [[Hypothesis(i, p, sum(p))] for i, p in zip(ids, log_probs, strict=True)]

@@ -1,0 +1,277 @@
+"""Language models: what follows a text, said by a decoder alone."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from glassformer.config import DecodeConfig, TrainConfig
+from glassformer.corpora.corpus import format_of
+from glassformer.corpora.jsonl import outline, read_objects, text_fault
+from glassformer.corpora.lines import check_readable, read_lines
+from glassformer.data.batch import Batch, pad
+from glassformer.data.dataset import IDS, Dataset, Row
+from glassformer.errors import CorpusError
+from glassformer.generate.engine import decode
+from glassformer.generate.sample import sample_steps
+from glassformer.metrics import Score
+from glassformer.metrics.likelihood import bits_per_byte, perplexity
+from glassformer.objectives.loss import projected_cross_entropy
+from glassformer.tasks.base import IGNORE, Say, Task
+
+PIECE_LINES = 64
+"""Lines of a plain text that are read, encoded and held out together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text, or a piece of one that goes on in the next example of the same path."""
+
+    text: str
+    is_whole: bool
+    path: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageBatch(Batch):
+    """Padded texts: the decoder reads ids and is to say targets, each of which counts as its weight."""
+
+    ids: Int[Tensor, "batch length"]
+    targets: Int[Tensor, "batch length"]
+    weights: Float[Tensor, "batch length"]
+    segments: Int[Tensor, "batch length"] | None = None
+    """Of texts packed into one row, the number of each token's."""
+
+
+class DecoderTask(Task):
+    """What tasks by a decoder alone share: a prompt, and what follows it."""
+
+    families = ("gpt2",)
+
+    def prompt(self, text: str) -> list[int]:
+        """What the decoder reads before it says anything."""
+        return [self.tokenizer.bos_id, *self.tokenizer.encode(text)]
+
+    def cut(self, ids: list[int], n_more: int, warn: Callable[[str], None]) -> list[int]:
+        """As much of a prompt's end as leaves room for n_more tokens."""
+        room = max(1, self.model.config.max_len - n_more)
+        if len(ids) > room:
+            warn(f"longer than the {room} tokens that leave room for {n_more} more: its beginning was not read")
+        return ids[-room:]
+
+    def options(self, options: DecodeConfig | None) -> DecodeConfig:
+        """What is asked for; without anything, what suits the task."""
+        return options or DecodeConfig()
+
+    def follow(
+        self, texts: Sequence[str], options: DecodeConfig | None, warn: Callable[[int, str], None] = IGNORE
+    ) -> list[str]:
+        """What follows each text."""
+        c = self.options(options)
+        n_more = min(c.max_length or self.usual_length, self.model.config.max_len - 1)
+        prompts = [
+            self.cut(self.prompt(text), n_more, lambda what, i=i: warn(i, what))  # type: ignore[misc]
+            for i, text in enumerate(texts)
+        ]
+        t = self.tokenizer
+        found = decode(
+            self.model, prompts, c, longest=lambda n: n_more, pad_id=t.pad_id, eos_id=t.eos_id,
+            banned_ids=self.banned_ids, max_len=n_more, device=self.device,
+        )  # fmt: skip
+        return [stopped(t.decode(best[0].ids), c.stop) for best in found]
+
+    usual_length = 128
+
+    @property
+    def banned_ids(self) -> tuple[int, ...]:
+        """Special tokens never to be said."""
+        t = self.tokenizer
+        return tuple({t.pad_id, t.bos_id} - {t.eos_id})
+
+    def stream(self, text: str, options: DecodeConfig | None = None) -> Iterator[str]:
+        """What follows a text, in pieces as they are drawn: joined, they are what `follow` gives."""
+        c = self.options(options)
+        n_more = min(c.max_length or self.usual_length, self.model.config.max_len - 1)
+        prompt = self.cut(self.prompt(text), n_more, IGNORE)
+        steps = sample_steps(
+            self.model, torch.tensor([prompt], device=self.device), [n_more], eos_id=self.tokenizer.eos_id,
+            banned_ids=self.banned_ids, temperature=c.temperature or 1.0, seed=c.seed,
+            top_p=c.top_p, top_k=c.top_k if c.samples else 1,
+        )  # fmt: skip
+        ids: list[int] = []
+        said = ""
+        for _, token, _ in steps:
+            ids.append(token)
+            whole = stopped(self.tokenizer.decode(ids), c.stop)
+            # What may yet become another character, or a text at which to stop, waits.
+            safe = len(whole) - max([1, *map(len, c.stop)]) + 1 if c.stop else len(whole)
+            ready = whole[:safe].rstrip("�")
+            if len(ready) > len(said):
+                yield ready[len(said) :]
+                said = ready
+        rest = stopped(self.tokenizer.decode(ids), c.stop)[len(said) :]
+        if rest:
+            yield rest
+
+    def loss(self, batch: LanguageBatch, *, label_smoothing: float = 0.0) -> Tensor:
+        hidden = self.model(batch.ids, batch.segments)
+        counts = batch.weights > 0
+        return projected_cross_entropy(
+            hidden[counts],
+            self.model.output_weight,
+            batch.targets[counts],
+            label_smoothing=label_smoothing,
+            importance=batch.weights[counts],
+        )
+
+    def negative_log_probs(self, rows: Sequence[Row]) -> Iterator[tuple[Tensor, Tensor]]:
+        """Of each row's targets the negative log-probabilities in nats, and their weights."""
+        for start in range(0, len(rows), 16):
+            batch = self.batch(rows[start : start + 16]).to(self.device)
+            with torch.inference_mode():
+                logits = self.model.logits(self.model(batch.ids, batch.segments)).float()
+                nll = -logits.log_softmax(-1).gather(-1, batch.targets[..., None])[..., 0]
+            yield from zip(nll.cpu(), batch.weights.cpu(), strict=True)
+
+
+class LanguageModel(DecoderTask):
+    """What follows a text: auto-complete, continuation, chat.
+
+    Plain text is one stream, cut into stretches as long as the model reads; of JSONL {"text": …} every line is a text
+    of its own, and several are packed into a stretch without seeing one another.
+    """
+
+    name = "language"
+    example = Document
+    unit = "texts"
+    fields = {"ids": IDS}
+    metric = "loss"
+    larger_is_better = False
+    space_first = False
+
+    def options(self, options: DecodeConfig | None) -> DecodeConfig:
+        return options or DecodeConfig(temperature=0.8, top_k=40)
+
+    @classmethod
+    def read(
+        cls, src: Sequence[Path], tgt: Sequence[Path], config: TrainConfig, say: Say | None = None
+    ) -> Iterator[Document]:
+        check_readable(*src)
+        for path in src:
+            yield from (documents if format_of(path) == "jsonl" else pieces)(path)
+
+    @classmethod
+    def texts(cls, example: Document) -> Sequence[str]:
+        return (example.text,)
+
+    @classmethod
+    def held_out(cls, hashes: NDArray[np.uint64], path: Path) -> NDArray[np.bool_]:
+        """The last twentieth: what stands elsewhere in a text is read before it and after."""
+        if len(hashes) < 2:
+            raise CorpusError(
+                f"{path}: too short to hold any of it out.\n  Give a longer text, or a dev set: --dev FILE."
+            )
+        out = np.zeros(len(hashes), dtype=np.bool_)
+        out[-max(1, len(hashes) // 20) :] = True
+        return out
+
+    def encode(self, examples: Sequence[Document]) -> tuple[list[Row], list[Document]]:
+        t, size = self.tokenizer, self.model.config.max_len + 1
+        rows: list[Row] = []
+        for is_whole, group in groupby(examples, key=lambda e: e.is_whole):
+            stream: list[int] = []
+            for ids in t.encode_batch([e.text for e in group]):
+                stream += [t.bos_id, *ids, t.eos_id] if is_whole else ids
+            # Each stretch begins with the token that the one before ended with: every token is predicted once.
+            rows += [(stream[i : i + size],) for i in range(0, max(1, len(stream) - 1), size - 1)]
+        return [row for row in rows if len(row[0]) > 1], []
+
+    def lengths(self, data: Dataset) -> NDArray[np.int64]:
+        return data.fields["ids"].lengths
+
+    def batch(self, rows: Sequence[Any]) -> LanguageBatch:
+        t = self.tokenizer
+        ids = pad([row[:-1] for (row,) in rows], t.pad_id)
+        begins = (ids == t.bos_id) if t.bos_id != t.eos_id else (ids == t.eos_id).roll(1, dims=1)
+        segments = begins.cumsum(-1)
+        lengths = [len(row) - 1 for (row,) in rows]
+        weights = torch.tensor([[float(i < n) for i in range(max(lengths))] for n in lengths])
+        return LanguageBatch(
+            n_targets=sum(lengths),
+            ids=ids,
+            targets=pad([row[1:] for (row,) in rows], t.pad_id),
+            weights=weights,
+            segments=segments if bool((segments != segments[:, :1]).any()) else None,
+        )
+
+    def __call__(self, texts: str | Sequence[str], **options: Any) -> str | list[str]:
+        """What follows a text, or each of a list.
+
+        Args:
+            options: those of `DecodeConfig`: temperature, top_k, top_p, seed, max_length, stop, beam.
+        """
+        several = [texts] if isinstance(texts, str) else list(texts)
+        found = self.follow(several, DecodeConfig.resolve(options, environment={}) if options else None)
+        return found[0] if isinstance(texts, str) else found
+
+    def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = IGNORE) -> list[str]:
+        """What follows each line, up to the end of the line that it makes."""
+        return [text.split("\n")[0] for text in self.follow(lines, options, warn)]
+
+    def figures(self, examples: Sequence[Document]) -> tuple[float, int, int]:
+        """Negative log-likelihood in nats, tokens, bytes."""
+        rows, _ = self.encode(examples)
+        losses = [(float((nll * w).sum()), float(w.sum())) for nll, w in self.negative_log_probs(rows)]
+        n_bytes = sum(len(e.text.encode()) for e in examples)
+        return sum(x for x, _ in losses), round(sum(n for _, n in losses)), n_bytes
+
+    def scores(self, examples: Sequence[Document], options: Any = None) -> tuple[list[str], list[Score]]:
+        nll, n_tokens, n_bytes = self.figures(examples)
+        return [], [
+            Score("loss", nll / n_tokens, "nats:token"),
+            Score("perplexity", perplexity(nll, n_tokens)),
+            Score("bits per byte", bits_per_byte(nll, n_bytes)),
+        ]
+
+    def validate(self, examples: Sequence[Document]) -> dict[str, float]:
+        nll, n_tokens, n_bytes = self.figures(examples)
+        return {"loss": nll / n_tokens, "bits_per_byte": nll / n_bytes / math.log(2)}
+
+
+def stopped(text: str, stop: Sequence[str]) -> str:
+    """The text up to the first of the texts at which to stop."""
+    ends = [at for end in stop if end and (at := text.find(end)) >= 0]
+    return text[: min(ends)] if ends else text
+
+
+def pieces(path: Path) -> Iterator[Document]:
+    """A plain text in pieces of PIECE_LINES lines."""
+    block: list[str] = []
+    first = 1
+    for number, line in enumerate(read_lines(path), 1):
+        block.append(line)
+        if len(block) == PIECE_LINES:
+            yield Document("\n".join(block) + "\n", False, str(path), first)
+            block, first = [], number + 1
+    if block:
+        yield Document("\n".join(block) + "\n", False, str(path), first)
+
+
+def documents(path: Path) -> Iterator[Document]:
+    """The texts of JSONL {"text": …}."""
+    for number, record in read_objects(path):
+        text = record.get("text")
+        if not isinstance(text, str) or (fault := text_fault(text)):
+            what = fault if isinstance(text, str) else f'expected {{"text": …}}, found {outline(record)}'
+            raise CorpusError(f"{path}:{number}: {what}.\n  Fix or delete the line.")
+        if text.strip():
+            yield Document(text, True, str(path), number)
