@@ -18,15 +18,18 @@ app = App(
 )
 COMMANDS = {
     "demo": "Train a small English-French translator on built-in text, and try it. Three minutes.",
-    "train": "Train a translator from your text files, or go on with a run.",
+    "train": "Train on your text files, or go on with a run.",
+    "run": "Lines in, lines out, by whatever a model was trained for.",
     "translate": "Translate standard input, line by line, to standard output.",
-    "evaluate": "Score a model's translations of a file: BLEU, chrF, TER.",
+    "evaluate": "Figures of a model on text with the right answers.",
     "score": "How probable a model finds given translations.",
     "info": "What is in a model folder.",
     "doctor": "Find what is wrong with a parallel corpus, line by line, and mend it.",
+    "import": "Make a model folder of one of Hugging Face's.",
 }
 for command, summary in COMMANDS.items():
-    app.command(f"glassformer.cli.{command}:{command}", name=command, help=summary)
+    function = f"{command}_" if command == "import" else command
+    app.command(f"glassformer.cli.{function}:{function}", name=command, help=summary)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

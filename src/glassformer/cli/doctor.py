@@ -10,7 +10,7 @@ from cyclopts.validators import Number
 from rich.console import Console
 from rich.table import Table
 
-from glassformer.cli.files import sides
+from glassformer.cli.files import pair_sides
 from glassformer.corpora.doctor import Diagnosis, examine
 from glassformer.corpora.doctor import fix as mend
 
@@ -43,8 +43,8 @@ def doctor(
         show: findings shown of each kind.
         json: everything found, as JSON.
     """
-    corpus = sides(files, format) if files else (src, tgt)
-    against = {name: sides(paths, format) for name, paths in (("dev", dev), ("test", test)) if paths}
+    corpus = pair_sides(files, format) if files else (src, tgt)
+    against = {name: pair_sides(paths, format) for name, paths in (("dev", dev), ("test", test)) if paths}
     diagnosis = examine(*corpus, against=against, format=format, n_shown=None if json else show)
     if json:
         print(json_module.dumps(diagnosis.to_json(), ensure_ascii=False, indent=2))

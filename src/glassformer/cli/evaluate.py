@@ -16,9 +16,10 @@ Flags: Any = flags(DecodeConfig, "nbest")
 def evaluate(
     model: Path,
     /,
-    *,
-    src: Annotated[Path, Parameter(allow_leading_hyphen=True)],
+    *files: Path,
+    src: Annotated[Path | None, Parameter(allow_leading_hyphen=True)] = None,
     ref: Path | None = None,
+    columns: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
     out: Path | None = None,
     tokenize: Literal["13a", "intl", "char", "zh", "none"] = "13a",
     lowercase: bool = False,
@@ -27,37 +28,50 @@ def evaluate(
     threads: int | None = None,
     options: Annotated[Flags, Parameter(name="*")] = Flags(),  # noqa: B008
 ) -> None:
-    """Translate a file and score it against a reference: BLEU, chrF and TER with sacrebleu's signatures.
+    """Figures of a model on text with the right answers, in the formats that `train` reads.
+
+    Translations: BLEU, chrF and TER with sacrebleu's signatures. Classes: accuracy, F1, Matthews. Tags: accuracy, F1 of
+    entities. Numbers: Pearson, Spearman. Answers: exact match, F1. Language: perplexity. Summaries: ROUGE.
 
     Example:  glassformer evaluate en-fr --src test.en --ref test.fr
 
     Args:
         model: folder written by `glassformer train`.
+        files: labeled text, tagged text, questions, pairs.
         src: source text, or a TSV or JSONL of pairs.
         ref: reference translations, line by line; nothing for TSV and JSONL.
-        out: also write the translations here.
+        columns: of labeled files without a header: text, text2, label, or _.
+        out: also write the model's answers here, a line each.
         tokenize: sacrebleu's tokenizer for BLEU; none for text that is tokenized.
-        lowercase: ignore case.
+        lowercase: ignore case in BLEU.
         json: figures as JSON.
         device: where to compute.
         threads: processor threads. Default: all cores.
     """
     from glassformer.cli.lines import counting, open_model
-    from glassformer.corpora.corpus import read_pairs
+    from glassformer.errors import ConfigError
 
-    decoding = DecodeConfig.resolve(given(options))
-    pairs = list(read_pairs([src], [ref] if ref else []))
-    translator = open_model(model, device, threads)
-    with counting("translating", len(pairs)) as progress:
-        hypotheses, scores = translator.scores(
-            pairs, decoding, tokenize=tokenize, lowercase=lowercase, progress=progress
-        )
+    asked = given(options)
+    if not files and src is None:
+        raise ConfigError("no text to evaluate on.\n  Name a file, or of translations --src FILE --ref FILE.")
+    sources = [*files, *([src] if src else [])]
+    task = open_model(model, device, threads)
+    examples = list(task.read(sources, [ref] if ref else [], columns))
+    if not examples:
+        raise ConfigError(f"{sources[0]}: nothing in it to evaluate on.")
+    decoding = DecodeConfig.resolve(asked) if asked else None
+    if task.name == "translation":
+        with counting("translating", len(examples)) as progress:
+            outputs, scores = task.scores(examples, decoding, tokenize=tokenize, lowercase=lowercase, progress=progress)
+    else:
+        outputs, scores = task.scores(examples, decoding)
     if out:
-        out.write_text("".join(line + "\n" for line in hypotheses), encoding="utf-8")
+        out.write_text("".join(line + "\n" for line in outputs), encoding="utf-8")
     if json:
         record = {s.name: {"score": s.value, "signature": s.signature} for s in scores}
-        print(json_module.dumps({"n_sentences": len(pairs), **record}))
+        print(json_module.dumps({f"n_{'sentences' if task.unit == 'pairs' else task.unit}": len(examples), **record}))
     else:
         for score in scores:
-            print(f"{score.name:6} {score.value:6.2f}  {score.signature}")
+            value = f"{score.value:6.2f}" if score.name in ("BLEU", "chrF2", "TER") else f"{score.value:.4f}"
+            print(f"{score.name:6} {value}  {score.signature}".rstrip())
         sys.stdout.flush()

@@ -1,16 +1,28 @@
-"""Files named on the command line, as the two sides of a corpus."""
+"""Files named on the command line, as the sides of a corpus."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from glassformer.corpora.corpus import Format, format_of
+from glassformer.corpora.detect import find_task
 from glassformer.errors import ConfigError
 
 Sides = tuple[tuple[Path, ...], tuple[Path, ...]]
 
 
-def sides(files: Sequence[Path], format: Format | None = None) -> Sides:
-    """Source files and target files: two text files, or any number of files of pairs.
+def sides(files: Sequence[Path], task: str | None = None, columns: Sequence[str] = ()) -> Sides:
+    """Source files and target files to train on: two text files translate one another, all else is read file by file.
+
+    Raises:
+        ConfigError: which of the text files is source and which target, or what to learn, cannot be told.
+    """
+    if (task or find_task(files, columns)) != "translation":
+        return tuple(files), ()
+    return pair_sides(files)
+
+
+def pair_sides(files: Sequence[Path], format: Format | None = None) -> Sides:
+    """The two sides of pairs: two text files, or any number of files of pairs.
 
     Raises:
         ConfigError: which of the text files is source and which target cannot be told.

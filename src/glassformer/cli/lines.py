@@ -74,6 +74,34 @@ def translate_lines(
         n_done += len(window)
 
 
+def run_lines(
+    folder: Path, options: DecodeConfig | None, *, json: bool, quiet: bool, device: str, threads: int | None
+) -> None:
+    """Standard input through a task to standard output, as many lines as come in."""
+    task = open_model(folder, device, threads)
+    console = Console(stderr=True, quiet=quiet)
+    typed = sys.stdin.isatty()
+    is_streamed = sys.stdout.isatty() and not json and hasattr(task, "stream")
+    n_done = 0
+    for window in windows(read_lines(STDIN), 1 if typed or is_streamed else WINDOW):
+
+        def warn(index: int, what: str, first: int = n_done + 1) -> None:
+            console.print(f"warning: line {first + index}: {what}", markup=False, highlight=False, soft_wrap=True)
+
+        if is_streamed:
+            for piece in task.stream(window[0], options):
+                sys.stdout.write(piece)
+                sys.stdout.flush()
+            sys.stdout.write("\n")
+        elif json:
+            records = task.records(window, options)
+            sys.stdout.writelines(json_module.dumps(record, ensure_ascii=False) + "\n" for record in records)
+        else:
+            sys.stdout.writelines(line + "\n" for line in task.run(window, options, warn=warn))
+        sys.stdout.flush()
+        n_done += len(window)
+
+
 def as_json(best: list[Translation]) -> str:
     """The translations of one line as one line of JSON."""
     rows = [{"text": t.text, "score": t.score, "tokens": t.tokens, "log_probs": t.log_probs} for t in best]

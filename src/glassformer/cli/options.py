@@ -7,6 +7,9 @@ from cyclopts import Parameter
 
 from glassformer.config import Config
 
+NAMES = {"from_folder": "--from", "dev_src": ["--dev-src", "--dev"]}
+"""Of options whose flags are called otherwise."""
+
 
 def flags(config: type[Config], *left_out: str) -> Any:
     """A record with the fields of a config class, all optional, for a command's keyword options.
@@ -20,6 +23,7 @@ def flags(config: type[Config], *left_out: str) -> Any:
             continue
         default = "" if option.is_required() or option.default in (None, ()) else f" Default: {option.default}."
         parameter = Parameter(
+            name=NAMES.get(name),
             help=f"{option.description}{default}",
             consume_multiple=str(option.annotation).startswith("tuple"),
             show_default=False,

@@ -11,7 +11,6 @@ import torch.nn.functional as F
 from jaxtyping import Int
 from torch import Tensor
 
-from glassformer.config import TrainConfig
 from glassformer.corpora.questions import Answerable, read_questions
 from glassformer.data.batch import Batch, pad
 from glassformer.data.dataset import COUNTS, IDS, Dataset, Row
@@ -65,7 +64,7 @@ class Answerer(EncoderTask):
 
     @classmethod
     def read(
-        cls, src: Sequence[Path], tgt: Sequence[Path], config: TrainConfig, say: Say | None = None
+        cls, src: Sequence[Path], tgt: Sequence[Path], columns: Sequence[str] = (), say: Say | None = None
     ) -> Iterator[Answerable]:
         return read_questions(src)
 

@@ -70,11 +70,12 @@ class Task(ABC):
     @classmethod
     @abstractmethod
     def read(
-        cls, src: Sequence[Path], tgt: Sequence[Path], config: TrainConfig, say: Say | None = None
+        cls, src: Sequence[Path], tgt: Sequence[Path], columns: Sequence[str] = (), say: Say | None = None
     ) -> Iterator[Any]:
         """The usable examples of files, in order.
 
         Args:
+            columns: what the columns of a labeled file without a header hold, or which column of CoNLL has the tags.
             say: told, at the end, what is wrong with the files.
         """
 
@@ -147,6 +148,11 @@ class Task(ABC):
         Args:
             warn: told the index of a line that was too long, and what was done about it.
         """
+
+    def records(self, lines: Sequence[str], options: Any = None) -> list[dict[str, Any]]:
+        """Of each line what there is to say of it, for programs."""
+        outputs = self.run(lines, options)
+        return [{"text": line, "output": output} for line, output in zip(lines, outputs, strict=True)]
 
     @abstractmethod
     def scores(self, examples: Sequence[Any], options: Any = None) -> tuple[list[str], list[Score]]:

@@ -9,7 +9,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from glassformer.config import TrainConfig
 from glassformer.data.batch import Batch
 from glassformer.data.dataset import Row
 from glassformer.errors import ConfigError
@@ -29,7 +28,7 @@ class Embedder(EncoderTask):
 
     @classmethod
     def read(
-        cls, src: Sequence[Path], tgt: Sequence[Path], config: TrainConfig, say: Say | None = None
+        cls, src: Sequence[Path], tgt: Sequence[Path], columns: Sequence[str] = (), say: Say | None = None
     ) -> Iterator[Any]:
         raise ConfigError(NOT_TRAINED)
 

@@ -10,7 +10,6 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from glassformer.config import TrainConfig
 from glassformer.corpora.labeled import Labeled, read_labeled
 from glassformer.data.batch import Batch, pad
 from glassformer.data.dataset import COUNTS, FLOATS, IDS, Dataset, Row
@@ -91,10 +90,10 @@ class LabelTask(EncoderTask):
 
     @classmethod
     def read(
-        cls, src: Sequence[Path], tgt: Sequence[Path], config: TrainConfig, say: Say | None = None
+        cls, src: Sequence[Path], tgt: Sequence[Path], columns: Sequence[str] = (), say: Say | None = None
     ) -> Iterator[Labeled]:
         n_blank, first = 0, ""
-        for example in read_labeled(src, config.columns):
+        for example in read_labeled(src, columns):
             if example.text.strip() or (example.text2 or "").strip():
                 yield example
             else:
@@ -203,7 +202,7 @@ class Classifier(LabelTask):
             out[i] = self.labels[label]
         return out
 
-    def records(self, lines: Sequence[str]) -> list[dict[str, Any]]:
+    def records(self, lines: Sequence[str], options: Any = None) -> list[dict[str, Any]]:
         """Of each line the probabilities of all classes."""
         rows = self.probabilities([text_of_line(line) for line in lines]).tolist()
         return [
@@ -241,9 +240,9 @@ class Regressor(LabelTask):
 
     @classmethod
     def read(
-        cls, src: Sequence[Path], tgt: Sequence[Path], config: TrainConfig, say: Say | None = None
+        cls, src: Sequence[Path], tgt: Sequence[Path], columns: Sequence[str] = (), say: Say | None = None
     ) -> Iterator[Labeled]:
-        for example in super().read(src, tgt, config, say):
+        for example in super().read(src, tgt, columns, say):
             example.number()  # raises, naming file and line
             yield example
 

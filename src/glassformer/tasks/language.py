@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from glassformer.config import DecodeConfig, TrainConfig
+from glassformer.config import DecodeConfig
 from glassformer.corpora.corpus import format_of
 from glassformer.corpora.jsonl import outline, read_objects, text_fault
 from glassformer.corpora.lines import check_readable, read_lines
@@ -163,7 +163,7 @@ class LanguageModel(DecoderTask):
 
     @classmethod
     def read(
-        cls, src: Sequence[Path], tgt: Sequence[Path], config: TrainConfig, say: Say | None = None
+        cls, src: Sequence[Path], tgt: Sequence[Path], columns: Sequence[str] = (), say: Say | None = None
     ) -> Iterator[Document]:
         check_readable(*src)
         for path in src:

@@ -44,7 +44,7 @@ class Summarizer(DecoderTask):
 
     @classmethod
     def read(
-        cls, src: Sequence[Path], tgt: Sequence[Path], config: TrainConfig, say: Say | None = None
+        cls, src: Sequence[Path], tgt: Sequence[Path], columns: Sequence[str] = (), say: Say | None = None
     ) -> Iterator[Example]:
         return (e for e in read_pairs(src, tgt) if e.src.strip() and e.tgt.strip())
 

@@ -12,7 +12,6 @@ from jaxtyping import Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from glassformer.config import TrainConfig
 from glassformer.corpora.tagged import Tagged, read_tagged
 from glassformer.data.batch import Batch, pad
 from glassformer.data.dataset import COUNTS, IDS, Dataset, Row
@@ -49,8 +48,8 @@ class Tagger(EncoderTask):
     has_classes = True
 
     @classmethod
-    def read(cls, src: Sequence[Path], tgt: Sequence[Path], config: TrainConfig, say: Say | None = None) -> Any:
-        column = config.columns[0] if config.columns else None
+    def read(cls, src: Sequence[Path], tgt: Sequence[Path], columns: Sequence[str] = (), say: Say | None = None) -> Any:
+        column = columns[0] if columns else None
         return read_tagged(src, int(column) if column and column.isdecimal() else column)
 
     @classmethod
@@ -152,7 +151,7 @@ class Tagger(EncoderTask):
     def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = IGNORE) -> list[str]:
         return [" ".join(tags) for tags in self.tags([line.split() for line in lines])]
 
-    def records(self, lines: Sequence[str]) -> list[dict[str, Any]]:
+    def records(self, lines: Sequence[str], options: Any = None) -> list[dict[str, Any]]:
         """Of each line its words and tags, with their probabilities."""
         words = [line.split() for line in lines]
         records = []

@@ -11,7 +11,7 @@ from typing import Any, Self, overload
 import torch
 from torch import Tensor
 
-from glassformer.config import DecodeConfig, TrainConfig
+from glassformer.config import DecodeConfig
 from glassformer.corpora.corpus import Example, read_pairs
 from glassformer.corpora.doctor import PairChecker
 from glassformer.data.batch import PairBatch, make_batch
@@ -64,7 +64,7 @@ class Translator(Task):
 
     @classmethod
     def read(
-        cls, src: Sequence[Path], tgt: Sequence[Path], config: TrainConfig, say: Say | None = None
+        cls, src: Sequence[Path], tgt: Sequence[Path], columns: Sequence[str] = (), say: Say | None = None
     ) -> Iterator[Example]:
         """The pairs with text on both sides; `say` is told what else is wrong with them."""
         checker = PairChecker(n_shown=1) if say else None
@@ -154,6 +154,14 @@ class Translator(Task):
 
     def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = IGNORE) -> list[str]:
         return [best[0].text for best in self.translate(lines, options, warn=warn)]
+
+    def records(self, lines: Sequence[str], options: Any = None) -> list[dict[str, Any]]:
+        """Of each line its translation with score, tokens and log-probabilities, and the others if asked for."""
+        records = []
+        for best in self.translate(lines, options):
+            rows = [{"text": t.text, "score": t.score, "tokens": t.tokens, "log_probs": t.log_probs} for t in best]
+            records.append({"source": best[0].source, **rows[0], **({"nbest": rows} if len(rows) > 1 else {})})
+        return records
 
     def in_precision(self, precision: str) -> Any:
         """The model; for bf16 a copy, made once."""

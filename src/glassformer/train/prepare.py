@@ -96,14 +96,14 @@ def describe_corpus(config: TrainConfig, kind: type[Task], folder: Path, say: Sa
     files = [fingerprint(path) for path in corpus_files(config)]
 
     def examples(say: Say | None = None) -> Iterator[Any]:
-        return kind.read(config.src, config.tgt, config, say)
+        return kind.read(config.src, config.tgt, config.columns, say)
 
     hashes = np.fromiter((text_hash(kind.key(e)) for e in examples(say)), dtype=np.uint64)
     if not len(hashes):
         raise CorpusError(f"{config.src[0]}: nothing in it that could be trained on.")
     held_out = np.zeros(len(hashes), dtype=np.bool_)
     if config.dev_src:
-        dev = list(kind.read(config.dev_src, config.dev_tgt, config))
+        dev = list(kind.read(config.dev_src, config.dev_tgt, config.columns))
         if not dev:
             raise CorpusError(f"{config.dev_src[0]}: nothing in it to validate on.")
         say(f"Dev set: {len(dev):,} {kind.unit}, as given.")
@@ -174,7 +174,7 @@ def encode_corpus(config: TrainConfig, task: Task, held_out: Sequence[int], fold
     too_long: list[str] = []
 
     def rows() -> Iterator[Row]:
-        examples = task.read(config.src, config.tgt, config)
+        examples = task.read(config.src, config.tgt, config.columns)
         for block in blocks((e for i, e in enumerate(examples) if i not in left_out), 4096):
             found, left = task.encode(block)
             too_long.extend(f"{example.path}:{example.line}" for example in left)

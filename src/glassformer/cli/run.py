@@ -1,0 +1,43 @@
+"""`glassformer run`, and the names it has for each task"""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from glassformer.cli.options import flags, given
+from glassformer.config import DecodeConfig
+
+Flags: Any = flags(DecodeConfig, "nbest")
+
+
+def run(
+    model: Path,
+    /,
+    *,
+    json: bool = False,
+    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"])] = False,
+    device: Literal["auto", "cpu", "cuda", "mps"] = "auto",
+    threads: int | None = None,
+    options: Annotated[Flags, Parameter(name="*")] = Flags(),  # noqa: B008
+) -> None:
+    """Lines of standard input to as many lines of standard output, by whatever the model was trained for.
+
+    Translations, summaries, what follows; classes and numbers (of pairs: text TAB text); tags of words that spaces
+    separate; answers (question TAB context); masked words (write <mask>).
+
+    Example:  echo "what a lovely film" | glassformer run sentiment
+
+    Args:
+        model: folder written by `glassformer train` or `glassformer import`.
+        json: one JSON object a line, with probabilities.
+        quiet: no warnings.
+        device: where to compute.
+        threads: processor threads. Default: all cores.
+    """
+    from glassformer.cli.lines import run_lines
+
+    asked = given(options)
+    run_lines(
+        model, DecodeConfig.resolve(asked) if asked else None, json=json, quiet=quiet, device=device, threads=threads
+    )
