@@ -1,6 +1,5 @@
 """Language models: what follows a text, said by a decoder alone."""
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -27,8 +26,14 @@ from glassformer.metrics.likelihood import bits_per_byte, perplexity
 from glassformer.objectives.loss import projected_cross_entropy
 from glassformer.tasks.base import IGNORE, Say, Task
 
+MAX_SAID = 256
+"""Tokens said at most unless more are asked for."""
+
 PIECE_LINES = 64
 """Lines of a plain text that are read, encoded and held out together."""
+
+MAX_VALIDATED = 40_000
+"""Tokens of a dev set that are looked at during training; `evaluate` looks at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +82,7 @@ class DecoderTask(Task):
     ) -> list[str]:
         """What follows each text."""
         c = self.options(options)
-        n_more = min(c.max_length or self.usual_length, self.model.config.max_len - 1)
+        n_more = self.n_more(c)
         prompts = [
             self.cut(self.prompt(text), n_more, lambda what, i=i: warn(i, what))  # type: ignore[misc]
             for i, text in enumerate(texts)
@@ -89,7 +94,10 @@ class DecoderTask(Task):
         )  # fmt: skip
         return [stopped(t.decode(best[0].ids), c.stop) for best in found]
 
-    usual_length = 128
+    def n_more(self, options: DecodeConfig) -> int:
+        """Tokens to say at most: as many as asked for, else half of what the model can hold."""
+        room = self.model.config.max_len
+        return min(options.max_length or min(MAX_SAID, room // 2), room - 1)
 
     @property
     def banned_ids(self) -> tuple[int, ...]:
@@ -100,7 +108,7 @@ class DecoderTask(Task):
     def stream(self, text: str, options: DecodeConfig | None = None) -> Iterator[str]:
         """What follows a text, in pieces as they are drawn: joined, they are what `follow` gives."""
         c = self.options(options)
-        n_more = min(c.max_length or self.usual_length, self.model.config.max_len - 1)
+        n_more = self.n_more(c)
         prompt = self.cut(self.prompt(text), n_more, IGNORE)
         steps = sample_steps(
             self.model, torch.tensor([prompt], device=self.device), [n_more], eos_id=self.tokenizer.eos_id,
@@ -227,9 +235,15 @@ class LanguageModel(DecoderTask):
         """What follows each line, up to the end of the line that it makes."""
         return [text.split("\n")[0] for text in self.follow(lines, options, warn)]
 
-    def figures(self, examples: Sequence[Document]) -> tuple[float, int, int]:
-        """Negative log-likelihood in nats, tokens, bytes."""
+    def figures(self, examples: Sequence[Document], max_tokens: int | None = None) -> tuple[float, int, int]:
+        """Negative log-likelihood in nats, tokens, bytes.
+
+        Args:
+            max_tokens: look at about so many, in stretches spread evenly; the bytes are those of all.
+        """
         rows, _ = self.encode(examples)
+        if max_tokens:
+            rows = rows[:: max(1, len(rows) * self.model.config.max_len // max_tokens)]
         losses = [(float((nll * w).sum()), float(w.sum())) for nll, w in self.negative_log_probs(rows)]
         n_bytes = sum(len(e.text.encode()) for e in examples)
         return sum(x for x, _ in losses), round(sum(n for _, n in losses)), n_bytes
@@ -243,8 +257,8 @@ class LanguageModel(DecoderTask):
         ]
 
     def validate(self, examples: Sequence[Document]) -> dict[str, float]:
-        nll, n_tokens, n_bytes = self.figures(examples)
-        return {"loss": nll / n_tokens, "bits_per_byte": nll / n_bytes / math.log(2)}
+        nll, n_tokens, _ = self.figures(examples, MAX_VALIDATED)
+        return {"loss": nll / n_tokens}
 
 
 def stopped(text: str, stop: Sequence[str]) -> str:

@@ -37,7 +37,6 @@ class Summarizer(DecoderTask):
     larger_is_better = False
     space_first = False
     prompt_weight = 0.0
-    usual_length = MAX_SUMMARY
 
     def configure(self, config: TrainConfig) -> None:
         self.prompt_weight = config.prompt_weight or 0.0
@@ -62,7 +61,7 @@ class Summarizer(DecoderTask):
         targets = t.encode_batch([e.tgt for e in examples])
         for example, src, tgt in zip(examples, sources, targets, strict=True):
             room = self.model.config.max_len - len(tgt) - 1
-            if room < 2 or len(tgt) >= MAX_SUMMARY:
+            if room < 2 or len(tgt) >= self.n_more(DecodeConfig()):
                 too_long.append(example)
                 continue
             prompt = [*src[: min(room - 1, self.room)], t.eos_id]
@@ -72,7 +71,10 @@ class Summarizer(DecoderTask):
     @property
     def room(self) -> int:
         """Tokens of a text that are read."""
-        return max(1, self.model.config.max_len - MAX_SUMMARY - 1)
+        return max(1, self.model.config.max_len - self.n_more(DecodeConfig()) - 1)
+
+    def n_more(self, options: DecodeConfig) -> int:
+        return min(options.max_length or MAX_SUMMARY, self.model.config.max_len // 2)
 
     def cut(self, ids: list[int], n_more: int, warn: Callable[[str], None]) -> list[int]:
         """The beginning of a text, and the <EOS> that asks for its summary."""
