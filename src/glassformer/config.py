@@ -168,7 +168,7 @@ class TrainConfig(Config):
     )
     lowercase: bool = Field(default=False, description="Lower case and no accents; of wordpiece alone.")
     vocab_size: int | None = Field(
-        default=None, ge=300, le=1 << 20, description="Subword units, both languages together."
+        default=None, ge=8, le=1 << 20, description="Subword units, of a translation both languages together."
     )
     d_model: int | None = Field(default=None, ge=1, description="Width of the model.")
     n_heads: int | None = Field(default=None, ge=1, description="Attention heads.")

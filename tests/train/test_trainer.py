@@ -126,3 +126,20 @@ def test_an_update_that_stays_between_two_marks_crosses_none():
 def test_a_mark_reached_belongs_to_the_update_before_it():
     assert crossed(0.4, 0.5, 2)
     assert not crossed(0.5, 0.6, 2)
+
+
+def test_what_is_validated_are_the_weights_of_now(trainer):
+    """Inference rearranges weights once; an update must not leave it with those of before."""
+    batch = trainer.batch(np.arange(N_PAIRS))[0]
+    ask = lambda: trainer.model.logits(trainer.model(batch.src, batch.tgt_in))
+    trainer.model.eval()
+    with torch.inference_mode():
+        ask()
+    trainer.update([batch], 0.01)
+    trainer.model.eval()
+    with torch.inference_mode():
+        found = ask()
+    with torch.no_grad():
+        weight = trainer.model.embedding.weight.clone()  # nothing can have been made of it before
+        expected = torch.nn.functional.linear(trainer.model(batch.src, batch.tgt_in), weight)
+    torch.testing.assert_close(found, expected)

@@ -1,22 +1,20 @@
 """Files to sentence pairs: plain lines, TSV or JSONL, gzip or not, each pair with the place it came from."""
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Literal, Protocol, assert_never, get_args
 
-from glassformer.corpora.lines import STDIN, BadLine, byte_lines, check_readable, name, read_lines
+from glassformer.corpora.jsonl import SURROGATE, outline, parse_json
+from glassformer.corpora.lines import STDIN, BadLine, byte_lines, check_readable, name, read_lines, suffix_of
 from glassformer.corpora.slip import MAX_LINES, guess_slip
 from glassformer.errors import ConfigError, CorpusError
 
 __all__ = ["Example", "Format", "UnequalCountsError", "format_of", "guess_slip", "read_lines", "read_pairs"]
 
 Format = Literal["lines", "tsv", "jsonl"]
-
-_SURROGATE = re.compile("[\ud800-\udfff]")  # JSON can spell it, UTF-8 cannot hold it
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,19 +78,9 @@ class Jsonl:
 
     def parse(self, line: str) -> tuple[str, str]:
         """The two sentences; under "translation" the first key of the first line is the source."""
-        try:
-            record = json.loads(line)
-        # RecursionError: nesting as an attack. ValueError: also an integer of thousands of digits.
-        except (ValueError, RecursionError) as error:
-            array = " A JSON array becomes lines with: jq -c '.[]'" if line.lstrip().startswith("[") else ""
-            raise BadLine(
-                "malformed",
-                f"expected one JSON object a line ({type(error).__name__}: {error}).\n  The line begins {line[:40]!r}",
-                f"Fix the line.{array}",
-            ) from None
-        texts = self._texts(record, line)
+        texts = self._texts(parse_json(line), line)
         for text in texts:
-            if _SURROGATE.search(text):
+            if SURROGATE.search(text):
                 raise self._bad("a lone surrogate, which is half a character", line)
         return texts
 
@@ -100,7 +88,7 @@ class Jsonl:
         nested = isinstance(record, dict) and record.keys() == {"translation"}
         pair = record["translation"] if nested and isinstance(record, dict) else record
         if not isinstance(pair, dict) or len(pair) != 2 or not (nested or pair.keys() == {"src", "tgt"}):
-            raise self._bad(f"found {_outline(record)}", line)
+            raise self._bad(f"found {outline(record)}", line)
         if self.keys is None:
             src_key, tgt_key = pair if nested else ("src", "tgt")
             self.nested, self.keys = nested, (src_key, tgt_key)
@@ -108,7 +96,7 @@ class Jsonl:
             raise self._bad(f"earlier lines have the keys {', '.join(self.keys)}, this one {', '.join(pair)}", line)
         src, tgt = (pair[key] for key in self.keys)
         if not isinstance(src, str) or not isinstance(tgt, str):
-            raise self._bad(f"both must be strings, found {_outline(pair)}", line)
+            raise self._bad(f"both must be strings, found {outline(pair)}", line)
         return src, tgt
 
     def _bad(self, found: str, line: str) -> BadLine:
@@ -126,21 +114,12 @@ class Jsonl:
         return json.dumps({"translation": pair} if self.nested else pair, ensure_ascii=False)
 
 
-def _outline(record: object) -> str:
-    if isinstance(record, dict):
-        return "{" + ", ".join(f"{key!s:.20}: {type(value).__name__}" for key, value in islice(record.items(), 5)) + "}"
-    return type(record).__name__
-
-
 def format_of(path: Path) -> Format:
     """The format that the file's name promises, before any .gz."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] == ".gz":
-        suffixes.pop()
-    match suffixes[-1:]:
-        case [".tsv"]:
+    match suffix_of(path):
+        case ".tsv":
             return "tsv"
-        case [".jsonl" | ".json" | ".ndjson"]:
+        case ".jsonl" | ".json" | ".ndjson":
             return "jsonl"
         case _:
             return "lines"

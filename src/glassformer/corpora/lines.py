@@ -34,6 +34,14 @@ def name(path: Path) -> str:
     return "standard input" if path == STDIN else str(path)
 
 
+def suffix_of(path: Path) -> str:
+    """The suffix that tells the format, in lower case: the last one before any .gz."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] == ".gz":
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""
+
+
 def open_bytes(path: Path) -> BinaryIO:
     """The file opened, or a CorpusError that says why not."""
     try:
@@ -228,3 +236,27 @@ def read_lines(path: Path) -> Iterator[str]:
             raise bad.at(path, number) from None
         yield line[1:] if number == 1 and line.startswith("\ufeff") else line
         offset += len(raw) + 1
+
+
+def read_whole(path: Path) -> str:
+    """The text of a UTF-8 file that has no meaning line by line, gzip or plain, without a byte order mark.
+
+    Raises:
+        CorpusError: the file is not readable as text, or has more than MAX_JSON_BYTES.
+    """
+    data = bytearray()
+    with nullcontext(sys.stdin.buffer) if path == STDIN else open_bytes(path) as file:
+        for chunk in _content(file, path):
+            data += chunk
+            if len(data) > limits.MAX_JSON_BYTES:
+                raise CorpusError(
+                    f"{name(path)}: more than {limits.MAX_JSON_BYTES} bytes, too many to read at once.\n"
+                    "  Split it into several files."
+                )
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise _utf16(path)
+    try:
+        return data.decode().removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise _not_utf8(bytes(data), path, 0, error).at(path, line) from None

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from glassformer.errors import CheckpointError
 from glassformer.nn.attention import KeyValueCache
+from glassformer.nn.linear import forget
 from glassformer.nn.stack import KeysValues
 from glassformer.sizes import Sizes
 
@@ -72,6 +73,11 @@ class Model(nn.Module):
 
     def __init__(self, config: Sizes) -> None:
         super().__init__()
+
+    def train(self, mode: bool = True) -> Any:
+        for parameter in self.parameters():
+            forget(parameter)
+        return super().train(mode)
 
     def reset_buffers(self) -> None:
         """Compute what is no weight and yet a tensor."""

@@ -21,13 +21,18 @@ def project(
     Few rows are filled up to a multiple of N_ROWS: that is what makes one sentence decode as it does in a batch.
     """
     if torch.is_grad_enabled():
-        PACKED.pop(weight, None)  # type: ignore[no-untyped-call]  # fused optimizers change it without a new version
+        forget(weight)
         return F.linear(x, weight, bias)
     n_rows = x.numel() // x.size(-1)
     if n_rows >= 4 * N_ROWS or n_rows % N_ROWS == 0:
         return linear(x, weight, bias)
     rows = F.pad(x.reshape(n_rows, -1), (0, 0, 0, -n_rows % N_ROWS))
     return linear(rows, weight, bias)[:n_rows].reshape(*x.shape[:-1], -1)
+
+
+def forget(weight: Tensor) -> None:
+    """Drop what was made of a weight that is being trained: fused optimizers change it without a new version."""
+    PACKED.pop(weight, None)  # type: ignore[no-untyped-call]
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

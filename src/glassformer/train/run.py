@@ -135,7 +135,10 @@ def find_kind(config: TrainConfig) -> type[Task]:
     name = config.task or ("translation" if config.tgt else find_task(config.src, config.columns))
     if name not in TASKS:
         raise ConfigError(f"task {name!r}: unknown.\n  Known are: {', '.join(TASKS)}.")
-    return task_type(name)
+    kind = task_type(name)
+    if config.family and config.family not in kind.families:
+        raise ConfigError(f"{name}: by {' or '.join(kind.families)}, not by {config.family}.\n  Change --family.")
+    return kind
 
 
 def resolved(config: TrainConfig, kind: type[Task], known: Known, base: Model | None) -> TrainConfig:

@@ -1,0 +1,151 @@
+"""Files to the task they are for, from the data alone."""
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Literal
+
+from glassformer.corpora.jsonl import outline, parse_json
+from glassformer.corpora.labeled import is_labeled, parse_number, read_rows, roles_of
+from glassformer.corpora.lines import STDIN, BadLine, byte_lines, name, read_lines, suffix_of
+from glassformer.errors import ConfigError
+
+Task = Literal["translation", "language", "classification", "regression", "tagging", "answer", "multitask"]
+
+FORMATS: Mapping[Task, str] = {
+    "translation": 'two text files, line n to line n; src TAB tgt; or JSONL {"src": …, "tgt": …}',
+    "language": "one text file",
+    "classification": 'TSV or CSV with the columns text, label, for pairs text2; or JSONL {"text": …, "label": …}',
+    "regression": "the same, each label a number, the column best named score",
+    "tagging": 'CoNLL or CoNLL-U; or JSONL {"words": […], "tags": […]}',
+    "answer": "SQuAD's JSON",
+    "multitask": 'JSONL {"task": …, …}',
+}
+"""Task -> the files it reads."""
+
+N_LINES = 200
+"""Lines of each file that are looked at."""
+
+MAX_CLASSES = 20
+"""More distinct numbers than this are a quantity, not names of classes."""
+
+_BIO = re.compile("O|[BIES]-.+")
+_SQUAD = re.compile(rb'"(paragraphs|qas)"\s*:')
+
+
+def find_task(paths: Sequence[Path], columns: Sequence[str] = ()) -> Task:
+    """The task that the files are for, by name, header or keys, and shape of their first lines.
+
+    Args:
+        columns: what the columns of TSV and CSV without a header hold, as in `read_labeled`.
+
+    Raises:
+        ConfigError: the data does not tell; says what was seen and what each task reads.
+        CorpusError: a file is missing, or its beginning is not readable as text.
+    """
+    if not paths:
+        raise ConfigError("no file given.\n  Name the text to train on.")
+    if STDIN in paths:
+        raise _unknown("standard input", "can be read only once, so nothing was looked at")
+    found = {path: _task_of(path, columns) for path in paths}
+    tasks = set(found.values())
+    if tasks == {"language"} and len(paths) == 2:
+        return "translation"
+    if len(tasks) > 1 or (tasks == {"language"} and len(paths) > 2):
+        seen = "; ".join(f"{name(path)}: {task}" for path, task in found.items())
+        raise _unknown(f"{len(paths)} files", seen)
+    return tasks.pop()
+
+
+def _unknown(what: str, seen: str) -> ConfigError:
+    formats = "\n".join(f"    {task:14} {format}" for task, format in FORMATS.items())
+    return ConfigError(f"{what}: cannot tell the task: {seen}.\n  Name it with --task; what each reads:\n{formats}")
+
+
+def _task_of(path: Path, columns: Sequence[str]) -> Task:
+    match suffix_of(path):
+        case ".conll" | ".conllu" | ".bio":
+            return "tagging"
+        case ".json" if any(map(_SQUAD.search, islice(byte_lines(path), N_LINES))):
+            return "answer"
+        case ".jsonl" | ".json" | ".ndjson":
+            return _task_of_objects(path)
+        case ".csv":
+            return _task_of_rows(path, list(islice(read_rows(path), N_LINES)), columns)
+        case suffix:
+            lines = list(islice(read_lines(path), N_LINES))
+            if _is_tagging(lines):
+                return "tagging"
+            if columns or suffix == ".tsv" or is_labeled(lines[0].split("\t")):
+                return _task_of_rows(path, list(islice(read_rows(path), N_LINES)), columns)
+            if all("\t" in line for line in lines):
+                raise _unknown(name(path), "every line has a tab, yet the name is not .tsv")
+            return "language"
+
+
+def _task_of_objects(path: Path) -> Task:
+    try:
+        records = [parse_json(line) for line in islice(read_lines(path), N_LINES)]
+    except BadLine as bad:
+        raise _unknown(name(path), f"{bad.detail}.\n  {bad.mend}".rstrip(".")) from None
+    first = records[0]
+    keys = first.keys() if isinstance(first, dict) else set()
+    if "task" in keys:
+        return "multitask"
+    if keys in ({"src", "tgt"}, {"translation"}):
+        return "translation"
+    if {"words", "tags"} <= keys:
+        return "tagging"
+    if is_labeled(keys):
+        key = roles_of(keys)["label"][0]
+        return _task_of_labels([str(record.get(key)) for record in records if isinstance(record, dict)], key)
+    raise _unknown(name(path), f"its first line is {outline(first)}")
+
+
+def _task_of_rows(path: Path, rows: Sequence[tuple[int, list[str]]], columns: Sequence[str]) -> Task:
+    first = rows[0][1]
+    names = columns or first
+    if is_labeled(names):
+        key = roles_of(names)["label"][0]
+        at = names.index(key)
+        body = rows if columns else rows[1:]
+        return _task_of_labels([cells[at] for _, cells in body if len(cells) == len(names)], key)
+    if len(first) != 2 or suffix_of(path) == ".csv":
+        raise _unknown(
+            name(path),
+            f"{len(first)} columns, and no header row with text and label: {[cell[:20] for cell in first[:5]]}.\n"
+            "  Labeled text without a header needs --columns, for instance --columns label,_,text",
+        )
+    for side, cells in enumerate(zip(*(row for _, row in rows if len(row) == 2), strict=True), 1):
+        # Sentences seldom repeat, labels do little else.
+        if len(cells) >= 4 and len(set(cells)) <= max(2, len(cells) // 10):
+            example = "--columns label,text" if side == 1 else "--columns text,label"
+            raise _unknown(
+                name(path),
+                f"2 columns without a header, of which column {side} repeats like a label ({cells[0][:20]!r}).\n"
+                f"  If it is one: {example}",
+            )
+    return "translation"
+
+
+def _task_of_labels(labels: Sequence[str], key: str) -> Task:
+    is_quantity = len(set(labels)) > MAX_CLASSES or key.strip().lower() == "score"
+    are_numbers = all(parse_number(label) is not None for label in labels)
+    return "regression" if is_quantity and are_numbers and labels else "classification"
+
+
+def _is_tagging(lines: Sequence[str]) -> bool:
+    """Words with tags: rows of one shape and word-like cells, blank lines between sentences."""
+    rows = [line for line in lines if line.strip() and not line.startswith(("-DOCSTART-", "#"))]
+    if not rows:
+        return False
+    if all("\t" in line for line in rows):
+        cells = [line.split("\t") for line in rows]
+        has_blank = any(not line.strip() for line in lines)
+        is_short = not any(" " in cell for row in cells for cell in row)
+        shaped = is_short and (has_blank or all(_BIO.fullmatch(row[-1]) for row in cells))
+    else:
+        cells = [line.strip(" ").split(" ") for line in rows]
+        shaped = all(_BIO.fullmatch(row[-1]) for row in cells)
+    return shaped and len({len(row) for row in cells}) == 1 and len(cells[0]) > 1

@@ -1,0 +1,214 @@
+"""Files to labeled texts: JSONL, TSV or CSV, one text or a pair, the label a class or a number."""
+
+import csv
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from glassformer.corpora.corpus import format_of
+from glassformer.corpora.jsonl import outline, read_objects, text_fault
+from glassformer.corpora.lines import check_readable, name, read_lines, suffix_of
+from glassformer.errors import ConfigError, CorpusError
+
+ROLES = {
+    **dict.fromkeys(("text", "sentence", "text1", "sentence1"), "text"),
+    **dict.fromkeys(("text2", "sentence2"), "text2"),
+    **dict.fromkeys(("label", "score", "class"), "label"),
+}
+"""Column of a header row, or key of an object -> what it holds."""
+
+SKIP = "_"
+
+
+@dataclass(frozen=True, slots=True)
+class Labeled:
+    """A text or a pair, its label without white space around it, and its place: the line, counted from 1."""
+
+    text: str
+    text2: str | None
+    label: str
+    path: str
+    line: int
+
+    def number(self) -> float:
+        """The label as a number.
+
+        Raises:
+            CorpusError: the label is no finite number.
+        """
+        number = parse_number(self.label)
+        if number is None:
+            raise CorpusError(
+                f"{self.path}:{self.line}: the label {self.label[:40]!r} is no finite number.\n"
+                "  Write it as 3, -0.5 or 1e-3; or use --task classification, where labels are names."
+            )
+        return number
+
+
+def parse_number(text: str) -> float | None:
+    """The finite number that the text spells, or None."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def roles_of(names: Iterable[str]) -> dict[str, list[str]]:
+    """Which of the names hold the text, the second text and the label; other names are left out."""
+    found: dict[str, list[str]] = {}
+    for each in names:
+        if role := ROLES.get(each.strip().lower()):
+            found.setdefault(role, []).append(each)
+    return found
+
+
+def is_labeled(names: Iterable[str]) -> bool:
+    """Whether the names tell a text and a label: a header row, or the keys of an object."""
+    return {"text", "label"} <= roles_of(names).keys()
+
+
+def read_labeled(paths: Sequence[Path], columns: Sequence[str] = ()) -> Iterator[Labeled]:
+    r"""Labeled texts of files in order, blank texts included, in constant memory.
+
+    Args:
+        paths: .jsonl ({"text": …, "label": …}, for a pair also "text2"; other keys are ignored), .csv (quoted) or TSV
+            (any other name, never quoted), with a header row; each may end in .gz. Names of columns: see ROLES.
+        columns: what the columns of TSV and CSV without a header hold, in order: text, text2, label, or _ to skip.
+
+    Raises:
+        ConfigError: columns that do not name one text and one label.
+        CorpusError: a line that is no such record; names file and line.
+    """
+    if columns:
+        _check_columns(columns)
+    check_readable(*paths)
+    return chain.from_iterable(
+        _read_objects(path) if format_of(path) == "jsonl" else _read_rows(path, columns) for path in paths
+    )
+
+
+def _check_columns(columns: Sequence[str]) -> None:
+    known = ", ".join([*ROLES, SKIP])
+    unknown = [each for each in columns if each != SKIP and not roles_of([each])]
+    if unknown:
+        raise ConfigError(f"--columns {','.join(columns)}: {unknown[0]!r} is unknown.\n  Use: {known}.")
+    try:
+        _one_each(columns)
+    except ValueError as error:
+        raise ConfigError(f"--columns {','.join(columns)}: {error}.\n  Use, for instance: label,_,text.") from None
+
+
+def _one_each(names: Iterable[str]) -> dict[str, str]:
+    """Role -> the one name that holds it; ValueError says what is wrong."""
+    found = roles_of(names)
+    for role, each in found.items():
+        if len(each) > 1:
+            raise ValueError(f"{' and '.join(each)} both name the {role}")
+    missing = [role for role in ("text", "label") if role not in found]
+    if missing:
+        raise ValueError(f"nothing names the {' or the '.join(missing)}")
+    return {role: each for role, (each,) in found.items()}
+
+
+def read_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a TSV or CSV file, each with the line where it begins."""
+    if suffix_of(path) != ".csv":
+        yield from ((number, line.split("\t")) for number, line in enumerate(read_lines(path), 1))
+        return
+    reader = csv.reader((line + "\n" for line in read_lines(path)), strict=True)
+    number = 1
+    while True:
+        try:
+            row = next(reader, None)
+        except csv.Error as error:
+            raise CorpusError(
+                f"{name(path)}:{number}: not CSV: {error}.\n"
+                '  Is a quote never closed? A quote inside a quoted cell is written twice: "like ""this""".\n'
+                "  For cells without quoting, separate them by tabs and name the file .tsv."
+            ) from None
+        if row is None:
+            return
+        yield number, row
+        number = reader.line_num + 1
+
+
+def _read_rows(path: Path, columns: Sequence[str]) -> Iterator[Labeled]:
+    names, roles = columns, _places(columns) if columns else {}
+    for number, cells in read_rows(path):
+        where = f"{name(path)}:{number}"
+        if not names:
+            names, roles = cells, _header(cells, where)
+            continue
+        if columns and number == 1 and is_labeled(cells):
+            raise CorpusError(
+                f"{where}: a header row ({', '.join(cells)}), yet --columns names the columns.\n"
+                "  Leave --columns out, or delete the row."
+            )
+        if len(cells) != len(names):
+            raise CorpusError(
+                f"{where}: expected {len(names)} columns ({', '.join(names)}), found {len(cells)}.\n"
+                f"  The line begins {cells[0][:40] if cells else ''!r}. Fix or delete it."
+            )
+        yield _record({role: cells[i] for role, i in roles.items()}, path, number)
+
+
+def _places(names: Sequence[str]) -> dict[str, int]:
+    return {role: names.index(each) for role, each in _one_each(names).items()}
+
+
+def _header(cells: Sequence[str], where: str) -> dict[str, int]:
+    try:
+        return _places(cells)
+    except ValueError as error:
+        raise CorpusError(
+            f"{where}: not a header row: {error}; it begins {[cell[:20] for cell in cells[:5]]}.\n"
+            "  Write one (text, label), or name the columns in order, for instance --columns label,_,text."
+        ) from None
+
+
+def _read_objects(path: Path) -> Iterator[Labeled]:
+    keys: Mapping[str, str] = {}
+    for number, record in read_objects(path):
+        where = f"{name(path)}:{number}"
+        try:
+            found = _one_each(key for key in record if record[key] is not None)
+        except ValueError as error:
+            raise CorpusError(
+                f'{where}: expected {{"text": …, "label": …}}, for a pair also "text2": {error}.\n'
+                f"  Found {outline(record)}. Rename the keys, for instance: jq -c '{{text: .review, label: .stars}}'"
+            ) from None
+        keys = keys or found
+        if found != keys:
+            before, here = ", ".join(keys.values()), ", ".join(found.values())
+            raise CorpusError(
+                f"{where}: earlier lines have the keys {before}, this one {here}.\n"
+                "  Give every line the same keys, all with text2 or all without."
+            )
+        cells = {role: record[key] for role, key in keys.items()}
+        yield _record({**cells, "label": _spelled(cells["label"])}, path, number)
+
+
+def _spelled(label: object) -> object:
+    """Numbers and truth values as JSON writes them."""
+    if isinstance(label, bool | int) or (isinstance(label, float) and math.isfinite(label)):
+        return json.dumps(label)
+    return label
+
+
+def _record(cells: Mapping[str, object], path: Path, number: int) -> Labeled:
+    for role, value in cells.items():
+        if fault := text_fault(value):
+            raise CorpusError(f"{name(path)}:{number}: the {role}: {fault}.\n  Fix or delete the line.")
+    text, text2, label = (cells.get(role) for role in ("text", "text2", "label"))
+    assert isinstance(text, str)
+    assert isinstance(text2, str | None)
+    assert isinstance(label, str)
+    if not label.strip():
+        raise CorpusError(
+            f"{name(path)}:{number}: no label; the text begins {text[:40]!r}.\n  Label the line or delete it."
+        )
+    return Labeled(text, text2, label.strip(), str(path), number)

@@ -1,0 +1,158 @@
+"""Files to tagged sentences: CoNLL columns, CoNLL-U or JSONL."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, groupby
+from pathlib import Path
+
+from glassformer.corpora.jsonl import outline, read_objects, text_fault
+from glassformer.corpora.lines import check_readable, name, read_lines, suffix_of
+from glassformer.errors import ConfigError, CorpusError
+
+CONLLU_COLUMNS = {"upos": 3, "xpos": 4}
+_N_CONLLU = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """The words of a sentence, a tag for each, and its place: the line of its first word, counted from 1."""
+
+    words: tuple[str, ...]
+    tags: tuple[str, ...]
+    path: str
+    line: int
+
+
+def read_tagged(paths: Sequence[Path], column: str | int | None = None) -> Iterator[Tagged]:
+    """Tagged sentences of files in order, in constant memory.
+
+    Args:
+        paths: .conllu (tags of ranges 1-2 and empty nodes 8.1 are left out); .jsonl ({"words": […], "tags": […]});
+            any other name is CoNLL: a word a line, columns separated by tabs or spaces as in the file's first row,
+            a blank line between sentences, -DOCSTART- lines left out. Each may end in .gz.
+        column: which column holds the tag. CoNLL-U: "upos" (default) or "xpos". CoNLL: its number, from 2, since
+            column 1 is the word; by default the last.
+
+    Raises:
+        ConfigError: a column that the format does not have.
+        CorpusError: a row with too few or too many columns, or without word or tag; names file and line.
+    """
+    readers = [_reader(path, column) for path in paths]
+    check_readable(*paths)
+    return chain.from_iterable(readers)
+
+
+def _reader(path: Path, column: str | int | None) -> Iterator[Tagged]:
+    match suffix_of(path):
+        case ".jsonl" | ".json" | ".ndjson":
+            if column is not None:
+                raise ConfigError(f"--column {column}: {name(path)} is JSONL, without columns.\n  Leave it out.")
+            return _read_objects(path)
+        case ".conllu":
+            if column is not None and column not in CONLLU_COLUMNS:
+                raise ConfigError(f"--column {column}: {name(path)} is CoNLL-U.\n  Use upos or xpos.")
+            return _sentences(path, _conllu_rows(path, str(column or "upos")))
+        case _:
+            if column is not None and (not isinstance(column, int) or column < 2):
+                raise ConfigError(
+                    f"--column {column}: {name(path)} is CoNLL, its columns have numbers.\n"
+                    "  Use the tag's, from 2: column 1 is the word. A CoNLL-U file is named .conllu."
+                )
+            return _sentences(path, _conll_rows(path, column))
+
+
+Row = tuple[int, str, str]
+"""Line, word and tag."""
+
+
+def _sentences(path: Path, rows: Iterator[Row | None]) -> Iterator[Tagged]:
+    """The sentences that None separates."""
+    for is_sentence, group in groupby(rows, lambda row: row is not None):
+        if is_sentence:
+            numbers, words, tags = zip(*(row for row in group if row), strict=True)
+            yield Tagged(words, tags, str(path), numbers[0])
+
+
+def _conll_rows(path: Path, column: int | None) -> Iterator[Row | None]:
+    separator, n_columns, first = "", 0, 0
+    for number, line in enumerate(read_lines(path), 1):
+        if not line.strip():
+            yield None
+            continue
+        if line.startswith("-DOCSTART-"):
+            continue
+        separator = separator or ("\t" if "\t" in line else " ")
+        # Tabs may stand around nothing, a missing tag; spaces may stand in any number.
+        cells = line.split("\t") if separator == "\t" else re.split(" +", line.strip(" "))
+        if not n_columns:
+            n_columns, first = len(cells), number
+            wanted = column or 2
+            if n_columns < wanted:
+                raise CorpusError(
+                    f"{name(path)}:{number}: expected a word and its tag in at least {wanted} columns, "
+                    f"found {n_columns}.\n  The line begins {line[:40]!r}. Separate columns by tabs or spaces."
+                )
+        if len(cells) != n_columns:
+            raise CorpusError(
+                f"{name(path)}:{number}: expected {n_columns} columns as in line {first}, found {len(cells)}.\n"
+                f"  The line begins {line[:40]!r}. Is its tag missing? A CoNLL-U file must be named .conllu."
+            )
+        yield _row(path, number, cells[0], cells[(column or n_columns) - 1])
+
+
+def _conllu_rows(path: Path, column: str) -> Iterator[Row | None]:
+    n_words = 0
+    for number, line in enumerate(read_lines(path), 1):
+        if not line.strip():
+            n_words = 0
+            yield None
+            continue
+        if line.startswith("#"):
+            continue
+        cells = line.split("\t")
+        if len(cells) != _N_CONLLU:
+            raise CorpusError(
+                f"{name(path)}:{number}: expected the {_N_CONLLU} tab-separated columns of CoNLL-U, found {len(cells)}."
+                f"\n  The line begins {line[:40]!r}. A file of other columns is named .conll."
+            )
+        if re.fullmatch(r"\d+[-.]\d+", cells[0]):
+            continue
+        n_words += 1
+        if cells[0] != str(n_words):
+            raise CorpusError(
+                f"{name(path)}:{number}: expected word {n_words} of the sentence, found the number {cells[0][:20]!r}.\n"
+                "  Number the words from 1, with a blank line between sentences."
+            )
+        tag = cells[CONLLU_COLUMNS[column]]
+        yield _row(path, number, cells[1], "" if tag == "_" else tag)
+
+
+def _row(path: Path, number: int, word: str, tag: str) -> Row:
+    for what, cell in (("word", word), ("tag", tag)):
+        if not cell.strip():
+            raise CorpusError(
+                f"{name(path)}:{number}: no {what}, in the row of word {word[:40]!r} and tag {tag[:40]!r}.\n"
+                "  Every row needs both: fix it or delete the sentence."
+            )
+    return number, word, tag.strip()
+
+
+def _read_objects(path: Path) -> Iterator[Tagged]:
+    for number, record in read_objects(path):
+        where = f"{name(path)}:{number}"
+        words, tags = record.get("words"), record.get("tags")
+        if not isinstance(words, list) or not isinstance(tags, list):
+            raise CorpusError(
+                f'{where}: expected {{"words": […], "tags": […]}}, found {outline(record)}.\n'
+                "  Rename the keys, for instance: jq -c '{words: .tokens, tags: .ner}'"
+            )
+        if len(words) != len(tags) or not words:
+            raise CorpusError(
+                f"{where}: {len(words)} words and {len(tags)} tags.\n  Give each word one tag, and at least one word."
+            )
+        for what, values in (("word", words), ("tag", tags)):
+            for i, value in enumerate(values, 1):
+                if fault := text_fault(value) or (None if value.strip() else "it is blank"):
+                    raise CorpusError(f"{where}: {what} {i}: {fault}.\n  Fix or delete the line.")
+        yield Tagged(tuple(words), tuple(tags), str(path), number)

@@ -1,0 +1,68 @@
+"""Pearson's and Spearman's correlation of predicted and expected numbers."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from glassformer.metrics.score import Score, divide, same_length
+
+
+def pearson_statistics(predicted: Sequence[float], expected: Sequence[float]) -> Float[np.ndarray, "n 6"]:
+    """Per example: 1, x, y, x², y², xy, with x and y standardized so that no digits cancel.
+
+    Raises:
+        ValueError: a number that is not finite.
+    """
+    n = same_length(predicted, expected)
+    x, y = _standardized(predicted), _standardized(expected)
+    return np.stack([np.ones(n), x, y, x * x, y * y, x * y], axis=-1)
+
+
+def spearman_statistics(predicted: Sequence[float], expected: Sequence[float]) -> Float[np.ndarray, "n 6"]:
+    """`pearson_statistics` of ranks. The ranks are those of the whole sample: its resamples are not ranked anew."""
+    return pearson_statistics(ranks(predicted).tolist(), ranks(expected).tolist())
+
+
+def _standardized(values: Sequence[float]) -> Float[np.ndarray, " n"]:
+    numbers = np.asarray(values, dtype=np.float64)
+    if not np.isfinite(numbers).all():
+        first = int(np.argmin(np.isfinite(numbers)))
+        raise ValueError(f"example {first}: {numbers[first]} is not finite")
+    centered = numbers - numbers.mean()
+    scale = np.abs(centered).max()
+    # Equal numbers may differ from their mean by rounding: that is no variation.
+    if scale <= 1e-12 * np.abs(numbers).max():
+        return np.zeros_like(numbers)
+    return centered / scale
+
+
+def pearson_from(sums: Float[np.ndarray, "*n 6"]) -> Float[np.ndarray, "*n"]:
+    """Pearson's coefficient of summed `pearson_statistics`, 0 where one side is constant."""
+    n, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
+    x_variance, y_variance = (n * xx - x * x), (n * yy - y * y)
+    is_constant = (x_variance <= 1e-12 * n * xx) | (y_variance <= 1e-12 * n * yy)
+    products = np.where(is_constant, 0.0, x_variance * y_variance)
+    return np.clip(divide(n * xy - x * y, np.sqrt(products)), -1, 1)
+
+
+def ranks(values: Sequence[float]) -> Float[np.ndarray, " n"]:
+    """Place of each number in ascending order, from 1; equal numbers share the mean of their places."""
+    _, inverse, counts = np.unique(np.asarray(values, dtype=np.float64), return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return (last - (counts - 1) / 2)[inverse]
+
+
+def pearson(predicted: Sequence[float], expected: Sequence[float]) -> float:
+    """Pearson's correlation, -1 to 1: how nearly a straight line. 0 where one side is constant."""
+    return float(pearson_from(pearson_statistics(predicted, expected).sum(0)))
+
+
+def spearman(predicted: Sequence[float], expected: Sequence[float]) -> float:
+    """Spearman's rank correlation, -1 to 1: how nearly one order. Ties share their mean rank; 0 if one is constant."""
+    return float(pearson_from(spearman_statistics(predicted, expected).sum(0)))
+
+
+def correlation_scores(predicted: Sequence[float], expected: Sequence[float]) -> list[Score]:
+    """Pearson's and Spearman's correlation of a regression."""
+    return [Score("Pearson", pearson(predicted, expected)), Score("Spearman", spearman(predicted, expected))]

@@ -1,0 +1,129 @@
+"""How far to trust a figure, and a difference of two: the bootstrap over test examples.
+
+A metric comes as statistics, one row per example, and the figure that it makes of their sums, so that a thousand
+resamples are one matrix product: `label_statistics` with `macro_f1_from`, `pearson_statistics` with `pearson_from`,
+`entity_statistics` with `f1_from`, `mean_statistics` with `mean_from` for any mean over examples.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from glassformer.metrics.score import Figure
+
+_CHUNK = 1 << 20  # drawn numbers held at once
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A figure and the interval that holds its true value in the given share of test sets."""
+
+    value: float
+    low: float
+    high: float
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two systems on the same examples: their figures, the second less the first, and how likely that is by chance.
+
+    `p_value` is two-sided: the share of resamples that differ by as much were both systems equally good.
+    sacrebleu's --paired-bs takes absolute differences before it shifts them to mean zero, and so prints less.
+    """
+
+    first: float
+    second: float
+    difference: Interval
+    p_value: float
+
+
+def bootstrap(
+    statistics: Float[np.ndarray, "n k"],
+    figure: Figure,
+    *,
+    confidence: float = 0.95,
+    n_resamples: int = 1000,
+    seed: int = 0,
+) -> Interval:
+    """The figure of a test set with its percentile interval.
+
+    Args:
+        statistics: one row per example.
+        figure: what the sums of the columns mean; takes many sums at once.
+
+    Raises:
+        ValueError: no examples, or a confidence outside 0 to 1.
+
+    Source: Efron & Tibshirani 1993, section 13.3.
+    """
+    _check(statistics, confidence, n_resamples)
+    figures = figure(_resampled(statistics, n_resamples, seed))
+    return _interval(float(figure(statistics.sum(0))), figures, confidence)
+
+
+def paired_bootstrap(
+    first: Float[np.ndarray, "n k"],
+    second: Float[np.ndarray, "n k"],
+    figure: Figure,
+    *,
+    confidence: float = 0.95,
+    n_resamples: int = 1000,
+    seed: int = 0,
+) -> Comparison:
+    """Two systems compared on resamples of the same test examples.
+
+    Args:
+        first: statistics of one system (the baseline), as in `bootstrap`.
+        second: of the other; row n is of the same example, columns mean the same.
+
+    Raises:
+        ValueError: statistics of different shape; else as in `bootstrap`.
+
+    Source: Koehn 2004, "Statistical significance tests for machine translation evaluation"; Riezler & Maxwell 2005,
+        section 4, for shifting the resampled differences to mean zero, which makes the test two-sided.
+    """
+    if first.shape != second.shape:
+        raise ValueError(f"statistics of shapes {first.shape} and {second.shape}: not of the same examples and classes")
+    _check(first, confidence, n_resamples)
+    k = first.shape[1]
+    sums = _resampled(np.concatenate([first, second], axis=1), n_resamples, seed)
+    differences = figure(sums[:, k:]) - figure(sums[:, :k])
+    values = float(figure(first.sum(0))), float(figure(second.sum(0)))
+    difference = values[1] - values[0]
+    # Equality counts, up to rounding: a system compared with itself differs by chance.
+    n_extreme = int((np.abs(differences - differences.mean()) >= abs(difference) - 1e-12).sum())
+    return Comparison(
+        *values, _interval(difference, differences, confidence), p_value=(n_extreme + 1) / (n_resamples + 1)
+    )
+
+
+def _check(statistics: np.ndarray, confidence: float, n_resamples: int) -> None:
+    if len(statistics) == 0:
+        raise ValueError("no examples to resample")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence {confidence}: expected a share between 0 and 1, such as 0.95")
+    if n_resamples < 1:
+        raise ValueError(f"n_resamples {n_resamples}: expected at least 1")
+
+
+def _resampled(statistics: np.ndarray, n_resamples: int, seed: int) -> Float[np.ndarray, "resamples k"]:
+    """Sums of the statistics over resamples; the examples drawn depend on their number and the seed alone."""
+    return np.concatenate([counts @ statistics for counts in _draws(len(statistics), n_resamples, seed)])
+
+
+def _draws(n: int, n_resamples: int, seed: int) -> Iterator[Float[np.ndarray, "chunk n"]]:
+    """How often each resample holds each example, some resamples at a time."""
+    rng = np.random.default_rng(seed)
+    n_chunk = max(1, _CHUNK // n)
+    for start in range(0, n_resamples, n_chunk):
+        rows = min(n_chunk, n_resamples - start)
+        drawn = rng.integers(n, size=(rows, n)) + n * np.arange(rows)[:, None]
+        yield np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n).astype(np.float64)
+
+
+def _interval(value: float, figures: np.ndarray, confidence: float) -> Interval:
+    low, high = np.quantile(figures, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return Interval(value, float(low), float(high), confidence)

@@ -1,0 +1,58 @@
+"""BLEU, chrF and TER by sacrebleu, each with the signature that makes it comparable."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
+
+from glassformer.metrics.score import Score, same_length
+
+
+def translation_scores(
+    hypotheses: Sequence[str], references: Sequence[str], *, tokenize: str = "13a", lowercase: bool = False
+) -> list[Score]:
+    """BLEU, chrF2 and TER of translations against one reference each.
+
+    Args:
+        tokenize: sacrebleu's tokenizer for BLEU: 13a, intl, char, zh, ja-mecab, or none for text that is tokenized.
+
+    Source: Papineni et al. 2002; Popović 2015; Snover et al. 2006; Post 2018 for the signatures.
+    """
+    metrics = [
+        BLEU(tokenize=tokenize, lowercase=lowercase, force=True),
+        CHRF(lowercase=lowercase),
+        TER(case_sensitive=not lowercase),
+    ]
+    scores = []
+    for metric in metrics:
+        result = metric.corpus_score(list(hypotheses), [list(references)])
+        scores.append(Score(result.name, result.score, str(metric.get_signature())))
+    return scores
+
+
+def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+    """BLEU with sacrebleu's defaults, 0 to 100."""
+    return float(BLEU(force=True).corpus_score(list(hypotheses), [list(references)]).score)
+
+
+def bleu_statistics(
+    hypotheses: Sequence[str], references: Sequence[str], *, tokenize: str = "13a", lowercase: bool = False
+) -> Float[np.ndarray, "n 10"]:
+    """Per sentence: matching n-grams of order 1 to 4, n-grams of order 1 to 4, length, length of the reference."""
+    same_length(hypotheses, references)
+    metric = BLEU(tokenize=tokenize, lowercase=lowercase, force=True)
+    rows = []
+    for hypothesis, reference in zip(hypotheses, references, strict=True):
+        one = metric.corpus_score([hypothesis], [[reference]])
+        rows.append([*one.counts, *one.totals, one.sys_len, one.ref_len])
+    return np.array(rows, dtype=np.float64)
+
+
+def bleu_from(sums: Float[np.ndarray, "*n 10"]) -> Float[np.ndarray, "*n"]:
+    """BLEU with sacrebleu's defaults, of summed `bleu_statistics`."""
+    rows = sums.reshape(-1, 10).astype(np.int64).tolist()  # counts, and sacrebleu wants them whole
+    scores = [BLEU.compute_bleu(row[:4], row[4:8], row[8], row[9], smooth_method="exp").score for row in rows]
+    return np.array(scores, dtype=np.float64).reshape(sums.shape[:-1])

@@ -1,0 +1,127 @@
+"""corpora.detect: the task is told from the data, or asked for."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from glassformer.corpora.detect import FORMATS, find_task
+from glassformer.errors import ConfigError, CorpusError
+
+PROSE = "Once upon a time\n\nthere was a cat , O\nand a dog .\n"
+PAIRS = "".join(f"the {i}\tle {i}\n" for i in range(23))
+TAGS = "Ann\tB-per\nslept\tO\n\t\nGo\tO\n"
+SQUAD = json.dumps({"data": [{"title": "t", "paragraphs": [{"context": "c", "qas": []}]}]})
+UPOS = "1\tone\tone\tNUM\tCD\t_\t0\troot\t_\t_\n"
+
+
+def labeled(header: str, labels) -> str:
+    return "text\t" + header + "\n" + "".join(f"text {i}\t{label}\n" for i, label in enumerate(labels))
+
+
+def objects(*records: dict) -> str:
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+def write(folder: Path, files: dict[str, str]) -> list[Path]:
+    for name, text in files.items():
+        data = text.encode()
+        (folder / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    return [folder / name for name in files]
+
+
+TOLD = {
+    "one plain text": ({"a.txt": PROSE}, "language"),
+    "a packed text": ({"a.gz": PROSE}, "language"),
+    "two plain texts": ({"a.en": PROSE, "a.fr": PROSE}, "translation"),
+    "tsv of pairs": ({"a.tsv.gz": PAIRS}, "translation"),
+    "three lines of pairs": ({"a.tsv": "a\tb\nc\tb\nd\te\n"}, "translation"),
+    "two tsv of pairs": ({"a.tsv": PAIRS, "b.tsv": PAIRS}, "translation"),
+    "jsonl of pairs": ({"a.jsonl": objects({"src": "a", "tgt": "b"})}, "translation"),
+    "jsonl of translations": ({"a.jsonl": objects({"translation": {"en": "a", "fr": "b"}})}, "translation"),
+    "names of classes": ({"a.tsv": labeled("label", ["x", "y"])}, "classification"),
+    "few numbers": ({"a.tsv": labeled("label", [i % 20 for i in range(83)])}, "classification"),
+    "many numbers": ({"a.tsv": labeled("label", range(21))}, "regression"),
+    "many names": ({"a.tsv": labeled("label", [f"class {i}" for i in range(53)])}, "classification"),
+    "many numbers and a name": ({"a.tsv": labeled("label", [*range(53), "x"])}, "classification"),
+    "not a number": ({"a.tsv": labeled("score", ["1", "nan"])}, "classification"),
+    "a score": ({"a.tsv": labeled("score", [1, 2, 2])}, "regression"),
+    "a score of pairs": ({"a.csv": 'sentence1,sentence2,score\n"a, b",c,1\n'}, "regression"),
+    "a text file with a header": ({"a.txt": labeled("class", ["x"])}, "classification"),
+    "jsonl of classes": ({"a.jsonl": objects({"text": "a", "label": True})}, "classification"),
+    "jsonl of scores": ({"a.jsonl": objects({"id": 1, "text1": "a", "text2": "b", "score": 0.5})}, "regression"),
+    "jsonl of words": ({"a.jsonl": objects({"words": ["a"], "tags": ["O"]})}, "tagging"),
+    "jsonl of tasks": ({"a.jsonl": objects({"task": "x", "src": "a", "tgt": "b"})}, "multitask"),
+    "conllu": ({"a.conllu": UPOS}, "tagging"),
+    "conll by name": ({"a.conll.gz": "one two three\n"}, "tagging"),
+    "bio by name": ({"a.bio": TAGS}, "tagging"),
+    "tags with tabs": ({"a.txt": TAGS}, "tagging"),
+    "tags in a tsv": ({"a.tsv": TAGS}, "tagging"),
+    "tags with spaces": ({"eng.train": "-DOCSTART-\n\nEU NNP I-ORG\nsaid VBD O\n"}, "tagging"),
+    "conllu by another name": ({"a.txt": "# text = One two\n" + UPOS + "\n"}, "tagging"),
+    "tsv of pairs with a blank line": ({"a.tsv": "good day\tbonjour\n\nthank you\tmerci\n"}, "translation"),
+    "two files of tags": ({"a.txt": TAGS, "b.txt": TAGS}, "tagging"),
+    "squad on one line": ({"a.json": SQUAD}, "answer"),
+    "squad on many lines": ({"a.json.gz": json.dumps(json.loads(SQUAD), indent=1)}, "answer"),
+    "json lines by another name": ({"a.json": objects({"text": "a", "label": 1})}, "classification"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", TOLD)
+def test_the_data_tells_the_task(tmp_path, case):
+    files, task = TOLD[case]
+    assert find_task(write(tmp_path, files)) == task
+
+
+@pytest.mark.parametrize(
+    ("columns", "task"),
+    [("_ label text", "classification"), ("text _ score", "classification"), ("text score _", "regression")],
+)
+def test_columns_stand_for_a_header(tmp_path, columns, task):
+    assert find_task(write(tmp_path, {"a.tsv": "0\t1.5\tx\n2\t2\ty\n"}), columns.split()) == task
+
+
+UNTOLD = {
+    "four columns": ({"a.tsv": "gj04\t1\t\tThey slept.\n"}, "4 columns, and no header row .*--columns"),
+    "csv without header": ({"a.csv": "one,two\n"}, "2 columns, and no header row .*--columns"),
+    "a label first": ({"a.tsv": "".join(f"pos\ttext {i}\n" for i in range(7))}, "column 1 repeats.* label,text"),
+    "a label last": ({"a.tsv": "".join(f"{i}\t{i % 2}\n" for i in range(7))}, "column 2 repeats.* text,label"),
+    "tabs in a text": ({"a.txt": PAIRS}, "every line has a tab, yet the name is not .tsv"),
+    "other keys": ({"a.jsonl": objects({"en": "a", "fr": "b"})}, "first line is {en: str, fr: str}"),
+    "array": ({"a.json": "[\n1]\n"}, "expected one JSON object a line"),
+    "three plain texts": ({"a.txt": PROSE, "b.txt": PROSE, "c.txt": PROSE}, "3 files: cannot tell"),
+    "different kinds": ({"a.txt": PROSE, "b.conll": TAGS}, "b.conll: tagging"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", UNTOLD)
+def test_what_does_not_tell_is_shown_with_every_format(tmp_path, case):
+    files, seen = UNTOLD[case]
+    with pytest.raises(ConfigError, match=f"(?s){seen}") as caught:
+        find_task(write(tmp_path, files))
+    assert "--task" in str(caught.value)
+    assert all(task in str(caught.value) for task in FORMATS)
+
+
+def test_standard_input_is_not_eaten():
+    with pytest.raises(ConfigError, match="standard input: cannot tell the task: can be read only once"):
+        find_task([Path("-")])
+
+
+def test_no_file_is_a_wrong_call(tmp_path):
+    with pytest.raises(ConfigError, match="no file given"):
+        find_task([])
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(CorpusError, match=r"a\.txt: no such file"):
+        find_task([tmp_path / "a.txt"])
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.tsv", "a.csv", "a.jsonl"])
+def test_only_the_beginning_is_read(tmp_path, name):
+    good = {"a.txt": PROSE, "a.tsv": PAIRS, "a.csv": "text,label\na,b\n", "a.jsonl": objects({"text": "a", "label": 1})}
+    path = tmp_path / name
+    path.write_bytes(good[name].encode() * 200 + b"\xff\n")
+    assert find_task([path])

@@ -1,0 +1,148 @@
+"""corpora.labeled: JSONL, TSV and CSV to texts with labels, and what each refusal says."""
+
+import csv
+import gzip
+import io
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from glassformer.corpora.labeled import Labeled, read_labeled
+from glassformer.errors import ConfigError, CorpusError
+
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), max_size=7)
+LABEL = TEXT.map(str.strip).filter(bool)
+RECORDS = st.lists(st.tuples(TEXT, TEXT, LABEL), min_size=1, max_size=5)
+quick = settings(max_examples=40, deadline=None)
+
+
+def write(path: Path, content: str | bytes) -> Path:
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def fields(*paths: Path, columns: tuple[str, ...] = ()) -> list[tuple[str, str | None, str, int]]:
+    return [(e.text, e.text2, e.label, e.line) for e in read_labeled(paths, columns)]
+
+
+def refusal(path: Path, columns: tuple[str, ...] = ()) -> str:
+    with pytest.raises(CorpusError) as caught:
+        fields(path, columns=columns)
+    return str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("labeled")
+
+
+@given(RECORDS)
+@quick
+def test_csv_reads_what_csv_writes(folder, records):
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([("text", "text2", "label"), *records])
+    assert [each[:3] for each in fields(write(folder / "a.csv", text.getvalue()))] == records
+
+
+@given(RECORDS)
+@quick
+def test_jsonl_reads_what_json_writes(folder, records):
+    lines = [json.dumps(dict(zip(("text", "text2", "label"), record, strict=True))) for record in records]
+    assert [each[:3] for each in fields(write(folder / "a.jsonl", "\n".join(lines)))] == records
+
+
+@pytest.mark.parametrize(
+    ("columns", "line", "expected"),
+    [
+        (("_", "label", "_", "text"), "gj04\t0\t*\tThey slept it.\n", ("They slept it.", None, "0", 1)),
+        (("label", "_", "text"), "HUM\tHUM:ind\tWho slept ?\n", ("Who slept ?", None, "HUM", 1)),
+        (("label", "text"), 'pos\tan " odd " film\n', ('an " odd " film', None, "pos", 1)),
+        (("sentence1", "sentence2", "score"), "one\ttwo\t3.5\r\n", ("one", "two", "3.5", 1)),
+    ],
+)
+def test_columns_name_a_file_without_header(tmp_path, columns, line, expected):
+    assert fields(write(tmp_path / "a.tsv", line), columns=columns) == [expected]
+
+
+def test_a_header_row_names_the_columns_in_any_order_and_case(tmp_path):
+    path = write(tmp_path / "a.tsv", "idx\tLabel\tSentence2\tSentence1\n7\tyes\tb\ta\n")
+    assert fields(path) == [("a", "b", "yes", 2)]
+
+
+def test_a_quoted_cell_may_hold_lines_and_the_place_is_where_the_record_begins(tmp_path):
+    path = write(tmp_path / "a.csv", 'text,label\r\n"one\r\ntwo, ""three""",x\r\nfour,y\r\n')
+    assert fields(path) == [('one\ntwo, "three"', None, "x", 2), ("four", None, "y", 4)]
+
+
+def test_tsv_takes_quotes_as_text(tmp_path):
+    assert fields(write(tmp_path / "a.tsv", 'text\tlabel\n"one\tx\n'))[0][0] == '"one'
+
+
+@pytest.mark.parametrize(("label", "spelled"), [("7", "7"), ("2.50", "2.5"), ("true", "true"), ('" a "', "a")])
+def test_a_json_label_is_spelled_as_json_writes_it(tmp_path, label, spelled):
+    path = write(tmp_path / "a.jsonl", '{"id": 1, "text": "one", "label": ' + label + "}")
+    assert fields(path) == [("one", None, spelled, 1)]
+
+
+def test_files_follow_each_other_and_gzip_reads_like_plain(tmp_path):
+    packed = write(tmp_path / "a.tsv.gz", gzip.compress(b"text\tlabel\none\tx\n"))
+    plain = write(tmp_path / "b.jsonl", '{"sentence": "", "class": "y", "text2": null}')
+    assert [(e.text, e.path) for e in read_labeled([packed, plain])] == [("one", str(packed)), ("", str(plain))]
+
+
+def test_a_number_is_read_from_the_label():
+    assert Labeled("one", None, "-2.5e1", "a", 3).number() == -25
+
+
+@pytest.mark.parametrize("label", ["high", "nan", "inf", ""])
+def test_a_label_that_is_no_number_is_named(label):
+    with pytest.raises(CorpusError, match=r"a:3: the label .* is no finite number"):
+        Labeled("one", None, label, "a", 3).number()
+
+
+# name, content, columns -> the line named, what is said, how to mend it
+BROKEN = {
+    "no header": ("a.tsv", "one\tx\n", (), 1, "not a header row: nothing names the text or the label", "--columns"),
+    "two labels": ("a.tsv", "text\tlabel\tscore\n", (), 1, "label and score both name the label", "--columns"),
+    "header and columns": ("a.tsv", "text\tlabel\n", ("text", "label"), 1, "a header row (text, label)", "--columns"),
+    "few cells": ("a.tsv", "text\tlabel\none\tx\ntwo\n", (), 3, "expected 2 columns (text, label), found 1", "'two'"),
+    "many cells": ("a.csv", "text,label\none,two,x\n", (), 2, "expected 2 columns (text, label), found 3", "'one'"),
+    "blank row": ("a.csv", "text,label\n\n", (), 2, "found 0", "delete"),
+    "open quote": ("a.csv", 'text,label\none,x\n"two,x\nthree,y\n', (), 3, "not CSV: unexpected end", "never closed"),
+    "stray quote": ("a.csv", 'text,label\n"one" two,x\n', (), 2, "not CSV: ',' expected after '\"'", "twice"),
+    "no label": ("a.tsv", "text\tlabel\none\t \n", (), 2, "no label; the text begins 'one'", "delete"),
+    "not json": ("a.jsonl", '{"text": "one", "label": 1}\nx\n', (), 2, "expected one JSON object a line", "Fix"),
+    "array": ("a.jsonl", "[1]\n", (), 1, "expected one JSON object a line, found list", "Fix"),
+    "no key": ("a.jsonl", '{"text": "one"}\n', (), 1, "nothing names the label", "{text: str}"),
+    "null label": ("a.jsonl", '{"text": "one", "label": null}\n', (), 1, "nothing names the label", "jq"),
+    "list label": ("a.jsonl", '{"text": "one", "label": ["x"]}\n', (), 1, "the label: list in place of a string", ""),
+    "endless label": ("a.jsonl", '{"text": "one", "label": 1e999}\n', (), 1, "the label: float in place of", ""),
+    "half a character": ("a.jsonl", '{"text": "\\ud800", "label": 1}\n', (), 1, "the text: a lone surrogate", ""),
+    "nul": ("a.jsonl", '{"text": "\\u0000", "label": 1}\n', (), 1, "the text: a NUL character", ""),
+    "other keys": ("a.jsonl", '{"text": "a", "label": 1}\n{"text": "a", "text2": "b", "label": 1}', (), 2,
+                   "earlier lines have the keys text, label, this one text, text2, label", "all without"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_a_broken_line_is_named_with_place_and_remedy(tmp_path, fault):
+    file, content, columns, line, said, remedy = BROKEN[fault]
+    path = write(tmp_path / file, content)
+    message = refusal(path, columns)
+    assert message.startswith(f"{path}:{line}: ")
+    assert said in message
+    assert remedy in message.split("\n", 1)[1]
+
+
+@pytest.mark.parametrize("columns", [("text",), ("label", "_"), ("text", "sentence", "label"), ("text", "label", "x")])
+def test_columns_that_do_not_name_one_text_and_one_label_are_refused_before_reading(tmp_path, columns):
+    with pytest.raises(ConfigError, match=r"--columns .*\n  \w"):
+        read_labeled([tmp_path / "absent.tsv"], columns)
+
+
+def test_a_missing_second_file_is_reported_before_the_first_is_read(tmp_path):
+    with pytest.raises(CorpusError, match=r"b\.tsv: no such file"):
+        read_labeled([write(tmp_path / "a.tsv", "x\n"), tmp_path / "b.tsv"])

@@ -1,0 +1,142 @@
+"""corpora.tagged: CoNLL, CoNLL-U and JSONL to words with tags, and what each refusal says."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from glassformer.corpora.tagged import read_tagged
+from glassformer.errors import ConfigError, CorpusError
+
+CELL = st.text(st.characters(codec="utf-8", exclude_categories=["Z", "C"]), min_size=1, max_size=5)
+SENTENCES = st.lists(st.lists(st.tuples(CELL, CELL), min_size=1, max_size=5), min_size=1, max_size=3)
+quick = settings(max_examples=40, deadline=None)
+
+CONLLU = """\
+# sent_id = 1
+# text = Vámonos al mar
+1-2\tVámonos\t_\t_\t_\t_\t_\t_\t_\t_
+1\tVamos\tir\tVERB\tV\t_\t0\troot\t_\t_
+2\tnos\tnosotros\tPRON\tP\t_\t1\tobj\t_\t_
+3-4\tal\t_\t_\t_\t_\t_\t_\t_\t_
+3\ta\ta\tADP\tE\t_\t5\tcase\t_\t_
+4\tel\tel\tDET\tR\t_\t5\tdet\t_\t_
+4.1\tgran\tgran\tADJ\tA\t_\t_\t_\t5:amod\t_
+5\tmar\tmar\tNOUN\tN\t_\t1\tobl\t_\t_
+
+# sent_id = 2
+1\tsí\tsí\tINTJ\t_\t_\t0\troot\t_\t_
+"""
+
+
+def write(path: Path, content: str | bytes) -> Path:
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def sentences(path: Path, column: str | int | None = None) -> list[tuple[str, str, int]]:
+    return [(" ".join(e.words), " ".join(e.tags), e.line) for e in read_tagged([path], column)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("tagged")
+
+
+@given(SENTENCES, st.sampled_from(["\t", " "]), st.sampled_from(["", "\t", " \t ", "\r"]))
+@quick
+def test_columns_come_back_as_they_were_written(folder, rows, separator, blank):
+    rows = [[("-" if word.startswith("-DOC") else word, tag) for word, tag in sentence] for sentence in rows]
+    text = f"{blank}\n".join("".join(f"{word}{separator}{tag}\n" for word, tag in sentence) for sentence in rows)
+    found = [list(zip(e.words, e.tags, strict=True)) for e in read_tagged([write(folder / "a.conll", text)])]
+    assert found == rows
+
+
+@given(SENTENCES)
+@quick
+def test_jsonl_reads_what_json_writes(folder, rows):
+    records = [dict(zip(("words", "tags"), map(list, zip(*sentence, strict=True)), strict=True)) for sentence in rows]
+    path = write(folder / "a.jsonl", "\n".join(map(json.dumps, records)))
+    assert [{"words": list(e.words), "tags": list(e.tags)} for e in read_tagged([path])] == records
+
+
+def test_conllu_leaves_out_ranges_empty_nodes_and_comments(tmp_path):
+    path = write(tmp_path / "a.conllu", CONLLU)
+    assert sentences(path) == [("Vamos nos a el mar", "VERB PRON ADP DET NOUN", 4), ("sí", "INTJ", 13)]
+
+
+def test_conllu_gives_the_language_own_tags_on_request(tmp_path):
+    path = write(tmp_path / "a.conllu.gz", gzip.compress(CONLLU.split("\n\n")[0].encode()))
+    assert sentences(path, "xpos") == [("Vamos nos a el mar", "V P E R N", 4)]
+
+
+CONLL2003 = "-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\nrejects VBZ I-VP O\n \nPeter NNP I-NP I-PER\n\n\n"
+
+
+@pytest.mark.parametrize(("column", "tags"), [(None, ["I-ORG O", "I-PER"]), (2, ["NNP VBZ", "NNP"])])
+def test_any_column_of_several_can_be_the_tag(tmp_path, column, tags):
+    path = write(tmp_path / "eng.testa", CONLL2003)
+    assert sentences(path, column) == [("EU rejects", tags[0], 3), ("Peter", tags[1], 6)]
+
+
+def test_a_number_sign_is_a_word_in_conll(tmp_path):
+    assert sentences(write(tmp_path / "a.conll", "#\tO\n# one\tB-x\n")) == [("# # one", "O B-x", 1)]
+
+
+def test_only_the_space_itself_separates_columns(tmp_path):
+    assert [e.words for e in read_tagged([write(tmp_path / "a.conll", " 1\u00a0000  NUM \nx NUM\n")])] == [
+        ("1\u00a0000", "x")
+    ]
+
+
+def test_spaces_inside_tab_separated_words_stay(tmp_path):
+    path = write(tmp_path / "a.conll", "New York\tB-place\n\u00a0x\tO\n")
+    assert [e.words for e in read_tagged([path])] == [("New York", "\u00a0x")]
+
+
+# name, content -> the line named, what is said
+BROKEN = {
+    "tag missing": ("a.conll", "one\tO\ntwo\n", 2, "expected 2 columns as in line 1, found 1"),
+    "tag empty": ("a.conll", "one\tO\ntwo\t\n", 2, "no tag, in the row of word 'two'"),
+    "word empty": ("a.conll", "one\tO\n\tO\n", 2, "no word, in the row of word '' and tag 'O'"),
+    "one column": ("a.conll", "\none\n", 2, "at least 2 columns, found 1"),
+    "ragged": ("a.conll", "one NN O\ntwo O\n", 2, "expected 3 columns as in line 1, found 2"),
+    "conllu short": ("a.conllu", "# x\n1\tone\tNOUN\n", 2, "the 10 tab-separated columns of CoNLL-U, found 3"),
+    "conllu no tag": ("a.conllu", CONLLU.replace("INTJ", "_"), 13, "no tag, in the row of word 'sí'"),
+    "conllu joined": ("a.conllu", CONLLU.replace("\n\n", "\n"), 12, "expected word 6 of the sentence, found"),
+    "conllu no number": ("a.conllu", "x" + CONLLU.split("\n")[-2][1:], 1, "expected word 1 of the sentence"),
+    "json counts": ("a.jsonl", '{"words": ["a"], "tags": ["O"]}\n{"words": ["a", "b"], "tags": ["O"]}\n', 2,
+                    "2 words and 1 tags"),
+    "json none": ("a.jsonl", '{"words": [], "tags": []}\n', 1, "0 words and 0 tags"),
+    "json keys": ("a.jsonl", '{"tokens": ["a"], "tags": ["O"]}\n', 1, "found {tokens: list, tags: list}"),
+    "json number": ("a.jsonl", '{"words": ["a", "b"], "tags": ["O", 3]}\n', 1, "tag 2: int in place of a string"),
+    "json blank": ("a.jsonl", '{"words": [" "], "tags": ["O"]}\n', 1, "word 1: it is blank"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_a_broken_row_is_named_with_place_and_remedy(tmp_path, fault):
+    name, content, line, said = BROKEN[fault]
+    path = write(tmp_path / name, content)
+    with pytest.raises(CorpusError) as caught:
+        sentences(path)
+    assert str(caught.value).startswith(f"{path}:{line}: ")
+    assert said in str(caught.value)
+    assert "\n  " in str(caught.value)
+
+
+def test_a_column_beyond_the_last_is_named_with_the_first_row(tmp_path):
+    path = write(tmp_path / "a.conll", "one\tO\n")
+    with pytest.raises(CorpusError, match=r"a\.conll:1: expected .* at least 3 columns, found 2"):
+        sentences(path, 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "column"), [("a.conllu", 3), ("a.conllu", "feats"), ("a.conll", "upos"), ("a.conll", 1), ("a.jsonl", 2)]
+)
+def test_a_column_that_the_format_does_not_have_is_refused_before_reading(tmp_path, name, column):
+    with pytest.raises(ConfigError, match=rf"--column {column}: .*\n  \w"):
+        read_tagged([tmp_path / name], column)

@@ -1,0 +1,218 @@
+"""Every task from files to answers: trained in seconds on what a rule decides, then asked through the command line."""
+
+import hashlib
+import json
+import random
+import re
+
+import pytest
+
+from tests.journeys.conftest import RARE, glassformer, write_lines
+
+SMALL = [
+    *("--preset", "tiny", "--d-model", "32", "--n-heads", "2", "--d-ff", "64", "--n-layers", "1", "--dropout", "0"),
+    *("--vocab-size", "330", "--batch-tokens", "400", "--threads", "1", "--lr", "0.01", "--cooldown", "0.5"),
+]
+GOOD, BAD, NEUTRAL = ("lovely fine great".split(), "awful poor dull".split(), "the film plot cast was a very".split())
+
+
+def sentence(rng: random.Random, *kinds: list[str], n: int = 6) -> str:
+    words = [rng.choice(NEUTRAL) for _ in range(n)]
+    for kind in kinds:
+        words[rng.randrange(n)] = rng.choice(kind)
+    return " ".join(words)
+
+
+def write(path, records):
+    return write_lines(path, [json.dumps(record) for record in records])
+
+
+def sentiment(rng):
+    label = rng.choice(["good", "bad"])
+    return {"text": sentence(rng, GOOD if label == "good" else BAD), "label": label}
+
+
+def intensity(rng):
+    n = rng.randrange(7)
+    words = ["good"] * n + ["so"] * (6 - n)
+    rng.shuffle(words)
+    return {"text": " ".join(words), "score": n * 1.5}
+
+
+def tagged(rng):
+    words = [rng.choice(NEUTRAL + GOOD) for _ in range(rng.randrange(3, 9))]
+    return {"words": words, "tags": ["ADJ" if word in GOOD else "X" for word in words]}
+
+
+def reversal(rng):
+    words = [rng.choice(NEUTRAL) for _ in range(5)]
+    return {"src": " ".join(words), "tgt": f"{words[0]} {words[1]}"}
+
+
+def squad(rng, n):
+    paragraphs = []
+    for i in range(n):
+        name, place = rng.choice(["Ann", "Bob", "Cy"]), rng.choice(["Rome", "Oslo", "Bonn", "Lyon"])
+        context = f"{' '.join(rng.choice(NEUTRAL) for _ in range(3))} {name} lives in {place} {i % 50}."
+        answer = {"text": place, "answer_start": context.index(place)}
+        paragraphs.append({"context": context, "qas": [{"id": str(i), "question": "Where?", "answers": [answer]}]})
+    return json.dumps({"data": [{"title": "t", "paragraphs": paragraphs}]})
+
+
+@pytest.fixture(scope="module")
+def train(tmp_path_factory):
+    """A folder of each kind of model, trained once."""
+    done = {}
+
+    def trained(kind: str, *options: str, steps: int = 150):
+        if kind not in done:
+            folder = tmp_path_factory.mktemp(kind)
+            rng = random.Random(kind)
+            if kind == "answer":
+                data = write_lines(folder / "train.json", [squad(rng, 300)])
+                dev = write_lines(folder / "dev.json", [squad(rng, 20)])
+            elif kind == "language":
+                lines = [f"{n % 10} {(n + 1) % 10} {(n + 2) % 10} ." for n in range(2000)]
+                data, dev = write_lines(folder / "train.txt", lines), write_lines(folder / "dev.txt", lines[:200])
+            else:
+                make = {"classification": sentiment, "regression": intensity, "tagging": tagged}.get(kind, reversal)
+                data = write(folder / "train.jsonl", [make(rng) for _ in range(400)])
+                dev = write(folder / "dev.jsonl", [make(rng) for _ in range(40)])
+            task = ["--task", kind] if kind == "summarization" else []
+            command = ["train", data, "--dev", dev, "--out", folder / "run", "--steps", steps, *SMALL, *task, *options]
+            ended = glassformer(*command, *RARE)
+            assert ended.returncode == 0, ended.stderr
+            done[kind] = folder / "run", dev, command
+        return done[kind]
+
+    return trained
+
+
+def figures(model, dev) -> dict[str, float]:
+    ended = glassformer("evaluate", model, dev, "--json")
+    assert ended.returncode == 0, ended.stderr
+    return {name: row["score"] for name, row in json.loads(ended.stdout).items() if isinstance(row, dict)}
+
+
+def test_labels_are_learned_said_and_measured(train):
+    model, dev, _ = train("classification")
+    assert figures(model, dev)["accuracy"] == 1.0
+    said = glassformer("run", model, stdin="the film was great\n\na very dull plot\n").stdout
+    assert said == "good\n\nbad\n"
+    record = json.loads(glassformer("run", model, "--json", stdin="the film was great\n").stdout)
+    assert record["label"] == "good"
+    assert sum(record["probabilities"].values()) == pytest.approx(1)
+
+
+def test_numbers_are_learned_said_and_measured(train):
+    model, dev, _ = train("regression", steps=300)
+    assert figures(model, dev)["Pearson"] > 0.9
+    said = glassformer("run", model, stdin="so so so so so so\ngood good good good good so\n").stdout
+    low, high = map(float, said.split())
+    assert low < 2 < 6 < high
+
+
+def test_tags_are_learned_said_and_measured(train):
+    model, dev, _ = train("tagging")
+    assert figures(model, dev)["accuracy"] == 1.0
+    assert glassformer("run", model, stdin="the lovely cast was fine\n\n").stdout == "X ADJ X X ADJ\n\n"
+
+
+def test_answers_are_learned_said_and_measured(train):
+    model, dev, _ = train("answer", steps=400)
+    assert figures(model, dev)["EM"] > 0.8
+    line = json.dumps({"question": "Where?", "context": "film a was Bob lives in Oslo 7."})
+    assert glassformer("run", model, stdin=f"Where?\ta the a Ann lives in Rome 3.\n{line}\n").stdout == "Rome\nOslo\n"
+
+
+def test_what_follows_is_learned_said_and_measured(train):
+    model, dev, _ = train("language", "--tokenizer", "char", "--max-len", "64", steps=300)
+    assert figures(model, dev)["perplexity"] < 1.5
+    greedy = glassformer("run", model, "--beam", 1, "--max-length", 8, stdin="3 4 \n").stdout
+    assert greedy == "5 .\n"
+
+
+def test_drawn_text_repeats_with_its_seed_whatever_the_neighbors(train):
+    model, _, _ = train("language", "--tokenizer", "char", "--max-len", "64", steps=300)
+    lines = [f"{n} " for n in range(7)]
+
+    def drawn(text, *options):
+        return glassformer("run", model, "--temperature", 2, "--max-length", 9, *options, stdin=text).stdout
+
+    together = drawn("".join(f"{line}\n" for line in lines))
+    assert together == drawn("".join(f"{line}\n" for line in lines), "--batch-tokens", 1)
+    assert together != drawn("".join(f"{line}\n" for line in lines), "--seed", 2)
+
+
+def test_summaries_are_learned_said_and_measured(train):
+    model, dev, _ = train("summarization", "--max-len", "64", steps=500)
+    assert figures(model, dev)["ROUGE-1"] > 0.9
+    drawn = [glassformer("run", model, "--temperature", 1, "--seed", 3, stdin="film was the cast a\n").stdout] * 2
+    assert drawn[0] == drawn[1]
+
+
+@pytest.mark.parametrize("kind", ["classification", "language"])
+def test_a_run_goes_on_as_if_it_had_not_stopped(train, tmp_path, kind):
+    _, _, command = train(kind)
+    command = [tmp_path / "run" if part == command[5] else part for part in command]
+    weights = []
+    for budgets in ((40,), (20, 40)):
+        out = tmp_path / f"run{len(budgets)}"
+        for steps in budgets:
+            parts = [out if part == tmp_path / "run" else part for part in command]
+            parts[parts.index("--steps") + 1] = steps
+            # The rate must not follow the budget, which changes here.
+            ended = glassformer(*parts, "--warmup", 0, "--cooldown", 0, "--validate-every", 20, "--average", 1)
+            assert ended.returncode == 0, ended.stderr
+        weights.append(hashlib.sha256((out / "checkpoints" / "step-40" / "model.safetensors").read_bytes()).hexdigest())
+    assert weights[0] == weights[1]
+
+
+def test_another_task_begins_from_a_trained_folder(train, tmp_path):
+    model, _, _ = train("classification")
+    rng = random.Random(7)
+    data = write(tmp_path / "tags.jsonl", [tagged(rng) for _ in range(200)])
+    ended = glassformer("train", data, "--from", model, "--out", tmp_path / "tags", "--steps", 60, "--lr", 0.005, *RARE)
+    assert ended.returncode == 0, ended.stderr
+    assert glassformer("run", tmp_path / "tags", stdin="the lovely cast\n").stdout == "X ADJ X\n"
+
+
+def refused(*arguments, stdin="") -> str:
+    ended = glassformer(*arguments, stdin=stdin)
+    assert ended.returncode in (1, 2), ended.stderr
+    assert "Traceback" not in ended.stderr
+    return ended.stderr
+
+
+def test_a_label_of_the_dev_set_alone_is_named_with_its_line(tmp_path):
+    rng = random.Random(1)
+    data = write(tmp_path / "train.jsonl", [sentiment(rng) for _ in range(20)])
+    dev = write(tmp_path / "dev.jsonl", [sentiment(rng), {"text": "so so", "label": "so"}])
+    said = refused("train", data, "--dev", dev, "--out", tmp_path / "run", *SMALL)
+    assert f"{dev}:2: the label 'so' is in the dev set alone" in said
+
+
+def test_a_label_with_one_example_is_named(tmp_path):
+    rng = random.Random(1)
+    records = [sentiment(rng) for _ in range(40)]
+    data = write(tmp_path / "train.jsonl", [*records, {"text": "so so", "label": "so"}])
+    dev = write(tmp_path / "dev.jsonl", records[:5])
+    ended = glassformer("train", data, "--dev", dev, "--out", tmp_path / "run", "--steps", 2, *SMALL, *RARE)
+    assert "one example each, too few to learn from: 'so'" in ended.stderr
+
+
+def test_a_task_that_a_family_cannot_do_is_refused(tmp_path):
+    rng = random.Random(1)
+    data = write(tmp_path / "train.jsonl", [sentiment(rng) for _ in range(20)])
+    assert "classification: by bert, not by gpt2" in refused("train", data, "--family", "gpt2", "--out", tmp_path / "r")
+    assert "task 'classify': unknown" in refused("train", data, "--task", "classify", "--out", tmp_path / "r")
+
+
+def test_equal_numbers_are_refused(tmp_path):
+    data = write(tmp_path / "train.jsonl", [{"text": f"a {n}", "score": 1} for n in range(30)])
+    assert "every label is 1" in refused("train", data, "--out", tmp_path / "run", *SMALL)
+
+
+def test_a_question_without_a_context_is_named_with_its_line(train):
+    model, _, _ = train("answer", steps=400)
+    assert re.search("line 2: expected question TAB context", refused("run", model, stdin="a\tb\nno tab here\n"))

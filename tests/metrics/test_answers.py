@@ -1,0 +1,93 @@
+"""metrics.answers: SQuAD's exact match and F1."""
+
+import re
+import string
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from glassformer.metrics.answers import answer_f1, answer_scores, answer_statistics, exact_match, normalize
+
+WORDS = st.lists(st.sampled_from(["The", "a", "an", "cat", "Cat,", "sat", "—", "3.5", "über", "-"]), max_size=7)
+TEXT = WORDS.map(" ".join)
+quick = settings(max_examples=60, deadline=None)
+
+
+def f1_by_pairing(said: str, true: str) -> float:
+    """F1 by striking out shared words one by one."""
+    ours, theirs = normalize(said).split(), normalize(true).split()
+    left = list(theirs)
+    shared = 0
+    for word in ours:
+        if word in left:
+            left.remove(word)
+            shared += 1
+    if not ours or not theirs:
+        return float(ours == theirs)
+    precision, recall = shared / len(ours), shared / len(theirs)
+    return 2 * precision * recall / (precision + recall) if shared else 0.0
+
+
+@pytest.mark.parametrize(
+    ("text", "normal"),
+    [
+        ("The  Cat, sat!", "cat sat"),
+        ("an apple a day", "apple day"),
+        ("theatre another", "theatre another"),
+        ("the-cat", "thecat"),
+        ("a.b.c", "abc"),
+        ("Äpfel — «x»", "äpfel — «x»"),
+        ("The", ""),
+    ],
+)
+def test_text_is_normalized_as_by_squad(text, normal):
+    assert normalize(text) == normal
+
+
+@given(st.text(max_size=23))
+@quick
+def test_normalizing_is_the_published_chain(text):
+    bare = "".join(char for char in text.lower() if char not in set(string.punctuation))
+    assert normalize(text) == " ".join(re.sub(r"\b(a|an|the)\b", " ", bare, flags=re.UNICODE).split())
+
+
+@given(TEXT, st.lists(TEXT, max_size=3))
+@quick
+def test_f1_is_the_best_over_the_references(said, references):
+    usable = [each for each in references if normalize(each)] or [""]
+    assert answer_f1(said, references) == pytest.approx(max(f1_by_pairing(said, each) for each in usable))
+
+
+@given(TEXT, st.lists(TEXT, max_size=3))
+@quick
+def test_an_exact_match_has_f1_of_1(said, references):
+    assert exact_match(said, references) in (0, 1)
+    assert exact_match(said, references) <= answer_f1(said, references)
+
+
+def test_words_count_as_often_as_they_occur():
+    assert answer_f1("cat cat cat", ["cat cat sat sat"]) == pytest.approx(2 * 2 / (3 + 4))
+
+
+@pytest.mark.parametrize(
+    ("said", "references", "right"), [("", [], 1), ("the", [], 1), ("cat", [], 0), ("", ["cat"], 0)]
+)
+def test_no_answer_is_right_where_there_is_none(said, references, right):
+    assert exact_match(said, references) == answer_f1(said, references) == right
+
+
+def test_a_reference_of_articles_only_does_not_make_silence_right():
+    assert exact_match("", ["The", "cat"]) == answer_f1("", ["The", "cat"]) == 0
+
+
+def test_scores_are_means_over_questions():
+    predicted, expected = ["the cat", "dog", ""], [["Cat"], ["big dog", "x"], []]
+    em, f1 = answer_scores(predicted, expected)
+    assert (em.name, em.value) == ("EM", pytest.approx(2 / 3))
+    assert (f1.name, f1.value) == ("F1", pytest.approx((1 + 2 / 3 + 1) / 3))
+
+
+def test_a_missing_answer_is_a_wrong_call():
+    with pytest.raises(ValueError, match="1 predictions for 2"):
+        answer_statistics(["a"], [["a"], ["b"]])

@@ -1,0 +1,61 @@
+"""metrics.summary against rouge-score."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from glassformer.errors import ConfigError
+from glassformer.metrics.summary import rouge, summary_scores
+
+PREDICTED = ["The cats sat on a mat.", "Nothing was found", ""]
+EXPECTED = [["Cats were sitting", "The cat sat on the mat"], ["We found nothing; nothing was there."], ["Something"]]
+
+
+@pytest.mark.parametrize("stem", [False, True])
+def test_each_figure_is_that_of_the_best_reference(stem):
+    rouge_scorer = pytest.importorskip("rouge_score.rouge_scorer")
+    scorer = rouge_scorer.RougeScorer(["rouge1", "rouge2", "rougeL"], use_stemmer=stem)
+    for row, said, references in zip(rouge(PREDICTED, EXPECTED, stem=stem), PREDICTED, EXPECTED, strict=True):
+        each = [[score.fmeasure for score in scorer.score(true, said).values()] for true in references]
+        np.testing.assert_allclose(row, np.max(each, axis=0))
+
+
+def test_scores_are_means_with_their_options():
+    pytest.importorskip("rouge_score")
+    scores = summary_scores(PREDICTED, EXPECTED, stem=True)
+    assert [score.name for score in scores] == ["ROUGE-1", "ROUGE-2", "ROUGE-L"]
+    assert [score.value for score in scores] == pytest.approx(rouge(PREDICTED, EXPECTED, stem=True).mean(0))
+    assert all("stem:yes|words:ascii" in score.signature for score in scores)
+
+
+@pytest.mark.parametrize(
+    ("said", "true", "f1"),
+    [
+        ("Größe", "große", 0),
+        ("das große Haus", "Das große Boot", 2 / 3),
+        ("猫在这里", "猫在家", 4 / 7),
+        ("x_y", "x y", 1),
+    ],
+)
+def test_unicode_words_keep_their_letters_and_split_chinese(said, true, f1):
+    pytest.importorskip("rouge_score")
+    assert rouge([said], [[true]], words="unicode")[0, 0] == pytest.approx(f1)
+
+
+def test_a_summary_without_reference_is_refused():
+    pytest.importorskip("rouge_score")
+    with pytest.raises(ValueError, match="summary 1 has no reference"):
+        rouge(["a", "b"], [["a"], []])
+
+
+def test_stems_of_other_languages_are_refused():
+    pytest.importorskip("rouge_score")
+    with pytest.raises(ValueError, match="stem"):
+        rouge(["a"], [["a"]], stem=True, words="unicode")
+
+
+def test_the_missing_package_is_named_with_its_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "rouge_score", None)
+    with pytest.raises(ConfigError, match=r"pip install 'glassformer\[eval\]'"):
+        rouge(["a"], [["a"]])
