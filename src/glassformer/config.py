@@ -189,6 +189,11 @@ class TrainConfig(Config):
     cooldown: float | None = Field(
         default=None, ge=0, le=1, description="Share at the end in which the rate falls to 0."
     )
+    max_grad_norm: float | None = Field(
+        default=None,
+        gt=0,
+        description="Longer gradients are shortened to this norm. Default: by preset; none for translation.",
+    )
     prompt_weight: float | None = Field(
         default=None, ge=0, le=1, description="Of a prompted language model, what the prompt's loss counts. Default: 0."
     )

@@ -28,7 +28,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "base": {
             **{"d_model": 768, "n_heads": 12, "d_ff": 3072, "n_layers": 12, "dropout": 0.1, "pre_norm": False},
             **{"batch_tokens": 8_000, "lr": 1e-4, "warmup": 0.1, "cooldown": 0.9, "epochs": 10},
-            **{"label_smoothing": 0.0, "max_len": 512, "tokenizer": "bpe", "pooling": "first"},
+            **{"label_smoothing": 0.0, "max_len": 512, "tokenizer": "bpe", "pooling": "first", "max_grad_norm": 1.0},
         },
         "large": {"d_model": 1024, "n_heads": 16, "d_ff": 4096, "n_layers": 24},
         "small": SHORT | SMALL | {"lr": 5e-4, "max_len": 256, "pooling": "mean"},
@@ -39,7 +39,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "base": {
             **{"d_model": 768, "n_heads": 12, "d_ff": 3072, "n_layers": 12, "dropout": 0.1},
             **{"batch_tokens": 8_000, "lr": 6e-4, "warmup": 0.02, "cooldown": 0.9, "steps": 100_000},
-            **{"label_smoothing": 0.0, "max_len": 1024, "tokenizer": "bpe"},
+            **{"label_smoothing": 0.0, "max_len": 1024, "tokenizer": "bpe", "max_grad_norm": 1.0},
         },
         "small": {
             **{"d_model": 384, "n_heads": 6, "d_ff": 1536, "n_layers": 6, "dropout": 0.2},

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from glassformer.config import Config
 from glassformer.limits import MAX_TOKENS
 
-Activation = Literal["relu", "gelu", "gelu_tanh", "gated_gelu"]
+Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "gated_gelu"]
 
 
 class Sizes(Config):
@@ -51,6 +51,11 @@ class TransformerConfig(AttentionSizes):
     n_decoder_layers: int = Field(default=6, ge=1, le=128)
     pre_norm: bool = False  # False = post-norm, as published
     attention: Literal["dot", "additive"] = "dot"
+    activation: Activation = "relu"
+    positions: Literal["interleaved", "halves"] = "interleaved"
+    """Where sines and cosines stand: by turns, as published, or all sines first (MarianMT)."""
+    scale_embedding: bool = True  # by d_model^0.5
+    output_bias: bool = False  # of each word's logit (MarianMT)
 
     @model_validator(mode="after")
     def check_pairs(self) -> Self:
@@ -78,7 +83,8 @@ class BertConfig(AttentionSizes):
     pooling: Literal["first", "mean"] = "first"
     """What stands for a sequence: its first token ([CLS]) or the mean of all."""
     pooler: bool = True
-    """A dense layer with tanh between the pooled vector and what is asked of it."""
+    """A dense layer between the pooled vector and what is asked of it."""
+    pooler_activation: Literal["tanh", "relu"] = "tanh"  # DistilBERT: relu
 
 
 class Gpt2Config(AttentionSizes):
@@ -89,6 +95,7 @@ class Gpt2Config(AttentionSizes):
     d_ff: int = Field(default=3072, ge=1, le=1 << 16)
     n_layers: int = Field(default=12, ge=1, le=128)
     max_len: int = Field(default=1024, ge=1, le=MAX_TOKENS)
+    activation: Activation = "gelu_tanh"
     norm_eps: float = 1e-5
 
 
@@ -106,6 +113,7 @@ class T5Config(AttentionSizes):
     max_distance: int = Field(default=128, ge=8)
     activation: Activation = "relu"
     tied: bool = True  # one matrix for embedding and output; False = v1.1
+    scale_output: bool = True  # by d_model^-0.5 before that matrix; False = v1.1
     norm_eps: float = 1e-6
 
 

@@ -60,13 +60,14 @@ class Bert(Model):
         Args:
             types: 0 for the first text of a pair, 1 for the second; default: all 0.
         """
-        first = self.config.first_position
-        places = torch.arange(first, first + ids.size(1), device=ids.device)
+        c = self.config
+        # Padding may stand behind the last place, and RoBERTa has one type for both texts of a pair.
+        places = torch.arange(ids.size(1), device=ids.device).clamp(max=c.max_len - 1) + c.first_position
         x = self.embedding(ids) + self.positions(places)
         if self.types is not None:
-            x = x + self.types(torch.zeros_like(ids) if types is None else types)
+            x = x + self.types(torch.zeros_like(ids) if types is None else types.clamp(max=c.n_types - 1))
         x = self.dropout(self.embedding_norm(x))
-        mask = padding_mask(ids, self.config.pad_id)
+        mask = padding_mask(ids, c.pad_id)
         for layer in self.encoder:
             x = layer(x, mask)
         return self.encoder_norm(x)  # type: ignore[no-any-return]
@@ -88,7 +89,10 @@ class Bert(Model):
         else:
             there = (ids != self.config.pad_id)[..., None].to(hidden.dtype)
             x = (hidden * there).sum(1) / there.sum(1)
-        return x if self.pooler is None else torch.tanh(self.pooler(x))  # type: ignore[no-any-return]
+        if self.pooler is None:
+            return x
+        x = self.pooler(x)
+        return x.relu() if self.config.pooler_activation == "relu" else x.tanh()
 
     def label_logits(
         self, hidden: Float[Tensor, "batch length d_model"], ids: Int[Tensor, "batch length"]

@@ -20,13 +20,14 @@ class Gpt2(Model):
     Source: Radford et al. 2019.
     """
 
+    output_bias: ClassVar[None] = None
     length_step: ClassVar[int] = 1  # prompts of a batch are equally long: nothing stands between them and what follows
 
     def __init__(self, config: Gpt2Config) -> None:
         super().__init__(config)
         self.config = c = config
         layer = LayerConfig(
-            c.d_model, c.n_heads, c.d_ff, c.dropout, pre_norm=True, activation="gelu_tanh", norm_eps=c.norm_eps
+            c.d_model, c.n_heads, c.d_ff, c.dropout, pre_norm=True, activation=c.activation, norm_eps=c.norm_eps
         )
         self.embedding = nn.Embedding(c.vocab_size, c.d_model)
         self.positions = nn.Embedding(c.max_len, c.d_model)

@@ -44,6 +44,7 @@ class T5(Model):
     Source: Raffel et al. 2019; Shazeer 2020 for the gated feed-forward of v1.1.
     """
 
+    output_bias: ClassVar[None] = None
     length_step: ClassVar[int] = LENGTH_STEP
 
     def __init__(self, config: T5Config) -> None:
@@ -110,9 +111,9 @@ class T5(Model):
         return self.scaled(self.decoder_norm(x))
 
     def scaled(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
-        """Before the embedding matrix gives the output: as the published code does where it is tied."""
+        """What the output matrix makes logits of."""
         hidden = self.dropout(hidden)
-        return hidden * self.config.d_model**-0.5 if self.config.tied else hidden
+        return hidden * self.config.d_model**-0.5 if self.config.scale_output else hidden
 
     @property
     def output_weight(self) -> Tensor:

@@ -31,7 +31,9 @@ class Transformer(Model):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__(config)
         self.config = c = config
-        layer = LayerConfig(c.d_model, c.n_heads, c.d_ff, c.dropout, c.pre_norm, score=c.attention)
+        layer = LayerConfig(
+            c.d_model, c.n_heads, c.d_ff, c.dropout, c.pre_norm, activation=c.activation, score=c.attention
+        )
         self.embedding = nn.Embedding(c.vocab_size, c.d_model, padding_idx=c.pad_id)
         self.dropout = Dropout(c.dropout)
         self.encoder: Any = nn.ModuleList(Layer(layer) for _ in range(c.n_encoder_layers))
@@ -39,14 +41,18 @@ class Transformer(Model):
         # Post-norm layers end in a norm of their own.
         self.encoder_norm = nn.LayerNorm(c.d_model) if c.pre_norm else nn.Identity()
         self.decoder_norm = nn.LayerNorm(c.d_model) if c.pre_norm else nn.Identity()
+        self.output_bias = nn.Parameter(torch.zeros(c.vocab_size)) if c.output_bias else None
+        """Added to the logits of the words."""
         self.positions: Tensor
         self.reset_buffers()
         self.reset_parameters()
 
     def reset_buffers(self) -> None:
         """The sinusoids."""
-        c = self.config
-        self.register_buffer("positions", sinusoids(n_positions(c), c.d_model), persistent=False)
+        table = sinusoids(n_positions(self.config), self.config.d_model)
+        if self.config.positions == "halves":
+            table = torch.cat([table[:, 0::2], table[:, 1::2]], dim=1)
+        self.register_buffer("positions", table, persistent=False)
 
     def reset_parameters(self) -> None:
         """Glorot-uniform matrices and embeddings of standard deviation d_model^-0.5, so that scaled they are 1."""
@@ -58,7 +64,9 @@ class Transformer(Model):
             self.embedding.weight[self.config.pad_id] = 0
 
     def embed(self, ids: Int[Tensor, "batch length"], start: int = 0) -> Float[Tensor, "batch length d_model"]:
-        x = self.embedding(ids) * self.config.d_model**0.5
+        x = self.embedding(ids)
+        if self.config.scale_embedding:
+            x = x * self.config.d_model**0.5
         return self.dropout(x + self.positions[start : start + ids.size(1)])  # type: ignore[no-any-return]
 
     def encode(self, src: Int[Tensor, "batch src"]) -> Float[Tensor, "batch src d_model"]:
@@ -88,7 +96,7 @@ class Transformer(Model):
         return self.embedding.weight
 
     def logits(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:
-        return project(hidden, self.output_weight)
+        return project(hidden, self.output_weight, self.output_bias)
 
     def start(self, src: Int[Tensor, "sentences src"], n_hypotheses: int = 1) -> tuple[DecoderState, Tensor]:
         """Read the sentences and get ready to decode `n_hypotheses` of each, from the start token on."""

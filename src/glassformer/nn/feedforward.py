@@ -12,6 +12,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "gelu": F.gelu,
     "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "silu": F.silu,
     "gated_gelu": lambda x: F.gelu(x, approximate="tanh"),
 }
 

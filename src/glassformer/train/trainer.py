@@ -218,14 +218,17 @@ class Trainer:
                 loss = self.task.loss(batch, label_smoothing=self.config.label_smoothing or 0.0) / n_targets
             loss.backward()  # type: ignore[no-untyped-call]
             total += loss.detach()
-        gradients = [p.grad for p in self.parameters.values() if p.grad is not None]
-        grad_norm = float(torch.nn.utils.get_total_norm(gradients))
+        learning = [p for p in self.parameters.values() if p.grad is not None]
+        norm = torch.nn.utils.get_total_norm([p.grad for p in learning if p.grad is not None])
+        grad_norm = float(norm)
         if not (math.isfinite(grad_norm) and total.isfinite()):
             raise UserError(
                 f"step {self.now.step + 1}: the loss or its gradient is no longer a number; the update was not made.\n"
                 f"  The last checkpoint stands. Train anew with a lower --lr than {self.config.lr:g}"
                 " or with --precision fp32."
             )
+        if self.config.max_grad_norm is not None:
+            torch.nn.utils.clip_grads_with_norm_(learning, self.config.max_grad_norm, norm)
         for group in self.optimizer.param_groups:
             group["lr"] = lr
         self.optimizer.step()
