@@ -50,6 +50,16 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             **{"batch_tokens": 2048, "lr": 3e-3, "steps": 5_000, "max_len": 128},
         },
     },
+    "rnn": {
+        # Luong et al. 2015, section 4.1, with the Transformer's way of stopping and optimizer.
+        "base": {
+            **{"d_model": 1024, "n_layers": 4, "dropout": 0.2, "max_grad_norm": 5.0},
+            **{"batch_tokens": 8_000, "lr": 5e-4, "warmup": 0.04, "cooldown": 0.3, "steps": 100_000},
+            **{"label_smoothing": 0.1, "max_len": 256, "tokenizer": "bpe"},
+        },
+        # As many parameters as the tiny Transformer with 8,000 units.
+        "tiny": {"d_model": 192, "n_layers": 1, "batch_tokens": 1500, "lr": 3e-3, "warmup": 0.05, "steps": 15_000},
+    },
     "t5": {
         # Raffel et al. 2019, section 3.1.
         "base": {
@@ -77,7 +87,7 @@ def preset(name: str, family: str = "transformer") -> dict[str, Any]:
 def preset_for(n_examples: int, family: str = "transformer") -> str:
     """The preset that a corpus of this many examples can feed."""
     if family != "transformer":
-        return "tiny" if n_examples < 100_000 else "small"
+        return "tiny" if n_examples < 100_000 or "small" not in PRESETS[family] else "small"
     return "tiny" if n_examples < 100_000 else "small" if n_examples < 1_000_000 else "base"
 
 

@@ -3,15 +3,17 @@
 from glassformer.models.base import Model
 from glassformer.models.bert import Bert
 from glassformer.models.gpt2 import Gpt2
+from glassformer.models.rnn import Rnn
 from glassformer.models.t5 import T5
 from glassformer.models.transformer import Transformer
-from glassformer.sizes import BertConfig, Gpt2Config, Sizes, T5Config, TransformerConfig
+from glassformer.sizes import BertConfig, Gpt2Config, RnnConfig, Sizes, T5Config, TransformerConfig
 
 FAMILIES: dict[str, tuple[type[Sizes], type[Model]]] = {
     "transformer": (TransformerConfig, Transformer),
     "bert": (BertConfig, Bert),
     "gpt2": (Gpt2Config, Gpt2),
     "t5": (T5Config, T5),
+    "rnn": (RnnConfig, Rnn),
 }
 
 

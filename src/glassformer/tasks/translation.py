@@ -46,7 +46,7 @@ class Translator(Task):
     """A trained encoder-decoder with its tokenizer: raw text in, raw text out."""
 
     name = "translation"
-    families = ("transformer", "t5")
+    families = ("transformer", "t5", "rnn")
     example = Example
     unit = "pairs"
     metric = "bleu"

@@ -1,0 +1,136 @@
+"""The recurrent baseline: what Transformers are compared with."""
+
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from glassformer.models.base import LENGTH_STEP, Model
+from glassformer.nn.attention import Attention
+from glassformer.nn.dropout import Dropout
+from glassformer.nn.linear import Linear, project
+from glassformer.nn.masks import padding_mask
+from glassformer.nn.stack import KeysValues
+from glassformer.sizes import RnnConfig
+
+
+class RnnState:
+    """What decoding remembers: of each sentence its keys and values, of each hypothesis the state of the LSTM."""
+
+    def __init__(self, memory: KeysValues, mask: Bool[Tensor, "batch 1 1 m"], carried: list[Tensor]) -> None:
+        self.memory, self.mask, self.carried = memory, mask, carried
+
+    def select(self, rows: Int[Tensor, " rows"], sentences: Int[Tensor, " sentences"] | None = None) -> None:
+        """Keep these hypotheses, in this order, and of the sentences only these (None: all)."""
+        self.carried = [value[rows] for value in self.carried]
+        if sentences is not None:
+            self.memory = self.memory[0][sentences], self.memory[1][sentences]
+            self.mask = self.mask[sentences]
+
+
+class Rnn(Model):
+    """LSTMs that read both ways and say word after word, looking at what was read by additive attention.
+
+    At each step the decoder reads the last word beside what it attended to before, looks at the source from its new
+    state, and makes the next word of both. One matrix for both embeddings and the projection, as in the Transformer.
+
+    Source: Bahdanau et al. 2014; Luong et al. 2015 for feeding what was attended to; Hochreiter & Schmidhuber 1997.
+    """
+
+    length_step: ClassVar[int] = LENGTH_STEP
+
+    def __init__(self, config: RnnConfig) -> None:
+        super().__init__(config)
+        self.config = c = config
+        self.embedding = nn.Embedding(c.vocab_size, c.d_model, padding_idx=c.pad_id)
+        self.dropout = Dropout(c.dropout)
+        self.encoder = nn.LSTM(
+            c.d_model, c.d_model // 2, c.n_layers, batch_first=True, bidirectional=True,
+            dropout=c.dropout if c.n_layers > 1 else 0.0,
+        )  # fmt: skip
+        self.start_proj = Linear(c.d_model, 2 * c.n_layers * c.d_model)
+        self.decoder: Any = nn.ModuleList(
+            nn.LSTMCell(2 * c.d_model if i == 0 else c.d_model, c.d_model) for i in range(c.n_layers)
+        )
+        self.cross_attention = Attention(c.d_model, 1, score="additive")
+        self.combine = Linear(2 * c.d_model, c.d_model)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Uniform within d_model^-0.5, embeddings normal; forget gates begin open (Jozefowicz et al. 2015)."""
+        for p in self.parameters():
+            nn.init.uniform_(p, -(self.config.d_model**-0.5), self.config.d_model**-0.5)
+        nn.init.normal_(self.embedding.weight, std=self.config.d_model**-0.5)
+        with torch.no_grad():
+            self.embedding.weight[self.config.pad_id] = 0
+            for name, p in self.named_parameters():
+                if "bias_ih" in name:
+                    n = len(p) // 4
+                    p[n : 2 * n] = 1.0
+
+    def encode(self, src: Int[Tensor, "batch src"]) -> tuple[Float[Tensor, "batch src d_model"], list[Tensor]]:
+        """What was read at every place, and what the decoder begins with."""
+        x = self.dropout(self.embedding(src) * self.config.d_model**0.5)
+        lengths = (src != self.config.pad_id).sum(1).cpu()
+        packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        memory, _ = nn.utils.rnn.pad_packed_sequence(
+            self.encoder(packed)[0], batch_first=True, total_length=src.size(1)
+        )
+        mean = memory.sum(1) / lengths[:, None].to(memory)
+        begin = torch.tanh(self.start_proj(mean)).chunk(2 * self.config.n_layers, dim=-1)
+        return self.dropout(memory), [*begin, torch.zeros_like(mean)]
+
+    def advance(
+        self,
+        ids: Int[Tensor, " rows"],
+        carried: list[Tensor],
+        memory: KeysValues,
+        mask: Bool[Tensor, "batch 1 1 m"],
+    ) -> list[Tensor]:
+        """One word read: the LSTM's new states, and what the next word is made of."""
+        n = self.config.n_layers
+        x = torch.cat([self.dropout(self.embedding(ids) * self.config.d_model**0.5), carried[-1]], dim=-1)
+        new = []
+        for i, cell in enumerate(self.decoder):
+            x, c = cell(x, (carried[2 * i], carried[2 * i + 1]))
+            new += [x, c]
+            x = self.dropout(x) if i + 1 < n else x
+        queries = x.reshape(memory[0].size(0), -1, x.size(-1))  # hypotheses of a sentence side by side
+        seen = self.cross_attention.attend(queries, *memory, mask).reshape(x.shape)
+        return [*new, self.dropout(torch.tanh(self.combine(torch.cat([x, seen], dim=-1))))]
+
+    def forward(
+        self, src: Int[Tensor, "batch src"], tgt_in: Int[Tensor, "batch tgt"]
+    ) -> Float[Tensor, "batch tgt d_model"]:
+        """The decoder's output at every target position, one after the other: `logits` makes words of it."""
+        memory, carried = self.encode(src)
+        keys_values, mask = self.cross_attention.keys_values(memory), padding_mask(src, self.config.pad_id)
+        outputs = []
+        for ids in tgt_in.unbind(1):
+            carried = self.advance(ids, carried, keys_values, mask)
+            outputs.append(carried[-1])
+        return torch.stack(outputs, dim=1)
+
+    @property
+    def output_weight(self) -> Tensor:
+        """Rows of the projection to the vocabulary."""
+        return self.embedding.weight
+
+    def logits(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:
+        return project(hidden, self.output_weight)
+
+    def start(self, src: Int[Tensor, "sentences src"], n_hypotheses: int = 1) -> tuple[RnnState, Tensor]:
+        """Read the sentences and get ready to decode `n_hypotheses` of each, from the start token on."""
+        memory, carried = self.encode(src)
+        state = RnnState(
+            self.cross_attention.keys_values(memory),
+            padding_mask(src, self.config.pad_id),
+            [value.repeat_interleave(n_hypotheses, 0) for value in carried],
+        )
+        return state, src.new_full((len(src) * n_hypotheses,), self.config.bos_id)
+
+    def step(self, ids: Int[Tensor, " rows"], state: RnnState) -> Float[Tensor, "rows vocab"]:
+        """Logits of the token after `ids`, the last token of each hypothesis; the state moves on by one."""
+        state.carried = self.advance(ids, state.carried, state.memory, state.mask)
+        return self.logits(state.carried[-1])
