@@ -127,7 +127,7 @@ def test_answers_are_learned_said_and_measured(train):
 
 def test_what_follows_is_learned_said_and_measured(train):
     model, dev, _ = train("language", "--tokenizer", "char", "--max-len", "64", steps=300)
-    assert figures(model, dev)["perplexity"] < 1.5
+    assert figures(model, dev)["perplexity"] < 2
     greedy = glassformer("run", model, "--beam", 1, "--max-length", 8, stdin="3 4 \n").stdout
     assert greedy == "5 .\n"
 
@@ -161,8 +161,8 @@ def test_a_run_goes_on_as_if_it_had_not_stopped(train, tmp_path, kind):
         for steps in budgets:
             parts = [out if part == tmp_path / "run" else part for part in command]
             parts[parts.index("--steps") + 1] = steps
-            # The rate must not follow the budget, which changes here.
-            ended = glassformer(*parts, "--warmup", 0, "--cooldown", 0, "--validate-every", 20, "--average", 1)
+            parts[parts.index("--cooldown") + 1] = 0  # the rate must not follow the budget, which changes here
+            ended = glassformer(*parts, "--warmup", 0, "--validate-every", 20, "--average", 1)
             assert ended.returncode == 0, ended.stderr
         weights.append(hashlib.sha256((out / "checkpoints" / "step-40" / "model.safetensors").read_bytes()).hexdigest())
     assert weights[0] == weights[1]

@@ -35,7 +35,6 @@ def random_numbers(seed: int, index: int, n: int) -> np.ndarray:
     return np.random.Generator(np.random.Philox(key=[seed, index])).random(n)
 
 
-@torch.inference_mode()
 def sample_steps(
     model: Decodable,
     src: Int[Tensor, "sentences src"],
@@ -56,21 +55,18 @@ def sample_steps(
         indices: of each source its place among all, which with the seed decides its random numbers.
         stopped: told each row's token; whether the row is to end there.
     """
-    state, last = model.start(src)
     rows = list(range(len(src)))
     draws = [random_numbers(seed, index, n) for index, n in zip(indices, max_lengths, strict=True)]
+    with torch.inference_mode():  # never while yielding: whoever asks goes on in a mode of its own
+        state, last = model.start(src)
     for length in range(max(max_lengths)):
-        logits = model.step(last, state).float()
-        if banned_ids:
-            logits[:, list(banned_ids)] = -torch.inf
-        log_probs = logits.log_softmax(-1)
-        probs, ids = filtered(logits, temperature, top_k, top_p)
-        at = torch.tensor([[draws[row][length]] for row in rows], dtype=torch.float64, device=logits.device)
-        # The first place where the sum passes the number drawn; rounding must not lead past the last token.
-        place = (probs.cumsum(-1) <= at).sum(-1, keepdim=True).clamp(max=ids.size(1) - 1)
-        place = place.minimum((probs > 0).sum(-1, keepdim=True) - 1)
-        drawn = ids.gather(1, place)[:, 0]
-        gains = log_probs.gather(1, drawn[:, None])[:, 0]
+        with torch.inference_mode():
+            logits = model.step(last, state).float()
+            if banned_ids:
+                logits[:, list(banned_ids)] = -torch.inf
+            at = torch.tensor([draws[row][length] for row in rows], dtype=torch.float64, device=logits.device)
+            drawn = draw(*filtered(logits, temperature, top_k, top_p), at)
+            gains = logits.log_softmax(-1).gather(1, drawn[:, None])[:, 0]
         keep = []
         for i, (row, token, gain) in enumerate(zip(rows, drawn.tolist(), gains.tolist(), strict=True)):
             yield row, token, gain
@@ -78,11 +74,21 @@ def sample_steps(
                 keep.append(i)
         if not keep:
             return
-        if len(keep) < len(rows):
+        with torch.inference_mode():
             kept = torch.tensor(keep, device=logits.device)
-            state.select(kept, kept)
-            rows, drawn = [rows[i] for i in keep], drawn[kept]
-        last = drawn
+            if len(keep) < len(rows):
+                state.select(kept, kept)
+            rows, last = [rows[i] for i in keep], drawn[kept]
+
+
+def draw(
+    probs: Float[Tensor, "rows kept"], ids: Int[Tensor, "rows kept"], at: Float[Tensor, " rows"]
+) -> Int[Tensor, " rows"]:
+    """The token in whose stretch of the summed probabilities each number in [0, 1) falls."""
+    place = (probs.cumsum(-1) <= at[:, None]).sum(-1, keepdim=True)
+    # Rounding must not lead past the last token that may be drawn.
+    place = place.minimum((probs > 0).sum(-1, keepdim=True) - 1)
+    return ids.gather(1, place)[:, 0]
 
 
 def sample(

@@ -1,0 +1,95 @@
+import pytest
+import torch
+
+from glassformer.generate.sample import filtered, random_numbers, sample, sample_steps
+from glassformer.models.gpt2 import Gpt2
+from glassformer.sizes import Gpt2Config
+
+EOS, VOCAB = 2, 23
+
+
+@pytest.fixture
+def model() -> Gpt2:
+    config = Gpt2Config(vocab_size=VOCAB, d_model=22, n_heads=2, d_ff=37, n_layers=2, max_len=41)
+    model = Gpt2(config).eval()
+    for p in model.parameters():
+        torch.nn.init.normal_(p, std=0.4)
+    return model
+
+
+def as_dense(logits, **options) -> torch.Tensor:
+    probs, ids = filtered(logits, **options)
+    return torch.zeros_like(logits, dtype=torch.float64).scatter(1, ids, probs)
+
+
+def test_without_limits_every_token_keeps_its_probability():
+    logits = torch.randn(5, VOCAB)
+    torch.testing.assert_close(as_dense(logits, temperature=0.7), (logits.double() / 0.7).softmax(-1))
+
+
+def test_top_k_keeps_the_k_most_probable():
+    logits = torch.randn(5, VOCAB)
+    kept = as_dense(logits, top_k=3)
+    assert (kept > 0).sum(-1).tolist() == [3] * 5
+    expected = logits.double().softmax(-1)
+    expected[expected < expected.topk(3).values[:, -1:]] = 0
+    torch.testing.assert_close(kept, expected / expected.sum(-1, keepdim=True))
+
+
+@pytest.mark.parametrize("top_p", [0.01, 0.5, 0.9, 1.0])
+def test_top_p_keeps_the_fewest_that_come_to_p(top_p):
+    logits = torch.randn(7, VOCAB)
+    probs = logits.double().softmax(-1)
+    kept = as_dense(logits, top_p=top_p) > 0
+    for row, keeps in zip(probs, kept, strict=True):
+        chosen = row[keeps].sort(descending=True).values
+        assert chosen.sum() >= top_p - 1e-12
+        assert len(chosen) == 1 or chosen[:-1].sum() < top_p  # one fewer would not do
+        assert not row[~keeps].numel() or row[~keeps].max() <= chosen.min()
+
+
+def test_tokens_are_drawn_as_often_as_they_are_probable(model):
+    """The first token of many texts against the model's own probabilities."""
+    n = 4000
+    src = torch.tensor([[5, 7]]).expand(n, -1)
+    found = sample(model, src, [1] * n, eos_id=EOS, seed=3, indices=range(n), temperature=1.3)
+    counts = torch.bincount(torch.tensor([best[0].ids[0] for best in found]), minlength=VOCAB) / n
+    with torch.no_grad():
+        probs = (model.logits(model(src[:1]))[0, -1] / 1.3).softmax(-1)
+    assert (counts - probs).abs().max() < 4 * 0.5 / n**0.5
+
+
+def test_a_text_is_drawn_alike_alone_and_among_others(model):
+    src = torch.randint(3, VOCAB, (7, 5))
+    options = dict(eos_id=EOS, seed=11, top_k=9)
+    together = sample(model, src, [13] * 7, indices=range(7), **options)
+    alone = [sample(model, src[i : i + 1], [13], indices=[i], **options)[0] for i in range(7)]
+    assert [best[0].ids for best in together] == [best[0].ids for best in alone]
+
+
+def test_random_numbers_are_a_function_of_seed_and_place():
+    assert random_numbers(1, 5, 7).tolist() == random_numbers(1, 5, 7).tolist()
+    assert random_numbers(1, 5, 7).tolist() != random_numbers(1, 6, 7).tolist()
+    assert random_numbers(1, 5, 7).tolist() != random_numbers(2, 5, 7).tolist()
+    assert random_numbers(1, 5, 7).tolist() == random_numbers(1, 5, 9)[:7].tolist()
+
+
+def test_nothing_is_said_beyond_the_end_the_limit_or_the_stop(model):
+    src = torch.randint(3, VOCAB, (7, 5))
+    limits = [3, 11, 5, 7, 13, 2, 9]
+    for row, best in enumerate(sample(model, src, limits, eos_id=EOS, seed=5, indices=range(7))):
+        assert len(best[0].ids) <= limits[row]
+        assert EOS not in best[0].ids[:-1]
+    steps = sample_steps(model, src[:1], [30], eos_id=EOS, seed=5, stopped=lambda row, token: token > 11)
+    ids = [token for _, token, _ in steps]
+    assert all(token <= 11 for token in ids[:-1])
+
+
+@torch.no_grad()
+def test_log_probs_are_those_of_the_whole_text(model):
+    src = torch.randint(3, VOCAB, (1, 5))
+    best = sample(model, src, [9], eos_id=EOS, seed=1, temperature=2.0)[0][0]
+    whole = torch.cat([src, torch.tensor([best.ids])], dim=1)
+    log_probs = model.logits(model(whole[:, :-1])).log_softmax(-1)[0, 4:]
+    expected = log_probs.gather(1, torch.tensor(best.ids)[:, None])[:, 0]
+    torch.testing.assert_close(torch.tensor(best.log_probs), expected, rtol=1e-4, atol=1e-4)
