@@ -64,7 +64,10 @@ class DecoderTask(Task):
 
     def prompt(self, text: str) -> list[int]:
         """What the decoder reads before it says anything."""
-        return [self.tokenizer.bos_id, *self.tokenizer.encode(text)]
+        t = self.tokenizer
+        ids = t.encode(text)
+        # GPT-2 as published has one token for both ends, and begins a text without it.
+        return [t.bos_id, *ids] if t.bos_id != t.eos_id or not ids else ids
 
     def cut(self, ids: list[int], n_more: int, warn: Callable[[str], None]) -> list[int]:
         """As much of a prompt's end as leaves room for n_more tokens."""
@@ -154,8 +157,8 @@ class DecoderTask(Task):
 class LanguageModel(DecoderTask):
     """What follows a text: auto-complete, continuation, chat.
 
-    Plain text is one stream, cut into stretches as long as the model reads; of JSONL {"text": …} every line is a text
-    of its own, and several are packed into a stretch without seeing one another.
+    Plain text is one stream, cut into stretches as long as the model reads, each after a start token; of JSONL
+    {"text": …} every line is a text of its own, and several are packed into a stretch without seeing one another.
     """
 
     name = "language"
@@ -193,14 +196,17 @@ class LanguageModel(DecoderTask):
         return out
 
     def encode(self, examples: Sequence[Document]) -> tuple[list[Row], list[Document]]:
-        t, size = self.tokenizer, self.model.config.max_len + 1
+        t, size = self.tokenizer, self.model.config.max_len
         rows: list[Row] = []
         for is_whole, group in groupby(examples, key=lambda e: e.is_whole):
             stream: list[int] = []
             for ids in t.encode_batch([e.text for e in group]):
                 stream += [t.bos_id, *ids, t.eos_id] if is_whole else ids
-            # Each stretch begins with the token that the one before ended with: every token is predicted once.
-            rows += [(stream[i : i + size],) for i in range(0, max(1, len(stream) - 1), size - 1)]
+            if is_whole:
+                # Each stretch begins with the token that the one before ended with: every token is predicted once.
+                rows += [(stream[i : i + size + 1],) for i in range(0, max(1, len(stream) - 1), size)]
+            else:
+                rows += [([t.bos_id, *stream[i : i + size]],) for i in range(0, len(stream), size)]
         return [row for row in rows if len(row[0]) > 1], []
 
     def lengths(self, data: Dataset) -> NDArray[np.int64]:

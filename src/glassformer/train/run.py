@@ -167,8 +167,7 @@ def resolved(config: TrainConfig, kind: type[Task], known: Known, base: Model | 
         "threads": torch.get_num_threads(),
     }
     precision = config.precision if config.precision != "auto" else "bf16" if has_fast_bf16(device) else "fp32"
-    # What the model of a folder is cannot be chosen anew.
-    fixed = {"vocab_size": known.tokenizer.vocab_size, "device": device.type, "precision": precision}
+    fixed = {"device": device.type, "precision": precision}
     options = {name: value for name, value in {**chosen, **given, **fixed}.items() if name in TrainConfig.model_fields}
     return TrainConfig.resolve(options, environment={})
 
