@@ -1,0 +1,183 @@
+"""BERT, RoBERTa and DistilBERT with every head: the same numbers as transformers, in and out again."""
+
+import pytest
+import torch
+
+transformers = pytest.importorskip("transformers")
+
+from glassformer import checkpoint
+from glassformer.interop.huggingface import export_folder, import_folder
+from glassformer.tasks.registry import load
+from tests.interop.theirs import LINES, ragged, random_model, write_byte_level, write_wordpiece
+
+SIZES = dict(
+    hidden_size=22, num_attention_heads=11, intermediate_size=31, num_hidden_layers=2, max_position_embeddings=23
+)
+HEADS = ["Model", "ForMaskedLM", "ForPreTraining", "ForSequenceClassification", "ForTokenClassification",
+         "ForQuestionAnswering"]  # fmt: skip
+NAMES = {
+    "bert": "Bert", "roberta": "Roberta", "roberta-prelayernorm": "RobertaPreLayerNorm", "distilbert": "DistilBert",
+}  # fmt: skip
+CASES = [(kind, head) for kind in NAMES for head in HEADS if kind == "bert" or head != "ForPreTraining"]
+LABELS = {0: "bad", 1: "middling", 2: "good"}
+
+
+def make(kind, head, folder):
+    """A folder of theirs, and the model in it."""
+    if kind.startswith("roberta"):
+        mask = {"__type": "AddedToken", "content": "<mask>", "lstrip": True}  # as in roberta-base
+        n = write_byte_level(folder, ["<s>", "<pad>", "</s>", "<unk>", "<mask>"], mask_token=mask)
+        config = transformers.AutoConfig.for_model(
+            kind, vocab_size=n + 3, **SIZES, type_vocab_size=1, pad_token_id=1, bos_token_id=0, eos_token_id=2
+        )
+    else:
+        n = write_wordpiece(folder)
+        sizes = SIZES if kind == "bert" else dict(dim=22, n_heads=11, hidden_dim=31, n_layers=2)
+        config = transformers.AutoConfig.for_model(kind, vocab_size=n + 3, **{**sizes, "max_position_embeddings": 23})
+    if head in ("ForSequenceClassification", "ForTokenClassification"):
+        config.id2label, config.label2id = LABELS, {name: i for i, name in LABELS.items()}
+    model = random_model(NAMES[kind] + head, config)
+    model.save_pretrained(folder)
+    return model
+
+
+def theirs(model, ids, types, pad_id):
+    given = {} if types is None else {"token_type_ids": types}
+    out = model(input_ids=ids, attention_mask=(ids != pad_id).long(), **given)
+    if hasattr(out, "prediction_logits"):
+        return out.prediction_logits, out.seq_relationship_logits
+    if hasattr(out, "start_logits"):
+        return (torch.stack([out.start_logits, out.end_logits], -1),)
+    return (out.logits if hasattr(out, "logits") else out.last_hidden_state,)
+
+
+def ours(task, ids, types):
+    hidden = task.model(ids, types)
+    c = task.model.config
+    words = (task.model.word_logits(hidden),) if c.head == "words" else ()
+    labels = (task.model.label_logits(hidden, ids),) if c.n_labels else ()
+    return words + labels or (hidden,)
+
+
+def assert_same(task, model):
+    c = task.model.config
+    ids = ragged(c.vocab_size, c.pad_id)
+    types = torch.randint(0, 2, ids.shape) if c.n_types == 2 else None
+    with torch.no_grad():
+        for found, expected in zip(ours(task, ids, types), theirs(model, ids, types, c.pad_id), strict=True):
+            there = (ids != c.pad_id) if found.dim() == 3 else slice(None)
+            torch.testing.assert_close(found[there], expected[there], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("kind", "head"), CASES)
+def test_in_and_out_the_numbers_are_transformers(kind, head, tmp_path):
+    model = make(kind, head, tmp_path / "theirs")
+    import_folder(tmp_path / "theirs", tmp_path / "ours")
+    task = load(tmp_path / "ours", device="cpu")
+    assert_same(task, model)
+    assert task.labels == (tuple(LABELS.values()) if "Classification" in head else ())
+
+    name = export_folder(tmp_path / "ours", tmp_path / "back")
+    assert name == NAMES[kind] + head
+    again, report = getattr(transformers, name).from_pretrained(tmp_path / "back", output_loading_info=True)
+    assert not report["missing_keys"]
+    assert not report["unexpected_keys"]
+    assert_same(task, again.eval())
+    if "Classification" in head:
+        assert again.config.id2label == LABELS
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "back")
+    assert tokenizer(LINES)["input_ids"] == [task.joined(ids, [])[0] for ids in task.tokenizer.encode_batch(LINES)]
+
+
+@pytest.mark.parametrize("kind", ["bert", "distilbert"])
+def test_pairs_of_texts_are_transformers(kind, tmp_path):
+    make(kind, "ForSequenceClassification", tmp_path / "theirs")
+    import_folder(tmp_path / "theirs", tmp_path / "ours")
+    export_folder(tmp_path / "ours", tmp_path / "back")
+    task = load(tmp_path / "ours", device="cpu")
+    pairs = list(zip(LINES[:50], LINES[50:100], strict=True))
+    expected = [task.joined(*row) for row in task.encode_texts(pairs)]
+    for folder in ("theirs", "back"):
+        found = transformers.AutoTokenizer.from_pretrained(tmp_path / folder)([a for a, _ in pairs], [b for _, b in pairs])
+        assert found["input_ids"] == [ids for ids, _ in expected]
+        if kind == "bert":
+            assert found["token_type_ids"] == [types for _, types in expected]
+
+
+def test_a_head_of_one_label_is_a_regression_with_the_same_number(tmp_path):
+    folder = tmp_path / "theirs"
+    n = write_wordpiece(folder)
+    config = transformers.BertConfig(vocab_size=n, **SIZES, num_labels=1)
+    model = random_model("BertForSequenceClassification", config)
+    model.save_pretrained(folder)
+    task = import_folder(folder, tmp_path / "ours")
+    assert task.name == "regression"
+    found = task(["the cat sat", "a dog"])
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    with torch.no_grad():
+        expected = model(**tokenizer(["the cat sat", "a dog"], padding=True, return_tensors="pt")).logits[:, 0]
+    torch.testing.assert_close(torch.tensor(found), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_regression_goes_out_with_its_range_in_the_head(tmp_path):
+    folder = tmp_path / "theirs"
+    model = random_model(
+        "BertForSequenceClassification",
+        transformers.BertConfig(vocab_size=write_wordpiece(folder), **SIZES, num_labels=1),
+    )
+    model.save_pretrained(folder)
+    task = import_folder(folder, tmp_path / "ours")
+    task.labels = ("-3.0", "5.0")
+    checkpoint.save_folder(tmp_path / "ours", task.contents())
+    export_folder(tmp_path / "ours", tmp_path / "back")
+    again = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "back").eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "back")
+    with torch.no_grad():
+        found = again(**tokenizer(["the cat sat", "a dog"], padding=True, return_tensors="pt")).logits[:, 0]
+    torch.testing.assert_close(found, torch.tensor(task(["the cat sat", "a dog"])), rtol=1e-4, atol=1e-4)
+
+
+def test_padding_may_stand_behind_the_last_place(tmp_path):
+    """Batches are padded to a multiple of 8, and the table of places may end before."""
+    make("bert", "Model", tmp_path / "theirs")
+    task = import_folder(tmp_path / "theirs", tmp_path / "ours")
+    long = " ".join(["cat"] * 40)
+    short, alone = task([long, "cat"]), task(["cat"])
+    torch.testing.assert_close(short[1:], alone)
+
+
+def test_berts_first_files_are_read(tmp_path):
+    """Norms called gamma and beta, and a pooler and a next-sentence head that the model for words does not use."""
+    model = make("bert", "ForPreTraining", tmp_path)
+    tensors = checkpoint.read_tensors(tmp_path / "model.safetensors")
+    old = {
+        name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): value
+        for name, value in tensors.items()
+    }
+    config = checkpoint.read_json(tmp_path / "config.json") | {"architectures": ["BertForMaskedLM"]}
+    checkpoint.write_files(tmp_path, {"model.safetensors": old, "config.json": checkpoint.to_json(config)})
+    task = import_folder(tmp_path, tmp_path / "ours")
+    ids = ragged(task.model.config.vocab_size, 0)
+    with torch.no_grad():
+        expected = model(input_ids=ids, attention_mask=ids != 0).prediction_logits
+        found = task.model.word_logits(task.model(ids))
+    torch.testing.assert_close(found[ids != 0], expected[ids != 0], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta"])
+def test_gaps_are_filled_as_by_transformers(kind, tmp_path):
+    model = make(kind, "ForMaskedLM", tmp_path / "theirs")
+    task = import_folder(tmp_path / "theirs", tmp_path / "ours")
+    export_folder(tmp_path / "ours", tmp_path / "back")
+    text = "the <mask> sat on <mask>."
+    for folder in ("theirs", "back"):
+        tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / folder)
+        given = tokenizer(text.replace("<mask>", tokenizer.mask_token), return_tensors="pt")
+        with torch.no_grad():
+            probs = model(**given).logits.softmax(-1)[given["input_ids"] == tokenizer.mask_token_id]
+        expected = probs.topk(3)
+        found = task.fill(text, 3)
+        assert [[guess.token_id for guess in gap] for gap in found] == expected.indices.tolist()
+        torch.testing.assert_close(
+            torch.tensor([[guess.score for guess in gap] for gap in found]), expected.values, rtol=1e-4, atol=1e-6
+        )
