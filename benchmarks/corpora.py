@@ -95,4 +95,7 @@ def summaries(data, folder):
 
 def spelling(data, folder):
     rows = (line.split("->", 1) for line in lines(data / "spelling/codespell.dictionary.txt.gz"))
-    return split(folder, [{"src": a, "tgt": b.split(",")[0].strip()} for a, b in rows], "src")
+    split(folder, [{"src": a, "tgt": b.split(",")[0].strip()} for a, b in rows], "src")
+    few = (folder / "dev.jsonl").read_text(encoding="utf-8").split("\n")[:1000]
+    (folder / "few.jsonl").write_text("\n".join(few) + "\n", encoding="utf-8")  # validated on in training
+    return [folder / "train.jsonl"], [folder / "few.jsonl"]

