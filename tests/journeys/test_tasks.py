@@ -177,6 +177,25 @@ def test_another_task_begins_from_a_trained_folder(train, tmp_path):
     assert glassformer("run", tmp_path / "tags", stdin="the lovely cast\n").stdout == "X ADJ X\n"
 
 
+@pytest.mark.parametrize("kind", ["classification", "regression", "tagging", "answer", "summarization"])
+def test_a_model_compared_with_itself_is_no_better(train, kind):
+    steps = {"regression": 300, "answer": 400, "summarization": 500}.get(kind, 150)
+    model, dev, _ = train(kind, *(("--max-len", "64") if kind == "summarization" else ()), steps=steps)
+    ended = glassformer("compare", model, model, dev, "--json")
+    assert ended.returncode == 0, ended.stderr
+    for row in map(json.loads, ended.stdout.splitlines()):
+        assert (row["difference"], row["p_value"]) == (0, 1)
+    scores = json.loads(glassformer("evaluate", model, dev, "--json", "--interval").stdout)
+    low, high = scores[row["metric"]]["interval"]
+    assert low <= scores[row["metric"]]["score"] <= high
+
+
+def test_a_form_of_run_says_what_the_model_can_do(train):
+    model, _, _ = train("classification")
+    assert glassformer("classify", model, stdin="a great film\n").stdout == "good\n"
+    assert "was trained for classification, not for tagging" in refused("tag", model, stdin="a\n")
+
+
 def refused(*arguments, stdin="") -> str:
     ended = glassformer(*arguments, stdin=stdin)
     assert ended.returncode in (1, 2), ended.stderr

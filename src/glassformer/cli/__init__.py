@@ -22,14 +22,18 @@ COMMANDS = {
     "run": "Lines in, lines out, by whatever a model was trained for.",
     "translate": "Translate standard input, line by line, to standard output.",
     "evaluate": "Figures of a model on text with the right answers.",
+    "compare": "Whether one model is better than another, or by chance.",
     "score": "How probable a model finds given translations.",
     "info": "What is in a model folder.",
     "doctor": "Find what is wrong with a parallel corpus, line by line, and mend it.",
     "import": "Make a model folder of one of Hugging Face's.",
+    "export": "Write a model as a folder that Hugging Face's transformers loads.",
 }
 for command, summary in COMMANDS.items():
     function = f"{command}_" if command == "import" else command
     app.command(f"glassformer.cli.{function}:{function}", name=command, help=summary)
+for alias in ("summarize", "generate", "complete", "classify", "tag", "answer", "similarity", "fill", "correct"):
+    app.command(f"glassformer.cli.run:{alias}", name=alias, help="`run`, by the name of the task.")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

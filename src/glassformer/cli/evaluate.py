@@ -23,6 +23,7 @@ def evaluate(
     out: Path | None = None,
     tokenize: Literal["13a", "intl", "char", "zh", "none"] = "13a",
     lowercase: bool = False,
+    interval: bool = False,
     json: bool = False,
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto",
     threads: int | None = None,
@@ -44,12 +45,14 @@ def evaluate(
         out: also write the model's answers here, a line each.
         tokenize: sacrebleu's tokenizer for BLEU; none for text that is tokenized.
         lowercase: ignore case in BLEU.
+        interval: also where each figure's true value lies, with 95% confidence, by bootstrap over the examples.
         json: figures as JSON.
         device: where to compute.
         threads: processor threads. Default: all cores.
     """
     from glassformer.cli.lines import counting, open_model
     from glassformer.errors import ConfigError
+    from glassformer.metrics.significance import bootstrap
 
     asked = given(options)
     if not files and src is None:
@@ -67,11 +70,25 @@ def evaluate(
         outputs, scores = task.scores(examples, decoding)
     if out:
         out.write_text("".join(line + "\n" for line in outputs), encoding="utf-8")
+    intervals = {}
+    if interval:
+        for name, (statistics, figure) in task.measures(outputs, examples).items():
+            found = bootstrap(statistics, figure)
+            intervals[name] = (found.low, found.high)
     if json:
-        record = {s.name: {"score": s.value, "signature": s.signature} for s in scores}
+        record = {
+            s.name: {
+                "score": s.value,
+                "signature": s.signature,
+                **({"interval": intervals[s.name]} if s.name in intervals else {}),
+            }
+            for s in scores
+        }
         print(json_module.dumps({f"n_{'sentences' if task.unit == 'pairs' else task.unit}": len(examples), **record}))
     else:
         for score in scores:
             value = f"{score.value:6.2f}" if score.name in ("BLEU", "chrF2", "TER") else f"{score.value:.4f}"
-            print(f"{score.name:6} {value}  {score.signature}".rstrip())
+            low, high = intervals.get(score.name, (None, None))
+            between = "" if low is None else f"  95% [{low:.4f}, {high:.4f}]"
+            print(f"{score.name:6} {value}{between}  {score.signature}".rstrip())
         sys.stdout.flush()

@@ -14,6 +14,7 @@ from rich.progress import Progress
 
 from glassformer.config import DecodeConfig
 from glassformer.corpora.lines import STDIN, read_lines
+from glassformer.errors import ConfigError
 from glassformer.tasks.base import IGNORE
 from glassformer.tasks.registry import load
 from glassformer.tasks.translation import Translation
@@ -75,10 +76,28 @@ def translate_lines(
 
 
 def run_lines(
-    folder: Path, options: DecodeConfig | None, *, json: bool, quiet: bool, device: str, threads: int | None
+    folder: Path,
+    options: DecodeConfig | None,
+    *,
+    json: bool,
+    quiet: bool,
+    device: str,
+    threads: int | None,
+    tasks: tuple[str, ...] = (),
 ) -> None:
-    """Standard input through a task to standard output, as many lines as come in."""
+    """Standard input through a task to standard output, as many lines as come in.
+
+    Args:
+        tasks: those that the command's name promises; none: any.
+
+    Raises:
+        ConfigError: the model was trained for another.
+    """
     task = open_model(folder, device, threads)
+    if tasks and task.name not in tasks:
+        raise ConfigError(
+            f"{folder}: was trained for {task.name}, not for {' or '.join(tasks)}.\n  Use: glassformer run {folder}"
+        )
     console = Console(stderr=True, quiet=quiet)
     typed = sys.stdin.isatty()
     is_streamed = sys.stdout.isatty() and not json and hasattr(task, "stream")

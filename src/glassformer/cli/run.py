@@ -1,5 +1,6 @@
 """`glassformer run`, and the names it has for each task"""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,33 +12,63 @@ from glassformer.config import DecodeConfig
 Flags: Any = flags(DecodeConfig, "nbest")
 
 
-def run(
-    model: Path,
-    /,
-    *,
-    json: bool = False,
-    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"])] = False,
-    device: Literal["auto", "cpu", "cuda", "mps"] = "auto",
-    threads: int | None = None,
-    options: Annotated[Flags, Parameter(name="*")] = Flags(),  # noqa: B008
-) -> None:
-    """Lines of standard input to as many lines of standard output, by whatever the model was trained for.
+FORMS: dict[str, tuple[str, ...]] = {
+    "run": (),
+    "summarize": ("summarization",),
+    "generate": ("language",),
+    "complete": ("language",),
+    "classify": ("classification",),
+    "tag": ("tagging",),
+    "answer": ("answer",),
+    "similarity": ("regression",),
+    "fill": ("fill",),
+    "correct": ("translation",),
+}
+"""Each name of the command, and the tasks that it reads well for; none: all."""
 
-    Translations, summaries, what follows; classes and numbers (of pairs: text TAB text); tags of words that spaces
-    separate; answers (question TAB context); masked words (write <mask>).
 
-    Example:  echo "what a lovely film" | glassformer run sentiment
+def form(tasks: tuple[str, ...]) -> Callable[..., None]:
+    """The command by a name that asks for one of these tasks."""
 
-    Args:
-        model: folder written by `glassformer train` or `glassformer import`.
-        json: one JSON object a line, with probabilities.
-        quiet: no warnings.
-        device: where to compute.
-        threads: processor threads. Default: all cores.
-    """
-    from glassformer.cli.lines import run_lines
+    def run(
+        model: Path,
+        /,
+        *,
+        json: bool = False,
+        quiet: Annotated[bool, Parameter(name=["--quiet", "-q"])] = False,
+        device: Literal["auto", "cpu", "cuda", "mps"] = "auto",
+        threads: int | None = None,
+        options: Annotated[Flags, Parameter(name="*")] = Flags(),  # noqa: B008
+    ) -> None:
+        """Lines of standard input to as many lines of standard output, by whatever the model was trained for.
 
-    asked = given(options)
-    run_lines(
-        model, DecodeConfig.resolve(asked) if asked else None, json=json, quiet=quiet, device=device, threads=threads
-    )
+        Translations, summaries, what follows; classes and numbers (of pairs: text TAB text); tags of words that spaces
+        separate; answers (question TAB context); masked words (write <mask>).
+
+        Example:  echo "what a lovely film" | glassformer run sentiment
+
+        Args:
+            model: folder written by `glassformer train` or `glassformer import`.
+            json: one JSON object a line, with probabilities.
+            quiet: no warnings.
+            device: where to compute.
+            threads: processor threads. Default: all cores.
+        """
+        from glassformer.cli.lines import run_lines
+
+        asked = given(options)
+        run_lines(
+            model,
+            DecodeConfig.resolve(asked) if asked else None,
+            json=json,
+            quiet=quiet,
+            device=device,
+            threads=threads,
+            tasks=tasks,
+        )
+
+    return run
+
+
+for name, tasks in FORMS.items():
+    globals()[name] = form(tasks)

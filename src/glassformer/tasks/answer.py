@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Int
+from numpy.typing import NDArray
 from torch import Tensor
 
 from glassformer.corpora.questions import Answerable, read_questions
@@ -16,7 +18,15 @@ from glassformer.data.batch import Batch, pad
 from glassformer.data.dataset import COUNTS, IDS, Dataset, Row
 from glassformer.errors import CorpusError
 from glassformer.metrics import Score
-from glassformer.metrics.answers import answer_f1, answer_scores, exact_match
+from glassformer.metrics.answers import (
+    answer_f1,
+    answer_f1_from,
+    answer_scores,
+    answer_statistics,
+    exact_match,
+    exact_match_from,
+)
+from glassformer.metrics.score import Figure
 from glassformer.tasks.base import IGNORE, Say
 from glassformer.tasks.label import EncoderTask
 from glassformer.tasks.windows import windows
@@ -182,6 +192,13 @@ class Answerer(EncoderTask):
     def scores(self, examples: Sequence[Answerable], options: Any = None) -> tuple[list[str], list[Score]]:
         found = [best[0].text for best in self.answers([(e.question, e.context) for e in examples])]
         return found, answer_scores(found, [[text for text, _ in e.answers] for e in examples])
+
+    @classmethod
+    def measures(
+        cls, outputs: Sequence[str], examples: Sequence[Answerable]
+    ) -> dict[str, tuple[NDArray[np.float64], Figure]]:
+        statistics = answer_statistics(outputs, [[text for text, _ in example.answers] for example in examples])
+        return {"EM": (statistics, exact_match_from), "F1": (statistics, answer_f1_from)}
 
     def validate(self, examples: Sequence[Answerable]) -> dict[str, float]:
         found = [best[0].text for best in self.answers([(e.question, e.context) for e in examples])]

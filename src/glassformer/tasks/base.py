@@ -17,6 +17,7 @@ from glassformer.data.batch import Batch
 from glassformer.data.dataset import IDS, Dataset, Row
 from glassformer.errors import CheckpointError, CorpusError
 from glassformer.metrics import Score
+from glassformer.metrics.score import Figure
 from glassformer.models.families import FAMILIES, family_of
 from glassformer.tokens.tokenizer import Tokenizer
 
@@ -157,6 +158,15 @@ class Task(ABC):
     @abstractmethod
     def scores(self, examples: Sequence[Any], options: Any = None) -> tuple[list[str], list[Score]]:
         """The task's answers to examples, and its metrics of them."""
+
+    @classmethod
+    def measures(cls, outputs: Sequence[str], examples: Sequence[Any]) -> dict[str, tuple[NDArray[np.float64], Figure]]:
+        """Of metrics that are made of sums over examples, these sums' terms and what they mean: for intervals.
+
+        Args:
+            outputs: answers as `scores` gives them.
+        """
+        return {}
 
     # Folders
 

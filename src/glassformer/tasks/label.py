@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
+from numpy.typing import NDArray
 from torch import Tensor
 
 from glassformer.corpora.labeled import Labeled, read_labeled
@@ -16,8 +18,15 @@ from glassformer.data.dataset import COUNTS, FLOATS, IDS, Dataset, Row
 from glassformer.errors import UserError
 from glassformer.generate.engine import batches_by_length
 from glassformer.metrics import Score
-from glassformer.metrics.correlation import correlation_scores, pearson
-from glassformer.metrics.labels import accuracy, label_scores, matthews
+from glassformer.metrics.correlation import (
+    correlation_scores,
+    pearson,
+    pearson_from,
+    pearson_statistics,
+    spearman_statistics,
+)
+from glassformer.metrics.labels import accuracy, label_scores, label_statistics, macro_f1_from, matthews, matthews_from
+from glassformer.metrics.score import Figure, mean_from, mean_statistics
 from glassformer.models.base import LENGTH_STEP
 from glassformer.tasks.base import IGNORE, Say, Task
 
@@ -219,6 +228,15 @@ class Classifier(LabelTask):
         assert isinstance(found, list)
         return found, label_scores(found, [example.label for example in examples])
 
+    @classmethod
+    def measures(
+        cls, outputs: Sequence[str], examples: Sequence[Labeled]
+    ) -> dict[str, tuple[NDArray[np.float64], Figure]]:
+        expected = [example.label for example in examples]
+        every = label_statistics(outputs, expected, sorted({*outputs, *expected}))
+        right = mean_statistics([float(a == b) for a, b in zip(outputs, expected, strict=True)])
+        return {"accuracy": (right, mean_from), "F1": (every, macro_f1_from), "MCC": (every, matthews_from)}
+
     def validate(self, examples: Sequence[Labeled]) -> dict[str, float]:
         log_probs = self.logits([text_of(example) for example in examples]).log_softmax(-1)
         expected = [example.label for example in examples]
@@ -291,6 +309,16 @@ class Regressor(LabelTask):
         found = self.__call__([text_of(example) for example in examples])
         assert isinstance(found, list)
         return [f"{x:.4f}" for x in found], correlation_scores(found, [example.number() for example in examples])
+
+    @classmethod
+    def measures(
+        cls, outputs: Sequence[str], examples: Sequence[Labeled]
+    ) -> dict[str, tuple[NDArray[np.float64], Figure]]:
+        found, expected = [float(output) for output in outputs], [example.number() for example in examples]
+        return {
+            "Pearson": (pearson_statistics(found, expected), pearson_from),
+            "Spearman": (spearman_statistics(found, expected), pearson_from),
+        }
 
     def validate(self, examples: Sequence[Labeled]) -> dict[str, float]:
         found = self.logits([text_of(example) for example in examples])[:, 0]

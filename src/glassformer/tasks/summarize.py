@@ -13,7 +13,8 @@ from glassformer.corpora.corpus import Example, read_pairs
 from glassformer.data.batch import pad
 from glassformer.data.dataset import COUNTS, IDS, Dataset, Row
 from glassformer.metrics import Score
-from glassformer.metrics.summary import summary_scores
+from glassformer.metrics.score import Figure, mean_from, mean_statistics
+from glassformer.metrics.summary import KINDS, rouge, summary_scores
 from glassformer.tasks.base import IGNORE, Say
 from glassformer.tasks.language import DecoderTask, LanguageBatch
 
@@ -121,6 +122,13 @@ class Summarizer(DecoderTask):
     def scores(self, examples: Sequence[Example], options: Any = None) -> tuple[list[str], list[Score]]:
         found = self.follow([e.src for e in examples], options)
         return found, summary_scores(found, [[e.tgt] for e in examples])
+
+    @classmethod
+    def measures(
+        cls, outputs: Sequence[str], examples: Sequence[Example]
+    ) -> dict[str, tuple[NDArray[np.float64], Figure]]:
+        columns = rouge(outputs, [[example.tgt] for example in examples]).T.tolist()
+        return {name: (mean_statistics(row), mean_from) for name, row in zip(KINDS.values(), columns, strict=True)}
 
     def validate(self, examples: Sequence[Example]) -> dict[str, float]:
         rows, _ = self.encode(examples)

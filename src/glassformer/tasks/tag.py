@@ -16,7 +16,15 @@ from glassformer.corpora.tagged import Tagged, read_tagged
 from glassformer.data.batch import Batch, pad
 from glassformer.data.dataset import COUNTS, IDS, Dataset, Row
 from glassformer.metrics import Score
-from glassformer.metrics.spans import are_span_tags, entity_f1, tag_accuracy, tag_scores
+from glassformer.metrics.score import Figure, f1_from, mean_from
+from glassformer.metrics.spans import (
+    are_span_tags,
+    entity_f1,
+    entity_statistics,
+    tag_accuracy,
+    tag_scores,
+    tag_statistics,
+)
 from glassformer.tasks.base import IGNORE, Say
 from glassformer.tasks.label import EncoderTask
 from glassformer.tasks.windows import windows
@@ -164,6 +172,18 @@ class Tagger(EncoderTask):
     def scores(self, examples: Sequence[Tagged], options: Any = None) -> tuple[list[str], list[Score]]:
         found = self.tags([example.words for example in examples])
         return [" ".join(tags) for tags in found], tag_scores(found, [example.tags for example in examples])
+
+    @classmethod
+    def measures(
+        cls, outputs: Sequence[str], examples: Sequence[Tagged]
+    ) -> dict[str, tuple[NDArray[np.float64], Figure]]:
+        found, expected = [output.split() for output in outputs], [list(example.tags) for example in examples]
+        measures: dict[str, tuple[NDArray[np.float64], Figure]] = {
+            "accuracy": (tag_statistics(found, expected), mean_from)
+        }
+        if are_span_tags([tag for tags in expected for tag in tags]):
+            measures["F1"] = (entity_statistics(found, expected), f1_from)
+        return measures
 
     def validate(self, examples: Sequence[Tagged]) -> dict[str, float]:
         """`score`: F1 of entities where the tags mark any, else accuracy."""

@@ -8,7 +8,9 @@ from itertools import compress
 from pathlib import Path
 from typing import Any, Self, overload
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from glassformer.config import DecodeConfig
@@ -19,6 +21,8 @@ from glassformer.data.dataset import Row
 from glassformer.generate.engine import batches_by_length, decode
 from glassformer.generate.search import Hypothesis
 from glassformer.metrics import Score, bleu, translation_scores
+from glassformer.metrics.score import Figure
+from glassformer.metrics.translation import bleu_from, bleu_statistics
 from glassformer.models.transformer import Transformer
 from glassformer.objectives.loss import projected_cross_entropy
 from glassformer.sizes import TransformerConfig
@@ -247,6 +251,12 @@ class Translator(Task):
         found = self.translate([example.src for example in examples], options, progress=progress)
         hypotheses, references = [best[0].text for best in found], [example.tgt for example in examples]
         return hypotheses, translation_scores(hypotheses, references, tokenize=tokenize, lowercase=lowercase)
+
+    @classmethod
+    def measures(
+        cls, outputs: Sequence[str], examples: Sequence[Example]
+    ) -> dict[str, tuple[NDArray[np.float64], Figure]]:
+        return {"BLEU": (bleu_statistics(outputs, [example.tgt for example in examples]), bleu_from)}
 
     def validate(self, examples: Sequence[Example]) -> dict[str, float]:
         """BLEU of greedy translations, and the mean negative log-probability of a reference token in nats."""
