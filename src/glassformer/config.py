@@ -189,10 +189,16 @@ class TrainConfig(Config):
     cooldown: float | None = Field(
         default=None, ge=0, le=1, description="Share at the end in which the rate falls to 0."
     )
+    mix_cap: int | None = Field(
+        default=None, ge=1, description="Of several tasks, the examples that a larger one counts as."
+    )
+    mix_temperature: float = Field(
+        default=1.0, ge=1, le=100, description="Of several tasks: 1 mixes in proportion to size, more evens out."
+    )
     max_grad_norm: float | None = Field(
         default=None,
         gt=0,
-        description="Longer gradients are shortened to this norm. Default: by preset; none for translation.",
+        description="Longer gradients are shortened to this norm. Default: by preset.",
     )
     prompt_weight: float | None = Field(
         default=None, ge=0, le=1, description="Of a prompted language model, what the prompt's loss counts. Default: 0."

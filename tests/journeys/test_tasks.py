@@ -13,7 +13,8 @@ SMALL = [
     *("--preset", "tiny", "--d-model", "32", "--n-heads", "2", "--d-ff", "64", "--n-layers", "1", "--dropout", "0"),
     *("--vocab-size", "330", "--batch-tokens", "400", "--threads", "1", "--lr", "0.01", "--cooldown", "0.5"),
 ]
-GOOD, BAD, NEUTRAL = ("lovely fine great".split(), "awful poor dull".split(), "the film plot cast was a very".split())
+GOOD, BAD = ["lovely", "fine", "great"], ["awful", "poor", "dull"]
+NEUTRAL = ["the", "film", "plot", "cast", "was", "a", "very"]
 
 
 def sentence(rng: random.Random, *kinds: list[str], n: int = 6) -> str:
@@ -149,6 +150,35 @@ def test_summaries_are_learned_said_and_measured(train):
     assert figures(model, dev)["ROUGE-1"] > 0.9
     drawn = [glassformer("run", model, "--temperature", 1, "--seed", 3, stdin="film was the cast a\n").stdout] * 2
     assert drawn[0] == drawn[1]
+
+
+def of_four_tasks(rng):
+    """Two that name classes, one that gives a number, one that says words."""
+    text, n = sentence(rng, rng.choice([GOOD, BAD])), rng.randrange(5)
+    is_good = any(word in GOOD for word in text.split())
+    return [
+        {"task": "mood", "text": text, "label": "good" if is_good else "bad"},
+        {"task": "count", "text": " ".join(["so"] * (n + 1)), "text2": "how many", "label": n + 1},
+        {"task": "first", "src": text, "tgt": text.split()[0]},
+        {"task": "long", "text": " ".join(["so"] * (n + 1)), "label": "yes" if n > 2 else "no"},
+    ][rng.randrange(4)]
+
+
+@pytest.mark.parametrize(
+    ("family", "learned"), [("transformer", ["mood", "count", "long"]), ("t5", ["mood"])]
+)  # without places of their own, words all alike are hard to count
+def test_four_tasks_are_learned_by_one_model_and_measured_apart(tmp_path, family, learned):
+    rng = random.Random(1)
+    data = write(tmp_path / "train.jsonl", [of_four_tasks(rng) for _ in range(600)])
+    dev = write(tmp_path / "dev.jsonl", [of_four_tasks(rng) for _ in range(60)])
+    options = ["--family", family, "--mix-temperature", 2, *("0.005" if part == "0.01" else part for part in SMALL)]
+    ended = glassformer("train", data, "--dev", dev, "--out", tmp_path / "run", "--steps", 500, *options, *RARE)
+    assert ended.returncode == 0, ended.stderr
+    assert "Mixture:" in ended.stderr
+    found = figures(tmp_path / "run", dev)
+    assert {"mood MCC", "count Pearson", "first MCC", "long MCC"} <= set(found)
+    assert min(found[f"{task} exact"] for task in learned) > 0.8
+    assert glassformer("run", tmp_path / "run", stdin="mood sentence: the lovely film\n").stdout == "good\n"
 
 
 @pytest.mark.parametrize("kind", ["classification", "language"])

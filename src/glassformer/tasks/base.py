@@ -96,6 +96,11 @@ class Task(ABC):
         return ()
 
     @classmethod
+    def group(cls, example: Any) -> str:
+        """Which of several tasks an example is of, where they are mixed."""
+        return ""
+
+    @classmethod
     def label_set(cls, labels: Iterable[str]) -> tuple[str, ...]:
         """What the model has to know of the labels that occur in training."""
         return tuple(sorted(set(labels)))

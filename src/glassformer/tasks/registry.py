@@ -19,7 +19,10 @@ TASKS = {
     "answer": "answer:Answerer",
     "language": "language:LanguageModel",
     "summarization": "summarize:Summarizer",
+    "multitask": "multitask:Multitask",
     "features": "features:Embedder",
+    "fill": "fill:Filler",
+    "pretraining": "fill:Pretrainer",
 }
 """Of each task its module and class, imported when asked for."""
 

@@ -21,6 +21,7 @@ from glassformer.data.dataset import IDS, Dataset, Row
 from glassformer.errors import ConfigError, CorpusError
 from glassformer.presets import vocab_size_for
 from glassformer.tasks.base import N_HELD_OUT, Say, Task
+from glassformer.tasks.multitask import mixing
 from glassformer.tasks.registry import find_model
 from glassformer.tokens.tokenizer import Tokenizer
 
@@ -173,9 +174,12 @@ def encode_corpus(config: TrainConfig, task: Task, held_out: Sequence[int], fold
     left_out = frozenset(held_out)
     too_long: list[str] = []
 
-    def rows() -> Iterator[Row]:
+    def training() -> Iterator[Any]:
         examples = task.read(config.src, config.tgt, config.columns)
-        for block in blocks((e for i, e in enumerate(examples) if i not in left_out), 4096):
+        return (e for i, e in enumerate(examples) if i not in left_out)
+
+    def rows() -> Iterator[Row]:
+        for block in blocks(mixed(training, task, config, say), 4096):
             found, left = task.encode(block)
             too_long.extend(f"{example.path}:{example.line}" for example in left)
             yield from found
@@ -190,6 +194,22 @@ def encode_corpus(config: TrainConfig, task: Task, held_out: Sequence[int], fold
         raise CorpusError(f"{config.src[0]}: all {task.unit} are longer than {limit} tokens.\n  Raise --max-len.")
     tokens = " + ".join(f"{size:,}" for size in sizes)
     say(f"Training set: {len(train):,} {task.unit}, {tokens} tokens.")
+
+
+def mixed(training: Callable[[], Iterator[Any]], task: Task, config: TrainConfig, say: Say) -> Iterator[Any]:
+    """The examples; of several tasks the rarer ones as many times as the mixture asks for."""
+    if config.mix_cap is None and config.mix_temperature == 1:
+        yield from training()
+        return
+    counts = Counter(task.group(e) for e in training())
+    factors = mixing(counts, config.mix_cap, config.mix_temperature)
+    say("Mixture: " + ", ".join(f"{name} {n:,} x {factors[name]:.2f}" for name, n in counts.items()))
+    due = dict.fromkeys(counts, 0.0)
+    for example in training():
+        due[task.group(example)] += factors[task.group(example)]
+        while due[task.group(example)] >= 1 - 1e-9:
+            yield example
+            due[task.group(example)] -= 1
 
 
 def text_hash(text: str) -> int:

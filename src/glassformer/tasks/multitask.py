@@ -1,0 +1,156 @@
+"""Many tasks by one model: each a text with the task's name before it, and a text to say."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glassformer.config import DecodeConfig
+from glassformer.corpora.jsonl import outline, read_objects, text_fault
+from glassformer.corpora.labeled import parse_number
+from glassformer.corpora.lines import check_readable
+from glassformer.errors import CorpusError
+from glassformer.metrics import Score, bleu
+from glassformer.metrics.correlation import pearson
+from glassformer.metrics.labels import accuracy, matthews
+from glassformer.metrics.score import Figure, mean_from, mean_statistics
+from glassformer.tasks.base import IGNORE, Say
+from glassformer.tasks.translation import Translator
+
+MAX_CLASSES = 20
+"""More distinct answers than this are text, not names of classes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompted:
+    """A text that begins with its task's name, what to say, and where it stands."""
+
+    task: str
+    src: str
+    tgt: str
+    path: str
+    line: int
+
+
+class Multitask(Translator):
+    """Text to text, whatever the task: `cola sentence: …` -> `acceptable`, `stsb sentence1: … sentence2: …` -> `3.8`.
+
+    Source: Raffel et al. 2019, section 2.4.
+    """
+
+    name = "multitask"
+    families = ("t5", "transformer")
+    example = Prompted
+    unit = "examples"
+    metric = "exact"
+
+    @classmethod
+    def read(
+        cls, src: Sequence[Path], tgt: Sequence[Path], columns: Sequence[str] = (), say: Say | None = None
+    ) -> Iterator[Prompted]:
+        check_readable(*src)
+        for path in src:
+            for number, record in read_objects(path):
+                yield prompted(record, str(path), number)
+
+    @classmethod
+    def group(cls, example: Prompted) -> str:
+        return example.task
+
+    def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = IGNORE) -> list[str]:
+        """Lines as the model was trained on: the task's name, what it is about, the text."""
+        return super().run(lines, options, warn=warn)
+
+    def answers(self, examples: Sequence[Prompted], options: DecodeConfig | None = None) -> list[str]:
+        """What is said to each."""
+        return [best[0].text for best in self.translate([example.src for example in examples], options)]
+
+    def scores(  # type: ignore[override]
+        self, examples: Sequence[Prompted], options: DecodeConfig | None = None
+    ) -> tuple[list[str], list[Score]]:
+        """Of each task the share of exact answers, and what its kind of answers is measured by."""
+        found = self.answers(examples, options)
+        scores = []
+        for task in sorted({example.task for example in examples}):
+            pairs = [(said, e.tgt) for said, e in zip(found, examples, strict=True) if e.task == task]
+            said, expected = [a for a, _ in pairs], [b for _, b in pairs]
+            scores.append(Score(f"{task} exact", accuracy(said, expected)))
+            scores += [Score(f"{task} {name}", value) for name, value in kind_scores(said, expected)]
+        return found, scores
+
+    @classmethod
+    def measures(cls, outputs: Sequence[str], examples: Sequence[Any]) -> dict[str, tuple[NDArray[np.float64], Figure]]:
+        right = [float(said == example.tgt) for said, example in zip(outputs, examples, strict=True)]
+        return {"exact": (mean_statistics(right), mean_from)}
+
+    def validate(self, examples: Sequence[Any]) -> dict[str, float]:
+        """`exact`: the share of exact answers, the mean over tasks."""
+        found = self.answers(examples, DecodeConfig(beam=1, batch_tokens=4096))
+        right: dict[str, list[bool]] = {}
+        for said, example in zip(found, examples, strict=True):
+            right.setdefault(example.task, []).append(said == example.tgt)
+        log_probs = [p for row in self.score([e.src for e in examples], [e.tgt for e in examples]) for p in row]
+        return {
+            "exact": float(np.mean([np.mean(each) for each in right.values()])),
+            "loss": -sum(log_probs) / len(log_probs),
+        }
+
+
+def prompted(record: Mapping[str, Any], path: str, number: int) -> Prompted:
+    """A record with its task's name before its text.
+
+    Raises:
+        CorpusError: keys that are no example of any task.
+    """
+    values = {key: record[key] for key in record}
+    match values:
+        case {"task": str(task), "src": str(src), "tgt": str(tgt)}:
+            text = f"{task}: {src}"
+        case {"task": str(task), "text": str(first), "text2": str(second), "label": label}:
+            text, tgt = f"{task} sentence1: {first} sentence2: {second}", str(label)
+        case {"task": str(task), "text": str(first), "label": label}:
+            text, tgt = f"{task} sentence: {first}", str(label)
+        case {"task": str(task), "question": str(question), "context": str(context), "answer": str(tgt)}:
+            text = f"{task} question: {question} context: {context}"
+        case _:
+            raise CorpusError(
+                f"{path}:{number}: expected task, src and tgt; or task, text, perhaps text2, and label; or task, "
+                f"question, context and answer. Found {outline(record)}.\n  Rename the keys."
+            )
+    for value in (text, tgt):
+        if fault := text_fault(value):
+            raise CorpusError(f"{path}:{number}: {fault}.\n  Fix or delete the line.")
+    return Prompted(task, " ".join(text.split()), tgt, path, number)
+
+
+def kind_scores(said: Sequence[str], expected: Sequence[str]) -> list[tuple[str, float]]:
+    """Of numbers their correlation, what is said that is no number counting as their mean; of classes accuracy and
+    Matthews' coefficient; of text BLEU.
+    """
+    numbers = [parse_number(text) for text in expected]
+    if all(number is not None for number in numbers) and len(set(expected)) > 2:
+        known = [number for number in numbers if number is not None]
+        mean = sum(known) / len(known)
+        guesses = [mean if (number := parse_number(text)) is None else number for text in said]
+        return [("Pearson", pearson(guesses, known))]
+    if len(set(expected)) <= MAX_CLASSES:
+        return [("MCC", matthews(said, expected))]
+    return [("BLEU", bleu(said, expected))]
+
+
+def mixing(counts: Mapping[str, int], cap: int | None = None, temperature: float = 1.0) -> dict[str, float]:
+    """How often each task's examples are to be seen in an epoch: in proportion to min(n, cap)^(1/temperature), at
+    least once.
+
+    Args:
+        cap: a task counts as no larger than this.
+        temperature: 1: in proportion to size; larger: more evenly.
+
+    Source: Raffel et al. 2019, section 3.5.2.
+    """
+    factors = {task: min(n, cap or n) ** (1 / temperature) / n for task, n in counts.items()}
+    least = min(factors.values())
+    return {task: factor / least for task, factor in factors.items()}
