@@ -135,7 +135,7 @@ class DecodeConfig(Config):
 
 
 Preset = Literal["tiny", "small", "base", "large", "big"]
-Family = Literal["transformer", "bert", "gpt2", "t5", "rnn"]
+Family = Literal["transformer", "bert", "gpt2", "t5", "rnn", "skipgram"]
 
 
 class TrainConfig(Config):
@@ -154,6 +154,9 @@ class TrainConfig(Config):
     from_folder: Path | None = Field(
         default=None, description="Model folder, ours or imported, whose tokenizer and weights to start from."
     )
+    embeddings: Path | None = Field(
+        default=None, description="Model folder whose embeddings, unit by unit, the model's own begin with."
+    )
     columns: tuple[str, ...] = Field(
         default=(), description="What the columns of a labeled file without a header hold: text, text2, label, or _."
     )
@@ -163,10 +166,10 @@ class TrainConfig(Config):
     epochs: int | None = Field(default=None, ge=1, description="Length of training in passes over the corpus.")
     minutes: float | None = Field(default=None, gt=0, description="Length of training in minutes of wall time.")
 
-    tokenizer: Literal["bpe", "unigram", "wordpiece", "char", "byte"] | None = Field(
-        default=None, description="Kind of units. Default: bpe."
+    tokenizer: Literal["bpe", "unigram", "wordpiece", "word", "char", "byte"] | None = Field(
+        default=None, description="Kind of units. Default: bpe; of vectors word."
     )
-    lowercase: bool = Field(default=False, description="Lower case and no accents; of wordpiece alone.")
+    lowercase: bool = Field(default=False, description="Lower case; of wordpiece and word alone.")
     vocab_size: int | None = Field(
         default=None, ge=8, le=1 << 20, description="Subword units, of a translation both languages together."
     )

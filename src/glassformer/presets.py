@@ -14,7 +14,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "base": {
             **{"d_model": 512, "n_heads": 8, "d_ff": 2048, "n_layers": 6, "dropout": 0.1, "pre_norm": False},
             **{"batch_tokens": 25_000, "lr": 7e-4, "warmup": 0.04, "cooldown": 0.0, "steps": 100_000},
-            **{"label_smoothing": 0.1, "max_len": 256, "tokenizer": "bpe"},
+            **{"label_smoothing": 0.1, "max_len": 256},
         },
         "big": {
             **{"d_model": 1024, "n_heads": 16, "d_ff": 4096, "dropout": 0.3},
@@ -28,7 +28,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "base": {
             **{"d_model": 768, "n_heads": 12, "d_ff": 3072, "n_layers": 12, "dropout": 0.1, "pre_norm": False},
             **{"batch_tokens": 8_000, "lr": 1e-4, "warmup": 0.1, "cooldown": 0.9, "epochs": 10},
-            **{"label_smoothing": 0.0, "max_len": 512, "tokenizer": "bpe", "pooling": "first", "max_grad_norm": 1.0},
+            **{"label_smoothing": 0.0, "max_len": 512, "pooling": "first", "max_grad_norm": 1.0},
         },
         "large": {"d_model": 1024, "n_heads": 16, "d_ff": 4096, "n_layers": 24},
         "small": SHORT | SMALL | {"lr": 5e-4, "max_len": 256, "pooling": "mean"},
@@ -39,7 +39,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "base": {
             **{"d_model": 768, "n_heads": 12, "d_ff": 3072, "n_layers": 12, "dropout": 0.1},
             **{"batch_tokens": 8_000, "lr": 6e-4, "warmup": 0.02, "cooldown": 0.9, "steps": 100_000},
-            **{"label_smoothing": 0.0, "max_len": 1024, "tokenizer": "bpe", "max_grad_norm": 1.0},
+            **{"label_smoothing": 0.0, "max_len": 1024, "max_grad_norm": 1.0},
         },
         "small": {
             **{"d_model": 384, "n_heads": 6, "d_ff": 1536, "n_layers": 6, "dropout": 0.2},
@@ -55,17 +55,25 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "base": {
             **{"d_model": 1024, "n_layers": 4, "dropout": 0.2, "max_grad_norm": 5.0},
             **{"batch_tokens": 8_000, "lr": 5e-4, "warmup": 0.04, "cooldown": 0.3, "steps": 100_000},
-            **{"label_smoothing": 0.1, "max_len": 256, "tokenizer": "bpe"},
+            **{"label_smoothing": 0.1, "max_len": 256},
         },
         # As many parameters as the tiny Transformer with 8,000 units.
         "tiny": {"d_model": 192, "n_layers": 1, "batch_tokens": 1500, "lr": 3e-3, "warmup": 0.05, "steps": 15_000},
+    },
+    "skipgram": {
+        # Mikolov et al. 2013, with Adam in place of plain descent.
+        "base": {
+            **{"d_model": 300, "batch_tokens": 4000, "lr": 1e-3, "warmup": 0.0, "cooldown": 1.0, "epochs": 5},
+            **{"label_smoothing": 0.0, "max_len": 256},
+        },
+        "tiny": {"d_model": 100, "batch_tokens": 1000, "lr": 1e-2, "epochs": 15},
     },
     "t5": {
         # Raffel et al. 2019, section 3.1.
         "base": {
             **{"d_model": 768, "n_heads": 12, "d_ff": 3072, "n_layers": 12, "dropout": 0.1},
             **{"batch_tokens": 25_000, "lr": 7e-4, "warmup": 0.04, "cooldown": 0.0, "steps": 100_000},
-            **{"label_smoothing": 0.0, "max_len": 512, "tokenizer": "bpe"},
+            **{"label_smoothing": 0.0, "max_len": 512},
         },
         "small": {"d_model": 512, "n_heads": 8, "d_ff": 2048, "n_layers": 6},
         "tiny": SHORT | TINY | {"lr": 3e-3, "steps": 15_000, "max_len": 256, "label_smoothing": 0.1},

@@ -121,3 +121,9 @@ class RnnConfig(Sizes):
     """The recurrent baseline: bidirectional LSTM encoder, LSTM decoder, additive attention (Bahdanau et al. 2014)."""
 
     n_layers: int = Field(default=1, ge=1, le=16)
+
+
+class SkipGramConfig(Sizes):
+    """Vectors of words. Defaults: Mikolov et al. 2013."""
+
+    d_model: int = Field(default=300, ge=2, le=1 << 14)

@@ -23,6 +23,7 @@ COMMANDS = {
     "translate": "Translate standard input, line by line, to standard output.",
     "evaluate": "Figures of a model on text with the right answers.",
     "compare": "Whether one model is better than another, or by chance.",
+    "similar": "The words whose vectors stand nearest to a word's.",
     "score": "How probable a model finds given translations.",
     "info": "What is in a model folder.",
     "doctor": "Find what is wrong with a parallel corpus, line by line, and mend it.",

@@ -4,9 +4,10 @@ from glassformer.models.base import Model
 from glassformer.models.bert import Bert
 from glassformer.models.gpt2 import Gpt2
 from glassformer.models.rnn import Rnn
+from glassformer.models.skipgram import SkipGram
 from glassformer.models.t5 import T5
 from glassformer.models.transformer import Transformer
-from glassformer.sizes import BertConfig, Gpt2Config, RnnConfig, Sizes, T5Config, TransformerConfig
+from glassformer.sizes import BertConfig, Gpt2Config, RnnConfig, Sizes, SkipGramConfig, T5Config, TransformerConfig
 
 FAMILIES: dict[str, tuple[type[Sizes], type[Model]]] = {
     "transformer": (TransformerConfig, Transformer),
@@ -14,6 +15,7 @@ FAMILIES: dict[str, tuple[type[Sizes], type[Model]]] = {
     "gpt2": (Gpt2Config, Gpt2),
     "t5": (T5Config, T5),
     "rnn": (RnnConfig, Rnn),
+    "skipgram": (SkipGramConfig, SkipGram),
 }
 
 

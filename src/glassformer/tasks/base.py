@@ -48,6 +48,8 @@ class Task(ABC):
     """Its labels are a closed set: those of the training text."""
     space_first: ClassVar[bool] = True
     """Its texts begin where others do, with a word: a space before it makes the word the same as elsewhere."""
+    usual_tokenizer: ClassVar[str] = "bpe"
+    """Kind of units, unless another is asked for."""
     more_specials: ClassVar[tuple[str, ...]] = ()
     """Special tokens that its tokenizer has besides pad, start and end."""
 
@@ -65,6 +67,9 @@ class Task(ABC):
 
     def configure(self, config: TrainConfig) -> None:  # noqa: B027
         """Take what only training asks for from its options; most tasks need nothing."""
+
+    def see(self, data: Dataset) -> None:  # noqa: B027
+        """Look at the whole training set before training; most tasks need not."""
 
     # Examples
 

@@ -212,7 +212,7 @@ class LanguageModel(DecoderTask):
     def lengths(self, data: Dataset) -> NDArray[np.int64]:
         return data.fields["ids"].lengths
 
-    def batch(self, rows: Sequence[Any]) -> LanguageBatch:
+    def batch(self, rows: Sequence[Any]) -> Batch:
         t = self.tokenizer
         ids = pad([row[:-1] for (row,) in rows], t.pad_id)
         begins = (ids == t.bos_id) if t.bos_id != t.eos_id else (ids == t.eos_id).roll(1, dims=1)

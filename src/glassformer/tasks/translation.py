@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from pathlib import Path
-from typing import Any, Self, overload
+from typing import Any, ClassVar, Self, overload
 
 import numpy as np
 import torch
@@ -50,8 +50,8 @@ class Translator(Task):
     """A trained encoder-decoder with its tokenizer: raw text in, raw text out."""
 
     name = "translation"
-    families = ("transformer", "t5", "rnn")
-    example = Example
+    families: ClassVar[tuple[str, ...]] = ("transformer", "t5", "rnn")
+    example: ClassVar[Any] = Example
     unit = "pairs"
     metric = "bleu"
 
@@ -69,7 +69,7 @@ class Translator(Task):
     @classmethod
     def read(
         cls, src: Sequence[Path], tgt: Sequence[Path], columns: Sequence[str] = (), say: Say | None = None
-    ) -> Iterator[Example]:
+    ) -> Iterator[Any]:
         """The pairs with text on both sides; `say` is told what else is wrong with them."""
         checker = PairChecker(n_shown=1) if say else None
         for example in read_pairs(src, tgt):

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import tokenizers
-from tokenizers import decoders, models, pre_tokenizers, trainers
+from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
 from glassformer.errors import CheckpointError, ConfigError, UserError
 
 PAD, BOS, EOS = "<pad>", "<s>", "</s>"
 SPECIALS = (PAD, BOS, EOS)
-MASK = "<mask>"
+MASK, UNK = "<mask>", "<unk>"
 
-Kind = Literal["bpe", "unigram", "wordpiece", "char", "byte"]
+Kind = Literal["bpe", "unigram", "wordpiece", "word", "char", "byte"]
 
 Result = TypeVar("Result")
 
@@ -68,6 +68,7 @@ class Tokenizer:
         self.pad_id, self.bos_id, self.eos_id = map(
             self.special_id, (specials.pad_token, specials.bos_token, specials.eos_token)
         )
+        self.unk_id: int | None = inner.token_to_id(UNK)
         self.mask_id = self.special_id(specials.mask_token) if specials.mask_token else None
 
     @classmethod
@@ -87,18 +88,22 @@ class Tokenizer:
             kind: "bpe" merges the most frequent pair again and again (Sennrich et al. 2016); "unigram" prunes
                 a large inventory by likelihood (Kudo 2018) - the library orders unigrams by chance: trained again on
                 the same text they differ a little, where BPE does not; "wordpiece" merges what raises the likelihood
-                most, and reads text as BERT does; "char" has the characters of the text, and bytes for all others;
-                "byte" has the 256 bytes.
+                most, and reads text as BERT does; "word" has the most frequent words, and `<unk>`; "char" has the
+                characters of the text, and bytes for all others; "byte" has the 256 bytes.
             vocab_size: units wanted, the 256 bytes and special tokens among them; fewer if the text has no more. Of
                 no effect on "char" and "byte".
             more_specials: special tokens besides pad, start and end; `<mask>` is known as the mask.
-            lowercase: WordPiece alone: lower case, and accents taken off.
+            lowercase: WordPiece and words alone: lower case, of WordPiece also accents taken off.
             space_first: BPE and unigram alone: put a space before every text, and take it off again.
         """
         if kind == "wordpiece":
             return cls.train_wordpiece(texts, vocab_size, more_specials, lowercase=lowercase)
+        if kind == "word":
+            return cls(word_tokenizer(texts, vocab_size, more_specials, lowercase=lowercase), Specials(prefix=""))
         if lowercase:
-            raise ConfigError("lowercase: only --tokenizer wordpiece can; the others give a text back as it was.")
+            raise ConfigError(
+                "lowercase: only wordpiece and word can; the other tokenizers give a text back as it was."
+            )
         specials = [*SPECIALS, *more_specials]
         names = Specials(
             mask_token=MASK if MASK in specials else None,
@@ -236,4 +241,19 @@ def character_tokenizer(texts: Iterable[str], specials: Sequence[str]) -> tokeni
     inner = tokenizers.Tokenizer(models.BPE(vocab, [], byte_fallback=True))
     inner.add_special_tokens(list(specials))
     inner.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])
+    return inner
+
+
+def word_tokenizer(
+    texts: Iterable[str], vocab_size: int, more_specials: Sequence[str], *, lowercase: bool
+) -> tokenizers.Tokenizer:
+    """The most frequent words; what is neither letter, digit nor space is a word of its own."""
+    inner = tokenizers.Tokenizer(models.WordLevel(unk_token=UNK))  # type: ignore[call-arg, unused-ignore]
+    if lowercase:
+        inner.normalizer = normalizers.Lowercase()
+    inner.pre_tokenizer = pre_tokenizers.Whitespace()
+    trainer = trainers.WordLevelTrainer(
+        vocab_size=vocab_size, special_tokens=[*SPECIALS, UNK, *more_specials], show_progress=False
+    )
+    inner.train_from_iterator((well_formed(text) for text in texts), trainer)
     return inner

@@ -126,13 +126,13 @@ def describe_corpus(config: TrainConfig, kind: type[Task], folder: Path, say: Sa
     else:
         tokenizer = Tokenizer.train(
             (text for e in islice(training(), TOKENIZER_EXAMPLES) for text in kind.texts(e)),
-            kind=config.tokenizer or "bpe",
+            kind=config.tokenizer or kind.usual_tokenizer,  # type: ignore[arg-type]
             vocab_size=config.vocab_size or vocab_size_for(n_train),
             more_specials=kind.more_specials,
             lowercase=config.lowercase,
             space_first=kind.space_first,
         )
-        say(f"Tokenizer: {config.tokenizer or 'bpe'}, {tokenizer.vocab_size:,} units.")
+        say(f"Tokenizer: {config.tokenizer or kind.usual_tokenizer}, {tokenizer.vocab_size:,} units.")
     rows = (json.dumps(asdict(example)) + "\n" for example in dev)
     checkpoint.write_synced(folder / "dev.jsonl", "".join(rows).encode())
     for name, text in tokenizer.files().items():

@@ -17,6 +17,7 @@ from glassformer.models.families import FAMILIES, family_of
 from glassformer.presets import FINE_TUNING, PRESETS, preset, preset_for
 from glassformer.tasks.base import Task
 from glassformer.tasks.registry import TASKS, load, pick_device, task_type
+from glassformer.tasks.similar import begin_with
 from glassformer.train.card import example_of_use, model_card
 from glassformer.train.lock import locked
 from glassformer.train.prepare import Known, Prepared, prepare
@@ -60,6 +61,7 @@ def train(config: TrainConfig, *, quiet: bool = False) -> Any:
                 return build(config, kind, known, base, set_up(config))
 
             task, data = prepare(config, kind, make, reporter.say)
+            task.see(data.train)
             checkpoint.write_text(config.out / "run.toml", config.to_toml())
             checkpoint.write_text(config.out / "env.json", checkpoint.to_json(environment(config)))
             trainer = Trainer(task, data, config, reporter)
@@ -219,6 +221,8 @@ def build(config: TrainConfig, kind: type[Task], known: Known, base: Model | Non
         take_over(model, base)
     task = kind(model, tokenizer, device, known.labels)
     task.configure(config)
+    if config.embeddings:
+        begin_with(task, load(config.embeddings, device="cpu"))
     return task
 
 
