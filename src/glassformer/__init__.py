@@ -17,11 +17,12 @@ from glassformer.version import __version__
 # Read once, when torch is loaded.
 os.environ.setdefault("GOMP_SPINCOUNT", "20000")
 
-__all__ = ["__version__", "load", "train"]
+__all__ = ["__version__", "load", "pipeline", "train"]
 
 if TYPE_CHECKING:
     from glassformer.api import load as load
     from glassformer.api import train as train
+    from glassformer.pipelines import pipeline as pipeline
 
 
 def __getattr__(name: str) -> Any:
@@ -29,4 +30,8 @@ def __getattr__(name: str) -> Any:
         from glassformer import api  # torch takes seconds to import
 
         return getattr(api, name)
+    if name == "pipeline":
+        from glassformer.pipelines import pipeline
+
+        return pipeline
     raise AttributeError(f"module 'glassformer' has no attribute {name!r}")

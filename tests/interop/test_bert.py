@@ -98,10 +98,21 @@ def test_pairs_of_texts_are_transformers(kind, tmp_path):
     pairs = list(zip(LINES[:50], LINES[50:100], strict=True))
     expected = [task.joined(*row) for row in task.encode_texts(pairs)]
     for folder in ("theirs", "back"):
-        found = transformers.AutoTokenizer.from_pretrained(tmp_path / folder)([a for a, _ in pairs], [b for _, b in pairs])
+        found = transformers.AutoTokenizer.from_pretrained(tmp_path / folder)(
+            [a for a, _ in pairs], [b for _, b in pairs]
+        )
         assert found["input_ids"] == [ids for ids, _ in expected]
         if kind == "bert":
             assert found["token_type_ids"] == [types for _, types in expected]
+
+
+def test_a_model_with_one_type_reads_pairs(tmp_path):
+    model = make("roberta", "ForSequenceClassification", tmp_path / "theirs")
+    task = import_folder(tmp_path / "theirs", tmp_path / "ours")
+    ids = torch.tensor([task.joined(*task.encode_texts([("a cat", "a dog")])[0])[0]])
+    with torch.no_grad():
+        expected = model(input_ids=ids).logits
+    torch.testing.assert_close(task.logits([("a cat", "a dog")]), expected, rtol=1e-4, atol=1e-4)
 
 
 def test_a_head_of_one_label_is_a_regression_with_the_same_number(tmp_path):

@@ -8,7 +8,7 @@ transformers = pytest.importorskip("transformers")
 from glassformer.generate.search import search
 from glassformer.interop.huggingface import export_folder, import_folder
 from glassformer.tasks.registry import load
-from tests.interop.theirs import LINES, ragged, random_model, write_byte_level
+from tests.interop.theirs import LINES, ragged, random_model, up_to, write_byte_level
 
 END = "<|endoftext|>"
 LONGEST = 11
@@ -57,8 +57,7 @@ def test_search_gives_transformers_tokens(task, model, beam, length):
         )  # fmt: skip
     found = search(task.model, prompts, [LONGEST] * len(prompts), eos_id=0, beam=beam, alpha=0.0)
     for ours_best, theirs_ids in zip(found, expected[:, length:].tolist(), strict=True):
-        ids = theirs_ids[: theirs_ids.index(0) + 1] if 0 in theirs_ids else theirs_ids
-        assert ours_best[0].ids == ids
+        assert ours_best[0].ids == up_to(0, theirs_ids)
 
 
 def test_decoding_step_by_step_is_the_whole(task):

@@ -10,7 +10,7 @@ from glassformer.generate.search import search
 from glassformer.interop.huggingface import export_folder, import_folder
 from glassformer.models.t5 import distance_buckets
 from glassformer.tasks.registry import load
-from tests.interop.theirs import LINES, ragged, random_model, write_unigram
+from tests.interop.theirs import LINES, ragged, random_model, up_to, write_unigram
 
 PAD, END, LONGEST = 0, 1, 11
 VERSIONS = {
@@ -71,17 +71,16 @@ def test_logits_are_transformers_over_ragged_batches(task, models, with_grad):
 @pytest.mark.parametrize("beam", [1, 4])
 def test_search_gives_transformers_tokens(task, models, beam):
     src = ragged(task.model.config.vocab_size, PAD)
-    found = search(
-        task.model, src, [LONGEST] * len(src), eos_id=END, banned_ids=(PAD,), beam=beam, alpha=0.0
-    )
+    found = search(task.model, src, [LONGEST] * len(src), eos_id=END, beam=beam, alpha=0.0)
     for model in models:
         with torch.no_grad():
             expected = model.generate(
                 input_ids=src, attention_mask=src != PAD, num_beams=beam, do_sample=False, max_new_tokens=LONGEST,
-                length_penalty=0.0, early_stopping=True, bad_words_ids=[[PAD]],
+                length_penalty=0.0, early_stopping=True, bad_words_ids=None,
+                use_cache=False,  # theirs takes the decoder to have as many layers as the encoder
             )  # fmt: skip
         for ours_best, theirs_ids in zip(found, expected.tolist(), strict=True):
-            assert ours_best[0].ids == [i for i in theirs_ids if i != PAD]
+            assert ours_best[0].ids == up_to(END, theirs_ids[1:])
 
 
 def test_decoding_step_by_step_is_the_whole(task):
@@ -93,7 +92,7 @@ def test_decoding_step_by_step_is_the_whole(task):
         state, last = m.start(src)
         assert last.tolist() == [PAD] * 5
         for i in range(13):
-            torch.testing.assert_close(m.step(tgt[:, i], state), whole[:, i], rtol=1e-5, atol=1e-5)
+            torch.testing.assert_close(m.step(tgt[:, i], state), whole[:, i], rtol=1e-4, atol=1e-4)
 
 
 def test_ids_are_auto_tokenizers(folders, task):

@@ -22,7 +22,7 @@ TEXTS = [
     "naïve café, ﬁrst-class № ½ ①  double  spaces\tand a tab",
     "emoji 😀👍🏽 and ﷽ and a\u200bzero width, a\u00a0no-break space",
     "snake_case CamelCase http://example.org/?q=a+b&c=d#e user@example.org",
-    "{'json': [1, 2.5, -3e7], \"tab\": \"\\t\"} <b>bold</b> a<b>c",
+    '{\'json\': [1, 2.5, -3e7], "tab": "\\t"} <b>bold</b> a<b>c',
     "ALL CAPS SHOUTING and mIxEd cAsE; semi;colons, com,mas",
     "the the the the the cat cat sat sat on on on a a rug rug rug",
     "zzyzx qwrtp xkcd vcvcvc lllll",
@@ -116,3 +116,8 @@ def ragged(vocab_size: int, pad_id: int, lengths: tuple[int, ...] = (13, 3, 7, 1
     for row, length in zip(ids, lengths, strict=True):
         row[length:] = pad_id
     return ids
+
+
+def up_to(end: int, ids: list[int]) -> list[int]:
+    """Ids up to and with the first end."""
+    return ids[: ids.index(end) + 1] if end in ids else ids

@@ -1,129 +1,27 @@
 """Model folders of Hugging Face's transformers, in and out: tables of names, safetensors, no code from the folder."""
 
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from pydantic import ValidationError
-from torch import Tensor
 
 from glassformer import checkpoint
 from glassformer.config import describe
-from glassformer.errors import CheckpointError, ConfigError
-from glassformer.interop import names as n
-from glassformer.interop.tokens import import_tokenizer
+from glassformer.errors import CheckpointError, ConfigError, UserError
+from glassformer.interop.architecture import Architecture, Head, Names, Record, Tensors
+from glassformer.interop.architectures import ARCHITECTURES, type_of
+from glassformer.interop.tokens import export_tokenizer, import_tokenizer
 from glassformer.models.base import Model
 from glassformer.models.families import FAMILIES
-from glassformer.sizes import BertConfig, Sizes
+from glassformer.sizes import Sizes
 from glassformer.tasks.base import Task
-from glassformer.tasks.registry import task_type
+from glassformer.tasks.registry import load, task_type
 
-Record = dict[str, Any]
-Tensors = dict[str, Tensor]
-
-
-@dataclass(frozen=True, slots=True)
-class Architecture:
-    """How a `model_type` of config.json is read and written."""
-
-    family: str
-    names: Callable[[Any], n.Names]
-    """Of our sizes, the table of names."""
-    sizes: Callable[[Record, str], Record]
-    """Of their config and our task, our sizes."""
-    config: Callable[[Any], Record]
-    """Of our sizes, their config."""
-    prefix: str = ""
-    """Of the body's names; a model saved without a head leaves it out."""
-    ignored: str = r"$^"
-    """Names in their folder that carry nothing of their own."""
-
-
-def bert_sizes(c: Record, task: str) -> Record:
-    """BertConfig of a BERT's or RoBERTa's config.json."""
-    if c.get("position_embedding_type", "absolute") != "absolute" or c.get("is_decoder"):
-        raise CheckpointError("a BERT with relative positions or a decoder's mask is not one that this version knows.")
-    offset = c["pad_token_id"] + 1 if c["model_type"] == "roberta" else 0
-    return {
-        "vocab_size": c["vocab_size"],
-        "d_model": c["hidden_size"],
-        "n_heads": c["num_attention_heads"],
-        "d_ff": c["intermediate_size"],
-        "n_layers": c["num_hidden_layers"],
-        "max_len": c["max_position_embeddings"] - offset,
-        "first_position": offset,
-        "n_types": c["type_vocab_size"],
-        "activation": ACTIVATIONS[c["hidden_act"]],
-        "norm_eps": c["layer_norm_eps"],
-        "dropout": c.get("hidden_dropout_prob", 0.1),
-    }
-
-
-def distilbert_sizes(c: Record, task: str) -> Record:
-    """BertConfig of a DistilBERT's config.json."""
-    return {
-        "vocab_size": c["vocab_size"],
-        "d_model": c["dim"],
-        "n_heads": c["n_heads"],
-        "d_ff": c["hidden_dim"],
-        "n_layers": c["n_layers"],
-        "max_len": c["max_position_embeddings"],
-        "n_types": 0,
-        "activation": ACTIVATIONS[c["activation"]],
-        "dropout": c.get("dropout", 0.1),
-        "pooler": False,
-    }
-
-
-def bert_config(c: BertConfig) -> Record:
-    """config.json of a BERT with our sizes."""
-    return {
-        "model_type": "bert",
-        "vocab_size": c.vocab_size,
-        "hidden_size": c.d_model,
-        "num_attention_heads": c.n_heads,
-        "intermediate_size": c.d_ff,
-        "num_hidden_layers": c.n_layers,
-        "max_position_embeddings": c.max_len,
-        "type_vocab_size": c.n_types,
-        "hidden_act": "gelu" if c.activation == "gelu" else "gelu_new",
-        "layer_norm_eps": c.norm_eps,
-        "hidden_dropout_prob": c.dropout,
-        "attention_probs_dropout_prob": 0.0,
-        "pad_token_id": c.pad_id,
-    }
-
-
-ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "relu": "relu"}
-
-ARCHITECTURES = {
-    "bert": Architecture(
-        "bert", lambda c: n.BERT, bert_sizes, bert_config, "bert.", r".*position_ids|cls\.predictions\.decoder\..*"
-    ),
-    "roberta": Architecture(
-        "bert", lambda c: n.ROBERTA, bert_sizes, bert_config, "roberta.", r".*position_ids|lm_head\.decoder\..*"
-    ),
-    "distilbert": Architecture(
-        "bert", lambda c: n.DISTILBERT, distilbert_sizes, bert_config, "distilbert.", r"vocab_projector\.weight"
-    ),
-}
-
-HEADS: dict[str, tuple[str, Record, n.Names]] = {
-    "Model": ("features", {"head": "none"}, ()),
-    "ForMaskedLM": ("fill", {"head": "words", "pooler": False}, ()),
-    "ForPreTraining": ("fill", {"head": "words", "n_labels": 2}, (("labels", "cls.seq_relationship"),)),
-    "ForSequenceClassification": ("classification", {"head": "sequence"}, (("labels", "classifier"),)),
-    "ForTokenClassification": ("tagging", {"head": "tokens", "pooler": False}, (("labels", "classifier"),)),
-    "ForQuestionAnswering": (
-        "answer",
-        {"head": "span", "pooler": False, "n_labels": 2},
-        (("labels", "qa_outputs"),),
-    ),
-}
-"""Of the end of an architecture's name: our task, sizes that it decides, the names of its head."""
+N_NAMED = 8
 
 
 def import_folder(source: Path, out: Path) -> Task:
@@ -133,73 +31,169 @@ def import_folder(source: Path, out: Path) -> Task:
         CheckpointError: an unknown architecture, weights missing, left over, of other shapes or not finite, pickled
             weights, no tokenizer.
     """
-    if out.exists() and any(out.iterdir()):
-        raise ConfigError(f"{out}: not empty.\n  --out names a new folder.")
+    check_empty(out)
     task = read_folder(source)
     checkpoint.save_folder(out, task.contents())
     return task
 
 
+def export_folder(folder: Path, out: Path) -> str:
+    """Read a model folder of ours and write one that transformers' AutoModel and AutoTokenizer load.
+
+    Returns:
+        The name of the class of transformers that it is.
+
+    Raises:
+        UserError: transformers has no such model.
+    """
+    check_empty(out)
+    contents = exported(load(folder, device="cpu"))
+    checkpoint.save_folder(out, contents)
+    return str(checkpoint.read_json(out / "config.json")["architectures"][0])
+
+
+def check_empty(out: Path) -> None:
+    """Raise ConfigError if there is something under this name."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ConfigError(f"{out}: not empty.\n  --out names a new folder.")
+
+
+# In
+
+
 def read_folder(source: Path) -> Task:
     """The task that a folder of transformers holds."""
     config = checkpoint.read_json(source / "config.json")
-    kind = str(config.get("model_type"))
-    if kind not in ARCHITECTURES:
-        raise CheckpointError(
-            f"{source / 'config.json'}: model_type {kind!r} is not one that this version knows.\n"
-            f"  Known are {', '.join(ARCHITECTURES)}."
-        )
-    architecture = ARCHITECTURES[kind]
-    named = (config.get("architectures") or ["Model"])[0]
-    ending = next((end for end in HEADS if str(named).endswith(end)), None)
-    if ending is None:
-        raise CheckpointError(f"{source / 'config.json'}: {named} is not one that this version knows.")
-    task_name, decided, head_names = HEADS[ending]
-    labels = labels_of(config) if ending in ("ForSequenceClassification", "ForTokenClassification") else ()
-    if config.get("problem_type") == "regression" or (task_name == "classification" and len(labels) == 1):
-        task_name, labels = "regression", ("0.0", "1.0")
+    with reading(source / "config.json"):
+        architecture, head = find_head(config)
+        task_name, labels = task_of(head, config)
+    tensors = arranged(read_weights(source), architecture, source)
     tokenizer = import_tokenizer(source, config)
     sizes_type, model_type = FAMILIES[architecture.family]
-    given = {**architecture.sizes(config, task_name), **decided}
-    given |= {"n_labels": 1 if task_name == "regression" else len(labels)} if labels else {}
-    given |= {"pad_id": tokenizer.pad_id, "bos_id": tokenizer.bos_id, "eos_id": tokenizer.eos_id}
-    theirs = read_weights(source)
-    if not any(key.startswith(architecture.prefix) for key in theirs):
-        theirs = {architecture.prefix + key: value for key, value in theirs.items()}
-    if decided.get("head") == "none" and f"{architecture.prefix}pooler.dense.weight" not in theirs:
-        given["pooler"] = False
-    try:
+    with reading(source / "config.json"):
+        given = {**architecture.sizes(config, tensors), **head.sizes}
+        if labels:
+            given["n_labels"] = 1 if task_name == "regression" else len(labels)
+        if head.task == "features":
+            given["pooler"] = any(name.endswith("pooler.dense.weight") for name in tensors)
+        given |= {"pad_id": tokenizer.pad_id, "bos_id": tokenizer.bos_id, "eos_id": tokenizer.eos_id}
         sizes = sizes_type.model_validate(given)
-    except (ValidationError, KeyError) as error:
-        message = describe(error, {}) if isinstance(error, ValidationError) else f"lacks {error}"
-        raise CheckpointError(f"{source / 'config.json'}: {message}") from None
     if tokenizer.vocab_size > sizes.vocab_size:
         raise CheckpointError(
             f"{source}: the tokenizer has {tokenizer.vocab_size:,} units, the embedding {sizes.vocab_size:,}."
         )
-    model = convert(model_type, sizes, theirs, (*architecture.names(sizes), *head_names), architecture.ignored, source)
+    model = convert(model_type, sizes, tensors, (*head.names, *architecture.names(sizes)), architecture.ignored, source)
     return task_type(task_name)(model, tokenizer, "cpu", labels)
 
 
-def convert(
-    model_type: type[Model], sizes: Sizes, theirs: Tensors, table: n.Names, ignored: str, source: Path
-) -> Model:
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Whatever is wrong with what a config says, as a CheckpointError that names the file."""
+    try:
+        yield
+    except ValidationError as error:
+        raise CheckpointError(f"{path}: {describe(error, {})}") from None
+    except KeyError as error:
+        raise CheckpointError(f"{path}: lacks {error}.") from None
+    except (TypeError, ValueError, AttributeError) as error:
+        raise CheckpointError(f"{path}: damaged: {error}.") from None
+    except CheckpointError as error:
+        raise CheckpointError(f"{path}: {error}") from None
+
+
+def find_head(config: Record) -> tuple[Architecture, Head]:
+    """What the folder holds, by `model_type` and `architectures`."""
+    kind = str(config.get("model_type"))
+    if kind not in ARCHITECTURES:
+        raise CheckpointError(
+            f"model_type {kind!r} is not one that this version knows.\n  Known are {', '.join(ARCHITECTURES)}."
+        )
+    heads = ARCHITECTURES[kind].heads
+    name = (config.get("architectures") or [next(iter(heads))])[0]
+    if name not in heads:
+        raise CheckpointError(
+            f"architecture {name!r} is not one that this version knows.\n  Known of {kind} are {', '.join(heads)}."
+        )
+    return ARCHITECTURES[kind], heads[name]
+
+
+def task_of(head: Head, config: Record) -> tuple[str, tuple[str, ...]]:
+    """Our task and its labels."""
+    if head.task not in ("classification", "tagging"):
+        return head.task, ()
+    table = config.get("id2label") or {str(i): f"LABEL_{i}" for i in range(int(config.get("num_labels", 2)))}
+    labels = tuple(str(table[key]) for key in sorted(table, key=int))
+    kind = config.get("problem_type")
+    if kind == "multi_label_classification" or (kind == "regression" and len(labels) > 1):
+        raise CheckpointError(f"problem_type {kind!r} with {len(labels)} labels: this version answers with one.")
+    if head.task == "classification" and (kind == "regression" or len(labels) == 1):
+        return "regression", ("-0.5", "0.5")  # the range in which the head's number is the answer itself
+    return head.task, labels
+
+
+def read_weights(source: Path) -> Tensors:
+    """All tensors of a folder's safetensors files, in fp32."""
+    files = sorted(source.glob("model*.safetensors"))
+    if not files and (source / "pytorch_model.bin").exists():
+        raise CheckpointError(
+            f"{source / 'pytorch_model.bin'}: a pickle, which can run code when it is read; refused.\n"
+            "  Convert it where you trust it, by the class that config.json names under architectures:\n"
+            '  python -c "from transformers import CLASS as M; '
+            f"M.from_pretrained('{source}').save_pretrained('{source}')\""
+        )
+    if not files:
+        raise CheckpointError(f"{source}: no model.safetensors.")
+    tensors: Tensors = {}
+    for file in files:
+        for name, value in checkpoint.read_tensors(file).items():
+            if value.is_floating_point():
+                value = value.float()
+                if not value.isfinite().all():
+                    raise CheckpointError(f"{file}: the weight {name} holds values that are not finite numbers.")
+            tensors[name] = value
+    return tensors
+
+
+def arranged(tensors: Tensors, architecture: Architecture, source: Path) -> Tensors:
+    """Their tensors under the names and in the layout that the tables know."""
+    body = architecture.body
+    if not any(name.startswith(body) for name in tensors):
+        tensors = {body + name: value for name, value in tensors.items()}
+    for old, new in ((".gamma", ".weight"), (".beta", ".bias")):  # of BERT's first files
+        tensors = {re.sub(rf"\{old}$", new, name): value for name, value in tensors.items()}
+    for copy, name in architecture.copies.items():
+        copy = copy if copy in tensors else body + copy
+        if copy not in tensors:
+            continue
+        if name not in tensors:
+            tensors[name] = tensors.pop(copy)
+        elif torch.equal(tensors[copy], tensors[name]):
+            del tensors[copy]
+        elif architecture.family != "t5":  # which may have an output matrix of its own
+            raise CheckpointError(f"{source}: {copy} and {name} differ: this version has one matrix for both.")
+    try:
+        return architecture.unpack(tensors)
+    except (RuntimeError, ValueError) as error:
+        raise CheckpointError(f"{source}: its weights are not those of its architecture: {error}.") from None
+
+
+def convert(model_type: type[Model], sizes: Sizes, tensors: Tensors, table: Names, ignored: str, source: Path) -> Model:
     """Our model with their weights."""
     with torch.device("meta"):
-        wanted = list(model_type(sizes).state_dict())
-    ours = {}
-    missing = []
-    for name in wanted:
-        their_name = translate(name, table)
-        if their_name in theirs:
-            ours[name] = theirs.pop(their_name)
-        else:
-            missing.append(their_name)
-    left = [name for name in theirs if not re.fullmatch(ignored, name)]
-    if missing or left:
-        rows = [f"  missing: {name}" for name in missing[:8]] + [f"  left over: {name}" for name in left[:8]]
-        raise CheckpointError(f"{source}: its weights are not those of its architecture:\n" + "\n".join(rows))
-    return model_type.from_tensors(sizes, ours)  # type: ignore[no-any-return]
+        wanted = {name: tuple(tensor.shape) for name, tensor in model_type(sizes).state_dict().items()}
+    theirs = {name: translate(name, table) for name in wanted}
+    used = set(theirs.values())
+    rows = [f"  missing: {name}" for name in theirs.values() if name not in tensors]
+    rows += [f"  left over: {name}" for name in tensors if name not in used and not re.fullmatch(ignored, name)]
+    for name, their_name in theirs.items():
+        if their_name in tensors and tuple(tensors[their_name].shape) != wanted[name]:
+            rows.append(f"  {their_name}: {tuple(tensors[their_name].shape)}, by config.json {wanted[name]}")
+    if rows:
+        more = [f"  and {len(rows) - N_NAMED} more"] if len(rows) > N_NAMED else []
+        raise CheckpointError(
+            f"{source}: its weights are not those of its architecture:\n" + "\n".join(rows[:N_NAMED] + more)
+        )
+    return model_type.from_tensors(sizes, {name: tensors[theirs[name]] for name in wanted})  # type: ignore[no-any-return]
 
 
 def translate(name: str, table: Iterable[tuple[str, str]]) -> str:
@@ -215,24 +209,58 @@ def translate(name: str, table: Iterable[tuple[str, str]]) -> str:
     raise ValueError(f"no name of theirs for {name}")
 
 
-def labels_of(config: Record) -> tuple[str, ...]:
-    """The labels of id2label, in order."""
-    table = config.get("id2label") or {str(i): f"LABEL_{i}" for i in range(int(config.get("num_labels", 2)))}
-    return tuple(str(table[key]) for key in sorted(table, key=int))
+# Out
 
 
-def read_weights(source: Path) -> Tensors:
-    """All tensors of a folder's safetensors files."""
-    files = sorted(source.glob("model*.safetensors"))
-    if not files:
-        if (source / "pytorch_model.bin").exists():
-            raise CheckpointError(
-                f"{source / 'pytorch_model.bin'}: a pickle, which can run code when it is read; refused.\n"
-                '  Convert it where you trust it: python -c "from transformers import AutoModel as M; '
-                f"M.from_pretrained('{source}').save_pretrained('{source}', safe_serialization=True)\""
-            )
-        raise CheckpointError(f"{source}: no model.safetensors.")
-    tensors: Tensors = {}
-    for file in files:
-        tensors |= checkpoint.read_tensors(file)
-    return {name: value.float() if value.is_floating_point() else value for name, value in tensors.items()}
+def exported(task: Task) -> dict[str, str | Tensors]:
+    """The files of a folder of transformers."""
+    kind = type_of(task.model)
+    architecture, sizes = ARCHITECTURES[kind], task.model.config
+    alike = {"regression": "classification", "summarization": "language"}.get(task.name, task.name)
+    name, head = next(((k, h) for k, h in architecture.heads.items() if h.task == alike), (None, None))
+    if name is None or head is None:
+        raise UserError(f"{task.name} by {kind}: transformers has no such model, so it cannot be exported to it.")
+    if head.sizes.get("head") == "sequence" and (sizes.pooling != "first" or not sizes.pooler):
+        raise UserError(
+            f"{task.name}: transformers' {name} judges by the first token, through a dense layer; this model by the"
+            f" {'mean of all' if sizes.pooling == 'mean' else 'token itself'}.\n"
+            "  Train it with --pooling first from a model that has that layer."
+        )
+    config = {"architectures": [name], **architecture.config(sizes)}
+    if head.task in ("classification", "tagging"):
+        labels = ["LABEL_0"] if task.name == "regression" else list(task.labels)
+        config |= {"id2label": dict(enumerate(labels)), "label2id": {label: i for i, label in enumerate(labels)}}
+    if task.name == "regression":
+        config["problem_type"] = "regression"
+    contents: dict[str, str | Tensors] = {
+        "config.json": checkpoint.to_json(config),
+        "model.safetensors": their_weights(task, architecture, head),
+        **export_tokenizer(task.tokenizer, task.name, sizes),
+    }
+    if hasattr(task.model, "step"):
+        contents["generation_config.json"] = checkpoint.to_json(generation_config(task))
+    return contents
+
+
+def their_weights(task: Task, architecture: Architecture, head: Head) -> Tensors:
+    """Our weights under their names and in their layout."""
+    sizes = task.model.config
+    ours = dict(task.model.state_dict())
+    if head.sizes.get("pooler") is False:
+        ours = {name: value for name, value in ours.items() if not name.startswith("pooler.")}
+    if task.name == "regression":  # the number itself, where ours is a place in the range of the training labels
+        low, high = map(float, task.labels)
+        ours["labels.weight"] = ours["labels.weight"] * (high - low)
+        ours["labels.bias"] = low + (ours["labels.bias"] + 0.5) * (high - low)
+    table = (*head.names, *architecture.names(sizes))
+    return architecture.pack(sizes, {translate(name, table): value.clone() for name, value in ours.items()})
+
+
+def generation_config(task: Task) -> dict[str, Any]:
+    """What their `generate` is to do unless told otherwise: what ours does."""
+    c = task.model.config
+    special = {"bos_token_id": c.bos_id, "eos_token_id": c.eos_id, "pad_token_id": c.pad_id, "max_length": c.max_len}
+    never = sorted({c.pad_id, c.bos_id} - {c.eos_id})
+    if never:
+        special["bad_words_ids"] = [[token] for token in never]
+    return special | ({"decoder_start_token_id": c.bos_id, "num_beams": 4} if hasattr(c, "n_decoder_layers") else {})

@@ -65,7 +65,7 @@ class Bert(Model):
         places = torch.arange(ids.size(1), device=ids.device).clamp(max=c.max_len - 1) + c.first_position
         x = self.embedding(ids) + self.positions(places)
         if self.types is not None:
-            x = x + self.types(torch.zeros_like(ids) if types is None else types)
+            x = x + self.types(torch.zeros_like(ids) if types is None else types.clamp(max=c.n_types - 1))
         x = self.dropout(self.embedding_norm(x))
         mask = padding_mask(ids, c.pad_id)
         for layer in self.encoder:

@@ -39,6 +39,7 @@ class Rnn(Model):
     """
 
     length_step: ClassVar[int] = LENGTH_STEP
+    output_bias: ClassVar[None] = None
 
     def __init__(self, config: RnnConfig) -> None:
         super().__init__(config)

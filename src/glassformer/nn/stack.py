@@ -89,11 +89,11 @@ class Layer(nn.Module):
     def forward(
         self,
         x: Float[Tensor, "rows length d_model"],
-        mask: Bool[Tensor, "#rows #heads #length #k"] | None = None,
+        mask: Bool[Tensor, "#rows #heads #length #keys"] | None = None,
         *,
         memory: KeysValues | None = None,
         memory_mask: Bool[Tensor, "batch 1 1 m"] | None = None,
-        position_bias: Float[Tensor, "1 heads #length k"] | None = None,
+        position_bias: Float[Tensor, "1 heads #length keys"] | None = None,
         cache: KeyValueCache | None = None,
     ) -> Float[Tensor, "rows length d_model"]:
         """All positions at once, or with a cache those that follow the ones it remembers.

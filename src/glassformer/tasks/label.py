@@ -95,7 +95,7 @@ class LabelTask(EncoderTask):
     """One answer a text."""
 
     example = Labeled
-    head = {"head": "sequence"}
+    head = {"head": "sequence", "pooler": True}
 
     @classmethod
     def read(

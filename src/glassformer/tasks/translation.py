@@ -280,7 +280,11 @@ class Translator(Task):
         hidden = self.model(batch.src, batch.tgt_in)
         words = batch.tgt_out != self.tokenizer.pad_id
         return projected_cross_entropy(
-            hidden[words], self.model.output_weight, batch.tgt_out[words], label_smoothing=label_smoothing
+            hidden[words],
+            self.model.output_weight,
+            batch.tgt_out[words],
+            label_smoothing=label_smoothing,
+            bias=self.model.output_bias,
         )
 
 

@@ -14,6 +14,7 @@ PIPELINE_TAGS = {
     "answer": "question-answering",
     "language": "text-generation",
     "fill": "fill-mask",
+    "pretraining": "fill-mask",
 }
 
 

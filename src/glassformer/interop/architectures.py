@@ -1,0 +1,37 @@
+"""The architectures that are known, by the `model_type` of their config.json."""
+
+from typing import Any
+
+from glassformer.errors import UserError
+from glassformer.interop.architecture import Architecture
+from glassformer.interop.bert import BERTS
+from glassformer.interop.gpt2 import GPT2
+from glassformer.interop.marian import MARIAN, PEGASUS
+from glassformer.interop.t5 import T5
+from glassformer.models.base import Model
+from glassformer.models.families import family_of
+
+ARCHITECTURES: dict[str, Architecture] = {**BERTS, "gpt2": GPT2, "t5": T5, "marian": MARIAN, "pegasus": PEGASUS}
+
+
+def type_of(model: Model) -> str:
+    """The `model_type` that our model is.
+
+    Raises:
+        UserError: it is none.
+    """
+    c: Any = model.config
+    match family_of(model):
+        case "transformer" if c.attention == "dot":
+            return "pegasus" if c.pre_norm else "marian"
+        case "bert" if c.pre_norm:
+            return "roberta-prelayernorm"
+        case "bert" if not c.n_types:
+            return "distilbert"
+        case "bert":
+            return "roberta" if c.first_position else "bert"
+        case "gpt2" | "t5" as family:
+            return family
+        case family:
+            what = f"a {family} with additive attention" if family == "transformer" else f"a {family}"
+            raise UserError(f"{what}: transformers has no such model, so it cannot be exported to it.")

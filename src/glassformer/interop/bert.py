@@ -1,0 +1,255 @@
+"""BERT, RoBERTa and DistilBERT: names, sizes and heads."""
+
+import torch
+
+from glassformer.interop.architecture import (
+    THEIRS,
+    Architecture,
+    Head,
+    Names,
+    Record,
+    Tensors,
+    activation,
+    prefixed,
+    refuse_unless,
+)
+from glassformer.sizes import BertConfig
+
+
+def _bert_body(around_self: str, around_feedforward: str) -> Names:
+    """BERT's body, given where its norms are."""
+    layer = "encoder.layer.{i}."
+    return (
+        ("embedding", "embeddings.word_embeddings"),
+        ("positions", "embeddings.position_embeddings"),
+        ("types", "embeddings.token_type_embeddings"),
+        ("embedding_norm", "embeddings.LayerNorm"),
+        ("encoder.{i}.self_attention.q_proj", layer + "attention.self.query"),
+        ("encoder.{i}.self_attention.k_proj", layer + "attention.self.key"),
+        ("encoder.{i}.self_attention.v_proj", layer + "attention.self.value"),
+        ("encoder.{i}.self_attention.out_proj", layer + "attention.output.dense"),
+        ("encoder.{i}.around_self.norm", layer + around_self),
+        ("encoder.{i}.feedforward.up", layer + "intermediate.dense"),
+        ("encoder.{i}.feedforward.down", layer + "output.dense"),
+        ("encoder.{i}.around_feedforward.norm", layer + around_feedforward),
+        ("encoder_norm", "LayerNorm"),
+        ("pooler", "pooler.dense"),
+    )
+
+
+_POST_NORM = _bert_body("attention.output.LayerNorm", "output.LayerNorm")
+_PRE_NORM = _bert_body("attention.LayerNorm", "intermediate.LayerNorm")
+
+BERT: Names = (
+    *prefixed("bert.", _POST_NORM),
+    ("transform", "cls.predictions.transform.dense"),
+    ("transform_norm", "cls.predictions.transform.LayerNorm"),
+    ("word_bias", "cls.predictions.bias"),
+)
+_ROBERTA_WORDS: Names = (
+    ("transform", "lm_head.dense"),
+    ("transform_norm", "lm_head.layer_norm"),
+    ("word_bias", "lm_head.bias"),
+)
+ROBERTA: Names = (*prefixed("roberta.", _POST_NORM), *_ROBERTA_WORDS)
+ROBERTA_PRE_NORM: Names = (*prefixed("roberta_prelayernorm.", _PRE_NORM), *_ROBERTA_WORDS)
+DISTILBERT: Names = (
+    *prefixed(
+        "distilbert.",
+        (
+            ("embedding", "embeddings.word_embeddings"),
+            ("positions", "embeddings.position_embeddings"),
+            ("embedding_norm", "embeddings.LayerNorm"),
+            ("encoder.{i}.self_attention.q_proj", "transformer.layer.{i}.attention.q_lin"),
+            ("encoder.{i}.self_attention.k_proj", "transformer.layer.{i}.attention.k_lin"),
+            ("encoder.{i}.self_attention.v_proj", "transformer.layer.{i}.attention.v_lin"),
+            ("encoder.{i}.self_attention.out_proj", "transformer.layer.{i}.attention.out_lin"),
+            ("encoder.{i}.around_self.norm", "transformer.layer.{i}.sa_layer_norm"),
+            ("encoder.{i}.feedforward.up", "transformer.layer.{i}.ffn.lin1"),
+            ("encoder.{i}.feedforward.down", "transformer.layer.{i}.ffn.lin2"),
+            ("encoder.{i}.around_feedforward.norm", "transformer.layer.{i}.output_layer_norm"),
+        ),
+    ),
+    ("transform", "vocab_transform"),
+    ("transform_norm", "vocab_layer_norm"),
+    ("word_bias", "vocab_projector.bias"),
+)
+
+
+def bert_sizes(c: Record, tensors: Tensors) -> Record:
+    """BertConfig of a BERT's config.json."""
+    refuse_unless(c, position_embedding_type="absolute", is_decoder=False, add_cross_attention=False)
+    return {
+        "vocab_size": c["vocab_size"],
+        "d_model": c["hidden_size"],
+        "n_heads": c["num_attention_heads"],
+        "d_ff": c["intermediate_size"],
+        "n_layers": c["num_hidden_layers"],
+        "max_len": c["max_position_embeddings"],
+        "n_types": c["type_vocab_size"],
+        "activation": activation(c["hidden_act"]),
+        "norm_eps": c["layer_norm_eps"],
+        "dropout": c.get("hidden_dropout_prob", 0.1),
+    }
+
+
+def roberta_sizes(c: Record, tensors: Tensors) -> Record:
+    """BertConfig of a RoBERTa's config.json: it counts places from the one after the padding's id."""
+    refuse_unless(c, hidden_act="gelu")
+    first = c["pad_token_id"] + 1
+    return {**bert_sizes(c, tensors), "first_position": first, "max_len": c["max_position_embeddings"] - first}
+
+
+def roberta_pre_norm_sizes(c: Record, tensors: Tensors) -> Record:
+    """BertConfig of a RoBERTa with norms before the sub-layers."""
+    return {**roberta_sizes(c, tensors), "pre_norm": True}
+
+
+def distilbert_sizes(c: Record, tensors: Tensors) -> Record:
+    """BertConfig of a DistilBERT's config.json."""
+    return {
+        "vocab_size": c["vocab_size"],
+        "d_model": c["dim"],
+        "n_heads": c["n_heads"],
+        "d_ff": c["hidden_dim"],
+        "n_layers": c["n_layers"],
+        "max_len": c["max_position_embeddings"],
+        "n_types": 0,
+        "activation": activation(c["activation"]),
+        "dropout": c.get("dropout", 0.1),
+        "pooler_activation": "relu",
+    }
+
+
+def bert_config(c: BertConfig) -> Record:
+    """config.json of a BERT with our sizes."""
+    return {
+        "model_type": "bert",
+        "vocab_size": c.vocab_size,
+        "hidden_size": c.d_model,
+        "num_attention_heads": c.n_heads,
+        "intermediate_size": c.d_ff,
+        "num_hidden_layers": c.n_layers,
+        "max_position_embeddings": c.max_len,
+        "type_vocab_size": c.n_types,
+        "hidden_act": THEIRS[c.activation],
+        "layer_norm_eps": c.norm_eps,
+        "hidden_dropout_prob": c.dropout,
+        "attention_probs_dropout_prob": 0.0,
+        "pad_token_id": c.pad_id,
+    }
+
+
+def roberta_config(c: BertConfig) -> Record:
+    """config.json of a RoBERTa with our sizes."""
+    return {
+        **bert_config(c),
+        "model_type": "roberta-prelayernorm" if c.pre_norm else "roberta",
+        "max_position_embeddings": c.pad_id + 1 + c.max_len,
+        "bos_token_id": c.bos_id,
+        "eos_token_id": c.eos_id,
+    }
+
+
+def distilbert_config(c: BertConfig) -> Record:
+    """config.json of a DistilBERT with our sizes."""
+    return {
+        "model_type": "distilbert",
+        "vocab_size": c.vocab_size,
+        "dim": c.d_model,
+        "n_heads": c.n_heads,
+        "hidden_dim": c.d_ff,
+        "n_layers": c.n_layers,
+        "max_position_embeddings": c.max_len,
+        "activation": THEIRS[c.activation],
+        "dropout": c.dropout,
+        "attention_dropout": 0.0,
+        "pad_token_id": c.pad_id,
+    }
+
+
+def roberta_pack(c: BertConfig, tensors: Tensors) -> Tensors:
+    """Places counted from the one after the padding's id."""
+    name = f"roberta{'_prelayernorm' if c.pre_norm else ''}.embeddings.position_embeddings.weight"
+    table = tensors[name][c.first_position :]
+    return {**tensors, name: torch.cat([table.new_zeros(c.pad_id + 1, c.d_model), table])}
+
+
+NO_POOLER = {"pooler": False}
+
+
+def bert_heads(name: str, sequence: Names, **more: Head) -> dict[str, Head]:
+    """The heads that BERT, RoBERTa and DistilBERT all have; `sequence`: names of the one for classes."""
+    labels: Names = (("labels", "classifier"),)
+    spans: Names = (("labels", "qa_outputs"),)
+    return {
+        f"{name}Model": Head("features", {"head": "none"}),
+        f"{name}ForMaskedLM": Head("fill", {"head": "words", **NO_POOLER}),
+        f"{name}ForSequenceClassification": Head("classification", {"head": "sequence"}, sequence),
+        f"{name}ForTokenClassification": Head("tagging", {"head": "tokens", **NO_POOLER}, labels),
+        f"{name}ForQuestionAnswering": Head("answer", {"head": "span", "n_labels": 2, **NO_POOLER}, spans),
+        **more,
+    }
+
+
+ROBERTA_SEQUENCE: Names = (("pooler", "classifier.dense"), ("labels", "classifier.out_proj"))
+UNUSED = r".*\.position_ids|.*\.pooler\.dense\..*|cls\.seq_relationship\..*"
+
+BERTS = {
+    "bert": Architecture(
+        "bert",
+        bert_heads(
+            "Bert",
+            (("labels", "classifier"),),
+            BertForPreTraining=Head(
+                "pretraining", {"head": "words", "n_labels": 2}, (("labels", "cls.seq_relationship"),)
+            ),
+        ),
+        lambda c: BERT,
+        bert_sizes,
+        bert_config,
+        body="bert.",
+        copies={
+            "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
+            "cls.predictions.decoder.bias": "cls.predictions.bias",
+        },
+        ignored=UNUSED,
+    ),
+    "roberta": Architecture(
+        "bert",
+        bert_heads("Roberta", ROBERTA_SEQUENCE),
+        lambda c: ROBERTA,
+        roberta_sizes,
+        roberta_config,
+        body="roberta.",
+        copies={
+            "lm_head.decoder.weight": "roberta.embeddings.word_embeddings.weight",
+            "lm_head.decoder.bias": "lm_head.bias",
+        },
+        ignored=UNUSED,
+        pack=roberta_pack,
+    ),
+    "roberta-prelayernorm": Architecture(
+        "bert",
+        bert_heads("RobertaPreLayerNorm", ROBERTA_SEQUENCE),
+        lambda c: ROBERTA_PRE_NORM,
+        roberta_pre_norm_sizes,
+        roberta_config,
+        body="roberta_prelayernorm.",
+        copies={
+            "lm_head.decoder.weight": "roberta_prelayernorm.embeddings.word_embeddings.weight",
+            "lm_head.decoder.bias": "lm_head.bias",
+        },
+        ignored=UNUSED,
+        pack=roberta_pack,
+    ),
+    "distilbert": Architecture(
+        "bert",
+        bert_heads("DistilBert", (("pooler", "pre_classifier"), ("labels", "classifier"))),
+        lambda c: DISTILBERT,
+        distilbert_sizes,
+        distilbert_config,
+        body="distilbert.",
+        copies={"vocab_projector.weight": "distilbert.embeddings.word_embeddings.weight"},
+    ),
+}

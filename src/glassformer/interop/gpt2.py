@@ -1,0 +1,113 @@
+"""GPT-2: names and sizes."""
+
+import torch
+
+from glassformer.interop.architecture import (
+    THEIRS,
+    Architecture,
+    Head,
+    Names,
+    Record,
+    Tensors,
+    activation,
+    prefixed,
+    refuse_unless,
+)
+from glassformer.sizes import Gpt2Config
+
+NAMES: Names = prefixed(
+    "transformer.",
+    (
+        ("embedding", "wte"),
+        ("positions", "wpe"),
+        ("decoder.{i}.self_attention.q_proj", "h.{i}.attn.c_attn.q"),  # c_attn, cut in three
+        ("decoder.{i}.self_attention.k_proj", "h.{i}.attn.c_attn.k"),
+        ("decoder.{i}.self_attention.v_proj", "h.{i}.attn.c_attn.v"),
+        ("decoder.{i}.self_attention.out_proj", "h.{i}.attn.c_proj"),
+        ("decoder.{i}.around_self.norm", "h.{i}.ln_1"),
+        ("decoder.{i}.feedforward.up", "h.{i}.mlp.c_fc"),
+        ("decoder.{i}.feedforward.down", "h.{i}.mlp.c_proj"),
+        ("decoder.{i}.around_feedforward.norm", "h.{i}.ln_2"),
+        ("decoder_norm", "ln_f"),
+    ),
+)
+
+
+def gpt2_sizes(c: Record, tensors: Tensors) -> Record:
+    """Gpt2Config of a GPT-2's config.json."""
+    refuse_unless(c, scale_attn_weights=True, scale_attn_by_inverse_layer_idx=False, add_cross_attention=False)
+    return {
+        "vocab_size": c["vocab_size"],
+        "d_model": c["n_embd"],
+        "n_heads": c["n_head"],
+        "d_ff": c.get("n_inner") or 4 * c["n_embd"],
+        "n_layers": c["n_layer"],
+        "max_len": c["n_positions"],
+        "activation": activation(c.get("activation_function", "gelu_new")),
+        "norm_eps": c.get("layer_norm_epsilon", 1e-5),
+        "dropout": c.get("resid_pdrop", 0.1),
+    }
+
+
+def gpt2_config(c: Gpt2Config) -> Record:
+    """config.json of a GPT-2 with our sizes."""
+    return {
+        "model_type": "gpt2",
+        "vocab_size": c.vocab_size,
+        "n_embd": c.d_model,
+        "n_head": c.n_heads,
+        "n_inner": c.d_ff,
+        "n_layer": c.n_layers,
+        "n_positions": c.max_len,
+        "activation_function": THEIRS[c.activation],
+        "layer_norm_epsilon": c.norm_eps,
+        "resid_pdrop": c.dropout,
+        "embd_pdrop": c.dropout,
+        "attn_pdrop": 0.0,
+        "bos_token_id": c.bos_id,
+        "eos_token_id": c.eos_id,
+        "pad_token_id": c.pad_id,
+    }
+
+
+TRANSPOSED = ("c_attn.weight", "c_proj.weight", "c_fc.weight")
+
+
+def gpt2_unpack(tensors: Tensors) -> Tensors:
+    """Matrices transposed, that of queries, keys and values cut in three."""
+    unpacked = {}
+    for name, value in tensors.items():
+        whole = value.t().contiguous() if name.endswith(TRANSPOSED) else value
+        if ".c_attn." in name:
+            for part, third in zip("qkv", whole.chunk(3), strict=True):
+                unpacked[name.replace(".c_attn.", f".c_attn.{part}.")] = third.clone()
+        else:
+            unpacked[name] = whole
+    return unpacked
+
+
+def gpt2_pack(c: Gpt2Config, tensors: Tensors) -> Tensors:
+    """The inverse of `gpt2_unpack`."""
+    packed = {}
+    for name, value in tensors.items():
+        if ".c_attn.q." in name:
+            value = torch.cat([tensors[name.replace(".q.", f".{part}.")] for part in "qkv"])
+            name = name.replace(".q.", ".")
+        elif ".c_attn." in name:
+            continue
+        packed[name] = value.t().contiguous() if name.endswith(TRANSPOSED) else value
+    return packed
+
+
+GPT2 = Architecture(
+    "gpt2",
+    {"GPT2LMHeadModel": Head("language"), "GPT2Model": Head("language")},
+    lambda c: NAMES,
+    gpt2_sizes,
+    gpt2_config,
+    body="transformer.",
+    copies={"lm_head.weight": "transformer.wte.weight"},
+    ignored=r".*\.attn\.(masked_)?bias",
+    unpack=gpt2_unpack,
+    pack=gpt2_pack,
+)

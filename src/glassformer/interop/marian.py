@@ -1,0 +1,160 @@
+"""MarianMT, and Pegasus, which is a Marian with norms before the sub-layers: names and sizes."""
+
+import torch
+
+from glassformer.interop.architecture import (
+    THEIRS,
+    Architecture,
+    Head,
+    Names,
+    Record,
+    Tensors,
+    activation,
+    encoder_decoder,
+    refuse_unless,
+)
+from glassformer.limits import MAX_TOKENS
+from glassformer.models.transformer import n_positions
+from glassformer.nn.positions import sinusoids
+from glassformer.sizes import TransformerConfig
+
+
+def _marian_side(side: str, *, cross: bool) -> Names:
+    attentions = [("self_attention", "self_attn"), *([("cross_attention", "encoder_attn")] if cross else [])]
+    norms = [("around_self", "self_attn_layer_norm"), *([("around_cross", "encoder_attn_layer_norm")] if cross else [])]
+    return (
+        *(
+            (f"{side}.{{i}}.{ours}.{p}", f"model.{side}.layers.{{i}}.{theirs}.{p}")
+            for ours, theirs in attentions
+            for p in ("q_proj", "k_proj", "v_proj", "out_proj")
+        ),
+        *((f"{side}.{{i}}.{ours}.norm", f"model.{side}.layers.{{i}}.{theirs}") for ours, theirs in norms),
+        (f"{side}.{{i}}.feedforward.up", f"model.{side}.layers.{{i}}.fc1"),
+        (f"{side}.{{i}}.feedforward.down", f"model.{side}.layers.{{i}}.fc2"),
+        (f"{side}.{{i}}.around_feedforward.norm", f"model.{side}.layers.{{i}}.final_layer_norm"),
+    )
+
+
+NAMES: Names = (
+    ("embedding", "model.shared"),
+    *_marian_side("encoder", cross=False),
+    *_marian_side("decoder", cross=True),
+    ("encoder_norm", "model.encoder.layer_norm"),  # Pegasus: Marian with norms before the sub-layers
+    ("decoder_norm", "model.decoder.layer_norm"),
+    ("output_bias", "final_logits_bias"),
+)
+
+
+def marian_sizes(c: Record, tensors: Tensors) -> Record:
+    """TransformerConfig of a Marian's config.json."""
+    refuse_unless(
+        c, share_encoder_decoder_embeddings=True, decoder_ffn_dim=c["encoder_ffn_dim"],
+        decoder_attention_heads=c["encoder_attention_heads"], decoder_vocab_size=c["vocab_size"],
+    )  # fmt: skip
+    return {
+        "vocab_size": c["vocab_size"],
+        "d_model": c["d_model"],
+        "n_heads": c["encoder_attention_heads"],
+        "d_ff": c["encoder_ffn_dim"],
+        "n_encoder_layers": c["encoder_layers"],
+        "n_decoder_layers": c["decoder_layers"],
+        "max_len": min(MAX_TOKENS, c["max_position_embeddings"]),
+        "activation": activation(c["activation_function"]),
+        "positions": "halves",
+        "scale_embedding": c.get("scale_embedding", False),
+        "output_bias": "final_logits_bias" in tensors,
+        "dropout": c.get("dropout", 0.1),
+    }
+
+
+def pegasus_sizes(c: Record, tensors: Tensors) -> Record:
+    """TransformerConfig of a Pegasus' config.json: a Marian with norms before the sub-layers."""
+    return {**marian_sizes(c, tensors), "pre_norm": True}
+
+
+def marian_config(c: TransformerConfig) -> Record:
+    """config.json of a Marian, or with norms before the sub-layers a Pegasus, with our sizes."""
+    return {
+        "model_type": "pegasus" if c.pre_norm else "marian",
+        "vocab_size": c.vocab_size,
+        "decoder_vocab_size": c.vocab_size,
+        "d_model": c.d_model,
+        "encoder_attention_heads": c.n_heads,
+        "decoder_attention_heads": c.n_heads,
+        "encoder_ffn_dim": c.d_ff,
+        "decoder_ffn_dim": c.d_ff,
+        "encoder_layers": c.n_encoder_layers,
+        "decoder_layers": c.n_decoder_layers,
+        "max_position_embeddings": c.max_len,
+        "activation_function": THEIRS[c.activation],
+        "scale_embedding": c.scale_embedding,
+        "share_encoder_decoder_embeddings": True,
+        "dropout": c.dropout,
+        "attention_dropout": 0.0,
+        "activation_dropout": 0.0,
+        **encoder_decoder(c),
+    }
+
+
+def marian_unpack(tensors: Tensors) -> Tensors:
+    """The bias of the words as one row, left out where it is 0."""
+    bias = tensors.pop("final_logits_bias", None)
+    return tensors if bias is None or not bias.any() else {**tensors, "final_logits_bias": bias.flatten()}
+
+
+def marian_pack(c: TransformerConfig, tensors: Tensors) -> Tensors:
+    """Sines before cosines, the bias of the words always there, and for Pegasus the table of places."""
+    if c.positions == "interleaved":
+        tensors = sines_first(tensors, c.d_model)
+    bias = tensors.get("final_logits_bias", torch.zeros(c.vocab_size))
+    tensors = {**tensors, "final_logits_bias": bias[None]}
+    if c.pre_norm:
+        table = sinusoids(n_positions(c), c.d_model)[: c.max_len]
+        table = torch.cat([table[:, 0::2], table[:, 1::2]], dim=1)
+        tensors |= {f"model.{side}.embed_positions.weight": table.clone() for side in ("encoder", "decoder")}
+    return tensors
+
+
+READS = ("q_proj.weight", "k_proj.weight", "v_proj.weight", "fc1.weight", "shared.weight")
+"""Matrices whose columns are the channels of d_model."""
+WRITES = ("out_proj.weight", "out_proj.bias", "fc2.weight", "fc2.bias", "layer_norm.weight", "layer_norm.bias")
+"""Tensors whose rows are."""
+
+
+def sines_first(tensors: Tensors, d_model: int) -> Tensors:
+    """The same model with the channels of d_model in another order: the even ones first, as Marian's sinusoids are."""
+    channels = torch.cat([torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)])
+    return {
+        name: value[:, channels] if name.endswith(READS) else value[channels] if name.endswith(WRITES) else value
+        for name, value in tensors.items()
+    }
+
+
+MARIAN_COPIES = dict.fromkeys(
+    ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight"), "model.shared.weight"
+)
+SINUSOIDS = r"model\.(en|de)coder\.embed_positions\.weight"
+
+MARIAN = Architecture(
+    "transformer",
+    {"MarianMTModel": Head("translation")},
+    lambda c: NAMES,
+    marian_sizes,
+    marian_config,
+    copies=MARIAN_COPIES,
+    ignored=SINUSOIDS,
+    unpack=marian_unpack,
+    pack=marian_pack,
+)
+
+PEGASUS = Architecture(
+    "transformer",
+    {"PegasusForConditionalGeneration": Head("translation")},
+    lambda c: NAMES,
+    pegasus_sizes,
+    marian_config,
+    copies=MARIAN_COPIES,
+    ignored=SINUSOIDS,
+    unpack=marian_unpack,
+    pack=marian_pack,
+)

@@ -1,0 +1,137 @@
+"""Models that were trained here, exported: transformers gives the same numbers for the same text."""
+
+import pytest
+import torch
+
+transformers = pytest.importorskip("transformers")
+
+from glassformer import checkpoint
+from glassformer.errors import UserError
+from glassformer.interop.huggingface import export_folder
+from glassformer.models.families import FAMILIES
+from glassformer.tasks.registry import task_type
+from glassformer.tokens.tokenizer import Tokenizer
+from tests.interop.theirs import LINES, TEXTS, ragged
+
+SIZES = dict(d_model=22, n_heads=11, d_ff=31, n_layers=2, max_len=29)
+LABELS = ("no", "yes", "maybe")
+KINDS = {
+    "fill": "ForMaskedLM", "pretraining": "ForPreTraining", "tagging": "ForTokenClassification",
+    "classification": "ForSequenceClassification", "answer": "ForQuestionAnswering", "features": "Model",
+}  # fmt: skip
+
+
+def make(name, family="bert", kind="bpe", **sizes):
+    """An untrained task, all weights random."""
+    task = task_type(name)
+    tokenizer = Tokenizer.train(
+        LINES, kind=kind, vocab_size=331, more_specials=task.more_specials, space_first=task.space_first
+    )
+    labels = LABELS if task.has_classes else ()
+    sizes_type, model_type = FAMILIES[family]
+    names = {"pad_id": tokenizer.pad_id, "bos_id": tokenizer.bos_id, "eos_id": tokenizer.eos_id}
+    if "n_labels" in sizes_type.model_fields:
+        names["n_labels"] = task.n_labels(labels)
+    given = {**SIZES, **task.head, **names, **sizes, "vocab_size": tokenizer.vocab_size}
+    config = sizes_type(**{name: value for name, value in given.items() if name in sizes_type.model_fields})
+    torch.manual_seed(3)
+    model = model_type(config)
+    for p in model.parameters():
+        torch.nn.init.normal_(p, std=0.3)
+    return task(model, tokenizer, "cpu", labels)
+
+
+def exported(task, folder):
+    """The class of transformers, its model, and AutoTokenizer."""
+    checkpoint.save_folder(folder / "ours", task.contents())
+    name = export_folder(folder / "ours", folder / "back")
+    model, report = getattr(transformers, name).from_pretrained(folder / "back", output_loading_info=True)
+    assert not report["missing_keys"]
+    assert not report["unexpected_keys"]
+    return name, model.eval(), transformers.AutoTokenizer.from_pretrained(folder / "back")
+
+
+@pytest.mark.parametrize(
+    ("name", "pre_norm"),
+    [*((name, False) for name in KINDS), *((name, True) for name in KINDS if name != "pretraining")],
+)
+def test_every_task_of_an_encoder(name, pre_norm, tmp_path):
+    task = make(name, pre_norm=pre_norm)
+    found, model, tokenizer = exported(task, tmp_path)
+    assert found == ("RobertaPreLayerNorm" if pre_norm else "Bert") + KINDS[name]
+    lines = [line for line in LINES if len(task.tokenizer.encode(line)) < 27][:5]
+    given = tokenizer(lines, padding=True, return_tensors="pt")
+    ids, there = given["input_ids"], given["attention_mask"].bool()
+    with torch.no_grad():
+        out, hidden = model(**given), task.model(ids)
+        match name:
+            case "fill" | "pretraining":
+                logits = out.logits if name == "fill" else out.prediction_logits
+                pairs = [(logits[there], task.model.word_logits(hidden)[there])]
+                if name == "pretraining":
+                    pairs.append((out.seq_relationship_logits, task.model.label_logits(hidden, ids)))
+            case "answer":
+                spans = torch.stack([out.start_logits, out.end_logits], -1)
+                pairs = [(spans[there], task.model.label_logits(hidden, ids)[there])]
+            case "classification":
+                pairs = [(out.logits, task.logits(lines))]
+            case "tagging":
+                pairs = [(out.logits[there], task.model.label_logits(hidden, ids)[there])]
+            case _:
+                pairs = [(out.last_hidden_state[there], hidden[there])]
+    for expected, got in pairs:
+        torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "wordpiece", "char", "byte"])
+def test_every_kind_of_tokenizer(kind, tmp_path):
+    task = make("classification", kind=kind)
+    _, _, tokenizer = exported(task, tmp_path)
+    expected = [task.joined(ids, []) for ids in task.tokenizer.encode_batch(LINES)]
+    found = tokenizer(LINES)
+    assert found["input_ids"] == [ids for ids, _ in expected]
+    assert found["token_type_ids"] == [types for _, types in expected]
+    texts = [task.tokenizer.decode(ids) for ids, _ in expected]
+    assert tokenizer.batch_decode(found["input_ids"], skip_special_tokens=True) == texts
+
+
+@pytest.mark.parametrize("name", ["language", "summarization"])
+def test_decoders_read_the_same_prompt_and_say_the_same(name, tmp_path):
+    task = make(name, "gpt2")
+    _, model, tokenizer = exported(task, tmp_path)
+    found = tokenizer(TEXTS)["input_ids"]
+    assert found == [task.prompt(text) for text in TEXTS]
+    line = "the cat"
+    given = tokenizer(line, return_tensors="pt", return_token_type_ids=False)
+    ids = model.generate(**given, max_new_tokens=7, do_sample=False)[0, given["input_ids"].size(1) :]
+    expected = tokenizer.decode(ids, skip_special_tokens=True)
+    options = {"beam": 1, "max_length": 7}
+    assert task(line, **options) == expected
+
+
+def test_text_to_text_by_t5(tmp_path):
+    task = make("translation", "t5", d_head=5, n_encoder_layers=2, n_decoder_layers=2)
+    _, model, tokenizer = exported(task, tmp_path)
+    lines = [line for line in LINES if len(task.tokenizer.encode(line)) < 27][:5]
+    given = tokenizer(lines, padding=True, return_tensors="pt", return_token_type_ids=False)
+    tgt = ragged(task.model.config.vocab_size, task.tokenizer.pad_id, (7,) * 5)
+    tgt[:, 0] = task.tokenizer.bos_id
+    with torch.no_grad():
+        found = task.model.logits(task.model(given["input_ids"], tgt))
+        torch.testing.assert_close(found, model(**given, decoder_input_ids=tgt).logits, rtol=1e-4, atol=1e-4)
+        ids = model.generate(**given, max_new_tokens=7, num_beams=1)
+    assert task(lines, beam=1, max_length=7) == tokenizer.batch_decode(ids, skip_special_tokens=True)
+
+
+def test_a_task_that_no_class_of_theirs_has_is_refused(tmp_path):
+    with pytest.raises(UserError, match="pretraining by roberta-prelayernorm: transformers has no such model"):
+        exported(make("pretraining", pre_norm=True), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "what"), [({"pooling": "mean"}, "the mean of all"), ({"pooler": False}, "the token itself")]
+)
+def test_what_berts_classifier_cannot_be_is_refused(sizes, what, tmp_path):
+    task = make("classification", **sizes)
+    with pytest.raises(UserError, match=f"judges by the first token, through a dense layer; this model by {what}"):
+        exported(task, tmp_path)
