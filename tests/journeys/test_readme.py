@@ -22,6 +22,8 @@ def folder(corpus, tmp_path_factory) -> Path:
     for name in ("train", "test"):
         for language in ("en", "fr"):
             shutil.copy(corpus / f"{name}.{language}", folder)
+    rows = [f"a {word} film {n},{label}" for n in range(40) for word, label in (("lovely", "good"), ("dull", "bad"))]
+    (folder / "reviews.csv").write_text("\n".join(["text,label", *rows]) + "\n", encoding="utf-8")
     return folder
 
 
