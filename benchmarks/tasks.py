@@ -21,14 +21,14 @@ MEAN = ["--pooling", "mean"]
 # name: data, minutes, from MiniLM, options
 FIGURES = {
     "sentiment": (corpora.sentiment, 8, True, [*MEAN, "--validate-every", "100"]),
-    "acceptability": (corpora.acceptability, 10, True, [*MEAN, "--validate-every", "100"]),
+    "acceptability": (corpora.acceptability, 12, True, ["--lr", "5e-5", "--validate-every", "100"]),
     "questions": (corpora.questions, 6, True, [*MEAN, "--validate-every", "80"]),
     "similarity": (corpora.similarity, 8, True, [*MEAN, "--validate-every", "90"]),
     "entities": (corpora.entities, 10, True, ["--validate-every", "120"]),
     "tags": (corpora.tags, 10, True, ["--validate-every", "200"]),
     "answers": (corpora.answers, 12, True, ["--validate-every", "150"]),
     "spelling": (
-        corpora.spelling, 25, False,
+        corpora.spelling, 20, False,
         ["--tokenizer", "char", "--preset", "tiny", "--dropout", "0.1", "--batch-tokens", "3000"],
     ),
     "shakespeare": (corpora.shakespeare, 5, False, ["--tokenizer", "char"]),

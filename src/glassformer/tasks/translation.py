@@ -247,10 +247,12 @@ class Translator(Task):
         lowercase: bool = False,
         progress: Callable[[int], None] = IGNORE,
     ) -> tuple[list[str], list[Score]]:
-        """Translations, and BLEU, chrF and TER of them."""
+        """Translations, and BLEU, chrF and TER of them, and the share that equals its reference."""
         found = self.translate([example.src for example in examples], options, progress=progress)
         hypotheses, references = [best[0].text for best in found], [example.tgt for example in examples]
-        return hypotheses, translation_scores(hypotheses, references, tokenize=tokenize, lowercase=lowercase)
+        exact = Score("exact", sum(map(str.__eq__, hypotheses, references)) / len(references))
+        scores = translation_scores(hypotheses, references, tokenize=tokenize, lowercase=lowercase)
+        return hypotheses, [*scores, exact]
 
     @classmethod
     def measures(

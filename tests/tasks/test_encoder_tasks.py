@@ -1,0 +1,110 @@
+"""Texts longer than the model reads, and where labels stand."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glassformer.corpora.labeled import Labeled
+from glassformer.corpora.questions import Answerable
+from glassformer.corpora.tagged import Tagged
+from glassformer.models.bert import Bert
+from glassformer.sizes import BertConfig
+from glassformer.tasks.answer import Answerer
+from glassformer.tasks.label import Classifier
+from glassformer.tasks.tag import NO_TAG, Tagger
+from glassformer.tasks.windows import windows
+from glassformer.tokens.tokenizer import Tokenizer
+
+WORDS = ["the", "black", "cat", "sat", "on", "a", "couch", "and", "slept"]
+MAX_LEN = 23
+
+
+def build(kind, labels, max_len: int = MAX_LEN):
+    tokenizer = Tokenizer.train([" ".join(WORDS)] * 5, vocab_size=300)
+    sizes = BertConfig(
+        vocab_size=tokenizer.vocab_size, d_model=22, n_heads=2, d_ff=37, n_layers=1, max_len=max_len,
+        n_labels=kind.n_labels(labels), **kind.head,
+    )  # fmt: skip
+    task = kind(Bert(sizes), tokenizer, "cpu", labels)
+    for p in task.model.parameters():
+        torch.nn.init.normal_(p, std=0.3)
+    return task
+
+
+@given(st.integers(1, 97), st.integers(2, 31), st.data())
+def test_windows_cover_everything_and_share_what_was_asked(n, size, data):
+    overlap = data.draw(st.integers(0, size - 1))
+    found = list(windows(n, size, overlap))
+    assert found[0][0] == 0
+    assert found[-1][1] == n
+    assert all(end - start <= size for start, end in found)
+    assert all(a[1] - b[0] == overlap for a, b in zip(found, found[1:], strict=False))
+
+
+def test_a_tag_stands_at_the_first_piece_of_its_word():
+    task = build(Tagger, ("X", "Y"))
+    words, tags = ("sat", "unheard", "cat"), ("X", "Y", "X")
+    rows, left = task.encode([Tagged(words, tags, "a", 1)])
+    batch = task.batch(rows)
+    pieces = [len(ids) for ids in task.tokenizer.encode_words(words)]
+    assert pieces[1] > 1
+    expected = [NO_TAG, 0, *[NO_TAG] * (pieces[0] - 1), 1, *[NO_TAG] * (pieces[1] - 1), 0]
+    assert batch.tags[0, : len(expected)].tolist() == expected
+    assert left == []
+
+
+def test_a_long_sentence_gets_a_tag_for_every_word_and_short_ones_are_untouched_by_it():
+    task = build(Tagger, ("X", "Y"))
+    short, long = WORDS[:4], WORDS * 11
+    alone, together = task.log_probs([short]), task.log_probs([short, long, []])
+    assert [len(row) for row in together] == [4, 99, 0]
+    assert torch.equal(alone[0], together[0])
+    assert all(row.exp().sum(-1).allclose(torch.ones(len(row))) for row in together)
+
+
+def test_a_long_sentence_is_learned_whole():
+    task = build(Tagger, ("X", "Y"))
+    words = tuple(WORDS * 11)
+    rows, _ = task.encode([Tagged(words, tuple("XY"[i % 2] for i in range(99)), "a", 1)])
+    assert all(len(ids) <= task.limit for ids, _, _ in rows)
+    assert sum(len(numbers) for _, _, numbers in rows) >= 99
+
+
+@pytest.mark.parametrize("n_before", [0, 3, 40])
+def test_an_answer_is_found_again_wherever_it_stands(n_before):
+    task = build(Answerer, (), max_len=47)
+    context = "the cat sat " * n_before + "a black couch slept" + " on and on" * 20
+    answer = "black couch"
+    example = Answerable("1", "what ?", context, ((answer, context.index(answer)),), "a", 1)
+    rows, _ = task.encode([example])
+    spans = [(context_ids, span) for _, context_ids, span in rows if span != [0, 0]]
+    assert spans
+    for ids, (first, last) in spans:
+        assert task.tokenizer.decode(ids[first - 1 : last]).strip() == answer
+    assert all(len(question) + len(ids) + 3 <= 47 for question, ids, _ in rows)
+
+
+def test_answers_are_stretches_of_their_context():
+    task = build(Answerer, (), max_len=47)
+    context = "the cat sat on a couch and slept " * 9
+    for answer in task.answers([("what ?", context)], n_best=5)[0]:
+        assert context[answer.start : answer.start + len(answer.text)] == answer.text
+        assert 0 <= answer.score <= 1
+
+
+def test_a_text_too_long_to_classify_is_cut_with_a_warning_and_left_out_of_training():
+    task = build(Classifier, ("a", "b"))
+    warnings = []
+    assert len(task.run([" ".join(WORDS * 9), "cat"], warn=lambda i, what: warnings.append((i, what)))) == 2
+    assert [i for i, _ in warnings] == [0]
+    long = Labeled(" ".join(WORDS * 9), None, "a", "f", 1)
+    rows, left = task.encode([long, Labeled("cat", "dog", "b", "f", 2)])
+    assert (len(rows), left) == (1, [long])
+
+
+def test_probabilities_do_not_depend_on_neighbors():
+    task = build(Classifier, ("a", "b", "c"))
+    texts = [" ".join(WORDS[:n]) for n in (1, 5, 2, 9, 3)]
+    together = task.logits(texts)
+    assert torch.equal(together, torch.cat([task.logits([text]) for text in texts]))
