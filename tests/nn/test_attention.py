@@ -106,3 +106,20 @@ def test_cache_gives_back_what_was_appended_along_the_chosen_rows(n_steps):
         chosen = torch.randint(len(history), (max(1, len(history) - int(torch.rand(()) < 0.1)),))
         cache.select(chosen)
         history = history[chosen]
+
+
+@pytest.mark.parametrize("n", [5, 67])
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_position_bias_is_added_to_the_scores_few_queries_or_many(n, causal):
+    attention = Attention(33, 3)
+    x, bias, mask = torch.randn(2, n, 33), torch.randn(1, 3, n, n), torch.rand(2, 1, 1, n) > 0.3
+    mask[..., 0] = True
+    k, v = attention.keys_values(x)
+    q = attention.split_heads(attention.q_proj(x))
+    seen = mask & causal_mask(n) if causal else mask
+    scores = q @ k.transpose(-1, -2) / 11**0.5 + bias
+    expected = attention.out_proj((scores.masked_fill(~seen, -torch.inf).softmax(-1) @ v).transpose(1, 2).flatten(-2))
+    ask = lambda: attention.attend(x, k, v, mask, causal=causal, position_bias=bias)
+    torch.testing.assert_close(ask(), expected, rtol=1e-4, atol=1e-5)
+    with torch.inference_mode():
+        torch.testing.assert_close(ask(), expected, rtol=1e-4, atol=1e-5)

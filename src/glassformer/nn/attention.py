@@ -140,7 +140,8 @@ class Attention(nn.Module):
         else:
             attn_mask = mask if position_bias is None else biased(position_bias, mask)
             # As in `project`: few queries take another kernel, whose bits depend on their neighbors.
-            n_more = 0 if torch.is_grad_enabled() or (mask is not None and mask.size(-2) > 1) else -n_queries % N_ROWS
+            fixed = torch.is_grad_enabled() or (attn_mask is not None and attn_mask.size(-2) > 1)
+            n_more = 0 if fixed else -n_queries % N_ROWS
             heads = F.scaled_dot_product_attention(
                 F.pad(q, (0, 0, 0, n_more)) if n_more else q,
                 k,

@@ -20,6 +20,7 @@ TASKS = {
     "language": "language:LanguageModel",
     "summarization": "summarize:Summarizer",
     "multitask": "multitask:Multitask",
+    "denoising": "spans:SpanDenoiser",
     "vectors": "vectors:WordVectors",
     "features": "features:Embedder",
     "fill": "fill:Filler",
