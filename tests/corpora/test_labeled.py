@@ -146,3 +146,10 @@ def test_columns_that_do_not_name_one_text_and_one_label_are_refused_before_read
 def test_a_missing_second_file_is_reported_before_the_first_is_read(tmp_path):
     with pytest.raises(CorpusError, match=r"b\.tsv: no such file"):
         read_labeled([write(tmp_path / "a.tsv", "x\n"), tmp_path / "b.tsv"])
+
+
+def test_columns_may_be_given_with_commas_between(tmp_path):
+    file = tmp_path / "a.tsv"
+    file.write_text("x\t1\tgood\n", encoding="utf-8")
+    apart, together = (list(read_labeled([file], names)) for names in (("text", "_", "label"), ("text,_,label",)))
+    assert apart == together

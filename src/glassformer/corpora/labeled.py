@@ -83,12 +83,18 @@ def read_labeled(paths: Sequence[Path], columns: Sequence[str] = ()) -> Iterator
         ConfigError: columns that do not name one text and one label.
         CorpusError: a line that is no such record; names file and line.
     """
+    columns = split_columns(columns)
     if columns:
         _check_columns(columns)
     check_readable(*paths)
     return chain.from_iterable(
         _read_objects(path) if format_of(path) == "jsonl" else _read_rows(path, columns) for path in paths
     )
+
+
+def split_columns(columns: Sequence[str]) -> list[str]:
+    """Names given one by one or with commas between."""
+    return [name for each in columns for name in each.split(",")]
 
 
 def _check_columns(columns: Sequence[str]) -> None:

@@ -70,11 +70,12 @@ class DecoderTask(Task):
         return [t.bos_id, *ids] if t.bos_id != t.eos_id or not ids else ids
 
     def cut(self, ids: list[int], n_more: int, warn: Callable[[str], None]) -> list[int]:
-        """As much of a prompt's end as leaves room for n_more tokens."""
-        room = max(1, self.model.config.max_len - n_more)
-        if len(ids) > room:
-            warn(f"longer than the {room} tokens that leave room for {n_more} more: its beginning was not read")
-        return ids[-room:]
+        """As much of a prompt's end as leaves room for n_more tokens, and at least half of what the model holds."""
+        room = self.model.config.max_len
+        kept = max(room - n_more, room // 2)
+        if len(ids) > kept:
+            warn(f"longer than the {kept} tokens that are read before something is said: its beginning was not read")
+        return ids[-kept:]
 
     def options(self, options: DecodeConfig | None) -> DecodeConfig:
         """What is asked for; without anything, what suits the task."""
@@ -92,9 +93,16 @@ class DecoderTask(Task):
         ]
         t = self.tokenizer
         found = decode(
-            self.model, prompts, c, longest=lambda n: n_more, pad_id=t.pad_id, eos_id=t.eos_id,
-            banned_ids=self.banned_ids, max_len=n_more, device=self.device,
-        )  # fmt: skip
+            self.model,
+            prompts,
+            c,
+            longest=lambda n: min(n_more, self.model.config.max_len - n),
+            pad_id=t.pad_id,
+            eos_id=t.eos_id,
+            banned_ids=self.banned_ids,
+            max_len=n_more,
+            device=self.device,
+        )
         return [stopped(t.decode(best[0].ids), c.stop) for best in found]
 
     def n_more(self, options: DecodeConfig) -> int:
@@ -114,10 +122,16 @@ class DecoderTask(Task):
         n_more = self.n_more(c)
         prompt = self.cut(self.prompt(text), n_more, IGNORE)
         steps = sample_steps(
-            self.model, torch.tensor([prompt], device=self.device), [n_more], eos_id=self.tokenizer.eos_id,
-            banned_ids=self.banned_ids, temperature=c.temperature or 1.0, seed=c.seed,
-            top_p=c.top_p, top_k=c.top_k if c.samples else 1,
-        )  # fmt: skip
+            self.model,
+            torch.tensor([prompt], device=self.device),
+            [min(n_more, self.model.config.max_len - len(prompt))],
+            eos_id=self.tokenizer.eos_id,
+            banned_ids=self.banned_ids,
+            temperature=c.temperature or 1.0,
+            top_k=c.top_k if c.samples else 1,
+            top_p=c.top_p,
+            seed=c.seed,
+        )
         ids: list[int] = []
         said = ""
         for _, token, _ in steps:
