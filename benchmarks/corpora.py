@@ -7,7 +7,6 @@ import csv
 import gzip
 import hashlib
 import json
-from pathlib import Path
 
 
 def lines(path):

@@ -28,7 +28,9 @@ FIGURES = {
     "tags": (corpora.tags, 10, True, ["--validate-every", "200"]),
     "answers": (corpora.answers, 12, True, ["--validate-every", "150"]),
     "spelling": (
-        corpora.spelling, 20, False,
+        corpora.spelling,
+        20,
+        False,
         ["--tokenizer", "char", "--preset", "tiny", "--dropout", "0.1", "--batch-tokens", "3000"],
     ),
     "shakespeare": (corpora.shakespeare, 5, False, ["--tokenizer", "char"]),
