@@ -38,7 +38,8 @@ def test_importing_the_package_loads_no_torch():
 def test_text_modules_load_no_torch():
     assert "torch" not in imported_after(
         "import glassformer.corpora.doctor, glassformer.corpora.detect, glassformer.corpora.questions, "
-        "glassformer.tokens.tokenizer, glassformer.tokens.wordpiece, glassformer.sizes, glassformer.metrics.significance"
+        "glassformer.tokens.tokenizer, glassformer.tokens.wordpiece, glassformer.sizes, "
+        "glassformer.metrics.significance"
     )
 
 

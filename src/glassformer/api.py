@@ -14,13 +14,13 @@ Files = str | Path | Sequence[str | Path]
 
 
 def train(src: Files, tgt: Files = (), *, out: str | Path, quiet: bool = False, **options: Any) -> Any:
-    """Train a translator from text files; the same call again goes on where it was broken off.
+    """Train on text files, what for follows from them; the same call again goes on where it was broken off.
 
     Args:
-        src: source text, one sentence a line; or TSV or JSONL of pairs; one file or several.
-        tgt: target text, line by line its translation; nothing for TSV and JSONL.
+        src: the text to learn from, one file or several; of a translation the source text, or TSV or JSONL of pairs.
+        tgt: of a translation the target text, line by line.
         out: the run folder.
-        options: those of `TrainConfig`, as on the command line: preset, minutes, dev_src, ...
+        options: those of `TrainConfig`, as on the command line: task, preset, minutes, dev_src, from_folder, ...
 
     Raises:
         UserError: what the user can mend.

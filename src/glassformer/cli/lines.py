@@ -25,11 +25,26 @@ WINDOW = 4096
 """Lines read before any is written: enough to decode equally long ones together."""
 
 
-def open_model(folder: Path, device: str, threads: int | None) -> Any:
-    """The model of a command, with the threads asked for."""
+TRANSLATIONS = ("translation", "multitask")
+
+
+def open_model(folder: Path, device: str, threads: int | None, tasks: tuple[str, ...] = ()) -> Any:
+    """The model of a command, with the threads asked for.
+
+    Args:
+        tasks: those that the command is for; none: any.
+
+    Raises:
+        ConfigError: the model was trained for another.
+    """
     if threads:
         torch.set_num_threads(threads)
-    return load(folder, device=device)
+    task = load(folder, device=device)
+    if tasks and task.name not in tasks:
+        raise ConfigError(
+            f"{folder}: was trained for {task.name}, not for {' or '.join(tasks)}.\n  Use: glassformer run {folder}"
+        )
+    return task
 
 
 @contextmanager
@@ -58,7 +73,7 @@ def translate_lines(
     threads: int | None,
 ) -> None:
     """Translate standard input to `out`, as many lines as come in (times nbest)."""
-    translator = open_model(folder, device, threads)
+    translator = open_model(folder, device, threads, TRANSLATIONS)
     console = Console(stderr=True, quiet=quiet)
     typed = sys.stdin.isatty()
     n_done = 0
@@ -89,15 +104,8 @@ def run_lines(
 
     Args:
         tasks: those that the command's name promises; none: any.
-
-    Raises:
-        ConfigError: the model was trained for another.
     """
-    task = open_model(folder, device, threads)
-    if tasks and task.name not in tasks:
-        raise ConfigError(
-            f"{folder}: was trained for {task.name}, not for {' or '.join(tasks)}.\n  Use: glassformer run {folder}"
-        )
+    task = open_model(folder, device, threads, tasks)
     console = Console(stderr=True, quiet=quiet)
     typed = sys.stdin.isatty()
     is_streamed = sys.stdout.isatty() and not json and hasattr(task, "stream")

@@ -29,11 +29,11 @@ def score(
         device: where to compute.
         threads: processor threads. Default: all cores.
     """
-    from glassformer.cli.lines import open_model, windows
+    from glassformer.cli.lines import TRANSLATIONS, open_model, windows
     from glassformer.corpora.corpus import read_pairs
 
     pairs = read_pairs([src], [tgt] if tgt else [])
-    translator = open_model(model, device, threads)
+    translator = open_model(model, device, threads, TRANSLATIONS)
     for window in windows(pairs, 4096):
         rows = translator.score([pair.src for pair in window], [pair.tgt for pair in window])
         for pair, log_probs in zip(window, rows, strict=True):
