@@ -225,7 +225,7 @@ def test_a_form_of_run_says_what_the_model_can_do(train):
     assert glassformer("classify", model, stdin="a great film\n").stdout == "good\n"
     assert "was trained for classification, not for tagging" in refused("tag", model, stdin="a\n")
     assert "not for translation" in refused("translate", model, stdin="a\n")
-    assert "not for translation" in refused("score", model, "--src", model / "README.md")
+    assert "not for translation" in refused("score", model, *(f"--{side}={model}/README.md" for side in ("src", "tgt")))
     assert "parameters" in glassformer("info", model).stdout
 
 
