@@ -1,12 +1,11 @@
 """Tiny folders of transformers with random weights, each with a tokenizer trained on a few lines."""
 
-import itertools
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers as hf
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 TEXTS = [
     "The cat sat on the mat, and Ann didn't see it.",
@@ -23,7 +22,7 @@ BERT = dict(
 )  # fmt: skip
 
 
-def wordpiece(**more: Any) -> hf.PreTrainedTokenizerBase:
+def wordpiece(*, types: bool = True) -> hf.PreTrainedTokenizerBase:
     inner = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     inner.normalizer = normalizers.BertNormalizer(lowercase=True)
     inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -33,7 +32,8 @@ def wordpiece(**more: Any) -> hf.PreTrainedTokenizerBase:
     inner.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
     return hf.PreTrainedTokenizerFast(
         tokenizer_object=inner, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]",
-        mask_token="[MASK]", model_max_length=MAX_LEN, clean_up_tokenization_spaces=True, **more,
+        mask_token="[MASK]", model_max_length=MAX_LEN, clean_up_tokenization_spaces=True,
+        model_input_names=["input_ids", *(["token_type_ids"] if types else []), "attention_mask"],
     )  # fmt: skip
 
 
@@ -53,12 +53,11 @@ def bytes_of(names: list[str], n_vocab: int, **roles: Any) -> hf.PreTrainedToken
 
 
 def roberta_tokenizer() -> hf.PreTrainedTokenizerBase:
-    from tokenizers import AddedToken
-
+    mask = AddedToken("<mask>", lstrip=True, special=True)
     return bytes_of(
         ["<s>", "<pad>", "</s>", "<unk>", "<mask>"], 331, bos_token="<s>", pad_token="<pad>", eos_token="</s>",
-        cls_token="<s>", sep_token="</s>", unk_token="<unk>", mask_token=AddedToken("<mask>", lstrip=True, special=True),
-        model_max_length=MAX_LEN, model_input_names=["input_ids", "attention_mask"],
+        cls_token="<s>", sep_token="</s>", unk_token="<unk>", mask_token=mask, model_max_length=MAX_LEN,
+        model_input_names=["input_ids", "attention_mask"],
     )  # fmt: skip
 
 
@@ -70,11 +69,16 @@ def gpt2_tokenizer() -> hf.PreTrainedTokenizerBase:
 
 
 def unigram(names: list[str]) -> hf.PreTrainedTokenizerBase:
-    inner = Tokenizer(models.Unigram())
+    """A unigram tokenizer of what BPE finds: the library's own trainer of unigrams gives others each time."""
+    merged = Tokenizer(models.BPE())
+    merged.pre_tokenizer = pre_tokenizers.Metaspace()
+    merged.train_from_iterator(TEXTS * 2, trainers.BpeTrainer(vocab_size=VOCAB, show_progress=False))
+    vocab = merged.get_vocab()
+    rows = [(name, 0.0) for name in names] + [(unit, -1.0 - vocab[unit] / 50) for unit in sorted(vocab, key=vocab.get)]
+    inner = Tokenizer(models.Unigram(rows, names.index("<unk>"), False))
+    inner.add_special_tokens(names)
     inner.pre_tokenizer = pre_tokenizers.Metaspace()
     inner.decoder = decoders.Metaspace()
-    trainer = trainers.UnigramTrainer(vocab_size=VOCAB, special_tokens=names, unk_token="<unk>", show_progress=False)
-    inner.train_from_iterator(TEXTS, trainer)
     ids = [("</s>", inner.token_to_id("</s>"))]
     inner.post_processor = processors.TemplateProcessing(single="$A </s>", pair="$A </s> $B </s>", special_tokens=ids)
     sentinels = [name for name in names if "extra" in name]
@@ -110,7 +114,7 @@ def roberta(folder: Path, kind: Any, **more: Any) -> Path:
 
 
 def distilbert(folder: Path, kind: Any, **more: Any) -> Path:
-    tokenizer = wordpiece(model_input_names=["input_ids", "attention_mask"])
+    tokenizer = wordpiece(types=False)
     config = hf.DistilBertConfig(
         vocab_size=len(tokenizer), dim=D_MODEL, n_heads=HEADS, hidden_dim=D_FF, n_layers=LAYERS,
         max_position_embeddings=MAX_LEN, initializer_range=0.5, **more,
@@ -141,17 +145,18 @@ def t5(folder: Path, generation: dict[str, Any] | None = None, **more: Any) -> P
     return save(folder, model, tokenizer)
 
 
-def marian(folder: Path, generation: dict[str, Any] | None = None) -> Path:
+def marian(folder: Path, generation: dict[str, Any] | None = None, eos_bias: float = 3.0, std: float = 0.2) -> Path:
     tokenizer = unigram(["</s>", "<unk>", "<pad>"])
     config = hf.MarianConfig(
         vocab_size=len(tokenizer), d_model=D_MODEL, encoder_layers=LAYERS, decoder_layers=LAYERS,
         encoder_ffn_dim=D_FF, decoder_ffn_dim=D_FF, encoder_attention_heads=HEADS, decoder_attention_heads=HEADS,
         max_position_embeddings=MAX_LEN, pad_token_id=2, eos_token_id=0, bos_token_id=None, decoder_start_token_id=2,
-        forced_eos_token_id=0, scale_embedding=True, activation_function="swish", init_std=0.4,
+        forced_eos_token_id=0, scale_embedding=True, activation_function="swish", init_std=std,
     )  # fmt: skip
     torch.manual_seed(7)
     model = hf.MarianMTModel(config)
     torch.nn.init.normal_(model.final_logits_bias, std=0.5)
+    model.final_logits_bias[0, 0] += eos_bias
     model.generation_config.update(
         **{"bad_words_ids": [[2]], "forced_eos_token_id": 0, "max_length": 40, "num_beams": 4, **(generation or {})}
     )
@@ -161,9 +166,3 @@ def marian(folder: Path, generation: dict[str, Any] | None = None) -> Path:
 def labels(names: list[str]) -> dict[str, Any]:
     """id2label and label2id of a config."""
     return {"id2label": dict(enumerate(names)), "label2id": {name: i for i, name in enumerate(names)}}
-
-
-def texts(n: int, n_words: int) -> list[str]:
-    """Other texts of the same words."""
-    words = itertools.cycle(" ".join(TEXTS).split()[::3])
-    return [" ".join(itertools.islice(words, n_words + i)) for i in range(n)]

@@ -124,7 +124,8 @@ def named_languages(source: Source, task: str) -> str:
 
 
 def usual_task(source: Source, able: list[str]) -> str:
-    """What a model was trained for: a T5 of transformers for any text to text."""
+    """What a model was trained for: several tasks, or a T5 of transformers, are text to text."""
     if not able:
         raise ConfigError(f"{source.name}: there is no pipeline for its task, {source.task.name}.")
-    return "text2text-generation" if source.config.get("model_type") == "t5" else able[0]
+    is_any = source.task.name == "multitask" or source.config.get("model_type") == "t5"
+    return "text2text-generation" if is_any else able[0]

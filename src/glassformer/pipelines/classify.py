@@ -108,7 +108,9 @@ class TextClassification(Pipeline):
             scores = scores / scores.sum()
         else:
             scores = logits
-        rows = [{"label": label, "score": float(x)} for label, x in zip(self.labels, scores, strict=True)]
+        rows: list[dict[str, Any]] = [
+            {"label": label, "score": float(x)} for label, x in zip(self.labels, scores, strict=True)
+        ]
         if "top_k" not in options.model_fields_set:
             return rows if options.return_all_scores else rows[int(scores.argmax())]
         return sorted(rows, key=lambda row: -row["score"])[: options.top_k]

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from glassformer.generate.engine import batches_by_length, pad_sources
+from glassformer.generate.sample import draw, filtered
 from glassformer.models.base import Decodable
 from glassformer.pipelines.rules import Rules
 
@@ -93,10 +94,8 @@ def singles(
     while True:
         scores = adjust(model.step(ids[:, -1], state).float(), ids)
         if rules.do_sample:
-            probs, order = scores.double().softmax(-1).sort(dim=-1, descending=True, stable=True)
-            at = torch.tensor([[draws[row].random()] for row in alive], dtype=probs.dtype, device=probs.device)
-            place = (probs.cumsum(-1) <= at).sum(-1, keepdim=True)
-            next_ids = order.gather(1, place.minimum((probs > 0).sum(-1, keepdim=True) - 1))[:, 0]
+            at = torch.tensor([draws[row].random() for row in alive], dtype=torch.float64, device=ids.device)
+            next_ids = draw(*filtered(scores), at)
         else:
             next_ids = scores.argmax(-1)
         keep = []

@@ -32,6 +32,8 @@ class Window:
     encoding: Any
     n_prefix: int = 0
     """Characters that stand before each text as the tokenizer sees it."""
+    tells_apart: bool = True
+    """Whether the model is told which text of a pair a token is of."""
 
     @property
     def ids(self) -> list[int]:
@@ -40,7 +42,7 @@ class Window:
     @property
     def types(self) -> list[int]:
         """0 of the first text, 1 of the second."""
-        return self.encoding.type_ids  # type: ignore[no-any-return]
+        return self.encoding.type_ids if self.tells_apart else [0] * len(self.ids)
 
     @property
     def is_special(self) -> list[bool]:
@@ -78,6 +80,9 @@ class Reader:
         largest = source.settings.get("model_max_length")
         self.model_max_length = int(min(float(largest or "inf"), task.model.config.max_len))
         """Tokens of a text that is cut, special tokens among them."""
+        names = source.settings.get("model_input_names")
+        bare = source.settings.get("tokenizer_class") == "TokenizersBackend"  # transformers 5's, which gives no types
+        self.gives_types = "token_type_ids" in names if names else not bare
         unk = getattr(self.inner.model, "unk_token", None) or source.settings.get("unk_token")
         self.unk_token_id = self.inner.token_to_id(unk) if isinstance(unk, str) else None
         self.continuation = getattr(self.inner.model, "continuing_subword_prefix", None)
@@ -135,7 +140,8 @@ class Reader:
             )
         finally:
             self.inner.no_truncation()
-        return [Window(encoding, len(self.prefix)) for encoding in (found, *found.overflowing)]
+        n_prefix = len(self.prefix)
+        return [Window(encoding, n_prefix, self.gives_types) for encoding in (found, *found.overflowing)]
 
     def prepared(self, text: str | Sequence[str]) -> str | list[str]:
         if isinstance(text, str):

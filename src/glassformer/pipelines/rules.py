@@ -39,7 +39,7 @@ class GenerateOptions(Options):
     top_k: int | None = Field(default=None, ge=0)
     top_p: float | None = Field(default=None, gt=0, le=1)
     seed: int | None = Field(default=None, ge=0, lt=1 << 63)
-    """Of what is drawn; default: drawn itself, from torch's random state, which torch.manual_seed sets."""
+    """Of what is drawn, with a text's place in its list; default: drawn from torch's random state."""
     length_penalty: float | None = None
     """A beam's score is divided by length to this power; of a folder of ours it is that of `glassformer translate`."""
     early_stopping: bool | Literal["never"] | None = None

@@ -96,7 +96,7 @@ class Speaking(Pipeline):
 class TextToText(Speaking):
     """{"generated_text"} of a text, by an encoder-decoder."""
 
-    tasks: ClassVar[tuple[str, ...]] = ("translation", "summarization")
+    tasks: ClassVar[tuple[str, ...]] = ("translation", "multitask", "summarization")
     usual = TEXT_TO_TEXT
     key: ClassVar[str] = "generated"
 
@@ -157,7 +157,7 @@ class TranslateOptions(GenerateOptions):
 class Translation(TextToText):
     """{"translation_text"} of a text."""
 
-    tasks = ("translation",)
+    tasks = ("translation", "multitask")
     options_type = TranslateOptions
     key = "translation"
 

@@ -9,6 +9,7 @@ import torch
 
 from glassformer import checkpoint
 from glassformer.errors import CheckpointError, ConfigError
+from glassformer.interop.hub import FILES
 from glassformer.interop.huggingface import read_folder
 from glassformer.tasks.base import Task
 from glassformer.tasks.registry import load, pick_device
@@ -16,7 +17,6 @@ from glassformer.tasks.registry import load, pick_device
 Record = dict[str, Any]
 
 HUB_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
-HUB_FILES = ("*.json", "*.safetensors", "*.txt", "*.model", "*.spm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +90,21 @@ def fetch(name: str, revision: str | None, token: str | bool | None) -> Path:
     try:
         from huggingface_hub import snapshot_download
 
-        return Path(snapshot_download(name, revision=revision, token=token, allow_patterns=list(HUB_FILES)))
+        folder = Path(snapshot_download(name, revision=revision, token=token, allow_patterns=FILES))
     except Exception as error:  # the hub's client and what carries it raise dozens of kinds
         reason = str(error).strip().split("\n")[0] or type(error).__name__
         raise CheckpointError(
             f"{name}: no such folder, and not to be had from the Hugging Face hub: {reason}\n"
             "  Name a folder; or check the name, the network, HF_HUB_OFFLINE and HF_TOKEN."
         ) from None
+    if not list(folder.glob("*.safetensors")):
+        raise CheckpointError(
+            f"{name}: the hub has its weights as a pickle alone, which can run code when it is read; not fetched.\n"
+            "  Convert it where you trust it, by the class that config.json names under architectures:\n"
+            f"  python -c \"from transformers import CLASS as M; M.from_pretrained('{name}').save_pretrained('DIR')\"\n"
+            "  and put the tokenizer's files beside the weights."
+        )
+    return folder
 
 
 def device_of(device: Any) -> torch.device:

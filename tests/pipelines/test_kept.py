@@ -1,0 +1,219 @@
+"""Pipelines that transformers still has: the same folder through both, the same arguments, the same output."""
+
+import warnings
+
+import pytest
+
+transformers = pytest.importorskip("transformers")
+
+import torch
+
+from glassformer import pipeline
+from tests.pipelines.conftest import assert_same
+
+CAT = "The cat sat on the mat, and Ann didn't see it."
+ROME = "Where does Wolfgang live? He lives in Rome with cats, zebras & żółw."
+RAIN = "It is raining."
+PAIR = {"text": CAT, "text_pair": RAIN}
+LONG = " ".join([CAT, ROME, RAIN] * 4)
+INPUTS = [CAT, [ROME], [CAT, ROME, RAIN]]
+
+
+@pytest.fixture(scope="module")
+def both(folder):
+    """The pipelines of a folder, ours and theirs."""
+    made = {}
+
+    def pair(task, name, **options):
+        key = repr((task, name, options))
+        if key not in made:
+            theirs = transformers.pipeline(task, model=folder(name), device=-1, **options)
+            made[key] = pipeline(task, model=folder(name), device=-1, **options), theirs
+        return made[key]
+
+    return pair
+
+
+def compare(pipelines, inputs, **options):
+    ours, theirs = pipelines
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Tokenizer does not support real words", UserWarning)
+        warnings.filterwarnings("ignore", "the tokenizer knows no words", UserWarning)
+        assert_same(ours(inputs, **options), theirs(inputs, **options))
+
+
+MODELS = ["bert-grades", "bert-one", "bert-number", "roberta-grades", "distilbert-grades"]
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("init", [{}, {"top_k": 2, "function_to_apply": "none"}])
+def test_labels_are_theirs(both, name, init):
+    pipelines = both("text-classification", name, **init)
+    for inputs in [*INPUTS, PAIR, [PAIR, {"text": RAIN}], [[[CAT, RAIN]]]]:
+        for options in [{}, {"top_k": None}, {"top_k": 1}, {"function_to_apply": "SIGMOID"}]:
+            compare(pipelines, inputs, **options)
+
+
+@pytest.mark.parametrize("name", MODELS[3:])
+def test_long_texts_are_cut_where_theirs_are(both, name):
+    pipelines = both("sentiment-analysis", name)
+    for inputs in [LONG, {"text": LONG, "text_pair": ROME}, {"text": ROME, "text_pair": LONG}]:
+        compare(pipelines, inputs, truncation=True)
+        compare(pipelines, inputs, truncation=True, max_length=19, padding=True)
+
+
+def test_special_tokens_in_a_text_are_read_as_theirs(both):
+    compare(both("text-classification", "bert-grades"), "A [SEP] cat [CLS] [MASK] sat [PAD")
+    compare(both("token-classification", "bert-entities", ignore_labels=[]), "A [SEP] cat [MASK] ☃ żółw sat")
+
+
+@pytest.mark.parametrize("name", ["bert-entities", "roberta-entities"])
+@pytest.mark.parametrize("strategy", ["none", "simple", "first", "average", "max"])
+def test_entities_are_theirs(both, name, strategy):
+    pipelines = both("ner", name, aggregation_strategy=strategy)
+    for inputs in INPUTS:
+        for ignored in [["O"], [], ["B-LOC", "LOC"]]:
+            compare(pipelines, inputs, ignore_labels=ignored)
+
+
+def test_entities_of_a_long_text_are_those_of_its_beginning_and_that_is_said(both):
+    ours, theirs = both("ner", "bert-entities")
+    with pytest.warns(UserWarning, match="longer than the 61 tokens that the model reads"):
+        found = ours(LONG)
+    assert_same(found, theirs(LONG))
+    assert ours(LONG, truncation=True) == found
+
+
+@pytest.mark.parametrize("name", ["bert-entities", "roberta-entities"])
+@pytest.mark.parametrize("strategy", ["none", "simple", "average"])
+def test_entities_of_words_are_theirs(both, name, strategy):
+    pipelines = both("token-classification", name)
+    words = ["The", "unbelievable", "cat's", "Berlin-hill"]
+    options = {"is_split_into_words": True, "aggregation_strategy": strategy, "ignore_labels": []}
+    compare(pipelines, words, **options)
+    compare(pipelines, [words, ["Wolfgang"]], **options)
+    compare(pipelines, words, **options, delimiter="--")
+
+
+@pytest.mark.parametrize("strategy", ["simple", "first", "max"])
+@pytest.mark.parametrize("stride", [0, 7])
+def test_entities_of_long_texts_in_windows_are_theirs(both, strategy, stride):
+    pipelines = both("ner", "bert-entities", stride=stride, aggregation_strategy=strategy)
+    compare(pipelines, [LONG, CAT], ignore_labels=[])
+
+
+@pytest.mark.parametrize(("name", "mask"), [("bert-fill", "[MASK]"), ("roberta-fill", "<mask>")])
+def test_words_for_gaps_are_theirs(both, name, mask):
+    pipelines = both("fill-mask", name)
+    for inputs in [
+        f"The {mask} sat.",
+        [f"The {mask} sat."],
+        [f"The {mask} sat.", f"{mask} is raining, isn't it ?"],
+        f"The {mask} {mask} on {mask}!",
+        [f"The {mask} {mask}", f"a {mask}"],
+    ]:
+        for options in [{}, {"top_k": 2}, {"targets": "cat"}, {"targets": ["cat", "on"], "top_k": 9}]:
+            compare_fill(pipelines, inputs, **options)
+
+
+def compare_fill(pipelines, inputs, **options):
+    """RoBERTa's words have spaces that their targets lack: both stand for them, and say so."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "targets:", UserWarning)
+        compare(pipelines, inputs, **options)
+
+
+def test_a_cut_text_has_its_gap_filled(both):
+    compare(both("fill-mask", "bert-fill"), "The [MASK] sat. " + LONG, tokenizer_kwargs={"truncation": True})
+
+
+def test_a_target_that_is_no_unit_is_named(folder):
+    with pytest.warns(UserWarning, match="'unbelievably' is no unit of the model: 'un.*' stands for it"):
+        pipeline("fill-mask", folder("bert-fill"))("a [MASK]", targets=["unbelievably"])
+
+
+@pytest.mark.parametrize("name", ["bert", "bert-grades", "roberta-fill", "gpt2"])
+def test_vectors_are_theirs(both, name):
+    pipelines = both("feature-extraction", name)
+    for inputs in INPUTS:
+        compare(pipelines, inputs)
+    compare(pipelines, LONG, truncation=True)
+    assert_same(*(p(CAT, return_tensors=True).tolist() for p in pipelines))
+    short = {"truncation": True, "max_length": 9}
+    compare(both("feature-extraction", name, tokenize_kwargs=short), LONG)
+
+
+GREEDY = {"do_sample": False, "max_new_tokens": 9, "clean_up_tokenization_spaces": False}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"return_full_text": False},
+        {"return_tensors": True},
+        {"num_beams": 3},
+        {"num_beams": 3, "num_return_sequences": 2},
+        {"num_beams": 4, "length_penalty": 2.5, "max_new_tokens": 17},
+        {"num_beams": 4, "length_penalty": -1.0, "early_stopping": True, "max_new_tokens": 17},
+        {"num_beams": 4, "early_stopping": "never", "eos_token_id": [30, 31, 40, 260]},
+        {"no_repeat_ngram_size": 2, "max_new_tokens": 17},
+        {"repetition_penalty": 1.7},
+        {"repetition_penalty": 1.7, "num_beams": 3, "renormalize_logits": True},
+        {"bad_words_ids": [[5], [7, 8], [263]], "num_beams": 2},
+        {"suppress_tokens": [1, 2, 100, 263, 270]},
+        {"min_new_tokens": 7, "eos_token_id": 30},
+        {"min_length": 13, "max_new_tokens": 19, "eos_token_id": [30, 263]},
+        {"forced_eos_token_id": 0},
+        {"max_new_tokens": None, "max_length": 25},
+        {"prefix": "The dog "},
+    ],
+    ids=str,
+)
+def test_what_follows_is_theirs(both, options):
+    options = {name: value for name, value in {**GREEDY, **options}.items() if value is not None}
+    if "return_tensors" in options:
+        del options["clean_up_tokenization_spaces"]
+    pipelines = both("text-generation", "gpt2")
+    compare(pipelines, ["The cat", "It is raining . isn't it ?"], **options)
+
+
+def test_a_prompt_gives_a_list_and_prompts_a_list_of_lists(both):
+    for inputs in ["The cat", ["The cat"], ["A", "The cat"]]:
+        compare(both("text-generation", "gpt2"), inputs, **{**GREEDY, "max_new_tokens": 2})
+
+
+def test_a_long_prompt_loses_its_beginning_as_theirs_does(both):
+    options = {**GREEDY, "max_new_tokens": 3, "handle_long_generation": "hole"}
+    compare(both("text-generation", "gpt2"), LONG, **options)
+    compare(both("text-generation", "gpt2"), CAT, **options)
+
+
+def test_what_a_pipeline_was_given_stands_behind_what_a_call_is_given(both):
+    compare(both("text-generation", "gpt2", **GREEDY, num_beams=2), "The cat", max_new_tokens=5)
+
+
+def test_a_generator_gives_one_output_after_the_other(both):
+    texts = [CAT, ROME, RAIN]
+    for task, name in [
+        ("text-classification", "bert-grades"),
+        ("ner", "bert-entities"),
+        ("feature-extraction", "bert"),
+    ]:
+        ours, theirs = both(task, name)
+        found = ours(text for text in texts)
+        assert not isinstance(found, list)
+        assert_same(list(found), list(theirs(text for text in texts)))
+        assert_same(list(ours((text for text in texts), batch_size=2)), list(theirs(text for text in texts)))
+
+
+def test_a_data_set_is_read_like_a_generator(folder):
+    class Texts(torch.utils.data.Dataset):
+        def __len__(self):
+            return 2
+
+        def __getitem__(self, i):
+            return [CAT, ROME][i]
+
+    ours = pipeline("ner", folder("bert-entities"))
+    assert list(ours(Texts())) == ours([CAT, ROME])

@@ -1,0 +1,214 @@
+"""Folders of ours: what a pipeline says is what the task itself says, in the dictionaries of transformers."""
+
+import pytest
+import torch
+
+import glassformer as gf
+from glassformer import checkpoint, pipeline
+from glassformer.config import DecodeConfig
+from glassformer.models.bert import Bert
+from glassformer.models.gpt2 import Gpt2
+from glassformer.models.transformer import Transformer
+from glassformer.sizes import BertConfig, Gpt2Config, TransformerConfig
+from glassformer.tasks.registry import task_type
+from glassformer.tokens.tokenizer import MASK, Tokenizer
+
+TEXTS = ["The cat sat on the mat.", "A dog ran over the hill to Berlin!", "Where does Ann live? In Rome, with cats."]
+CAT, DOG, ANN = TEXTS
+LABELS = {"classification": ["bad", "good"], "regression": ["1.0", "4.0"], "tagging": ["B-LOC", "I-LOC", "O"]}
+HEADS = {"classification": 2, "regression": 1, "tagging": 3, "answer": 2, "fill": 0, "features": 0}
+SIZES = dict(d_model=14, n_heads=2, d_ff=23, dropout=0.0)
+
+
+def build(name, kind="wordpiece"):
+    """An untrained task of ours with large weights."""
+    torch.manual_seed(1)
+    task = task_type(name)
+    tokenizer = Tokenizer.train(
+        TEXTS * 9, kind=kind, vocab_size=350, more_specials=task.more_specials, space_first=task.space_first
+    )
+    ids = dict(pad_id=tokenizer.pad_id, bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id)
+    sizes = {**SIZES, **ids, "vocab_size": tokenizer.vocab_size}
+    if name in HEADS:
+        labels = dict(n_labels=HEADS[name]) if HEADS[name] else {}
+        model = Bert(BertConfig(**{**sizes, **task.head, **labels}, n_layers=2, max_len=37))
+    elif name == "translation":
+        model = Transformer(TransformerConfig(**sizes, n_encoder_layers=1, n_decoder_layers=2, max_len=23))
+    else:
+        model = Gpt2(Gpt2Config(**sizes, n_layers=2, max_len=37))
+    for p in model.parameters():
+        if p.dim() > 1:
+            torch.nn.init.normal_(p, std=0.4)
+    return task(model, tokenizer, "cpu", LABELS.get(name, ()))
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory):
+    """The folder of an untrained task."""
+    made = {}
+
+    def folder(name, kind="wordpiece"):
+        if (name, kind) not in made:
+            made[name, kind] = tmp_path_factory.mktemp("ours") / name
+            checkpoint.save_folder(made[name, kind], build(name, kind).contents())
+        return made[name, kind]
+
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "task"),
+    [
+        ("translation", "translation"), ("summarization", "summarization"), ("language", "text-generation"),
+        ("fill", "fill-mask"), ("answer", "question-answering"), ("classification", "text-classification"),
+        ("regression", "text-classification"), ("tagging", "token-classification"), ("features", "feature-extraction"),
+    ],
+)  # fmt: skip
+def test_a_task_left_out_is_found(ours, name, task):
+    assert (
+        pipeline(model=ours(name, "bpe" if name in ("translation", "summarization", "language") else "wordpiece")).task
+        == task
+    )
+
+
+def test_translations_are_those_of_the_task(ours):
+    folder = ours("translation", "bpe")
+    task, translate = gf.load(folder), pipeline("translation", model=folder)
+    assert translate([CAT, DOG]) == [{"translation_text": text} for text in task([CAT, DOG])]
+    assert translate(CAT, num_beams=2, max_new_tokens=5) == [{"translation_text": task(CAT, beam=2, max_length=5)}]
+    assert translate("The\n\nA", max_length=3) == [{"translation_text": task("The\n\nA", max_length=3)}]
+    best = task.translate([CAT], DecodeConfig(nbest=3, max_length=4))[0]
+    assert translate(CAT, num_return_sequences=3, max_length=4) == [{"translation_text": t.text} for t in best]
+    assert pipeline("text2text-generation", folder)(DOG, max_length=4) == [{"generated_text": task(DOG, max_length=4)}]
+
+
+def test_translations_are_drawn_anew_for_each_sequence(ours):
+    draw = pipeline("translation", ours("translation", "bpe"), do_sample=True, num_return_sequences=3, max_new_tokens=4)
+    drawn = draw([CAT, CAT], seed=4)
+    assert [len(records) for records in drawn] == [3, 3]
+    assert drawn == draw([CAT, CAT], seed=4)
+    assert len({record["translation_text"] for records in drawn for record in records}) == 6
+
+
+def test_a_long_text_is_translated_in_parts_and_that_is_said(ours):
+    translate = pipeline(model=ours("translation", "bpe"), max_new_tokens=3)
+    with pytest.warns(UserWarning, match="longer than the model's 22 tokens: translated in . parts"):
+        found = translate(" ".join(TEXTS * 2))
+    assert translate(" ".join(TEXTS * 2), truncation=True) == found
+
+
+def test_summaries_are_those_of_the_task(ours):
+    folder = ours("summarization", "bpe")
+    task = gf.load(folder)
+    assert pipeline("summarization", folder)([CAT, DOG]) == [{"summary_text": text} for text in task([CAT, DOG])]
+
+
+def test_what_follows_is_what_the_task_says(ours):
+    folder = ours("language", "bpe")
+    task, say = gf.load(folder), pipeline("text-generation", folder, max_new_tokens=9)
+    greedy = task([CAT, DOG], beam=1, max_length=9)
+    assert say([CAT, DOG], do_sample=False) == [
+        [{"generated_text": a + b}] for a, b in zip([CAT, DOG], greedy, strict=True)
+    ]
+    assert say(CAT, do_sample=False, return_full_text=False) == [{"generated_text": greedy[0]}]
+    # As the task draws unless told otherwise.
+    assert say(CAT, seed=5) == [{"generated_text": CAT + task(CAT, temperature=0.8, top_k=40, seed=5, max_length=9)}]
+    assert say(CAT, top_p=0.5, seed=5, return_full_text=False) == [
+        {"generated_text": task(CAT, temperature=0.8, top_k=40, top_p=0.5, seed=5, max_length=9)}
+    ]
+    assert len(say(CAT, num_return_sequences=4)) == 4
+    stop = greedy[0][2:4]
+    assert (
+        say(CAT, do_sample=False, return_full_text=False, stop_sequence=stop)[0]["generated_text"]
+        == greedy[0].split(stop)[0]
+    )
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "bpe"])
+def test_labels_and_numbers_are_those_of_the_task(ours, kind):
+    task, grade = gf.load(ours("classification", kind)), pipeline(model=ours("classification", kind))
+    for text, row in zip(TEXTS, task.probabilities(TEXTS).tolist(), strict=True):
+        assert [(r["label"], pytest.approx(r["score"], abs=1e-6)) for r in grade(text, return_all_scores=True)[0]] == [
+            *zip(LABELS["classification"], row, strict=True)
+        ]
+    pair = task.probabilities([(CAT, DOG)]).max()
+    assert grade({"text": CAT, "text_pair": DOG})["score"] == pytest.approx(float(pair), abs=1e-6)
+    task, measure = gf.load(ours("regression", kind)), pipeline(model=ours("regression", kind))
+    assert measure(TEXTS) == [{"label": "LABEL_0", "score": pytest.approx(x, abs=1e-5)} for x in task(TEXTS)]
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "bpe", "char"])
+def test_tags_stand_where_their_words_do(ours, kind):
+    tag = pipeline("ner", ours("tagging", kind), ignore_labels=[])
+    text = "In Rome, with ☃ & Ann."
+    tokens = tag(text)
+    assert [token["index"] for token in tokens] == list(range(1, 1 + len(tokens)))
+    places = [place for token in tokens for place in range(token["start"], token["end"])]
+    assert {*places} >= {i for i, character in enumerate(text) if character != " "}
+    assert {token["entity"] for token in tokens} <= {*LABELS["tagging"]}
+    if kind != "char":  # whose spaces are tokens that the task never sees
+        words = "Ann live with cats"
+        starts = [0, 4, 9, 14]
+        firsts = [token["entity"] for token in tag(words) if token["start"] in starts]
+        assert firsts == [label for _, label in gf.load(ours("tagging", kind))(words)]
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "bpe", "char"])
+def test_answers_are_stretches_of_the_context(ours, kind):
+    answer = pipeline(model=ours("answer", kind), top_k=7, max_answer_len=4)
+    for context in [ANN, " ".join(TEXTS)]:
+        found = answer(question="Who?", context=context)
+        assert len(found) == 7
+        for row in found:
+            assert row["answer"] == context[row["start"] : row["end"]]
+            assert len(row["answer"].split()) <= 5
+            assert row["answer"] == row["answer"].strip() or kind == "char"
+    scores = [row["score"] for row in found]
+    assert scores == sorted(scores, reverse=True)
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "bpe"])
+def test_gaps_are_filled_as_the_task_fills_them(ours, kind):
+    task, fill = gf.load(ours("fill", kind)), pipeline(model=ours("fill", kind), top_k=3)
+    for text in [f"The {MASK} sat.", f"A {MASK} ran {MASK} Berlin!"]:
+        found = fill(text)
+        expected = [
+            [{"score": pytest.approx(g.score, abs=1e-6), "token": g.token_id, "sequence": g.text} for g in gap]
+            for gap in task.fill(text, top_k=3)
+        ]
+        found = [found] if isinstance(found[0], dict) else found
+        assert [[{k: row[k] for k in ("score", "token", "sequence")} for row in gap] for gap in found] == expected
+    assert fill.tokenizer.mask_token in (MASK, "[MASK]")
+    assert fill(f"The {fill.tokenizer.mask_token} sat.") == fill(f"The {MASK} sat.")
+
+
+def test_a_special_tokens_name_in_a_text_is_text(ours):
+    grade = pipeline(model=ours("classification"))
+    ids = grade.tokenizer.read("a [SEP] b")[0].ids
+    assert ids.count(grade.tokenizer.sep_token_id) == 1
+
+
+def test_vectors_have_a_row_a_token(ours):
+    extract = pipeline(model=ours("features"))
+    vectors = torch.tensor(extract(CAT))
+    assert vectors.shape == (1, len(extract.tokenizer.read(CAT)[0].ids), SIZES["d_model"])
+    mean = torch.nn.functional.normalize(vectors[0].mean(0), dim=0)
+    torch.testing.assert_close(mean, gf.load(ours("features"))([CAT])[0])
+    assert torch.tensor(pipeline("feature-extraction", ours("language", "bpe"))(CAT)).shape[2] == SIZES["d_model"]
+
+
+def test_a_loaded_task_is_a_model_too(ours):
+    folder = ours("translation", "bpe")
+    found = [pipeline("translation", model, max_new_tokens=4)(CAT) for model in (gf.load(folder), str(folder))]
+    assert found[0] == found[1]
+
+
+def test_what_a_folder_of_ours_cannot_do_is_said(ours):
+    with pytest.raises(
+        gf.errors.ConfigError, match="no_repeat_ngram_size: not for a folder of ours, which knows max_length"
+    ):
+        pipeline(model=ours("translation", "bpe"))(CAT, no_repeat_ngram_size=3)
+    with pytest.raises(gf.errors.ConfigError, match="says several with do_sample=True alone"):
+        pipeline(model=ours("language", "bpe"))(CAT, num_beams=4, num_return_sequences=2)
+    with pytest.warns(UserWarning, match="top_k: of no effect without do_sample=True"):
+        pipeline(model=ours("translation", "bpe"))(CAT, top_k=5, max_new_tokens=2)
