@@ -103,7 +103,7 @@ def test_out_that_is_a_file(corpus, tmp_path):
 
 
 def test_one_plain_file(corpus, tmp_path):
-    done = glassformer("train", corpus / "train.en", "--out", tmp_path / "r")
+    done = glassformer("train", corpus / "train.en", "--task", "translation", "--out", tmp_path / "r")
     refused(done, 2, "which is source, which target?")
 
 

@@ -8,6 +8,7 @@ transformers = pytest.importorskip("transformers")
 import torch
 
 from glassformer import pipeline
+from glassformer.pipelines.decoding import shaped
 from glassformer.pipelines.rules import CONTINUATION, TEXT_TO_TEXT, GenerateOptions, Rules, rules_of
 from tests.pipelines.conftest import SUMMARY, assert_same
 
@@ -171,6 +172,18 @@ def test_tokens_are_drawn_as_often_as_transformers_would(folder):
     assert np.abs(counts / n - probs).max() < 4 * (0.25 / n) ** 0.5
 
 
+@pytest.mark.parametrize("n_least", [1, 2, 5])
+@pytest.mark.parametrize("options", [{"temperature": 0.3}, {"top_k": 3}, {"top_p": 0.6}, {"top_p": 1e-6, "top_k": 4}])
+def test_scores_are_shaped_as_by_transformers(options, n_least):
+    scores = 2 * torch.randn(5, 37)
+    expected = scores / options.get("temperature", 1.0)
+    if "top_k" in options:
+        expected = transformers.TopKLogitsWarper(options["top_k"], min_tokens_to_keep=n_least)(None, expected)
+    if "top_p" in options:
+        expected = transformers.TopPLogitsWarper(options["top_p"], min_tokens_to_keep=n_least)(None, expected)
+    torch.testing.assert_close(shaped(scores, Rules(**{"top_k": 0, **options}), n_least), expected)
+
+
 def test_beams_are_drawn_without_replacement_and_by_probability(folder):
     n = 400
     ours = pipeline("text-generation", folder("gpt2"), do_sample=True, max_new_tokens=1, top_k=7, return_tensors=True)
@@ -265,7 +278,7 @@ def answers_of_version_4(
     [
         ({}, {}),
         ({"top_k": 3}, {"top_k": 3}),
-        ({"handle_impossible_answer": True, "top_k": 4}, {"handle_impossible_answer": True, "top_k": 4}),
+        ({"handle_impossible_answer": True, "top_k": 99}, {"handle_impossible_answer": True, "top_k": 99}),
         ({"max_answer_len": 2, "top_k": 2}, {"longest": 2, "top_k": 2}),
         ({"align_to_words": False, "top_k": 5}, {"align_to_words": False, "top_k": 5}),
         ({"doc_stride": 5, "max_seq_len": 40, "top_k": 3}, {"stride": 5, "size": 40, "top_k": 3}),
