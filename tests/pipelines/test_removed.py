@@ -88,7 +88,8 @@ def test_usual_lengths_and_beams_are_those_of_version_4(folder):
 
 
 def test_what_the_models_files_say_stands_before_what_is_usual(folder, generate):
-    # 4 beams, at most 40 tokens
+    rules = rules_of(pipeline(model=folder("marian")).source, "translation", TEXT_TO_TEXT, GenerateOptions())
+    assert (rules.max_length, rules.max_new_tokens, rules.num_beams, rules.bad_words_ids) == (40, None, 4, ((2,),))
     assert pipeline("translation", folder("marian"))(ROME)[0]["translation_text"] == generate("marian", ROME)[0]
 
 

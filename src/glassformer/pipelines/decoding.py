@@ -142,7 +142,7 @@ def beams(
             ends = [token in rules.eos_token_id or length == longest for token in tokens]
             done = finished[text]
             for i in range(n):
-                if ends[i] and not (rules.early_stopping is True and done.is_full):
+                if ends[i]:
                     row = int(index[block, i]) // vocab + block * n
                     said = [*ids[row, n_prompt:].tolist(), tokens[i]]
                     done.add(values[i] / n_said**rules.length_penalty, said)
