@@ -108,3 +108,9 @@ def test_probabilities_do_not_depend_on_neighbors():
     texts = [" ".join(WORDS[:n]) for n in (1, 5, 2, 9, 3)]
     together = task.logits(texts)
     assert torch.equal(together, torch.cat([task.logits([text]) for text in texts]))
+
+
+def test_looking_at_texts_leaves_the_callers_mode_alone():
+    task = build(Classifier, ("a", "b"))
+    for _ in task.hidden([([5, 6], []), ([7], [8])]):
+        assert not torch.is_inference_mode_enabled()

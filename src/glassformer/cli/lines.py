@@ -17,7 +17,7 @@ from glassformer.corpora.lines import STDIN, read_lines
 from glassformer.errors import ConfigError
 from glassformer.tasks.base import IGNORE
 from glassformer.tasks.registry import load
-from glassformer.tasks.translation import Translation
+from glassformer.tasks.translation import record_of
 
 Item = TypeVar("Item")
 
@@ -85,7 +85,8 @@ def translate_lines(
         with counting(f"lines {n_done + 1:,} to {n_done + len(window):,}", len(window)) as progress:
             found = translator.translate(window, options, warn=warn, progress=IGNORE if quiet or typed else progress)
         for best in found:
-            out.write(as_json(best) if json else "".join(translation.text + "\n" for translation in best))
+            texts = [json_module.dumps(record_of(best), ensure_ascii=False)] if json else [t.text for t in best]
+            out.writelines(text + "\n" for text in texts)
         out.flush()
         n_done += len(window)
 
@@ -108,7 +109,7 @@ def run_lines(
     task = open_model(folder, device, threads, tasks)
     console = Console(stderr=True, quiet=quiet)
     typed = sys.stdin.isatty()
-    is_streamed = sys.stdout.isatty() and not json and hasattr(task, "stream")
+    is_streamed = sys.stdout.isatty() and not json and hasattr(task, "stream") and task.options(options).samples
     n_done = 0
     for window in windows(read_lines(STDIN), 1 if typed or is_streamed else WINDOW):
 
@@ -116,7 +117,7 @@ def run_lines(
             console.print(f"warning: line {first + index}: {what}", markup=False, highlight=False, soft_wrap=True)
 
         if is_streamed:
-            for piece in task.stream(window[0], options):
+            for piece in task.stream(window[0], options) if window[0].strip() else ():
                 sys.stdout.write(piece)
                 sys.stdout.flush()
             sys.stdout.write("\n")
@@ -127,10 +128,3 @@ def run_lines(
             sys.stdout.writelines(line + "\n" for line in task.run(window, options, warn=warn))
         sys.stdout.flush()
         n_done += len(window)
-
-
-def as_json(best: list[Translation]) -> str:
-    """The translations of one line as one line of JSON."""
-    rows = [{"text": t.text, "score": t.score, "tokens": t.tokens, "log_probs": t.log_probs} for t in best]
-    record = {"source": best[0].source, **rows[0], **({"nbest": rows} if len(rows) > 1 else {})}
-    return json_module.dumps(record, ensure_ascii=False) + "\n"

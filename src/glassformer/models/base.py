@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from glassformer.errors import CheckpointError
 from glassformer.nn.attention import KeyValueCache
 from glassformer.nn.linear import forget
+from glassformer.nn.masks import padding_mask
 from glassformer.nn.stack import KeysValues
 from glassformer.sizes import Sizes
 
@@ -103,3 +104,21 @@ class Model(nn.Module):
         model.load_state_dict({name: tensor.float() for name, tensor in tensors.items()}, assign=True)
         model.reset_buffers()
         return model
+
+
+class EncoderDecoder(Model):
+    """A Transformer that reads a source before it says anything: `encode` and a `decoder` of layers are its own."""
+
+    length_step: ClassVar[int] = LENGTH_STEP
+    encode: Any
+    decoder: Any
+
+    def start(self, src: Int[Tensor, "sentences src"], n_hypotheses: int = 1) -> tuple[DecoderState, Tensor]:
+        """Read the sources and get ready to decode `n_hypotheses` of each, from the start token on."""
+        memory = self.encode(src)
+        state = DecoderState(
+            len(self.decoder),
+            [layer.cross_attention.keys_values(memory) for layer in self.decoder],
+            padding_mask(src, self.config.pad_id),
+        )
+        return state, src.new_full((len(src) * n_hypotheses,), self.config.bos_id)

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from glassformer.models.base import LENGTH_STEP, DecoderState, Model
+from glassformer.models.base import DecoderState, EncoderDecoder
 from glassformer.nn.dropout import Dropout
 from glassformer.nn.linear import project
 from glassformer.nn.masks import padding_mask
@@ -38,14 +38,13 @@ def distance_buckets(
     return buckets + torch.where(distances < n_near, distances, far)
 
 
-class T5(Model):
+class T5(EncoderDecoder):
     """Encoder-decoder with RMS norms before the sub-layers, no biases, no scaling, and places as a bias of scores.
 
     Source: Raffel et al. 2019; Shazeer 2020 for the gated feed-forward of v1.1.
     """
 
     output_bias: ClassVar[None] = None
-    length_step: ClassVar[int] = LENGTH_STEP
 
     def __init__(self, config: T5Config) -> None:
         super().__init__(config)
@@ -122,16 +121,6 @@ class T5(Model):
 
     def logits(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:
         return project(hidden, self.output_weight)
-
-    def start(self, src: Int[Tensor, "sentences src"], n_hypotheses: int = 1) -> tuple[DecoderState, Tensor]:
-        """Read the texts and get ready to decode `n_hypotheses` of each, from the start token on."""
-        memory = self.encode(src)
-        state = DecoderState(
-            len(self.decoder),
-            [layer.cross_attention.keys_values(memory) for layer in self.decoder],
-            padding_mask(src, self.config.pad_id),
-        )
-        return state, src.new_full((len(src) * n_hypotheses,), self.config.bos_id)
 
     def step(self, ids: Int[Tensor, " rows"], state: DecoderState) -> Float[Tensor, "rows vocab"]:
         """Logits of the token after `ids`, the last token of each hypothesis; the state moves on by one."""

@@ -1,12 +1,12 @@
 """The original encoder-decoder Transformer."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from glassformer.models.base import LENGTH_STEP, DecoderState, Model
+from glassformer.models.base import LENGTH_STEP, DecoderState, EncoderDecoder
 from glassformer.nn.dropout import Dropout
 from glassformer.nn.linear import project
 from glassformer.nn.masks import padding_mask
@@ -20,13 +20,11 @@ def n_positions(config: TransformerConfig) -> int:
     return config.max_len + 1 + LENGTH_STEP
 
 
-class Transformer(Model):
+class Transformer(EncoderDecoder):
     """Encoder-decoder with one matrix for both embeddings and the projection to the vocabulary.
 
     Source: Vaswani et al. 2017; Press & Wolf 2017 for the shared matrix.
     """
-
-    length_step: ClassVar[int] = LENGTH_STEP
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__(config)
@@ -97,16 +95,6 @@ class Transformer(Model):
 
     def logits(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:
         return project(hidden, self.output_weight, self.output_bias)
-
-    def start(self, src: Int[Tensor, "sentences src"], n_hypotheses: int = 1) -> tuple[DecoderState, Tensor]:
-        """Read the sentences and get ready to decode `n_hypotheses` of each, from the start token on."""
-        memory = self.encode(src)
-        state = DecoderState(
-            len(self.decoder),
-            [layer.cross_attention.keys_values(memory) for layer in self.decoder],
-            padding_mask(src, self.config.pad_id),
-        )
-        return state, src.new_full((len(src) * n_hypotheses,), self.config.bos_id)
 
     def step(self, ids: Int[Tensor, " rows"], state: DecoderState) -> Float[Tensor, "rows vocab"]:
         """Logits of the token after `ids`, the last token of each hypothesis; the state moves on by one."""

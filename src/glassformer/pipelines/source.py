@@ -1,6 +1,5 @@
 """From a folder or a name to a model, and what its files say of how it is to be used."""
 
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,14 +8,12 @@ import torch
 
 from glassformer import checkpoint
 from glassformer.errors import CheckpointError, ConfigError
-from glassformer.interop.hub import FILES
+from glassformer.interop.hub import folder_of
 from glassformer.interop.huggingface import read_folder
 from glassformer.tasks.base import Task
 from glassformer.tasks.registry import load, pick_device
 
 Record = dict[str, Any]
-
-HUB_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +52,7 @@ def find_source(model: Any, *, revision: str | None = None, token: str | bool | 
         return Source(model, type(model).__name__)
     if not isinstance(model, (str, Path)):
         raise ConfigError(f"model = {model!r}: expected a folder, a name on the Hugging Face hub, or a loaded task.")
-    folder = Path(model)
-    if not folder.is_dir():
-        folder = fetch(str(model), revision, token)
+    folder = folder_of(str(model), revision=revision, token=token)
     if is_ours(folder):
         return Source(load(folder, device="cpu"), str(model))
     if not (folder / "config.json").exists():
@@ -81,30 +76,6 @@ def is_ours(folder: Path) -> bool:
 def record(path: Path) -> Record:
     """The object in a JSON file; of one that is not there, nothing."""
     return checkpoint.read_json(path) if path.exists() else {}
-
-
-def fetch(name: str, revision: str | None, token: str | bool | None) -> Path:
-    """The folder that the hub keeps under a name, or that an earlier call has left in its cache."""
-    if not HUB_NAME.fullmatch(name):
-        raise CheckpointError(f"{name}: no such folder.\n  Name a folder of ours, or one of transformers'.")
-    try:
-        from huggingface_hub import snapshot_download
-
-        folder = Path(snapshot_download(name, revision=revision, token=token, allow_patterns=FILES))
-    except Exception as error:  # the hub's client and what carries it raise dozens of kinds
-        reason = str(error).strip().split("\n")[0] or type(error).__name__
-        raise CheckpointError(
-            f"{name}: no such folder, and not to be had from the Hugging Face hub: {reason}\n"
-            "  Name a folder; or check the name, the network, HF_HUB_OFFLINE and HF_TOKEN."
-        ) from None
-    if not list(folder.glob("*.safetensors")):
-        raise CheckpointError(
-            f"{name}: the hub has its weights as a pickle alone, which can run code when it is read; not fetched.\n"
-            "  Convert it where you trust it, by the class that config.json names under architectures:\n"
-            f"  python -c \"from transformers import CLASS as M; M.from_pretrained('{name}').save_pretrained('DIR')\"\n"
-            "  and put the tokenizer's files beside the weights."
-        )
-    return folder
 
 
 def device_of(device: Any) -> torch.device:

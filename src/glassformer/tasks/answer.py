@@ -27,7 +27,7 @@ from glassformer.metrics.answers import (
     exact_match_from,
 )
 from glassformer.metrics.score import Figure
-from glassformer.tasks.base import IGNORE, Say
+from glassformer.tasks.base import IGNORE, Say, Warn, answered
 from glassformer.tasks.label import EncoderTask
 from glassformer.tasks.windows import windows
 
@@ -183,11 +183,13 @@ class Answerer(EncoderTask):
 
     def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = IGNORE) -> list[str]:
         """Lines of question TAB context, or of JSON with the keys question and context."""
-        there = [i for i, line in enumerate(lines) if line.strip()]
-        out = [""] * len(lines)
-        for i, best in zip(there, self.answers([question_of(lines[i], i) for i in there]), strict=True):
-            out[i] = best[0].text.replace("\n", " ")
-        return out
+        numbers = iter([i for i, line in enumerate(lines) if line.strip()])
+
+        def answer(there: list[str], warn: Warn) -> list[str]:
+            found = self.answers([question_of(line, next(numbers)) for line in there])
+            return [best[0].text.replace("\n", " ") for best in found]
+
+        return answered(lines, answer, warn)
 
     def scores(self, examples: Sequence[Answerable], options: Any = None) -> tuple[list[str], list[Score]]:
         found = [best[0].text for best in self.answers([(e.question, e.context) for e in examples])]

@@ -23,9 +23,26 @@ from glassformer.tokens.tokenizer import Tokenizer
 
 IGNORE: Callable[..., None] = lambda *_: None  # noqa: E731
 Say = Callable[[str], None]
+Warn = Callable[[int, str], None]
 
 N_HELD_OUT = 1000
 """Most examples held out for validation."""
+
+
+def answered(
+    lines: Sequence[str], answer: Callable[[list[str], Warn], Sequence[str]], warn: Warn = IGNORE
+) -> list[str]:
+    """The answers to lines, asked for those alone that are not blank: a blank line is answered by an empty one.
+
+    Args:
+        answer: of some lines as many answers; what it warns of by place among these is told by place among all.
+    """
+    there = [i for i, line in enumerate(lines) if line.strip()]
+    found = answer([lines[i] for i in there], lambda i, what: warn(there[i], what))
+    out = [""] * len(lines)
+    for i, text in zip(there, found, strict=True):
+        out[i] = text
+    return out
 
 
 class Task(ABC):

@@ -28,7 +28,7 @@ from glassformer.metrics.correlation import (
 from glassformer.metrics.labels import accuracy, label_scores, label_statistics, macro_f1_from, matthews, matthews_from
 from glassformer.metrics.score import Figure, mean_from, mean_statistics
 from glassformer.models.base import LENGTH_STEP
-from glassformer.tasks.base import IGNORE, Say, Task
+from glassformer.tasks.base import IGNORE, Say, Task, Warn, answered
 
 BATCH_TOKENS = 4096
 Text = str | tuple[str, str]
@@ -87,8 +87,9 @@ class EncoderTask(Task):
         for places in batches_by_length([len(ids) for ids, _ in joined], BATCH_TOKENS):
             ids = pad([joined[i][0] for i in places], self.tokenizer.pad_id, LENGTH_STEP).to(self.device)
             types = pad([joined[i][1] for i in places], 0, LENGTH_STEP).to(self.device)
-            with torch.inference_mode():
-                yield places, self.model(ids, types), ids
+            with torch.inference_mode():  # never while yielding: whoever asks goes on in a mode of its own
+                found = self.model(ids, types)
+            yield places, found, ids
 
 
 class LabelTask(EncoderTask):
@@ -203,13 +204,12 @@ class Classifier(LabelTask):
         best = [self.labels[i] for i in self.logits(several).argmax(-1).tolist()]  # type: ignore[arg-type]
         return best if isinstance(texts, list) else best[0]
 
-    def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = IGNORE) -> list[str]:
-        there = [i for i, line in enumerate(lines) if line.strip()]
-        best = self.logits([text_of_line(lines[i]) for i in there], lambda i, what: warn(there[i], what)).argmax(-1)
-        out = [""] * len(lines)
-        for i, label in zip(there, best.tolist(), strict=True):
-            out[i] = self.labels[label]
-        return out
+    def run(self, lines: Sequence[str], options: Any = None, *, warn: Warn = IGNORE) -> list[str]:
+        return answered(lines, self.best, warn)
+
+    def best(self, lines: Sequence[str], warn: Warn) -> list[str]:
+        """The most probable class of each line."""
+        return [self.labels[i] for i in self.logits([*map(text_of_line, lines)], warn).argmax(-1).tolist()]
 
     def records(self, lines: Sequence[str], options: Any = None) -> list[dict[str, Any]]:
         """Of each line the probabilities of all classes."""
@@ -289,25 +289,22 @@ class Regressor(LabelTask):
         found = self.model.label_logits(self.model(batch.ids, batch.types), batch.ids).float()
         return F.mse_loss(found[:, 0], batch.labels, reduction="sum")
 
+    def numbers(self, texts: Sequence[Text], warn: Warn = IGNORE) -> list[float]:
+        """The number of each text."""
+        low, high = self.range
+        return [low + (high - low) * (x + 0.5) for x in self.logits(texts, warn)[:, 0].tolist()]
+
     def __call__(self, texts: Text | Sequence[Text]) -> float | list[float]:
         """The number of a text, or of each text of a list; a pair is a tuple."""
-        several = texts if isinstance(texts, list) else [texts]
-        low, high = self.range
-        found = [low + (high - low) * (x + 0.5) for x in self.logits(several)[:, 0].tolist()]  # type: ignore[arg-type]
-        return found if isinstance(texts, list) else found[0]
+        return self.numbers(texts) if isinstance(texts, list) else self.numbers([texts])[0]  # type: ignore[list-item]
 
-    def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = IGNORE) -> list[str]:
-        there = [i for i, line in enumerate(lines) if line.strip()]
-        low, high = self.range
-        found = self.logits([text_of_line(lines[i]) for i in there], lambda i, what: warn(there[i], what))[:, 0]
-        out = [""] * len(lines)
-        for i, x in zip(there, found.tolist(), strict=True):
-            out[i] = f"{low + (high - low) * (x + 0.5):.4f}"
-        return out
+    def run(self, lines: Sequence[str], options: Any = None, *, warn: Warn = IGNORE) -> list[str]:
+        return answered(
+            lines, lambda there, warn: [f"{x:.4f}" for x in self.numbers([*map(text_of_line, there)], warn)], warn
+        )
 
     def scores(self, examples: Sequence[Labeled], options: Any = None) -> tuple[list[str], list[Score]]:
-        found = self.__call__([text_of(example) for example in examples])
-        assert isinstance(found, list)
+        found = self.numbers([text_of(example) for example in examples])
         return [f"{x:.4f}" for x in found], correlation_scores(found, [example.number() for example in examples])
 
     @classmethod

@@ -24,7 +24,7 @@ from glassformer.generate.sample import sample_steps
 from glassformer.metrics import Score
 from glassformer.metrics.likelihood import bits_per_byte, perplexity
 from glassformer.objectives.loss import projected_cross_entropy
-from glassformer.tasks.base import IGNORE, Say, Task
+from glassformer.tasks.base import IGNORE, Say, Task, answered
 
 MAX_SAID = 256
 """Tokens said at most unless more are asked for."""
@@ -136,10 +136,11 @@ class DecoderTask(Task):
         said = ""
         for _, token, _ in steps:
             ids.append(token)
-            whole = stopped(self.tokenizer.decode(ids), c.stop)
-            # What may yet become another character, or a text at which to stop, waits.
-            safe = len(whole) - max([1, *map(len, c.stop)]) + 1 if c.stop else len(whole)
-            ready = whole[:safe].rstrip("�")
+            text = self.tokenizer.settled(ids)
+            if stopped(text, c.stop) != text:
+                break
+            # What may yet become a text at which to stop waits.
+            ready = text[: max(0, len(text) - max([1, *map(len, c.stop)]) + 1)]
             if len(ready) > len(said):
                 yield ready[len(said) :]
                 said = ready
@@ -253,7 +254,9 @@ class LanguageModel(DecoderTask):
 
     def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = IGNORE) -> list[str]:
         """What follows each line, up to the end of the line that it makes."""
-        return [text.split("\n")[0] for text in self.follow(lines, options, warn)]
+        return answered(
+            lines, lambda there, warn: [text.split("\n")[0] for text in self.follow(there, options, warn)], warn
+        )
 
     def figures(self, examples: Sequence[Document], max_tokens: int | None = None) -> tuple[float, int, int]:
         """Negative log-likelihood in nats, tokens, bytes.

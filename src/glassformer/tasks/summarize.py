@@ -15,7 +15,7 @@ from glassformer.data.dataset import COUNTS, IDS, Dataset, Row
 from glassformer.metrics import Score
 from glassformer.metrics.score import Figure, mean_from, mean_statistics
 from glassformer.metrics.summary import KINDS, rouge, summary_scores
-from glassformer.tasks.base import IGNORE, Say
+from glassformer.tasks.base import IGNORE, Say, answered
 from glassformer.tasks.language import DecoderTask, LanguageBatch
 
 MAX_SUMMARY = 128
@@ -112,12 +112,9 @@ class Summarizer(DecoderTask):
         return found[0] if isinstance(texts, str) else found
 
     def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = IGNORE) -> list[str]:
-        there = [i for i, line in enumerate(lines) if line.strip()]
-        found = self.follow([lines[i] for i in there], options, lambda i, what: warn(there[i], what))
-        out = [""] * len(lines)
-        for i, text in zip(there, found, strict=True):
-            out[i] = " ".join(text.split())
-        return out
+        return answered(
+            lines, lambda there, warn: [" ".join(text.split()) for text in self.follow(there, options, warn)], warn
+        )
 
     def scores(self, examples: Sequence[Example], options: Any = None) -> tuple[list[str], list[Score]]:
         found = self.follow([e.src for e in examples], options)

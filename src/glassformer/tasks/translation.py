@@ -161,11 +161,7 @@ class Translator(Task):
 
     def records(self, lines: Sequence[str], options: Any = None) -> list[dict[str, Any]]:
         """Of each line its translation with score, tokens and log-probabilities, and the others if asked for."""
-        records = []
-        for best in self.translate(lines, options):
-            rows = [{"text": t.text, "score": t.score, "tokens": t.tokens, "log_probs": t.log_probs} for t in best]
-            records.append({"source": best[0].source, **rows[0], **({"nbest": rows} if len(rows) > 1 else {})})
-        return records
+        return [record_of(best) for best in self.translate(lines, options)]
 
     def in_precision(self, precision: str) -> Any:
         """The model; for bf16 a copy, made once."""
@@ -288,6 +284,12 @@ class Translator(Task):
             label_smoothing=label_smoothing,
             bias=self.model.output_bias,
         )
+
+
+def record_of(best: Sequence[Translation]) -> dict[str, Any]:
+    """The translations of one text, best first, for programs."""
+    rows = [{"text": t.text, "score": t.score, "tokens": t.tokens, "log_probs": t.log_probs} for t in best]
+    return {"source": best[0].source, **rows[0], **({"nbest": rows} if len(rows) > 1 else {})}
 
 
 def pieces(separator: re.Pattern[str], text: str) -> Iterator[str]:

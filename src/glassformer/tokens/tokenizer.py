@@ -210,6 +210,13 @@ class Tokenizer:
         """The text of ids; special tokens are left out."""
         return self.inner.decode(list(ids), skip_special_tokens=True).removeprefix(self.specials.prefix)
 
+    def settled(self, ids: Sequence[int]) -> str:
+        """As much of the text of ids as no further id can change: bytes wait until their character is whole."""
+        n = len(ids)
+        while n and (not self.decode(ids[n - 1 : n]) or (self.inner.id_to_token(ids[n - 1]) or "").startswith("<0x")):
+            n -= 1
+        return self.decode(ids[:n]).rstrip("\ufffd")
+
     def starts_word(self, token_id: int) -> bool:
         """Whether a unit begins with a space."""
         return (self.inner.id_to_token(token_id) or "").startswith(("Ġ", " ", "▁"))

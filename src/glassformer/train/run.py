@@ -52,8 +52,8 @@ def train(config: TrainConfig, *, quiet: bool = False) -> Any:
         place = checkpoint.newest(config.out / "checkpoints")
         step = checkpoint.read_json(place / "progress.json")["step"] if place else 0
         with Reporter(config.out, step=step, quiet=quiet, tensorboard=config.tensorboard) as reporter:
-            kind = find_kind(config)
             base = load(config.from_folder, device="cpu").model if config.from_folder else None
+            kind = find_kind(config, base)
 
             def make(known: Known) -> Task:
                 nonlocal config
@@ -132,14 +132,16 @@ def continued(before: TrainConfig, given: TrainConfig) -> TrainConfig:
     return TrainConfig.resolve(old | changed, environment={})
 
 
-def find_kind(config: TrainConfig) -> type[Task]:
-    """The task to learn: as named, or found from the data."""
+def find_kind(config: TrainConfig, base: Model | None) -> type[Task]:
+    """The task to learn: as named, or found from the data; one that the family can do."""
     name = config.task or ("translation" if config.tgt else find_task(config.src, config.columns))
     if name not in TASKS:
         raise ConfigError(f"task {name!r}: unknown.\n  Known are: {', '.join(TASKS)}.")
     kind = task_type(name)
-    if config.family and config.family not in kind.families:
-        raise ConfigError(f"{name}: by {' or '.join(kind.families)}, not by {config.family}.\n  Change --family.")
+    family = config.family or (family_of(base) if base else kind.families[0])
+    if family not in kind.families:
+        mend = "Change --family" if config.family else "Start --from another model"
+        raise ConfigError(f"{name}: by {' or '.join(kind.families)}, not by {family}.\n  {mend}.")
     return kind
 
 
@@ -147,8 +149,6 @@ def resolved(config: TrainConfig, kind: type[Task], known: Known, base: Model | 
     """The options with everything chosen that was left open."""
     given = config.model_dump(exclude_none=True)
     family = config.family or (family_of(base) if base else kind.families[0])
-    if family not in kind.families:
-        raise ConfigError(f"{kind.name}: by {' or '.join(kind.families)}, not by {family}.\n  Change --family.")
     name = config.preset or preset_for(known.n_examples, family)
     if name not in PRESETS[family]:
         raise ConfigError(f"preset {name!r}: {family} has {', '.join(PRESETS[family])}.")
@@ -234,7 +234,7 @@ def take_over(model: Model, base: Model) -> None:
 
 
 def finish(trainer: Trainer, reporter: Reporter) -> None:
-    """Put the best of three sets of weights into the run folder: averaged, best on the way, last; by dev BLEU."""
+    """Put the best of three sets of weights, by the task's metric, into the run folder: averaged, best so far, last."""
     now, config, task = trainer.now, trainer.config, trainer.task
     candidates: dict[str, tuple[float, dict[str, Tensor]]] = {}
     last = {name: value.clone() for name, value in task.model.state_dict().items()}
