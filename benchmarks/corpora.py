@@ -54,6 +54,15 @@ def similarity(data, folder):
     return [folder / "train.jsonl"], [folder / "dev.jsonl"]
 
 
+def alike(data, folder):
+    """The same as text to text: pairs in, "0.0" to "5.0" out."""
+    for path in (path for part in similarity(data, folder) for path in part):
+        rows = map(json.loads, path.read_text(encoding="utf-8").removesuffix("\n").split("\n"))
+        named = ({"task": "alike", "text": r["text"], "text2": r["text2"], "label": r["score"]} for r in rows)
+        write(path, list(named))
+    return [folder / "train.jsonl"], [folder / "dev.jsonl"]
+
+
 def tags(data, folder):
     return tuple([data / f"ud-english-ewt/en_ewt-ud-{part}.conllu.gz"] for part in ("train", "dev"))
 

@@ -24,26 +24,37 @@ def main():
     extra = ["--threads", sys.argv[4]] if len(sys.argv) > 4 else []
     command = " ".join(["python -m benchmarks.multi30k DATA", language, minutes, *sys.argv[4:]])
     made_with = describe(command)  # before, not after: an hour is long
-    file = lambda split, lang: str(data / "tok" / f"{split}.lc.norm.tok.{lang}.gz")
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / f"en-{language}"
-        train = [
-            "train", file("train", "en"), file("train", language), "--dev-src", file("val", "en"),
-            "--dev-tgt", file("val", language), "--minutes", minutes, "--out", str(out), *OPTIONS, *extra,
-        ]  # fmt: skip
-        run(*train)
-        scores = {}
-        for split in ("val", "test_2016_flickr"):
-            for beam in (["--beam", "1"], []):
-                sides = ["--src", file(split, "en"), "--ref", file(split, language)]
-                found = run("evaluate", str(out), *sides, "--tokenize", "none", "--json", *beam)
-                scores[f"{split} {'greedy' if beam else 'beam 4'}"] = json.loads(found)
-        curve = [json.loads(line) for line in (out / "metrics.jsonl").read_text().split("\n") if "dev_bleu" in line]
-        training = json.loads((out / "training.json").read_text())
-    as_typed = " ".join(["glassformer", *train]).replace(str(data), "DATA").replace(str(out), out.name)
-    record = {**made_with, "train": as_typed, "scores": scores, "training": training, "curve": curve}
-    save(f"multi30k_en_{language}", record, command)
+        trained = train(data, language, out, ["--minutes", minutes, *OPTIONS, *extra])
+        scores = {
+            f"{split} {name}": evaluate(data, language, out, split, *beam)
+            for split in ("val", "test_2016_flickr")
+            for name, beam in (("greedy", ["--beam", "1"]), ("beam 4", []))
+        }
+    save(f"multi30k_en_{language}", {**made_with, "scores": scores, **trained}, command)
     print({name: round(score["BLEU"]["score"], 2) for name, score in scores.items()})
+
+
+def side(data, split, language):
+    return str(data / "tok" / f"{split}.lc.norm.tok.{language}.gz")
+
+
+def train(data, language, out, options):
+    """What was typed, what the run folder says of the training, and its curve."""
+    command = [
+        "train", side(data, "train", "en"), side(data, "train", language), "--dev-src", side(data, "val", "en"),
+        "--dev-tgt", side(data, "val", language), "--out", str(out), *options,
+    ]  # fmt: skip
+    run(*command)
+    curve = [json.loads(line) for line in (out / "metrics.jsonl").read_text().split("\n") if "dev_bleu" in line]
+    as_typed = " ".join(["glassformer", *command]).replace(str(data), "DATA").replace(str(out), out.name)
+    return {"train": as_typed, "training": json.loads((out / "training.json").read_text()), "curve": curve}
+
+
+def evaluate(data, language, out, split, *options, tokenize="none"):
+    sides = ["--src", side(data, split, "en"), "--ref", side(data, split, language)]
+    return json.loads(run("evaluate", str(out), *sides, "--tokenize", tokenize, "--json", *options))
 
 
 def run(*arguments):

@@ -89,7 +89,7 @@ def test_in_and_out_the_numbers_are_transformers(kind, head, tmp_path):
     assert tokenizer(LINES)["input_ids"] == [task.joined(ids, [])[0] for ids in task.tokenizer.encode_batch(LINES)]
 
 
-@pytest.mark.parametrize("kind", ["bert", "distilbert"])
+@pytest.mark.parametrize("kind", ["bert", "distilbert", "roberta"])
 def test_pairs_of_texts_are_transformers(kind, tmp_path):
     make(kind, "ForSequenceClassification", tmp_path / "theirs")
     import_folder(tmp_path / "theirs", tmp_path / "ours")

@@ -175,7 +175,7 @@ def export_tokenizer(tokenizer: Tokenizer, task: str, sizes: Any) -> Mapping[str
         first = [normalizers.Prepend(s.prefix)]
         inner.normalizer = normalizers.Sequence([*first, *([inner.normalizer] if inner.normalizer else [])])
         inner.decoder = decoders.Sequence([inner.decoder, decoders.Strip(s.prefix, 1, 0)])
-    single, pair = around(s, task)
+    single, pair = around(s, task, 2 if getattr(sizes, "first_position", 0) else 1)
     ids = {s.bos_token: tokenizer.bos_id, s.eos_token: tokenizer.eos_id}
     inner.post_processor = processors.TemplateProcessing(single=single, pair=pair, special_tokens=list(ids.items()))
     record = json.loads(inner.to_str())
@@ -200,7 +200,7 @@ def export_tokenizer(tokenizer: Tokenizer, task: str, sizes: Any) -> Mapping[str
     return {"tokenizer.json": checkpoint.to_json(record), "tokenizer_config.json": checkpoint.to_json(settings)}
 
 
-def around(s: Specials, task: str) -> tuple[list[str], list[str]]:
+def around(s: Specials, task: str, n_separators: int) -> tuple[list[str], list[str]]:
     """The special tokens that a task puts around a text, and around two."""
     match task:
         case "translation" | "summarization":
@@ -209,7 +209,7 @@ def around(s: Specials, task: str) -> tuple[list[str], list[str]]:
             start = [s.bos_token] if s.bos_token != s.eos_token else []
             return [*start, "$A"], [*start, "$A", "$B"]
     single = [s.bos_token, "$A", s.eos_token]
-    return single, [*single, "$B:1", f"{s.eos_token}:1"]
+    return single, [*single, *[s.eos_token] * (n_separators - 1), "$B:1", f"{s.eos_token}:1"]
 
 
 def unknown(inner: Record) -> str | None:

@@ -125,7 +125,7 @@ class Answerer(EncoderTask):
 
     def batch(self, rows: Sequence[Any]) -> SpanBatch:
         joined = [self.joined(question, context) for question, context, _ in rows]
-        spans = [[place and place + len(question) + 1 for place in span] for question, _, span in rows]
+        spans = [[place and place + len(question) + self.n_separators for place in span] for question, _, span in rows]
         return SpanBatch(
             n_targets=2 * len(rows),
             ids=pad([ids for ids, _ in joined], self.tokenizer.pad_id),
@@ -149,7 +149,7 @@ class Answerer(EncoderTask):
             contexts.append(offsets)
             for start, end in stretches:
                 rows.append((words, ids[start:end]))
-                source.append((number, start, len(words) + 2))
+                source.append((number, start, len(words) + 1 + self.n_separators))
         found: list[list[Answer]] = [[] for _ in asked]
         nothing = [1.0] * len(asked)
         for places, hidden, joined in self.hidden(rows):

@@ -50,19 +50,22 @@ class EncoderTask(Task):
     families = ("bert",)
 
     @property
+    def n_separators(self) -> int:
+        """Tokens between the texts of a pair: RoBERTa, whose positions begin at 2, has two."""
+        return 2 if self.model.config.first_position else 1
+
+    @property
     def n_specials(self) -> int:
         """Special tokens around a pair."""
-        return 3
+        return 2 + self.n_separators
 
     def joined(self, first: Sequence[int], second: Sequence[int]) -> tuple[list[int], list[int]]:
         """[CLS] first [SEP], of a pair second [SEP]: ids and types."""
         t = self.tokenizer
-        ids = [t.bos_id, *first, t.eos_id]
-        types = [0] * len(ids)
-        if second:
-            ids += [*second, t.eos_id]
-            types += [1] * (len(second) + 1)
-        return ids, types
+        if not second:
+            return [t.bos_id, *first, t.eos_id], [0] * (len(first) + 2)
+        begin = [t.bos_id, *first, *[t.eos_id] * self.n_separators]
+        return [*begin, *second, t.eos_id], [0] * len(begin) + [1] * (len(second) + 1)
 
     def cut(self, first: list[int], second: list[int]) -> tuple[list[int], list[int]]:
         """As much of two texts as the model can read; the longer one is cut."""

@@ -1,0 +1,121 @@
+"""The recurrent baseline and the Transformer: BLEU in equal time at equal parameters, and what a training step costs as
+texts grow.
+
+usage: python -m benchmarks.recurrence DATA [MINUTES [THREADS]]
+
+DATA is as for benchmarks.multi30k. For each length, with BATCH sentence pairs of that many tokens on both sides: steps that
+have to wait for one another in training, seconds of a training step (forward, loss, backward; medians in turn A B A B), MB
+that the step keeps for its gradient, and how much of the last output's gradient reaches the first token, of the source and
+of the target, as a share of what the average token gets (untrained, without dropout).
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+
+from benchmarks import multi30k
+from benchmarks.machine import alternate, describe, save
+from glassformer.models.rnn import Rnn
+from glassformer.models.transformer import Transformer
+from glassformer.objectives.loss import projected_cross_entropy
+from glassformer.presets import preset
+from glassformer.sizes import RnnConfig, TransformerConfig
+
+LENGTHS = (16, 32, 64, 128, 256, 512, 1024)
+BATCH, ROUNDS = 4, 3
+
+
+def main():
+    data = Path(sys.argv[1])
+    minutes, threads = [*sys.argv[2:], *("10", "1")[len(sys.argv) - 2 :]]
+    command = f"python -m benchmarks.recurrence DATA {minutes} {threads}"
+    record = describe(command)
+    torch.set_num_threads(int(threads))
+    record["lengths"] = {length: at(length) for length in LENGTHS}
+    with tempfile.TemporaryDirectory() as folder:
+        for family in ("transformer", "rnn"):
+            out = Path(folder) / family
+            options = ["--family", family, "--minutes", minutes, "--threads", threads, *multi30k.OPTIONS]
+            trained = multi30k.train(data, "de", out, options)
+            record[family] = {
+                **{split: multi30k.evaluate(data, "de", out, split) for split in ("val", "test_2016_flickr")},
+                **trained,
+            }
+            print(family, {split: record[family][split]["BLEU"]["score"] for split in ("val", "test_2016_flickr")}, flush=True)
+    save("recurrence", record, command)
+
+
+def models():
+    torch.manual_seed(1)
+    t, r = preset("tiny"), preset("tiny", "rnn")
+    sizes = {name: t[name] for name in ("d_model", "n_heads", "d_ff", "pre_norm")}
+    depth = {"n_encoder_layers": t["n_layers"], "n_decoder_layers": t["n_layers"]}
+    common = {"vocab_size": 8000, "max_len": max(LENGTHS), "dropout": 0.0}
+    return {
+        "transformer": Transformer(TransformerConfig(**common, **sizes, **depth)),
+        "rnn": Rnn(RnnConfig(**common, d_model=r["d_model"], n_layers=r["n_layers"])),
+    }
+
+
+def at(length):
+    src, tgt_in, targets = torch.randint(3, 8000, (3, BATCH, length), generator=torch.Generator().manual_seed(1))
+    found = models()
+
+    def step(model):
+        model.zero_grad()
+        hidden = model(src, tgt_in)
+        projected_cross_entropy(hidden.flatten(0, 1), model.output_weight, targets.flatten()).backward()
+
+    seconds = alternate({name: lambda model=model: step(model) for name, model in found.items()}, ROUNDS)
+    n_layers = found["transformer"].config.n_encoder_layers + found["transformer"].config.n_decoder_layers
+    waits = {"transformer": n_layers, "rnn": 2 * length}
+    row = {
+        name: {
+            "parameters": sum(p.numel() for p in model.parameters()),
+            "sequential_steps": waits[name],
+            "step_s": round(seconds[name], 4),
+            "kept_mb": round(kept(lambda model=model: model(src, tgt_in)) / 1e6, 1),
+            **reach(model, src, tgt_in),
+        }
+        for name, model in found.items()
+    }
+    print(length, row, flush=True)
+    return row
+
+
+def kept(forward):
+    """Bytes that autograd keeps of a forward pass, each storage once, weights not counted."""
+    storages = {}
+
+    def pack(tensor):
+        if not isinstance(tensor, torch.nn.Parameter):
+            storages[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes(), tensor
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        forward()
+    return sum(size for size, _ in storages.values())
+
+
+def reach(model, src, tgt_in):
+    """Norm of the gradient of the last output at the first token, by the mean norm over the tokens of its side."""
+    read = []
+
+    def keep(module, inputs, output):
+        output.retain_grad()
+        read.append(output)
+
+    hook = model.embedding.register_forward_hook(keep)
+    direction = torch.randn(model.config.d_model, generator=torch.Generator().manual_seed(2))
+    (model(src, tgt_in)[:, -1] @ direction).sum().backward()
+    hook.remove()
+    source = read[0].grad
+    target = read[1].grad if len(read) == 2 else torch.stack([output.grad for output in read[1:]], 1)
+    share = lambda grad: float(grad[:, 0].norm(dim=-1).mean() / grad.norm(dim=-1).mean())
+    return {"reaches_first_source": share(source), "reaches_first_target": share(target)}
+
+
+if __name__ == "__main__":
+    main()
