@@ -55,10 +55,13 @@ def similarity(data, folder):
 
 
 def alike(data, folder):
-    """The same as text to text: pairs in, "0.0" to "5.0" out."""
+    """The same as text to text: pairs in, "0.0" to "5.0" in steps of 0.2 out."""
     for path in (path for part in similarity(data, folder) for path in part):
         rows = map(json.loads, path.read_text(encoding="utf-8").removesuffix("\n").split("\n"))
-        named = ({"task": "alike", "text": r["text"], "text2": r["text2"], "label": r["score"]} for r in rows)
+        named = (
+            {"task": "alike", "text": r["text"], "text2": r["text2"], "label": f"{round(5 * r['score']) / 5:.1f}"}
+            for r in rows
+        )
         write(path, list(named))
     return [folder / "train.jsonl"], [folder / "dev.jsonl"]
 

@@ -3,10 +3,10 @@ texts grow.
 
 usage: python -m benchmarks.recurrence DATA [MINUTES [THREADS]]
 
-DATA is as for benchmarks.multi30k. For each length, with BATCH sentence pairs of that many tokens on both sides: steps that
-have to wait for one another in training, seconds of a training step (forward, loss, backward; medians in turn A B A B), MB
-that the step keeps for its gradient, and how much of the last output's gradient reaches the first token, of the source and
-of the target, as a share of what the average token gets (untrained, without dropout).
+DATA is as for benchmarks.multi30k. For each length, with BATCH sentence pairs of that many tokens on both sides: steps
+that have to wait for one another in training, seconds of a training step (forward, loss, backward; medians A B A B), MB
+that the step keeps for its gradient, and how much of the last output's gradient reaches the first token, of the
+source and of the target, as a share of what the average token gets (untrained, without dropout).
 """
 
 import sys
@@ -43,7 +43,11 @@ def main():
                 **{split: multi30k.evaluate(data, "de", out, split) for split in ("val", "test_2016_flickr")},
                 **trained,
             }
-            print(family, {split: record[family][split]["BLEU"]["score"] for split in ("val", "test_2016_flickr")}, flush=True)
+            print(
+                family,
+                {split: record[family][split]["BLEU"]["score"] for split in ("val", "test_2016_flickr")},
+                flush=True,
+            )
     save("recurrence", record, command)
 
 

@@ -31,7 +31,9 @@ def main():
             tokenizer = Tokenizer.from_folder(out)
             record[kind] = {
                 "units": tokenizer.vocab_size,
-                "pieces_per_word": {lang: fertility(tokenizer, multi30k.side(data, "val", lang)) for lang in ("en", "de")},
+                "pieces_per_word": {
+                    lang: fertility(tokenizer, multi30k.side(data, "val", lang)) for lang in ("en", "de")
+                },
                 "val": multi30k.evaluate(data, "de", out, "val", tokenize="intl"),
                 **trained,
             }

@@ -19,7 +19,18 @@ from benchmarks.machine import describe, save
 
 MEAN = ["--pooling", "mean"]
 WORDS = ["--tokenizer", "word", "--n-layers", "1", "--d-model", "256", "--dropout", "0.5", "--label-smoothing", "0.1"]
-DIALOGUES = ["--task", "summarization", "--d-model", "256", "--max-len", "384", "--dropout", "0.2", "--vocab-size", "8000"]
+DIALOGUES = [
+    "--task",
+    "summarization",
+    "--d-model",
+    "256",
+    "--max-len",
+    "384",
+    "--dropout",
+    "0.2",
+    "--vocab-size",
+    "8000",
+]
 # name: data, minutes, from MiniLM, options
 FIGURES = {
     "sentiment": (corpora.sentiment, 8, True, [*MEAN, "--validate-every", "100"]),

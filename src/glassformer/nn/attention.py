@@ -129,28 +129,50 @@ class Attention(nn.Module):
             causal: each query sees the keys up to its own place; the queries stand at the end of the keys.
             position_bias: added to the scores (T5).
         """
-        q = self.split_heads(self.q_proj(x))
-        n_queries, n_keys = q.size(2), k.size(2)
-        few = n_queries <= FEW and not torch.is_grad_enabled()
-        if causal and (few or n_queries < n_keys or mask is not None or position_bias is not None):
-            seen = causal_mask(n_queries, n_keys, x.device)[None, None]
-            mask, causal = seen if mask is None else mask & seen, False
-        if few or self.additive is not None:
-            heads = self.weights(q, k, mask, position_bias) @ v
-        else:
-            attn_mask = mask if position_bias is None else biased(position_bias, mask)
-            # As in `project`: few queries take another kernel, whose bits depend on their neighbors.
-            fixed = torch.is_grad_enabled() or (attn_mask is not None and attn_mask.size(-2) > 1)
-            n_more = 0 if fixed else -n_queries % N_ROWS
-            heads = F.scaled_dot_product_attention(
-                F.pad(q, (0, 0, 0, n_more)) if n_more else q,
-                k,
-                v,
-                attn_mask=attn_mask,
-                is_causal=causal,
-                scale=self.scale,
-            )[:, :, :n_queries]
+        heads = self.look(self.split_heads(self.q_proj(x)), k, v, mask, causal, position_bias)
         return self.out_proj(heads.transpose(1, 2).flatten(-2))
+
+    def look(
+        self,
+        q: Float[Tensor, "batch heads q d_head"],
+        k: Float[Tensor, "batch heads k d_head"],
+        v: Float[Tensor, "batch heads k d_head"],
+        mask: Bool[Tensor, "#batch #heads #q #k"] | None,
+        causal: bool,
+        position_bias: Float[Tensor, "1 heads #q k"] | None,
+    ) -> Float[Tensor, "batch heads q d_head"]:
+        """What each query takes of the values, the fastest way there is."""
+        n_queries, n_keys = q.size(2), k.size(2)
+        if self.additive is not None or (n_queries <= FEW and not torch.is_grad_enabled()):
+            return self.look_explicitly(q, k, v, mask, causal, position_bias)
+        if causal and (n_queries < n_keys or mask is not None or position_bias is not None):
+            mask, causal = with_causal(mask, n_queries, n_keys, q.device), False
+        attn_mask = mask if position_bias is None else biased(position_bias, mask)
+        # As in `project`: few queries take another kernel, whose bits depend on their neighbors.
+        fixed = torch.is_grad_enabled() or (attn_mask is not None and attn_mask.size(-2) > 1)
+        n_more = 0 if fixed else -n_queries % N_ROWS
+        return F.scaled_dot_product_attention(
+            F.pad(q, (0, 0, 0, n_more)) if n_more else q,
+            k,
+            v,
+            attn_mask=attn_mask,
+            is_causal=causal,
+            scale=self.scale,
+        )[:, :, :n_queries]
+
+    def look_explicitly(
+        self,
+        q: Float[Tensor, "batch heads q d_head"],
+        k: Float[Tensor, "batch heads k d_head"],
+        v: Float[Tensor, "batch heads k d_head"],
+        mask: Bool[Tensor, "#batch #heads #q #k"] | None,
+        causal: bool,
+        position_bias: Float[Tensor, "1 heads #q k"] | None,
+    ) -> Float[Tensor, "batch heads q d_head"]:
+        """The same by way of `weights`, which can be looked at."""
+        if causal:
+            mask = with_causal(mask, q.size(2), k.size(2), q.device)
+        return self.weights(q, k, mask, position_bias) @ v
 
     def weights(
         self,
@@ -160,21 +182,34 @@ class Attention(nn.Module):
         position_bias: Float[Tensor, "1 heads #q k"] | None = None,
     ) -> Float[Tensor, "batch heads q k"]:
         """How much each query takes of each key: rows that sum to 1, 0 where masked."""
-        if self.additive is None:
-            scores = (q * self.scale @ k.transpose(-1, -2)).float()
-        else:
-            w, b = self.additive
-            scores = ((q[:, :, :, None] + (k + b)[:, :, None]).tanh() * w[:, None]).sum(-1).float()
+        scores = self.scores(q, k)
         if position_bias is not None:
             scores = scores + position_bias
         if mask is not None:
             scores = scores.masked_fill(~mask, -torch.inf)
         return scores.softmax(-1).type_as(k)
 
+    def scores(
+        self, q: Float[Tensor, "batch heads q d_head"], k: Float[Tensor, "batch heads k d_head"]
+    ) -> Float[Tensor, "batch heads q k"]:
+        """How well each key answers each query, before bias, mask and softmax."""
+        if self.additive is None:
+            return (q * self.scale @ k.transpose(-1, -2)).float()
+        w, b = self.additive
+        return ((q[:, :, :, None] + (k + b)[:, :, None]).tanh() * w[:, None]).sum(-1).float()
+
     def split_heads(self, x: Float[Tensor, "batch length width"]) -> Float[Tensor, "batch heads length d_head"]:
         heads = x.view(*x.shape[:-1], self.n_heads, -1).transpose(1, 2)
         # One layout for one row and for many: the products' bits depend on it.
         return heads if torch.is_grad_enabled() else heads.contiguous()
+
+
+def with_causal(
+    mask: Bool[Tensor, "#batch #heads #q #k"] | None, n_queries: int, n_keys: int, device: torch.device
+) -> Bool[Tensor, "#batch #heads q k"]:
+    """True where a mask allows it and the past is."""
+    seen = causal_mask(n_queries, n_keys, device)[None, None]
+    return seen if mask is None else mask & seen
 
 
 def biased(

@@ -1,0 +1,1 @@
+"""What happens inside a model, as data: recorded, explained, switched off, drawn."""

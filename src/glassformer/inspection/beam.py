@@ -1,0 +1,121 @@
+"""What a search saw: every hypothesis that it looked at, what became of it, and why the winner won."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from glassformer.generate.search import Hypothesis, length_penalty
+from glassformer.models.base import Decodable
+
+
+class WatchedState:
+    """A decoder's state that tells who went on from whom."""
+
+    def __init__(self, inner: Any, watched: "Watched") -> None:
+        self.inner, self.watched = inner, watched
+
+    def select(self, rows: Tensor, sentences: Tensor | None = None) -> None:
+        """As the state within."""
+        self.watched.parents.append(rows.tolist())
+        self.inner.select(rows, sentences)
+
+
+class Watched:
+    """A model as search sees it, which remembers one sentence's logits and choices."""
+
+    def __init__(self, model: Decodable) -> None:
+        self.model = model
+        self.length_step = model.length_step
+        self.log_probs: list[Tensor] = []
+        """Of each step [hypotheses, vocab], as the model gave them."""
+        self.last: list[list[int]] = []
+        """Of each step the token that each hypothesis ended in."""
+        self.parents: list[list[int]] = []
+        self.found: list[Hypothesis] = []
+        """What the search gave back, best first."""
+
+    def start(self, src: Tensor, n_hypotheses: int = 1) -> tuple[WatchedState, Tensor]:
+        """As the model's."""
+        state, last = self.model.start(src, n_hypotheses)
+        return WatchedState(state, self), last
+
+    def step(self, ids: Tensor, state: WatchedState) -> Tensor:
+        """As the model's."""
+        logits = self.model.step(ids, state.inner)
+        self.last.append(ids.tolist())
+        self.log_probs.append(logits.float().log_softmax(-1))
+        return logits
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One extension that was looked at."""
+
+    parent: int
+    """Number of the node it goes on from; -1: the start."""
+    step: int
+    token_id: int
+    log_prob: float
+    total: float
+    """Sum of log-probabilities up to here."""
+    fate: str
+    """kept: it went on; ended: it ended its sentence; cut: it was as long as allowed; pruned: others were better."""
+    score: float | None = None
+    """Of what ended: the total by the length penalty."""
+
+
+def tree(
+    watched: Watched, *, eos_id: int, banned_ids: tuple[int, ...], alpha: float, beam: int, longest: int | None = None
+) -> list[Node]:
+    """The extensions that search looked at: at each step the 2 x beam most probable."""
+    nodes: list[Node] = []
+    front = [-1] * beam  # the node that each hypothesis ends in
+    sums = [0.0] + [float("-inf")] * (beam - 1)
+    for step, log_probs in enumerate(watched.log_probs):
+        seen = log_probs.clone()
+        if banned_ids:
+            seen[:, list(banned_ids)] = -torch.inf
+            seen = seen.log_softmax(-1)
+        totals = torch.tensor(sums)[:, None] + seen.cpu()
+        best, index = totals.flatten().topk(min(2 * beam, totals.numel()))
+        kept = {
+            (parent, token): row
+            for row, (parent, token) in enumerate(
+                zip(watched.parents[step], watched.last[step + 1], strict=True) if step + 1 < len(watched.last) else ()
+            )
+        }
+        new_front, new_sums = [-1] * beam, [float("-inf")] * beam
+        for rank, (total, place) in enumerate(zip(best.tolist(), index.tolist(), strict=True)):
+            parent, token = divmod(place, totals.size(1))
+            if total == float("-inf"):
+                continue
+            fate, score = "pruned", None
+            if token == eos_id:
+                fate, score = ("ended", total / length_penalty(step + 1, alpha)) if rank < beam else ("pruned", None)
+            elif (parent, token) in kept:
+                fate = "kept"
+                new_front[kept[parent, token]], new_sums[kept[parent, token]] = len(nodes), total
+            elif step + 1 == longest:
+                fate, score = "cut", total / length_penalty(step + 1, alpha)
+            nodes.append(Node(front[parent], step, token, float(seen[parent, token]), total, fate, score))
+        front, sums = new_front, new_sums
+    return nodes
+
+
+def path(nodes: list[Node], node: int) -> list[int]:
+    """The nodes from the start to one, in order."""
+    found = []
+    while node >= 0:
+        found.append(node)
+        node = nodes[node].parent
+    return found[::-1]
+
+
+def winner(nodes: list[Node], best: Hypothesis) -> list[int]:
+    """The nodes of the hypothesis that search gave back."""
+    for i, node in enumerate(nodes):
+        if node.score is not None and [nodes[j].token_id for j in path(nodes, i)] == best.ids:
+            return path(nodes, i)
+    return []

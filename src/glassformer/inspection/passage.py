@@ -1,0 +1,214 @@
+"""A text as a model reads it: tokens with their places, on one side or two, and the pass through the model."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from glassformer.config import DecodeConfig
+from glassformer.errors import ConfigError
+from glassformer.generate.search import search
+from glassformer.inspection.beam import Watched
+from glassformer.models.families import family_of
+from glassformer.tokens.tokenizer import Tokenizer
+
+MOST_SAID = 64
+"""Tokens that a decoder alone is left to say unless more are asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Tokens in a row."""
+
+    name: str
+    """source and target, or text."""
+    text: str
+    ids: list[int]
+    tokens: list[str]
+    offsets: list[tuple[int, int] | None]
+    """The stretch of characters of the text that each token stands for; None of special tokens."""
+
+
+@dataclass(slots=True)
+class Passage:
+    """What a model is given: a source and a target, or one text."""
+
+    task: Any
+    sides: dict[str, Side]
+    inputs: tuple[Tensor, ...]
+    expected: list[int]
+    """Of a decoder the token that follows each place of its side; of an encoder nothing."""
+    first_said: int = 0
+    """Place on the decoder's side whose follower is the first that was said or given as target."""
+    watched: Watched | None = None
+    """The search that found the target."""
+    types: Tensor | None = None
+    notes: list[str] = field(default_factory=list)
+    """What was left out, and why."""
+
+    def forward(self) -> Float[Tensor, "1 length d_model"]:
+        """The model's last layer at every place of the side that is predicted."""
+        return self.task.model(*self.inputs) if self.types is None else self.task.model(*self.inputs, self.types)
+
+    @property
+    def predicted(self) -> Side:
+        """The side whose next tokens, or whose labels, the model predicts."""
+        return self.sides.get("target") or self.sides["text"]
+
+
+def side(
+    t: Tokenizer, name: str, text: str, ids: Sequence[int], offsets: Sequence[tuple[int, int]], first: int
+) -> Side:
+    """A side whose text's tokens begin at `first`."""
+    places: list[tuple[int, int] | None] = [None] * len(ids)
+    places[first : first + len(offsets)] = offsets[: len(ids) - first]
+    return Side(name, text, list(ids), [t.token(i) for i in ids], places)
+
+
+def joined_sides(t: Tokenizer, texts: Sequence[str], ids: Sequence[int], types: Sequence[int]) -> Side:
+    """One side of a text or two with special tokens around them: offsets are into the two texts joined by a tab."""
+    text = "\t".join(texts)
+    made = side(t, "text", text, ids, [], 0)
+    specials = {t.bos_id, t.eos_id, t.pad_id}
+    begin, place = 0, 1
+    for part in texts:
+        for start, end in t.offsets(part)[1]:
+            if place < len(ids) and ids[place] not in specials:
+                made.offsets[place] = (begin + start, begin + end)
+                place += 1
+        begin += len(part) + 1
+        while place < len(ids) and ids[place] in specials:
+            place += 1
+    return made
+
+
+def read(
+    task: Any,
+    text: str,
+    target: str | None = None,
+    *,
+    options: DecodeConfig | None = None,
+    window: int = 1,
+) -> Passage:
+    """A text as a task's model reads it; without a target what the model says to it.
+
+    Args:
+        target: of translators and language models, what to follow in place of the best that search finds.
+        window: of a text longer than the model reads, the stretch to look at, counted from 1.
+
+    Raises:
+        ConfigError: nothing to read, a target for a model that says nothing, or a window that the text has not.
+    """
+    if not text.strip():
+        raise ConfigError("the text is empty: there is nothing to look at.")
+    family = family_of(task.model)
+    if family == "skipgram":
+        raise ConfigError(
+            "word vectors have no layers to look into; `glassformer similar` shows what stands near a word."
+        )
+    if family == "bert":
+        if target is not None:
+            raise ConfigError(f"{task.name} says nothing that a target could be compared with; leave --target out.")
+        return read_encoder(task, text, window)
+    return (read_decoder if family == "gpt2" else read_pair)(task, text, target, options or DecodeConfig(), window)
+
+
+def windowed(items: list[Any], limit: int, window: int, notes: list[str]) -> slice:
+    """The stretch of a text's tokens to look at."""
+    n_windows = max(1, -(-len(items) // limit))
+    if not 1 <= window <= n_windows:
+        raise ConfigError(f"window {window}: this text has {n_windows}, of {limit} tokens each.")
+    if n_windows > 1:
+        notes.append(
+            f"{len(items)} tokens, the model reads {limit}: this is window {window} of {n_windows} (--window N)."
+        )
+    return slice((window - 1) * limit, window * limit)
+
+
+def read_encoder(task: Any, text: str, window: int) -> Passage:
+    """A text, or two that a tab separates."""
+    t, notes = task.tokenizer, []
+    parts = text.split("\t", 1)
+    if hasattr(task, "with_gaps"):
+        found = [task.with_gaps(text)]
+        parts = [text]
+    elif task.name == "tagging":
+        parts = [" ".join(text.split())]
+        found = [[i for word in task.pieces(parts[0].split(" ")) for i in word]]
+    else:
+        found = [t.encode(part) for part in parts]
+    limit = task.model.config.max_len - task.n_specials - sum(map(len, found[:-1]))
+    found[-1] = found[-1][windowed(found[-1], max(1, limit), window, notes)]
+    ids, types = task.joined(found[0], found[1] if len(found) > 1 else [])
+    if window == 1 and not hasattr(task, "with_gaps"):
+        made = joined_sides(t, parts, ids, types)
+    else:
+        made = side(t, "text", text, ids, [], 0)
+    tensor = lambda values: torch.tensor([values], device=task.device)  # noqa: E731
+    return Passage(task, {"text": made}, (tensor(ids),), [], types=tensor(types), notes=notes)
+
+
+def read_pair(task: Any, text: str, target: str | None, options: DecodeConfig, window: int) -> Passage:
+    """A source, and the target that was given or found."""
+    t, model, notes = task.tokenizer, task.model, []
+    every, offsets = t.offsets(text)
+    part = windowed(every, model.config.max_len - 1, window, notes)
+    src = [*every[part], t.eos_id]
+    src_tensor = torch.tensor([src], device=task.device)
+    watched = None
+    if target is None:
+        watched = Watched(model)
+        longest = min(model.config.max_len, options.max_length or len(src) + 50)
+        found = search(
+            watched, src_tensor, [longest], eos_id=t.eos_id, banned_ids=(t.pad_id, t.bos_id), beam=options.beam,
+            alpha=options.length_penalty, nbest=options.beam,
+        )[0]  # fmt: skip
+        watched.found = found
+        expected = found[0].ids
+        target = t.decode(expected)
+    else:
+        expected = [*t.encode(target)[: model.config.max_len - 1], t.eos_id]
+    tgt_in = [model.config.bos_id, *expected[:-1]]
+    ids, places = t.offsets(target)
+    places = places if ids == [i for i in expected if i != t.eos_id] else []
+    sides = {
+        "source": side(t, "source", text, src, offsets[part], 0),
+        "target": side(t, "target", target, tgt_in, places, 1),
+    }
+    inputs = (src_tensor, torch.tensor([tgt_in], device=task.device))
+    return Passage(task, sides, inputs, expected, watched=watched, notes=notes)
+
+
+def read_decoder(task: Any, text: str, target: str | None, options: DecodeConfig, window: int) -> Passage:
+    """A prompt, and what follows it."""
+    t, model, notes = task.tokenizer, task.model, []
+    room = model.config.max_len
+    prompt = task.prompt(text)
+    given = t.encode(target) if target is not None else None
+    n_more = min(options.max_length or MOST_SAID, room // 2) if given is None else min(len(given), room // 2)
+    part = windowed(prompt, max(1, room - n_more), window, notes)
+    offsets = t.offsets(text)[1]
+    lead = 1 if prompt[:1] == [t.bos_id] and len(prompt) > len(offsets) else 0
+    prompt, offsets = prompt[part], offsets[max(0, part.start - lead) : part.stop]
+    watched = None
+    if given is None:
+        watched = Watched(model)
+        found = search(
+            watched, torch.tensor([prompt], device=task.device), [max(1, min(n_more, room - len(prompt)))],
+            eos_id=t.eos_id, banned_ids=task.banned_ids, beam=options.beam, alpha=options.length_penalty,
+            nbest=options.beam,
+        )[0]  # fmt: skip
+        watched.found = found
+        given = found[0].ids
+    else:
+        given = [*given[:n_more], t.eos_id]
+    whole = [*prompt, *given]
+    side_ids = whole[:-1]
+    made = side(t, "text", text, side_ids, offsets, lead if window == 1 else 0)
+    return Passage(
+        task, {"text": made}, (torch.tensor([side_ids], device=task.device),), whole[1:], first_said=len(prompt) - 1,
+        watched=watched, notes=notes,
+    )  # fmt: skip

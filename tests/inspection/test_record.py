@@ -1,0 +1,189 @@
+"""Recording changes nothing, misses nothing and leaves nothing behind; its weights are transformers'."""
+
+import pytest
+import torch
+
+from glassformer.generate.search import search
+from glassformer.inspection.record import record
+from glassformer.models.families import FAMILIES
+from glassformer.nn.attention import Attention
+from glassformer.tasks.registry import load
+from tests.interop.theirs import ragged, random_model, write_byte_level, write_unigram, write_wordpiece
+
+SIZES = {
+    "transformer": dict(d_model=22, n_heads=2, d_ff=31, n_encoder_layers=2, n_decoder_layers=3),
+    "bert": dict(d_model=22, n_heads=2, d_ff=31, n_layers=2),
+    "gpt2": dict(d_model=22, n_heads=2, d_ff=31, n_layers=2),
+    "t5": dict(d_model=22, n_heads=2, d_head=5, d_ff=31, n_encoder_layers=2, n_decoder_layers=3),
+    "rnn": dict(d_model=22, n_layers=2),
+    "additive": dict(d_model=22, n_heads=2, d_ff=31, n_encoder_layers=2, n_decoder_layers=3, attention="additive"),
+}
+LONG = (71, 3, 67, 13, 1)  # more than a few queries take the blocked kernel
+
+
+def make(family):
+    config, model = FAMILIES["transformer" if family == "additive" else family]
+    made = model(config(vocab_size=101, max_len=90, **SIZES[family])).eval()
+    for p in made.parameters():
+        torch.nn.init.normal_(p, std=0.3)
+    return made
+
+
+def run(model):
+    ids = ragged(101, 0, LONG)
+    if type(model).__name__ in ("Bert", "Gpt2"):
+        return model(ids)[ids != 0]
+    tgt = ragged(101, 0, LONG[::-1])
+    return model.logits(model(ids, tgt))[tgt != 0]
+
+
+@pytest.mark.parametrize("family", SIZES)
+@pytest.mark.parametrize("with_grad", [False, True])
+def test_recording_changes_nothing_and_leaves_nothing_behind(family, with_grad):
+    model = make(family)
+    with torch.set_grad_enabled(with_grad):
+        before = run(model)
+        with record(model) as tape:
+            recorded = run(model)
+        after = run(model)
+    torch.testing.assert_close(recorded, before, rtol=1e-5, atol=1e-5)
+    assert torch.equal(after, before)
+    for module in model.modules():
+        assert not {"look", "weights", "logits", "word_logits", "label_logits"} & vars(module).keys()
+        assert not module._forward_hooks
+    attentions = [name for name, module in model.named_modules() if isinstance(module, Attention)]
+    assert attentions
+    for name in attentions:
+        assert tape.axes[f"{name}.weights"] == ("batch", "head", "query", "key")
+        assert {f"{name}.{kind}" for kind in ("queries", "keys", "values", "heads")} <= tape.keys()
+    assert all(len(tape.axes[name]) == tensor.dim() for name, tensor in tape.items())
+
+
+@pytest.mark.parametrize("family", SIZES)
+def test_rows_sum_to_one_and_vanish_where_masked(family):
+    model = make(family)
+    with torch.no_grad(), record(model) as tape:
+        run(model)
+    src, tgt = ragged(101, 0, LONG), ragged(101, 0, LONG[::-1])
+    for name in (name for name in tape if name.endswith(".weights")):
+        weights = tape[name]
+        torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:-1]), rtol=1e-5, atol=1e-5)
+        if "cross" in name or name.startswith("encoder"):
+            assert weights.transpose(1, 3)[src == 0].abs().max() == 0
+        else:
+            assert weights.triu(1).abs().max() == 0
+    assert (tgt == 0).any()
+
+
+def test_a_step_of_decoding_is_a_row_of_the_whole():
+    model = make("transformer")
+    src = ragged(101, 0, (9, 9))
+    with record(model) as tape:
+        (best,) = search(model, src[:1], [7], eos_id=2, beam=1)[0]
+    ids = torch.tensor([[1, *best.ids[:-1]]])
+    with torch.no_grad(), record(model) as whole:
+        model(src[:1], ids)
+    for name in ("decoder.2.cross_attention.weights", "decoder.1.self_attention.weights"):
+        steps = tape.calls(name)
+        assert len(steps) == ids.size(1)
+        for i, step in enumerate(steps):
+            expected = whole[name][:, :, i, : step.size(-1)]
+            torch.testing.assert_close(step[:, :, 0], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_an_unknown_name_is_answered_by_names_like_it():
+    with torch.no_grad(), record(make("bert")) as tape:
+        pass
+    with pytest.raises(KeyError, match="0 names"):
+        tape["encoder"]
+    model = make("bert")
+    with torch.no_grad(), record(model) as tape:
+        run(model)
+    with pytest.raises(KeyError, match=r"'encoder\.0\.self_attention\.weights'"):
+        tape["encoder.0.self_attention.weight"]
+    assert "encoder.0.self_attention.weight" not in tape
+
+
+def their_folder(kind, folder):
+    """A random model of theirs that gives attention weights, and the name of ours."""
+    transformers = pytest.importorskip("transformers")
+    common = {"attn_implementation": "eager"}
+    match kind:
+        case "bert" | "roberta":
+            n = write_wordpiece(folder) if kind == "bert" else write_byte_level(
+                folder, ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+            )  # fmt: skip
+            more = {} if kind == "bert" else dict(pad_token_id=1, bos_token_id=0, eos_token_id=2)
+            config = transformers.AutoConfig.for_model(
+                kind, vocab_size=n, hidden_size=22, num_hidden_layers=3, num_attention_heads=11, intermediate_size=31,
+                max_position_embeddings=32, **more, **common,
+            )  # fmt: skip
+            name = {"bert": "BertForMaskedLM", "roberta": "RobertaForMaskedLM"}[kind]
+        case "distilbert":
+            n = write_wordpiece(folder)
+            config = transformers.DistilBertConfig(
+                vocab_size=n, dim=22, n_heads=11, hidden_dim=31, n_layers=2, max_position_embeddings=32, **common
+            )
+            name = "DistilBertForMaskedLM"
+        case "gpt2":
+            n = write_byte_level(folder, ["<|endoftext|>"])
+            config = transformers.GPT2Config(
+                vocab_size=n, n_embd=22, n_head=11, n_layer=3, n_inner=31, n_positions=29, bos_token_id=0,
+                eos_token_id=0, **common,
+            )  # fmt: skip
+            name = "GPT2LMHeadModel"
+        case "t5":
+            n = write_unigram(folder)
+            config = transformers.T5Config(
+                vocab_size=n, d_model=22, d_kv=5, num_heads=3, d_ff=31, num_layers=2, num_decoder_layers=3,
+                decoder_start_token_id=0, **common,
+            )  # fmt: skip
+            name = "T5ForConditionalGeneration"
+        case "marian":
+            n = write_unigram(folder)
+            config = transformers.MarianConfig(
+                vocab_size=n, decoder_vocab_size=n, d_model=22, encoder_layers=2, decoder_layers=3, encoder_ffn_dim=31,
+                decoder_ffn_dim=31, encoder_attention_heads=11, decoder_attention_heads=11, pad_token_id=0,
+                max_position_embeddings=29, eos_token_id=1, decoder_start_token_id=0, forced_eos_token_id=None,
+                **common,
+            )  # fmt: skip
+            name = "MarianMTModel"
+    model = random_model(name, config)
+    model.save_pretrained(folder)
+    return model
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert", "gpt2", "t5", "marian"])
+def test_weights_are_those_of_transformers(kind, tmp_path):
+    from glassformer.interop.huggingface import import_folder
+
+    theirs = their_folder(kind, tmp_path / "theirs")
+    import_folder(tmp_path / "theirs", tmp_path / "ours")
+    task = load(tmp_path / "ours", device="cpu")
+    pad_id = task.model.config.pad_id
+    ids = ragged(140, pad_id)
+    given = {"input_ids": ids, "attention_mask": (ids != pad_id).long()}
+    with torch.no_grad(), record(task) as tape:
+        if kind in ("t5", "marian"):
+            tgt = ragged(140, pad_id, (9,) * 5)
+            task.model(ids, tgt)
+            given["decoder_input_ids"] = tgt
+        else:
+            task.model(ids)
+    with torch.no_grad():
+        out = theirs(**given, output_attentions=True)
+    if kind in ("t5", "marian"):
+        sides = {
+            "encoder.{}.self_attention": out.encoder_attentions,
+            "decoder.{}.self_attention": out.decoder_attentions,
+            "decoder.{}.cross_attention": out.cross_attentions,
+        }
+    else:
+        sides = {f"{'decoder' if kind == 'gpt2' else 'encoder'}.{{}}.self_attention": out.attentions}
+    for name, layers in sides.items():
+        for i, expected in enumerate(layers):
+            found = tape[f"{name.format(i)}.weights"]
+            there = (ids != pad_id) if "decoder" not in name or kind == "gpt2" else torch.ones(5, 9, dtype=bool)
+            torch.testing.assert_close(
+                found.transpose(1, 2)[there], expected.transpose(1, 2)[there], rtol=1e-5, atol=1e-5
+            )
