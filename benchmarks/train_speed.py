@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from benchmarks.machine import alternate, save, threads
-from glassformer.data.batch import Batch
+from glassformer.data.batch import PairBatch
 from glassformer.models.transformer import Transformer
 from glassformer.objectives.loss import projected_cross_entropy
 from glassformer.sizes import TransformerConfig
@@ -72,7 +72,7 @@ def our_step(sizes, src, tgt, precision):
     )  # fmt: skip
     model = Transformer(config).train()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
-    batch = Batch(src, tgt[:, :-1], tgt[:, 1:], PAIRS * LENGTH)
+    batch = PairBatch(n_targets=PAIRS * LENGTH, src=src, tgt_in=tgt[:, :-1], tgt_out=tgt[:, 1:])
 
     def step():
         with arithmetic(torch.device("cpu"), precision, batch):
@@ -80,7 +80,7 @@ def our_step(sizes, src, tgt, precision):
             hidden = model(batch.src, batch.tgt_in)[words]
             loss = projected_cross_entropy(hidden, model.embedding.weight, batch.tgt_out[words], label_smoothing=0.1)
         optimizer.zero_grad()
-        (loss / batch.n_tokens).backward()
+        (loss / batch.n_targets).backward()
         optimizer.step()
 
     return step
