@@ -19,22 +19,12 @@ from benchmarks.machine import describe, save
 
 MEAN = ["--pooling", "mean"]
 WORDS = ["--tokenizer", "word", "--n-layers", "1", "--d-model", "256", "--dropout", "0.5", "--label-smoothing", "0.1"]
-DIALOGUES = [
-    "--task",
-    "summarization",
-    "--d-model",
-    "256",
-    "--max-len",
-    "384",
-    "--dropout",
-    "0.2",
-    "--vocab-size",
-    "8000",
-]
+DIALOGUES = ["--task", "summarization", "--d-model", "256", "--max-len", "384", "--dropout", "0.2"]
+DIALOGUES += ["--vocab-size", "8000", "--lr", "2e-3", "--batch-tokens", "3000"]
 # name: data, minutes, from MiniLM, options
 FIGURES = {
     "sentiment": (corpora.sentiment, 8, True, [*MEAN, "--validate-every", "100"]),
-    "sentiment_scratch": (corpora.sentiment, 5, False, [*WORDS, "--vocab-size", "16000", "--lr", "5e-4"]),
+    "sentiment_scratch": (corpora.sentiment, 4, False, [*WORDS, "--vocab-size", "16000", "--lr", "5e-4"]),
     "acceptability": (corpora.acceptability, 12, True, ["--lr", "5e-5", "--validate-every", "100"]),
     "questions": (corpora.questions, 9, True, [*MEAN, "--validate-every", "80"]),
     "questions_scratch": (corpora.questions, 4, False, [*WORDS, "--vocab-size", "8000", "--lr", "5e-4"]),
@@ -44,9 +34,9 @@ FIGURES = {
     "tags": (corpora.tags, 10, True, ["--validate-every", "200"]),
     "tags_scratch": (corpora.tags, 14, False, ["--dropout", "0.3"]),
     "answers": (corpora.answers, 12, True, ["--validate-every", "150"]),
-    "summaries_0": (corpora.summaries, 20, False, [*DIALOGUES, "--prompt-weight", "0"]),
-    "summaries_20": (corpora.summaries, 20, False, [*DIALOGUES, "--prompt-weight", "0.2"]),
-    "summaries_100": (corpora.summaries, 20, False, [*DIALOGUES, "--prompt-weight", "1"]),
+    "summaries_0": (corpora.summaries, 15, False, [*DIALOGUES, "--prompt-weight", "0"]),
+    "summaries_20": (corpora.summaries, 15, False, [*DIALOGUES, "--prompt-weight", "0.2"]),
+    "summaries_100": (corpora.summaries, 15, False, [*DIALOGUES, "--prompt-weight", "1"]),
     "spelling": (
         corpora.spelling,
         25,

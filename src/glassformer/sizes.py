@@ -33,6 +33,8 @@ class AttentionSizes(Sizes):
 
     n_heads: int = Field(default=8, ge=1)
     d_ff: int = Field(default=2048, ge=1, le=1 << 16)
+    heads_left: dict[str, int] = Field(default_factory=dict)
+    """Of attentions that lost heads by `glassformer ablate --prune`, by their names, how many are left."""
 
     @model_validator(mode="after")
     def check_heads(self) -> Self:

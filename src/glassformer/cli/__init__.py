@@ -26,12 +26,17 @@ COMMANDS = {
     "similar": "The words whose vectors stand nearest to a word's.",
     "score": "How probable a model finds given translations.",
     "info": "What is in a model folder.",
+    "inspect": "See what a model does with a text: attention, predictions, search, as a page.",
+    "trace": "Shapes and figures of every tensor that a model makes of a text.",
+    "ablate": "What is lost when heads, layers or sub-layers are switched off; prune heads.",
+    "report": "How a run went, as a page: curves, data, samples, best and worst.",
+    "worked-example": "Attention worked out step by step, every number shown.",
     "doctor": "Find what is wrong with a parallel corpus, line by line, and mend it.",
     "import": "Make a model folder of one of Hugging Face's.",
     "export": "Write a model as a folder that Hugging Face's transformers loads.",
 }
 for command, summary in COMMANDS.items():
-    function = f"{command}_" if command == "import" else command
+    function = f"{command}_" if command == "import" else command.replace("-", "_")
     app.command(f"glassformer.cli.{function}:{function}", name=command, help=summary)
 for alias in ("summarize", "generate", "complete", "classify", "tag", "answer", "similarity", "fill", "correct"):
     app.command(f"glassformer.cli.run:{alias}", name=alias, help="`run`, by the name of the task.")

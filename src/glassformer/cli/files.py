@@ -1,11 +1,12 @@
 """Files named on the command line, as the sides of a corpus."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from glassformer.corpora.corpus import Format, format_of
 from glassformer.corpora.detect import find_task
-from glassformer.errors import ConfigError
+from glassformer.errors import ConfigError, UserError
 
 Sides = tuple[tuple[Path, ...], tuple[Path, ...]]
 
@@ -36,3 +37,26 @@ def pair_sides(files: Sequence[Path], format: Format | None = None) -> Sides:
         f"{count}: which is source, which target?\n"
         "  Give two files, or --src FILE … --tgt FILE …, or TSV or JSONL files of pairs."
     )
+
+
+def check_new(path: Path | None, force: bool) -> None:
+    """Refuse a file that exists, unless it may be overwritten.
+
+    Raises:
+        ConfigError: it exists.
+    """
+    if path and path.exists() and not force:
+        raise ConfigError(f"{path} exists.\n  Name another file, or overwrite it with --force.")
+
+
+def write_page(path: Path, page: str) -> None:
+    """Write a page, and say so.
+
+    Raises:
+        UserError: the path cannot be written.
+    """
+    try:
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}.\n  Name a file in a folder that can be written to.") from None
+    print(f"-> {path} ({path.stat().st_size / 1e6:.1f} MB)", file=sys.stderr)

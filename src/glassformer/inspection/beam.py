@@ -1,7 +1,7 @@
 """What a search saw: every hypothesis that it looked at, what became of it, and why the winner won."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -25,9 +25,10 @@ class WatchedState:
 class Watched:
     """A model as search sees it, which remembers one sentence's logits and choices."""
 
+    length_step: ClassVar[int] = 1  # one sentence needs no padding
+
     def __init__(self, model: Decodable) -> None:
         self.model = model
-        self.length_step = model.length_step
         self.log_probs: list[Tensor] = []
         """Of each step [hypotheses, vocab], as the model gave them."""
         self.last: list[list[int]] = []

@@ -76,7 +76,7 @@ class Inspection:
     """Of each side: embedding, positions, sum [tokens, d_model]."""
     attention: list[AttentionMap] = field(default_factory=list)
     rollout: dict[str, Array] = field(default_factory=dict)
-    """Of stacks of self-attention [tokens, tokens]: what each place has of each token at the end (Abnar & Zuidema 2020)."""
+    """Of stacks of self-attention [tokens, tokens]: what each place has of each token at the end."""
     stream: dict[str, dict[str, Array]] = field(default_factory=dict)
     """Of each side, by the name of the sub-layer: lengths of the residual stream [tokens]."""
     lens: dict[str, list[Prediction]] = field(default_factory=dict)
@@ -141,11 +141,12 @@ class Inspection:
 
 
 def rounded(x: float | None) -> float | None:
+    """Five digits are more than the page shows."""
     return None if x is None else round(x, 5)
 
 
 def plain(p: Prediction) -> list[Any]:
-    """A prediction as a row: place, what was expected, its log-probability and rank, and text and probability of the best."""
+    """A prediction as a row: place, what was expected, its log-probability and rank, text and probability of the best."""
     best = [[guess.text, round(guess.probability, 5)] for guess in p.best]
     return [p.place, p.expected, rounded(p.log_prob), p.rank, best]
 
@@ -164,10 +165,12 @@ def unpack(record: dict[str, Any]) -> Array:
 
 
 def packed(arrays: dict[str, Array]) -> dict[str, Any]:
+    """Several arrays as JSON holds them."""
     return {name: pack(x) for name, x in arrays.items()}
 
 
 def array(x: Tensor) -> Array:
+    """A tensor's numbers."""
     return x.detach().float().cpu().numpy()
 
 

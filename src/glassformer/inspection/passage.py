@@ -130,7 +130,8 @@ def windowed(items: list[Any], limit: int, window: int, notes: list[str]) -> sli
 
 def read_encoder(task: Any, text: str, window: int) -> Passage:
     """A text, or two that a tab separates."""
-    t, notes = task.tokenizer, []
+    t = task.tokenizer
+    notes: list[str] = []
     parts = text.split("\t", 1)
     if hasattr(task, "with_gaps"):
         found = [task.with_gaps(text)]
@@ -147,13 +148,14 @@ def read_encoder(task: Any, text: str, window: int) -> Passage:
         made = joined_sides(t, parts, ids, types)
     else:
         made = side(t, "text", text, ids, [], 0)
-    tensor = lambda values: torch.tensor([values], device=task.device)  # noqa: E731
-    return Passage(task, {"text": made}, (tensor(ids),), [], types=tensor(types), notes=notes)
+    read, kinds = torch.tensor([ids], device=task.device), torch.tensor([types], device=task.device)
+    return Passage(task, {"text": made}, (read,), [], types=kinds, notes=notes)
 
 
 def read_pair(task: Any, text: str, target: str | None, options: DecodeConfig, window: int) -> Passage:
     """A source, and the target that was given or found."""
-    t, model, notes = task.tokenizer, task.model, []
+    t, model = task.tokenizer, task.model
+    notes: list[str] = []
     every, offsets = t.offsets(text)
     part = windowed(every, model.config.max_len - 1, window, notes)
     src = [*every[part], t.eos_id]
@@ -184,7 +186,8 @@ def read_pair(task: Any, text: str, target: str | None, options: DecodeConfig, w
 
 def read_decoder(task: Any, text: str, target: str | None, options: DecodeConfig, window: int) -> Passage:
     """A prompt, and what follows it."""
-    t, model, notes = task.tokenizer, task.model, []
+    t, model = task.tokenizer, task.model
+    notes: list[str] = []
     room = model.config.max_len
     prompt = task.prompt(text)
     given = t.encode(target) if target is not None else None

@@ -21,6 +21,8 @@ def type_of(model: Model) -> str:
         UserError: it is none.
     """
     c: Any = model.config
+    if getattr(c, "heads_left", None):
+        raise UserError("a model without some of its heads: transformers has no such model, so it cannot be exported.")
     match family_of(model):
         case "transformer" if c.attention == "dot":
             return "pegasus" if c.pre_norm else "marian"

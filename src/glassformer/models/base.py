@@ -80,6 +80,12 @@ class Model(nn.Module):
             forget(parameter)
         return super().train(mode)
 
+    def leave_heads(self) -> None:
+        """Take out of attentions the heads that they have no more."""
+        for name, n_heads in self.config.heads_left.items():
+            parent, _, own = name.rpartition(".")
+            setattr(self.get_submodule(parent), own, self.get_submodule(name).with_heads(n_heads))  # type: ignore[operator]
+
     def reset_buffers(self) -> None:
         """Compute what is no weight and yet a tensor."""
 

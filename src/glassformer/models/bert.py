@@ -40,6 +40,7 @@ class Bert(Model):
             self.transform_norm = nn.LayerNorm(c.d_model, eps=c.norm_eps)
             self.word_bias = nn.Parameter(torch.zeros(c.vocab_size))
         self.labels = Linear(c.d_model, c.n_labels) if c.n_labels else None
+        self.leave_heads()
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

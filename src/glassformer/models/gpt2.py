@@ -34,6 +34,7 @@ class Gpt2(Model):
         self.dropout = Dropout(c.dropout)
         self.decoder: Any = nn.ModuleList(Layer(layer, causal=True) for _ in range(c.n_layers))
         self.decoder_norm = nn.LayerNorm(c.d_model, eps=c.norm_eps)
+        self.leave_heads()
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -42,6 +42,7 @@ class Transformer(EncoderDecoder):
         self.output_bias = nn.Parameter(torch.zeros(c.vocab_size)) if c.output_bias else None
         """Added to the logits of the words."""
         self.positions: Tensor
+        self.leave_heads()
         self.reset_buffers()
         self.reset_parameters()
 

@@ -92,6 +92,17 @@ class Attention(nn.Module):
         if self.additive is not None:
             nn.init.normal_(self.additive, std=d_head**-0.5)
 
+    def with_heads(self, n_heads: int) -> "Attention":
+        """Another one, untrained, with as many heads, each as wide."""
+        return Attention(
+            self.q_proj.in_features,
+            n_heads,
+            d_head=self.q_proj.out_features // self.n_heads,
+            bias=self.q_proj.bias is not None,
+            scaled=self.scale != 1.0,
+            score="dot" if self.additive is None else "additive",
+        )
+
     def forward(
         self,
         x: Float[Tensor, "batch q d_model"],

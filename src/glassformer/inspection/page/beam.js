@@ -1,0 +1,78 @@
+// The search as a tree: a column a step, the most probable above; what was kept, ended or pruned; the winner's way.
+import { digits, drawn, el, visible } from "./base.js";
+import { accent } from "./curves.js";
+
+const [WIDTH, HEIGHT, GAP] = [104, 24, 34];
+
+export function beam(record) {
+  const nodes = record.beam.map(([parent, step, text, logProb, total, fate, score], i) =>
+    ({ i, parent, step, text, logProb, total, fate, score, won: record.won.includes(i) }));
+  const steps = d3.groups(nodes, (node) => node.step);
+  for (const [, column] of steps) {
+    column.sort((a, b) => b.total - a.total).forEach((node, row) => { node.row = row; });
+  }
+  const rows = d3.max(steps, ([, column]) => column.length);
+  const x = (node) => node.step * (WIDTH + GAP);
+  const y = (node) => node.row * (HEIGHT + 6) + HEIGHT / 2;
+  const [width, height] = [steps.length * (WIDTH + GAP), rows * (HEIGHT + 6) + 4];
+  const canvas = el("canvas", { style: { width: `${width}px`, height: `${height}px` } });
+  const chips = nodes.map((node) =>
+    el(
+      "span",
+      {
+        class: `node ${node.fate}${node.won ? " won" : ""}`,
+        title: `${visible(node.text)}: log-probability ${digits(node.logProb, 3)}, sum ${digits(node.total, 3)}, ${node.fate}`
+          + (node.score === null ? "" : `, score ${digits(node.score, 4)}`),
+        style: { left: `${x(node)}px`, top: `${y(node) - HEIGHT / 2}px`, width: `${WIDTH}px` },
+      },
+      el("b", {}, visible(node.text)), el("small", {}, digits(node.total, 2)),
+    ),
+  );
+  drawn(() => {
+    const ratio = Math.min(window.devicePixelRatio || 1, 16000 / width);
+    canvas.width = width * ratio;
+    canvas.height = height * ratio;
+    const context = canvas.getContext("2d");
+    context.scale(ratio, ratio);
+    for (const node of nodes) {
+      if (node.parent < 0) continue;
+      const from = nodes[node.parent];
+      context.strokeStyle = accent(node.won ? "--other" : "--line");
+      context.lineWidth = node.won ? 2.5 : 1;
+      context.beginPath();
+      context.moveTo(x(from) + WIDTH, y(from));
+      context.bezierCurveTo(x(from) + WIDTH + GAP / 2, y(from), x(node) - GAP / 2, y(node), x(node), y(node));
+      context.stroke();
+    }
+  });
+  return el("div", {}, why(nodes),
+    el("div", { class: "scroll" }, el("div", { class: "tree", style: { width: `${width}px`, height: `${height}px` } },
+      canvas, chips)));
+}
+
+function textOf(nodes, node) {
+  const found = [];
+  for (let at = node; at; at = nodes[at.parent]) found.unshift(at.text);
+  return found.join("");
+}
+
+/** What ended, best first, and what decided. */
+function why(nodes) {
+  const ended = nodes.filter((node) => node.score !== null).sort((a, b) => b.score - a.score);
+  if (!ended.length) return null;
+  const [first, second] = ended;
+  const probable = d3.greatest(ended, (node) => node.total);
+  const words = [`The winner's score is its sum of log-probabilities by the length penalty: ${digits(first.score, 4)}`];
+  if (second) words.push(`, ${digits(first.score - second.score, 4)} above the next`);
+  words.push(probable === first ? "; it is also the most probable as a whole."
+    : `; by the sum alone “${visible(textOf(nodes, probable))}” would have won: the penalty favours longer text.`);
+  return el("div", {},
+    el("p", {}, words.join("")),
+    el("div", { class: "scroll" }, el("table", {},
+      el("thead", {}, el("tr", {}, ["text", "tokens", "sum", "penalty", "score"].map((t) => el("th", { scope: "col" }, t)))),
+      el("tbody", {}, ended.map((node) => el("tr", { class: node === first ? "on" : "" },
+        el("td", {}, visible(textOf(nodes, node))), el("td", { class: "number" }, String(node.step + 1)),
+        el("td", { class: "number" }, digits(node.total, 3)),
+        el("td", { class: "number" }, digits(node.total / node.score, 3)),
+        el("td", { class: "number" }, digits(node.score, 4))))))));
+}

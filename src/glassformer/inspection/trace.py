@@ -1,0 +1,80 @@
+"""Shapes and figures of every step of a forward pass."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from glassformer.inspection.passage import Passage
+from glassformer.inspection.record import Tape, record
+
+SURE = 0.99
+"""A row of attention whose largest weight is above this is saturated: hardly any gradient comes through its softmax."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Figures of one tensor."""
+
+    name: str
+    shape: tuple[int, ...]
+    axes: tuple[str, ...]
+    mean: float
+    std: float
+    min: float
+    max: float
+    zeros: float
+    """Share of numbers that are 0."""
+    flags: tuple[str, ...]
+    """What is wrong: nan, infinite, saturated (half of the rows of attention or more), dead (nothing but zeros)."""
+
+
+def step_of(name: str, x: Tensor, axes: tuple[str, ...]) -> Step:
+    """The figures of a tensor; those that are not finite are left out of mean, deviation and bounds."""
+    values = x.detach().float()
+    finite = values[values.isfinite()]
+    if not len(finite):
+        finite = torch.full((1,), torch.nan)
+    flags = {
+        "nan": values.isnan().any(),
+        "infinite": values.isinf().any(),
+        "saturated": name.endswith(".weights")
+        and values.size(-1) > 1
+        and (values.amax(-1) > SURE).float().mean() >= 0.5,
+        "dead": (values == 0).all(),
+    }
+    return Step(
+        name,
+        tuple(values.shape),
+        axes,
+        float(finite.mean()),
+        float(finite.std(correction=0)),
+        float(finite.min()),
+        float(finite.max()),
+        float((values == 0).float().mean()),
+        tuple(flag for flag, is_so in flags.items() if is_so),
+    )
+
+
+def steps_of(tape: Tape) -> list[Step]:
+    """The figures of all that was recorded, call by call."""
+    found = []
+    for name, calls in tape.found.items():
+        for i, x in enumerate(calls):
+            found.append(step_of(name if len(calls) == 1 else f"{name}[{i}]", x, tape.axes[name]))
+    return found
+
+
+def trace(passage: Passage) -> list[Step]:
+    """The figures of every step of a passage through its model."""
+    with torch.inference_mode(), record(passage.task.model) as tape:
+        hidden = passage.forward()
+        if hasattr(passage.task.model, "logits"):
+            passage.task.model.logits(hidden)
+        else:
+            model = passage.task.model
+            if model.config.head == "words":
+                model.word_logits(hidden)
+            if model.labels is not None:
+                model.label_logits(hidden, passage.inputs[0])
+    return steps_of(tape)

@@ -1,0 +1,323 @@
+"""Attention worked out step by step: the small example of reference.md, or any head of a trained model."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from glassformer.errors import ConfigError
+from glassformer.inspection.passage import read
+from glassformer.inspection.record import record
+from glassformer.nn.attention import Attention
+from glassformer.nn.positions import sinusoids
+
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A matrix with its name."""
+
+    name: str
+    values: Matrix
+    rows: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One of the ten steps."""
+
+    title: str
+    text: str
+    matrices: tuple[Shown, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """Sinusoids by the paper's formula beside those of a loop that doubles the exponent."""
+
+    paper: Matrix
+    """[positions, d_model]"""
+    doubled: Matrix
+    first: int
+    second: int
+    cosines: tuple[float, float]
+    """Of the two positions, by the paper's formula and by the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Similarities:
+    """Cosines of two words: of their vectors, of their positions, of the sums."""
+
+    words: tuple[str, str]
+    places: tuple[int, int]
+    word: float
+    position: float
+    sum: float
+
+
+@dataclass(frozen=True, slots=True)
+class Saturation:
+    """What a softmax of unscaled products comes to as heads grow wider."""
+
+    d_k: int
+    deviation: float
+    """Standard deviation of the product of two vectors of unit variance; scaled it is 1."""
+    largest: tuple[float, float, float]
+    """Mean largest weight of softmax over the keys: unscaled, scaled by 1/sqrt(d_k), of additive scores."""
+    gradient: tuple[float, float]
+    """Mean size of the softmax's derivative, unscaled and scaled: what is left to learn from."""
+
+
+@dataclass(slots=True)
+class Worked:
+    """A worked example."""
+
+    title: str
+    steps: list[Step]
+    notes: list[str] = field(default_factory=list)
+    positions: Positions | None = None
+    similarities: Similarities | None = None
+    saturation: list[Saturation] = field(default_factory=list)
+
+
+X = np.array([[1, 0, 1, 0], [0, 2, 0, 2], [1, 1, 1, 1]], dtype=np.float64)
+W_QUERY = np.array([[1, 0, 1], [1, 0, 0], [0, 0, 1], [0, 1, 1]], dtype=np.float64)
+W_KEY = np.array([[0, 0, 1], [1, 1, 0], [0, 1, 0], [1, 1, 0]], dtype=np.float64)
+W_VALUE = np.array([[0, 2, 0], [0, 3, 0], [1, 0, 3], [1, 1, 0]], dtype=np.float64)
+N_HEADS, D_HEAD = 8, 64
+
+
+def softmax(x: Matrix) -> Matrix:
+    """Each row's exponentials as shares of their sum."""
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return np.asarray(e / e.sum(-1, keepdims=True))
+
+
+def steps(
+    x: Matrix,
+    weights: tuple[Matrix, Matrix, Matrix],
+    qkv: tuple[Matrix, Matrix, Matrix],
+    scale: float,
+    attention: Matrix,
+    others: tuple[Matrix, Matrix],
+    tokens: tuple[str, ...],
+    *,
+    keys: tuple[str, ...] = (),
+    scores: Matrix | None = None,
+    query: int = 0,
+    said: str = "",
+) -> list[Step]:
+    """The ten steps of reference.md, section 2.
+
+    Args:
+        weights: of queries, keys, values.
+        attention: rows of softmax.
+        others: all heads side by side, and what the output projection makes of them.
+        tokens: names of the rows of x.
+        keys: names of what is looked at, where it is not x.
+        query: the row that steps 5 to 7 follow.
+        said: what is particular about the scores.
+    """
+    q, k, v = qkv
+    keys = keys or tokens
+    if scores is None:
+        scores = q @ k.T * scale
+    weighted = attention[query][:, None] * v
+    heads, out = others
+    name = tokens[query]
+    return [
+        Step("Input", f"{len(x)} vectors of width {x.shape[1]}.", (Shown("x", x, tokens),)),
+        Step(
+            "Weight matrices",
+            "One each for queries, keys and values; learned.",
+            (Shown("W_query", weights[0]), Shown("W_key", weights[1]), Shown("W_value", weights[2])),
+        ),
+        Step(
+            "Queries, keys and values",
+            "What is looked at, times each matrix.",
+            (Shown("Q", q, tokens), Shown("K", k, keys), Shown("V", v, keys)),
+        ),
+        Step("Scaled scores", f"Q K^T times {scale:.6g}. {said}".strip(), (Shown("scores", scores, tokens, keys),)),
+        Step(
+            "Softmax",
+            "Each row's exponentials as shares of their sum: how much each token takes of each.",
+            (Shown("weights", attention, tokens, keys),),
+        ),
+        Step(
+            "Weighted values",
+            f"The values, each times its weight in the row of {name}.",
+            (Shown("weighted", weighted, keys),),
+        ),
+        Step("Their sum", f"The output for {name}.", (Shown("output", weighted.sum(0)[None], (name,)),)),
+        Step("The same for every input", "The weights times V.", (Shown("outputs", attention @ v, tokens),)),
+        Step("All heads", f"Side by side: {heads.shape[0]} x {heads.shape[1]}.", (Shown("heads", heads, tokens),)),
+        Step("Output projection", "Side by side times W^O: as wide as the input again.", (Shown("z", out, tokens),)),
+    ]
+
+
+def worked_example() -> Worked:
+    """The example of reference.md, with its numbers; heads and W^O of the last two steps are drawn from a seed."""
+    q, k, v = X @ W_QUERY, X @ W_KEY, X @ W_VALUE
+    attention = softmax(q @ k.T)
+    draw = np.random.default_rng(1)
+    heads = draw.standard_normal((3, N_HEADS * D_HEAD))
+    w_o = draw.standard_normal((N_HEADS * D_HEAD, N_HEADS * D_HEAD)) / (N_HEADS * D_HEAD) ** 0.5
+    return Worked(
+        "The worked example",
+        steps(
+            X, (W_QUERY, W_KEY, W_VALUE), (q, k, v), 1.0, attention, (heads, heads @ w_o),
+            ("input 1", "input 2", "input 3"),
+            said="The example rounds sqrt(3) down to 1; the paper divides by sqrt(d_k).",
+        ),
+        positions=positions(2, 10),
+        saturation=saturation(),
+    )  # fmt: skip
+
+
+def positions(first: int, second: int, d_model: int = 512, n: int = 64) -> Positions:
+    """Two positions by both formulas. Source: Vaswani et al. 2017, section 3.5."""
+    n = max(n, first + 1, second + 1)
+    paper = sinusoids(n, d_model).double().numpy()
+    doubled = np.zeros((n, d_model))
+    angles = np.arange(n)[:, None] / 10000 ** (2 * np.arange(0, d_model, 2) / d_model)
+    doubled[:, 0::2], doubled[:, 1::2] = np.sin(angles), np.cos(angles)
+    return Positions(
+        paper, doubled, first, second, (cosine(paper[first], paper[second]), cosine(doubled[first], doubled[second]))
+    )
+
+
+def cosine(a: Matrix, b: Matrix) -> float:
+    """Of the angle between two vectors."""
+    return float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)))
+
+
+def saturation(widths: tuple[int, ...] = (4, 16, 64, 256, 1024), n_keys: int = 16, n: int = 256) -> list[Saturation]:
+    """What scaling is for, on vectors of unit variance drawn from a seed. Source: Vaswani et al. 2017, section 3.2.1."""
+    found = []
+    for d_k in widths:
+        draw = np.random.default_rng(d_k)
+        q, k = draw.standard_normal((n, 1, d_k)), draw.standard_normal((n, n_keys, d_k))
+        products = (q * k).sum(-1)
+        additive = np.tanh(q + k) @ (draw.standard_normal(d_k) / d_k**0.5)
+        weights = [softmax(products), softmax(products / d_k**0.5), softmax(additive)]
+        largest = [float(w.max(-1).mean()) for w in weights]
+        gradients = [float((w * (1 - w)).mean()) for w in weights[:2]]
+        found.append(
+            Saturation(d_k, float(products.std()), (largest[0], largest[1], largest[2]), (gradients[0], gradients[1]))
+        )
+    return found
+
+
+def worked_model(
+    task: Any,
+    text: str,
+    *,
+    target: str | None = None,
+    layer: str = "",
+    head: int = 1,
+    words: tuple[str, str] | None = None,
+) -> Worked:
+    """The same steps with the matrices of one head of a model.
+
+    Args:
+        layer: name of the attention, such as encoder.0.self_attention; default: the first.
+        head: counted from 1.
+        words: two tokens of the text to compare; default: the first and the last that are no special tokens.
+
+    Raises:
+        ConfigError: a layer, a head or a word that is not there, with those there are.
+    """
+    model = task.model
+    known = {name: module for name, module in model.named_modules() if isinstance(module, Attention)}
+    if not known:
+        raise ConfigError(f"{task.name} by this model has no attention to work out.")
+    name = layer or next(iter(known))
+    if name not in known:
+        raise ConfigError(f"no attention {name!r}; there are: {', '.join(known)}.")
+    module = known[name]
+    if not 1 <= head <= module.n_heads:
+        raise ConfigError(f"head {head}: {name} has heads 1 to {module.n_heads}.")
+    passage = read(task, text, target)
+    inputs = []
+    hook = module.q_proj.register_forward_pre_hook(lambda _, given: inputs.append(given[0]))
+    with torch.inference_mode(), record(model) as tape:
+        passage.forward()
+    hook.remove()
+    h = head - 1
+    take = lambda kind: torch.cat([call[0, h] for call in tape.calls(f"{name}.{kind}")])  # noqa: E731
+    n_steps = len(tape.calls(f"{name}.weights"))
+    q, attention, heads = take("queries"), take("weights"), take("heads")
+    k, v = tape[f"{name}.keys"][0, h], tape[f"{name}.values"][0, h]
+    width = q.size(-1)
+    rows = slice(h * width, (h + 1) * width)
+    every = torch.cat([call[0].transpose(0, 1).flatten(1) for call in tape.calls(f"{name}.heads")])
+    side = next(iter(passage.sides.values())) if name.startswith("encoder") else passage.predicted
+    seen = passage.sides["source"] if "cross" in name and "source" in passage.sides else side
+    del heads
+    number = lambda x: x.detach().double().cpu().numpy()  # noqa: E731
+    scores = torch.cat([module.scores(call, tape[f"{name}.keys"])[0, h] for call in tape.calls(f"{name}.queries")])
+    x = torch.cat([given.flatten(0, -2) for given in inputs[-n_steps:]])
+    found = Worked(
+        f"{name}, head {head}",
+        steps(
+            number(x),
+            (
+                number(module.q_proj.weight[rows].T),
+                number(module.k_proj.weight[rows].T),
+                number(module.v_proj.weight[rows].T),
+            ),
+            (number(q), number(k), number(v)),
+            module.scale,
+            number(attention),
+            (number(every), number(module.out_proj(every))),
+            tuple(side.tokens),
+            keys=tuple(seen.tokens),
+            scores=number(scores),
+            query=min(1, len(side.tokens) - 1),
+            said="Biases of the projections are in Q, K and V; what may not be seen, and T5's biases, enter before softmax.",
+        ),
+        notes=passage.notes,
+    )
+    if hasattr(model, "embedding"):
+        found.similarities = similarities(task, side, words)
+    return found
+
+
+def similarities(task: Any, side: Any, words: tuple[str, str] | None) -> Similarities | None:
+    """Three cosines of two tokens of a text, where the model has positions of its own.
+
+    Raises:
+        ConfigError: a word that is no token of the text, with those there are.
+    """
+    model = task.model
+    tokens = [token.strip() for token in side.tokens]
+    places = [i for i, offset in enumerate(side.offsets) if offset]
+    if words:
+        missing = [word for word in words if word not in tokens]
+        if missing:
+            raise ConfigError(f"{missing[0]!r} is no token of the text; there are: {', '.join(tokens)}.")
+        a, b = tokens.index(words[0]), tokens.index(words[1])
+    elif len(places) > 1:
+        a, b = places[0], places[-1]
+    else:
+        return None
+    scale = model.config.d_model**0.5 if getattr(model.config, "scale_embedding", False) else 1.0
+    vectors = model.embedding.weight[side.ids].detach().double().cpu().numpy() * scale
+    table = getattr(model, "positions", None)
+    if table is None:
+        return None
+    rows = table.weight if isinstance(table, torch.nn.Embedding) else table
+    first = getattr(model.config, "first_position", 0)
+    place = rows[first : first + len(side.ids)].detach().double().cpu().numpy()
+    both = vectors + place
+    return Similarities(
+        (tokens[a], tokens[b]),
+        (a, b),
+        cosine(vectors[a], vectors[b]),
+        cosine(place[a], place[b]),
+        cosine(both[a], both[b]),
+    )
