@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from glassformer.config import TrainConfig
+from glassformer.inspection.look import inspect
+from glassformer.inspection.record import record
 from glassformer.tasks.registry import load
 from glassformer.train.run import train as run
 
-__all__ = ["load", "train"]
+__all__ = ["inspect", "load", "record", "train"]
 
 Files = str | Path | Sequence[str | Path]
 

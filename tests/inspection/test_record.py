@@ -54,9 +54,9 @@ def test_recording_changes_nothing_and_leaves_nothing_behind(family, with_grad):
     attentions = [name for name, module in model.named_modules() if isinstance(module, Attention)]
     assert attentions
     for name in attentions:
-        assert tape.axes[f"{name}.weights"] == ("batch", "head", "query", "key")
+        assert tape.axes(f"{name}.weights") == ("batch", "head", "query", "key")
         assert {f"{name}.{kind}" for kind in ("queries", "keys", "values", "heads")} <= tape.keys()
-    assert all(len(tape.axes[name]) == tensor.dim() for name, tensor in tape.items())
+    assert all(len(tape.axes(name)) == tensor.dim() for name, tensor in tape.items())
 
 
 @pytest.mark.parametrize("family", SIZES)

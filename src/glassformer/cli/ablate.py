@@ -69,7 +69,7 @@ def ablate(
     if html:
         from glassformer.inspection.page import ablation_page
 
-        write_page(html, ablation_page(whole, losses, task.metric, parts, len(chosen)))
+        write_page(html, ablation_page(whole, losses, parts, len(chosen)))
     if json:
         for loss in losses:
             print(json_module.dumps({"part": str(loss.part), **loss.figures, "change": loss.change}))

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from glassformer.errors import ConfigError
 from glassformer.inspection.record import replaced
+from glassformer.models.base import Model
 from glassformer.models.families import FAMILIES, family_of
 from glassformer.nn.attention import Attention, KeyValueCache
 from glassformer.nn.feedforward import FeedForward
@@ -43,7 +44,7 @@ class Loss:
     change: dict[str, float]
 
 
-def parts(model: nn.Module, kind: str) -> list[Part]:
+def parts(model: Model, kind: str) -> list[Part]:
     """The heads, sub-layers or layers of a model.
 
     Raises:
@@ -63,7 +64,7 @@ def parts(model: nn.Module, kind: str) -> list[Part]:
     return found
 
 
-def part(model: nn.Module, name: str) -> Part:
+def part(model: Model, name: str) -> Part:
     """The part of a name: a module's, or `MODULE head N`, counted from 1.
 
     Raises:
@@ -76,7 +77,7 @@ def part(model: nn.Module, name: str) -> Part:
 
 
 @contextmanager
-def switched_off(model: nn.Module, off: Sequence[Part]) -> Iterator[None]:
+def switched_off(model: Model, off: Sequence[Part]) -> Iterator[None]:
     """The model without some of its parts: a head says nothing, a sub-layer adds nothing, a layer is passed by."""
     with ExitStack() as undo:
         for one in off:
@@ -98,8 +99,9 @@ def without(head: int, n_heads: int) -> Callable[..., Tensor]:
 
     def hook(module: nn.Module, given: tuple[Tensor]) -> Tensor:
         (heads,) = given
+        width = heads.size(-1) // n_heads
         heads = heads.clone()
-        heads.unflatten(-1, (n_heads, -1))[..., head, :] = 0
+        heads[..., head * width : (head + 1) * width] = 0
         return heads
 
     return hook

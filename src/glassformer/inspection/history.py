@@ -75,7 +75,7 @@ def as_command(options: dict[str, Any]) -> str:
     words = ["glassformer", "train"]
     for name, option in TrainConfig.model_fields.items():
         value = options.get(name)
-        if value is None or value == option.default:
+        if value is None or value in (option.default, []):
             continue
         flag = {"from_folder": "--from"}.get(name, "--" + name.replace("_", "-"))
         if value is True:
@@ -163,8 +163,8 @@ def expected_of(example: Any) -> str:
 def said_by(task: Any, examples: Sequence[Any]) -> list[str]:
     """What a model says to each example."""
     if task.name == "language":
-        options = DecodeConfig(beam=1, max_length=40)
-        return [text.strip() for text in task.follow([example.text[:80] for example in examples], options)]
+        begun = [example.text[:80] for example in examples]
+        return [text.strip() for text in task.follow(begun, DecodeConfig(beam=1, max_length=40))]
     if task.name in ("fill", "pretraining", "vectors", "denoising"):
         return []
     options = DecodeConfig(beam=1) if hasattr(task, "translate") or hasattr(task, "follow") else None
@@ -180,12 +180,12 @@ def judged(task: Any, dev: Sequence[Any]) -> dict[str, Any]:
     asked = [asked_of(type(task), example) for example in dev]
     what, marks = marks_of(task, dev, said)
     order = np.argsort(marks, kind="stable")
-    row = lambda i: [asked[i], expected[i], said[i], round(float(marks[i]), 4)]  # noqa: E731
+    rows = [list(row) for row in zip(asked, expected, said, (round(float(mark), 4) for mark in marks), strict=True)]
     n = min(SHOWN, len(dev) // 2)
     found: dict[str, Any] = {
         "judged_by": what,
-        "worst": [row(i) for i in order[:n]],
-        "best": [row(i) for i in order[::-1][:n]],
+        "worst": [rows[i] for i in order[:n]],
+        "best": [rows[i] for i in order[::-1][:n]],
     }
     if task.name == "classification":
         found["confusion"] = confusion(expected, said)
@@ -233,13 +233,14 @@ def confusion(expected: Iterable[str], said: Iterable[str]) -> dict[str, Any]:
 
 def errors(asked: Sequence[str], expected: Sequence[str], said: Sequence[str]) -> list[list[Any]]:
     """Kinds of error that can be told from the texts: name and share."""
-    n = len(said)
 
     def repeats(text: str) -> bool:
         words = text.split()
         return any(words[i : i + 3] == words[i + 3 : i + 6] for i in range(len(words) - 5))
 
-    digits = lambda text: sorted("".join(c if c.isdigit() else " " for c in text).split())  # noqa: E731
+    def digits(text: str) -> list[str]:
+        return sorted("".join(c if c.isdigit() else " " for c in text).split())
+
     kinds = {
         "right to the letter": [s == e for s, e in zip(said, expected, strict=True)],
         "empty": [not s.strip() for s in said],
@@ -249,4 +250,4 @@ def errors(asked: Sequence[str], expected: Sequence[str], said: Sequence[str]) -
         "says three words twice over": [repeats(s) for s in said],
         "other numbers": [digits(s) != digits(e) for s, e in zip(said, expected, strict=True)],
     }
-    return [[name, sum(rows) / n] for name, rows in kinds.items()]
+    return [[name, sum(rows) / len(rows)] for name, rows in kinds.items()]

@@ -146,7 +146,7 @@ def rounded(x: float | None) -> float | None:
 
 
 def plain(p: Prediction) -> list[Any]:
-    """A prediction as a row: place, what was expected, its log-probability and rank, text and probability of the best."""
+    """A prediction as a row: place, what was expected, its log-probability and rank, the best ones."""
     best = [[guess.text, round(guess.probability, 5)] for guess in p.best]
     return [p.place, p.expected, rounded(p.log_prob), p.rank, best]
 

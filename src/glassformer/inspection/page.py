@@ -5,9 +5,15 @@ import hashlib
 import html
 import json
 import re
+from collections.abc import Sequence
+from dataclasses import asdict
 from functools import cache
 from importlib.resources import files
 from typing import Any
+
+from glassformer.inspection.ablation import Loss
+from glassformer.inspection.look import pack
+from glassformer.inspection.worked import Worked
 
 IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([\w]+)\.js";\n', re.MULTILINE)
 EXPORT = re.compile(r"^export (?=(?:async )?function (\w+)|const (\w+))", re.MULTILINE)
@@ -76,6 +82,35 @@ def inspection_page(record: dict[str, Any]) -> str:
     """What `glassformer inspect` writes."""
     first = next(iter(record["sides"].values()))["text"]
     return page(f"glassformer inspect: {first[:60]}", record, "inspection")
+
+
+def report_page(record: dict[str, Any]) -> str:
+    """What `glassformer report` writes."""
+    return page(f"glassformer report: {record['run']}", record, "report")
+
+
+def ablation_page(whole: dict[str, float], losses: Sequence[Loss], parts: str, n_examples: int) -> str:
+    """What `glassformer ablate --html` writes."""
+    rows = [{**asdict(loss.part), "figures": loss.figures, "change": loss.change} for loss in losses]
+    record = {"whole": whole, "parts": parts, "examples": n_examples, "losses": rows}
+    return page("glassformer ablate", record, "ablation")
+
+
+def worked_page(example: Worked) -> str:
+    """What `glassformer worked-example --html` writes."""
+    record = asdict(example)
+    for step in record["steps"]:
+        step["matrices"] = [
+            {**shown, "shape": shown["values"].shape, "values": numbers(shown["values"])} for shown in step["matrices"]
+        ]
+    if example.positions:
+        record["positions"] |= {name: pack(getattr(example.positions, name)) for name in ("paper", "doubled")}
+    return page(example.title, record, "worked")
+
+
+def numbers(x: Any) -> Any:
+    """A small matrix to the last digit, a large one packed."""
+    return x.flatten().tolist() if x.size <= 1000 else pack(x)
 
 
 def frame(page: str, height: int = 900) -> str:

@@ -16,6 +16,13 @@ STREAM: Axes = ("batch", "position", "width")
 HEADS: Axes = ("batch", "head", "position", "width")
 WEIGHTS: Axes = ("batch", "head", "query", "key")
 
+TABLES: dict[str, Axes] = {
+    "positions": ("position", "width"),
+    "encoder_bias": ("query", "key", "head"),
+    "decoder_bias": ("query", "key", "head"),
+}
+"""What is looked up for all texts of a batch at once."""
+
 LOGITS = ("logits", "word_logits", "label_logits")
 """Methods of models that make logits."""
 
@@ -29,13 +36,17 @@ class Tape(Mapping[str, Tensor]):
 
     def __init__(self) -> None:
         self.found: dict[str, list[Tensor]] = {}
-        self.axes: dict[str, Axes] = {}
-        """What the axes of each name's tensors count."""
+        self.kinds: dict[str, Axes] = {}
 
     def add(self, name: str, tensor: Tensor, axes: Axes) -> None:
         """Remember one more tensor of a name."""
         self.found.setdefault(name, []).append(tensor)
-        self.axes[name] = (*axes[: tensor.dim() - 1], axes[-1])
+        self.kinds[name] = axes
+
+    def axes(self, name: str, call: int = -1) -> Axes:
+        """What the axes of a name's tensor count; a step of decoding lacks some of the whole's."""
+        kind = self.kinds[name]
+        return (*kind[: self.calls(name)[call].dim() - 1], kind[-1])
 
     def calls(self, name: str) -> list[Tensor]:
         """The tensors of a name, oldest first.
@@ -137,7 +148,7 @@ def hearing(name: str, tape: Tape) -> Callable[..., None]:
 
     def hook(module: nn.Module, given: Any, output: Any) -> None:
         if isinstance(output, Tensor):
-            tape.add(name, output, STREAM)
+            tape.add(name, output, TABLES.get(name, STREAM))
         elif isinstance(module, nn.LSTMCell):
             for kind, tensor in zip(("hidden", "cell"), output, strict=True):
                 tape.add(f"{name}.{kind}", tensor, ("batch", "width"))

@@ -61,7 +61,7 @@ def steps_of(tape: Tape) -> list[Step]:
     found = []
     for name, calls in tape.found.items():
         for i, x in enumerate(calls):
-            found.append(step_of(name if len(calls) == 1 else f"{name}[{i}]", x, tape.axes[name]))
+            found.append(step_of(name if len(calls) == 1 else f"{name}[{i}]", x, tape.axes(name, i)))
     return found
 
 

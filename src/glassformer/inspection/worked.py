@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from glassformer.errors import ConfigError
 from glassformer.inspection.passage import read
@@ -196,7 +197,10 @@ def cosine(a: Matrix, b: Matrix) -> float:
 
 
 def saturation(widths: tuple[int, ...] = (4, 16, 64, 256, 1024), n_keys: int = 16, n: int = 256) -> list[Saturation]:
-    """What scaling is for, on vectors of unit variance drawn from a seed. Source: Vaswani et al. 2017, section 3.2.1."""
+    """What scaling is for, on vectors of unit variance drawn from a seed.
+
+    Source: Vaswani et al. 2017, section 3.2.1.
+    """
     found = []
     for d_k in widths:
         draw = np.random.default_rng(d_k)
@@ -242,49 +246,49 @@ def worked_model(
     if not 1 <= head <= module.n_heads:
         raise ConfigError(f"head {head}: {name} has heads 1 to {module.n_heads}.")
     passage = read(task, text, target)
-    inputs = []
-    hook = module.q_proj.register_forward_pre_hook(lambda _, given: inputs.append(given[0]))
+    inputs: list[Tensor] = []
+    hook = module.q_proj.register_forward_pre_hook(lambda _, given: inputs.append(given[0][0]))
     with torch.inference_mode(), record(model) as tape:
         passage.forward()
+        # A recurrent decoder looks once a step: its rows are one after the other.
+        q, attention, heads = (
+            torch.cat([call[0] for call in tape.calls(f"{name}.{kind}")], dim=-2)
+            for kind in ("queries", "weights", "heads")
+        )
+        k, v = tape[f"{name}.keys"][0], tape[f"{name}.values"][0]
+        scores = module.scores(q[None], k[None])[0]
+        every = heads.transpose(0, 1).flatten(1)
+        out = module.out_proj(every)
     hook.remove()
-    h = head - 1
-    take = lambda kind: torch.cat([call[0, h] for call in tape.calls(f"{name}.{kind}")])  # noqa: E731
-    n_steps = len(tape.calls(f"{name}.weights"))
-    q, attention, heads = take("queries"), take("weights"), take("heads")
-    k, v = tape[f"{name}.keys"][0, h], tape[f"{name}.values"][0, h]
-    width = q.size(-1)
+    h, width = head - 1, q.size(-1)
     rows = slice(h * width, (h + 1) * width)
-    every = torch.cat([call[0].transpose(0, 1).flatten(1) for call in tape.calls(f"{name}.heads")])
     side = next(iter(passage.sides.values())) if name.startswith("encoder") else passage.predicted
-    seen = passage.sides["source"] if "cross" in name and "source" in passage.sides else side
-    del heads
-    number = lambda x: x.detach().double().cpu().numpy()  # noqa: E731
-    scores = torch.cat([module.scores(call, tape[f"{name}.keys"])[0, h] for call in tape.calls(f"{name}.queries")])
-    x = torch.cat([given.flatten(0, -2) for given in inputs[-n_steps:]])
+    seen = passage.sides["source"] if "cross" in name else side
+    wq, wk, wv = (proj.weight[rows].T for proj in (module.q_proj, module.k_proj, module.v_proj))
     found = Worked(
         f"{name}, head {head}",
         steps(
-            number(x),
-            (
-                number(module.q_proj.weight[rows].T),
-                number(module.k_proj.weight[rows].T),
-                number(module.v_proj.weight[rows].T),
-            ),
-            (number(q), number(k), number(v)),
+            matrix(torch.cat(inputs)),
+            (matrix(wq), matrix(wk), matrix(wv)),
+            (matrix(q[h]), matrix(k[h]), matrix(v[h])),
             module.scale,
-            number(attention),
-            (number(every), number(module.out_proj(every))),
+            matrix(attention[h]),
+            (matrix(every), matrix(out)),
             tuple(side.tokens),
             keys=tuple(seen.tokens),
-            scores=number(scores),
+            scores=matrix(scores[h]),
             query=min(1, len(side.tokens) - 1),
-            said="Biases of the projections are in Q, K and V; what may not be seen, and T5's biases, enter before softmax.",
+            said="Q, K and V have their biases in them; masks, and T5's biases, enter before softmax.",
         ),
         notes=passage.notes,
     )
-    if hasattr(model, "embedding"):
-        found.similarities = similarities(task, side, words)
+    found.similarities = similarities(task, side, words)
     return found
+
+
+def matrix(x: Tensor) -> Matrix:
+    """A tensor's numbers."""
+    return x.detach().double().cpu().numpy()
 
 
 def similarities(task: Any, side: Any, words: tuple[str, str] | None) -> Similarities | None:

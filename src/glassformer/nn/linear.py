@@ -37,7 +37,7 @@ def forget(weight: Tensor) -> None:
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """`F.linear`, on a CPU with the weight rearranged once for the matrix library and not at every call."""
-    if x.device.type != "cpu" or x.dtype != weight.dtype or not torch._C._has_mkldnn:
+    if x.device.type != "cpu" or not x.dtype == weight.dtype != torch.float64 or not torch._C._has_mkldnn:
         return F.linear(x, weight, bias)
     made_from, version, packed = PACKED.get(weight) or (None, None, None)  # type: ignore[no-untyped-call]
     if made_from is None or (made_from.data_ptr(), version) != (weight.data_ptr(), weight._version):

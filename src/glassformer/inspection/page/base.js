@@ -41,7 +41,7 @@ export function mean(values) {
 
 /** A token as it can be seen: a space is an open box, a line end an arrow. */
 export function visible(token) {
-  return token.replace(/^ (?=.)/, "·").replace(/ /g, "·").replace(/\n/g, "↵").replace(/\t/g, "⇥") || "∅";
+  return token.replace(/^ | $/g, "·").replace(/\n/g, "↵").replace(/\t/g, "⇥") || "∅";
 }
 
 export function digits(x, n = 4) {

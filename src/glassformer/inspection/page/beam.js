@@ -71,7 +71,7 @@ function why(nodes) {
     el("div", { class: "scroll" }, el("table", {},
       el("thead", {}, el("tr", {}, ["text", "tokens", "sum", "penalty", "score"].map((t) => el("th", { scope: "col" }, t)))),
       el("tbody", {}, ended.map((node) => el("tr", { class: node === first ? "on" : "" },
-        el("td", {}, visible(textOf(nodes, node))), el("td", { class: "number" }, String(node.step + 1)),
+        el("td", { class: "text" }, visible(textOf(nodes, node))), el("td", { class: "number" }, String(node.step + 1)),
         el("td", { class: "number" }, digits(node.total, 3)),
         el("td", { class: "number" }, digits(node.total / node.score, 3)),
         el("td", { class: "number" }, digits(node.score, 4))))))));

@@ -15,7 +15,9 @@ export function heatmap({ rows, columns, values, colour, say, hover, mark, label
   const [n, m] = [rows.length, columns.length];
   const size = Math.max(11, Math.min(30, Math.floor(760 / m), Math.floor(760 / n)));
   const rowLabels = rows.map((text) => el("span", {}, visible(text)));
-  const columnLabels = columns.map((text) => el("span", {}, el("b", {}, visible(text))));
+  const every = m > 64 ? Math.ceil(14 / size) * 4 : 1; // of so many columns a few are enough to count by
+  const columnLabels = columns.map((text, j) => el("span", {}, el("b", {}, j % every ? "" : visible(text))));
+  const longest = columns.reduce((a, text) => Math.max(a, visible(text).length), 1);
   const canvas = el("canvas", { class: "cells" });
   const across = el("div", { class: "band" });
   const down = el("div", { class: "band" });
@@ -83,7 +85,7 @@ export function heatmap({ rows, columns, values, colour, say, hover, mark, label
     readout,
     el(
       "div", { class: "scroll" },
-      el("div", { class: "heat-grid" }, el("div", { class: "corner" }), el("div", { class: "columns" }, columnLabels),
+      el("div", { class: "heat-grid" }, el("div", { class: "corner" }), el("div", { class: "columns", style: { height: `${Math.min(6.5, 1 + 0.4 * longest)}rem` } }, columnLabels),
         el("div", { class: "rows" }, rowLabels), cells),
     ),
   );

@@ -1,0 +1,101 @@
+// The page of `glassformer worked-example`: ten steps that unfold, positions, what scaling is for.
+import { balance, digits, drawn, el, ink, section, unpack, visible } from "./base.js";
+import { accent, plotted } from "./curves.js";
+import { heatmap } from "./heatmap.js";
+
+const FEW = 20;
+
+/** A small matrix as a table of coloured numbers, a large one as a map. */
+function matrix({ name, shape, values, rows, columns }) {
+  const [n, m] = shape;
+  const labels = (given, count) => (given.length ? given : d3.range(count).map((i) => String(i + 1)));
+  const flat = Array.isArray(values) ? values : unpack(values);
+  const title = `${name} [${n} x ${m}]`;
+  if (m > FEW || n > 3 * FEW) {
+    const largest = flat.reduce((a, b) => Math.max(a, Math.abs(b)), 1e-9);
+    return el("figure", {}, el("figcaption", {}, title), heatmap({
+      rows: labels(rows, n), columns: labels(columns, m), values: Object.assign(Float32Array.from(flat), { shape }),
+      colour: () => (x) => bytes(balance(x / largest)), label: name,
+      say: (i, j, x) => `${name}[${i + 1}, ${j + 1}] = ${digits(x, 6)}`,
+    }));
+  }
+  const largest = flat.reduce((a, b) => Math.max(a, Math.abs(b)), 1e-9);
+  const cell = (x) => {
+    const node = el("td", { title: String(x) }, Number.isInteger(x) ? String(x) : digits(x, 4));
+    drawn(() => {
+      node.style.background = balance(x / largest);
+      node.style.color = ink(balance(x / largest));
+    });
+    return node;
+  };
+  return el("div", { class: "matrix" }, el("h4", {}, title),
+    el("div", { class: "scroll" }, el("table", {}, el("tbody", {},
+      columns.length ? el("tr", {}, el("th", {}), columns.map((text) => el("th", {}, visible(text)))) : null,
+      d3.range(n).map((i) => el("tr", {}, rows.length ? el("th", {}, visible(rows[i])) : null,
+        d3.range(m).map((j) => cell(flat[i * m + j]))))))));
+}
+
+function bytes(colour) {
+  const { r, g, b } = d3.rgb(colour);
+  return (255 << 24) | (b << 16) | (g << 8) | r;
+}
+
+function positions(p) {
+  const maps = Object.entries({ "the paper's formula": p.paper, "a loop that doubles the exponent": p.doubled });
+  return el("div", {},
+    el("p", {}, "The paper divides a position by 10000 to the power of 2i/d. A loop over i = 0, 2, 4, … that writes 2i again "
+      + "divides by 10000 to the power of 4i/d: the waves grow twice as fast, and half of the dimensions hardly move."),
+    el("p", {}, `Cosine of positions ${p.first} and ${p.second}: ${p.cosines[0].toFixed(7)} by the paper's formula, `
+      + `${p.cosines[1].toFixed(7)} by the other.`),
+    maps.map(([name, packed]) => {
+      const values = unpack(packed);
+      const [n, d] = values.shape;
+      const rows = [p.first, p.second].flatMap((position) => d3.range(d).map((i) =>
+        ({ position: `position ${position}`, dimension: i, value: values[position * d + i] })));
+      return el("figure", {}, el("figcaption", {}, name),
+        plotted(() => ({ height: 180, x: { label: "dimension" }, y: { label: null, grid: true },
+          color: { domain: [`position ${p.first}`, `position ${p.second}`], range: [accent(), accent("--other")], legend: true },
+          marks: [Plot.line(rows, { x: "dimension", y: "value", stroke: "position", strokeWidth: 1 })] })),
+        heatmap({
+          rows: d3.range(n).map(String), columns: d3.range(0, d, Math.ceil(d / 128)).map(String), label: name,
+          values: Object.assign(Float32Array.from(d3.range(n).flatMap((i) =>
+            d3.range(0, d, Math.ceil(d / 128)).map((j) => values[i * d + j]))), { shape: [n, Math.ceil(d / Math.ceil(d / 128))] }),
+          colour: () => (x) => bytes(balance(x)),
+          say: (i, j, x) => `position ${i}, dimension ${j * Math.ceil(d / 128)}: ${digits(x, 6)}`,
+        }));
+    }));
+}
+
+function similarities(s) {
+  return el("p", {}, `“${visible(s.words[0])}” (position ${s.places[0]}) and “${visible(s.words[1])}” (position ${s.places[1]}): `
+    + `cosine of the words ${digits(s.word)}, of the positions ${digits(s.position)}, of the sums ${digits(s.sum)}.`);
+}
+
+function saturation(rows) {
+  const kinds = ["unscaled", "scaled by 1/√d_k", "additive"];
+  const points = rows.flatMap((row) => row.largest.map((value, i) => ({ d_k: row.d_k, kind: kinds[i], value })));
+  return el("div", {},
+    el("p", {}, "The product of two vectors of unit variance varies as d_k. Without the scale the softmax puts nearly all weight on "
+      + "one key as heads grow wider, and its derivative, what is left to learn from, goes to nothing."),
+    plotted(() => ({ height: 240, x: { type: "log", base: 4, label: "d_k", tickFormat: "d", ticks: rows.map((row) => row.d_k) },
+      y: { label: "largest weight", domain: [0, 1], grid: true },
+      color: { legend: true, domain: kinds, range: [accent("--other"), accent(), accent("--soft")] },
+      marks: [Plot.line(points, { x: "d_k", y: "value", stroke: "kind", strokeWidth: 2 }),
+        Plot.dot(points, { x: "d_k", y: "value", fill: "kind", tip: true })] })),
+    el("div", { class: "scroll" }, el("table", {},
+      el("thead", {}, el("tr", {}, ["d_k", "deviation of q·k", ...kinds.map((kind) => `largest weight, ${kind}`),
+        "derivative, unscaled", "derivative, scaled"].map((text) => el("th", { scope: "col" }, text)))),
+      el("tbody", {}, rows.map((row) => el("tr", {}, [row.d_k, row.deviation, ...row.largest, ...row.gradient].map((x, i) =>
+        el("td", { class: "number" }, i ? digits(x) : String(x)))))))));
+}
+
+const record = JSON.parse(document.getElementById("record").textContent);
+document.querySelector("main").append(...[
+  el("header", {}, el("h1", {}, record.title), el("p", { class: "facts" }, "Attention(Q, K, V) = softmax(Q Kᵀ / √d_k) V, step by step"),
+    record.notes.map((note) => el("p", { class: "note" }, note))),
+  ...record.steps.map((step, i) => section(`${i + 1}. ${step.title}`, step.text, step.matrices.map(matrix))),
+  record.similarities && section("Three similarities", "Of two words: of their vectors, of their positions, of the sums that the model reads.",
+    similarities(record.similarities)),
+  record.positions && section("Positions", null, positions(record.positions)),
+  record.saturation.length && section("What the scale is for", null, saturation(record.saturation)),
+].filter(Boolean));

@@ -1,0 +1,68 @@
+"""Small tasks of every family with random weights, and texts that they read."""
+
+import torch
+
+from glassformer.models.families import FAMILIES
+from glassformer.tasks.registry import task_type
+from glassformer.tokens.tokenizer import Tokenizer
+
+TEXTS = [
+    "The black cat sat on the couch.",
+    "Der schwarze Hund schlief auf dem Teppich.",
+    "naïve café 😀 <script>&amp;",
+] * 3
+SIZES = {
+    "transformer": dict(d_model=22, n_heads=2, d_ff=31, n_encoder_layers=2, n_decoder_layers=3),
+    "bert": dict(d_model=22, n_heads=2, d_ff=31, n_layers=2),
+    "gpt2": dict(d_model=22, n_heads=2, d_ff=31, n_layers=2),
+    "t5": dict(d_model=22, n_heads=2, d_head=5, d_ff=31, n_encoder_layers=2, n_decoder_layers=3),
+    "rnn": dict(d_model=22, n_layers=2),
+}
+TASKS = {
+    "translation": ("transformer", "t5", "rnn"),
+    "language": ("gpt2",),
+    "summarization": ("gpt2",),
+    "classification": ("bert",),
+    "regression": ("bert",),
+    "tagging": ("bert",),
+    "answer": ("bert",),
+    "fill": ("bert",),
+    "pretraining": ("bert",),
+    "features": ("bert",),
+}
+CASES = [(name, family) for name, families in TASKS.items() for family in families]
+LABELS = {
+    "classification": ("bad", "good", "so so"),
+    "regression": ("0.0", "5.0"),
+    "tagging": ("NOUN", "VERB"),
+    "answer": ("",),
+}
+
+
+def make(name, family, *, kind="bpe", std=0.3, max_len=48, **sizes):
+    """A task whose weights are all random."""
+    task = task_type(name)
+    tokenizer = Tokenizer.train(TEXTS, vocab_size=331, kind=kind, more_specials=task.more_specials)
+    labels = LABELS.get(name, ())
+    config, model = FAMILIES[family]
+    more = (
+        dict(task.head, n_labels=task.n_labels(labels) if labels or name == "pretraining" else 0)
+        if family == "bert"
+        else {}
+    )
+    ids = dict(pad_id=tokenizer.pad_id, bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id)
+    torch.manual_seed(5)
+    made = model(config(vocab_size=tokenizer.vocab_size, max_len=max_len, **SIZES[family] | sizes, **more, **ids))
+    with torch.no_grad():
+        for p in made.parameters():
+            torch.nn.init.normal_(p, std=std)
+    return task(made, tokenizer, labels=() if name == "answer" else labels)
+
+
+def text_for(name):
+    match name:
+        case "answer":
+            return "Who sat?\tThe black cat sat on the couch."
+        case "fill" | "pretraining":
+            return "The black <mask> sat on the couch."
+    return "The black cat sat on the couch."

@@ -1,0 +1,50 @@
+"""Figures of every tensor, and flags where something is wrong."""
+
+import pytest
+import torch
+
+from glassformer.inspection.passage import read
+from glassformer.inspection.trace import step_of, trace
+from tests.inspection.models import CASES, make, text_for
+
+
+@pytest.mark.parametrize(("name", "family"), CASES)
+def test_every_step_has_its_figures(name, family):
+    steps = trace(read(make(name, family), text_for(name), "Der Hund" if name == "translation" else None))
+    names = [step.name for step in steps]
+    assert len(set(names)) == len(names)
+    assert name == "features" or name == "answer" or "logits" in names or any(n.startswith("logits") for n in names)
+    for step in steps:
+        assert len(step.shape) == len(step.axes)
+        assert step.min <= step.mean <= step.max
+        assert not {"nan", "infinite"} & set(step.flags)
+
+
+def test_figures_are_torchs():
+    x = torch.randn(2, 3, 5).relu()
+    step = step_of("x", x, ("batch", "position", "width"))
+    assert (step.shape, step.flags) == ((2, 3, 5), ())
+    assert step.mean == pytest.approx(float(x.mean()))
+    assert step.std == pytest.approx(float(x.std(correction=0)))
+    assert (step.min, step.max) == (float(x.min()), float(x.max()))
+    assert step.zeros == pytest.approx(int((x == 0).sum()) / 30)
+
+
+def test_what_is_wrong_is_flagged():
+    x = torch.randn(2, 3)
+    x[0, 0], x[1, 1] = torch.nan, torch.inf
+    assert step_of("x", x, ("a", "b")).flags == ("nan", "infinite")
+    assert step_of("x", torch.full((3, 2), torch.nan), ("a", "b")).flags == ("nan",)
+    sure = torch.eye(4)[None, None]
+    assert step_of("encoder.0.self_attention.weights", sure, ("a", "b", "c", "d")).flags == ("saturated",)
+    assert step_of("x", sure, ("a", "b", "c", "d")).flags == ()
+    assert step_of("x", torch.zeros(2, 2), ("a", "b")).flags == ("dead",)
+
+
+def test_a_model_gone_wrong_shows_where():
+    task = make("translation", "transformer")
+    with torch.no_grad():
+        task.model.decoder[1].feedforward.up.weight[0, 0] = torch.nan
+    steps = trace(read(task, "The black cat", "Der Hund"))
+    first = next(step.name for step in steps if "nan" in step.flags)
+    assert first.startswith("decoder.1.feedforward")
