@@ -181,7 +181,7 @@ def judged(task: Any, dev: Sequence[Any]) -> dict[str, Any]:
     what, marks = marks_of(task, dev, said)
     order = np.argsort(marks, kind="stable")
     rows = [list(row) for row in zip(asked, expected, said, (round(float(mark), 4) for mark in marks), strict=True)]
-    n = min(SHOWN, len(dev) // 2)
+    n = max(1, min(SHOWN, len(dev) // 2))
     found: dict[str, Any] = {
         "judged_by": what,
         "worst": [rows[i] for i in order[:n]],

@@ -299,7 +299,8 @@ def similarities(task: Any, side: Any, words: tuple[str, str] | None) -> Similar
     """
     model = task.model
     tokens = [token.strip() for token in side.tokens]
-    places = [i for i, offset in enumerate(side.offsets) if offset]
+    t = task.tokenizer
+    places = [i for i, token in enumerate(side.ids) if token not in (t.pad_id, t.bos_id, t.eos_id)]
     if words:
         missing = [word for word in words if word not in tokens]
         if missing:

@@ -19,8 +19,7 @@ export function heatmap({ rows, columns, values, colour, say, hover, mark, label
   const columnLabels = columns.map((text, j) => el("span", {}, el("b", {}, j % every ? "" : visible(text))));
   const longest = columns.reduce((a, text) => Math.max(a, visible(text).length), 1);
   const canvas = el("canvas", { class: "cells" });
-  const across = el("div", { class: "band" });
-  const down = el("div", { class: "band" });
+  const frame = el("div", { class: "frame", hidden: true });
   const marks = mark ? rows.map((_, i) => el("i", { style: place(mark(i), i) })) : [];
   const cells = el(
     "div",
@@ -45,7 +44,7 @@ export function heatmap({ rows, columns, values, colour, say, hover, mark, label
         event.preventDefault();
       },
     },
-    canvas, across, down, marks,
+    canvas, frame, marks,
   );
   const readout = el("output", { class: "readout" }, "\u00a0");
   let at = null;
@@ -63,19 +62,15 @@ export function heatmap({ rows, columns, values, colour, say, hover, mark, label
       columnLabels[at[1]].classList.remove("on");
     }
     at = row === null ? null : [row, column];
-    across.hidden = down.hidden = at === null;
+    frame.hidden = at === null;
     if (at) {
       rowLabels[row].classList.add("on");
       columnLabels[column].classList.add("on");
-      across.style.transform = `translateY(${row * size}px)`;
-      down.style.transform = `translateX(${column * size}px)`;
+      frame.style.transform = `translate(${column * size}px, ${row * size}px)`;
       readout.textContent = say(row, column, values[row * m + column]);
     } else readout.textContent = "\u00a0";
     if (hover) hover(row, column);
   }
-  across.hidden = down.hidden = true;
-  across.className = "band across";
-  down.className = "band down";
   drawn(() => {
     const largest = values.reduce((a, b) => Math.max(a, b), 1e-9);
     pixels(canvas, values, colour ? colour() : ((look) => (x) => look(x / largest))(table(shade)));
