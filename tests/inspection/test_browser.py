@@ -1,0 +1,143 @@
+"""Pages in headless Chromium, from disk, with the network cut; skipped without playwright and Chromium."""
+
+import os
+import shutil
+
+import pytest
+
+playwright = pytest.importorskip("playwright.sync_api")
+
+from glassformer.inspection.look import inspect
+from glassformer.inspection.page import ablation_page, inspection_page, report_page, worked_page
+from glassformer.inspection.worked import worked_example, worked_model
+from tests.inspection.models import CASES, make, text_for
+from tests.inspection.test_page import HOSTILE
+
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or "/usr/bin/chromium"
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not os.path.exists(CHROMIUM), reason="needs Chromium"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def opened(browser, tmp_path):
+    """Opens a page and, at the end, checks that it complained of nothing and asked for nothing."""
+    contexts, faults = [], []
+
+    def open_page(text, *, width=1280, scheme="light"):
+        path = tmp_path / f"{len(contexts)}.html"
+        path.write_text(text, encoding="utf-8")
+        viewport = {"width": width, "height": 900}
+        context = browser.new_context(viewport=viewport, color_scheme=scheme, offline=True)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: faults.append(message.text))
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("dialog", lambda dialog: faults.append(dialog.message))
+        page.on("request", lambda request: request.url.startswith(("file:", "data:")) or faults.append(request.url))
+        page.goto(path.as_uri())
+        page.wait_for_selector("main h1")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert not faults
+
+
+def pixels(page, selector):
+    return page.evaluate(f"document.querySelector('{selector}').toDataURL()")
+
+
+@pytest.mark.parametrize(("name", "family"), CASES)
+def test_every_family_draws_itself(opened, name, family):
+    found = inspect(make(name, family), text_for(name), max_length=7)
+    for width, scheme in ((1280, "light"), (390, "dark")):
+        page = opened(inspection_page(found.record()), width=width, scheme=scheme)
+        assert page.locator(".thumbnail").count() == sum(
+            a.weights.shape[0]
+            for a in found.attention
+            if a.kind == ("cross" if name == "translation" else found.attention[0].kind)
+        )
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_heads_are_chosen_and_hovering_highlights(opened):
+    found = inspect(make("translation", "transformer"), "The black cat sat", "Der Hund")
+    page = opened(inspection_page(found.record()))
+    mean = pixels(page, ".heat canvas")
+    page.locator(".thumbnail").nth(3).click()
+    assert page.locator('.thumbnail[aria-pressed="true"]').get_attribute("title") == "layer 2, head 2"
+    one = pixels(page, ".heat canvas")
+    assert one != mean
+    page.get_by_role("radio", name="encoder self-attention").check(force=True)
+    page.get_by_role("radio", name="roll-out of all layers").check(force=True)
+    assert pixels(page, ".heat canvas") not in (mean, one)
+    area = page.locator(".cell-area").first
+    area.hover(position={"x": 5, "y": 5})
+    weight = found.rollout["encoder"][0, 0]
+    assert f"{weight:.4f}" in page.locator(".heat output").first.text_content()
+    assert page.locator(".heat .rows .on").count() == 1
+    area.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    assert f"{found.rollout['encoder'][1, 1]:.4f}" in page.locator(".heat output").first.text_content()
+    page.keyboard.press("Enter")
+    page.mouse.move(1, 1)
+    assert page.locator(".heat .rows .on").count() == 1
+    page.keyboard.press("Escape")
+    assert page.locator(".heat .rows .on").count() == 0
+    button = page.locator(".lines .left button").first
+    button.hover()
+    assert page.locator(".lines .on").count() == 1
+    button.click()
+    page.mouse.move(1, 1)
+    assert button.get_attribute("aria-pressed") == "true"
+    assert page.locator(".lines .on").count() == 1
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_tokens_are_text(opened, text):
+    task = make("translation", "transformer")
+    page = opened(inspection_page(inspect(task, text, text).record()))
+    assert page.locator("blockquote").first.text_content() == "source" + text
+    assert page.locator("main script, main img, main iframe, main object").count() == 0
+    opened(worked_page(worked_model(task, text, target=text)))
+
+
+def test_the_other_pages_draw_themselves(opened):
+    page = opened(worked_page(worked_example()))
+    assert page.locator("summary h2").all_text_contents()[:3] == [
+        "1. Input",
+        "2. Weight matrices",
+        "3. Queries, keys and values",
+    ]
+    assert "0.4683" in page.locator("main").text_content()
+    page.locator("summary").first.click()
+    assert page.locator("details").first.get_attribute("open") is None
+    losses = []
+    from glassformer.inspection.ablation import Loss, Part
+
+    for head in range(2):
+        losses.append(Loss(Part("encoder.0.self_attention", head), {"loss": 1.0 + head}, {"loss": float(head)}))
+    page = opened(ablation_page({"loss": 1.0}, losses, "heads", 3))
+    assert page.locator("table tbody tr").count() == 2
+    record = {
+        "run": "r", "task": "translation", "metric": "bleu", "unit": "pairs",
+        "curves": {"loss": [[1, 2.0], [2, 1.0]], "dev_bleu": [[2, 3.0]]},
+        "data": {}, "samples": {"asked": ["a"], "expected": ["b"], "said": {"finished": ["<b>c</b>"]}}, "training": {},
+        "machine": {"torch": "2"}, "options": {"steps": 2}, "command": "glassformer train <x>",
+    }  # fmt: skip
+    page = opened(report_page(record))
+    assert page.locator(".plot svg").count() == 2
+    assert "<b>c</b>" in page.locator("main").text_content()
