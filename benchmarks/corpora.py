@@ -109,4 +109,4 @@ def spelling(data, folder):
     split(folder, [{"src": a, "tgt": b.split(",")[0].strip()} for a, b in rows], "src")
     few = (folder / "dev.jsonl").read_text(encoding="utf-8").split("\n")[:1000]
     (folder / "few.jsonl").write_text("\n".join(few) + "\n", encoding="utf-8")  # validated on in training
-    return [folder / "train.jsonl"], [folder / "few.jsonl"]
+    return [folder / "train.jsonl"], [folder / "few.jsonl"], [folder / "dev.jsonl"]

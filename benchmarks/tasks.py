@@ -32,11 +32,11 @@ FIGURES = {
     "similarity_text": (corpora.alike, 8, False, []),
     "entities": (corpora.entities, 10, True, ["--validate-every", "120"]),
     "tags": (corpora.tags, 10, True, ["--validate-every", "200"]),
-    "tags_scratch": (corpora.tags, 14, False, ["--dropout", "0.3"]),
+    "tags_scratch": (corpora.tags, 12, False, ["--dropout", "0.3"]),
     "answers": (corpora.answers, 12, True, ["--validate-every", "150"]),
-    "summaries_0": (corpora.summaries, 15, False, [*DIALOGUES, "--prompt-weight", "0"]),
-    "summaries_20": (corpora.summaries, 15, False, [*DIALOGUES, "--prompt-weight", "0.2"]),
-    "summaries_100": (corpora.summaries, 15, False, [*DIALOGUES, "--prompt-weight", "1"]),
+    "summaries_0": (corpora.summaries, 12, False, [*DIALOGUES, "--prompt-weight", "0"]),
+    "summaries_20": (corpora.summaries, 12, False, [*DIALOGUES, "--prompt-weight", "0.2"]),
+    "summaries_100": (corpora.summaries, 12, False, [*DIALOGUES, "--prompt-weight", "1"]),
     "spelling": (
         corpora.spelling,
         25,
@@ -53,7 +53,7 @@ def main():
     made_with = describe(" ".join(["python -m benchmarks.tasks", name, "DATA"]))
     with tempfile.TemporaryDirectory() as temporary:
         runs = Path(sys.argv[3] if len(sys.argv) > 3 else temporary)
-        train, dev = prepare(data, runs / "text" / name)
+        train, dev, *test = prepare(data, runs / "text" / name)
         out = runs / name
         command = ["train", *map(str, train), "--dev", *map(str, dev), "--out", str(out)]
         command += ["--minutes", str(minutes), "--threads", "1", *options]
@@ -64,7 +64,7 @@ def main():
                 run("import", str(source), "--out", str(minilm))
             command += ["--from", str(minilm)]
         run(*command)
-        figures = json.loads(run("evaluate", str(out), *map(str, dev), "--json"))
+        figures = json.loads(run("evaluate", str(out), *map(str, test[0] if test else dev), "--json"))
         training = json.loads((out / "training.json").read_text())
         records = map(json.loads, (out / "metrics.jsonl").read_text().removesuffix("\n").split("\n"))
         curve = [record for record in records if any(key.startswith("dev_") for key in record)]
