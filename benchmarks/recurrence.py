@@ -9,6 +9,7 @@ that the step keeps for its gradient, and how much of the last output's gradient
 source and of the target, as a share of what the average token gets (untrained, without dropout).
 """
 
+import math
 import sys
 import tempfile
 from pathlib import Path
@@ -16,7 +17,7 @@ from pathlib import Path
 import torch
 
 from benchmarks import multi30k
-from benchmarks.machine import alternate, describe, save
+from benchmarks.machine import RESULTS, alternate, describe, save
 from glassformer.models.rnn import Rnn
 from glassformer.models.transformer import Transformer
 from glassformer.objectives.loss import projected_cross_entropy
@@ -49,6 +50,7 @@ def main():
                 flush=True,
             )
     save("recurrence", record, command)
+    (RESULTS / "recurrence.svg").write_text(figure(record["lengths"]), encoding="utf-8")
 
 
 def models():
@@ -119,6 +121,48 @@ def reach(model, src, tgt_in):
     target = read[1].grad if len(read) == 2 else torch.stack([output.grad for output in read[1:]], 1)
     share = lambda grad: float(grad[:, 0].norm(dim=-1).mean() / grad.norm(dim=-1).mean())
     return {"reaches_first_source": share(source), "reaches_first_target": share(target)}
+
+
+PANELS = {
+    "sequential_steps": "steps that wait for one another",
+    "step_s": "seconds of a training step",
+    "kept_mb": "MB kept for the gradient",
+    "reaches_first_target": "share of the gradient that reaches the first target token",
+}
+COLOURS = {"transformer": "#08488e", "rnn": "#b35806"}
+WIDTH, HEIGHT, MARGIN = 380, 230, 56
+
+
+def figure(lengths):
+    """The four figures by length, both axes logarithmic, as SVG."""
+    parts = []
+    for i, (name, title) in enumerate(PANELS.items()):
+        left, top = (i % 2) * (WIDTH + 120), (i // 2) * (HEIGHT + 70) + 40
+        values = {kind: [max(row[kind][name], 1e-12) for row in lengths.values()] for kind in COLOURS}
+        low = math.floor(math.log10(min(map(min, values.values()))))
+        high = math.ceil(math.log10(max(map(max, values.values()))) + 1e-9)
+        first, last = math.log2(int(min(lengths, key=int))), math.log2(int(max(lengths, key=int)))
+        x = lambda n: left + MARGIN + (math.log2(int(n)) - first) / (last - first) * (WIDTH - MARGIN)
+        y = lambda v: top + HEIGHT - (math.log10(v) - low) / max(1, high - low) * HEIGHT
+        parts.append(f'<text x="{left + MARGIN}" y="{top - 14}" class="title">{title}</text>')
+        for power in range(low, high + 1, max(1, (high - low) // 5)):
+            parts.append(f'<path d="M{left + MARGIN} {y(10**power):.1f}h{WIDTH - MARGIN}" class="grid"/>')
+            parts.append(
+                f'<text x="{left + MARGIN - 8}" y="{y(10**power) + 4:.1f}" text-anchor="end">{10.0**power:g}</text>'
+            )
+        for n in lengths:
+            parts.append(f'<text x="{x(n):.1f}" y="{top + HEIGHT + 18}" text-anchor="middle">{n}</text>')
+        for kind, row in values.items():
+            points = " ".join(f"{x(n):.1f},{y(v):.1f}" for n, v in zip(lengths, row, strict=True))
+            parts.append(f'<polyline points="{points}" fill="none" stroke="{COLOURS[kind]}" stroke-width="2.5"/>')
+            parts.append(f'<text x="{x(n) + 6:.1f}" y="{y(row[-1]) + 4:.1f}" fill="{COLOURS[kind]}">{kind}</text>')
+    style = "text{font:13px sans-serif;fill:#333}.title{font-weight:bold}.grid{stroke:#ddd}"
+    size = f'width="{2 * WIDTH + 220}" height="{2 * HEIGHT + 160}"'
+    body = "\n".join(parts)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size}><style>{style}</style>\n'
+        f'<rect width="100%" height="100%" fill="#fff"/>\n{body}\n</svg>\n'
+    )
 
 
 if __name__ == "__main__":
