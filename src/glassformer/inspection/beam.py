@@ -27,8 +27,10 @@ class Watched:
 
     length_step: ClassVar[int] = 1  # one sentence needs no padding
 
-    def __init__(self, model: Decodable) -> None:
+    def __init__(self, model: Decodable, limit: int) -> None:
         self.model = model
+        self.limit = limit
+        """Tokens that may be said at most."""
         self.log_probs: list[Tensor] = []
         """Of each step [hypotheses, vocab], as the model gave them."""
         self.last: list[list[int]] = []
@@ -62,14 +64,13 @@ class Node:
     total: float
     """Sum of log-probabilities up to here."""
     fate: str
-    """kept: it went on; ended: it ended its sentence; cut: it was as long as allowed; pruned: others were better."""
+    """kept: it went on; ended: it ended its sentence; cut: it was as long as allowed; left: search was over, for what
+    had ended could not be overtaken; pruned: others were better."""
     score: float | None = None
     """Of what ended: the total by the length penalty."""
 
 
-def tree(
-    watched: Watched, *, eos_id: int, banned_ids: tuple[int, ...], alpha: float, beam: int, longest: int | None = None
-) -> list[Node]:
+def tree(watched: Watched, *, eos_id: int, banned_ids: tuple[int, ...], alpha: float, beam: int) -> list[Node]:
     """The extensions that search looked at: at each step the 2 x beam most probable."""
     nodes: list[Node] = []
     front = [-1] * beam  # the node that each hypothesis ends in
@@ -88,18 +89,22 @@ def tree(
             )
         }
         new_front, new_sums = [-1] * beam, [float("-inf")] * beam
+        may_go_on = beam
         for rank, (total, place) in enumerate(zip(best.tolist(), index.tolist(), strict=True)):
             parent, token = divmod(place, totals.size(1))
             if total == float("-inf"):
                 continue
             fate, score = "pruned", None
-            if token == eos_id:
-                fate, score = ("ended", total / length_penalty(step + 1, alpha)) if rank < beam else ("pruned", None)
+            if token == eos_id and rank < beam:
+                fate = "ended"
             elif (parent, token) in kept:
                 fate = "kept"
                 new_front[kept[parent, token]], new_sums[kept[parent, token]] = len(nodes), total
-            elif step + 1 == longest:
-                fate, score = "cut", total / length_penalty(step + 1, alpha)
+            elif token != eos_id and may_go_on and not kept:
+                fate = "cut" if step + 1 == watched.limit else "left"
+            if fate in ("ended", "cut"):
+                score = total / length_penalty(step + 1, alpha)
+            may_go_on -= token != eos_id
             nodes.append(Node(front[parent], step, token, float(seen[parent, token]), total, fate, score))
         front, sums = new_front, new_sums
     return nodes

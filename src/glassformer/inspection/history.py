@@ -192,7 +192,7 @@ def judged(task: Any, dev: Sequence[Any]) -> dict[str, Any]:
     elif task.name == "tagging":
         pairs = [pair for e, s in zip(expected, said, strict=True) for pair in zip(e.split(), s.split(), strict=True)]
         found["confusion"] = confusion([e for e, _ in pairs], [s for _, s in pairs])
-    elif task.name != "language":
+    elif task.name not in ("language", "regression"):
         found["errors"] = errors(asked, expected, said)
     return found
 

@@ -365,10 +365,7 @@ def watch(found: Inspection, passage: Passage, c: DecodeConfig) -> None:
     t, watched = passage.task.tokenizer, passage.watched
     assert watched is not None
     banned = (t.pad_id, t.bos_id) if "source" in passage.sides else passage.task.banned_ids
-    longest = max(len(hypothesis.ids) for hypothesis in watched.found)
-    found.nodes = tree(
-        watched, eos_id=t.eos_id, banned_ids=banned, alpha=c.length_penalty, beam=c.beam, longest=longest
-    )
+    found.nodes = tree(watched, eos_id=t.eos_id, banned_ids=banned, alpha=c.length_penalty, beam=c.beam)
     found.node_texts = [t.token(node.token_id) for node in found.nodes]
     found.won = winner(found.nodes, watched.found[0])
 

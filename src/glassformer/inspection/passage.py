@@ -159,20 +159,14 @@ def read_pair(task: Any, text: str, target: str | None, options: DecodeConfig, w
     every, offsets = t.offsets(text)
     part = windowed(every, model.config.max_len - 1, window, notes)
     src = [*every[part], t.eos_id]
-    src_tensor = torch.tensor([src], device=task.device)
     watched = None
     if target is None:
-        watched = Watched(model)
-        longest = min(model.config.max_len, options.max_length or len(src) + 50)
-        found = search(
-            watched, src_tensor, [longest], eos_id=t.eos_id, banned_ids=(t.pad_id, t.bos_id), beam=options.beam,
-            alpha=options.length_penalty, nbest=options.beam,
-        )[0]  # fmt: skip
-        watched.found = found
-        expected = found[0].ids
+        limit = min(model.config.max_len, options.max_length or len(src) + 50)
+        watched = searched(task, src, limit, options, (t.pad_id, t.bos_id))
+        expected = watched.found[0].ids
         target = t.decode(expected)
     else:
-        expected = [*t.encode(target)[: model.config.max_len - 1], t.eos_id]
+        expected = cut_target(t.encode(target), model.config.max_len - 1, t.eos_id, notes)
     tgt_in = [model.config.bos_id, *expected[:-1]]
     ids, places = t.offsets(target)
     places = places if ids == [i for i in expected if i != t.eos_id] else []
@@ -180,7 +174,7 @@ def read_pair(task: Any, text: str, target: str | None, options: DecodeConfig, w
         "source": side(t, "source", text, src, offsets[part], 0),
         "target": side(t, "target", target, tgt_in, places, 1),
     }
-    inputs = (src_tensor, torch.tensor([tgt_in], device=task.device))
+    inputs = (torch.tensor([src], device=task.device), torch.tensor([tgt_in], device=task.device))
     return Passage(task, sides, inputs, expected, watched=watched, notes=notes)
 
 
@@ -198,16 +192,11 @@ def read_decoder(task: Any, text: str, target: str | None, options: DecodeConfig
     prompt, offsets = prompt[part], offsets[max(0, part.start - lead) : part.stop]
     watched = None
     if given is None:
-        watched = Watched(model)
-        found = search(
-            watched, torch.tensor([prompt], device=task.device), [max(1, min(n_more, room - len(prompt)))],
-            eos_id=t.eos_id, banned_ids=task.banned_ids, beam=options.beam, alpha=options.length_penalty,
-            nbest=options.beam,
-        )[0]  # fmt: skip
-        watched.found = found
-        given = found[0].ids
+        limit = max(1, min(n_more, room - len(prompt)))
+        watched = searched(task, prompt, limit, options, task.banned_ids)
+        given = watched.found[0].ids
     else:
-        given = [*given[:n_more], t.eos_id]
+        given = cut_target(given, n_more, t.eos_id, notes)
     whole = [*prompt, *given]
     side_ids = whole[:-1]
     made = side(t, "text", text, side_ids, offsets, lead if window == 1 else 0)
@@ -215,3 +204,26 @@ def read_decoder(task: Any, text: str, target: str | None, options: DecodeConfig
         task, {"text": made}, (torch.tensor([side_ids], device=task.device),), whole[1:], first_said=len(prompt) - 1,
         watched=watched, notes=notes,
     )  # fmt: skip
+
+
+def searched(task: Any, src: list[int], limit: int, options: DecodeConfig, banned_ids: tuple[int, ...]) -> Watched:
+    """A search that was watched."""
+    watched = Watched(task.model, limit)
+    (watched.found,) = search(
+        watched,
+        torch.tensor([src], device=task.device),
+        [limit],
+        eos_id=task.tokenizer.eos_id,
+        banned_ids=banned_ids,
+        beam=options.beam,
+        alpha=options.length_penalty,
+        nbest=options.beam,
+    )
+    return watched
+
+
+def cut_target(ids: list[int], limit: int, eos_id: int, notes: list[str]) -> list[int]:
+    """As much of a target as the model can say, and its end."""
+    if len(ids) > limit:
+        notes.append(f"the target has {len(ids)} tokens, of which the first {limit} are followed.")
+    return [*ids[:limit], eos_id]

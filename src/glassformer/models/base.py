@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from glassformer.errors import CheckpointError
-from glassformer.nn.attention import KeyValueCache
+from glassformer.nn.attention import Attention, KeyValueCache
 from glassformer.nn.linear import forget
 from glassformer.nn.masks import padding_mask
 from glassformer.nn.stack import KeysValues
@@ -81,8 +81,17 @@ class Model(nn.Module):
         return super().train(mode)
 
     def leave_heads(self) -> None:
-        """Take out of attentions the heads that they have no more."""
+        """Take out of attentions the heads that they have no more.
+
+        Raises:
+            CheckpointError: there is no such attention, or it had no so many heads.
+        """
+        attentions = {name for name, module in self.named_modules() if isinstance(module, Attention)}
         for name, n_heads in self.config.heads_left.items():
+            if name not in attentions or not 1 <= n_heads <= self.config.n_heads:
+                raise CheckpointError(
+                    f"heads_left in config.json: {name!r}: {n_heads} is nothing that this model can have."
+                )
             parent, _, own = name.rpartition(".")
             setattr(self.get_submodule(parent), own, self.get_submodule(name).with_heads(n_heads))  # type: ignore[operator]
 

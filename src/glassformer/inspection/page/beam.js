@@ -1,4 +1,4 @@
-// The search as a tree: a column a step, the most probable above; what was kept, ended or pruned; the winner's way.
+// The search as a tree: a column a step, the most probable above; what became of each; the winner's way.
 import { digits, drawn, el, visible } from "./base.js";
 import { accent } from "./curves.js";
 
