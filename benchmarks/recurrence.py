@@ -25,7 +25,7 @@ from glassformer.presets import preset
 from glassformer.sizes import RnnConfig, TransformerConfig
 
 LENGTHS = (16, 32, 64, 128, 256, 512, 1024)
-BATCH, ROUNDS = 4, 3
+BATCH, ROUNDS = 2, 3
 
 
 def main():
