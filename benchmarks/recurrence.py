@@ -9,7 +9,9 @@ that the step keeps for its gradient, and how much of the last output's gradient
 source and of the target, as a share of what the average token gets (untrained, without dropout).
 """
 
+import json
 import math
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -33,8 +35,7 @@ def main():
     minutes, threads = [*sys.argv[2:], *("10", "1")[len(sys.argv) - 2 :]]
     command = f"python -m benchmarks.recurrence DATA {minutes} {threads}"
     record = describe(command)
-    torch.set_num_threads(int(threads))
-    record["lengths"] = {length: at(length) for length in LENGTHS}
+    record["lengths"] = {length: alone(length, threads) for length in LENGTHS}
     with tempfile.TemporaryDirectory() as folder:
         for family in ("transformer", "rnn"):
             out = Path(folder) / family
@@ -51,6 +52,19 @@ def main():
             )
     save("recurrence", record, command)
     (RESULTS / "recurrence.svg").write_text(figure(record["lengths"]), encoding="utf-8")
+
+
+def alone(length, threads):
+    """The figures of a length, in a process of its own: what one leaves of memory is not the next one's."""
+    command = [sys.executable, "-c", f"from benchmarks import recurrence as r; r.report({length}, {threads})"]
+    row = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+    print(length, row, flush=True)
+    return row
+
+
+def report(length, threads):
+    torch.set_num_threads(threads)
+    print(json.dumps(at(length)))
 
 
 def models():
@@ -77,7 +91,7 @@ def at(length):
     seconds = alternate({name: lambda model=model: step(model) for name, model in found.items()}, ROUNDS)
     n_layers = found["transformer"].config.n_encoder_layers + found["transformer"].config.n_decoder_layers
     waits = {"transformer": n_layers, "rnn": 2 * length}
-    row = {
+    return {
         name: {
             "parameters": sum(p.numel() for p in model.parameters()),
             "sequential_steps": waits[name],
@@ -87,8 +101,6 @@ def at(length):
         }
         for name, model in found.items()
     }
-    print(length, row, flush=True)
-    return row
 
 
 def kept(forward):
