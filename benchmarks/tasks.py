@@ -19,8 +19,8 @@ from benchmarks.machine import describe, save
 
 MEAN = ["--pooling", "mean"]
 WORDS = ["--tokenizer", "word", "--n-layers", "1", "--d-model", "256", "--dropout", "0.5", "--label-smoothing", "0.1"]
-DIALOGUES = ["--task", "summarization", "--d-model", "256", "--max-len", "384", "--dropout", "0.2"]
-DIALOGUES += ["--vocab-size", "8000", "--lr", "2e-3", "--batch-tokens", "3000"]
+DIALOGUES = ["--task", "summarization", "--preset", "tiny", "--max-len", "320", "--dropout", "0.1"]
+DIALOGUES += ["--vocab-size", "8000", "--lr", "3e-3", "--batch-tokens", "2000"]
 # name: data, minutes, from MiniLM, options
 FIGURES = {
     "sentiment": (corpora.sentiment, 8, True, [*MEAN, "--validate-every", "100"]),
