@@ -21,7 +21,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from glassformer.errors import CheckpointError, UserError
+from glassformer.errors import CheckpointError, ConfigError, UserError
 from glassformer.limits import MAX_JSON_BYTES
 from glassformer.version import __version__
 
@@ -267,3 +267,9 @@ def prune(folder: Path, keep: int) -> None:
         shutil.rmtree(path, ignore_errors=True)
     for path in steps(folder)[keep:]:
         remove(path)
+
+
+def check_empty(out: Path) -> None:
+    """Raise ConfigError if there is something under this name."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ConfigError(f"{out}: not empty.\n  --out names a new folder.")

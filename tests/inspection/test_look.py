@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from glassformer.errors import ConfigError
+from glassformer.errors import ConfigError, UserError
 from glassformer.inspection.look import inspect, pack, rollout, unpack
 from glassformer.inspection.passage import read
 from tests.inspection.models import CASES, make, text_for
@@ -88,17 +88,57 @@ def test_labels_are_the_tasks(name, family):
         case "regression":
             assert float(found.predictions[0].best[0].text) == pytest.approx(task(text), abs=1e-3)
         case "tagging":
-            first = [
-                i
-                for i, offset in enumerate(found.sides["text"].offsets)
-                if offset and text[: offset[0] + 1].endswith(" ")
-            ]
             assert found.predicts == "tags"
-            words = text.split()
-            pieces = task.pieces(words)
-            places = np.cumsum([1, *map(len, pieces)])[:-1]
-            assert [found.predictions[i].best[0].text for i in places] == [tag for _, tag in task(text)]
-            assert first is not None
+            assert [p.best[0].text for p in found.predictions] == [tag for _, tag in task(text)]
+
+
+@pytest.mark.parametrize("kind", ["bpe", "char", "byte"])
+@pytest.mark.parametrize("name", ["tagging", "fill", "classification"])
+def test_every_token_stands_for_its_stretch_of_the_text(name, kind):
+    task = make(name, "bert", kind=kind, max_len=60)
+    text = "The <mask> cat, <mask>on the  couch." if name == "fill" else "The black  cat, on a couch."
+    for window in (1, 2):
+        side = inspect(task, text * (1 if window == 1 else 12), window=window).sides["text"]
+        expected = [
+            i for i in side.ids if i not in (task.tokenizer.pad_id, task.tokenizer.bos_id, task.tokenizer.eos_id)
+        ]
+        there = [
+            (token, side.text[slice(*offset)])
+            for token, offset in zip(side.tokens, side.offsets, strict=True)
+            if offset
+        ]
+        assert len(there) == len(expected)
+        for token, stretch in there:
+            assert token.strip() == stretch.strip() or (kind == "byte" and len(stretch) <= 1) or not token.strip()
+
+
+def test_an_answer_is_the_tasks():
+    task = make("answer", "bert")
+    found = inspect(task, text_for("answer"))
+    assert found.said == task(*text_for("answer").split("\t"))
+
+
+def test_a_first_text_that_fills_the_model_is_cut_and_said():
+    for name in ("answer", "classification"):
+        task = make(name, "bert")
+        passage = read(task, "The black cat sat on the couch. " * 12 + "\tcat")
+        assert passage.inputs[0].size(1) <= 48
+        assert "the first text has" in passage.notes[0]
+
+
+def test_a_summary_is_asked_for_however_long_the_text():
+    task = make("summarization", "gpt2")
+    for text in ("The cat.", "The black cat sat on the couch. " * 12):
+        passage = read(task, text)
+        assert passage.inputs[0][0, passage.first_said] == task.tokenizer.eos_id
+
+
+def test_a_model_that_has_gone_wrong_says_so():
+    task = make("translation", "transformer")
+    with torch.no_grad():
+        task.model.embedding.weight[:] = 1e30
+    with pytest.raises(UserError, match="not finite"):
+        inspect(task, "The cat")
 
 
 def test_tokens_of_a_pair_stand_for_their_own_text():

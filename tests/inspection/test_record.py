@@ -104,6 +104,15 @@ def test_an_unknown_name_is_answered_by_names_like_it():
     assert "encoder.0.self_attention.weight" not in tape
 
 
+def test_a_tape_inside_a_tape_has_the_same():
+    model = make("transformer")
+    with torch.no_grad(), record(model) as outer, record(model) as inner:
+        run(model)
+    assert outer.keys() == inner.keys()
+    for name, x in inner.items():
+        assert torch.equal(outer[name], x)
+
+
 def their_folder(kind, folder):
     """A random model of theirs that gives attention weights, and the name of ours."""
     transformers = pytest.importorskip("transformers")

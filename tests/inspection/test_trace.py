@@ -34,8 +34,10 @@ def test_what_is_wrong_is_flagged():
     x = torch.randn(2, 3)
     x[0, 0], x[1, 1] = torch.nan, torch.inf
     assert step_of("x", x, ("a", "b")).flags == ("nan", "infinite")
-    assert step_of("x", torch.full((3, 2), torch.nan), ("a", "b")).flags == ("nan",)
-    sure = torch.eye(4)[None, None]
+    nothing = step_of("x", torch.full((3, 2), torch.nan), ("a", "b"))
+    assert (nothing.flags, nothing.mean, nothing.max) == (("nan",), None, None)
+    sure = (0.999 * torch.eye(4) + 0.00025)[None, None]
+    assert step_of("x.weights", torch.eye(4)[None, None], ("a", "b", "c", "d")).flags == ()  # no choice
     assert step_of("encoder.0.self_attention.weights", sure, ("a", "b", "c", "d")).flags == ("saturated",)
     assert step_of("x", sure, ("a", "b", "c", "d")).flags == ()
     assert step_of("x", torch.zeros(2, 2), ("a", "b")).flags == ("dead",)

@@ -94,6 +94,15 @@ def test_a_models_steps_lead_to_what_its_module_gives(name, family, layer, head)
     expected = torch.cat(outputs).double().numpy()
     np.testing.assert_allclose(steps[9]["z"], expected, rtol=1e-5, atol=1e-5)
     x, w = steps[0]["x"], steps[1]
+    assert ("memory" in steps[0]) == ("cross" in layer)
+    made_of = steps[0].get("memory", x)
+    values = module.v_proj.bias
+    shift = (
+        0
+        if values is None
+        else values.detach().double().numpy()[(head - 1) * w["W_value"].shape[1] :][: w["W_value"].shape[1]]
+    )
+    np.testing.assert_allclose(made_of @ w["W_value"] + shift, steps[2]["V"], rtol=1e-4, atol=1e-4)
     width = w["W_query"].shape[1]
     bias = module.q_proj.bias
     offset = 0 if bias is None else bias.detach().double().numpy()[(head - 1) * width : head * width]

@@ -58,8 +58,9 @@ def test_a_trace_has_a_line_for_every_tensor(model):
     }
 
 
+@pytest.mark.slow
 def test_parts_are_switched_off_and_heads_taken_out(model, corpus, tmp_path):
-    test = ["--src", corpus / "test.en", "--ref", corpus / "test.fr", "--examples", 5]
+    test = ["--src", corpus / "test.en", "--ref", corpus / "test.fr", "--examples", 3]
     page, out = tmp_path / "map.html", tmp_path / "pruned"
     done = glassformer("ablate", model, *test, "--html", page, "--prune", 1, "--out", out)
     assert done.returncode == 0, done.stderr
@@ -122,6 +123,7 @@ def text_lines(path):
     return [line for line in path.read_text(encoding="utf-8").split("\n") if line]
 
 
+@pytest.mark.slow
 def test_the_command_of_a_report_repeats_the_run(model, corpus, tmp_path):
     page = tmp_path / "report.html"
     assert glassformer("report", model, "--out", page).returncode == 0
@@ -167,7 +169,11 @@ BAD = {
     "a folder that is no run": (["report", "EMPTY"], "no run folder"),
     "nothing to try on": (["ablate", "MODEL"], "no text to try on"),
     "heads taken out to nowhere": (["ablate", "MODEL", "--prune", "1", "--src", "x"], "give both"),
-    "a page that cannot be written": (["worked-example", "--html", "EMPTY/no/page.html"], "No such file"),
+    "a page that cannot be written": (["worked-example", "--html", "EMPTY/no/page.html"], "there is no folder"),
+    "fewer than no heads": (["ablate", "MODEL", "--prune", "-1", "--out", "EMPTY/x", "--src", "x"], "at least"),
+    "no examples": (["ablate", "MODEL", "--examples", "0", "--src", "x"], "at least 1"),
+    "a page where there is no folder": (["inspect", "MODEL", "a", "--out", "EMPTY/no/x.html"], "there is no folder"),
+    "a layer of no model": (["worked-example", "--layer", "encoder.0.self_attention"], "give both"),
     "no model": (["trace", "EMPTY/no", "a"], "no such folder"),
 }
 
@@ -192,6 +198,7 @@ def test_a_run_without_metrics_is_said(model, tmp_path):
     assert not (tmp_path / "page.html").exists()
 
 
+@pytest.mark.slow
 def test_the_commands_and_the_python_of_the_page_work(model, corpus, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shutil.copytree(model, "en-fr")
@@ -214,3 +221,18 @@ def test_the_page_names_every_key_of_the_record():
     record = inspect(make("translation", "transformer"), "The black cat").record()
     named = re.findall(r"`(\w+)`", DOCS.split("| key | what |")[1])
     assert record.keys() <= set(named)
+
+
+def test_labels_that_training_has_not_seen_are_named(runs, tmp_path):
+    rows = write_lines(tmp_path / "new.tsv", ["text\tlabel", "a film\tgood", "a film too\todd"])
+    done = glassformer("ablate", runs / "classes", rows)
+    assert done.returncode == 2
+    assert "has not seen: odd" in done.stderr
+
+
+def test_a_run_that_goes_on_is_reported(runs, tmp_path):
+    shutil.copytree(runs / "classes", tmp_path / "run")
+    with (tmp_path / "run" / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 13, "los')
+    done = glassformer("report", tmp_path / "run", "--out", tmp_path / "page.html", "--examples", 0)
+    assert done.returncode == 0, done.stderr

@@ -55,8 +55,10 @@ def ablate(
     check_new(html, force)
     if bool(prune) != bool(out) or (prune and parts != "heads"):
         raise ConfigError("--prune N takes heads out and --out names the folder to write: give both, and no --parts.")
-    if out and out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ConfigError(f"{out}: not empty.\n  --out names a new folder.")
+    if prune < 0 or examples < 1:
+        raise ConfigError("--examples is at least 1, --prune at least 0.")
+    if out:
+        checkpoint.check_empty(out)
     sources = [*files, *([src] if src else [])]
     if not sources:
         raise ConfigError("no text to try on.\n  Name a file, or of translations --src FILE --ref FILE.")
@@ -64,17 +66,27 @@ def ablate(
     chosen = list(islice(task.read(sources, [ref] if ref else [], columns), examples))
     if not chosen:
         raise ConfigError(f"{sources[0]}: nothing in it to try on.")
+    if (
+        unknown := {label for e in chosen for label in task.labels_in(e)} - set(task.labels)
+        if task.has_classes
+        else set()
+    ):
+        raise ConfigError(
+            f"labels that training has not seen: {', '.join(sorted(unknown))}.\n  Leave their examples out."
+        )
+    if prune:
+        ablation.check_prunable(task.model)
     with counting("switching off", len(ablation.parts(task.model, parts))) as progress:
         whole, losses = ablation.ablate(task, chosen, parts, progress=progress)
-    if html:
-        from glassformer.inspection.page import ablation_page
-
-        write_page(html, ablation_page(whole, losses, parts, len(chosen)))
     if json:
         for loss in losses:
             print(json_module.dumps({"part": str(loss.part), **loss.figures, "change": loss.change}))
     else:
         show(whole, losses, len(chosen))
+    if html:
+        from glassformer.inspection.page import ablation_page
+
+        write_page(html, ablation_page(whole, losses, parts, len(chosen)))
     if prune and out:
         before = ablation.timed(task, chosen)
         n_before = sum(p.numel() for p in task.model.parameters())

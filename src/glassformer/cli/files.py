@@ -40,11 +40,13 @@ def pair_sides(files: Sequence[Path], format: Format | None = None) -> Sides:
 
 
 def check_new(path: Path | None, force: bool) -> None:
-    """Refuse a file that exists, unless it may be overwritten.
+    """Refuse a file that exists, unless it may be overwritten, and one that cannot be made.
 
     Raises:
-        ConfigError: it exists.
+        ConfigError: it exists, or its folder does not.
     """
+    if path and not path.absolute().parent.is_dir():
+        raise ConfigError(f"{path}: there is no folder {path.parent}.\n  Make it, or name another file.")
     if path and path.exists() and not force:
         raise ConfigError(f"{path} exists.\n  Name another file, or overwrite it with --force.")
 

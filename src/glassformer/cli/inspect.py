@@ -58,6 +58,10 @@ def inspect(
 
 def show(found: Any) -> None:
     """The predictions, a place a line."""
+    if not found.predictions:
+        print(f"{found.task}: predicts nothing; --out FILE shows its attention and vectors.", file=sys.stderr)
+    if found.said:
+        print(f"answer: {found.said}")
     side = found.sides.get("target") or found.sides["text"]
     for p in found.predictions[found.first_said :]:
         guesses = "  ".join(f"{guess.text!r} {guess.probability:.3f}" for guess in p.best[:4])

@@ -32,5 +32,5 @@ def trace(model: Path, text: str, /, *, target: str | None = None, window: int =
     print(f"{'name':{width}}  {'shape':18} {'mean':>10} {'std':>10} {'min':>10} {'max':>10} {'zeros':>6}")
     for s in steps:
         shape = " x ".join(map(str, s.shape))
-        figures = " ".join(f"{x:10.4g}" for x in (s.mean, s.std, s.min, s.max))
+        figures = " ".join(f"{'-' if x is None else format(x, '.4g'):>10}" for x in (s.mean, s.std, s.min, s.max))
         print(f"{s.name:{width}}  {shape:18} {figures} {s.zeros:6.1%}  {' '.join(s.flags).upper()}".rstrip())

@@ -39,8 +39,10 @@ def worked_example(
     from glassformer.tasks.registry import load
 
     check_new(html, force)
-    if (model is None) != (text is None):
-        raise ConfigError("--model names a model and --text what it is to read: give both, or neither.")
+    if (model is None) != (text is None) or (model is None and (layer or words or target or head != 1)):
+        raise ConfigError(
+            "--model names a model and --text what it is to read: give both for a head of it, or nothing."
+        )
     if model and text is not None:
         example = worked_model(load(model, device="cpu"), text, target=target, layer=layer, head=head, words=words)
     else:

@@ -149,11 +149,7 @@ def prune(task: Any, losses: Sequence[Loss], n: int) -> list[Part]:
         ConfigError: there are fewer heads to spare, or heads that cannot be told apart from outside.
     """
     model = task.model
-    if family_of(model) in ("t5", "rnn"):
-        raise ConfigError(
-            f"heads of a {family_of(model)} cannot be taken out: "
-            + ("all layers share one table of biases, a column a head." if family_of(model) == "t5" else "it has one.")
-        )
+    check_prunable(model)
     left = {name: module.n_heads for name, module in model.named_modules() if isinstance(module, Attention)}
     chosen: list[Part] = []
     for one in (loss.part for loss in sorted(losses, key=lambda loss: missed(task, loss))):
@@ -187,6 +183,13 @@ def prune(task: Any, losses: Sequence[Loss], n: int) -> list[Part]:
         forget(parameter)
     task.model = FAMILIES[family_of(model)][1].from_tensors(sizes, tensors).to(task.device).eval()
     return chosen
+
+
+def check_prunable(model: Model) -> None:
+    """Raise ConfigError if heads cannot be taken out of this family."""
+    why = {"t5": "all layers share one table of biases, a column a head.", "rnn": "it has one."}.get(family_of(model))
+    if why:
+        raise ConfigError(f"heads of a {family_of(model)} cannot be taken out: {why}")
 
 
 def timed(task: Any, examples: Sequence[Any], rounds: int = 3) -> float:

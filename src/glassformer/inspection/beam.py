@@ -100,7 +100,7 @@ def tree(watched: Watched, *, eos_id: int, banned_ids: tuple[int, ...], alpha: f
             elif (parent, token) in kept:
                 fate = "kept"
                 new_front[kept[parent, token]], new_sums[kept[parent, token]] = len(nodes), total
-            elif token != eos_id and may_go_on and not kept:
+            elif token != eos_id and may_go_on > 0 and not kept:
                 fate = "cut" if step + 1 == watched.limit else "left"
             if fate in ("ended", "cut"):
                 score = total / length_penalty(step + 1, alpha)

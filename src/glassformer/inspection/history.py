@@ -13,7 +13,7 @@ from glassformer import checkpoint
 from glassformer.config import DecodeConfig, TrainConfig, read_toml
 from glassformer.data.dataset import IDS, Dataset
 from glassformer.errors import CheckpointError
-from glassformer.tasks.registry import load, task_type
+from glassformer.tasks.registry import TASKS, load, task_type
 
 SHOWN = 8
 """Dev examples that are shown with what each checkpoint says to them, and as best and worst."""
@@ -35,9 +35,11 @@ def history(run: Path, n_examples: int = 200) -> dict[str, Any]:
     if not (run / "metrics.jsonl").exists():
         raise CheckpointError(f"{run}: no metrics.jsonl: this run has kept no record of its training.")
     options = read_toml(run / "run.toml")
+    if options.get("task") not in TASKS:
+        raise CheckpointError(f"{run / 'run.toml'}: names no task that this version knows ({', '.join(TASKS)}).")
     kind = task_type(options["task"])
     lines = (run / "metrics.jsonl").read_text(encoding="utf-8").split("\n")
-    rows = [json.loads(line) for line in lines if line]
+    rows = [json.loads(line) for line in lines[:-1] if line]  # what follows the last line end is still being written
     dev = [kind.example(**json.loads(line)) for line in text_lines(run / "data" / "dev.jsonl")][:n_examples]
     record: dict[str, Any] = {
         "run": run.name,
@@ -52,17 +54,16 @@ def history(run: Path, n_examples: int = 200) -> dict[str, Any]:
         "data": data(run, kind),
         "unit": kind.unit,
     }
-    models = [load(place, device="cpu") for _, place in places(run)]
-    names = [name for name, _ in places(run)]
-    shown = dev[:SHOWN]
+    shown, said, model = dev[:SHOWN], {}, None
+    for name, place in places(run):
+        model = load(place, device="cpu")
+        said[name] = said_by(model, shown)
     record["samples"] = {
         "asked": [asked_of(kind, example) for example in shown],
         "expected": [expected_of(example) for example in shown],
-        "said": {name: said_by(model, shown) for name, model in zip(names, models, strict=True)},
+        "said": said,
     }
-    if models and dev:
-        record |= judged(models[-1], dev)
-    return record
+    return record | judged(model, dev) if model else record
 
 
 def text_lines(path: Path) -> list[str]:
@@ -161,7 +162,9 @@ def expected_of(example: Any) -> str:
 
 
 def said_by(task: Any, examples: Sequence[Any]) -> list[str]:
-    """What a model says to each example."""
+    """What a model says to each example; nothing where a task says nothing of one example."""
+    if not examples:
+        return []
     if task.name == "language":
         begun = [example.text[:80] for example in examples]
         return [text.strip() for text in task.follow(begun, DecodeConfig(beam=1, max_length=40))]
@@ -174,7 +177,7 @@ def said_by(task: Any, examples: Sequence[Any]) -> list[str]:
 def judged(task: Any, dev: Sequence[Any]) -> dict[str, Any]:
     """Best and worst dev examples, and the confusions or kinds of error."""
     said = said_by(task, dev)
-    if len(said) != len(dev):
+    if not dev or len(said) != len(dev):
         return {}
     expected = [expected_of(example) for example in dev]
     asked = [asked_of(type(task), example) for example in dev]
@@ -192,7 +195,7 @@ def judged(task: Any, dev: Sequence[Any]) -> dict[str, Any]:
     elif task.name == "tagging":
         pairs = [pair for e, s in zip(expected, said, strict=True) for pair in zip(e.split(), s.split(), strict=True)]
         found["confusion"] = confusion([e for e, _ in pairs], [s for _, s in pairs])
-    elif task.name not in ("language", "regression"):
+    elif task.name not in ("language", "regression", "answer"):
         found["errors"] = errors(asked, expected, said)
     return found
 
@@ -212,11 +215,15 @@ def marks_of(task: Any, dev: Sequence[Any], said: Sequence[str]) -> tuple[str, l
     if task.name == "regression":
         return "distance, turned round", [-abs(float(s) - e.number()) for s, e in zip(said, dev, strict=True)]
     if task.name == "language":
-        rows, _ = task.encode(dev)
-        means = [float(nll[w > 0].mean()) for nll, w in task.negative_log_probs(rows)]
-        return "log-probability of a token", [-mean for mean in means[: len(dev)]] + [0.0] * (len(dev) - len(means))
+        marks = []
+        for example in dev:  # one at a time: encoding joins texts into stretches
+            pairs = list(task.negative_log_probs(task.encode([example])[0]))
+            n = sum(float(weights.sum()) for _, weights in pairs)
+            marks.append(-sum(float((nll * weights).sum()) for nll, weights in pairs) / max(1.0, n))
+        return "log-probability of a token", marks
     measures = task.measures(list(said), list(dev))
-    name, (statistics, figure) = next(iter(measures.items()))
+    name = "F1" if "F1" in measures else next(iter(measures))
+    statistics, figure = measures[name]
     return name, [float(figure(statistics[i : i + 1].sum(0))) for i in range(len(dev))]
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from glassformer.config import DecodeConfig
-from glassformer.inspection.beam import Node, tree, winner
+from glassformer.inspection.beam import Node, path, tree, winner
 from glassformer.inspection.passage import Passage, Side, read
 from glassformer.inspection.record import Tape, record
 from glassformer.models.families import family_of
@@ -86,10 +86,14 @@ class Inspection:
     predicts: str = ""
     """next: the token that follows; words: the token that stands there; tags: its tag; span: answer ends; label."""
     first_said: int = 0
+    said: str = ""
+    """What the task answers, where that is no token's prediction: the answer to a question."""
     nodes: list[Node] = field(default_factory=list)
     won: list[int] = field(default_factory=list)
     """The hypotheses that search looked at, and those on the winner's way."""
     node_texts: list[str] = field(default_factory=list)
+    ended_texts: list[str | None] = field(default_factory=list)
+    """Of each hypothesis its token; of those that ended all that they say."""
     alignment: Array | None = None
     """[target tokens, source tokens]: the mean of all heads of cross-attention, for the token that was said next."""
     agreement: Array | None = None
@@ -124,9 +128,10 @@ class Inspection:
             "predictions": [plain(p) for p in self.predictions],
             "predicts": self.predicts,
             "first_said": self.first_said,
+            "said": self.said,
             "beam": [
-                [n.parent, n.step, text, rounded(n.log_prob), rounded(n.total), n.fate, rounded(n.score)]
-                for n, text in zip(self.nodes, self.node_texts, strict=True)
+                [n.parent, n.step, text, rounded(n.log_prob), rounded(n.total), n.fate, rounded(n.score), whole]
+                for n, text, whole in zip(self.nodes, self.node_texts, self.ended_texts, strict=True)
             ],
             "won": self.won,
             "alignment": None if self.alignment is None else pack(self.alignment),
@@ -190,7 +195,7 @@ def inspect(
     Raises:
         ConfigError: nothing to read, or a target for a model that says nothing.
     """
-    c = DecodeConfig.resolve(options, environment={})
+    c = DecodeConfig.resolve(options)
     passage = read(task, text, target, options=c, window=window)
     with torch.inference_mode(), record(task.model) as tape:
         hidden = passage.forward()
@@ -219,6 +224,8 @@ def inspect(
         align(found)
     if found.predicts == "label":
         found.saliency = saliency(passage, found)
+    if found.predicts == "span":
+        found.said = task(*text.split("\t", 1)) if "\t" in text else task.run([text])[0]
     return found
 
 
@@ -321,6 +328,8 @@ def predict(passage: Passage, x: Tensor, top: int, *, is_last: bool) -> tuple[st
                     predicts, logits, names = "label", model.label_logits(x, ids), task.labels.__getitem__
                 case "tokens":
                     predicts, logits, names = "tags", model.label_logits(x, ids)[0], task.labels.__getitem__
+                case "span" if not is_last:
+                    return "span", []
                 case _:
                     probs = model.label_logits(x, ids)[0].float().softmax(0)
                     return "span", [
@@ -337,6 +346,8 @@ def predict(passage: Passage, x: Tensor, top: int, *, is_last: bool) -> tuple[st
     best = log_probs.topk(min(top, log_probs.size(-1)))
     rows = []
     for place, (values, choice) in enumerate(zip(best.values.tolist(), best.indices.tolist(), strict=True)):
+        if predicts == "tags" and not begins_word(passage.predicted, place):
+            continue
         guesses = [Guess(names(i), math.exp(p)) for i, p in zip(choice, values, strict=True)]
         if place < len(passage.expected):
             told = passage.expected[place]
@@ -346,6 +357,12 @@ def predict(passage: Passage, x: Tensor, top: int, *, is_last: bool) -> tuple[st
         else:
             rows.append(Prediction(place, guesses))
     return predicts, rows
+
+
+def begins_word(side: Side, place: int) -> bool:
+    """Whether a token is the first of a word, which is the one that is tagged."""
+    offset = side.offsets[place]
+    return offset is not None and (offset[0] == 0 or side.text[offset[0] - 1].isspace())
 
 
 def rollout(maps: list[Array]) -> Array:
@@ -367,6 +384,10 @@ def watch(found: Inspection, passage: Passage, c: DecodeConfig) -> None:
     banned = (t.pad_id, t.bos_id) if "source" in passage.sides else passage.task.banned_ids
     found.nodes = tree(watched, eos_id=t.eos_id, banned_ids=banned, alpha=c.length_penalty, beam=c.beam)
     found.node_texts = [t.token(node.token_id) for node in found.nodes]
+    found.ended_texts = [
+        None if node.score is None else t.decode([found.nodes[j].token_id for j in path(found.nodes, i)])
+        for i, node in enumerate(found.nodes)
+    ]
     found.won = winner(found.nodes, watched.found[0])
 
 

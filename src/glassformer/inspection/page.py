@@ -14,6 +14,7 @@ from typing import Any
 from glassformer.inspection.ablation import Loss
 from glassformer.inspection.look import pack
 from glassformer.inspection.worked import Worked
+from glassformer.tokens.tokenizer import well_formed
 
 IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([\w]+)\.js";\n', re.MULTILINE)
 EXPORT = re.compile(r"^export (?=(?:async )?function (\w+)|const (\w+))", re.MULTILINE)
@@ -70,7 +71,7 @@ def page(title: str, record: Any, entry: str) -> str:
     licences = "".join(f"<!--\n{name}\n{source(f'vendor/{name}.LICENSE')}-->\n" for name in VENDORED)
     parts = {
         "policy": policy,
-        "title": html.escape(title),
+        "title": html.escape(well_formed(title)),
         "style": source("style.css"),
         "record": json.dumps(record, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
         "scripts": licences + "\n".join(f"<script>{text}</script>" for text in scripts),

@@ -1,5 +1,6 @@
 """A text as a model reads it: tokens with their places, on one side or two, and the pass through the model."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,10 +10,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from glassformer.config import DecodeConfig
-from glassformer.errors import ConfigError
+from glassformer.errors import ConfigError, UserError
 from glassformer.generate.search import search
 from glassformer.inspection.beam import Watched
 from glassformer.models.families import family_of
+from glassformer.tasks.answer import MAX_QUESTION, question_of
 from glassformer.tokens.tokenizer import Tokenizer
 
 MOST_SAID = 64
@@ -68,23 +70,6 @@ def side(
     return Side(name, text, list(ids), [t.token(i) for i in ids], places)
 
 
-def joined_sides(t: Tokenizer, texts: Sequence[str], ids: Sequence[int], types: Sequence[int]) -> Side:
-    """One side of a text or two with special tokens around them: offsets are into the two texts joined by a tab."""
-    text = "\t".join(texts)
-    made = side(t, "text", text, ids, [], 0)
-    specials = {t.bos_id, t.eos_id, t.pad_id}
-    begin, place = 0, 1
-    for part in texts:
-        for start, end in t.offsets(part)[1]:
-            if place < len(ids) and ids[place] not in specials:
-                made.offsets[place] = (begin + start, begin + end)
-                place += 1
-        begin += len(part) + 1
-        while place < len(ids) and ids[place] in specials:
-            place += 1
-    return made
-
-
 def read(
     task: Any,
     text: str,
@@ -130,26 +115,74 @@ def windowed(items: list[Any], limit: int, window: int, notes: list[str]) -> sli
 
 def read_encoder(task: Any, text: str, window: int) -> Passage:
     """A text, or two that a tab separates."""
-    t = task.tokenizer
     notes: list[str] = []
-    parts = text.split("\t", 1)
-    if hasattr(task, "with_gaps"):
-        found = [task.with_gaps(text)]
-        parts = [text]
-    elif task.name == "tagging":
-        parts = [" ".join(text.split())]
-        found = [[i for word in task.pieces(parts[0].split(" ")) for i in word]]
-    else:
-        found = [t.encode(part) for part in parts]
-    limit = task.model.config.max_len - task.n_specials - sum(map(len, found[:-1]))
-    found[-1] = found[-1][windowed(found[-1], max(1, limit), window, notes)]
-    ids, types = task.joined(found[0], found[1] if len(found) > 1 else [])
-    if window == 1 and not hasattr(task, "with_gaps"):
-        made = joined_sides(t, parts, ids, types)
-    else:
-        made = side(t, "text", text, ids, [], 0)
+    match task.name:
+        case "answer":
+            question, context = question_of(text, 0)
+            text = f"{question}\t{context}"
+            parts = [question, context]
+        case "tagging" | "fill" | "pretraining":
+            parts = [text]
+        case _:
+            parts = [part for i, part in enumerate(text.split("\t", 1)) if part or not i]
+    encode = {"tagging": pieces_of_words, "fill": pieces_between_gaps, "pretraining": pieces_between_gaps}
+    found, begin = [], 0
+    for part in parts:
+        found.append(encode.get(task.name, pieces_of_text)(task, part, begin))
+        begin += len(part) + 1
+    room = task.model.config.max_len - (task.n_specials if len(parts) > 1 else 2)
+    if len(parts) > 1:
+        limit = min(MAX_QUESTION, room // 2) if task.name == "answer" else room // 2
+        if len(found[0]) > limit:
+            notes.append(f"the first text has {len(found[0])} tokens, of which {limit} are read.")
+        found[0] = found[0][:limit]
+        room -= len(found[0])
+    found[-1] = found[-1][windowed(found[-1], room, window, notes)]
+    ids, types = task.joined(*([i for i, _ in part] for part in [*found, []][:2]))
+    between: list[tuple[int, int] | None] = [None] * (task.n_separators if len(parts) > 1 else 1)
+    offsets = [None, *(at for _, at in found[0]), *between]
+    if len(parts) > 1:
+        offsets += [*(at for _, at in found[1]), None]
+    made = Side("text", text, ids, [task.tokenizer.token(i) for i in ids], offsets)
     read, kinds = torch.tensor([ids], device=task.device), torch.tensor([types], device=task.device)
     return Passage(task, {"text": made}, (read,), [], types=kinds, notes=notes)
+
+
+Piece = tuple[int, tuple[int, int] | None]
+"""A token's id, and the stretch of the text that it stands for."""
+
+
+def pieces_of_text(task: Any, text: str, begin: int) -> list[Piece]:
+    """The tokens of a text that begins at a place of the whole."""
+    return [(i, (begin + a, begin + b)) for i, (a, b) in zip(*task.tokenizer.offsets(text), strict=True)]
+
+
+def pieces_of_words(task: Any, text: str, begin: int) -> list[Piece]:
+    """The tokens of words that are cut each for itself, as a tagger cuts them."""
+    words = [(match[0], begin + match.start()) for match in re.finditer(r"\S+", text)]
+    found: list[Piece] = []
+    for (word, at), ids in zip(words, task.pieces([word for word, _ in words]), strict=True):
+        pieces = pieces_of_text(task, word, at)[: len(ids)]
+        found += pieces if [i for i, _ in pieces] == ids else [(i, (at, at + len(word))) for i in ids]
+    return found
+
+
+def pieces_between_gaps(task: Any, text: str, begin: int) -> list[Piece]:
+    """The tokens of a text with masks in it, as `Filler.with_gaps` cuts it."""
+    prefix = task.tokenizer.specials.prefix
+    found: list[Piece] = []
+    at = 0
+    for gap in [*task.gap.finditer(text), None]:
+        part = text[at : gap.start() if gap else len(text)]
+        if gap and task.has_spaces_in_units:
+            part = part.rstrip(" ")
+        if part:
+            shift = len(prefix) if at and prefix and part.startswith(prefix) else 0
+            found += pieces_of_text(task, part[shift:], begin + at + shift)
+        if gap:
+            found.append((task.mask_id, (begin + gap.start(), begin + gap.end())))
+            at = gap.end()
+    return found
 
 
 def read_pair(task: Any, text: str, target: str | None, options: DecodeConfig, window: int) -> Passage:
@@ -184,12 +217,14 @@ def read_decoder(task: Any, text: str, target: str | None, options: DecodeConfig
     notes: list[str] = []
     room = model.config.max_len
     prompt = task.prompt(text)
+    tail = prompt[-1:] if task.name == "summarization" else []  # what asks for the summary
+    prompt = prompt[: len(prompt) - len(tail)]
     given = t.encode(target) if target is not None else None
     n_more = min(options.max_length or MOST_SAID, room // 2) if given is None else min(len(given), room // 2)
-    part = windowed(prompt, max(1, room - n_more), window, notes)
+    part = windowed(prompt, max(1, room - n_more - len(tail)), window, notes)
     offsets = t.offsets(text)[1]
     lead = 1 if prompt[:1] == [t.bos_id] and len(prompt) > len(offsets) else 0
-    prompt, offsets = prompt[part], offsets[max(0, part.start - lead) : part.stop]
+    prompt, offsets = [*prompt[part], *tail], offsets[max(0, part.start - lead) : part.stop - lead]
     watched = None
     if given is None:
         limit = max(1, min(n_more, room - len(prompt)))
@@ -219,6 +254,8 @@ def searched(task: Any, src: list[int], limit: int, options: DecodeConfig, banne
         alpha=options.length_penalty,
         nbest=options.beam,
     )
+    if not watched.found:
+        raise UserError("search found nothing: the model's logits are not finite. `glassformer trace` shows where.")
     return watched
 
 

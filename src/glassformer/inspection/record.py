@@ -110,10 +110,12 @@ def replaced(module: nn.Module, method: str, by: Callable[..., Any]) -> Iterator
 def looking(module: Attention, name: str, tape: Tape) -> Callable[..., Tensor]:
     """`Attention.look`, the explicit way."""
 
+    look_before = module.look if "look" in vars(module) else module.look_explicitly  # another tape may be recording
+
     def look(q: Tensor, k: Tensor, v: Tensor, *options: Any) -> Tensor:
         for kind, tensor in (("queries", q), ("keys", k), ("values", v)):
             tape.add(f"{name}.{kind}", tensor, HEADS)
-        heads = module.look_explicitly(q, k, v, *options)
+        heads = look_before(q, k, v, *options)
         tape.add(f"{name}.heads", heads, HEADS)
         return heads
 

@@ -19,41 +19,51 @@ class Step:
     name: str
     shape: tuple[int, ...]
     axes: tuple[str, ...]
-    mean: float
-    std: float
-    min: float
-    max: float
+    mean: float | None
+    std: float | None
+    min: float | None
+    max: float | None
     zeros: float
     """Share of numbers that are 0."""
     flags: tuple[str, ...]
-    """What is wrong: nan, infinite, saturated (half of the rows of attention or more), dead (nothing but zeros)."""
+    """What is wrong: nan, infinite, saturated (half of the rows of attention with a choice, or more), dead (all 0)."""
 
 
 def step_of(name: str, x: Tensor, axes: tuple[str, ...]) -> Step:
-    """The figures of a tensor; those that are not finite are left out of mean, deviation and bounds."""
+    """The figures of a tensor; what is not finite is left out of mean, deviation and bounds."""
     values = x.detach().float()
     finite = values[values.isfinite()]
-    if not len(finite):
-        finite = torch.full((1,), torch.nan)
+    mean, std, least, most = (
+        (float(f(finite)) for f in (torch.mean, deviation, torch.min, torch.max)) if len(finite) else [None] * 4
+    )
     flags = {
         "nan": values.isnan().any(),
         "infinite": values.isinf().any(),
-        "saturated": name.endswith(".weights")
-        and values.size(-1) > 1
-        and (values.amax(-1) > SURE).float().mean() >= 0.5,
+        "saturated": name.endswith(".weights") and is_saturated(values),
         "dead": (values == 0).all(),
     }
     return Step(
         name,
         tuple(values.shape),
         axes,
-        float(finite.mean()),
-        float(finite.std(correction=0)),
-        float(finite.min()),
-        float(finite.max()),
+        mean,
+        std,
+        least,
+        most,
         float((values == 0).float().mean()),
         tuple(flag for flag, is_so in flags.items() if is_so),
     )
+
+
+def deviation(x: Tensor) -> Tensor:
+    """Standard deviation of all there is."""
+    return x.std(correction=0)
+
+
+def is_saturated(weights: Tensor) -> bool:
+    """Whether half of the rows that have a choice, or more, have made it."""
+    rows = weights[(weights > 0).sum(-1) > 1]
+    return len(rows) > 0 and bool((rows.amax(-1) > SURE).float().mean() >= 0.5)
 
 
 def steps_of(tape: Tape) -> list[Step]:

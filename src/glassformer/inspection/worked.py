@@ -11,6 +11,7 @@ from torch import Tensor
 from glassformer.errors import ConfigError
 from glassformer.inspection.passage import read
 from glassformer.inspection.record import record
+from glassformer.models.families import family_of
 from glassformer.nn.attention import Attention
 from glassformer.nn.positions import sinusoids
 
@@ -102,15 +103,15 @@ def steps(
     x: Matrix,
     weights: tuple[Matrix, Matrix, Matrix],
     qkv: tuple[Matrix, Matrix, Matrix],
-    scale: float,
+    scores: Matrix,
     attention: Matrix,
     others: tuple[Matrix, Matrix],
     tokens: tuple[str, ...],
     *,
+    how: str,
     keys: tuple[str, ...] = (),
-    scores: Matrix | None = None,
+    memory: Matrix | None = None,
     query: int = 0,
-    said: str = "",
 ) -> list[Step]:
     """The ten steps of reference.md, section 2.
 
@@ -119,19 +120,23 @@ def steps(
         attention: rows of softmax.
         others: all heads side by side, and what the output projection makes of them.
         tokens: names of the rows of x.
+        how: the scores come about.
         keys: names of what is looked at, where it is not x.
-        query: the row that steps 5 to 7 follow.
-        said: what is particular about the scores.
+        memory: what keys and values are made of, where it is not x.
+        query: the row that steps 6 and 7 follow.
     """
     q, k, v = qkv
     keys = keys or tokens
-    if scores is None:
-        scores = q @ k.T * scale
     weighted = attention[query][:, None] * v
     heads, out = others
     name = tokens[query]
     return [
-        Step("Input", f"{len(x)} vectors of width {x.shape[1]}.", (Shown("x", x, tokens),)),
+        Step(
+            "Input",
+            f"{len(x)} vectors of width {x.shape[1]}"
+            + ("." if memory is None else f", which look at {len(memory)} others."),
+            (Shown("x", x, tokens), *((Shown("memory", memory, keys),) if memory is not None else ())),
+        ),
         Step(
             "Weight matrices",
             "One each for queries, keys and values; learned.",
@@ -139,10 +144,10 @@ def steps(
         ),
         Step(
             "Queries, keys and values",
-            "What is looked at, times each matrix.",
+            "Queries are x times their matrix; keys and values what is looked at times theirs.",
             (Shown("Q", q, tokens), Shown("K", k, keys), Shown("V", v, keys)),
         ),
-        Step("Scaled scores", f"Q K^T times {scale:.6g}. {said}".strip(), (Shown("scores", scores, tokens, keys),)),
+        Step("Scaled scores", how, (Shown("scores", scores, tokens, keys),)),
         Step(
             "Softmax",
             "Each row's exponentials as shares of their sum: how much each token takes of each.",
@@ -170,9 +175,9 @@ def worked_example() -> Worked:
     return Worked(
         "The worked example",
         steps(
-            X, (W_QUERY, W_KEY, W_VALUE), (q, k, v), 1.0, attention, (heads, heads @ w_o),
+            X, (W_QUERY, W_KEY, W_VALUE), (q, k, v), q @ k.T, attention, (heads, heads @ w_o),
             ("input 1", "input 2", "input 3"),
-            said="The example rounds sqrt(3) down to 1; the paper divides by sqrt(d_k).",
+            how="Q K^T divided by sqrt(3), which the example rounds down to 1; the paper divides by sqrt(d_k).",
         ),
         positions=positions(2, 10),
         saturation=saturation(),
@@ -247,7 +252,11 @@ def worked_model(
         raise ConfigError(f"head {head}: {name} has heads 1 to {module.n_heads}.")
     passage = read(task, text, target)
     inputs: list[Tensor] = []
-    hook = module.q_proj.register_forward_pre_hook(lambda _, given: inputs.append(given[0][0]))
+    memories: list[Tensor] = []
+    hooks = [
+        proj.register_forward_pre_hook(lambda _, given, found=found: found.append(given[0][0]))
+        for proj, found in ((module.q_proj, inputs), (module.k_proj, memories))
+    ]
     with torch.inference_mode(), record(model) as tape:
         passage.forward()
         # A recurrent decoder looks once a step: its rows are one after the other.
@@ -259,7 +268,8 @@ def worked_model(
         scores = module.scores(q[None], k[None])[0]
         every = heads.transpose(0, 1).flatten(1)
         out = module.out_proj(every)
-    hook.remove()
+    for hook in hooks:
+        hook.remove()
     h, width = head - 1, q.size(-1)
     rows = slice(h * width, (h + 1) * width)
     side = next(iter(passage.sides.values())) if name.startswith("encoder") else passage.predicted
@@ -271,18 +281,19 @@ def worked_model(
             matrix(torch.cat(inputs)),
             (matrix(wq), matrix(wk), matrix(wv)),
             (matrix(q[h]), matrix(k[h]), matrix(v[h])),
-            module.scale,
+            matrix(scores[h]),
             matrix(attention[h]),
             (matrix(every), matrix(out)),
             tuple(side.tokens),
+            how=(f"Q K^T times {module.scale:.6g}. " if module.additive is None else "w^T tanh(q + k + b). ")
+            + "Q, K and V have their biases in them; masks, and T5's biases, enter before softmax.",
             keys=tuple(seen.tokens),
-            scores=matrix(scores[h]),
+            memory=matrix(memories[-1]) if seen is not side else None,
             query=min(1, len(side.tokens) - 1),
-            said="Q, K and V have their biases in them; masks, and T5's biases, enter before softmax.",
         ),
         notes=passage.notes,
     )
-    found.similarities = similarities(task, side, words)
+    found.similarities = similarities(task, next(iter(passage.sides.values())), words)
     return found
 
 
@@ -305,7 +316,8 @@ def similarities(task: Any, side: Any, words: tuple[str, str] | None) -> Similar
         missing = [word for word in words if word not in tokens]
         if missing:
             raise ConfigError(f"{missing[0]!r} is no token of the text; there are: {', '.join(tokens)}.")
-        a, b = tokens.index(words[0]), tokens.index(words[1])
+        a = tokens.index(words[0])
+        b = tokens.index(words[1], a + 1 if words[0] == words[1] and tokens.count(words[0]) > 1 else 0)
     elif len(places) > 1:
         a, b = places[0], places[-1]
     else:
@@ -314,6 +326,10 @@ def similarities(task: Any, side: Any, words: tuple[str, str] | None) -> Similar
     vectors = model.embedding.weight[side.ids].detach().double().cpu().numpy() * scale
     table = getattr(model, "positions", None)
     if table is None:
+        if words:
+            raise ConfigError(
+                f"--words compares words and positions: a {family_of(model)} has no vectors of positions."
+            )
         return None
     rows = table.weight if isinstance(table, torch.nn.Embedding) else table
     first = getattr(model.config, "first_position", 0)

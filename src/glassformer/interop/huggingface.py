@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from glassformer import checkpoint
 from glassformer.config import describe
-from glassformer.errors import CheckpointError, ConfigError, UserError
+from glassformer.errors import CheckpointError, UserError
 from glassformer.interop.architecture import Architecture, Head, Names, Record, Tensors
 from glassformer.interop.architectures import ARCHITECTURES, type_of
 from glassformer.interop.tokens import export_tokenizer, import_tokenizer
@@ -31,7 +31,7 @@ def import_folder(source: Path, out: Path) -> Task:
         CheckpointError: an unknown architecture, weights missing, left over, of other shapes or not finite, pickled
             weights, no tokenizer.
     """
-    check_empty(out)
+    checkpoint.check_empty(out)
     task = read_folder(source)
     checkpoint.save_folder(out, task.contents())
     return task
@@ -46,16 +46,10 @@ def export_folder(folder: Path, out: Path) -> str:
     Raises:
         UserError: transformers has no such model.
     """
-    check_empty(out)
+    checkpoint.check_empty(out)
     contents = exported(load(folder, device="cpu"))
     checkpoint.save_folder(out, contents)
     return str(checkpoint.read_json(out / "config.json")["architectures"][0])
-
-
-def check_empty(out: Path) -> None:
-    """Raise ConfigError if there is something under this name."""
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ConfigError(f"{out}: not empty.\n  --out names a new folder.")
 
 
 # In

@@ -28,7 +28,22 @@ export function attention(record) {
       state.map = found[found.length - 1];
       state.head = "mean";
     }
+    if (typeof state.head === "number" && state.head >= state.map.weights.shape[0]) state.head = "mean";
+    const place = placeOf(document.activeElement);
     draw();
+    if (place) place();
+  }
+
+  /** What gives the focus back to a control that is drawn anew. */
+  function placeOf(element) {
+    for (const [holder, kind] of [[controls, "input"], [overview, "button"]]) {
+      const n = [...holder.querySelectorAll(kind)].indexOf(element);
+      const key = element.value && `input[value="${element.value}"]`;
+      const field = element.closest("fieldset") && [...controls.children].indexOf(element.closest("fieldset"));
+      if (n >= 0 && kind === "button") return () => holder.querySelectorAll(kind)[n]?.focus();
+      if (n >= 0) return () => controls.children[field]?.querySelector(key)?.focus();
+    }
+    return null;
   }
 
   function thumbnail(a, head) {

@@ -9,7 +9,7 @@ export function el(name, attributes = {}, ...children) {
     else if (key === "style") for (const [name, x] of Object.entries(value)) node.style.setProperty(name, x);
     else node.setAttribute(key, value === true ? "" : value);
   }
-  node.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  node.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== ""));
   return node;
 }
 
@@ -100,6 +100,19 @@ export function pixels(canvas, values, colour) {
   const target = new Uint32Array(image.data.buffer);
   for (let i = 0; i < target.length; i++) target[i] = colour(values[i]);
   canvas.getContext("2d").putImageData(image, 0, 0);
+}
+
+const bar = el("output", { class: "bar", hidden: true });
+
+/** Attributes of an element that has more to say: at the foot of the page, by pointer, tap or Tab. */
+export function told(text, attributes = {}) {
+  const say = () => {
+    bar.textContent = text;
+    bar.hidden = false;
+    if (!bar.isConnected) document.body.append(bar);
+  };
+  const hush = () => { bar.hidden = true; };
+  return { ...attributes, tabindex: 0, onpointerenter: say, onclick: say, onfocus: say, onpointerleave: hush, onblur: hush };
 }
 
 /** A titled part of the page that can be closed. */

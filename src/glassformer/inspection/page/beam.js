@@ -1,12 +1,12 @@
 // The search as a tree: a column a step, the most probable above; what became of each; the winner's way.
-import { digits, drawn, el, visible } from "./base.js";
+import { digits, drawn, el, told, visible } from "./base.js";
 import { accent } from "./curves.js";
 
 const [WIDTH, HEIGHT, GAP] = [104, 24, 34];
 
 export function beam(record) {
-  const nodes = record.beam.map(([parent, step, text, logProb, total, fate, score], i) =>
-    ({ i, parent, step, text, logProb, total, fate, score, won: record.won.includes(i) }));
+  const nodes = record.beam.map(([parent, step, text, logProb, total, fate, score, whole], i) =>
+    ({ i, parent, step, text, logProb, total, fate, score, whole, won: record.won.includes(i) }));
   const steps = d3.groups(nodes, (node) => node.step);
   for (const [, column] of steps) {
     column.sort((a, b) => b.total - a.total).forEach((node, row) => { node.row = row; });
@@ -19,12 +19,14 @@ export function beam(record) {
   const chips = nodes.map((node) =>
     el(
       "span",
-      {
-        class: `node ${node.fate}${node.won ? " won" : ""}`,
-        title: `${visible(node.text)}: log-probability ${digits(node.logProb, 3)}, sum ${digits(node.total, 3)}, ${node.fate}`
+      told(
+        `${visible(node.text)}: log-probability ${digits(node.logProb, 3)}, sum ${digits(node.total, 3)}, ${node.fate}`
           + (node.score === null ? "" : `, score ${digits(node.score, 4)}`),
-        style: { left: `${x(node)}px`, top: `${y(node) - HEIGHT / 2}px`, width: `${WIDTH}px` },
-      },
+        {
+          class: `node ${node.fate}${node.won ? " won" : ""}`,
+          style: { left: `${x(node)}px`, top: `${y(node) - HEIGHT / 2}px`, width: `${WIDTH}px` },
+        },
+      ),
       el("b", {}, visible(node.text)), el("small", {}, digits(node.total, 2)),
     ),
   );
@@ -50,12 +52,6 @@ export function beam(record) {
       canvas, chips)));
 }
 
-function textOf(nodes, node) {
-  const found = [];
-  for (let at = node; at; at = nodes[at.parent]) found.unshift(at.text);
-  return found.join("");
-}
-
 /** What ended, best first, and what decided. */
 function why(nodes) {
   const ended = nodes.filter((node) => node.score !== null).sort((a, b) => b.score - a.score);
@@ -65,13 +61,13 @@ function why(nodes) {
   const words = [`The winner's score is its sum of log-probabilities by the length penalty: ${digits(first.score, 4)}`];
   if (second) words.push(`, ${digits(first.score - second.score, 4)} above the next`);
   words.push(probable === first ? "; it is also the most probable as a whole."
-    : `; by the sum alone “${visible(textOf(nodes, probable))}” would have won: the penalty favours longer text.`);
+    : `; by the sum alone “${visible(probable.whole)}” would have won: the penalty favours longer text.`);
   return el("div", {},
     el("p", {}, words.join("")),
     el("div", { class: "scroll" }, el("table", {},
       el("thead", {}, el("tr", {}, ["text", "tokens", "sum", "penalty", "score"].map((t) => el("th", { scope: "col" }, t)))),
       el("tbody", {}, ended.map((node) => el("tr", { class: node === first ? "on" : "" },
-        el("td", { class: "text" }, visible(textOf(nodes, node))), el("td", { class: "number" }, String(node.step + 1)),
+        el("td", { class: "text" }, visible(node.whole)), el("td", { class: "number" }, String(node.step + 1)),
         el("td", { class: "number" }, digits(node.total, 3)),
         el("td", { class: "number" }, digits(node.total / node.score, 3)),
         el("td", { class: "number" }, digits(node.score, 4))))))));

@@ -28,30 +28,43 @@ export function heatmap({ rows, columns, values, colour, say, hover, mark, label
       "aria-label": `${label || "heat map"}: arrow keys move, Enter pins`,
       style: { width: `${m * size}px`, height: `${n * size}px`, "--cell": `${size}px` },
       onpointermove: (event) => {
-        if (pinned) return;
-        const box = cells.getBoundingClientRect();
-        show(Math.floor((event.clientY - box.top) / size), Math.floor((event.clientX - box.left) / size));
+        if (!pinned) follow(event);
       },
       onpointerleave: () => pinned || show(null, null),
-      onclick: () => { pinned = !pinned && at !== null; cells.classList.toggle("pinned", pinned); },
+      onclick: (event) => {
+        const was = at;
+        if (event.detail) { // a pointer's click, or a tap, which nothing hovered before
+          pinned = false;
+          follow(event);
+        }
+        pinned = at !== null && !(cells.classList.contains("pinned") && was && was[0] === at[0] && was[1] === at[1]);
+        cells.classList.toggle("pinned", pinned);
+      },
       onkeydown: (event) => {
         const [row, column] = at || [0, 0];
         const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
         if (step) show(Math.max(0, Math.min(n - 1, row + step[0])), Math.max(0, Math.min(m - 1, column + step[1])));
         else if (event.key === "Enter") cells.click();
-        else if (event.key === "Escape") { pinned = false; show(null, null); }
+        else if (event.key === "Escape") { pinned = false; cells.classList.remove("pinned"); show(null, null); }
         else return;
         event.preventDefault();
       },
     },
     canvas, frame, marks,
   );
-  const readout = el("output", { class: "readout" }, "\u00a0");
+  const largest = values.reduce((a, b) => Math.max(a, b), 1e-9);
+  const rest = colour ? "\u00a0" : `the deepest shade is ${largest.toPrecision(3)}`;
+  const readout = el("output", { class: "readout" }, rest);
   let at = null;
   let pinned = false;
 
   function place(column, row) {
     return { left: `${column * size + size / 2}px`, top: `${row * size + size / 2}px` };
+  }
+
+  function follow(event) {
+    const box = cells.getBoundingClientRect();
+    show(Math.floor((event.clientY - box.top) / size), Math.floor((event.clientX - box.left) / size));
   }
 
   function show(row, column) {
@@ -68,11 +81,10 @@ export function heatmap({ rows, columns, values, colour, say, hover, mark, label
       columnLabels[column].classList.add("on");
       frame.style.transform = `translate(${column * size}px, ${row * size}px)`;
       readout.textContent = say(row, column, values[row * m + column]);
-    } else readout.textContent = "\u00a0";
+    } else readout.textContent = rest;
     if (hover) hover(row, column);
   }
   drawn(() => {
-    const largest = values.reduce((a, b) => Math.max(a, b), 1e-9);
     pixels(canvas, values, colour ? colour() : ((look) => (x) => look(x / largest))(table(shade)));
   });
   return el(

@@ -1,5 +1,5 @@
 // The other parts of an inspection: tokens, predictions, layers, the residual stream, vectors, alignment, tokens that matter.
-import { balance, choice, digits, drawn, el, ink, pixels, shade, table, unpack, visible } from "./base.js";
+import { balance, choice, digits, drawn, el, ink, pixels, shade, table, told, unpack, visible } from "./base.js";
 import { accent, plotted } from "./curves.js";
 import { heatmap } from "./heatmap.js";
 
@@ -11,7 +11,7 @@ export function tokens(side) {
       const offset = side.offsets[i];
       const where = offset ? `characters ${offset[0]} to ${offset[1]}` : "a special token";
       return el(
-        "li", { title: `token ${i}, id ${side.ids[i]}, ${where}`, class: offset ? "" : "special" },
+        "li", told(`token ${i}, id ${side.ids[i]}, ${where}`, { class: offset ? "" : "special" }),
         el("b", {}, visible(token)), el("small", {}, String(side.ids[i])),
       );
     }),
@@ -68,18 +68,18 @@ function cell(p) {
 export function lens(record) {
   const side = record.sides.target || record.sides.text;
   const rows = [...Object.entries(record.lens), ["the whole", record.predictions]].reverse();
-  const single = record.predicts === "label";
-  const places = single ? [0] : d3.range(record.first_said, record.predictions.length);
+  const single = ["label", "number"].includes(record.predicts);
+  const places = record.predictions.map(([place]) => place).filter((place) => place >= record.first_said);
   return el(
     "div", { class: "scroll" },
     el(
       "table", { class: "lens" },
       el("thead", {}, el("tr", {}, el("th", {}, ""),
-        places.map((i) => el("th", { scope: "col" }, single ? "class" : visible(side.tokens[i]))))),
+        places.map((i) => el("th", { scope: "col" }, single ? record.predicts : visible(side.tokens[i]))))),
       el("tbody", {}, rows.map(([name, row]) =>
         el("tr", {}, el("th", { scope: "row" }, name), places.map((i) => {
-          const [, , , , best] = row[i];
-          const node = el("td", { title: best.map(([text, p]) => `${visible(text)} ${digits(p, 3)}`).join("\n") },
+          const [, , , , best] = row.find(([place]) => place === i);
+          const node = el("td", told(best.map(([text, p]) => `${visible(text)} ${digits(p, 3)}`).join(", ")),
             visible(best[0][0]));
           drawn(() => {
             node.style.background = shade(best[0][1]);
@@ -168,7 +168,7 @@ export function saliency(record) {
     const values = kinds[name];
     const largest = values.reduce((a, b) => Math.max(a, Math.abs(b)), 1e-9);
     holder.replaceChildren(...record.sides.text.tokens.map((token, i) => {
-      const node = el("span", { title: digits(values[i], 5), tabindex: 0 }, visible(token));
+      const node = el("span", told(digits(values[i], 5)), visible(token));
       drawn(() => {
         node.style.background = balance(values[i] / largest);
         node.style.color = ink(balance(values[i] / largest));
