@@ -144,8 +144,8 @@ def read_encoder(task: Any, text: str, window: int) -> Passage:
     if len(parts) > 1:
         offsets += [*(at for _, at in found[1]), None]
     made = Side("text", text, ids, [task.tokenizer.token(i) for i in ids], offsets)
-    read, kinds = torch.tensor([ids], device=task.device), torch.tensor([types], device=task.device)
-    return Passage(task, {"text": made}, (read,), [], types=kinds, notes=notes)
+    tensors = torch.tensor([[ids], [types]], device=task.device)
+    return Passage(task, {"text": made}, (tensors[0],), [], types=tensors[1], notes=notes)
 
 
 Piece = tuple[int, tuple[int, int] | None]
