@@ -146,7 +146,7 @@ WIDTH, HEIGHT, MARGIN = 380, 230, 56
 
 
 def figure(lengths):
-    """The four figures by length, both axes logarithmic, as SVG."""
+    """The four figures by length, both axes logarithmic, as SVG; what is below 1e-12 is drawn there."""
     parts = []
     for i, (name, title) in enumerate(PANELS.items()):
         left, top = (i % 2) * (WIDTH + 120), (i // 2) * (HEIGHT + 70) + 40
