@@ -56,7 +56,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         found = {"threads": threads(), "off_ratio": off(Path(folder)), **on(task), **pages(task, Path(folder))}
     print(found)
-    save("inspection", found, "python -m benchmarks.inspection")
+    save("inspection", found, f"python -m benchmarks.inspection {threads()}")
 
 
 def off(folder):

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from glassformer.errors import ConfigError, UserError
-from glassformer.inspection.look import inspect, pack, rollout, unpack
+from glassformer.inspection.arrays import pack, unpack
+from glassformer.inspection.look import inspect, rollout
 from glassformer.inspection.passage import read
 from tests.inspection.models import CASES, make, text_for
 

@@ -8,16 +8,10 @@ from glassformer.inspection.record import record
 from glassformer.models.families import FAMILIES
 from glassformer.nn.attention import Attention
 from glassformer.tasks.registry import load
+from tests.inspection.models import SIZES as FAMILY_SIZES
 from tests.interop.theirs import ragged, random_model, write_byte_level, write_unigram, write_wordpiece
 
-SIZES = {
-    "transformer": dict(d_model=22, n_heads=2, d_ff=31, n_encoder_layers=2, n_decoder_layers=3),
-    "bert": dict(d_model=22, n_heads=2, d_ff=31, n_layers=2),
-    "gpt2": dict(d_model=22, n_heads=2, d_ff=31, n_layers=2),
-    "t5": dict(d_model=22, n_heads=2, d_head=5, d_ff=31, n_encoder_layers=2, n_decoder_layers=3),
-    "rnn": dict(d_model=22, n_layers=2),
-    "additive": dict(d_model=22, n_heads=2, d_ff=31, n_encoder_layers=2, n_decoder_layers=3, attention="additive"),
-}
+SIZES = {**FAMILY_SIZES, "additive": {**FAMILY_SIZES["transformer"], "attention": "additive"}}
 LONG = (71, 3, 67, 13, 1)  # more than a few queries take the blocked kernel
 
 

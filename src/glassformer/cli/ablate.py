@@ -66,14 +66,10 @@ def ablate(
     chosen = list(islice(task.read(sources, [ref] if ref else [], columns), examples))
     if not chosen:
         raise ConfigError(f"{sources[0]}: nothing in it to try on.")
-    if (
-        unknown := {label for e in chosen for label in task.labels_in(e)} - set(task.labels)
-        if task.has_classes
-        else set()
-    ):
-        raise ConfigError(
-            f"labels that training has not seen: {', '.join(sorted(unknown))}.\n  Leave their examples out."
-        )
+    unknown = {label for example in chosen for label in task.labels_in(example)} - {*task.labels}
+    if task.has_classes and unknown:
+        names = ", ".join(sorted(unknown))
+        raise ConfigError(f"labels that training has not seen: {names}.\n  Leave their examples out.")
     if prune:
         ablation.check_prunable(task.model)
     with counting("switching off", len(ablation.parts(task.model, parts))) as progress:

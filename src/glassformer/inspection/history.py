@@ -14,6 +14,7 @@ from glassformer.config import DecodeConfig, TrainConfig, read_toml
 from glassformer.data.dataset import IDS, Dataset
 from glassformer.errors import CheckpointError
 from glassformer.tasks.registry import TASKS, load, task_type
+from glassformer.tokens.tokenizer import Tokenizer
 
 SHOWN = 8
 """Dev examples that are shown with what each checkpoint says to them, and as best and worst."""
@@ -45,14 +46,12 @@ def history(run: Path, n_examples: int = 200) -> dict[str, Any]:
         "run": run.name,
         "task": options["task"],
         "metric": kind.metric,
-        "larger_is_better": kind.larger_is_better,
         "command": as_command(options),
         "options": options,
         "machine": checkpoint.read_json(run / "env.json") if (run / "env.json").exists() else {},
         "training": checkpoint.read_json(run / "training.json") if (run / "training.json").exists() else {},
         "curves": curves(rows),
         "data": data(run, kind),
-        "unit": kind.unit,
     }
     shown, said, model = dev[:SHOWN], {}, None
     for name, place in places(run):
@@ -102,7 +101,7 @@ def data(run: Path, kind: Any) -> dict[str, Any]:
     if not folder.exists():
         return {}
     dataset = Dataset(folder, kind.fields)
-    tokenizer = load_tokenizer(run)
+    tokenizer = Tokenizer.from_folder(run / "data")
     found: dict[str, Any] = {"examples": len(dataset), "fields": {}}
     for name, field in dataset.fields.items():
         if kind.fields[name] != IDS or not len(field.values):
@@ -121,13 +120,6 @@ def data(run: Path, kind: Any) -> dict[str, Any]:
             "common": [[tokenizer.token(int(i)), int(numbers[i])] for i in common if numbers[i]],
         }
     return found
-
-
-def load_tokenizer(run: Path) -> Any:
-    """The tokenizer of a run."""
-    from glassformer.tokens.tokenizer import Tokenizer
-
-    return Tokenizer.from_folder(run / "data")
 
 
 def places(run: Path) -> list[tuple[str, Path]]:

@@ -1,16 +1,15 @@
 """Everything there is to see of one text in a model, as one record: for notebooks, for programs, for the page."""
 
-import base64
 import math
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from glassformer.config import DecodeConfig
+from glassformer.inspection.arrays import Array, array, pack, packed
 from glassformer.inspection.beam import Node, path, tree, winner
 from glassformer.inspection.passage import Passage, Side, read
 from glassformer.inspection.record import Tape, record
@@ -21,8 +20,6 @@ FORMAT = 1
 
 TOP = 8
 """Alternatives kept of each prediction."""
-
-Array = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,29 +151,6 @@ def plain(p: Prediction) -> list[Any]:
     """A prediction as a row: place, what was expected, its log-probability and rank, the best ones."""
     best = [[guess.text, round(guess.probability, 5)] for guess in p.best]
     return [p.place, p.expected, rounded(p.log_prob), p.rank, best]
-
-
-def pack(x: Array) -> dict[str, Any]:
-    """An array as JSON holds it."""
-    low, high = (float(x.min()), float(x.max())) if x.size else (0.0, 0.0)
-    steps = np.round((x - low) / ((high - low) or 1.0) * 65535).astype("<u2")
-    return {"shape": x.shape, "low": low, "high": high, "data": base64.b64encode(steps.tobytes()).decode()}
-
-
-def unpack(record: dict[str, Any]) -> Array:
-    """The array that `pack` packed, to a 65,535th of its range."""
-    steps = np.frombuffer(base64.b64decode(record["data"]), "<u2").reshape(record["shape"])
-    return (record["low"] + steps * (record["high"] - record["low"]) / 65535).astype(np.float32)
-
-
-def packed(arrays: dict[str, Array]) -> dict[str, Any]:
-    """Several arrays as JSON holds them."""
-    return {name: pack(x) for name, x in arrays.items()}
-
-
-def array(x: Tensor) -> Array:
-    """A tensor's numbers."""
-    return x.detach().float().cpu().numpy()
 
 
 def inspect(

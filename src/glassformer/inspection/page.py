@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 from glassformer.inspection.ablation import Loss
-from glassformer.inspection.look import pack
+from glassformer.inspection.arrays import pack
 from glassformer.inspection.worked import Worked
 from glassformer.tokens.tokenizer import well_formed
 

@@ -55,12 +55,7 @@ class Embedder(EncoderTask):
         self, texts: Sequence[Text], warn: Callable[[int, str], None] = IGNORE
     ) -> Float[Tensor, "texts d_model"]:
         """Vectors of length 1: their products are cosines."""
-        rows = self.encode_texts(texts)
-        limit = self.model.config.max_len - self.n_specials
-        for i, (first, second) in enumerate(rows):
-            if len(first) + len(second) > limit:
-                warn(i, f"longer than the model's {limit} tokens: its end was not read")
-                self.cut(first, second)
+        rows = self.encode_cut(texts, warn)
         found = torch.empty(len(rows), self.model.config.d_model)
         for places, hidden, ids in self.hidden(rows):
             there = (ids != self.tokenizer.pad_id)[..., None]

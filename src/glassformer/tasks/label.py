@@ -84,6 +84,16 @@ class EncoderTask(Task):
         second = self.tokenizer.encode_batch([pair[1] for pair in pairs])
         return [(a, b if pair[1] else []) for a, b, pair in zip(first, second, pairs, strict=True)]
 
+    def encode_cut(self, texts: Sequence[Text], warn: Warn) -> list[tuple[list[int], list[int]]]:
+        """The same, of what the model can read; told of what it cannot."""
+        rows = self.encode_texts(texts)
+        limit = self.model.config.max_len - self.n_specials
+        for i, (first, second) in enumerate(rows):
+            if len(first) + len(second) > limit:
+                warn(i, f"longer than the model's {limit} tokens: its end was not read")
+                self.cut(first, second)
+        return rows
+
     def hidden(self, rows: Sequence[tuple[list[int], list[int]]]) -> Iterator[tuple[list[int], Tensor, Tensor]]:
         """The encoder's output for joined rows, batch by batch, with the rows' places and ids."""
         joined = [self.joined(*row) for row in rows]
@@ -156,12 +166,7 @@ class LabelTask(EncoderTask):
 
     def logits(self, texts: Sequence[Text], warn: Callable[[int, str], None] = IGNORE) -> Float[Tensor, "texts labels"]:
         """What the head says of each text, in fp32 on the CPU."""
-        rows = self.encode_texts(texts)
-        limit = self.model.config.max_len - self.n_specials
-        for i, (first, second) in enumerate(rows):
-            if len(first) + len(second) > limit:
-                warn(i, f"longer than the model's {limit} tokens: its end was not read")
-                self.cut(first, second)
+        rows = self.encode_cut(texts, warn)
         found = torch.empty(len(rows), self.model.config.n_labels)
         for places, hidden, ids in self.hidden(rows):
             with torch.inference_mode():
