@@ -21,6 +21,8 @@ MEAN = ["--pooling", "mean"]
 WORDS = ["--tokenizer", "word", "--n-layers", "1", "--d-model", "256", "--dropout", "0.5", "--label-smoothing", "0.1"]
 DIALOGUES = ["--task", "summarization", "--preset", "tiny", "--max-len", "320", "--dropout", "0.1"]
 DIALOGUES += ["--vocab-size", "8000", "--lr", "3e-3", "--batch-tokens", "2000"]
+WIDER = ["--d-model", "192", "--n-heads", "6", "--d-ff", "768", "--max-len", "128", "--dropout", "0.1", "--lr", "3e-3"]
+WIDER += ["--batch-tokens", "1300"]
 # name: data, minutes, from MiniLM, options
 FIGURES = {
     "sentiment": (corpora.sentiment, 8, True, [*MEAN, "--validate-every", "100"]),
@@ -44,7 +46,9 @@ FIGURES = {
         ["--tokenizer", "char", "--preset", "tiny", "--dropout", "0.1", "--batch-tokens", "3000"],
     ),
     "shakespeare": (corpora.shakespeare, 5, False, ["--tokenizer", "char"]),
+    "shakespeare_60": (corpora.shakespeare, 60, False, ["--tokenizer", "char", *WIDER]),
 }
+THREADS = {"shakespeare": 2}  # of the others 1
 
 
 def main():
@@ -56,7 +60,7 @@ def main():
         train, dev, *test = prepare(data, runs / "text" / name)
         out = runs / name
         command = ["train", *map(str, train), "--dev", *map(str, dev), "--out", str(out)]
-        command += ["--minutes", str(minutes), "--threads", "1", *options]
+        command += ["--minutes", str(minutes), "--threads", str(THREADS.get(name, 1)), *options]
         if from_minilm:
             minilm = runs / "minilm"
             if not minilm.exists():

@@ -4,9 +4,10 @@ import pytest
 import torch
 
 from glassformer.config import DecodeConfig
+from glassformer.models.bert import Bert
 from glassformer.models.gpt2 import Gpt2
-from glassformer.sizes import Gpt2Config
-from glassformer.tasks.language import LanguageModel
+from glassformer.sizes import BertConfig, Gpt2Config
+from glassformer.tasks.language import Document, LanguageModel
 from glassformer.tokens.tokenizer import Tokenizer
 
 
@@ -41,3 +42,42 @@ def test_a_blank_line_is_answered_by_a_blank_line(task):
 def test_looking_at_texts_leaves_the_callers_mode_alone(task):
     for _ in task.stream("abc", DecodeConfig(temperature=1.0, max_length=3)):
         assert not torch.is_inference_mode_enabled()
+
+
+def test_training_reads_a_plain_text_from_anywhere_and_a_figure_each_token_once(task):
+    text = "abc déf ☃ " * 20
+    size = task.model.config.max_len
+    document = Document(text, is_whole=False, path="text", line=1)
+    rows, _ = task.encode([document])
+    stream = task.tokenizer.encode(text)
+    torch.manual_seed(5)
+    begins = set()
+    for _ in range(200):
+        batch = task.batch(rows)
+        for i, (ids, targets, weights) in enumerate(zip(batch.ids, batch.targets, batch.weights, strict=True)):
+            n = int(weights.sum())
+            said = targets[:n].tolist()
+            places = [i * size + start for start in range(size + 1) if stream[i * size + start :][:n] == said]
+            assert ids[0] == task.tokenizer.bos_id
+            assert ids[1:n].tolist() == said[:-1]
+            assert n == min(size, len(stream) - i * size)
+            assert places
+            begins |= {places[0] % size}
+    assert len(begins) >= 10  # the text repeats itself after ten characters
+    state = torch.get_rng_state()
+    nll, n_tokens, n_bytes = task.figures([document])
+    assert (n_tokens, n_bytes) == (len(stream), len(text.encode()))
+    assert task.figures([document])[0] == nll
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.mark.parametrize(("d_model", "std"), [(768, 0.02), (1600, 0.02), (192, 0.04), (48, 0.08)])
+def test_published_widths_begin_as_published_and_narrow_ones_with_larger_weights(d_model, std):
+    sizes = {"vocab_size": 500, "d_model": d_model, "n_heads": 4, "d_ff": 64, "n_layers": 1, "max_len": 16}
+    torch.manual_seed(1)
+    gpt2 = Gpt2(Gpt2Config(**sizes))
+    bert = Bert(BertConfig(**sizes))
+    assert gpt2.embedding.weight.std().item() == pytest.approx(std, rel=0.03)
+    # Cut off at two standard deviations, a normal distribution keeps 0.88 of its own.
+    assert bert.embedding.weight[1:].std().item() == pytest.approx(0.88 * std, rel=0.03)
+    assert bert.embedding.weight.abs().max().item() <= 2 * std

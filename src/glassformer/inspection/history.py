@@ -207,12 +207,8 @@ def marks_of(task: Any, dev: Sequence[Any], said: Sequence[str]) -> tuple[str, l
     if task.name == "regression":
         return "distance, turned round", [-abs(float(s) - e.number()) for s, e in zip(said, dev, strict=True)]
     if task.name == "language":
-        marks = []
-        for example in dev:  # one at a time: encoding joins texts into stretches
-            pairs = list(task.negative_log_probs(task.encode([example])[0]))
-            n = sum(float(weights.sum()) for _, weights in pairs)
-            marks.append(-sum(float((nll * weights).sum()) for nll, weights in pairs) / max(1.0, n))
-        return "log-probability of a token", marks
+        found = [task.figures([example]) for example in dev]  # one at a time: encoding joins texts into stretches
+        return "log-probability of a token", [-nll / max(1, n) for nll, n, _ in found]
     measures = task.measures(list(said), list(dev))
     name = "F1" if "F1" in measures else next(iter(measures))
     statistics, figure = measures[name]

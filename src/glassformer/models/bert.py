@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from glassformer.models.base import Model
+from glassformer.models.base import Model, initial_std
 from glassformer.nn.dropout import Dropout
 from glassformer.nn.feedforward import ACTIVATIONS
 from glassformer.nn.linear import Linear, project
@@ -44,10 +44,11 @@ class Bert(Model):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Truncated normal matrices of standard deviation 0.02."""
+        """Truncated normal matrices."""
+        std = initial_std(self.config.d_model)
         for name, p in self.named_parameters():
             if p.dim() > 1:
-                nn.init.trunc_normal_(p, std=0.02, a=-0.04, b=0.04)
+                nn.init.trunc_normal_(p, std=std, a=-2 * std, b=2 * std)
             elif name.endswith(".bias") and "norm" not in name:
                 nn.init.zeros_(p)
         with torch.no_grad():

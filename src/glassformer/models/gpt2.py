@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from glassformer.models.base import DecoderState, Model
+from glassformer.models.base import DecoderState, Model, initial_std
 from glassformer.nn.dropout import Dropout
 from glassformer.nn.linear import project
 from glassformer.nn.masks import causal_mask
@@ -38,11 +38,12 @@ class Gpt2(Model):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Normal matrices of 0.02; those that end a residual branch smaller by the square root of their number."""
+        """Normal matrices; those that end a residual branch smaller by the square root of their number."""
+        std = initial_std(self.config.d_model)
         for name, p in self.named_parameters():
             if p.dim() > 1:
                 ends_branch = name.endswith(("out_proj.weight", "down.weight"))
-                nn.init.normal_(p, std=0.02 / (2 * self.config.n_layers) ** 0.5 if ends_branch else 0.02)
+                nn.init.normal_(p, std=std / (2 * self.config.n_layers) ** 0.5 if ends_branch else std)
             elif name.endswith(".bias"):
                 nn.init.zeros_(p)
 

@@ -172,8 +172,9 @@ class DecoderTask(Task):
 class LanguageModel(DecoderTask):
     """What follows a text: auto-complete, continuation, chat.
 
-    Plain text is one stream, cut into stretches as long as the model reads, each after a start token; of JSONL
-    {"text": …} every line is a text of its own, and several are packed into a stretch without seeing one another.
+    Plain text is one stream, cut into stretches as long as the model reads, each after a start token, and in training
+    elsewhere each time; of JSONL {"text": …} every line is a text of its own, and several are packed into a stretch
+    without seeing one another.
     """
 
     name = "language"
@@ -221,14 +222,24 @@ class LanguageModel(DecoderTask):
                 # Each stretch begins with the token that the one before ended with: every token is predicted once.
                 rows += [(stream[i : i + size + 1],) for i in range(0, max(1, len(stream) - 1), size)]
             else:
-                rows += [([t.bos_id, *stream[i : i + size]],) for i in range(0, len(stream), size)]
+                # Twice as much as is read at once: `batch` draws where to begin, `figures` begins where the row does.
+                rows += [([t.bos_id, *stream[i : i + 2 * size]],) for i in range(0, len(stream), size)]
         return [row for row in rows if len(row[0]) > 1], []
 
     def lengths(self, data: Dataset) -> NDArray[np.int64]:
-        return data.fields["ids"].lengths
+        return data.fields["ids"].lengths.clip(max=self.model.config.max_len + 1)
+
+    def stretch(self, row: Sequence[int]) -> Sequence[int]:
+        """Of a row too long to be read at once a stretch; torch's random state says which."""
+        n_more = len(row) - 1 - self.model.config.max_len
+        if n_more <= 0:
+            return row
+        start = int(torch.randint(n_more + 1, ()))
+        return [row[0], *row[start + 1 : len(row) - n_more + start]]
 
     def batch(self, rows: Sequence[Any]) -> Batch:
         t = self.tokenizer
+        rows = [(self.stretch(row),) for (row,) in rows]
         ids = pad([row[:-1] for (row,) in rows], t.pad_id)
         begins = (ids == t.bos_id) if t.bos_id != t.eos_id else (ids == t.eos_id).roll(1, dims=1)
         segments = begins.cumsum(-1)
@@ -264,9 +275,10 @@ class LanguageModel(DecoderTask):
         Args:
             max_tokens: look at about so many, in stretches spread evenly; the bytes are those of all.
         """
-        rows, _ = self.encode(examples)
+        size = self.model.config.max_len
+        rows = [(ids[: size + 1],) for (ids,) in self.encode(examples)[0]]
         if max_tokens:
-            rows = rows[:: max(1, len(rows) * self.model.config.max_len // max_tokens)]
+            rows = rows[:: max(1, len(rows) * size // max_tokens)]
         losses = [(float((nll * w).sum()), float(w.sum())) for nll, w in self.negative_log_probs(rows)]
         n_bytes = sum(len(e.text.encode()) for e in examples)
         return sum(x for x, _ in losses), round(sum(n for _, n in losses)), n_bytes
