@@ -20,7 +20,7 @@ from benchmarks.machine import describe, save
 MEAN = ["--pooling", "mean"]
 WORDS = ["--tokenizer", "word", "--n-layers", "1", "--d-model", "256", "--dropout", "0.5", "--label-smoothing", "0.1"]
 DIALOGUES = ["--task", "summarization", "--preset", "tiny", "--max-len", "320", "--dropout", "0.1"]
-DIALOGUES += ["--vocab-size", "8000", "--lr", "3e-3", "--batch-tokens", "2000"]
+DIALOGUES += ["--vocab-size", "4000", "--lr", "3e-3", "--batch-tokens", "1000"]
 WIDER = ["--d-model", "192", "--n-heads", "6", "--d-ff", "768", "--max-len", "128", "--dropout", "0.1", "--lr", "3e-3"]
 WIDER += ["--batch-tokens", "1300"]
 # name: data, minutes, from MiniLM, options
@@ -34,11 +34,11 @@ FIGURES = {
     "similarity_text": (corpora.alike, 8, False, []),
     "entities": (corpora.entities, 10, True, ["--validate-every", "120"]),
     "tags": (corpora.tags, 10, True, ["--validate-every", "200"]),
-    "tags_scratch": (corpora.tags, 12, False, ["--dropout", "0.3"]),
+    "tags_scratch": (corpora.tags, 12, False, ["--dropout", "0.4"]),
     "answers": (corpora.answers, 12, True, ["--validate-every", "150"]),
-    "summaries_0": (corpora.summaries, 12, False, [*DIALOGUES, "--prompt-weight", "0"]),
-    "summaries_20": (corpora.summaries, 12, False, [*DIALOGUES, "--prompt-weight", "0.2"]),
-    "summaries_100": (corpora.summaries, 12, False, [*DIALOGUES, "--prompt-weight", "1"]),
+    "summaries_0": (corpora.summaries, 15, False, [*DIALOGUES, "--prompt-weight", "0"]),
+    "summaries_20": (corpora.summaries, 15, False, [*DIALOGUES, "--prompt-weight", "0.2"]),
+    "summaries_100": (corpora.summaries, 15, False, [*DIALOGUES, "--prompt-weight", "1"]),
     "spelling": (
         corpora.spelling,
         25,

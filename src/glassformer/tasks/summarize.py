@@ -39,6 +39,9 @@ class Summarizer(DecoderTask):
     space_first = False
     prompt_weight = 0.0
 
+    def options(self, options: DecodeConfig | None) -> DecodeConfig:
+        return options or DecodeConfig(beam=1)  # a beam finds likelier summaries, shorter and alike
+
     def configure(self, config: TrainConfig) -> None:
         self.prompt_weight = config.prompt_weight or 0.0
 
