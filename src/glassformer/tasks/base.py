@@ -155,6 +155,10 @@ class Task(ABC):
         """What each row takes in a padded batch, in tokens."""
         return data.lengths
 
+    def n_tokens(self, data: Dataset) -> list[int]:
+        """Tokens there are to learn from, of each field that holds any."""
+        return [int(field.lengths.sum()) for name, field in data.fields.items() if self.fields[name] == IDS]
+
     @abstractmethod
     def batch(self, rows: Sequence[Any]) -> Batch:
         """A batch of rows."""

@@ -229,6 +229,9 @@ class LanguageModel(DecoderTask):
     def lengths(self, data: Dataset) -> NDArray[np.int64]:
         return data.fields["ids"].lengths.clip(max=self.model.config.max_len + 1)
 
+    def n_tokens(self, data: Dataset) -> list[int]:
+        return [int(self.lengths(data).sum())]
+
     def stretch(self, row: Sequence[int]) -> Sequence[int]:
         """Of a row too long to be read at once a stretch; torch's random state says which."""
         n_more = len(row) - 1 - self.model.config.max_len

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from glassformer import checkpoint
 from glassformer.config import TrainConfig
 from glassformer.corpora.lines import STDIN, check_readable
-from glassformer.data.dataset import IDS, Dataset, Row
+from glassformer.data.dataset import Dataset, Row
 from glassformer.errors import ConfigError, CorpusError
 from glassformer.presets import vocab_size_for
 from glassformer.tasks.base import N_HELD_OUT, Say, Task
@@ -189,7 +189,7 @@ def encode_corpus(config: TrainConfig, task: Task, held_out: Sequence[int], fold
     if too_long:
         places = ", ".join(too_long[:NAMED]) + (", …" if len(too_long) > NAMED else "")
         say(f"warning: {len(too_long):,} {task.unit} longer than {limit} tokens left out (--max-len): {places}")
-    sizes = [int(field.ends[-1]) for name, field in train.fields.items() if len(train) and task.fields[name] == IDS]
+    sizes = task.n_tokens(train)
     if not any(sizes):
         raise CorpusError(f"{config.src[0]}: all {task.unit} are longer than {limit} tokens.\n  Raise --max-len.")
     tokens = " + ".join(f"{size:,}" for size in sizes)
