@@ -40,7 +40,7 @@ class Summarizer(DecoderTask):
     prompt_weight = 0.0
 
     def options(self, options: DecodeConfig | None) -> DecodeConfig:
-        return options or DecodeConfig(beam=1)  # a beam finds likelier summaries, shorter and alike
+        return options or DecodeConfig(beam=1)  # a beam finds likelier summaries, and worse ones
 
     def configure(self, config: TrainConfig) -> None:
         self.prompt_weight = config.prompt_weight or 0.0
