@@ -118,6 +118,17 @@ def test_parts_are_switched_off_and_heads_taken_out(runs, tmp_path):
         assert {"part", "accuracy", "loss", "change"} <= json.loads(rows[0]).keys()
 
 
+@pytest.mark.slow
+def test_a_translator_without_its_layers_is_measured(model, corpus, tmp_path):
+    test = ["--src", corpus / "test.en", "--ref", corpus / "test.fr", "--examples", 2]
+    rows = glassformer("ablate", model, *test, "--parts", "layers", "--json").stdout.splitlines()
+    assert len(rows) == 2
+    assert {"part", "bleu", "loss", "change"} <= json.loads(rows[0]).keys()
+    done = glassformer("ablate", model, *test, "--prune", 1, "--out", tmp_path / "pruned")
+    assert done.returncode == 0, done.stderr
+    assert glassformer("translate", tmp_path / "pruned", stdin=TEXT + "\n").stdout.count("\n") == 1
+
+
 def text_lines(path):
     return [line for line in path.read_text(encoding="utf-8").split("\n") if line]
 
