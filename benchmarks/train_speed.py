@@ -15,7 +15,6 @@ from glassformer.data.batch import PairBatch
 from glassformer.models.transformer import Transformer
 from glassformer.objectives.loss import projected_cross_entropy
 from glassformer.sizes import TransformerConfig
-from glassformer.train.trainer import arithmetic
 
 VOCAB, PAIRS, LENGTH = 8000, 128, 18
 SIZES = {"tiny": (128, 256, 4, 4), "base": (512, 2048, 8, 6)}
@@ -75,7 +74,7 @@ def our_step(sizes, src, tgt, precision):
     batch = PairBatch(n_targets=PAIRS * LENGTH, src=src, tgt_in=tgt[:, :-1], tgt_out=tgt[:, 1:])
 
     def step():
-        with arithmetic(torch.device("cpu"), precision, batch):
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
             words = batch.tgt_out != 0
             hidden = model(batch.src, batch.tgt_in)[words]
             loss = projected_cross_entropy(hidden, model.embedding.weight, batch.tgt_out[words], label_smoothing=0.1)

@@ -108,7 +108,7 @@ def test_cache_gives_back_what_was_appended_along_the_chosen_rows(n_steps):
         history = history[chosen]
 
 
-@pytest.mark.parametrize("n", [5, 67])
+@pytest.mark.parametrize("n", [5, 67, 131])
 @pytest.mark.parametrize("causal", [False, True])
 def test_a_position_bias_is_added_to_the_scores_few_queries_or_many(n, causal):
     attention = Attention(33, 3)
@@ -123,3 +123,19 @@ def test_a_position_bias_is_added_to_the_scores_few_queries_or_many(n, causal):
     torch.testing.assert_close(ask(), expected, rtol=1e-4, atol=1e-5)
     with torch.inference_mode():
         torch.testing.assert_close(ask(), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("n", [5, 131, 389])
+def test_training_in_bf16_is_training_in_fp32_but_for_rounding(n):
+    attention = Attention(33, 3)
+    x, bias, mask = torch.randn(2, n, 33, requires_grad=True), torch.randn(1, 3, n, n), torch.rand(2, 1, 1, n) > 0.3
+    mask[..., 0] = True
+    k, v = attention.keys_values(x)
+    expected = attention.attend(x, k, v, mask, causal=True, position_bias=bias)
+    (d_expected,) = torch.autograd.grad(expected.square().sum(), x)
+    with torch.autocast("cpu", torch.bfloat16):
+        k, v = attention.keys_values(x)
+        found = attention.attend(x, k, v, mask, causal=True, position_bias=bias)
+    (d_found,) = torch.autograd.grad(found.float().square().sum(), x)
+    for a, b in ((found.float(), expected), (d_found, d_expected)):
+        assert (a - b).norm() < 0.02 * b.norm()

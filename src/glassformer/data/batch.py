@@ -22,11 +22,6 @@ class Batch:
         moved: dict[str, Any] = {name: value.to(device) for name, value in self.tensors().items()}
         return replace(self, **moved)
 
-    @property
-    def longest(self) -> int:
-        """Places of its longest sequence."""
-        return max(value.size(1) for value in self.tensors().values() if value.dim() > 1)
-
     def tensors(self) -> dict[str, Tensor]:
         """Its tensors by name."""
         return {f.name: value for f in fields(self) if isinstance(value := getattr(self, f.name), Tensor)}

@@ -13,6 +13,9 @@ Heads = Float[Tensor, "batch heads k d_head"]
 FEW = 64
 """Up to this many queries, as in decoding, plain matrix products are faster than the blocked kernel."""
 
+SHORT = {torch.float32: 128, torch.bfloat16: 384}
+"""In training on a CPU they are so up to this many places; longer, they would take too much memory besides."""
+
 
 class KeyValueCache:
     """Keys and values of the positions decoded so far, one row a hypothesis."""
@@ -154,7 +157,7 @@ class Attention(nn.Module):
     ) -> Float[Tensor, "batch heads q d_head"]:
         """What each query takes of the values, the fastest way there is."""
         n_queries, n_keys = q.size(2), k.size(2)
-        if self.additive is not None or (n_queries <= FEW and not torch.is_grad_enabled()):
+        if self.additive is not None or self.is_short(q, k):
             return self.look_explicitly(q, k, v, mask, causal, position_bias)
         if causal and (n_queries < n_keys or mask is not None or position_bias is not None):
             mask, causal = with_causal(mask, n_queries, n_keys, q.device), False
@@ -170,6 +173,13 @@ class Attention(nn.Module):
             is_causal=causal,
             scale=self.scale,
         )[:, :, :n_queries]
+
+    @staticmethod
+    def is_short(q: Float[Tensor, "batch heads q d_head"], k: Float[Tensor, "batch heads k d_head"]) -> bool:
+        """Whether plain matrix products are the fastest way."""
+        if not torch.is_grad_enabled():
+            return q.size(2) <= FEW
+        return q.device.type == "cpu" and max(q.size(2), k.size(2)) <= SHORT.get(q.dtype, 0)
 
     def look_explicitly(
         self,
@@ -194,10 +204,13 @@ class Attention(nn.Module):
     ) -> Float[Tensor, "batch heads q k"]:
         """How much each query takes of each key: rows that sum to 1, 0 where masked."""
         scores = self.scores(q, k)
+        if not torch.is_grad_enabled():
+            scores = scores.float()
         if position_bias is not None:
             scores = scores + position_bias
         if mask is not None:
-            scores = scores.masked_fill(~mask, -torch.inf)
+            # A sum needs nothing to be kept for its gradient.
+            scores = scores + torch.zeros_like(mask, dtype=scores.dtype).masked_fill_(~mask, -torch.inf)
         return scores.softmax(-1).type_as(k)
 
     def scores(
@@ -205,9 +218,9 @@ class Attention(nn.Module):
     ) -> Float[Tensor, "batch heads q k"]:
         """How well each key answers each query, before bias, mask and softmax."""
         if self.additive is None:
-            return (q * self.scale @ k.transpose(-1, -2)).float()
+            return q * self.scale @ k.transpose(-1, -2)
         w, b = self.additive
-        return ((q[:, :, :, None] + (k + b)[:, :, None]).tanh() * w[:, None]).sum(-1).float()
+        return ((q[:, :, :, None] + (k + b)[:, :, None]).tanh() * w[:, None]).sum(-1)
 
     def split_heads(self, x: Float[Tensor, "batch length width"]) -> Float[Tensor, "batch heads length d_head"]:
         heads = x.view(*x.shape[:-1], self.n_heads, -1).transpose(1, 2)

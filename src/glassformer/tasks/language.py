@@ -32,7 +32,7 @@ MAX_SAID = 256
 PIECE_LINES = 64
 """Lines of a plain text that are read, encoded and held out together."""
 
-MAX_VALIDATED = 40_000
+MAX_VALIDATED = 20_000
 """Tokens of a dev set that are looked at during training; `evaluate` looks at all."""
 
 

@@ -1,9 +1,7 @@
 """The training loop: a pure function of its options, however often it is broken off."""
 
-import contextlib
 import math
 import time
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -11,7 +9,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from glassformer import checkpoint
 from glassformer.config import TrainConfig
@@ -25,9 +22,6 @@ from glassformer.train.signals import Stop, Stopped
 
 MICRO_TOKENS = 8192
 """Padded tokens a side that go through the model at once; larger batches are cut and their gradients added."""
-
-SHORT = 128
-"""Up to this length CPU attention is faster spelled out than in blocks; longer, it would take too much memory."""
 
 AVERAGED_SHARE = 0.1
 """The last part of the training, over which the averaged checkpoints are spread evenly."""
@@ -214,7 +208,7 @@ class Trainer:
         total = torch.zeros((), device=self.task.device)
         self.optimizer.zero_grad()
         for batch in batches:
-            with arithmetic(self.task.device, self.config.precision, batch):
+            with torch.autocast(self.task.device.type, torch.bfloat16, enabled=self.config.precision == "bf16"):
                 loss = self.task.loss(batch, label_smoothing=self.config.label_smoothing or 0.0) / n_targets
             loss.backward()  # type: ignore[no-untyped-call]
             total += loss.detach()
@@ -297,12 +291,3 @@ class Trainer:
 def crossed(before: float, after: float, n: int) -> bool:
     """Whether one of n even marks lies in (before, after]."""
     return math.floor(after * n + 1e-9) > math.floor(before * n + 1e-9)
-
-
-@contextlib.contextmanager
-def arithmetic(device: torch.device, precision: str, batch: Batch) -> Iterator[None]:
-    """bf16 where it was chosen, and on a CPU spelled-out attention for short sentences."""
-    spelled_out = device.type == "cpu" and batch.longest <= SHORT
-    attention = sdpa_kernel(SDPBackend.MATH) if spelled_out else contextlib.nullcontext()
-    with attention, torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16"):
-        yield
