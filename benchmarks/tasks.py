@@ -21,8 +21,8 @@ MEAN = ["--pooling", "mean"]
 WORDS = ["--tokenizer", "word", "--n-layers", "1", "--d-model", "256", "--dropout", "0.5", "--label-smoothing", "0.1"]
 DIALOGUES = ["--task", "summarization", "--preset", "tiny", "--max-len", "320", "--dropout", "0.1"]
 DIALOGUES += ["--vocab-size", "4000", "--lr", "3e-3", "--batch-tokens", "1000"]
-WIDER = ["--d-model", "192", "--n-heads", "6", "--d-ff", "768", "--max-len", "128", "--dropout", "0.1", "--lr", "3e-3"]
-WIDER += ["--batch-tokens", "1300"]
+WIDER = ["--d-model", "192", "--n-heads", "6", "--d-ff", "768"]
+CHARACTERS = ["--tokenizer", "char", *WIDER, "--max-len", "256", "--dropout", "0.2", "--lr", "3e-3"]
 # name: data, minutes, from MiniLM, options
 FIGURES = {
     "sentiment": (corpora.sentiment, 8, True, [*MEAN, "--validate-every", "100"]),
@@ -39,6 +39,7 @@ FIGURES = {
     "summaries_0": (corpora.summaries, 15, False, [*DIALOGUES, "--prompt-weight", "0"]),
     "summaries_20": (corpora.summaries, 15, False, [*DIALOGUES, "--prompt-weight", "0.2"]),
     "summaries_100": (corpora.summaries, 15, False, [*DIALOGUES, "--prompt-weight", "1"]),
+    "summaries_60": (corpora.summaries, 60, False, [*DIALOGUES, *WIDER, "--prompt-weight", "0.2"]),
     "spelling": (
         corpora.spelling,
         25,
@@ -46,7 +47,7 @@ FIGURES = {
         ["--tokenizer", "char", "--preset", "tiny", "--dropout", "0.1", "--batch-tokens", "3000"],
     ),
     "shakespeare": (corpora.shakespeare, 5, False, ["--tokenizer", "char"]),
-    "shakespeare_60": (corpora.shakespeare, 60, False, ["--tokenizer", "char", *WIDER]),
+    "shakespeare_60": (corpora.shakespeare, 60, False, [*CHARACTERS, "--batch-tokens", "1600"]),
 }
 THREADS = {"shakespeare": 2}  # of the others 1
 

@@ -100,6 +100,11 @@ class DecodeConfig(Config):
     max_length: int | None = Field(
         default=None, ge=1, le=MAX_TOKENS, description="Longest output in tokens. Default: source length + 50."
     )
+    no_repeat_ngram: int | None = Field(
+        default=None,
+        ge=0,
+        description="Never say so many tokens in a row twice; 0: free. Default: 3 of summaries, else 0.",
+    )
     temperature: float | None = Field(
         default=None,
         gt=0,

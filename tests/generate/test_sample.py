@@ -67,6 +67,19 @@ def test_a_text_is_drawn_alike_alone_and_among_others(model):
     assert [best[0].ids for best in together] == [best[0].ids for best in alone]
 
 
+@pytest.mark.parametrize("n", [1, 2])
+def test_what_may_not_be_repeated_is_not_drawn_again(model, n):
+    src = torch.tensor([[5, 7]]).expand(100, -1)
+    options = dict(eos_id=EOS, seed=3, indices=range(100), top_k=4)
+    repeats = lambda ids: len(ids) - n + 1 - len({tuple(ids[i : i + n]) for i in range(len(ids) - n + 1)})
+    assert any(repeats(best.ids) for (best,) in sample(model, src, [17] * 100, **options))
+    for (best,) in sample(model, src, [17] * 100, **options, no_repeat_ngram=n):
+        assert repeats(best.ids) == 0
+        with torch.no_grad():
+            log_probs = model.logits(model(torch.tensor([[5, 7, *best.ids[:-1]]])))[0, 1:].log_softmax(-1)
+        assert best.log_probs == pytest.approx(log_probs[range(len(best.ids)), best.ids].tolist(), abs=1e-4)
+
+
 def test_random_numbers_are_a_function_of_seed_and_place():
     assert random_numbers(1, 5, 7).tolist() == random_numbers(1, 5, 7).tolist()
     assert random_numbers(1, 5, 7).tolist() != random_numbers(1, 6, 7).tolist()

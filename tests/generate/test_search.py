@@ -178,6 +178,23 @@ def test_banned_tokens_are_never_said():
     assert not {i for hypotheses in found for h in hypotheses for i in h.ids} & set(BANNED)
 
 
+def repeated(ids, n: int) -> bool:
+    grams = [tuple(ids[i : i + n]) for i in range(len(ids) - n + 1)]
+    return len(set(grams)) < len(grams)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_what_may_not_be_repeated_is_left_out_of_the_enumeration(n):
+    table, longest = Table(3), 5
+    beam = len(WORDS) ** (longest - 1) * (len(WORDS) + 1)
+    found = ask(table, sources(7), [longest], beam=beam, nbest=beam, alpha=0.6, no_repeat_ngram=n)[0]
+    wanted = [ids for ids in every_sequence(longest) if not repeated(ids, n)]
+    assert len(wanted) < len(list(every_sequence(longest)))
+    assert [tuple(h.ids) for h in found] == sorted(wanted, key=lambda ids: -score(table, 7, ids, 0.6))
+    for h in found:
+        assert h.score == pytest.approx(score(table, 7, tuple(h.ids), 0.6))
+
+
 def test_each_sentence_has_its_own_longest_length():
     class Endless(Table):
         def logits(self, source, prefix):

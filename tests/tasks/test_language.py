@@ -1,5 +1,7 @@
 """What follows a text, at once and in pieces."""
 
+from functools import partial
+
 import pytest
 import torch
 
@@ -8,6 +10,7 @@ from glassformer.models.bert import Bert
 from glassformer.models.gpt2 import Gpt2
 from glassformer.sizes import BertConfig, Gpt2Config
 from glassformer.tasks.language import Document, LanguageModel
+from glassformer.tasks.summarize import Summarizer
 from glassformer.tokens.tokenizer import Tokenizer
 
 
@@ -30,6 +33,28 @@ def task() -> LanguageModel:
 def test_the_pieces_of_a_stream_are_what_follows(task, asked, stop, text):
     options = DecodeConfig(**asked, stop=stop, max_length=30)
     assert "".join(task.stream(text, options)) == task.follow([text], options)[0]
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({}, {"temperature": 0.8, "top_k": 40}),
+        ({"seed": 7, "max_length": 9}, {"temperature": 0.8, "top_k": 40, "seed": 7, "max_length": 9}),
+        ({"top_p": 0.9}, {"top_p": 0.9}),
+        ({"beam": 2, "seed": 1}, {"beam": 2}),
+    ],
+)
+def test_what_nobody_asks_for_is_as_it_suits_the_task(task, asked, expected):
+    assert task.options(DecodeConfig(**asked)) == DecodeConfig(**expected)
+    assert task.options(None) == DecodeConfig(temperature=0.8, top_k=40)
+
+
+def test_a_summary_is_the_likeliest_words_without_repeating_itself_unless_asked_for():
+    options = partial(Summarizer.options, Summarizer)
+    assert options(DecodeConfig(max_length=20)) == DecodeConfig(beam=1, no_repeat_ngram=3, max_length=20)
+    assert options(DecodeConfig(beam=4)) == DecodeConfig(no_repeat_ngram=3)
+    assert options(DecodeConfig(beam=1, no_repeat_ngram=0)) == DecodeConfig(beam=1, no_repeat_ngram=0)
+    assert options(DecodeConfig(temperature=0.5)) == DecodeConfig(temperature=0.5, no_repeat_ngram=3)
 
 
 def test_a_blank_line_is_answered_by_a_blank_line(task):

@@ -68,7 +68,11 @@ def decode(
     for batch in batches_by_length([len(ids) for ids in sources], options.batch_tokens, model.length_step):
         limits = [min(max_len, longest(len(sources[i]))) for i in batch]
         src = pad_sources([sources[i] for i in batch], pad_id, device, model.length_step)
-        common: dict[str, Any] = {"eos_id": eos_id, "banned_ids": banned_ids}
+        common: dict[str, Any] = {
+            "eos_id": eos_id,
+            "banned_ids": banned_ids,
+            "no_repeat_ngram": options.no_repeat_ngram,
+        }
         if options.samples:
             hypotheses = sample(
                 model,

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from glassformer.generate.search import Hypothesis
+from glassformer.generate.search import Hypothesis, repeats
 from glassformer.models.base import Decodable
 
 
@@ -47,15 +47,18 @@ def sample_steps(
     top_p: float | None = None,
     seed: int = 1,
     indices: Sequence[int] = (0,),
+    no_repeat_ngram: int | None = None,
     stopped: Callable[[int, int], bool] = lambda row, token: False,
 ) -> Iterator[tuple[int, int, float]]:
     """Tokens as they are drawn: row of the source, id, and its natural log-probability before filtering.
 
     Args:
         indices: of each source its place among all, which with the seed decides its random numbers.
+        no_repeat_ngram: so many tokens in a row that are never said twice.
         stopped: told each row's token; whether the row is to end there.
     """
     rows = list(range(len(src)))
+    said: list[list[int]] = [[] for _ in rows]
     draws = [random_numbers(seed, index, n) for index, n in zip(indices, max_lengths, strict=True)]
     with torch.inference_mode():  # never while yielding: whoever asks goes on in a mode of its own
         state, last = model.start(src)
@@ -65,10 +68,15 @@ def sample_steps(
             if banned_ids:
                 logits[:, list(banned_ids)] = -torch.inf
             at = torch.tensor([draws[row][length] for row in rows], dtype=torch.float64, device=logits.device)
+            log_probs = logits.log_softmax(-1)
+            if no_repeat_ngram:
+                for i, row in enumerate(rows):
+                    logits[i, repeats(said[row], no_repeat_ngram)] = -torch.inf
             drawn = draw(*filtered(logits, temperature, top_k, top_p), at)
-            gains = logits.log_softmax(-1).gather(1, drawn[:, None])[:, 0]
+            gains = log_probs.gather(1, drawn[:, None])[:, 0]
         keep = []
         for i, (row, token, gain) in enumerate(zip(rows, drawn.tolist(), gains.tolist(), strict=True)):
+            said[row].append(token)
             yield row, token, gain
             if token != eos_id and length + 1 < max_lengths[row] and not stopped(row, token):
                 keep.append(i)

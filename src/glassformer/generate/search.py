@@ -27,6 +27,12 @@ def length_penalty(n_tokens: int, alpha: float) -> float:
     return float(((5 + n_tokens) / 6) ** alpha)
 
 
+def repeats(ids: Sequence[int], n: int) -> list[int]:
+    """Tokens that would make n tokens in a row occur again."""
+    last = list(ids[len(ids) - n + 1 :])
+    return [ids[i + n - 1] for i in range(len(ids) - n + 1) if list(ids[i : i + n - 1]) == last]
+
+
 BLOCK = 128
 
 
@@ -57,6 +63,7 @@ def search(
     beam: int = 4,
     alpha: float = 0.6,
     nbest: int = 1,
+    no_repeat_ngram: int | None = None,
 ) -> list[list[Hypothesis]]:
     """The best continuations of each source, best first.
 
@@ -70,6 +77,7 @@ def search(
         banned_ids: tokens never to be said.
         alpha: exponent of the length penalty.
         nbest: hypotheses to give of each sentence, at most `beam`.
+        no_repeat_ngram: so many tokens in a row that are never said twice (Paulus et al. 2017).
     """
     n_sentences, device = len(src), src.device
     state, last = model.start(src, beam)
@@ -85,7 +93,11 @@ def search(
         logits = model.step(last, state).float()
         if banned_ids:
             logits[:, list(banned_ids)] = -torch.inf
-        gain, token = top(logits.log_softmax(-1), min(2 * beam, logits.size(-1)))
+        gain = logits.log_softmax(-1)
+        if no_repeat_ngram:
+            for row, said in zip(gain, ids.tolist(), strict=True):
+                row[repeats(said, no_repeat_ngram)] = -torch.inf
+        gain, token = top(gain, min(2 * beam, logits.size(-1)))
         totals, index = (sums.view(-1, 1) + gain).view(len(alive), -1).topk(2 * beam, dim=-1)
         parent = index // gain.size(1) + beam * torch.arange(len(alive), device=device)[:, None]
         token, gain = token.view(len(alive), -1).gather(1, index), gain.view(len(alive), -1).gather(1, index)

@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from glassformer.generate.search import Hypothesis, length_penalty
+from glassformer.config import DecodeConfig
+from glassformer.generate.search import Hypothesis, length_penalty, repeats
 from glassformer.models.base import Decodable
 
 
@@ -27,8 +28,8 @@ class Watched:
 
     length_step: ClassVar[int] = 1  # one sentence needs no padding
 
-    def __init__(self, model: Decodable, limit: int) -> None:
-        self.model = model
+    def __init__(self, model: Decodable, limit: int, options: DecodeConfig) -> None:
+        self.model, self.options = model, options
         self.limit = limit
         """Tokens that may be said at most."""
         self.log_probs: list[Tensor] = []
@@ -70,8 +71,9 @@ class Node:
     """Of what ended: the total by the length penalty."""
 
 
-def tree(watched: Watched, *, eos_id: int, banned_ids: tuple[int, ...], alpha: float, beam: int) -> list[Node]:
+def tree(watched: Watched, *, eos_id: int, banned_ids: tuple[int, ...]) -> list[Node]:
     """The extensions that search looked at: at each step the 2 x beam most probable."""
+    beam, no_repeat_ngram = watched.options.beam, watched.options.no_repeat_ngram
     nodes: list[Node] = []
     front = [-1] * beam  # the node that each hypothesis ends in
     sums = [0.0] + [float("-inf")] * (beam - 1)
@@ -80,6 +82,9 @@ def tree(watched: Watched, *, eos_id: int, banned_ids: tuple[int, ...], alpha: f
         if banned_ids:
             seen[:, list(banned_ids)] = -torch.inf
             seen = seen.log_softmax(-1)
+        if no_repeat_ngram:
+            for row, node in zip(seen, front, strict=True):
+                row[repeats([nodes[i].token_id for i in path(nodes, node)], no_repeat_ngram)] = -torch.inf
         totals = torch.tensor(sums)[:, None] + seen.cpu()
         best, index = totals.flatten().topk(min(2 * beam, totals.numel()))
         kept = {
@@ -103,7 +108,7 @@ def tree(watched: Watched, *, eos_id: int, banned_ids: tuple[int, ...], alpha: f
             elif token != eos_id and may_go_on > 0 and not kept:
                 fate = "cut" if step + 1 == watched.limit else "left"
             if fate in ("ended", "cut"):
-                score = total / length_penalty(step + 1, alpha)
+                score = total / length_penalty(step + 1, watched.options.length_penalty)
             may_go_on -= token != eos_id
             nodes.append(Node(front[parent], step, token, float(seen[parent, token]), total, fate, score))
         front, sums = new_front, new_sums

@@ -164,13 +164,12 @@ def inspect(
         target: what a translator or a language model is to follow in place of what search finds best.
         window: of a text longer than the model reads, the stretch to look at, counted from 1.
         top: alternatives to keep of each prediction.
-        options: those of `DecodeConfig`: beam, length_penalty, max_length.
+        options: those of `DecodeConfig`: beam, length_penalty, max_length, no_repeat_ngram.
 
     Raises:
         ConfigError: nothing to read, or a target for a model that says nothing.
     """
-    c = DecodeConfig.resolve(options)
-    passage = read(task, text, target, options=c, window=window)
+    passage = read(task, text, target, options=DecodeConfig.resolve(options), window=window)
     with torch.inference_mode(), record(task.model) as tape:
         hidden = passage.forward()
     found = Inspection(
@@ -193,7 +192,7 @@ def inspect(
         if any(a.kind == kind for a in found.attention)
     }
     if passage.watched:
-        watch(found, passage, c)
+        watch(found, passage)
     if any(a.kind == "cross" for a in found.attention):
         align(found)
     if found.predicts == "label":
@@ -351,12 +350,12 @@ def rollout(maps: list[Array]) -> Array:
     return total
 
 
-def watch(found: Inspection, passage: Passage, c: DecodeConfig) -> None:
+def watch(found: Inspection, passage: Passage) -> None:
     """The search that found the target."""
     t, watched = passage.task.tokenizer, passage.watched
     assert watched is not None
     banned = (t.pad_id, t.bos_id) if "source" in passage.sides else passage.task.banned_ids
-    found.nodes = tree(watched, eos_id=t.eos_id, banned_ids=banned, alpha=c.length_penalty, beam=c.beam)
+    found.nodes = tree(watched, eos_id=t.eos_id, banned_ids=banned)
     found.node_texts = [t.token(node.token_id) for node in found.nodes]
     found.ended_texts = [
         None if node.score is None else t.decode([found.nodes[j].token_id for j in path(found.nodes, i)])

@@ -228,7 +228,7 @@ def read_decoder(task: Any, text: str, target: str | None, options: DecodeConfig
     watched = None
     if given is None:
         limit = max(1, min(n_more, room - len(prompt)))
-        watched = searched(task, prompt, limit, options, task.banned_ids)
+        watched = searched(task, prompt, limit, task.options(options), task.banned_ids)
         given = watched.found[0].ids
     else:
         given = cut_target(given, n_more, t.eos_id, notes)
@@ -243,7 +243,7 @@ def read_decoder(task: Any, text: str, target: str | None, options: DecodeConfig
 
 def searched(task: Any, src: list[int], limit: int, options: DecodeConfig, banned_ids: tuple[int, ...]) -> Watched:
     """A search that was watched."""
-    watched = Watched(task.model, limit)
+    watched = Watched(task.model, limit, options)
     (watched.found,) = search(
         watched,
         torch.tensor([src], device=task.device),
@@ -253,6 +253,7 @@ def searched(task: Any, src: list[int], limit: int, options: DecodeConfig, banne
         beam=options.beam,
         alpha=options.length_penalty,
         nbest=options.beam,
+        no_repeat_ngram=options.no_repeat_ngram,
     )
     if not watched.found:
         raise UserError("search found nothing: the model's logits are not finite. `glassformer trace` shows where.")

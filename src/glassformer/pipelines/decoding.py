@@ -14,6 +14,7 @@ from torch import Tensor
 
 from glassformer.generate.engine import batches_by_length, pad_sources
 from glassformer.generate.sample import draw, filtered
+from glassformer.generate.search import repeats
 from glassformer.models.base import Decodable
 from glassformer.pipelines.rules import Rules
 
@@ -218,12 +219,6 @@ def force(scores: Tensor, token: int) -> None:
     """Let no other token be said."""
     scores.fill_(-torch.inf)
     scores[:, token] = 0.0
-
-
-def repeats(ids: list[int], n: int) -> list[int]:
-    """Tokens that would make n tokens in a row occur again."""
-    last = ids[len(ids) - n + 1 :] if n > 1 else []
-    return [ids[i + n - 1] for i in range(len(ids) - n + 1) if ids[i : i + n - 1] == last]
 
 
 def shaped(scores: Tensor, rules: Rules, n_least: int) -> Tensor:

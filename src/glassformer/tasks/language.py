@@ -1,10 +1,10 @@
 """Language models: what follows a text, said by a decoder alone."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -25,6 +25,9 @@ from glassformer.metrics import Score
 from glassformer.metrics.likelihood import bits_per_byte, perplexity
 from glassformer.objectives.loss import projected_cross_entropy
 from glassformer.tasks.base import IGNORE, Say, Task, answered
+
+CHOICE = {"beam", "temperature", "top_k", "top_p"}
+"""Options that say how a token is chosen."""
 
 MAX_SAID = 256
 """Tokens said at most unless more are asked for."""
@@ -61,6 +64,8 @@ class DecoderTask(Task):
     """What tasks by a decoder alone share: a prompt, and what follows it."""
 
     families = ("gpt2",)
+    suits: ClassVar[Mapping[str, Any]] = {}
+    """Options that suit the task where nobody asks for others."""
 
     def prompt(self, text: str) -> list[int]:
         """What the decoder reads before it says anything."""
@@ -78,8 +83,10 @@ class DecoderTask(Task):
         return ids[-kept:]
 
     def options(self, options: DecodeConfig | None) -> DecodeConfig:
-        """What is asked for; without anything, what suits the task."""
-        return options or DecodeConfig()
+        """What is asked for, the rest as it suits the task; one way of choosing tokens puts all others aside."""
+        asked = options.model_dump(include=options.model_fields_set) if options else {}
+        suits = {name: value for name, value in self.suits.items() if name not in CHOICE or not CHOICE & asked.keys()}
+        return DecodeConfig(**{**suits, **asked})
 
     def follow(
         self, texts: Sequence[str], options: DecodeConfig | None, warn: Callable[[int, str], None] = IGNORE
@@ -131,6 +138,7 @@ class DecoderTask(Task):
             top_k=c.top_k if c.samples else 1,
             top_p=c.top_p,
             seed=c.seed,
+            no_repeat_ngram=c.no_repeat_ngram,
         )
         ids: list[int] = []
         said = ""
@@ -184,9 +192,7 @@ class LanguageModel(DecoderTask):
     metric = "loss"
     larger_is_better = False
     space_first = False
-
-    def options(self, options: DecodeConfig | None) -> DecodeConfig:
-        return options or DecodeConfig(temperature=0.8, top_k=40)
+    suits: ClassVar = {"temperature": 0.8, "top_k": 40}
 
     @classmethod
     def read(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -38,9 +38,7 @@ class Summarizer(DecoderTask):
     larger_is_better = False
     space_first = False
     prompt_weight = 0.0
-
-    def options(self, options: DecodeConfig | None) -> DecodeConfig:
-        return options or DecodeConfig(beam=1)  # a beam finds likelier summaries, and worse ones
+    suits: ClassVar = {"beam": 1, "no_repeat_ngram": 3}  # a beam finds likelier summaries, and worse ones
 
     def configure(self, config: TrainConfig) -> None:
         self.prompt_weight = config.prompt_weight or 0.0
