@@ -47,7 +47,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         },
         "tiny": {
             **{"d_model": 128, "n_heads": 4, "d_ff": 512, "n_layers": 4, "dropout": 0.0},
-            **{"batch_tokens": 800, "lr": 5e-3, "steps": 10_000, "max_len": 64, "cooldown": 0.6},
+            **{"batch_tokens": 800, "lr": 5e-3, "steps": 10_000, "max_len": 128, "cooldown": 0.6},
         },
     },
     "rnn": {

@@ -1,5 +1,6 @@
 """What follows a text, at once and in pieces."""
 
+import math
 from functools import partial
 
 import pytest
@@ -106,3 +107,16 @@ def test_published_widths_begin_as_published_and_narrow_ones_with_larger_weights
     # Cut off at two standard deviations, a normal distribution keeps 0.88 of its own.
     assert bert.embedding.weight[1:].std().item() == pytest.approx(0.88 * std, rel=0.03)
     assert bert.embedding.weight.abs().max().item() <= 2 * std
+
+
+@pytest.mark.parametrize("family", ["gpt2", "bert"])
+def test_learned_places_of_a_narrow_model_begin_as_sinusoids_and_published_ones_as_published(family):
+    def begin(d_model: int) -> torch.Tensor:
+        sizes = dict(vocab_size=300, n_layers=1, n_heads=1, d_ff=8, max_len=50, d_model=d_model)
+        model = Gpt2(Gpt2Config(**sizes)) if family == "gpt2" else Bert(BertConfig(**sizes))
+        return model.positions.weight.detach()
+
+    narrow = begin(192)
+    assert narrow[7, 0].item() == pytest.approx(0.16 * math.sin(7))
+    assert narrow[7, 3].item() == pytest.approx(0.16 * math.cos(7 / 10000 ** (2 / 192)))
+    assert begin(768).std().item() == pytest.approx(0.02 if family == "gpt2" else 0.88 * 0.02, rel=0.03)

@@ -10,11 +10,15 @@ from glassformer.errors import CheckpointError
 from glassformer.nn.attention import Attention, KeyValueCache
 from glassformer.nn.linear import forget
 from glassformer.nn.masks import padding_mask
+from glassformer.nn.positions import sinusoids
 from glassformer.nn.stack import KeysValues
 from glassformer.sizes import Sizes
 
 LENGTH_STEP = 8
 """Sources are padded to a multiple of this: a function of the sentence alone, so neighbours change no bit of it."""
+
+PUBLISHED = 768
+"""Width of the smallest BERT and GPT-2 that were published."""
 
 
 def initial_std(d_model: int) -> float:
@@ -22,7 +26,17 @@ def initial_std(d_model: int) -> float:
 
     A narrower model starts with larger ones, so that its sums are as large; with 0.02 it learns slowly at first.
     """
-    return 0.02 * max(1.0, 768 / d_model) ** 0.5
+    return 0.02 * max(1.0, PUBLISHED / d_model) ** 0.5
+
+
+def begin_as_waves(positions: nn.Embedding) -> None:
+    """Give learned places of a narrower model the original Transformer's as first values, about three times as large
+    as words: what is near is alike from the start, and need not be learned from little text.
+    """
+    if positions.embedding_dim < PUBLISHED:
+        with torch.no_grad():
+            waves = sinusoids(positions.num_embeddings, positions.embedding_dim)
+            positions.weight.copy_(4 * initial_std(positions.embedding_dim) * waves)
 
 
 @runtime_checkable

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from glassformer.models.base import Model, initial_std
+from glassformer.models.base import Model, begin_as_waves, initial_std
 from glassformer.nn.dropout import Dropout
 from glassformer.nn.feedforward import ACTIVATIONS
 from glassformer.nn.linear import Linear, project
@@ -51,6 +51,7 @@ class Bert(Model):
                 nn.init.trunc_normal_(p, std=std, a=-2 * std, b=2 * std)
             elif name.endswith(".bias") and "norm" not in name:
                 nn.init.zeros_(p)
+        begin_as_waves(self.positions)
         with torch.no_grad():
             self.embedding.weight[self.config.pad_id] = 0
 

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from glassformer.models.base import DecoderState, Model, initial_std
+from glassformer.models.base import DecoderState, Model, begin_as_waves, initial_std
 from glassformer.nn.dropout import Dropout
 from glassformer.nn.linear import project
 from glassformer.nn.masks import causal_mask
@@ -46,6 +46,7 @@ class Gpt2(Model):
                 nn.init.normal_(p, std=std / (2 * self.config.n_layers) ** 0.5 if ends_branch else std)
             elif name.endswith(".bias"):
                 nn.init.zeros_(p)
+        begin_as_waves(self.positions)
 
     def forward(
         self, ids: Int[Tensor, "batch length"], segments: Int[Tensor, "batch length"] | None = None
