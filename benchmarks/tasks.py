@@ -18,23 +18,23 @@ from benchmarks import corpora
 from benchmarks.machine import describe, save
 
 MEAN = ["--pooling", "mean"]
-WORDS = ["--tokenizer", "word", "--n-layers", "1", "--d-model", "256", "--dropout", "0.5", "--label-smoothing", "0.1"]
+WORDS = ["--tokenizer", "word", "--d-model", "256", "--dropout", "0.5", "--label-smoothing", "0.1", "--lr", "5e-4"]
 DIALOGUES = ["--task", "summarization", "--preset", "tiny", "--max-len", "320", "--dropout", "0.1"]
 DIALOGUES += ["--vocab-size", "4000", "--lr", "3e-3", "--batch-tokens", "1000"]
 WIDER = ["--d-model", "192", "--n-heads", "6", "--d-ff", "768"]
-CHARACTERS = ["--tokenizer", "char", *WIDER, "--max-len", "256", "--dropout", "0.2", "--lr", "3e-3"]
+CHARACTERS = ["--tokenizer", "char", *WIDER, "--max-len", "128", "--dropout", "0.1", "--lr", "3e-3"]
 # name: data, minutes, from MiniLM, options
 FIGURES = {
     "sentiment": (corpora.sentiment, 8, True, [*MEAN, "--validate-every", "100"]),
-    "sentiment_scratch": (corpora.sentiment, 4, False, [*WORDS, "--vocab-size", "16000", "--lr", "5e-4"]),
+    "sentiment_scratch": (corpora.sentiment, 4, False, [*WORDS, "--vocab-size", "16000", "--n-layers", "1"]),
     "acceptability": (corpora.acceptability, 12, True, ["--lr", "5e-5", "--validate-every", "100"]),
     "questions": (corpora.questions, 9, True, [*MEAN, "--validate-every", "80"]),
-    "questions_scratch": (corpora.questions, 4, False, [*WORDS, "--vocab-size", "8000", "--lr", "5e-4"]),
+    "questions_scratch": (corpora.questions, 2, False, [*WORDS, "--vocab-size", "8000", "--n-layers", "2"]),
     "similarity": (corpora.similarity, 8, True, [*MEAN, "--validate-every", "90"]),
     "similarity_text": (corpora.alike, 8, False, []),
     "entities": (corpora.entities, 10, True, ["--validate-every", "120"]),
     "tags": (corpora.tags, 10, True, ["--validate-every", "200"]),
-    "tags_scratch": (corpora.tags, 12, False, ["--dropout", "0.4"]),
+    "tags_scratch": (corpora.tags, 8, False, ["--dropout", "0.4", "--vocab-size", "8000", "--lr", "2e-3"]),
     "answers": (corpora.answers, 12, True, ["--validate-every", "150"]),
     "summaries_0": (corpora.summaries, 15, False, [*DIALOGUES, "--prompt-weight", "0"]),
     "summaries_20": (corpora.summaries, 15, False, [*DIALOGUES, "--prompt-weight", "0.2"]),
@@ -47,7 +47,7 @@ FIGURES = {
         ["--tokenizer", "char", "--preset", "tiny", "--dropout", "0.1", "--batch-tokens", "3000"],
     ),
     "shakespeare": (corpora.shakespeare, 5, False, ["--tokenizer", "char"]),
-    "shakespeare_60": (corpora.shakespeare, 60, False, [*CHARACTERS, "--batch-tokens", "1600"]),
+    "shakespeare_60": (corpora.shakespeare, 60, False, [*CHARACTERS, "--batch-tokens", "1300"]),
 }
 THREADS = {"shakespeare": 2}  # of the others 1
 
