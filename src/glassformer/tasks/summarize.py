@@ -38,7 +38,8 @@ class Summarizer(DecoderTask):
     larger_is_better = False
     space_first = False
     prompt_weight = 0.0
-    suits: ClassVar = {"beam": 1, "no_repeat_ngram": 3}  # a beam finds likelier summaries, and worse ones
+    # A beam finds likelier summaries, and worse ones; a name of three pieces may be said again.
+    suits: ClassVar = {"beam": 1, "no_repeat_ngram": 4}
 
     def configure(self, config: TrainConfig) -> None:
         self.prompt_weight = config.prompt_weight or 0.0
