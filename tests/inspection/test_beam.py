@@ -51,16 +51,17 @@ def test_every_node_is_among_the_best_extensions_of_what_was_kept(name, family, 
         front = [(tuple(nodes[i].token_id for i in path(nodes, nodes.index(node))), node.total) for node in kept]
 
 
+@pytest.mark.parametrize("options", [{}, {"no_repeat_ngram": 1, "max_length": 12}])
 @pytest.mark.parametrize("beam", [1, 2, 4])
-def test_the_winner_has_the_best_score_and_its_way_is_the_translation(beam):
+def test_the_winner_has_the_best_score_and_its_way_is_the_translation(beam, options):
     task = make("translation", "transformer")
     for text in ("The black cat sat.", "Der Hund", "on the rug on the couch"):
-        found = inspect(task, text, beam=beam)
+        found = inspect(task, text, beam=beam, **options)
         assert found.won
         ended = [node for node in found.nodes if node.score is not None]
         assert found.nodes[found.won[-1]].score == max(node.score for node in ended)
         ids = [found.nodes[i].token_id for i in found.won]
-        assert task.tokenizer.decode(ids) == task(text, beam=beam)
+        assert task.tokenizer.decode(ids) == task(text, beam=beam, **options)
         assert sum(found.nodes[i].log_prob for i in found.won) == pytest.approx(
             found.nodes[found.won[-1]].total, abs=1e-4
         )
