@@ -103,7 +103,7 @@ class DecodeConfig(Config):
     no_repeat_ngram: int | None = Field(
         default=None,
         ge=0,
-        description="Never say so many tokens in a row twice; 0: free. Default: 4 of summaries, else 0.",
+        description="Never say so many tokens in a row twice; 0: free. Default: 6 of summaries, else 0.",
     )
     temperature: float | None = Field(
         default=None,

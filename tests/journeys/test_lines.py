@@ -41,6 +41,20 @@ def test_a_last_line_without_newline_and_windows_line_ends_are_lines(model):
     assert "\r" not in done.stdout.decode()
 
 
+def test_options_come_from_the_environment_where_no_flag_is_given(model, tmp_path):
+    for command in (["run", model], ["evaluate", model, "--src", "x.txt", "--ref", "x.txt"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "glassformer", *map(str, command)],
+            env=ENVIRONMENT | {"GLASSFORMER_BEAM": "0"},
+            cwd=tmp_path,
+            input=write_lines(tmp_path / "x.txt", ["The cat slept."]).read_bytes(),
+            capture_output=True,
+        )
+        assert done.returncode == 2
+        assert b"beam: '0'" in done.stderr
+        assert b"(in the environment)" in done.stderr
+
+
 def test_no_lines_in_no_lines_out(model):
     done = glassformer("translate", model, stdin="")
     assert (done.returncode, done.stdout) == (0, "")

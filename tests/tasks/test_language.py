@@ -52,10 +52,10 @@ def test_what_nobody_asks_for_is_as_it_suits_the_task(task, asked, expected):
 
 def test_a_summary_is_the_likeliest_words_without_repeating_itself_unless_asked_for():
     options = partial(Summarizer.options, Summarizer)
-    assert options(DecodeConfig(max_length=20)) == DecodeConfig(beam=1, no_repeat_ngram=4, max_length=20)
-    assert options(DecodeConfig(beam=4)) == DecodeConfig(no_repeat_ngram=4)
+    assert options(DecodeConfig(max_length=20)) == DecodeConfig(beam=1, no_repeat_ngram=6, max_length=20)
+    assert options(DecodeConfig(beam=4)) == DecodeConfig(no_repeat_ngram=6)
     assert options(DecodeConfig(beam=1, no_repeat_ngram=0)) == DecodeConfig(beam=1, no_repeat_ngram=0)
-    assert options(DecodeConfig(temperature=0.5)) == DecodeConfig(temperature=0.5, no_repeat_ngram=4)
+    assert options(DecodeConfig(temperature=0.5)) == DecodeConfig(temperature=0.5, no_repeat_ngram=6)
 
 
 def test_a_blank_line_is_answered_by_a_blank_line(task):

@@ -54,7 +54,6 @@ def evaluate(
     from glassformer.errors import ConfigError
     from glassformer.metrics.significance import bootstrap
 
-    asked = given(options)
     if not files and src is None:
         raise ConfigError("no text to evaluate on.\n  Name a file, or of translations --src FILE --ref FILE.")
     sources = [*files, *([src] if src else [])]
@@ -62,7 +61,7 @@ def evaluate(
     examples = list(task.read(sources, [ref] if ref else [], columns))
     if not examples:
         raise ConfigError(f"{sources[0]}: nothing in it to evaluate on.")
-    decoding = DecodeConfig.resolve(asked) if asked else None
+    decoding = DecodeConfig.resolve(given(options))
     if task.name == "translation":
         with counting("translating", len(examples)) as progress:
             outputs, scores = task.scores(examples, decoding, tokenize=tokenize, lowercase=lowercase, progress=progress)

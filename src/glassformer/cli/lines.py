@@ -93,7 +93,7 @@ def translate_lines(
 
 def run_lines(
     folder: Path,
-    options: DecodeConfig | None,
+    options: DecodeConfig,
     *,
     json: bool,
     quiet: bool,

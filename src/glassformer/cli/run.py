@@ -56,10 +56,9 @@ def form(tasks: tuple[str, ...]) -> Callable[..., None]:
         """
         from glassformer.cli.lines import run_lines
 
-        asked = given(options)
         run_lines(
             model,
-            DecodeConfig.resolve(asked) if asked else None,
+            DecodeConfig.resolve(given(options)),
             json=json,
             quiet=quiet,
             device=device,

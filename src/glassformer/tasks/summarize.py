@@ -38,8 +38,8 @@ class Summarizer(DecoderTask):
     larger_is_better = False
     space_first = False
     prompt_weight = 0.0
-    # A beam finds likelier summaries, and worse ones; a name of three pieces may be said again.
-    suits: ClassVar = {"beam": 1, "no_repeat_ngram": 4}
+    # A beam finds likelier summaries, and worse ones; a name of several pieces may be said again.
+    suits: ClassVar = {"beam": 1, "no_repeat_ngram": 6}
 
     def configure(self, config: TrainConfig) -> None:
         self.prompt_weight = config.prompt_weight or 0.0
