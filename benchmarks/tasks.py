@@ -22,8 +22,8 @@ WORDS = ["--tokenizer", "word", "--d-model", "256", "--dropout", "0.5", "--label
 DIALOGUES = ["--task", "summarization", "--preset", "tiny", "--max-len", "320", "--dropout", "0.1"]
 DIALOGUES += ["--vocab-size", "4000", "--lr", "3e-3", "--batch-tokens", "1000"]
 WIDER = ["--d-model", "192", "--n-heads", "6", "--d-ff", "768"]
-CHARACTERS = ["--tokenizer", "char", *WIDER, "--max-len", "192", "--dropout", "0.2", "--lr", "3e-3"]
-CHARACTERS += ["--batch-tokens", "1160"]
+CHARACTERS = ["--tokenizer", "char", *WIDER, "--max-len", "128", "--dropout", "0.15", "--lr", "3e-3"]
+CHARACTERS += ["--batch-tokens", "1050"]
 # name: data, minutes, from MiniLM, options
 FIGURES = {
     "sentiment": (corpora.sentiment, 8, True, [*MEAN, "--validate-every", "100"]),
