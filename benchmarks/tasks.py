@@ -29,7 +29,7 @@ FIGURES = {
     "sentiment": (corpora.sentiment, 8, True, [*MEAN, "--validate-every", "100"]),
     "sentiment_scratch": (corpora.sentiment, 4, False, [*WORDS, "--vocab-size", "16000", "--n-layers", "1"]),
     "acceptability": (corpora.acceptability, 12, True, ["--lr", "5e-5", "--validate-every", "100"]),
-    "questions": (corpora.questions, 9, True, [*MEAN, "--validate-every", "80"]),
+    "questions": (corpora.questions, 9, True, [*MEAN, "--lr", "2e-4", "--validate-every", "80"]),
     "questions_scratch": (corpora.questions, 2, False, [*WORDS, "--vocab-size", "8000", "--n-layers", "2"]),
     "similarity": (corpora.similarity, 8, True, [*MEAN, "--validate-every", "90"]),
     "similarity_text": (corpora.alike, 8, False, []),
