@@ -8,7 +8,7 @@ from glassformer.config import TrainConfig
 from glassformer.inspection.look import inspect
 from glassformer.inspection.record import record
 from glassformer.tasks.registry import load
-from glassformer.train.run import train as run
+from glassformer.training.run import train as run
 
 __all__ = ["inspect", "load", "record", "train"]
 

@@ -11,7 +11,7 @@ from glassformer.generate.search import search
 from glassformer.models.transformer import Transformer
 from glassformer.objectives.loss import projected_cross_entropy
 from glassformer.sizes import TransformerConfig
-from glassformer.train.schedule import fitted
+from glassformer.training.schedule import fitted
 
 PAD, BOS, EOS = SPECIAL = 0, 1, 2
 SYMBOLS = range(3, 14)

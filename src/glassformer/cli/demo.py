@@ -24,7 +24,7 @@ def demo(
     from glassformer.config import TrainConfig
     from glassformer.corpora.corpus import Example
     from glassformer.corpora.grammar import REFERENCE, SHOWCASE, split_pairs
-    from glassformer.train.run import make_run_folder, train
+    from glassformer.training.run import make_run_folder, train
 
     training, held_out = split_pairs(pairs, N_DEV + N_TEST, seed=1)
     dev, test = held_out[:N_DEV], held_out[N_DEV:]

@@ -34,6 +34,6 @@ def train(
     if files:
         chosen["src"], chosen["tgt"] = sides(files, chosen.get("task"), chosen.get("columns", ()))
     resolved = TrainConfig.resolve(chosen, config)
-    from glassformer.train.run import train as run  # torch takes seconds to import
+    from glassformer.training.run import train as run  # torch takes seconds to import
 
     run(resolved, quiet=quiet)

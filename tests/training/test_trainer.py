@@ -10,8 +10,8 @@ from glassformer.errors import UserError
 from glassformer.sizes import TransformerConfig
 from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
-from glassformer.train import trainer as module
-from glassformer.train.trainer import Trainer, crossed
+from glassformer.training import trainer as module
+from glassformer.training.trainer import Trainer, crossed
 
 N_PAIRS = 23
 

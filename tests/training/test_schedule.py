@@ -1,6 +1,6 @@
 import pytest
 
-from glassformer.train.schedule import fitted, noam
+from glassformer.training.schedule import fitted, noam
 
 D_MODEL, N_WARMUP, N_STEPS = 512, 401, 2003
 RECIPE = dict(peak=7e-4, warmup=0.05, cooldown=0.3)

@@ -15,10 +15,10 @@ from glassformer.config import TrainConfig
 from glassformer.data.batch import Batch, BatchSampler
 from glassformer.errors import UserError
 from glassformer.tasks.base import Task
-from glassformer.train.prepare import Prepared
-from glassformer.train.progress import Reporter
-from glassformer.train.schedule import fitted
-from glassformer.train.signals import Stop, Stopped
+from glassformer.training.prepare import Prepared
+from glassformer.training.progress import Reporter
+from glassformer.training.schedule import fitted
+from glassformer.training.signals import Stop, Stopped
 
 MICRO_TOKENS = 8192
 """Padded tokens a side that go through the model at once; larger batches are cut and their gradients added."""

@@ -18,12 +18,12 @@ from glassformer.presets import FINE_TUNING, PRESETS, preset, preset_for
 from glassformer.tasks.base import Task
 from glassformer.tasks.registry import TASKS, load, pick_device, task_type
 from glassformer.tasks.similar import begin_with
-from glassformer.train.card import example_of_use, model_card
-from glassformer.train.lock import locked
-from glassformer.train.prepare import Known, Prepared, prepare
-from glassformer.train.progress import Reporter, duration, named
-from glassformer.train.signals import stop_on_signal
-from glassformer.train.trainer import Trainer
+from glassformer.training.card import example_of_use, model_card
+from glassformer.training.lock import locked
+from glassformer.training.prepare import Known, Prepared, prepare
+from glassformer.training.progress import Reporter, duration, named
+from glassformer.training.signals import stop_on_signal
+from glassformer.training.trainer import Trainer
 from glassformer.version import __version__
 
 BEGINNINGS = ("data", "train.log", "metrics.jsonl", "tensorboard")

@@ -1,0 +1,36 @@
+"""The public Python API, used as in a notebook: every call twice in one process."""
+
+import subprocess
+import sys
+
+import glassformer as gf
+
+PROGRAM = """
+import sys
+import glassformer as gf
+
+out = sys.argv[1]
+for i in range(2):
+    translator = gf.train(sys.argv[2], sys.argv[3], out=f"{out}/{i}", steps=2, vocab_size=300, threads=1, quiet=True)
+    assert translator("a b") == gf.load(f"{out}/{i}")("a b")
+    with gf.record(translator.model):
+        gf.pipeline("translation", model=f"{out}/{i}")("a b")
+    gf.inspect(translator, "a b")
+    assert all(callable(getattr(gf, name)) for name in gf.__all__ if name != "__version__")
+print("done")
+"""
+
+
+def test_every_public_function_can_be_called_twice_in_one_process(tmp_path):
+    for side, words in (("src", "a b c d e"), ("tgt", "v w x y z")):
+        lines = [" ".join(words.split()[j:]) + f" {i}" for i in range(30) for j in range(5)]
+        (tmp_path / side).write_text("\n".join(lines) + "\n")
+    files = [str(tmp_path / name) for name in ("out", "src", "tgt")]
+    done = subprocess.run([sys.executable, "-c", PROGRAM, *files], capture_output=True, text=True)
+    assert done.stdout.strip().endswith("done"), done.stderr
+
+
+def test_no_subpackage_has_the_name_of_a_public_function():
+    import pkgutil
+
+    assert not {module.name for module in pkgutil.iter_modules(gf.__path__)} & set(gf.__all__)
