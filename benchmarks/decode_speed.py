@@ -14,8 +14,8 @@ from tests.oracles.marian import marian_with_weights_of
 
 from benchmarks.machine import alternate, save, threads
 from glassformer.generate.search import search
+from glassformer.model_config import TransformerConfig
 from glassformer.models.transformer import Transformer
-from glassformer.sizes import TransformerConfig
 
 VOCAB, SRC, OUT = 32_000, 20, 30
 SETTINGS = [(32, 4), (32, 1), (1, 4), (1, 1)]

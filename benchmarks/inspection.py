@@ -20,12 +20,12 @@ from pathlib import Path
 import torch
 
 from benchmarks.machine import alternate, save, threads
-from glassformer.inspection.look import inspect
+from glassformer.inspection.inputs import read
+from glassformer.inspection.inspect import inspect
 from glassformer.inspection.page import inspection_page
-from glassformer.inspection.passage import read
 from glassformer.inspection.record import record
+from glassformer.model_config import TransformerConfig
 from glassformer.presets import preset
-from glassformer.sizes import TransformerConfig
 from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
 
@@ -34,7 +34,7 @@ ROUNDS = 7
 OFF = """
 import sys, time, torch
 from glassformer.models.transformer import Transformer
-from glassformer.sizes import TransformerConfig
+from glassformer.model_config import TransformerConfig
 from glassformer.generate.search import search
 torch.set_num_threads(int(sys.argv[1])); torch.manual_seed(0)
 model = Transformer(TransformerConfig(vocab_size=8000))
@@ -108,16 +108,16 @@ def text_of(task, n):
 
 def on(task):
     """Seconds of a recorded forward pass by those of a plain one."""
-    passage = read(task, text_of(task, 30), text_of(task, 30))
+    inputs = read(task, text_of(task, 30), text_of(task, 30))
 
     def plain():
         with torch.inference_mode():
-            task.model.logits(passage.forward())
+            task.model.logits(inputs.forward())
 
     def recorded():
-        with torch.inference_mode(), record(task) as tape:
-            task.model.logits(passage.forward())
-        assert len([name for name in tape if name.endswith(".weights")]) == 18
+        with torch.inference_mode(), record(task) as cache:
+            task.model.logits(inputs.forward())
+        assert len([name for name in cache if name.endswith(".weights")]) == 18
 
     seconds = alternate({"plain": plain, "recorded": recorded}, 15)
     return {"on_ratio": round(seconds["recorded"] / seconds["plain"], 2), "forward_s": round(seconds["plain"], 4)}

@@ -32,14 +32,14 @@ RUNS = {
     "regression": ["numbers", {}],
     "tagging": ["tags.conll", {}],
     "answer": ["squad.json", {}],
-    "language": ["text", {"task": "language"}],
-    "language char": ["text", {"task": "language", "tokenizer": "char", "dropout": 0.1}],
+    "language": ["text", {"task": "causal-lm"}],
+    "language char": ["text", {"task": "causal-lm", "tokenizer": "char", "dropout": 0.1}],
     "summarization": ["pairs", {"task": "summarization"}],
     "multitask": ["multitask.jsonl", {}],
-    "denoising": ["text", {"task": "denoising"}],
-    "vectors": ["text", {"task": "vectors"}],
-    "fill": ["text", {"task": "fill"}],
-    "pretraining": ["docs.jsonl", {"task": "pretraining"}],
+    "denoising": ["text", {"task": "span-corruption"}],
+    "vectors": ["text", {"task": "skip-gram"}],
+    "fill": ["text", {"task": "masked-lm"}],
+    "pretraining": ["docs.jsonl", {"task": "bert-pretraining"}],
 }
 
 
@@ -89,12 +89,14 @@ def digest(folder: Path, name: str, data: str, options: dict) -> dict[str, str]:
     )
     lines = ["the cat sat on a house", "", "a dog ran and then slept", "red <mask> tree", "big " * 40]
     match task.name:
-        case "answer":
+        case "question-answering":
             lines = ["who ?\tthe cat sat", "", "who ran ?\ta dog ran"]
     found = {"weights": sha(weights), "tokenizer": sha((out / "tokenizer.json").read_bytes())}
     for beam in (1, 4):
         found[f"run beam {beam}"] = sha(task.run(lines, DecodeConfig(beam=beam, max_length=12)))
-    found["run sampled"] = sha(task.run(lines, DecodeConfig(temperature=0.9, top_k=20, top_p=0.9, seed=3, max_length=9)))
+    found["run sampled"] = sha(
+        task.run(lines, DecodeConfig(temperature=0.9, top_k=20, top_p=0.9, seed=3, max_length=9))
+    )
     dev = [line for line in (out / "data" / "dev.jsonl").read_text(encoding="utf-8").split("\n") if line]
     examples = [example_type(task)(**json.loads(line)) for line in dev]
     found["metrics"] = sha({n: v for n, v in enumerate(task.validate(examples).values())})
@@ -108,7 +110,7 @@ def digest(folder: Path, name: str, data: str, options: dict) -> dict[str, str]:
 
 def example_type(task: object) -> type:
     """The record type of a task's examples."""
-    return type(task).example
+    return type(task).example_type
 
 
 def main() -> None:

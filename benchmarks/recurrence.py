@@ -20,11 +20,11 @@ import torch
 
 from benchmarks import multi30k
 from benchmarks.machine import RESULTS, alternate, describe, save
+from glassformer.model_config import RnnConfig, TransformerConfig
 from glassformer.models.rnn import Rnn
 from glassformer.models.transformer import Transformer
 from glassformer.objectives.loss import projected_cross_entropy
 from glassformer.presets import preset
-from glassformer.sizes import RnnConfig, TransformerConfig
 
 LENGTHS = (16, 32, 64, 128, 256, 512, 1024)
 BATCH, ROUNDS = 2, 3

@@ -37,10 +37,10 @@ FIGURES = {
     "tags": (corpora.tags, 10, True, ["--validate-every", "200"]),
     "tags_scratch": (corpora.tags, 8, False, ["--dropout", "0.4", "--vocab-size", "8000", "--lr", "2e-3"]),
     "answers": (corpora.answers, 12, True, ["--validate-every", "150"]),
-    "summaries_0": (corpora.summaries, 15, False, [*DIALOGUES, "--prompt-weight", "0"]),
-    "summaries_20": (corpora.summaries, 15, False, [*DIALOGUES, "--prompt-weight", "0.2"]),
-    "summaries_100": (corpora.summaries, 15, False, [*DIALOGUES, "--prompt-weight", "1"]),
-    "summaries_60": (corpora.summaries, 60, False, [*DIALOGUES, *WIDER, "--prompt-weight", "0.2"]),
+    "summaries_0": (corpora.summaries, 15, False, [*DIALOGUES, "--prompt-loss-weight", "0"]),
+    "summaries_20": (corpora.summaries, 15, False, [*DIALOGUES, "--prompt-loss-weight", "0.2"]),
+    "summaries_100": (corpora.summaries, 15, False, [*DIALOGUES, "--prompt-loss-weight", "1"]),
+    "summaries_60": (corpora.summaries, 60, False, [*DIALOGUES, *WIDER, "--prompt-loss-weight", "0.2"]),
     "spelling": (
         corpora.spelling,
         25,
@@ -68,16 +68,16 @@ def main():
             if not minilm.exists():
                 source = sys.argv[4] if len(sys.argv) > 4 else package_model()
                 run("import", str(source), "--out", str(minilm))
-            command += ["--from", str(minilm)]
+            command += ["--init-from", str(minilm)]
         run(*command)
-        figures = json.loads(run("evaluate", str(out), *map(str, test[0] if test else dev), "--json"))
+        metrics = json.loads(run("evaluate", str(out), *map(str, test[0] if test else dev), "--json"))
         training = json.loads((out / "training.json").read_text())
         records = map(json.loads, (out / "metrics.jsonl").read_text().removesuffix("\n").split("\n"))
         curve = [record for record in records if any(key.startswith("dev_") for key in record)]
     as_typed = " ".join(["glassformer", *command]).replace(f"{runs}/", "").replace(str(data), "DATA")
-    record = {**made_with, "train": as_typed, "figures": figures, "training": training, "curve": curve}
+    record = {**made_with, "train": as_typed, "metrics": metrics, "training": training, "curve": curve}
     save(f"task_{name}", record, made_with["command"])
-    print(figures)
+    print(metrics)
 
 
 def package_model():

@@ -12,9 +12,9 @@ from torch import nn
 
 from benchmarks.machine import alternate, save, threads
 from glassformer.data.batch import PairBatch
+from glassformer.model_config import TransformerConfig
 from glassformer.models.transformer import Transformer
 from glassformer.objectives.loss import projected_cross_entropy
-from glassformer.sizes import TransformerConfig
 
 VOCAB, PAIRS, LENGTH = 8000, 128, 18
 SIZES = {"tiny": (128, 256, 4, 4), "base": (512, 2048, 8, 6)}

@@ -4,8 +4,8 @@ from hypothesis import strategies as st
 
 from glassformer.config import DecodeConfig, TrainConfig
 from glassformer.errors import ConfigError
+from glassformer.model_config import TransformerConfig
 from glassformer.presets import PRESETS, preset, preset_for, vocab_size_for
-from glassformer.sizes import TransformerConfig
 
 NEEDED = {"src": ["a.en"], "tgt": ["a.fr"], "out": "run"}
 
@@ -72,7 +72,7 @@ def test_impossible_decoding_is_refused(flags, why):
     [
         ({"steps": 7, "epochs": 2}, "steps and epochs exclude one another"),
         ({"dev_tgt": ["d.fr"]}, "dev_tgt needs dev_src"),
-        ({"warmup": 0.7, "cooldown": 0.7}, "warmup and cooldown"),
+        ({"warmup_ratio": 0.7, "decay_ratio": 0.7}, "warmup_ratio and decay_ratio"),
         ({"preset": "huge"}, "preset"),
         ({"dropout": 1.0}, "dropout"),
         ({"lr": 0}, "lr"),
@@ -200,7 +200,7 @@ def test_bases_peak_rate_is_the_papers():
     """Vaswani et al. 2017, equation 3 with 4,000 warm-up steps, of 100,000."""
     row = preset("base")
     assert row["lr"] == pytest.approx((512 * 4000) ** -0.5, rel=0.01)
-    assert row["warmup"] * row["steps"] == pytest.approx(4000)
+    assert row["warmup_ratio"] * row["steps"] == pytest.approx(4000)
 
 
 def test_more_pairs_never_choose_a_smaller_model_or_vocabulary():

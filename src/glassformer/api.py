@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from glassformer.config import TrainConfig
-from glassformer.inspection.look import inspect
+from glassformer.inspection.inspect import inspect
 from glassformer.inspection.record import record
 from glassformer.tasks.registry import load
 from glassformer.training.run import train as run
@@ -22,7 +22,7 @@ def train(src: Files, tgt: Files = (), *, out: str | Path, quiet: bool = False, 
         src: the text to learn from, one file or several; of a translation the source text, or TSV or JSONL of pairs.
         tgt: of a translation the target text, line by line.
         out: the run folder.
-        options: those of `TrainConfig`, as on the command line: task, preset, minutes, dev_src, from_folder, ...
+        options: those of `TrainConfig`, as on the command line: task, preset, minutes, dev_src, init_from, ...
 
     Raises:
         UserError: what the user can mend.

@@ -100,7 +100,7 @@ class DecodeConfig(Config):
     max_length: int | None = Field(
         default=None, ge=1, le=MAX_TOKENS, description="Longest output in tokens. Default: source length + 50."
     )
-    no_repeat_ngram: int | None = Field(
+    no_repeat_ngram_size: int | None = Field(
         default=None,
         ge=0,
         description="Never say so many tokens in a row twice; 0: free. Default: 6 of summaries, else 0.",
@@ -128,7 +128,7 @@ class DecodeConfig(Config):
     )
 
     @property
-    def samples(self) -> bool:
+    def do_sample(self) -> bool:
         """Whether tokens are drawn, not searched for."""
         return self.temperature is not None or self.top_k is not None or self.top_p is not None
 
@@ -156,7 +156,7 @@ class TrainConfig(Config):
 
     task: str | None = Field(default=None, description="What to learn. Default: found from the data.")
     family: Family | None = Field(default=None, description="Family of models. Default: the task's usual one.")
-    from_folder: Path | None = Field(
+    init_from: Path | None = Field(
         default=None, description="Model folder, ours or imported, whose tokenizer and weights to start from."
     )
     embeddings: Path | None = Field(
@@ -193,14 +193,16 @@ class TrainConfig(Config):
 
     batch_tokens: int | None = Field(default=None, ge=1, description="Tokens a side and update, padding included.")
     lr: float | None = Field(default=None, gt=0, description="Peak learning rate.")
-    warmup: float | None = Field(default=None, ge=0, le=1, description="Share of the training in which the rate rises.")
-    cooldown: float | None = Field(
+    warmup_ratio: float | None = Field(
+        default=None, ge=0, le=1, description="Share of the training in which the rate rises."
+    )
+    decay_ratio: float | None = Field(
         default=None, ge=0, le=1, description="Share at the end in which the rate falls to 0."
     )
-    mix_cap: int | None = Field(
+    mixing_limit: int | None = Field(
         default=None, ge=1, description="Of several tasks, the examples that a larger one counts as."
     )
-    mix_temperature: float = Field(
+    mixing_temperature: float = Field(
         default=1.0, ge=1, le=100, description="Of several tasks: 1 mixes in proportion to size, more evens out."
     )
     max_grad_norm: float | None = Field(
@@ -208,11 +210,13 @@ class TrainConfig(Config):
         gt=0,
         description="Longer gradients are shortened to this norm. Default: by preset.",
     )
-    prompt_weight: float | None = Field(
+    prompt_loss_weight: float | None = Field(
         default=None, ge=0, le=1, description="Of a prompted language model, what the prompt's loss counts. Default: 0."
     )
     label_smoothing: float | None = Field(default=None, ge=0, lt=1, description="Probability spread evenly over all.")
-    average: int = Field(default=10, ge=1, description="Checkpoints averaged at the end; 1 = only the last.")
+    average_checkpoints: int = Field(
+        default=10, ge=1, description="Checkpoints averaged at the end; 1 = only the last."
+    )
 
     seed: int = Field(default=1, ge=0, lt=1 << 63, description="Seed of everything random.")
     save_every: int | None = Field(
@@ -233,6 +237,6 @@ class TrainConfig(Config):
             raise ValueError(f"{' and '.join(budgets)} exclude one another; give one")
         if self.dev_tgt and not self.dev_src:
             raise ValueError("dev_tgt needs dev_src")
-        if (self.warmup or 0) + (self.cooldown or 0) > 1:
-            raise ValueError("warmup and cooldown together are more than the whole training")
+        if (self.warmup_ratio or 0) + (self.decay_ratio or 0) > 1:
+            raise ValueError("warmup_ratio and decay_ratio together are more than the whole training")
         return self

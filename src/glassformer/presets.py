@@ -3,7 +3,7 @@
 from typing import Any
 
 # On little text and little time pre-norm and small batches learn in far fewer steps than the published recipe.
-SHORT = {"pre_norm": True, "warmup": 0.05, "cooldown": 0.3, "batch_tokens": 1500}
+SHORT = {"pre_norm": True, "warmup_ratio": 0.05, "decay_ratio": 0.3, "batch_tokens": 1500}
 
 TINY = {"d_model": 128, "n_heads": 4, "d_ff": 256, "n_layers": 4, "dropout": 0.25}
 SMALL = {"d_model": 256, "n_heads": 4, "d_ff": 1024, "n_layers": 3}
@@ -13,12 +13,12 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         # Vaswani et al. 2017, table 3 and section 5: (512 * 4000)^-0.5 = 7e-4 after 4,000 of 100,000 steps.
         "base": {
             **{"d_model": 512, "n_heads": 8, "d_ff": 2048, "n_layers": 6, "dropout": 0.1, "pre_norm": False},
-            **{"batch_tokens": 25_000, "lr": 7e-4, "warmup": 0.04, "cooldown": 0.0, "steps": 100_000},
+            **{"batch_tokens": 25_000, "lr": 7e-4, "warmup_ratio": 0.04, "decay_ratio": 0.0, "steps": 100_000},
             **{"label_smoothing": 0.1, "max_len": 256},
         },
         "big": {
             **{"d_model": 1024, "n_heads": 16, "d_ff": 4096, "dropout": 0.3},
-            **{"lr": 5e-4, "warmup": 0.013, "steps": 300_000},
+            **{"lr": 5e-4, "warmup_ratio": 0.013, "steps": 300_000},
         },
         "small": SHORT | SMALL | {"lr": 1.5e-3, "steps": 20_000},
         "tiny": SHORT | TINY | {"lr": 3e-3, "steps": 15_000},
@@ -27,7 +27,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         # Devlin et al. 2018, sections 3 and A.2.
         "base": {
             **{"d_model": 768, "n_heads": 12, "d_ff": 3072, "n_layers": 12, "dropout": 0.1, "pre_norm": False},
-            **{"batch_tokens": 8_000, "lr": 1e-4, "warmup": 0.1, "cooldown": 0.9, "epochs": 10},
+            **{"batch_tokens": 8_000, "lr": 1e-4, "warmup_ratio": 0.1, "decay_ratio": 0.9, "epochs": 10},
             **{"label_smoothing": 0.0, "max_len": 512, "pooling": "first", "max_grad_norm": 1.0},
         },
         "large": {"d_model": 1024, "n_heads": 16, "d_ff": 4096, "n_layers": 24},
@@ -38,7 +38,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         # Radford et al. 2019: the 124 M model.
         "base": {
             **{"d_model": 768, "n_heads": 12, "d_ff": 3072, "n_layers": 12, "dropout": 0.1},
-            **{"batch_tokens": 8_000, "lr": 6e-4, "warmup": 0.02, "cooldown": 0.9, "steps": 100_000},
+            **{"batch_tokens": 8_000, "lr": 6e-4, "warmup_ratio": 0.02, "decay_ratio": 0.9, "steps": 100_000},
             **{"label_smoothing": 0.0, "max_len": 1024, "max_grad_norm": 1.0},
         },
         "small": {
@@ -47,23 +47,30 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         },
         "tiny": {
             **{"d_model": 128, "n_heads": 4, "d_ff": 512, "n_layers": 4, "dropout": 0.0},
-            **{"batch_tokens": 800, "lr": 5e-3, "steps": 10_000, "max_len": 128, "cooldown": 0.6},
+            **{"batch_tokens": 800, "lr": 5e-3, "steps": 10_000, "max_len": 128, "decay_ratio": 0.6},
         },
     },
     "rnn": {
         # Luong et al. 2015, section 4.1, with the Transformer's way of stopping and optimizer.
         "base": {
             **{"d_model": 1024, "n_layers": 4, "dropout": 0.2, "max_grad_norm": 5.0},
-            **{"batch_tokens": 8_000, "lr": 5e-4, "warmup": 0.04, "cooldown": 0.3, "steps": 100_000},
+            **{"batch_tokens": 8_000, "lr": 5e-4, "warmup_ratio": 0.04, "decay_ratio": 0.3, "steps": 100_000},
             **{"label_smoothing": 0.1, "max_len": 256},
         },
         # As many parameters as the tiny Transformer with 8,000 units.
-        "tiny": {"d_model": 192, "n_layers": 1, "batch_tokens": 1500, "lr": 3e-3, "warmup": 0.05, "steps": 15_000},
+        "tiny": {
+            "d_model": 192,
+            "n_layers": 1,
+            "batch_tokens": 1500,
+            "lr": 3e-3,
+            "warmup_ratio": 0.05,
+            "steps": 15_000,
+        },
     },
     "skipgram": {
         # Mikolov et al. 2013, with Adam in place of plain descent.
         "base": {
-            **{"d_model": 300, "batch_tokens": 4000, "lr": 1e-3, "warmup": 0.0, "cooldown": 1.0, "epochs": 5},
+            **{"d_model": 300, "batch_tokens": 4000, "lr": 1e-3, "warmup_ratio": 0.0, "decay_ratio": 1.0, "epochs": 5},
             **{"label_smoothing": 0.0, "max_len": 256},
         },
         "tiny": {"d_model": 100, "batch_tokens": 1000, "lr": 1e-2, "epochs": 15},
@@ -72,7 +79,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         # Raffel et al. 2019, section 3.1.
         "base": {
             **{"d_model": 768, "n_heads": 12, "d_ff": 3072, "n_layers": 12, "dropout": 0.1},
-            **{"batch_tokens": 25_000, "lr": 7e-4, "warmup": 0.04, "cooldown": 0.0, "steps": 100_000},
+            **{"batch_tokens": 25_000, "lr": 7e-4, "warmup_ratio": 0.04, "decay_ratio": 0.0, "steps": 100_000},
             **{"label_smoothing": 0.0, "max_len": 512},
         },
         "small": {"d_model": 512, "n_heads": 8, "d_ff": 2048, "n_layers": 6},
@@ -81,7 +88,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
 }
 
 # Devlin et al. 2018, section A.3, with a higher rate: the small models that a processor can tune bear it.
-FINE_TUNING: dict[str, Any] = {"lr": 1e-4, "warmup": 0.1, "cooldown": 0.9, "batch_tokens": 1000, "epochs": 4}
+FINE_TUNING: dict[str, Any] = {"lr": 1e-4, "warmup_ratio": 0.1, "decay_ratio": 0.9, "batch_tokens": 1000, "epochs": 4}
 
 
 def preset(name: str, family: str = "transformer") -> dict[str, Any]:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glassformer import limits
-from glassformer.corpora.corpus import UnequalCountsError, format_of, guess_slip, read_lines, read_pairs
+from glassformer.corpora.corpus import UnequalCountsError, format_of, guess_misalignment, read_lines, read_pairs
 from glassformer.errors import ConfigError, CorpusError
 
 # Any Unicode, with extra weight on what str.splitlines would split at.
@@ -306,7 +306,7 @@ def counting(n: int, seed: int = 7) -> tuple[list[str], list[str]]:
 def test_slip_is_guessed_where_a_line_was_deleted(at, side):
     sides = counting(211)
     del sides[side][at]
-    guess = guess_slip(*sides)
+    guess = guess_misalignment(*sides)
     assert guess is not None
     assert abs(guess - (at + 1)) <= 3
 
@@ -314,18 +314,18 @@ def test_slip_is_guessed_where_a_line_was_deleted(at, side):
 def test_slip_is_guessed_at_an_extra_blank_line():
     src, tgt = counting(211)
     src.insert(53, "")
-    assert guess_slip(src, tgt) == 54
+    assert guess_misalignment(src, tgt) == 54
 
 
 def test_missing_tail_is_no_slip_before_the_end():
     src, tgt = counting(211)
-    assert guess_slip(src, tgt[:199]) in (None, 200)
+    assert guess_misalignment(src, tgt[:199]) in (None, 200)
 
 
 def test_no_slip_is_guessed_between_unrelated_files():
     src, tgt = counting(211)
     random.Random(11).shuffle(tgt)
-    assert guess_slip(src, tgt[1:]) is None
+    assert guess_misalignment(src, tgt[1:]) is None
 
 
 def test_no_slip_is_guessed_among_equal_lines():
@@ -333,11 +333,11 @@ def test_no_slip_is_guessed_among_equal_lines():
     for side in (src, tgt):
         side[80:120] = [side[80]] * 40
     del tgt[100]
-    assert guess_slip(src, tgt) is None
+    assert guess_misalignment(src, tgt) is None
 
 
 def test_no_slip_is_guessed_in_a_few_lines():
-    assert guess_slip(["a"] * 5, ["b"] * 3) is None
+    assert guess_misalignment(["a"] * 5, ["b"] * 3) is None
 
 
 @given(st.lists(st.tuples(st.text(CHARS, max_size=7), st.text(CHARS, max_size=7)), min_size=1, max_size=7))

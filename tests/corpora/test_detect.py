@@ -32,8 +32,8 @@ def write(folder: Path, files: dict[str, str]) -> list[Path]:
 
 
 TOLD = {
-    "one plain text": ({"a.txt": PROSE}, "language"),
-    "a packed text": ({"a.gz": PROSE}, "language"),
+    "one plain text": ({"a.txt": PROSE}, "causal-lm"),
+    "a packed text": ({"a.gz": PROSE}, "causal-lm"),
     "two plain texts": ({"a.en": PROSE, "a.fr": PROSE}, "translation"),
     "tsv of pairs": ({"a.tsv.gz": PAIRS}, "translation"),
     "three lines of pairs": ({"a.tsv": "a\tb\nc\tb\nd\te\n"}, "translation"),
@@ -62,8 +62,8 @@ TOLD = {
     "conllu by another name": ({"a.txt": "# text = One two\n" + UPOS + "\n"}, "tagging"),
     "tsv of pairs with a blank line": ({"a.tsv": "good day\tbonjour\n\nthank you\tmerci\n"}, "translation"),
     "two files of tags": ({"a.txt": TAGS, "b.txt": TAGS}, "tagging"),
-    "squad on one line": ({"a.json": SQUAD}, "answer"),
-    "squad on many lines": ({"a.json.gz": json.dumps(json.loads(SQUAD), indent=1)}, "answer"),
+    "squad on one line": ({"a.json": SQUAD}, "question-answering"),
+    "squad on many lines": ({"a.json.gz": json.dumps(json.loads(SQUAD), indent=1)}, "question-answering"),
     "json lines by another name": ({"a.json": objects({"text": "a", "label": 1})}, "classification"),
 }  # fmt: skip
 

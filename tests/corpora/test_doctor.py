@@ -294,7 +294,9 @@ TEXT = st.lists(st.sampled_from(FRAGMENTS), max_size=7).map("".join)
 def test_repair_leaves_nothing_to_repair(text):
     mended = repair(text)
     assert repair(mended) == mended
-    assert not {fault.kind for fault in pair_faults(mended, "x")} & {k for k, c in CHECKS.items() if c.mend == "repair"}
+    assert not {fault.kind for fault in pair_faults(mended, "x")} & {
+        k for k, c in CHECKS.items() if c.repair == "repair"
+    }
 
 
 @pytest.fixture(scope="module")
@@ -304,7 +306,7 @@ def folder():
 
 
 def mended_kinds(counts) -> set[str]:
-    return {kind for kind in counts if CHECKS[kind].mend != "keep"}
+    return {kind for kind in counts if CHECKS[kind].repair != "keep"}
 
 
 @given(st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=13), st.randoms(use_true_random=False), st.booleans())

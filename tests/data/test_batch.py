@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glassformer.data.batch import BatchSampler, cut_by_tokens, make_batch, pad
+from glassformer.data.batch import BatchSampler, batch_by_tokens, make_batch, pad
 from glassformer.data.dataset import IDS, Dataset
 
 PAD, BOS, EOS = 0, 1, 2
@@ -44,7 +44,7 @@ def test_no_batch_exceeds_the_budget_but_a_single_pair(lengths, batch_tokens, se
 @given(LENGTHS, st.integers(1, 211))
 @quick
 def test_items_in_any_order_are_cut_within_the_budget(lengths, batch_tokens):
-    batches = cut_by_tokens(np.arange(len(lengths)), lengths, batch_tokens)
+    batches = batch_by_tokens(np.arange(len(lengths)), lengths, batch_tokens)
     assert np.concatenate(batches).tolist() == list(range(len(lengths)))
     assert all(len(batch) == 1 or lengths[batch].max() * len(batch) <= batch_tokens for batch in batches)
 
@@ -52,7 +52,7 @@ def test_items_in_any_order_are_cut_within_the_budget(lengths, batch_tokens):
 @given(LENGTHS, st.integers(1, 211))
 @quick
 def test_cutting_leaves_no_room_for_the_next_item(lengths, batch_tokens):
-    batches = cut_by_tokens(np.arange(len(lengths)), lengths, batch_tokens)
+    batches = batch_by_tokens(np.arange(len(lengths)), lengths, batch_tokens)
     for batch, following in zip(batches, batches[1:], strict=False):
         longest = max(lengths[batch].max(), lengths[following[0]])
         assert longest * (len(batch) + 1) > batch_tokens

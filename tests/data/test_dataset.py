@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from glassformer.data.dataset import COUNTS, FLOATS, IDS, Dataset
+from glassformer.data.dataset import FLOATS, IDS, INTS, Dataset
 
 PAIR = {"src": IDS, "tgt": IDS}
 PAIRS = [([5, 6, 7], [8]), ([9], [5, 5, 5, 5, 5]), ([7, 8], [6, 9, 11])]
@@ -71,6 +71,6 @@ def test_lengths_are_those_of_the_sequences(tmp_path):
 
 def test_counts_and_fractions_stand_beside_ids(tmp_path):
     rows = [([5, 6], [70_000], [0.5]), ([7], [1 << 31], [-1e-3, 2.0])]
-    dataset = Dataset.write(tmp_path, rows, {"ids": IDS, "n": COUNTS, "x": FLOATS}, 31)
+    dataset = Dataset.write(tmp_path, rows, {"ids": IDS, "n": INTS, "x": FLOATS}, 31)
     assert [row[:2] for row in (dataset[0], dataset[1])] == [row[:2] for row in rows]
     assert dataset[1][2] == pytest.approx([-1e-3, 2.0])

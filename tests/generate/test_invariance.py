@@ -8,8 +8,8 @@ import torch
 from glassformer.config import DecodeConfig
 from glassformer.generate.engine import batches_by_length, padded_length
 from glassformer.generate.search import search
+from glassformer.model_config import TransformerConfig
 from glassformer.models.transformer import Transformer
-from glassformer.sizes import TransformerConfig
 from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
 

@@ -1,9 +1,9 @@
 import pytest
 import torch
 
-from glassformer.generate.sample import filtered, random_numbers, sample, sample_steps
+from glassformer.generate.sample import sample, sample_steps, top_k_top_p_filter, uniform_numbers
+from glassformer.model_config import Gpt2Config
 from glassformer.models.gpt2 import Gpt2
-from glassformer.sizes import Gpt2Config
 
 EOS, VOCAB = 2, 23
 
@@ -18,7 +18,7 @@ def model() -> Gpt2:
 
 
 def as_dense(logits, **options) -> torch.Tensor:
-    probs, ids = filtered(logits, **options)
+    probs, ids = top_k_top_p_filter(logits, **options)
     return torch.zeros_like(logits, dtype=torch.float64).scatter(1, ids, probs)
 
 
@@ -71,20 +71,20 @@ def test_a_text_is_drawn_alike_alone_and_among_others(model):
 def test_what_may_not_be_repeated_is_not_drawn_again(model, n):
     src = torch.tensor([[5, 7]]).expand(100, -1)
     options = dict(eos_id=EOS, seed=3, indices=range(100), top_k=4)
-    repeats = lambda ids: len(ids) - n + 1 - len({tuple(ids[i : i + n]) for i in range(len(ids) - n + 1)})
-    assert any(repeats(best.ids) for (best,) in sample(model, src, [17] * 100, **options))
-    for (best,) in sample(model, src, [17] * 100, **options, no_repeat_ngram=n):
-        assert repeats(best.ids) == 0
+    banned_ngram_tokens = lambda ids: len(ids) - n + 1 - len({tuple(ids[i : i + n]) for i in range(len(ids) - n + 1)})
+    assert any(banned_ngram_tokens(best.ids) for (best,) in sample(model, src, [17] * 100, **options))
+    for (best,) in sample(model, src, [17] * 100, **options, no_repeat_ngram_size=n):
+        assert banned_ngram_tokens(best.ids) == 0
         with torch.no_grad():
             log_probs = model.logits(model(torch.tensor([[5, 7, *best.ids[:-1]]])))[0, 1:].log_softmax(-1)
         assert best.log_probs == pytest.approx(log_probs[range(len(best.ids)), best.ids].tolist(), abs=1e-4)
 
 
 def test_random_numbers_are_a_function_of_seed_and_place():
-    assert random_numbers(1, 5, 7).tolist() == random_numbers(1, 5, 7).tolist()
-    assert random_numbers(1, 5, 7).tolist() != random_numbers(1, 6, 7).tolist()
-    assert random_numbers(1, 5, 7).tolist() != random_numbers(2, 5, 7).tolist()
-    assert random_numbers(1, 5, 7).tolist() == random_numbers(1, 5, 9)[:7].tolist()
+    assert uniform_numbers(1, 5, 7).tolist() == uniform_numbers(1, 5, 7).tolist()
+    assert uniform_numbers(1, 5, 7).tolist() != uniform_numbers(1, 6, 7).tolist()
+    assert uniform_numbers(1, 5, 7).tolist() != uniform_numbers(2, 5, 7).tolist()
+    assert uniform_numbers(1, 5, 7).tolist() == uniform_numbers(1, 5, 9)[:7].tolist()
 
 
 def test_nothing_is_said_beyond_the_end_the_limit_or_the_stop(model):

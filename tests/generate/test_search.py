@@ -3,7 +3,7 @@ from itertools import product
 import pytest
 import torch
 
-from glassformer.generate.search import length_penalty, search, top
+from glassformer.generate.search import blockwise_topk, length_penalty, search
 
 PAD, BOS, EOS = 0, 1, 2
 WORDS = (3, 4, 5)
@@ -39,7 +39,7 @@ class Table:
         logits[list(banned)] = -torch.inf
         return logits.log_softmax(-1).tolist()
 
-    length_step = 8
+    pad_to_multiple_of = 8
 
     def start(self, src, n_hypotheses=1):
         return Prefixes(src[:, 0].tolist(), n_hypotheses), torch.full((len(src) * n_hypotheses,), BOS)
@@ -64,18 +64,18 @@ def score(table: Table, source: int, ids: tuple[int, ...], alpha: float) -> floa
     return total / length_penalty(len(ids), alpha)
 
 
-def every_sequence(longest: int):
-    """All that can be said in at most `longest` tokens: what ends, and what is cut."""
-    for length in range(1, longest + 1):
+def every_sequence(max_new_tokens: int):
+    """All that can be said in at most `max_new_tokens` tokens: what ends, and what is cut."""
+    for length in range(1, max_new_tokens + 1):
         for words in product(WORDS, repeat=length - 1):
             yield (*words, EOS)
-    yield from product(WORDS, repeat=longest)
+    yield from product(WORDS, repeat=max_new_tokens)
 
 
-def reference_beam(table: Table, source: int, longest: int, beam: int, alpha: float):
+def reference_beam(table: Table, source: int, max_new_tokens: int, beam: int, alpha: float):
     """Beam search spelled out, which goes on to the longest length unless `beam` hypotheses are finished."""
     alive, finished = [((), 0.0)], []
-    for length in range(1, longest + 1):
+    for length in range(1, max_new_tokens + 1):
         extensions = sorted(
             (
                 ((*ids, token), total + p)
@@ -87,7 +87,7 @@ def reference_beam(table: Table, source: int, longest: int, beam: int, alpha: fl
         )
         finished += [(ids, total / length_penalty(length, alpha)) for ids, total in extensions[:beam] if ids[-1] == EOS]
         alive = [row for row in extensions if row[0][-1] != EOS][:beam]
-        if length == longest:
+        if length == max_new_tokens:
             finished += [(ids, total / length_penalty(length, alpha)) for ids, total in alive]
         if len(finished) >= beam:
             break
@@ -128,11 +128,11 @@ def test_a_narrow_beam_finds_what_the_spelled_out_search_finds(beam, alpha):
 @pytest.mark.parametrize("nbest", [1, 2])
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 4.0])
 def test_stopping_early_leaves_the_best_hypotheses_as_they_were(alpha, nbest):
-    names, beam, longest = range(53), 5, 11
+    names, beam, max_new_tokens = range(53), 5, 11
     table = Table(13, spread=4.0)  # sure of most words, so that the long can overtake the short
-    found = ask(table, sources(*names), [longest] * len(names), beam=beam, nbest=nbest, alpha=alpha)
+    found = ask(table, sources(*names), [max_new_tokens] * len(names), beam=beam, nbest=nbest, alpha=alpha)
     for name, hypotheses in zip(names, found, strict=True):
-        wanted = reference_beam(table, name, longest, beam, alpha)[:nbest]
+        wanted = reference_beam(table, name, max_new_tokens, beam, alpha)[:nbest]
         assert [tuple(h.ids) for h in hypotheses] == [ids for ids, _ in wanted]
 
 
@@ -151,10 +151,10 @@ def test_stopping_early_saves_steps():
 
 
 def test_a_beam_of_one_takes_the_likeliest_token_every_time():
-    table, longest = Table(19), 11
-    for name, (best,) in zip(range(23), ask(table, sources(*range(23)), [longest] * 23, beam=1), strict=True):
+    table, max_new_tokens = Table(19), 11
+    for name, (best,) in zip(range(23), ask(table, sources(*range(23)), [max_new_tokens] * 23, beam=1), strict=True):
         ids: tuple[int, ...] = ()
-        while len(ids) < longest and EOS not in ids:
+        while len(ids) < max_new_tokens and EOS not in ids:
             log_probs = table.log_probs(name, ids)
             ids = (*ids, log_probs.index(max(log_probs)))
         assert tuple(best.ids) == ids
@@ -185,11 +185,11 @@ def repeated(ids, n: int) -> bool:
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_what_may_not_be_repeated_is_left_out_of_the_enumeration(n):
-    table, longest = Table(3), 5
-    beam = len(WORDS) ** (longest - 1) * (len(WORDS) + 1)
-    found = ask(table, sources(7), [longest], beam=beam, nbest=beam, alpha=0.6, no_repeat_ngram=n)[0]
-    wanted = [ids for ids in every_sequence(longest) if not repeated(ids, n)]
-    assert len(wanted) < len(list(every_sequence(longest)))
+    table, max_new_tokens = Table(3), 5
+    beam = len(WORDS) ** (max_new_tokens - 1) * (len(WORDS) + 1)
+    found = ask(table, sources(7), [max_new_tokens], beam=beam, nbest=beam, alpha=0.6, no_repeat_ngram_size=n)[0]
+    wanted = [ids for ids in every_sequence(max_new_tokens) if not repeated(ids, n)]
+    assert len(wanted) < len(list(every_sequence(max_new_tokens)))
     assert [tuple(h.ids) for h in found] == sorted(wanted, key=lambda ids: -score(table, 7, ids, 0.6))[:beam]
     for h in found:
         assert h.score == pytest.approx(score(table, 7, tuple(h.ids), 0.6))
@@ -238,7 +238,7 @@ def test_length_penalty_is_googles():
 def test_the_top_by_blocks_is_the_top(vocab):
     x = torch.randn(11, vocab)
     x[:, 3:7] = -torch.inf
-    values, ids = top(x, 7)
+    values, ids = blockwise_topk(x, 7)
     expected = x.topk(7)
     assert torch.equal(values, expected.values)
     assert torch.equal(ids, expected.indices)

@@ -3,7 +3,7 @@
 import torch
 
 from glassformer.models.families import FAMILIES
-from glassformer.tasks.registry import task_type
+from glassformer.tasks.registry import task_class
 from glassformer.tokens.tokenizer import Tokenizer
 
 TEXTS = [
@@ -20,33 +20,33 @@ SIZES = {
 }
 TASKS = {
     "translation": ("transformer", "t5", "rnn"),
-    "language": ("gpt2",),
+    "causal-lm": ("gpt2",),
     "summarization": ("gpt2",),
     "classification": ("bert",),
     "regression": ("bert",),
     "tagging": ("bert",),
-    "answer": ("bert",),
-    "fill": ("bert",),
-    "pretraining": ("bert",),
-    "features": ("bert",),
+    "question-answering": ("bert",),
+    "masked-lm": ("bert",),
+    "bert-pretraining": ("bert",),
+    "feature-extraction": ("bert",),
 }
 CASES = [(name, family) for name, families in TASKS.items() for family in families]
 LABELS = {
     "classification": ("bad", "good", "so so"),
     "regression": ("0.0", "5.0"),
     "tagging": ("NOUN", "VERB"),
-    "answer": ("",),
+    "question-answering": ("",),
 }
 
 
 def make(name, family, *, kind="bpe", std=0.3, max_len=48, **sizes):
     """A task whose weights are all random."""
-    task = task_type(name)
-    tokenizer = Tokenizer.train(TEXTS, vocab_size=331, kind=kind, more_specials=task.more_specials)
+    task = task_class(name)
+    tokenizer = Tokenizer.train(TEXTS, vocab_size=331, kind=kind, extra_special_tokens=task.extra_special_tokens)
     labels = LABELS.get(name, ())
     config, model = FAMILIES[family]
     more = (
-        dict(task.head, n_labels=task.n_labels(labels) if labels or name == "pretraining" else 0)
+        dict(task.head, n_labels=task.n_labels(labels) if labels or name == "bert-pretraining" else 0)
         if family == "bert"
         else {}
     )
@@ -56,13 +56,13 @@ def make(name, family, *, kind="bpe", std=0.3, max_len=48, **sizes):
     with torch.no_grad():
         for p in made.parameters():
             torch.nn.init.normal_(p, std=std)
-    return task(made, tokenizer, labels=() if name == "answer" else labels)
+    return task(made, tokenizer, labels=() if name == "question-answering" else labels)
 
 
 def text_for(name):
     match name:
-        case "answer":
+        case "question-answering":
             return "Who sat?\tThe black cat sat on the couch."
-        case "fill" | "pretraining":
+        case "masked-lm" | "bert-pretraining":
             return "The black <mask> sat on the couch."
     return "The black cat sat on the couch."

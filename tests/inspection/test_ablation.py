@@ -12,7 +12,7 @@ from tests.inspection.models import make, text_for
 
 PAIRS = [("The black cat sat.", "Der Hund schlief."), ("on the rug", "auf dem Teppich"), ("the couch", "naïve café")]
 EXAMPLES = [Example(src, tgt, "x", i) for i, (src, tgt) in enumerate(PAIRS, 1)]
-CASES = [("translation", "transformer"), ("language", "gpt2"), ("fill", "bert"), ("translation", "t5")]
+CASES = [("translation", "transformer"), ("causal-lm", "gpt2"), ("masked-lm", "bert"), ("translation", "t5")]
 
 
 def output(task):
@@ -77,20 +77,20 @@ def test_losses_are_those_without_each_part_most_missed_first(kind):
     assert [loss.change["loss"] for loss in losses] == sorted((loss.change["loss"] for loss in losses), reverse=True)
     for loss in losses[:3]:
         with switched_off(task.model, [loss.part]):
-            assert task.validate(EXAMPLES) == loss.figures
-        assert loss.change["loss"] == pytest.approx(loss.figures["loss"] - whole["loss"])
+            assert task.validate(EXAMPLES) == loss.metrics
+        assert loss.change["loss"] == pytest.approx(loss.metrics["loss"] - whole["loss"])
 
 
 @pytest.mark.parametrize(
     ("name", "family", "sizes"),
     [("translation", "transformer", {}), ("translation", "transformer", {"attention": "additive"}),
-     ("language", "gpt2", {}), ("fill", "bert", {})],
+     ("causal-lm", "gpt2", {}), ("masked-lm", "bert", {})],
 )  # fmt: skip
 def test_pruning_is_switching_off_for_good(name, family, sizes, tmp_path):
     task = make(name, family, **sizes)
     found = parts(task.model, "heads")
     losses = [
-        type("L", (), {"part": one, "change": {"loss": float(i)}, "figures": {}})() for i, one in enumerate(found)
+        type("L", (), {"part": one, "change": {"loss": float(i)}, "metrics": {}})() for i, one in enumerate(found)
     ]
     n = 3 if family == "transformer" else 1
     n_before = sum(p.numel() for p in task.model.parameters())
@@ -124,9 +124,9 @@ def test_a_pruned_model_is_not_exported(tmp_path):
     from glassformer.errors import UserError
     from glassformer.interop.huggingface import export_folder
 
-    task = make("language", "gpt2")
+    task = make("causal-lm", "gpt2")
     losses = [
-        type("L", (), {"part": one, "change": {"loss": 0.0}, "figures": {}})() for one in parts(task.model, "heads")
+        type("L", (), {"part": one, "change": {"loss": 0.0}, "metrics": {}})() for one in parts(task.model, "heads")
     ]
     prune(task, losses, 1)
     checkpoint.save_folder(tmp_path / "pruned", task.contents())

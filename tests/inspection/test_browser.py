@@ -7,9 +7,9 @@ import pytest
 
 playwright = pytest.importorskip("playwright.sync_api")
 
-from glassformer.inspection.look import inspect
+from glassformer.inspection.inspect import inspect
 from glassformer.inspection.page import ablation_page, inspection_page, report_page, worked_page
-from glassformer.inspection.worked import worked_example, worked_model
+from glassformer.inspection.worked_example import worked_example, worked_model
 from tests.inspection.models import CASES, make, text_for
 from tests.inspection.test_page import HOSTILE
 
@@ -126,16 +126,18 @@ def test_the_other_pages_draw_themselves(opened):
     page.locator("summary").first.click()
     assert page.locator("details").first.get_attribute("open") is None
     losses = []
-    from glassformer.inspection.ablation import Loss, Part
+    from glassformer.inspection.ablation import AblationResult, Part
 
     for head in range(2):
-        losses.append(Loss(Part("encoder.0.self_attention", head), {"loss": 1.0 + head}, {"loss": float(head)}))
+        losses.append(
+            AblationResult(Part("encoder.0.self_attention", head), {"loss": 1.0 + head}, {"loss": float(head)})
+        )
     page = opened(ablation_page({"loss": 1.0}, losses, "heads", 3))
     assert page.locator("table tbody tr").count() == 2
     record = {
         "run": "r", "task": "translation", "metric": "bleu", "unit": "pairs",
         "curves": {"loss": [[1, 2.0], [2, 1.0]], "dev_bleu": [[2, 3.0]]},
-        "data": {}, "samples": {"asked": ["a"], "expected": ["b"], "said": {"finished": ["<b>c</b>"]}}, "training": {},
+        "data": {}, "samples": {"inputs": ["a"], "expected": ["b"], "outputs": {"finished": ["<b>c</b>"]}}, "training": {},
         "machine": {"torch": "2"}, "options": {"steps": 2}, "command": "glassformer train <x>",
     }  # fmt: skip
     page = opened(report_page(record))

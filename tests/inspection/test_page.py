@@ -8,9 +8,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from glassformer.inspection.look import inspect
-from glassformer.inspection.page import ablation_page, frame, inspection_page, joined, page, report_page, worked_page
-from glassformer.inspection.worked import worked_example, worked_model
+from glassformer.inspection.inspect import inspect
+from glassformer.inspection.page import ablation_page, bundle, frame, inspection_page, page, report_page, worked_page
+from glassformer.inspection.worked_example import worked_example, worked_model
 from tests.inspection.models import make
 
 HOSTILE = [
@@ -93,7 +93,7 @@ def test_the_other_pages_are_as_closed():
 
 @pytest.mark.parametrize("entry", ["inspection", "report", "worked", "ablation"])
 def test_modules_are_joined_whole_and_in_order(entry):
-    text = joined(entry)
+    text = bundle(entry)
     assert not re.search(r"^\s*(import|export)\b", text, re.MULTILINE)
     made = re.findall(r"^const \$(\w+) = ", text, re.MULTILINE)
     assert len(made) == len(set(made))

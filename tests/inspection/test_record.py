@@ -37,30 +37,30 @@ def test_recording_changes_nothing_and_leaves_nothing_behind(family, with_grad):
     model = make(family)
     with torch.set_grad_enabled(with_grad):
         before = run(model)
-        with record(model) as tape:
+        with record(model) as cache:
             recorded = run(model)
         after = run(model)
     torch.testing.assert_close(recorded, before, rtol=1e-5, atol=1e-5)
     assert torch.equal(after, before)
     for module in model.modules():
-        assert not {"look", "weights", "logits", "word_logits", "label_logits"} & vars(module).keys()
+        assert not {"look", "weights", "logits", "mlm_logits", "label_logits"} & vars(module).keys()
         assert not module._forward_hooks
     attentions = [name for name, module in model.named_modules() if isinstance(module, Attention)]
     assert attentions
     for name in attentions:
-        assert tape.axes(f"{name}.weights") == ("batch", "head", "query", "key")
-        assert {f"{name}.{kind}" for kind in ("queries", "keys", "values", "heads")} <= tape.keys()
-    assert all(len(tape.axes(name)) == tensor.dim() for name, tensor in tape.items())
+        assert cache.axes(f"{name}.weights") == ("batch", "head", "query", "key")
+        assert {f"{name}.{kind}" for kind in ("queries", "keys", "values", "heads")} <= cache.keys()
+    assert all(len(cache.axes(name)) == tensor.dim() for name, tensor in cache.items())
 
 
 @pytest.mark.parametrize("family", SIZES)
 def test_rows_sum_to_one_and_vanish_where_masked(family):
     model = make(family)
-    with torch.no_grad(), record(model) as tape:
+    with torch.no_grad(), record(model) as cache:
         run(model)
     src, tgt = ragged(101, 0, LONG), ragged(101, 0, LONG[::-1])
-    for name in (name for name in tape if name.endswith(".weights")):
-        weights = tape[name]
+    for name in (name for name in cache if name.endswith(".weights")):
+        weights = cache[name]
         torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:-1]), rtol=1e-5, atol=1e-5)
         if "cross" in name or name.startswith("encoder"):
             assert weights.transpose(1, 3)[src == 0].abs().max() == 0
@@ -72,13 +72,13 @@ def test_rows_sum_to_one_and_vanish_where_masked(family):
 def test_a_step_of_decoding_is_a_row_of_the_whole():
     model = make("transformer")
     src = ragged(101, 0, (9, 9))
-    with record(model) as tape:
+    with record(model) as cache:
         (best,) = search(model, src[:1], [7], eos_id=2, beam=1)[0]
     ids = torch.tensor([[1, *best.ids[:-1]]])
     with torch.no_grad(), record(model) as whole:
         model(src[:1], ids)
     for name in ("decoder.2.cross_attention.weights", "decoder.1.self_attention.weights"):
-        steps = tape.calls(name)
+        steps = cache.calls(name)
         assert len(steps) == ids.size(1)
         for i, step in enumerate(steps):
             expected = whole[name][:, :, i, : step.size(-1)]
@@ -86,16 +86,16 @@ def test_a_step_of_decoding_is_a_row_of_the_whole():
 
 
 def test_an_unknown_name_is_answered_by_names_like_it():
-    with torch.no_grad(), record(make("bert")) as tape:
+    with torch.no_grad(), record(make("bert")) as cache:
         pass
     with pytest.raises(KeyError, match="0 names"):
-        tape["encoder"]
+        cache["encoder"]
     model = make("bert")
-    with torch.no_grad(), record(model) as tape:
+    with torch.no_grad(), record(model) as cache:
         run(model)
     with pytest.raises(KeyError, match=r"'encoder\.0\.self_attention\.weights'"):
-        tape["encoder.0.self_attention.weight"]
-    assert "encoder.0.self_attention.weight" not in tape
+        cache["encoder.0.self_attention.weight"]
+    assert "encoder.0.self_attention.weight" not in cache
 
 
 def test_a_tape_inside_a_tape_has_the_same():
@@ -166,7 +166,7 @@ def test_weights_are_those_of_transformers(kind, tmp_path):
     pad_id = task.model.config.pad_id
     ids = ragged(140, pad_id)
     given = {"input_ids": ids, "attention_mask": (ids != pad_id).long()}
-    with torch.no_grad(), record(task) as tape:
+    with torch.no_grad(), record(task) as cache:
         if kind in ("t5", "marian"):
             tgt = ragged(140, pad_id, (9,) * 5)
             task.model(ids, tgt)
@@ -185,7 +185,7 @@ def test_weights_are_those_of_transformers(kind, tmp_path):
         sides = {f"{'decoder' if kind == 'gpt2' else 'encoder'}.{{}}.self_attention": out.attentions}
     for name, layers in sides.items():
         for i, expected in enumerate(layers):
-            found = tape[f"{name.format(i)}.weights"]
+            found = cache[f"{name.format(i)}.weights"]
             there = (ids != pad_id) if "decoder" not in name or kind == "gpt2" else torch.ones(5, 9, dtype=bool)
             torch.testing.assert_close(
                 found.transpose(1, 2)[there], expected.transpose(1, 2)[there], rtol=1e-5, atol=1e-5

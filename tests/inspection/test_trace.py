@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from glassformer.inspection.passage import read
+from glassformer.inspection.inputs import read
 from glassformer.inspection.trace import step_of, trace
 from tests.inspection.models import CASES, make, text_for
 
@@ -13,7 +13,12 @@ def test_every_step_has_its_figures(name, family):
     steps = trace(read(make(name, family), text_for(name), "Der Hund" if name == "translation" else None))
     names = [step.name for step in steps]
     assert len(set(names)) == len(names)
-    assert name == "features" or name == "answer" or "logits" in names or any(n.startswith("logits") for n in names)
+    assert (
+        name == "feature-extraction"
+        or name == "question-answering"
+        or "logits" in names
+        or any(n.startswith("logits") for n in names)
+    )
     for step in steps:
         assert len(step.shape) == len(step.axes)
         assert step.min <= step.mean <= step.max

@@ -41,8 +41,8 @@ def make(kind, head, folder):
     return model
 
 
-def theirs(model, ids, types, pad_id):
-    given = {} if types is None else {"token_type_ids": types}
+def theirs(model, ids, token_type_ids, pad_id):
+    given = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
     out = model(input_ids=ids, attention_mask=(ids != pad_id).long(), **given)
     if hasattr(out, "prediction_logits"):
         return out.prediction_logits, out.seq_relationship_logits
@@ -51,10 +51,10 @@ def theirs(model, ids, types, pad_id):
     return (out.logits if hasattr(out, "logits") else out.last_hidden_state,)
 
 
-def ours(task, ids, types):
-    hidden = task.model(ids, types)
+def ours(task, ids, token_type_ids):
+    hidden = task.model(ids, token_type_ids)
     c = task.model.config
-    words = (task.model.word_logits(hidden),) if c.head == "words" else ()
+    words = (task.model.mlm_logits(hidden),) if c.head == "mlm" else ()
     labels = (task.model.label_logits(hidden, ids),) if c.n_labels else ()
     return words + labels or (hidden,)
 
@@ -62,9 +62,11 @@ def ours(task, ids, types):
 def assert_same(task, model):
     c = task.model.config
     ids = ragged(c.vocab_size, c.pad_id)
-    types = torch.randint(0, 2, ids.shape) if c.n_types == 2 else None
+    token_type_ids = torch.randint(0, 2, ids.shape) if c.n_token_types == 2 else None
     with torch.no_grad():
-        for found, expected in zip(ours(task, ids, types), theirs(model, ids, types, c.pad_id), strict=True):
+        for found, expected in zip(
+            ours(task, ids, token_type_ids), theirs(model, ids, token_type_ids, c.pad_id), strict=True
+        ):
             there = (ids != c.pad_id) if found.dim() == 3 else slice(None)
             torch.testing.assert_close(found[there], expected[there], rtol=1e-4, atol=1e-4)
 
@@ -86,7 +88,9 @@ def test_in_and_out_the_numbers_are_transformers(kind, head, tmp_path):
     if "Classification" in head:
         assert again.config.id2label == LABELS
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "back")
-    assert tokenizer(LINES)["input_ids"] == [task.joined(ids, [])[0] for ids in task.tokenizer.encode_batch(LINES)]
+    assert tokenizer(LINES)["input_ids"] == [
+        task.add_special_tokens(ids, [])[0] for ids in task.tokenizer.encode_batch(LINES)
+    ]
 
 
 @pytest.mark.parametrize("kind", ["bert", "distilbert", "roberta"])
@@ -96,20 +100,20 @@ def test_pairs_of_texts_are_transformers(kind, tmp_path):
     export_folder(tmp_path / "ours", tmp_path / "back")
     task = load(tmp_path / "ours", device="cpu")
     pairs = list(zip(LINES[:50], LINES[50:100], strict=True))
-    expected = [task.joined(*row) for row in task.encode_texts(pairs)]
+    expected = [task.add_special_tokens(*row) for row in task.encode_texts(pairs)]
     for folder in ("theirs", "back"):
         found = transformers.AutoTokenizer.from_pretrained(tmp_path / folder)(
             [a for a, _ in pairs], [b for _, b in pairs]
         )
         assert found["input_ids"] == [ids for ids, _ in expected]
         if kind == "bert":
-            assert found["token_type_ids"] == [types for _, types in expected]
+            assert found["token_type_ids"] == [token_type_ids for _, token_type_ids in expected]
 
 
 def test_a_model_with_one_type_reads_pairs(tmp_path):
     model = make("roberta", "ForSequenceClassification", tmp_path / "theirs")
     task = import_folder(tmp_path / "theirs", tmp_path / "ours")
-    ids = torch.tensor([task.joined(*task.encode_texts([("a cat", "a dog")])[0])[0]])
+    ids = torch.tensor([task.add_special_tokens(*task.encode_texts([("a cat", "a dog")])[0])[0]])
     with torch.no_grad():
         expected = model(input_ids=ids).logits
     torch.testing.assert_close(task.logits([("a cat", "a dog")]), expected, rtol=1e-4, atol=1e-4)
@@ -171,7 +175,7 @@ def test_berts_first_files_are_read(tmp_path):
     ids = ragged(task.model.config.vocab_size, 0)
     with torch.no_grad():
         expected = model(input_ids=ids, attention_mask=ids != 0).prediction_logits
-        found = task.model.word_logits(task.model(ids))
+        found = task.model.mlm_logits(task.model(ids))
     torch.testing.assert_close(found[ids != 0], expected[ids != 0], rtol=1e-4, atol=1e-4)
 
 
@@ -187,7 +191,7 @@ def test_gaps_are_filled_as_by_transformers(kind, tmp_path):
         with torch.no_grad():
             probs = model(**given).logits.softmax(-1)[given["input_ids"] == tokenizer.mask_token_id]
         expected = probs.topk(3)
-        found = task.fill(text, 3)
+        found = task.fill_mask(text, 3)
         assert [[guess.token_id for guess in gap] for gap in found] == expected.indices.tolist()
         torch.testing.assert_close(
             torch.tensor([[guess.score for guess in gap] for gap in found]), expected.values, rtol=1e-4, atol=1e-6

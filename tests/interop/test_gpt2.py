@@ -88,7 +88,7 @@ def test_ids_are_auto_tokenizers(folders, task):
 
 
 def test_the_one_special_token_pads_begins_and_ends(task):
-    assert (task.name, task.tokenizer.pad_id, task.tokenizer.bos_id, task.tokenizer.eos_id) == ("language", 0, 0, 0)
+    assert (task.name, task.tokenizer.pad_id, task.tokenizer.bos_id, task.tokenizer.eos_id) == ("causal-lm", 0, 0, 0)
 
 
 def test_a_body_without_a_head_is_the_same_model(folders, task, tmp_path):

@@ -179,7 +179,7 @@ def test_the_commands_say_what_they_did_and_what_went_wrong(folder, tmp_path, ca
     with pytest.raises(SystemExit) as done:
         main(["import", str(folder), "--out", ours])
     assert not done.value.code
-    assert "fill, 0.0 M parameters, 211 units" in capsys.readouterr().out
+    assert "masked-lm, 0.0 M parameters, 211 units" in capsys.readouterr().out
     with pytest.raises(SystemExit) as done:
         main(["export", ours, "--to", "huggingface", "--out", back])
     assert not done.value.code

@@ -8,7 +8,7 @@ transformers = pytest.importorskip("transformers")
 from glassformer import checkpoint
 from glassformer.generate.search import search
 from glassformer.interop.huggingface import export_folder, import_folder
-from glassformer.models.t5 import distance_buckets
+from glassformer.models.t5 import relative_position_bucket
 from glassformer.tasks.registry import load
 from tests.interop.theirs import LINES, ragged, random_model, up_to, write_unigram
 
@@ -53,7 +53,7 @@ def models(folders):
 
 def test_output_matrix_and_scale_are_the_versions(folders, task, request):
     version = request.node.callspec.params["folders"]
-    assert (task.model.config.tied, task.model.config.scale_output) == (version != "1.1", version == "1.0")
+    assert (task.model.config.tie_embeddings, task.model.config.scale_output) == (version != "1.1", version == "1.0")
 
 
 @pytest.mark.parametrize("with_grad", [False, True], ids=["inference", "training"])  # they are different kernels
@@ -101,13 +101,15 @@ def test_ids_are_auto_tokenizers(folders, task):
         assert transformers.AutoTokenizer.from_pretrained(folders / name)(LINES)["input_ids"] == expected
 
 
-@pytest.mark.parametrize("both_ways", [False, True])
+@pytest.mark.parametrize("bidirectional", [False, True])
 @pytest.mark.parametrize(("n_buckets", "max_distance"), [(32, 128), (10, 17)])
-def test_buckets_of_distances_are_transformers(both_ways, n_buckets, max_distance):
+def test_buckets_of_distances_are_transformers(bidirectional, n_buckets, max_distance):
     from transformers.models.t5.modeling_t5 import T5Attention
 
     places = torch.arange(301)
-    distances = places[None] - places[:, None]
-    expected = T5Attention._relative_position_bucket(distances, both_ways, n_buckets, max_distance)
-    found = distance_buckets(distances, n_buckets=n_buckets, max_distance=max_distance, both_ways=both_ways)
+    relative_position = places[None] - places[:, None]
+    expected = T5Attention._relative_position_bucket(relative_position, bidirectional, n_buckets, max_distance)
+    found = relative_position_bucket(
+        relative_position, n_buckets=n_buckets, max_distance=max_distance, bidirectional=bidirectional
+    )
     assert found.equal(expected)

@@ -73,8 +73,10 @@ def test_heads_that_do_not_divide_the_width(corpus, tmp_path):
 
 
 def test_shares_of_the_training_that_make_more_than_all_of_it(corpus, tmp_path):
-    done = glassformer("train", corpus / "train.en", corpus / "train.fr", "--out", tmp_path / "r", "--warmup", 0.9)
-    refused(done, 2, "warmup and cooldown together")
+    done = glassformer(
+        "train", corpus / "train.en", corpus / "train.fr", "--out", tmp_path / "r", "--warmup-ratio", 0.9
+    )
+    refused(done, 2, "warmup_ratio and decay_ratio together")
 
 
 def test_training_text_from_standard_input(tmp_path):

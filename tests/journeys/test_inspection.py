@@ -23,7 +23,7 @@ def test_a_translation_is_looked_at_on_a_page_in_lines_and_as_json(model, tmp_pa
     assert str(page) in done.stderr
     record, _ = check(page.read_text(encoding="utf-8"))
     assert record["beam"]
-    assert record["won"]
+    assert record["best_path"]
     again = glassformer("inspect", model, TEXT, "--out", page)
     assert again.returncode == 2
     assert "--force" in again.stderr
@@ -84,8 +84,8 @@ def test_a_run_is_reported(runs, name, tmp_path):
     assert record["curves"]["loss"]
     assert record["curves"][f"dev_{record['metric']}"]
     assert record["data"]["examples"]
-    assert "finished" in record["samples"]["said"]
-    assert any(place.startswith("checkpoints/step-") for place in record["samples"]["said"])
+    assert "finished" in record["samples"]["outputs"]
+    assert any(place.startswith("checkpoints/step-") for place in record["samples"]["outputs"])
     assert record["machine"]["torch"]
     assert record["command"].startswith("glassformer train --src ")
     assert ("confusion" in record) == (name != "language")
@@ -110,7 +110,7 @@ def test_parts_are_switched_off_and_heads_taken_out(runs, tmp_path):
     least = lines[-1].partition("   ")[0]
     assert f"without {least}:" in done.stderr
     assert "parameters" in done.stderr
-    assert json.loads((out / "config.json").read_text())["heads_left"] == {least.partition(" head")[0]: 1}
+    assert json.loads((out / "config.json").read_text())["pruned_heads"] == {least.partition(" head")[0]: 1}
     assert glassformer("classify", out, stdin="a film\n").stdout.strip() in ("good", "bad")
     for parts, n in (("sublayers", 2), ("layers", 1)):
         rows = glassformer("ablate", model, *test, "--parts", parts, "--json").stdout.splitlines()
@@ -225,7 +225,7 @@ def test_the_commands_and_the_python_of_the_page_work(model, corpus, tmp_path, m
 
 
 def test_the_page_names_every_key_of_the_record():
-    from glassformer.inspection.look import inspect
+    from glassformer.inspection.inspect import inspect
 
     record = inspect(make("translation", "transformer"), "The black cat").record()
     named = re.findall(r"`(\w+)`", DOCS.split("| key | what |")[1])

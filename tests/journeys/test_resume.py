@@ -211,7 +211,7 @@ def test_as_many_checkpoints_are_averaged_as_were_asked_for(corpus, tmp_path):
         out,
         "--steps",
         60,
-        "--average",
+        "--average-checkpoints",
         3,
         *SMALL,
         *RARE,

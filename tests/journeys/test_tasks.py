@@ -11,7 +11,7 @@ from tests.journeys.conftest import RARE, glassformer, write_lines
 
 SMALL = [
     *("--preset", "tiny", "--d-model", "32", "--n-heads", "2", "--d-ff", "64", "--n-layers", "1", "--dropout", "0"),
-    *("--vocab-size", "330", "--batch-tokens", "400", "--threads", "1", "--lr", "0.01", "--cooldown", "0.5"),
+    *("--vocab-size", "330", "--batch-tokens", "400", "--threads", "1", "--lr", "0.01", "--decay-ratio", "0.5"),
 ]
 GOOD, BAD = ["lovely", "fine", "great"], ["awful", "poor", "dull"]
 NEUTRAL = ["the", "film", "plot", "cast", "was", "a", "very"]
@@ -171,7 +171,7 @@ def test_four_tasks_are_learned_by_one_model_and_measured_apart(tmp_path, family
     rng = random.Random(1)
     data = write(tmp_path / "train.jsonl", [of_four_tasks(rng) for _ in range(600)])
     dev = write(tmp_path / "dev.jsonl", [of_four_tasks(rng) for _ in range(60)])
-    options = ["--family", family, "--mix-temperature", 2, *("0.005" if part == "0.01" else part for part in SMALL)]
+    options = ["--family", family, "--mixing-temperature", 2, *("0.005" if part == "0.01" else part for part in SMALL)]
     ended = glassformer("train", data, "--dev", dev, "--out", tmp_path / "run", "--steps", 500, *options, *RARE)
     assert ended.returncode == 0, ended.stderr
     assert "Mixture:" in ended.stderr
@@ -191,8 +191,8 @@ def test_a_run_goes_on_as_if_it_had_not_stopped(train, tmp_path, kind):
         for steps in budgets:
             parts = [out if part == tmp_path / "run" else part for part in command]
             parts[parts.index("--steps") + 1] = steps
-            parts[parts.index("--cooldown") + 1] = 0  # the rate must not follow the budget, which changes here
-            ended = glassformer(*parts, "--warmup", 0, "--validate-every", 20, "--average", 1)
+            parts[parts.index("--decay-ratio") + 1] = 0  # the rate must not follow the budget, which changes here
+            ended = glassformer(*parts, "--warmup-ratio", 0, "--validate-every", 20, "--average-checkpoints", 1)
             assert ended.returncode == 0, ended.stderr
         weights.append(hashlib.sha256((out / "checkpoints" / "step-40" / "model.safetensors").read_bytes()).hexdigest())
     assert weights[0] == weights[1]
@@ -202,7 +202,9 @@ def test_another_task_begins_from_a_trained_folder(train, tmp_path):
     model, _, _ = train("classification")
     rng = random.Random(7)
     data = write(tmp_path / "tags.jsonl", [tagged(rng) for _ in range(200)])
-    ended = glassformer("train", data, "--from", model, "--out", tmp_path / "tags", "--steps", 60, "--lr", 0.005, *RARE)
+    ended = glassformer(
+        "train", data, "--init-from", model, "--out", tmp_path / "tags", "--steps", 60, "--lr", 0.005, *RARE
+    )
     assert ended.returncode == 0, ended.stderr
     assert glassformer("run", tmp_path / "tags", stdin="the lovely cast\n").stdout == "X ADJ X\n"
 

@@ -16,10 +16,10 @@ def ids():
 
 
 def test_of_every_row_15_percent_are_chosen_and_nothing_that_may_not(ids):
-    may = ids >= N_SPECIAL
-    masked, chosen = mask_tokens(ids, may, MASK, WORDS)
-    assert chosen.sum(1).tolist() == (may.sum(1) * 0.15).round().int().tolist()
-    assert not (chosen & ~may).any()
+    maskable = ids >= N_SPECIAL
+    masked, chosen = mask_tokens(ids, maskable, MASK, WORDS)
+    assert chosen.sum(1).tolist() == (maskable.sum(1) * 0.15).round().int().tolist()
+    assert not (chosen & ~maskable).any()
     assert masked[~chosen].equal(ids[~chosen])
 
 

@@ -101,18 +101,18 @@ def test_no_tokens_cost_nothing(case):
     assert not d_weight.any()
 
 
-@pytest.mark.parametrize("importance", [None, torch.linspace(0.0, 2.0, TOKENS)], ids=["alike", "weighted"])
+@pytest.mark.parametrize("token_weights", [None, torch.linspace(0.0, 2.0, TOKENS)], ids=["alike", "weighted"])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_with_a_bias_value_and_gradients_are_pytorchs(case, monkeypatch, smoothing, importance):
+def test_with_a_bias_value_and_gradients_are_pytorchs(case, monkeypatch, smoothing, token_weights):
     monkeypatch.setattr(module, "CHUNK_ELEMENTS", 3 * VOCAB)
     hidden, weight, targets = case
     given = [hidden, weight, torch.randn(VOCAB, requires_grad=True)]
     h, w, b = (x.detach().clone().requires_grad_() for x in given)
     each = F.cross_entropy(h @ w.T + b, targets, label_smoothing=smoothing, reduction="none")
-    want = (each if importance is None else each * importance).sum()
+    want = (each if token_weights is None else each * token_weights).sum()
     (want * 3.0).backward()
     loss = projected_cross_entropy(
-        hidden, weight, targets, bias=given[2], label_smoothing=smoothing, importance=importance
+        hidden, weight, targets, bias=given[2], label_smoothing=smoothing, token_weights=token_weights
     )
     (loss * 3.0).backward()
     torch.testing.assert_close(

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.objectives.denoise import corrupt_spans, random_parts, span_mask
+from glassformer.objectives.denoise import corrupt_spans, random_partition, span_mask
 
 SENTINELS = torch.arange(1000, 1100)
 
@@ -24,19 +24,19 @@ def put_back(src: list[int], tgt: list[int]) -> list[int]:
 @given(st.integers(2, 300))
 def test_text_and_spans_together_are_the_whole(n):
     ids = torch.randint(1000, (n,))
-    out = span_mask(n)
-    src, tgt = corrupt_spans(ids, out, SENTINELS)
+    noise_mask = span_mask(n)
+    src, tgt = corrupt_spans(ids, noise_mask, SENTINELS)
     assert put_back(src.tolist(), tgt.tolist()) == ids.tolist()
-    assert not out[0]
-    assert 1 <= int(out.sum()) == max(1, min(round(0.15 * n), n - 1))
+    assert not noise_mask[0]
+    assert 1 <= int(noise_mask.sum()) == max(1, min(round(0.15 * n), n - 1))
 
 
 def test_the_example_of_the_paper():
     """Thank you for inviting me to your party last week, without `for inviting` and `last`."""
     ids = torch.arange(10)
-    out = torch.zeros(10, dtype=torch.bool)
-    out[[2, 3, 8]] = True
-    src, tgt = corrupt_spans(ids, out, SENTINELS)
+    noise_mask = torch.zeros(10, dtype=torch.bool)
+    noise_mask[[2, 3, 8]] = True
+    src, tgt = corrupt_spans(ids, noise_mask, SENTINELS)
     assert src.tolist() == [0, 1, 1000, 4, 5, 6, 7, 1001, 9]
     assert tgt.tolist() == [1000, 2, 3, 1001, 8]
 
@@ -44,9 +44,9 @@ def test_the_example_of_the_paper():
 def test_spans_are_three_tokens_long_on_the_average():
     n_out = n_spans = 0
     for _ in range(50):
-        out = span_mask(512)
-        n_out += int(out.sum())
-        n_spans += int((out & ~torch.cat([torch.zeros(1, dtype=torch.bool), out[:-1]])).sum())
+        noise_mask = span_mask(512)
+        n_out += int(noise_mask.sum())
+        n_spans += int((noise_mask & ~torch.cat([torch.zeros(1, dtype=torch.bool), noise_mask[:-1]])).sum())
     assert n_out / n_spans == pytest.approx(3, rel=0.05)
     assert n_out / (50 * 512) == pytest.approx(0.15, rel=0.01)
 
@@ -54,7 +54,7 @@ def test_spans_are_three_tokens_long_on_the_average():
 def test_all_ways_of_cutting_are_alike():
     counts: dict[tuple[int, ...], int] = {}
     for _ in range(3000):
-        parts = tuple(random_parts(5, 3).tolist())
+        parts = tuple(random_partition(5, 3).tolist())
         counts[parts] = counts.get(parts, 0) + 1
     assert len(counts) == 6  # 5 = 1+1+3 in all orders, 1+2+2 in all orders
     assert max(counts.values()) - min(counts.values()) < 150

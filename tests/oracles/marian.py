@@ -11,9 +11,9 @@ ATTENTION = {
     "decoder": {"self_attn": "self_attention", "encoder_attn": "cross_attention"},
 }
 NORMS = {
-    "self_attn_layer_norm": "around_self",
-    "encoder_attn_layer_norm": "around_cross",
-    "final_layer_norm": "around_feedforward",
+    "self_attn_layer_norm": "self_attn_residual",
+    "encoder_attn_layer_norm": "cross_attn_residual",
+    "final_layer_norm": "feedforward_residual",
 }
 
 

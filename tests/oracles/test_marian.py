@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from glassformer.generate.search import search
+from glassformer.model_config import TransformerConfig
 from glassformer.models.transformer import Transformer
-from glassformer.sizes import TransformerConfig
 
 pytest.importorskip("transformers")
 

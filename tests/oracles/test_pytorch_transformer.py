@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
+from glassformer.model_config import TransformerConfig
 from glassformer.models.transformer import Transformer
-from glassformer.sizes import TransformerConfig
 
 BATCH, SRC, TGT, VOCAB, D_MODEL, HEADS, D_FF = 3, 7, 5, 23, 22, 11, 31
 
@@ -33,12 +33,14 @@ def same_weights(ours: Transformer) -> nn.Transformer:
     with torch.no_grad():
         for their, our in zip(theirs.encoder.layers, ours.encoder, strict=True):
             copy_attention(their.self_attn, our.self_attention)
-            norms = (our.around_self.norm, our.around_feedforward.norm)
+            norms = (our.self_attn_residual.norm, our.feedforward_residual.norm)
             copy_rest(their, our, norms)
         for their, our in zip(theirs.decoder.layers, ours.decoder, strict=True):
             copy_attention(their.self_attn, our.self_attention)
             copy_attention(their.multihead_attn, our.cross_attention)
-            copy_rest(their, our, (our.around_self.norm, our.around_cross.norm, our.around_feedforward.norm))
+            copy_rest(
+                their, our, (our.self_attn_residual.norm, our.cross_attn_residual.norm, our.feedforward_residual.norm)
+            )
         if c.pre_norm:
             theirs.encoder.norm.load_state_dict(ours.encoder_norm.state_dict())
             theirs.decoder.norm.load_state_dict(ours.decoder_norm.state_dict())

@@ -2,9 +2,9 @@
 
 import torch
 
+from glassformer.model_config import RnnConfig
 from glassformer.models.rnn import Rnn
 from glassformer.nn.attention import Attention
-from glassformer.sizes import RnnConfig
 
 PAD, BOS, VOCAB, D_MODEL = 0, 1, 23, 22
 

@@ -6,26 +6,37 @@ import torch
 import glassformer as gf
 from glassformer import checkpoint, pipeline
 from glassformer.config import DecodeConfig
+from glassformer.model_config import BertConfig, Gpt2Config, TransformerConfig
 from glassformer.models.bert import Bert
 from glassformer.models.gpt2 import Gpt2
 from glassformer.models.transformer import Transformer
-from glassformer.sizes import BertConfig, Gpt2Config, TransformerConfig
-from glassformer.tasks.registry import task_type
+from glassformer.tasks.registry import task_class
 from glassformer.tokens.tokenizer import MASK, Tokenizer
 
 TEXTS = ["The cat sat on the mat.", "A dog ran over the hill to Berlin!", "Where does Ann live? In Rome, with cats."]
 CAT, DOG, ANN = TEXTS
 LABELS = {"classification": ["bad", "good"], "regression": ["1.0", "4.0"], "tagging": ["B-LOC", "I-LOC", "O"]}
-HEADS = {"classification": 2, "regression": 1, "tagging": 3, "answer": 2, "fill": 0, "features": 0}
+HEADS = {
+    "classification": 2,
+    "regression": 1,
+    "tagging": 3,
+    "question-answering": 2,
+    "masked-lm": 0,
+    "feature-extraction": 0,
+}
 SIZES = dict(d_model=14, n_heads=2, d_ff=23, dropout=0.0)
 
 
 def build(name, kind="wordpiece"):
     """An untrained task of ours with large weights."""
     torch.manual_seed(1)
-    task = task_type(name)
+    task = task_class(name)
     tokenizer = Tokenizer.train(
-        TEXTS * 9, kind=kind, vocab_size=350, more_specials=task.more_specials, space_first=task.space_first
+        TEXTS * 9,
+        kind=kind,
+        vocab_size=350,
+        extra_special_tokens=task.extra_special_tokens,
+        add_prefix_space=task.add_prefix_space,
     )
     ids = dict(pad_id=tokenizer.pad_id, bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id)
     sizes = {**SIZES, **ids, "vocab_size": tokenizer.vocab_size}
@@ -59,14 +70,14 @@ def ours(tmp_path_factory):
 @pytest.mark.parametrize(
     ("name", "task"),
     [
-        ("translation", "translation"), ("summarization", "summarization"), ("language", "text-generation"),
-        ("fill", "fill-mask"), ("answer", "question-answering"), ("classification", "text-classification"),
-        ("regression", "text-classification"), ("tagging", "token-classification"), ("features", "feature-extraction"),
+        ("translation", "translation"), ("summarization", "summarization"), ("causal-lm", "text-generation"),
+        ("masked-lm", "fill-mask"), ("question-answering", "question-answering"), ("classification", "text-classification"),
+        ("regression", "text-classification"), ("tagging", "token-classification"), ("feature-extraction", "feature-extraction"),
     ],
 )  # fmt: skip
 def test_a_task_left_out_is_found(ours, name, task):
     assert (
-        pipeline(model=ours(name, "bpe" if name in ("translation", "summarization", "language") else "wordpiece")).task
+        pipeline(model=ours(name, "bpe" if name in ("translation", "summarization", "causal-lm") else "wordpiece")).task
         == task
     )
 
@@ -83,10 +94,12 @@ def test_translations_are_those_of_the_task(ours):
 
 
 def test_translations_are_drawn_anew_for_each_sequence(ours):
-    draw = pipeline("translation", ours("translation", "bpe"), do_sample=True, num_return_sequences=3, max_new_tokens=4)
-    drawn = draw([CAT, CAT], seed=4)
+    sample_inverse_cdf = pipeline(
+        "translation", ours("translation", "bpe"), do_sample=True, num_return_sequences=3, max_new_tokens=4
+    )
+    drawn = sample_inverse_cdf([CAT, CAT], seed=4)
     assert [len(records) for records in drawn] == [3, 3]
-    assert drawn == draw([CAT, CAT], seed=4)
+    assert drawn == sample_inverse_cdf([CAT, CAT], seed=4)
     assert len({record["translation_text"] for records in drawn for record in records}) == 6
 
 
@@ -104,7 +117,7 @@ def test_summaries_are_those_of_the_task(ours):
 
 
 def test_what_follows_is_what_the_task_says(ours):
-    folder = ours("language", "bpe")
+    folder = ours("causal-lm", "bpe")
     task, say = gf.load(folder), pipeline("text-generation", folder, max_new_tokens=9)
     greedy = task([CAT, DOG], beam=1, max_length=9)
     assert say([CAT, DOG], do_sample=False) == [
@@ -155,7 +168,7 @@ def test_tags_stand_where_their_words_do(ours, kind):
 
 @pytest.mark.parametrize("kind", ["wordpiece", "bpe", "char"])
 def test_answers_are_stretches_of_the_context(ours, kind):
-    answer = pipeline(model=ours("answer", kind), top_k=7, max_answer_len=4)
+    answer = pipeline(model=ours("question-answering", kind), top_k=7, max_answer_len=4)
     for context in [ANN, " ".join(TEXTS)]:
         found = answer(question="Who?", context=context)
         assert len(found) == 7
@@ -169,12 +182,12 @@ def test_answers_are_stretches_of_the_context(ours, kind):
 
 @pytest.mark.parametrize("kind", ["wordpiece", "bpe"])
 def test_gaps_are_filled_as_the_task_fills_them(ours, kind):
-    task, fill = gf.load(ours("fill", kind)), pipeline(model=ours("fill", kind), top_k=3)
+    task, fill = gf.load(ours("masked-lm", kind)), pipeline(model=ours("masked-lm", kind), top_k=3)
     for text in [f"The {MASK} sat.", f"A {MASK} ran {MASK} Berlin!"]:
         found = fill(text)
         expected = [
             [{"score": pytest.approx(g.score, abs=1e-6), "token": g.token_id, "sequence": g.text} for g in gap]
-            for gap in task.fill(text, top_k=3)
+            for gap in task.fill_mask(text, top_k=3)
         ]
         found = [found] if isinstance(found[0], dict) else found
         assert [[{k: row[k] for k in ("score", "token", "sequence")} for row in gap] for gap in found] == expected
@@ -189,12 +202,12 @@ def test_a_special_tokens_name_in_a_text_is_text(ours):
 
 
 def test_vectors_have_a_row_a_token(ours):
-    extract = pipeline(model=ours("features"))
+    extract = pipeline(model=ours("feature-extraction"))
     vectors = torch.tensor(extract(CAT))
     assert vectors.shape == (1, len(extract.tokenizer.read(CAT)[0].ids), SIZES["d_model"])
     mean = torch.nn.functional.normalize(vectors[0].mean(0), dim=0)
-    torch.testing.assert_close(mean, gf.load(ours("features"))([CAT])[0])
-    assert torch.tensor(pipeline("feature-extraction", ours("language", "bpe"))(CAT)).shape[2] == SIZES["d_model"]
+    torch.testing.assert_close(mean, gf.load(ours("feature-extraction"))([CAT])[0])
+    assert torch.tensor(pipeline("feature-extraction", ours("causal-lm", "bpe"))(CAT)).shape[2] == SIZES["d_model"]
 
 
 def test_a_loaded_task_is_a_model_too(ours):
@@ -209,6 +222,6 @@ def test_what_a_folder_of_ours_cannot_do_is_said(ours):
     ):
         pipeline(model=ours("translation", "bpe"))(CAT, no_repeat_ngram_size=3)
     with pytest.raises(gf.errors.ConfigError, match="says several with do_sample=True alone"):
-        pipeline(model=ours("language", "bpe"))(CAT, num_beams=4, num_return_sequences=2)
+        pipeline(model=ours("causal-lm", "bpe"))(CAT, num_beams=4, num_return_sequences=2)
     with pytest.warns(UserWarning, match="top_k: of no effect without do_sample=True"):
         pipeline(model=ours("translation", "bpe"))(CAT, top_k=5, max_new_tokens=2)

@@ -8,8 +8,14 @@ transformers = pytest.importorskip("transformers")
 import torch
 
 from glassformer import pipeline
-from glassformer.pipelines.decoding import shaped
-from glassformer.pipelines.rules import CONTINUATION, TEXT_TO_TEXT, GenerateOptions, Rules, rules_of
+from glassformer.pipelines.decoding import warp_logits
+from glassformer.pipelines.generation_config import (
+    TEXT_GENERATION_DEFAULTS,
+    TEXT_TO_TEXT_DEFAULTS,
+    GenerateOptions,
+    GenerationConfig,
+    resolve_generation_config,
+)
 from tests.pipelines.conftest import SUMMARY, assert_same
 
 CAT = "The cat sat on the mat, and Ann didn't see it."
@@ -80,15 +86,17 @@ def test_the_models_of_these_tests_end_what_they_say(folder):
 
 def test_usual_lengths_and_beams_are_those_of_version_4(folder):
     source = pipeline(model=folder("t5")).source
-    rules = rules_of(source, "summarization", TEXT_TO_TEXT, GenerateOptions())
-    assert rules == Rules(max_new_tokens=256, num_beams=4, decoder_start_token_id=0, eos_token_id=(1,))
+    rules = resolve_generation_config(source, "summarization", TEXT_TO_TEXT_DEFAULTS, GenerateOptions())
+    assert rules == GenerationConfig(max_new_tokens=256, num_beams=4, decoder_start_token_id=0, eos_token_id=(1,))
     source = pipeline(model=folder("gpt2")).source
-    rules = rules_of(source, "text-generation", CONTINUATION, GenerateOptions())
-    assert rules == Rules(max_new_tokens=256, do_sample=True, temperature=0.7, top_k=50, eos_token_id=(0,))
+    rules = resolve_generation_config(source, "text-generation", TEXT_GENERATION_DEFAULTS, GenerateOptions())
+    assert rules == GenerationConfig(max_new_tokens=256, do_sample=True, temperature=0.7, top_k=50, eos_token_id=(0,))
 
 
 def test_what_the_models_files_say_stands_before_what_is_usual(folder, generate):
-    rules = rules_of(pipeline(model=folder("marian")).source, "translation", TEXT_TO_TEXT, GenerateOptions())
+    rules = resolve_generation_config(
+        pipeline(model=folder("marian")).source, "translation", TEXT_TO_TEXT_DEFAULTS, GenerateOptions()
+    )
     assert (rules.max_length, rules.max_new_tokens, rules.num_beams, rules.bad_words_ids) == (40, None, 4, ((2,),))
     assert pipeline("translation", folder("marian"))(ROME)[0]["translation_text"] == generate("marian", ROME)[0]
 
@@ -182,7 +190,7 @@ def test_scores_are_shaped_as_by_transformers(options, n_least):
         expected = transformers.TopKLogitsWarper(options["top_k"], min_tokens_to_keep=n_least)(None, expected)
     if "top_p" in options:
         expected = transformers.TopPLogitsWarper(options["top_p"], min_tokens_to_keep=n_least)(None, expected)
-    torch.testing.assert_close(shaped(scores, Rules(**{"top_k": 0, **options}), n_least), expected)
+    torch.testing.assert_close(warp_logits(scores, GenerationConfig(**{"top_k": 0, **options}), n_least), expected)
 
 
 def test_beams_are_drawn_without_replacement_and_by_probability(folder):

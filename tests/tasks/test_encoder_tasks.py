@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.corpora.labeled import Labeled
-from glassformer.corpora.questions import Answerable
+from glassformer.corpora.squad import QAExample
 from glassformer.corpora.tagged import Tagged
+from glassformer.model_config import BertConfig
 from glassformer.models.bert import Bert
-from glassformer.sizes import BertConfig
-from glassformer.tasks.answer import Answerer
-from glassformer.tasks.label import Classifier
-from glassformer.tasks.tag import NO_TAG, Tagger
+from glassformer.tasks.classification import Classifier
+from glassformer.tasks.question_answering import QuestionAnswerer
+from glassformer.tasks.tagging import IGNORED_TAG, Tagger
 from glassformer.tasks.windows import windows
 from glassformer.tokens.tokenizer import Tokenizer
 
@@ -49,7 +49,7 @@ def test_a_tag_stands_at_the_first_piece_of_its_word():
     batch = task.batch(rows)
     pieces = [len(ids) for ids in task.tokenizer.encode_words(words)]
     assert pieces[1] > 1
-    expected = [NO_TAG, 0, *[NO_TAG] * (pieces[0] - 1), 1, *[NO_TAG] * (pieces[1] - 1), 0]
+    expected = [IGNORED_TAG, 0, *[IGNORED_TAG] * (pieces[0] - 1), 1, *[IGNORED_TAG] * (pieces[1] - 1), 0]
     assert batch.tags[0, : len(expected)].tolist() == expected
     assert left == []
 
@@ -73,10 +73,10 @@ def test_a_long_sentence_is_learned_whole():
 
 @pytest.mark.parametrize("n_before", [0, 3, 40])
 def test_an_answer_is_found_again_wherever_it_stands(n_before):
-    task = build(Answerer, (), max_len=47)
+    task = build(QuestionAnswerer, (), max_len=47)
     context = "the cat sat " * n_before + "a black couch slept" + " on and on" * 20
     answer = "black couch"
-    example = Answerable("1", "what ?", context, ((answer, context.index(answer)),), "a", 1)
+    example = QAExample("1", "what ?", context, ((answer, context.index(answer)),), "a", 1)
     rows, _ = task.encode([example])
     spans = [(context_ids, span) for _, context_ids, span in rows if span != [0, 0]]
     assert spans
@@ -86,7 +86,7 @@ def test_an_answer_is_found_again_wherever_it_stands(n_before):
 
 
 def test_answers_are_stretches_of_their_context():
-    task = build(Answerer, (), max_len=47)
+    task = build(QuestionAnswerer, (), max_len=47)
     context = "the cat sat on a couch and slept " * 9
     for answer in task.answers([("what ?", context)], n_best=5)[0]:
         assert context[answer.start : answer.start + len(answer.text)] == answer.text

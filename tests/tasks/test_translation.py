@@ -3,7 +3,7 @@
 import pytest
 
 from glassformer.config import DecodeConfig
-from glassformer.sizes import TransformerConfig
+from glassformer.model_config import TransformerConfig
 from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glassformer.errors import UserError
-from glassformer.tokens.tokenizer import SPECIALS, Tokenizer
+from glassformer.tokens.tokenizer import DEFAULT_SPECIAL_TOKENS, Tokenizer
 
 TEXTS = [
     "the black cat sat on the couch , and the brown dog slept on the rug .",
@@ -48,7 +48,7 @@ def test_lone_surrogates_are_replaced(tokenizer):
     assert tokenizer.decode(tokenizer.encode("a\ud800b")) in ("a?b", "a\ufffdb")
 
 
-@pytest.mark.parametrize("name", SPECIALS)
+@pytest.mark.parametrize("name", DEFAULT_SPECIAL_TOKENS)
 def test_names_of_special_tokens_typed_by_a_user_are_text(tokenizer, name):
     ids = tokenizer.encode(f"a {name}{name} b{name}")
     assert not set(ids) & {tokenizer.pad_id, tokenizer.bos_id, tokenizer.eos_id}

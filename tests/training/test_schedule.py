@@ -1,14 +1,14 @@
 import pytest
 
-from glassformer.training.schedule import fitted, noam
+from glassformer.training.schedule import inverse_sqrt_schedule, noam
 
 D_MODEL, N_WARMUP, N_STEPS = 512, 401, 2003
-RECIPE = dict(peak=7e-4, warmup=0.05, cooldown=0.3)
+RECIPE = dict(peak=7e-4, warmup_ratio=0.05, decay_ratio=0.3)
 
 
 def rates(n_steps: int = N_STEPS, **recipe) -> list[float]:
     """The rate of each update of a run of that many steps."""
-    return [fitted((step - 1) / n_steps, step / n_steps, **recipe) for step in range(1, n_steps + 1)]
+    return [inverse_sqrt_schedule((step - 1) / n_steps, step / n_steps, **recipe) for step in range(1, n_steps + 1)]
 
 
 @pytest.mark.parametrize("step", [1, 2, 400, 401, 402, 100_003])
@@ -38,14 +38,14 @@ def test_noam_before_the_first_update_is_refused(step):
 
 
 def test_fitted_without_cooldown_is_noam():
-    found = rates(peak=(D_MODEL * N_WARMUP) ** -0.5, warmup=N_WARMUP / N_STEPS)
+    found = rates(peak=(D_MODEL * N_WARMUP) ** -0.5, warmup_ratio=N_WARMUP / N_STEPS)
     assert found == pytest.approx([noam(step, d_model=D_MODEL, n_warmup=N_WARMUP) for step in range(1, N_STEPS + 1)])
 
 
 def test_fitted_rises_in_the_warm_up_and_never_again():
     found = rates(**RECIPE)
     peak = found.index(max(found))
-    assert peak + 1 == pytest.approx(RECIPE["warmup"] * N_STEPS, abs=1)
+    assert peak + 1 == pytest.approx(RECIPE["warmup_ratio"] * N_STEPS, abs=1)
     assert found[: peak + 1] == sorted(found[: peak + 1])
     assert found[peak:] == sorted(found[peak:], reverse=True)
 
@@ -61,11 +61,11 @@ def test_cool_down_ends_near_zero_but_above_it():
 
 def test_cool_down_changes_nothing_before_it_begins():
     begin = int(0.7 * N_STEPS)
-    assert rates(**RECIPE)[:begin] == rates(**RECIPE | {"cooldown": 0.0})[:begin]
+    assert rates(**RECIPE)[:begin] == rates(**RECIPE | {"decay_ratio": 0.0})[:begin]
 
 
 def test_no_warm_up_begins_at_the_peak_and_stays():
-    assert set(rates(peak=7e-4, warmup=0.0)) == {7e-4}
+    assert set(rates(peak=7e-4, warmup_ratio=0.0)) == {7e-4}
 
 
 def test_every_update_has_a_rate_above_zero_even_the_only_one():

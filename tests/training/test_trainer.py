@@ -7,7 +7,7 @@ import torch
 from glassformer.config import TrainConfig
 from glassformer.data.dataset import Dataset
 from glassformer.errors import UserError
-from glassformer.sizes import TransformerConfig
+from glassformer.model_config import TransformerConfig
 from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
 from glassformer.training import trainer as module
@@ -31,7 +31,7 @@ def trainer(tmp_path, tokenizer) -> Trainer:
         dropout=0,
     )  # fmt: skip
     config = TrainConfig(
-        src=("a",), out=tmp_path, steps=7, batch_tokens=10_007, lr=1e-3, warmup=0, cooldown=0, precision="fp32",
+        src=("a",), out=tmp_path, steps=7, batch_tokens=10_007, lr=1e-3, warmup_ratio=0, decay_ratio=0, precision="fp32",
         device="cpu",
     )  # fmt: skip
     data = SimpleNamespace(train=Dataset.write(tmp_path / "data", pairs, Translator.fields, tokenizer.vocab_size))

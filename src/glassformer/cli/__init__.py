@@ -38,7 +38,7 @@ COMMANDS = {
 for command, summary in COMMANDS.items():
     function = f"{command}_" if command == "import" else command.replace("-", "_")
     app.command(f"glassformer.cli.{function}:{function}", name=command, help=summary)
-for alias in ("summarize", "generate", "complete", "classify", "tag", "answer", "similarity", "fill", "correct"):
+for alias in ("summarize", "generate", "complete", "classify", "tag", "answer", "similarity", "fill-mask", "correct"):
     app.command(f"glassformer.cli.run:{alias}", name=alias, help="`run`, by the name of the task.")
 
 

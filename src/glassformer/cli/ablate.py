@@ -48,7 +48,7 @@ def ablate(
     from itertools import islice
 
     from glassformer import checkpoint
-    from glassformer.cli.lines import counting, open_model
+    from glassformer.cli.lines import open_model, progress_bar
     from glassformer.errors import ConfigError
     from glassformer.inspection import ablation
 
@@ -72,11 +72,11 @@ def ablate(
         raise ConfigError(f"labels that training has not seen: {names}.\n  Leave their examples out.")
     if prune:
         ablation.check_prunable(task.model)
-    with counting("switching off", len(ablation.parts(task.model, parts))) as progress:
+    with progress_bar("switching off", len(ablation.parts(task.model, parts))) as progress:
         whole, losses = ablation.ablate(task, chosen, parts, progress=progress)
     if json:
         for loss in losses:
-            print(json_module.dumps({"part": str(loss.part), **loss.figures, "change": loss.change}))
+            print(json_module.dumps({"part": str(loss.part), **loss.metrics, "change": loss.change}))
     else:
         show(whole, losses, len(chosen))
     if html:
@@ -88,10 +88,10 @@ def ablate(
         n_before = sum(p.numel() for p in task.model.parameters())
         gone = ablation.prune(task, losses, prune)
         after, n_after = ablation.timed(task, chosen), sum(p.numel() for p in task.model.parameters())
-        figures = task.validate(chosen)
+        metrics = task.validate(chosen)
         checkpoint.save_folder(out, task.contents())
         print(f"without {', '.join(map(str, gone))}:", file=sys.stderr)
-        changes = ", ".join(f"{name} {whole[name]:.4f} -> {figures[name]:.4f}" for name in whole)
+        changes = ", ".join(f"{name} {whole[name]:.4f} -> {metrics[name]:.4f}" for name in whole)
         print(
             f"  {changes}; {n_before:,} -> {n_after:,} parameters; {before:.2f} -> {after:.2f} s\n-> {out}",
             file=sys.stderr,
@@ -102,5 +102,5 @@ def show(whole: dict[str, float], losses: list[Any], n: int) -> None:
     """A part a line, what is missed most first."""
     print(f"{'the whole model':40} " + " ".join(f"{name} {x:10.4f}" for name, x in whole.items()) + f"  ({n} examples)")
     for loss in losses:
-        figures = " ".join(f"{name} {x:10.4f} {loss.change[name]:+8.4f}" for name, x in loss.figures.items())
-        print(f"{loss.part!s:40} {figures}")
+        metrics = " ".join(f"{name} {x:10.4f} {loss.change[name]:+8.4f}" for name, x in loss.metrics.items())
+        print(f"{loss.part!s:40} {metrics}")

@@ -45,14 +45,14 @@ def compare(
     if tasks[0].name != tasks[1].name:
         raise ConfigError(f"{first} does {tasks[0].name}, {second} does {tasks[1].name}: they cannot be compared.")
     examples = list(tasks[0].read(sources, [ref] if ref else [], columns))
-    measures = [task.measures(task.scores(examples)[0], examples) for task in tasks]
-    if not measures[0]:
+    bootstrap_statistics = [task.bootstrap_statistics(task.scores(examples)[0], examples) for task in tasks]
+    if not bootstrap_statistics[0]:
         raise ConfigError(f"{tasks[0].name}: its figures cannot be compared example by example.")
-    for name, (statistics, figure) in measures[0].items():
-        others, _ = measures[1][name]
+    for name, (statistics, metric) in bootstrap_statistics[0].items():
+        others, _ = bootstrap_statistics[1][name]
         if others.shape != statistics.shape:
             continue  # classes that only one of the two says
-        found = paired_bootstrap(statistics, others, figure)
+        found = paired_bootstrap(statistics, others, metric)
         row = {
             "metric": name,
             "first": found.first,

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from glassformer.cli.files import pair_sides
 from glassformer.corpora.doctor import Diagnosis, examine
-from glassformer.corpora.doctor import fix as mend
+from glassformer.corpora.doctor import fix as repair
 
 Paths = Annotated[tuple[Path, ...], Parameter(consume_multiple=True)]
 
@@ -51,7 +51,7 @@ def doctor(
     else:
         print_findings(diagnosis)
     if fix:
-        mended = mend(*corpus, fix, against=against, format=format)
+        mended = repair(*corpus, fix, against=against, format=format)
         kinds = ", ".join(f"{n:,} {kind}" for kind, n in mended.repaired.items()) or "nothing"
         print(
             f"{fix}: {mended.n_kept:,} of {mended.n_pairs:,} pairs kept, repaired: {kinds}."

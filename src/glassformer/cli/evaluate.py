@@ -50,7 +50,7 @@ def evaluate(
         device: where to compute.
         threads: processor threads. Default: all cores.
     """
-    from glassformer.cli.lines import counting, open_model
+    from glassformer.cli.lines import open_model, progress_bar
     from glassformer.errors import ConfigError
     from glassformer.metrics.significance import bootstrap
 
@@ -63,7 +63,7 @@ def evaluate(
         raise ConfigError(f"{sources[0]}: nothing in it to evaluate on.")
     decoding = DecodeConfig.resolve(given(options))
     if task.name == "translation":
-        with counting("translating", len(examples)) as progress:
+        with progress_bar("translating", len(examples)) as progress:
             outputs, scores = task.scores(examples, decoding, tokenize=tokenize, lowercase=lowercase, progress=progress)
     else:
         outputs, scores = task.scores(examples, decoding)
@@ -71,7 +71,7 @@ def evaluate(
         out.write_text("".join(line + "\n" for line in outputs), encoding="utf-8")
     intervals = {}
     if interval:
-        for name, (statistics, figure) in task.measures(outputs, examples).items():
+        for name, (statistics, figure) in task.bootstrap_statistics(outputs, examples).items():
             found = bootstrap(statistics, figure)
             intervals[name] = (found.low, found.high)
     if json:
@@ -83,7 +83,11 @@ def evaluate(
             }
             for s in scores
         }
-        print(json_module.dumps({f"n_{'sentences' if task.unit == 'pairs' else task.unit}": len(examples), **record}))
+        print(
+            json_module.dumps(
+                {f"n_{'sentences' if task.examples_name == 'pairs' else task.examples_name}": len(examples), **record}
+            )
+        )
     else:
         for score in scores:
             value = f"{score.value:6.2f}" if score.name in ("BLEU", "chrF2", "TER") else f"{score.value:.4f}"

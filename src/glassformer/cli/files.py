@@ -11,7 +11,7 @@ from glassformer.errors import ConfigError, UserError
 Sides = tuple[tuple[Path, ...], tuple[Path, ...]]
 
 
-def sides(files: Sequence[Path], task: str | None = None, columns: Sequence[str] = ()) -> Sides:
+def split_sides(files: Sequence[Path], task: str | None = None, columns: Sequence[str] = ()) -> Sides:
     """Source files and target files to train on: two text files translate one another, all else is read file by file.
 
     Raises:

@@ -41,7 +41,7 @@ def inspect(
         force: overwrite the page if it exists.
     """
     check_new(out, force)
-    from glassformer.inspection.look import inspect as look
+    from glassformer.inspection.inspect import inspect as look
     from glassformer.inspection.page import inspection_page
     from glassformer.tasks.registry import load
 
@@ -60,13 +60,13 @@ def show(found: Any) -> None:
     """The predictions, a place a line."""
     if not found.predictions:
         print(f"{found.task}: predicts nothing; --out FILE shows its attention and vectors.", file=sys.stderr)
-    if found.said:
-        print(f"answer: {found.said}")
+    if found.answer:
+        print(f"answer: {found.answer}")
     side = found.sides.get("target") or found.sides["text"]
-    for p in found.predictions[found.first_said :]:
+    for p in found.predictions[found.first_predicted :]:
         guesses = "  ".join(f"{guess.text!r} {guess.probability:.3f}" for guess in p.best[:4])
         if p.expected is None:
-            place = "" if found.predicts in ("label", "number") else f"{side.tokens[p.place]!r:18} "
+            place = "" if found.predicts in ("label", "number") else f"{side.tokens[p.position]!r:18} "
             print(f"{place}{guesses}")
         else:
             print(f"{p.expected!r:18} loss {-p.log_prob:7.4f}  rank {p.rank + 1:<5}  {guesses}")

@@ -15,7 +15,7 @@ from rich.progress import Progress
 from glassformer.config import DecodeConfig
 from glassformer.corpora.lines import STDIN, read_lines
 from glassformer.errors import ConfigError
-from glassformer.tasks.base import IGNORE
+from glassformer.tasks.base import no_op
 from glassformer.tasks.registry import load
 from glassformer.tasks.translation import record_of
 
@@ -48,7 +48,7 @@ def open_model(folder: Path, device: str, threads: int | None, tasks: tuple[str,
 
 
 @contextmanager
-def counting(what: str, total: int) -> Iterator[Callable[[int], None]]:
+def progress_bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
     """A bar on a terminal, moved on by the number it is told; nothing otherwise."""
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
@@ -82,8 +82,8 @@ def translate_lines(
         def warn(index: int, what: str, first: int = n_done + 1) -> None:
             console.print(f"warning: line {first + index}: {what}", markup=False, highlight=False, soft_wrap=True)
 
-        with counting(f"lines {n_done + 1:,} to {n_done + len(window):,}", len(window)) as progress:
-            found = translator.translate(window, options, warn=warn, progress=IGNORE if quiet or typed else progress)
+        with progress_bar(f"lines {n_done + 1:,} to {n_done + len(window):,}", len(window)) as progress:
+            found = translator.translate(window, options, warn=warn, progress=no_op if quiet or typed else progress)
         for best in found:
             texts = [json_module.dumps(record_of(best), ensure_ascii=False)] if json else [t.text for t in best]
             out.writelines(text + "\n" for text in texts)
@@ -109,7 +109,7 @@ def run_lines(
     task = open_model(folder, device, threads, tasks)
     console = Console(stderr=True, quiet=quiet)
     typed = sys.stdin.isatty()
-    is_streamed = sys.stdout.isatty() and not json and hasattr(task, "stream") and task.options(options).samples
+    is_streamed = sys.stdout.isatty() and not json and hasattr(task, "stream") and task.options(options).do_sample
     n_done = 0
     for window in windows(read_lines(STDIN), 1 if typed or is_streamed else WINDOW):
 

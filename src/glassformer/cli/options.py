@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from glassformer.config import Config
 
-NAMES = {"from_folder": "--from", "dev_src": ["--dev-src", "--dev"]}
+NAMES = {"dev_src": ["--dev-src", "--dev"]}
 """Of options whose flags are called otherwise."""
 
 

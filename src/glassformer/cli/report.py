@@ -18,7 +18,7 @@ def report(run: Path, /, *, out: Path | None = None, examples: int = 200, force:
     """
     out = out or Path("report.html")
     check_new(out, force)
-    from glassformer.inspection.history import history
     from glassformer.inspection.page import report_page
+    from glassformer.inspection.run_report import run_report
 
-    write_page(out, report_page(history(run, examples)))
+    write_page(out, report_page(run_report(run, examples)))

@@ -12,22 +12,22 @@ from glassformer.config import DecodeConfig
 Flags: Any = flags(DecodeConfig, "nbest")
 
 
-FORMS: dict[str, tuple[str, ...]] = {
+ALIASES: dict[str, tuple[str, ...]] = {
     "run": (),
     "summarize": ("summarization",),
-    "generate": ("language",),
-    "complete": ("language",),
+    "generate": ("causal-lm",),
+    "complete": ("causal-lm",),
     "classify": ("classification",),
     "tag": ("tagging",),
-    "answer": ("answer",),
+    "answer": ("question-answering",),
     "similarity": ("regression",),
-    "fill": ("fill",),
+    "fill-mask": ("masked-lm",),
     "correct": ("translation",),
 }
 """Each name of the command, and the tasks that it reads well for; none: all."""
 
 
-def form(tasks: tuple[str, ...]) -> Callable[..., None]:
+def alias(tasks: tuple[str, ...]) -> Callable[..., None]:
     """The command by a name that asks for one of these tasks."""
 
     def run(
@@ -69,5 +69,5 @@ def form(tasks: tuple[str, ...]) -> Callable[..., None]:
     return run
 
 
-for name, tasks in FORMS.items():
-    globals()[name] = form(tasks)
+for name, tasks in ALIASES.items():
+    globals()[name] = alias(tasks)

@@ -7,7 +7,7 @@ from pathlib import Path
 def similar(model: Path, word: str, /, *, n: int = 10, json: bool = False) -> None:
     """The units of a model's vocabulary whose vectors stand nearest to a word's.
 
-    Example:  glassformer train text.txt --task vectors --out vectors && glassformer similar vectors king
+    Example:  glassformer train text.txt --task skip-gram --out vectors && glassformer similar vectors king
 
     Args:
         model: folder of word vectors, or of any model with an embedding table.
@@ -15,8 +15,8 @@ def similar(model: Path, word: str, /, *, n: int = 10, json: bool = False) -> No
         n: how many.
         json: one JSON object a line.
     """
+    from glassformer.tasks.embeddings import nearest_tokens
     from glassformer.tasks.registry import load
-    from glassformer.tasks.similar import similar as nearest
 
-    for unit, cosine in nearest(load(model, device="cpu"), word, n):
+    for unit, cosine in nearest_tokens(load(model, device="cpu"), word, n):
         print(json_module.dumps({"unit": unit, "cosine": cosine}) if json else f"{cosine:.4f}  {unit}")

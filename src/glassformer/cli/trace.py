@@ -16,14 +16,14 @@ def trace(model: Path, text: str, /, *, target: str | None = None, window: int =
         window: of a text longer than the model reads, the stretch to look at.
         json: one JSON object a line.
     """
-    from glassformer.inspection.passage import read
+    from glassformer.inspection.inputs import read
     from glassformer.inspection.trace import trace as steps_of
     from glassformer.tasks.registry import load
 
-    passage = read(load(model, device="cpu"), text, target, window=window)
-    for note in passage.notes:
+    inputs = read(load(model, device="cpu"), text, target, window=window)
+    for note in inputs.notes:
         print(f"note: {note}", file=sys.stderr)
-    steps = steps_of(passage)
+    steps = steps_of(inputs)
     if json:
         for step in steps:
             print(json_module.dumps(asdict(step)))

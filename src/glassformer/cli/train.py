@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from glassformer.cli.files import sides
+from glassformer.cli.files import split_sides
 from glassformer.cli.options import flags, given
 from glassformer.config import TrainConfig
 
@@ -32,7 +32,7 @@ def train(
     """
     chosen: dict[str, Any] = given(options)
     if files:
-        chosen["src"], chosen["tgt"] = sides(files, chosen.get("task"), chosen.get("columns", ()))
+        chosen["src"], chosen["tgt"] = split_sides(files, chosen.get("task"), chosen.get("columns", ()))
     resolved = TrainConfig.resolve(chosen, config)
     from glassformer.training.run import train as run  # torch takes seconds to import
 

@@ -34,8 +34,8 @@ def worked_example(
         force: overwrite the page if it exists.
     """
     from glassformer.errors import ConfigError
-    from glassformer.inspection.worked import worked_example as on_paper
-    from glassformer.inspection.worked import worked_model
+    from glassformer.inspection.worked_example import worked_example as on_paper
+    from glassformer.inspection.worked_example import worked_model
     from glassformer.tasks.registry import load
 
     check_new(html, force)

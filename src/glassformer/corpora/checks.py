@@ -12,7 +12,7 @@ from statistics import median
 from typing import Literal, NamedTuple
 
 Severity = Literal["error", "warning"]
-Mend = Literal["refuse", "drop", "repair", "keep"]
+Repair = Literal["refuse", "drop", "repair", "keep"]
 
 MAX_CHARS = 5_000  # a pair beyond this is a document; training would cut or skip it
 COPY_WORDS = 4  # shorter copies are names, titles and loan words more often than faults
@@ -28,7 +28,7 @@ class Check(NamedTuple):
     """One kind of fault: an error breaks pairing, reading or training; a warning may be meant."""
 
     severity: Severity
-    mend: Mend
+    repair: Repair
     meaning: str
 
 
@@ -234,7 +234,7 @@ class NormSampler:
         self.n_seen = 0
         self.sample: list[tuple[str, str]] = []
 
-    def see(self, src: str, tgt: str) -> None:
+    def add(self, src: str, tgt: str) -> None:
         """Take the pair in, if it is its turn."""
         if self.n_seen % self.step == 0:
             self.sample.append((src, tgt))

@@ -9,10 +9,10 @@ from typing import Literal, Protocol, assert_never, get_args
 
 from glassformer.corpora.jsonl import SURROGATE, outline, parse_json
 from glassformer.corpora.lines import STDIN, BadLine, byte_lines, check_readable, name, read_lines, suffix_of
-from glassformer.corpora.slip import MAX_LINES, guess_slip
+from glassformer.corpora.misalignment import MAX_LINES, guess_misalignment
 from glassformer.errors import ConfigError, CorpusError
 
-__all__ = ["Example", "Format", "UnequalCountsError", "format_of", "guess_slip", "read_lines", "read_pairs"]
+__all__ = ["Example", "Format", "UnequalCountsError", "format_of", "guess_misalignment", "read_lines", "read_pairs"]
 
 Format = Literal["lines", "tsv", "jsonl"]
 
@@ -30,11 +30,15 @@ class Example:
 class UnequalCountsError(CorpusError):
     """Two files that should pair line by line, but have different numbers of lines."""
 
-    def __init__(self, src: Path, tgt: Path, n_src: int, n_tgt: int, slip: int | None):
-        self.n_src, self.n_tgt, self.slip = n_src, n_tgt, slip
+    def __init__(self, src: Path, tgt: Path, n_src: int, n_tgt: int, misalignment: int | None):
+        self.n_src, self.n_tgt, self.misalignment = n_src, n_tgt, misalignment
         line = n_tgt + 1 if n_src > n_tgt else n_src + 1
         longer = src if n_src > n_tgt else tgt
-        where = "" if slip is None else f"  The pairing seems to slip from about line {slip} on: look there first.\n"
+        where = (
+            ""
+            if misalignment is None
+            else f"  The pairing seems to slip from about line {misalignment} on: look there first.\n"
+        )
         super().__init__(
             f"{name(longer)}:{line}: no partner line: {name(src)} has {n_src} lines, {name(tgt)} has {n_tgt}.\n"
             f"{where}"
@@ -234,19 +238,19 @@ def _read_two(src_path: Path, tgt_path: Path) -> Iterator[Example]:
         tgt = next(tgt_lines, None)
         if tgt is None:
             n_src = n_pairs + 1 + sum(1 for _ in src_lines)
-            raise UnequalCountsError(src_path, tgt_path, n_src, n_pairs, find_slip(src_path, tgt_path))
+            raise UnequalCountsError(src_path, tgt_path, n_src, n_pairs, find_misalignment(src_path, tgt_path))
         n_pairs += 1
         yield Example(src, tgt, path, n_pairs)
     n_left = sum(1 for _ in tgt_lines)
     if n_left:
-        raise UnequalCountsError(src_path, tgt_path, n_pairs, n_pairs + n_left, find_slip(src_path, tgt_path))
+        raise UnequalCountsError(src_path, tgt_path, n_pairs, n_pairs + n_left, find_misalignment(src_path, tgt_path))
 
 
-def find_slip(src: Path, tgt: Path) -> int | None:
+def find_misalignment(src: Path, tgt: Path) -> int | None:
     """The line where the pairing of two files slips, if both can be read again and it shows."""
     if STDIN in (src, tgt):
         return None
     sides = [[raw.decode(errors="replace") for raw in islice(byte_lines(path), MAX_LINES + 1)] for path in (src, tgt)]
     if max(map(len, sides)) > MAX_LINES:
         return None
-    return guess_slip(*sides)
+    return guess_misalignment(*sides)

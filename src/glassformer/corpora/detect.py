@@ -11,15 +11,15 @@ from glassformer.corpora.labeled import is_labeled, parse_number, read_rows, rol
 from glassformer.corpora.lines import STDIN, BadLine, byte_lines, name, read_lines, suffix_of
 from glassformer.errors import ConfigError
 
-Task = Literal["translation", "language", "classification", "regression", "tagging", "answer", "multitask"]
+Task = Literal["translation", "causal-lm", "classification", "regression", "tagging", "question-answering", "multitask"]
 
 FORMATS: Mapping[Task, str] = {
     "translation": 'two text files, line n to line n; src TAB tgt; or JSONL {"src": …, "tgt": …}',
-    "language": "one text file",
+    "causal-lm": "one text file",
     "classification": 'TSV or CSV with the columns text, label, for pairs text2; or JSONL {"text": …, "label": …}',
     "regression": "the same, each label a number, the column best named score",
     "tagging": 'CoNLL or CoNLL-U; or JSONL {"words": […], "tags": […]}',
-    "answer": "SQuAD's JSON",
+    "question-answering": "SQuAD's JSON",
     "multitask": 'JSONL {"task": …, …}',
 }
 """Task -> the files it reads."""
@@ -50,9 +50,9 @@ def find_task(paths: Sequence[Path], columns: Sequence[str] = ()) -> Task:
         raise _unknown("standard input", "can be read only once, so nothing was looked at")
     found = {path: _task_of(path, split_columns(columns)) for path in paths}
     tasks = set(found.values())
-    if tasks == {"language"} and len(paths) == 2:
+    if tasks == {"causal-lm"} and len(paths) == 2:
         return "translation"
-    if len(tasks) > 1 or (tasks == {"language"} and len(paths) > 2):
+    if len(tasks) > 1 or (tasks == {"causal-lm"} and len(paths) > 2):
         seen = "; ".join(f"{name(path)}: {task}" for path, task in found.items())
         raise _unknown(f"{len(paths)} files", seen)
     return tasks.pop()
@@ -68,7 +68,7 @@ def _task_of(path: Path, columns: Sequence[str]) -> Task:
         case ".conll" | ".conllu" | ".bio":
             return "tagging"
         case ".json" if any(map(_SQUAD.search, islice(byte_lines(path), N_LINES))):
-            return "answer"
+            return "question-answering"
         case ".jsonl" | ".json" | ".ndjson":
             return _task_of_objects(path)
         case ".csv":
@@ -81,14 +81,14 @@ def _task_of(path: Path, columns: Sequence[str]) -> Task:
                 return _task_of_rows(path, list(islice(read_rows(path), N_LINES)), columns)
             if all("\t" in line for line in lines):
                 raise _unknown(name(path), "every line has a tab, yet the name is not .tsv")
-            return "language"
+            return "causal-lm"
 
 
 def _task_of_objects(path: Path) -> Task:
     try:
         records = [parse_json(line) for line in islice(read_lines(path), N_LINES)]
     except BadLine as bad:
-        raise _unknown(name(path), f"{bad.detail}.\n  {bad.mend}".rstrip(".")) from None
+        raise _unknown(name(path), f"{bad.detail}.\n  {bad.repair}".rstrip(".")) from None
     first = records[0]
     keys = first.keys() if isinstance(first, dict) else set()
     if "task" in keys:

@@ -6,11 +6,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from glassformer.corpora.checks import CHECKS, Fault, NormSampler, Severity, pair_faults
-from glassformer.corpora.corpus import Example, Format, find_slip
-from glassformer.corpora.mend import Mended, fix
-from glassformer.corpora.records import Corpus, Memory, RecordReader, held_out_places, judge, readers
+from glassformer.corpora.corpus import Example, Format, find_misalignment
+from glassformer.corpora.records import Corpus, DuplicateIndex, RecordReader, check_record, held_out_places, readers
+from glassformer.corpora.repair import RepairResult, fix
 
-__all__ = ["CHECKS", "Diagnosis", "Finding", "Mended", "PairChecker", "examine", "fix"]
+__all__ = ["CHECKS", "Diagnosis", "Finding", "RepairResult", "PairChecker", "examine", "fix"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,15 +137,15 @@ def examine(
     for reader in corpus:
         for record in reader:
             if record.src is not None and record.tgt is not None:
-                sampler.see(record.src, record.tgt)
+                sampler.add(record.src, record.tgt)
         _note_files(reader, tally)
     norms = sampler.norms() if all(reader.is_equal for reader in corpus) else None
-    memory = Memory(held_out)
+    duplicates = DuplicateIndex(held_out)
     for reader in corpus:
-        memory.open(reader.path(0))
-        pairing = memory if reader.is_equal else None
+        duplicates.open(reader.path(0))
+        pairing = duplicates if reader.is_equal else None
         for record in reader:
-            for fault in judge(record, norms, pairing):
+            for fault in check_record(record, norms, pairing):
                 detail = fault.detail if reader.has_two_files else _on_side(fault)
                 tally.add(fault.kind, reader.path(fault.side), record.line, detail)
     return tally.diagnosis(sum(min(reader.n_lines) for reader in corpus))
@@ -159,8 +159,8 @@ def _note_files(reader: RecordReader, tally: _Tally) -> None:
         return
     src, tgt = reader.source.paths
     n_src, n_tgt = reader.n_lines
-    slip = find_slip(src, tgt)
-    guess = "" if slip is None else f"; the pairing seems to slip from about line {slip} on"
+    misalignment = find_misalignment(src, tgt)
+    guess = "" if misalignment is None else f"; the pairing seems to slip from about line {misalignment} on"
     longer = src if n_src > n_tgt else tgt
-    line = slip or min(n_src, n_tgt) + 1
+    line = misalignment or min(n_src, n_tgt) + 1
     tally.add("unequal-counts", str(longer), line, f"{src} has {n_src} lines, {tgt} has {n_tgt}{guess}")

@@ -20,13 +20,13 @@ GZIP_MAGIC = b"\x1f\x8b"
 class BadLine(Exception):
     """One line that cannot become text or a pair; the reader stops at it, the doctor notes it and goes on."""
 
-    def __init__(self, kind: str, detail: str, mend: str):
+    def __init__(self, kind: str, detail: str, repair: str):
         super().__init__(detail)
-        self.kind, self.detail, self.mend = kind, detail, mend
+        self.kind, self.detail, self.repair = kind, detail, repair
 
     def at(self, path: Path, number: int) -> CorpusError:
         """The error that stops a strict reader."""
-        return CorpusError(f"{name(path)}:{number}: {self.detail}.\n  {self.mend}")
+        return CorpusError(f"{name(path)}:{number}: {self.detail}.\n  {self.repair}")
 
 
 def name(path: Path) -> str:

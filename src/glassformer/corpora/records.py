@@ -133,7 +133,7 @@ def held_out_places(against: Mapping[str, Corpus], format: Format | None) -> dic
     return places
 
 
-class Memory:
+class DuplicateIndex:
     """Which pairs and sources stand earlier in the corpus or in a held-out set, by 8-byte hash."""
 
     def __init__(self, held_out: Mapping[int, str]):
@@ -170,13 +170,13 @@ class Memory:
         return f"{self._paths[file]}:{ordinal - self._starts[file]}"
 
 
-def judge(record: Record, norms: Norms | None, memory: Memory | None) -> list[Fault]:
-    """All faults of one record; without `memory`, those that need no other line."""
+def check_record(record: Record, norms: Norms | None, duplicates: DuplicateIndex | None) -> list[Fault]:
+    """All faults of one record; without `duplicates`, those that need no other line."""
     src, tgt = record.src, record.tgt
     if src is None or tgt is None:
         found = [text_faults(text, side) for side, text in enumerate((src, tgt)) if text is not None]
         return record.faults + [fault for faults in found for fault in faults]
     faults = record.faults + pair_faults(src, tgt, norms)
-    if memory is not None and src.strip() and tgt.strip():
-        faults += memory.faults(src, tgt, record.line)
+    if duplicates is not None and src.strip() and tgt.strip():
+        faults += duplicates.faults(src, tgt, record.line)
     return faults

@@ -36,9 +36,9 @@ class PairBatch(Batch):
     tgt_out: Int[Tensor, "batch tgt"]
 
 
-def pad(rows: Sequence[Sequence[int]], pad_id: int, step: int = 1) -> Int[Tensor, "rows length"]:
-    """Rows of ids side by side, each filled up behind to the longest, or to the next multiple of `step`."""
-    length = -(-max(map(len, rows)) // step) * step
+def pad(rows: Sequence[Sequence[int]], pad_id: int, pad_to_multiple_of: int = 1) -> Int[Tensor, "rows length"]:
+    """Rows of ids side by side, each filled up behind to the longest, or to the next multiple of `pad_to_multiple_of`."""
+    length = -(-max(map(len, rows)) // pad_to_multiple_of) * pad_to_multiple_of
     filled = np.full((len(rows), length), pad_id, dtype=np.int64)
     for row, ids in zip(filled, rows, strict=True):
         row[: len(ids)] = ids
@@ -61,7 +61,7 @@ def make_batch(
     )
 
 
-def cut_by_tokens(order: NDArray[np.int64], lengths: NDArray[np.int64], batch_tokens: int) -> list[NDArray[np.int64]]:
+def batch_by_tokens(order: NDArray[np.int64], lengths: NDArray[np.int64], batch_tokens: int) -> list[NDArray[np.int64]]:
     """Cut a sequence of items so that longest x number of items stays within batch_tokens (or is one item)."""
     batches, start, longest = [], 0, 0
     for end, length in enumerate(lengths[order].tolist()):
@@ -90,7 +90,7 @@ class BatchSampler:
         """The batches of an epoch, in order."""
         rng = np.random.Generator(np.random.Philox(key=[self.seed, epoch]))
         order = np.lexsort((rng.random(len(self.lengths)), self.lengths))
-        batches = cut_by_tokens(order, self.lengths, self.batch_tokens)
+        batches = batch_by_tokens(order, self.lengths, self.batch_tokens)
         return [batches[i] for i in rng.permutation(len(batches))]
 
     def __next__(self) -> NDArray[np.int64]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 Row = tuple[Sequence[int] | Sequence[float], ...]
 """An example: of each field its numbers."""
 
-IDS, COUNTS, FLOATS = "ids", "counts", "floats"
+IDS, INTS, FLOATS = "ids", "counts", "floats"
 """Kinds of fields: whole numbers below the size of the vocabulary, other whole numbers, fractions."""
 
 
@@ -21,8 +21,8 @@ class FieldFile:
 
     def __init__(self, folder: Path, name: str) -> None:
         dtype = next(dtype for dtype in ("u2", "u4", "f4") if (folder / f"{name}.{dtype}").exists())
-        self.values = mapped(folder / f"{name}.{dtype}", dtype)
-        self.ends: NDArray[np.int64] = mapped(folder / f"{name}.ends", "i8")
+        self.values = memory_map(folder / f"{name}.{dtype}", dtype)
+        self.ends: NDArray[np.int64] = memory_map(folder / f"{name}.ends", "i8")
 
     def __len__(self) -> int:
         return len(self.ends)
@@ -35,7 +35,7 @@ class FieldFile:
         return np.diff(self.ends, prepend=0)
 
 
-def mapped(path: Path, dtype: str) -> NDArray[Any]:
+def memory_map(path: Path, dtype: str) -> NDArray[Any]:
     """A little-endian file as an array; an empty file cannot be mapped."""
     return np.memmap(path, dtype=f"<{dtype}", mode="r") if path.stat().st_size else np.empty(0, f"<{dtype}")
 
@@ -65,7 +65,7 @@ class Dataset:
             kinds: of each field, IDS, COUNTS or FLOATS.
         """
         folder.mkdir(parents=True, exist_ok=True)
-        dtype_of = {IDS: "u2" if vocab_size <= 1 << 16 else "u4", COUNTS: "u4", FLOATS: "f4"}
+        dtype_of = {IDS: "u2" if vocab_size <= 1 << 16 else "u4", INTS: "u4", FLOATS: "f4"}
         dtypes = [dtype_of[kind] for kind in kinds.values()]
         for name in kinds:
             for dtype in ("u2", "u4", "f4"):

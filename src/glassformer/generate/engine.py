@@ -10,17 +10,19 @@ from torch import Tensor
 from glassformer.config import DecodeConfig
 from glassformer.generate.sample import sample
 from glassformer.generate.search import Hypothesis, search
-from glassformer.models.base import LENGTH_STEP, Decodable
+from glassformer.models.base import PAD_TO_MULTIPLE_OF, Decodable
 
 
-def padded_length(n_tokens: int, step: int = LENGTH_STEP) -> int:
+def padded_length(n_tokens: int, pad_to_multiple_of: int = PAD_TO_MULTIPLE_OF) -> int:
     """The length a source is padded to."""
-    return -(-n_tokens // step) * step
+    return -(-n_tokens // pad_to_multiple_of) * pad_to_multiple_of
 
 
-def batches_by_length(lengths: Sequence[int], batch_tokens: int, step: int = LENGTH_STEP) -> Iterator[list[int]]:
+def batches_by_length(
+    lengths: Sequence[int], batch_tokens: int, pad_to_multiple_of: int = PAD_TO_MULTIPLE_OF
+) -> Iterator[list[int]]:
     """Items of one padded length each, longest first, at most batch_tokens a batch (or one item)."""
-    widths = [padded_length(length, step) for length in lengths]
+    widths = [padded_length(length, pad_to_multiple_of) for length in lengths]
     batch: list[int] = []
     for i in sorted(range(len(lengths)), key=lambda i: (-widths[i], i)):
         if batch and (widths[i] != widths[batch[0]] or widths[i] * (len(batch) + 1) > batch_tokens):
@@ -32,10 +34,10 @@ def batches_by_length(lengths: Sequence[int], batch_tokens: int, step: int = LEN
 
 
 def pad_sources(
-    sources: Sequence[Sequence[int]], pad_id: int, device: torch.device, step: int = LENGTH_STEP
+    sources: Sequence[Sequence[int]], pad_id: int, device: torch.device, pad_to_multiple_of: int = PAD_TO_MULTIPLE_OF
 ) -> Int[Tensor, "sentences src"]:
     """Ids padded to the step of lengths."""
-    src = torch.full((len(sources), padded_length(max(map(len, sources)), step)), pad_id)
+    src = torch.full((len(sources), padded_length(max(map(len, sources)), pad_to_multiple_of)), pad_id)
     for row, ids in zip(src, sources, strict=True):
         row[: len(ids)] = torch.tensor(ids)
     return src.to(device)
@@ -46,7 +48,7 @@ def decode(
     sources: Sequence[Sequence[int]],
     options: DecodeConfig,
     *,
-    longest: Callable[[int], int] | None = None,
+    max_new_tokens: Callable[[int], int] | None = None,
     pad_id: int,
     eos_id: int,
     max_len: int,
@@ -63,17 +65,17 @@ def decode(
         max_len: the longest target the model can say, in tokens.
         progress: told the number of sentences done after each batch.
     """
-    longest = longest or (lambda n_tokens: options.max_length or n_tokens + 50)
+    max_new_tokens = max_new_tokens or (lambda n_tokens: options.max_length or n_tokens + 50)
     results: list[list[Hypothesis]] = [[] for _ in sources]
-    for batch in batches_by_length([len(ids) for ids in sources], options.batch_tokens, model.length_step):
-        limits = [min(max_len, longest(len(sources[i]))) for i in batch]
-        src = pad_sources([sources[i] for i in batch], pad_id, device, model.length_step)
+    for batch in batches_by_length([len(ids) for ids in sources], options.batch_tokens, model.pad_to_multiple_of):
+        limits = [min(max_len, max_new_tokens(len(sources[i]))) for i in batch]
+        src = pad_sources([sources[i] for i in batch], pad_id, device, model.pad_to_multiple_of)
         common: dict[str, Any] = {
             "eos_id": eos_id,
             "banned_ids": banned_ids,
-            "no_repeat_ngram": options.no_repeat_ngram,
+            "no_repeat_ngram_size": options.no_repeat_ngram_size,
         }
-        if options.samples:
+        if options.do_sample:
             hypotheses = sample(
                 model,
                 src,

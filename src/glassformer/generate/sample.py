@@ -7,11 +7,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from glassformer.generate.search import Hypothesis, repeats
+from glassformer.generate.search import Hypothesis, banned_ngram_tokens
 from glassformer.models.base import Decodable
 
 
-def filtered(
+def top_k_top_p_filter(
     logits: Float[Tensor, "rows vocab"], temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None
 ) -> tuple[Float[Tensor, "rows kept"], Int[Tensor, "rows kept"]]:
     """Probabilities of the tokens that may be drawn, most probable first, and their ids.
@@ -30,7 +30,7 @@ def filtered(
     return probs / probs.sum(-1, keepdim=True), ids
 
 
-def random_numbers(seed: int, index: int, n: int) -> np.ndarray:
+def uniform_numbers(seed: int, index: int, n: int) -> np.ndarray:
     """n numbers in [0, 1) for one text: a function of the seed and the text's place alone."""
     return np.random.Generator(np.random.Philox(key=[seed, index])).random(n)
 
@@ -47,19 +47,19 @@ def sample_steps(
     top_p: float | None = None,
     seed: int = 1,
     indices: Sequence[int] = (0,),
-    no_repeat_ngram: int | None = None,
+    no_repeat_ngram_size: int | None = None,
     stopped: Callable[[int, int], bool] = lambda row, token: False,
 ) -> Iterator[tuple[int, int, float]]:
     """Tokens as they are drawn: row of the source, id, and its natural log-probability before filtering.
 
     Args:
         indices: of each source its place among all, which with the seed decides its random numbers.
-        no_repeat_ngram: so many tokens in a row that are never said twice.
+        no_repeat_ngram_size: so many tokens in a row that are never said twice.
         stopped: told each row's token; whether the row is to end there.
     """
     rows = list(range(len(src)))
     said: list[list[int]] = [[] for _ in rows]
-    draws = [random_numbers(seed, index, n) for index, n in zip(indices, max_lengths, strict=True)]
+    draws = [uniform_numbers(seed, index, n) for index, n in zip(indices, max_lengths, strict=True)]
     with torch.inference_mode():  # never while yielding: whoever asks goes on in a mode of its own
         state, last = model.start(src)
     for length in range(max(max_lengths)):
@@ -69,10 +69,10 @@ def sample_steps(
                 logits[:, list(banned_ids)] = -torch.inf
             at = torch.tensor([draws[row][length] for row in rows], dtype=torch.float64, device=logits.device)
             log_probs = logits.log_softmax(-1)
-            if no_repeat_ngram:
+            if no_repeat_ngram_size:
                 for i, row in enumerate(rows):
-                    logits[i, repeats(said[row], no_repeat_ngram)] = -torch.inf
-            drawn = draw(*filtered(logits, temperature, top_k, top_p), at)
+                    logits[i, banned_ngram_tokens(said[row], no_repeat_ngram_size)] = -torch.inf
+            drawn = sample_inverse_cdf(*top_k_top_p_filter(logits, temperature, top_k, top_p), at)
             gains = log_probs.gather(1, drawn[:, None])[:, 0]
         keep = []
         for i, (row, token, gain) in enumerate(zip(rows, drawn.tolist(), gains.tolist(), strict=True)):
@@ -89,7 +89,7 @@ def sample_steps(
             rows, last = [rows[i] for i in keep], drawn[kept]
 
 
-def draw(
+def sample_inverse_cdf(
     probs: Float[Tensor, "rows kept"], ids: Int[Tensor, "rows kept"], at: Float[Tensor, " rows"]
 ) -> Int[Tensor, " rows"]:
     """The token in whose stretch of the summed probabilities each number in [0, 1) falls."""

@@ -27,27 +27,27 @@ def length_penalty(n_tokens: int, alpha: float) -> float:
     return float(((5 + n_tokens) / 6) ** alpha)
 
 
-def repeats(ids: Sequence[int], n: int) -> list[int]:
+def banned_ngram_tokens(ids: Sequence[int], n: int) -> list[int]:
     """Tokens that would make n tokens in a row occur again."""
     last = list(ids[len(ids) - n + 1 :])
     return [ids[i + n - 1] for i in range(len(ids) - n + 1) if list(ids[i : i + n - 1]) == last]
 
 
-BLOCK = 128
+TOPK_BLOCK = 128
 
 
-def top(x: Float[Tensor, "rows vocab"], k: int) -> tuple[Float[Tensor, "rows k"], Int[Tensor, "rows k"]]:
+def blockwise_topk(x: Float[Tensor, "rows vocab"], k: int) -> tuple[Float[Tensor, "rows k"], Int[Tensor, "rows k"]]:
     """`topk`, first among the largest of blocks and then within the best `k` blocks: no other holds one of them."""
-    n_blocks = x.size(1) // BLOCK
+    n_blocks = x.size(1) // TOPK_BLOCK
     if n_blocks <= 2 * k:
         values, ids = x.topk(k)
         return values, ids
-    blocks, rest = x[:, : n_blocks * BLOCK].view(len(x), n_blocks, BLOCK), x[:, n_blocks * BLOCK :]
+    blocks, rest = x[:, : n_blocks * TOPK_BLOCK].view(len(x), n_blocks, TOPK_BLOCK), x[:, n_blocks * TOPK_BLOCK :]
     best = blocks.amax(-1).topk(k).indices[..., None]
-    values = torch.cat([blocks.gather(1, best.expand(-1, -1, BLOCK)).flatten(1), rest], dim=1)
+    values = torch.cat([blocks.gather(1, best.expand(-1, -1, TOPK_BLOCK)).flatten(1), rest], dim=1)
     ids = torch.arange(x.size(1), device=x.device)
-    places = (best * BLOCK + ids[:BLOCK]).flatten(1)
-    places = torch.cat([places, ids[n_blocks * BLOCK :].expand(len(x), -1)], dim=1)
+    places = (best * TOPK_BLOCK + ids[:TOPK_BLOCK]).flatten(1)
+    places = torch.cat([places, ids[n_blocks * TOPK_BLOCK :].expand(len(x), -1)], dim=1)
     values, index = values.topk(k)
     return values, places.gather(1, index)
 
@@ -63,7 +63,7 @@ def search(
     beam: int = 4,
     alpha: float = 0.6,
     nbest: int = 1,
-    no_repeat_ngram: int | None = None,
+    no_repeat_ngram_size: int | None = None,
 ) -> list[list[Hypothesis]]:
     """The best continuations of each source, best first.
 
@@ -77,7 +77,7 @@ def search(
         banned_ids: tokens never to be said.
         alpha: exponent of the length penalty.
         nbest: hypotheses to give of each sentence, at most `beam`.
-        no_repeat_ngram: so many tokens in a row that are never said twice (Paulus et al. 2017).
+        no_repeat_ngram_size: so many tokens in a row that are never said twice (Paulus et al. 2017).
     """
     n_sentences, device = len(src), src.device
     state, last = model.start(src, beam)
@@ -94,10 +94,10 @@ def search(
         if banned_ids:
             logits[:, list(banned_ids)] = -torch.inf
         gain = logits.log_softmax(-1)
-        if no_repeat_ngram:
+        if no_repeat_ngram_size:
             for row, said in zip(gain, ids.tolist(), strict=True):
-                row[repeats(said, no_repeat_ngram)] = -torch.inf
-        gain, token = top(gain, min(2 * beam, logits.size(-1)))
+                row[banned_ngram_tokens(said, no_repeat_ngram_size)] = -torch.inf
+        gain, token = blockwise_topk(gain, min(2 * beam, logits.size(-1)))
         totals, index = (sums.view(-1, 1) + gain).view(len(alive), -1).topk(2 * beam, dim=-1)
         parent = index // gain.size(1) + beam * torch.arange(len(alive), device=device)[:, None]
         token, gain = token.view(len(alive), -1).gather(1, index), gain.view(len(alive), -1).gather(1, index)

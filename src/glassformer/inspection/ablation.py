@@ -14,9 +14,9 @@ from glassformer.inspection.record import replaced
 from glassformer.models.base import Model
 from glassformer.models.families import FAMILIES, family_of
 from glassformer.nn.attention import Attention, KeyValueCache
+from glassformer.nn.block import TransformerBlock
 from glassformer.nn.feedforward import FeedForward
-from glassformer.nn.linear import forget
-from glassformer.nn.stack import Layer
+from glassformer.nn.linear import invalidate_packed_weight
 
 KINDS = ("heads", "sublayers", "layers")
 
@@ -35,11 +35,11 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class AblationResult:
     """What switching a part off changes."""
 
     part: Part
-    figures: dict[str, float]
+    metrics: dict[str, float]
     """Without the part."""
     change: dict[str, float]
 
@@ -57,7 +57,7 @@ def parts(model: Model, kind: str) -> list[Part]:
                 found += [Part(name, head) for head in range(module.n_heads)]
             case "sublayers" if isinstance(module, (Attention, FeedForward)):
                 found.append(Part(name))
-            case "layers" if isinstance(module, Layer):
+            case "layers" if isinstance(module, TransformerBlock):
                 found.append(Part(name))
     if not found:
         raise ConfigError(f"a {family_of(model)} has no {kind} to switch off.")
@@ -83,18 +83,18 @@ def switched_off(model: Model, off: Sequence[Part]) -> Iterator[None]:
         for one in off:
             module = model.get_submodule(one.name)
             if one.head is not None:
-                handle = module.out_proj.register_forward_pre_hook(without(one.head, module.n_heads))  # type: ignore[union-attr, operator, arg-type]
+                handle = module.out_proj.register_forward_pre_hook(zero_head_hook(one.head, module.n_heads))  # type: ignore[union-attr, operator, arg-type]
                 undo.callback(handle.remove)
             elif isinstance(module, Attention):
                 undo.enter_context(replaced(module, "attend", lambda x, *_, **__: torch.zeros_like(x)))
             elif isinstance(module, FeedForward):
                 undo.enter_context(replaced(module, "forward", torch.zeros_like))
             else:
-                undo.enter_context(replaced(module, "forward", passed_by))
+                undo.enter_context(replaced(module, "forward", skip_block))
         yield
 
 
-def without(head: int, n_heads: int) -> Callable[..., Tensor]:
+def zero_head_hook(head: int, n_heads: int) -> Callable[..., Tensor]:
     """A hook before the output projection that leaves one head out."""
 
     def hook(module: nn.Module, given: tuple[Tensor]) -> Tensor:
@@ -107,7 +107,7 @@ def without(head: int, n_heads: int) -> Callable[..., Tensor]:
     return hook
 
 
-def passed_by(x: Tensor, *_: Any, cache: KeyValueCache | None = None, **__: Any) -> Tensor:
+def skip_block(x: Tensor, *_: Any, cache: KeyValueCache | None = None, **__: Any) -> Tensor:
     """A layer that gives what it is given; its cache counts the places all the same."""
     if cache is not None:
         nothing = x.new_zeros(x.size(0), 1, x.size(1), 1)
@@ -117,7 +117,7 @@ def passed_by(x: Tensor, *_: Any, cache: KeyValueCache | None = None, **__: Any)
 
 def ablate(
     task: Any, examples: Sequence[Any], kind: str = "heads", *, progress: Callable[[int], None] = lambda n: None
-) -> tuple[dict[str, float], list[Loss]]:
+) -> tuple[dict[str, float], list[AblationResult]]:
     """The task's figures of validation as it is, and what each part's absence changes: what is missed most first.
 
     Args:
@@ -127,20 +127,20 @@ def ablate(
     found = []
     for one in parts(task.model, kind):
         with switched_off(task.model, [one]):
-            figures = task.validate(examples)
-        found.append(Loss(one, figures, {name: figures[name] - whole[name] for name in whole}))
+            metrics = task.validate(examples)
+        found.append(AblationResult(one, metrics, {name: metrics[name] - whole[name] for name in whole}))
         progress(1)
-    return whole, sorted(found, key=lambda loss: missed(task, loss), reverse=True)
+    return whole, sorted(found, key=lambda loss: importance(task, loss), reverse=True)
 
 
-def missed(task: Any, loss: Loss) -> float:
+def importance(task: Any, loss: AblationResult) -> float:
     """How much a part is missed: the rise of the loss, or the fall of the task's figure where it has no loss."""
     if "loss" in loss.change:
         return loss.change["loss"]
     return -loss.change[task.metric] if task.larger_is_better else loss.change[task.metric]
 
 
-def prune(task: Any, losses: Sequence[Loss], n: int) -> list[Part]:
+def prune(task: Any, losses: Sequence[AblationResult], n: int) -> list[Part]:
     """Take the n heads that are missed least out of a task's model; each attention keeps one.
 
     Source: Michel et al. 2019, section 4.
@@ -152,7 +152,7 @@ def prune(task: Any, losses: Sequence[Loss], n: int) -> list[Part]:
     check_prunable(model)
     left = {name: module.n_heads for name, module in model.named_modules() if isinstance(module, Attention)}
     chosen: list[Part] = []
-    for one in (loss.part for loss in sorted(losses, key=lambda loss: missed(task, loss))):
+    for one in (loss.part for loss in sorted(losses, key=lambda loss: importance(task, loss))):
         if len(chosen) == n:
             break
         if one.head is not None and left[one.name] > 1:
@@ -177,11 +177,11 @@ def prune(task: Any, losses: Sequence[Loss], n: int) -> list[Part]:
         if f"{name}.additive" in tensors:
             tensors[f"{name}.additive"] = tensors[f"{name}.additive"][:, heads].contiguous()
     sizes = model.config.model_copy(
-        update={"heads_left": {name: len(heads) for name, heads in kept.items() if len(heads) < model.config.n_heads}}
+        update={"pruned_heads": {name: len(heads) for name, heads in kept.items() if len(heads) < model.config.n_heads}}
     )
     for parameter in model.parameters():
-        forget(parameter)
-    task.model = FAMILIES[family_of(model)][1].from_tensors(sizes, tensors).to(task.device).eval()
+        invalidate_packed_weight(parameter)
+    task.model = FAMILIES[family_of(model)][1].from_state_dict(sizes, tensors).to(task.device).eval()
     return chosen
 
 

@@ -11,9 +11,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from glassformer.inspection.ablation import Loss
+from glassformer.inspection.ablation import AblationResult
 from glassformer.inspection.arrays import pack
-from glassformer.inspection.worked import Worked
+from glassformer.inspection.worked_example import Worked
 from glassformer.tokens.tokenizer import well_formed
 
 IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([\w]+)\.js";\n', re.MULTILINE)
@@ -27,7 +27,7 @@ def source(name: str) -> str:
     return (files(__package__) / "page" / name).read_text(encoding="utf-8")
 
 
-def joined(entry: str) -> str:
+def bundle(entry: str) -> str:
     """A module and all that it imports as one script: each a function's body that gives what it exports."""
     done: dict[str, str] = {}
 
@@ -56,7 +56,7 @@ def page(title: str, record: Any, entry: str) -> str:
 
     The record stands in the page as JSON in which no "<" is left, and only scripts whose hashes its policy names run.
     """
-    scripts = [*(source(f"vendor/{name}.min.js") for name in VENDORED), joined(entry)]
+    scripts = [*(source(f"vendor/{name}.min.js") for name in VENDORED), bundle(entry)]
     hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in scripts]
     policy = "; ".join(
         [
@@ -90,9 +90,9 @@ def report_page(record: dict[str, Any]) -> str:
     return page(f"glassformer report: {record['run']}", record, "report")
 
 
-def ablation_page(whole: dict[str, float], losses: Sequence[Loss], parts: str, n_examples: int) -> str:
+def ablation_page(whole: dict[str, float], losses: Sequence[AblationResult], parts: str, n_examples: int) -> str:
     """What `glassformer ablate --html` writes."""
-    rows = [{**asdict(loss.part), "figures": loss.figures, "change": loss.change} for loss in losses]
+    rows = [{**asdict(loss.part), "metrics": loss.metrics, "change": loss.change} for loss in losses]
     record = {"whole": whole, "parts": parts, "examples": n_examples, "losses": rows}
     return page("glassformer ablate", record, "ablation")
 

@@ -17,20 +17,20 @@ HEADS: Axes = ("batch", "head", "position", "width")
 WEIGHTS: Axes = ("batch", "head", "query", "key")
 
 TABLES: dict[str, Axes] = {
-    "positions": ("position", "width"),
+    "position_embedding": ("position", "width"),
     "encoder_bias": ("query", "key", "head"),
     "decoder_bias": ("query", "key", "head"),
 }
 """What is looked up for all texts of a batch at once."""
 
-LOGITS = ("logits", "word_logits", "label_logits")
+LOGITS = ("logits", "mlm_logits", "label_logits")
 """Methods of models that make logits."""
 
 
-class Tape(Mapping[str, Tensor]):
+class ActivationCache(Mapping[str, Tensor]):
     """Named tensors of everything that ran while it recorded, in the order in which they first came.
 
-    `tape["decoder.3.cross_attention.weights"]` is the tensor of the last time that it was made, `tape.calls(name)` has
+    `cache["decoder.3.cross_attention.weights"]` is the tensor of the last time that it was made, `cache.calls(name)` has
     one of each time: a decoder makes one a step.
     """
 
@@ -70,7 +70,7 @@ class Tape(Mapping[str, Tensor]):
 
 
 @contextmanager
-def record(model: Any) -> Iterator[Tape]:
+def record(model: Any) -> Iterator[ActivationCache]:
     """Record what a model, or a task's model, makes of whatever it is given inside the `with` block.
 
     Every module's output goes by the module's name; of attention there are `queries`, `keys`, `values`, `weights` and
@@ -78,19 +78,19 @@ def record(model: Any) -> Iterator[Tape]:
     a recorded model has its modules' methods replaced, and attention goes the explicit way.
     """
     model = getattr(model, "model", model)
-    tape = Tape()
+    cache = ActivationCache()
     with ExitStack() as undo:
         for name, module in model.named_modules():
             if isinstance(module, Attention):
-                undo.enter_context(replaced(module, "look", looking(module, name, tape)))
-                undo.enter_context(replaced(module, "weights", weighing(module, name, tape)))
+                undo.enter_context(replaced(module, "sdpa", attention_hook(module, name, cache)))
+                undo.enter_context(replaced(module, "weights", weights_hook(module, name, cache)))
             if name and not isinstance(module, (Dropout, nn.Identity, nn.ModuleList)):
-                handle = module.register_forward_hook(hearing(name, tape))
+                handle = module.register_forward_hook(output_hook(name, cache))
                 undo.callback(handle.remove)
         for name in LOGITS:
             if hasattr(model, name):
-                undo.enter_context(replaced(model, name, saying(getattr(model, name), tape)))
-        yield tape
+                undo.enter_context(replaced(model, name, logits_hook(getattr(model, name), cache)))
+        yield cache
 
 
 @contextmanager
@@ -107,55 +107,55 @@ def replaced(module: nn.Module, method: str, by: Callable[..., Any]) -> Iterator
             setattr(module, method, before)
 
 
-def looking(module: Attention, name: str, tape: Tape) -> Callable[..., Tensor]:
-    """`Attention.look`, the explicit way."""
+def attention_hook(module: Attention, name: str, cache: ActivationCache) -> Callable[..., Tensor]:
+    """`Attention.sdpa`, the explicit way."""
 
-    look_before = module.look if "look" in vars(module) else module.look_explicitly  # another tape may be recording
+    inner_sdpa = module.sdpa if "sdpa" in vars(module) else module.eager_attention  # another tape may be recording
 
-    def look(q: Tensor, k: Tensor, v: Tensor, *options: Any) -> Tensor:
+    def recorded_sdpa(q: Tensor, k: Tensor, v: Tensor, *options: Any) -> Tensor:
         for kind, tensor in (("queries", q), ("keys", k), ("values", v)):
-            tape.add(f"{name}.{kind}", tensor, HEADS)
-        heads = look_before(q, k, v, *options)
-        tape.add(f"{name}.heads", heads, HEADS)
+            cache.add(f"{name}.{kind}", tensor, HEADS)
+        heads = inner_sdpa(q, k, v, *options)
+        cache.add(f"{name}.heads", heads, HEADS)
         return heads
 
-    return look
+    return recorded_sdpa
 
 
-def weighing(module: Attention, name: str, tape: Tape) -> Callable[..., Tensor]:
+def weights_hook(module: Attention, name: str, cache: ActivationCache) -> Callable[..., Tensor]:
     """`Attention.weights`, remembered."""
     weights_of = module.weights
 
     def weights(*given: Any) -> Tensor:
         weights = weights_of(*given)
-        tape.add(f"{name}.weights", weights, WEIGHTS)
+        cache.add(f"{name}.weights", weights, WEIGHTS)
         return weights
 
     return weights
 
 
-def saying(logits_of: Callable[..., Tensor], tape: Tape) -> Callable[..., Tensor]:
+def logits_hook(logits_of: Callable[..., Tensor], cache: ActivationCache) -> Callable[..., Tensor]:
     """What makes logits, remembered."""
 
     def logits(*given: Any) -> Tensor:
         logits = logits_of(*given)
-        tape.add("logits", logits, STREAM)
+        cache.add("logits", logits, STREAM)
         return logits
 
     return logits
 
 
-def hearing(name: str, tape: Tape) -> Callable[..., None]:
+def output_hook(name: str, cache: ActivationCache) -> Callable[..., None]:
     """A hook that remembers a module's output; of an LSTM's cell its state."""
 
     def hook(module: nn.Module, given: Any, output: Any) -> None:
         if isinstance(output, Tensor):
-            tape.add(name, output, TABLES.get(name, STREAM))
+            cache.add(name, output, TABLES.get(name, STREAM))
         elif isinstance(module, nn.LSTMCell):
             for kind, tensor in zip(("hidden", "cell"), output, strict=True):
-                tape.add(f"{name}.{kind}", tensor, ("batch", "width"))
+                cache.add(f"{name}.{kind}", tensor, ("batch", "width"))
         elif isinstance(module, nn.LSTM):
             (packed, _) = output
-            tape.add(name, nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)[0], STREAM)
+            cache.add(name, nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)[0], STREAM)
 
     return hook

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from glassformer.inspection.passage import Passage
-from glassformer.inspection.record import Tape, record
+from glassformer.inspection.inputs import ModelInputs
+from glassformer.inspection.record import ActivationCache, record
 
 SURE = 0.99
 """A row of attention whose largest weight is above this is saturated: hardly any gradient comes through its softmax."""
@@ -66,25 +66,25 @@ def is_saturated(weights: Tensor) -> bool:
     return len(rows) > 0 and bool((rows.amax(-1) > SURE).float().mean() >= 0.5)
 
 
-def steps_of(tape: Tape) -> list[Step]:
+def steps_of(cache: ActivationCache) -> list[Step]:
     """The figures of all that was recorded, call by call."""
     found = []
-    for name, calls in tape.found.items():
+    for name, calls in cache.found.items():
         for i, x in enumerate(calls):
-            found.append(step_of(name if len(calls) == 1 else f"{name}[{i}]", x, tape.axes(name, i)))
+            found.append(step_of(name if len(calls) == 1 else f"{name}[{i}]", x, cache.axes(name, i)))
     return found
 
 
-def trace(passage: Passage) -> list[Step]:
+def trace(inputs: ModelInputs) -> list[Step]:
     """The figures of every step of a passage through its model."""
-    with torch.inference_mode(), record(passage.task.model) as tape:
-        hidden = passage.forward()
-        if hasattr(passage.task.model, "logits"):
-            passage.task.model.logits(hidden)
+    with torch.inference_mode(), record(inputs.task.model) as cache:
+        hidden = inputs.forward()
+        if hasattr(inputs.task.model, "logits"):
+            inputs.task.model.logits(hidden)
         else:
-            model = passage.task.model
-            if model.config.head == "words":
-                model.word_logits(hidden)
-            if model.labels is not None:
-                model.label_logits(hidden, passage.inputs[0])
-    return steps_of(tape)
+            model = inputs.task.model
+            if model.config.head == "mlm":
+                model.mlm_logits(hidden)
+            if model.classifier is not None:
+                model.label_logits(hidden, inputs.inputs[0])
+    return steps_of(cache)

@@ -21,17 +21,17 @@ def type_of(model: Model) -> str:
         UserError: it is none.
     """
     c: Any = model.config
-    if getattr(c, "heads_left", None):
+    if getattr(c, "pruned_heads", None):
         raise UserError("a model without some of its heads: transformers has no such model, so it cannot be exported.")
     match family_of(model):
         case "transformer" if c.attention == "dot":
             return "pegasus" if c.pre_norm else "marian"
         case "bert" if c.pre_norm:
             return "roberta-prelayernorm"
-        case "bert" if not c.n_types:
+        case "bert" if not c.n_token_types:
             return "distilbert"
         case "bert":
-            return "roberta" if c.first_position else "bert"
+            return "roberta" if c.position_offset else "bert"
         case "gpt2" | "t5" as family:
             return family
         case family:

@@ -13,25 +13,25 @@ from glassformer.interop.architecture import (
     prefixed,
     refuse_unless,
 )
-from glassformer.sizes import BertConfig
+from glassformer.model_config import BertConfig
 
 
-def _bert_body(around_self: str, around_feedforward: str) -> Names:
+def _bert_body(self_attn_residual: str, feedforward_residual: str) -> Names:
     """BERT's body, given where its norms are."""
     layer = "encoder.layer.{i}."
     return (
         ("embedding", "embeddings.word_embeddings"),
-        ("positions", "embeddings.position_embeddings"),
-        ("types", "embeddings.token_type_embeddings"),
+        ("position_embedding", "embeddings.position_embeddings"),
+        ("token_type_embedding", "embeddings.token_type_embeddings"),
         ("embedding_norm", "embeddings.LayerNorm"),
         ("encoder.{i}.self_attention.q_proj", layer + "attention.self.query"),
         ("encoder.{i}.self_attention.k_proj", layer + "attention.self.key"),
         ("encoder.{i}.self_attention.v_proj", layer + "attention.self.value"),
         ("encoder.{i}.self_attention.out_proj", layer + "attention.output.dense"),
-        ("encoder.{i}.around_self.norm", layer + around_self),
+        ("encoder.{i}.self_attn_residual.norm", layer + self_attn_residual),
         ("encoder.{i}.feedforward.up", layer + "intermediate.dense"),
         ("encoder.{i}.feedforward.down", layer + "output.dense"),
-        ("encoder.{i}.around_feedforward.norm", layer + around_feedforward),
+        ("encoder.{i}.feedforward_residual.norm", layer + feedforward_residual),
         ("encoder_norm", "LayerNorm"),
         ("pooler", "pooler.dense"),
     )
@@ -42,14 +42,14 @@ _PRE_NORM = _bert_body("attention.LayerNorm", "intermediate.LayerNorm")
 
 BERT: Names = (
     *prefixed("bert.", _POST_NORM),
-    ("transform", "cls.predictions.transform.dense"),
-    ("transform_norm", "cls.predictions.transform.LayerNorm"),
-    ("word_bias", "cls.predictions.bias"),
+    ("mlm_transform", "cls.predictions.transform.dense"),
+    ("mlm_transform_norm", "cls.predictions.transform.LayerNorm"),
+    ("mlm_bias", "cls.predictions.bias"),
 )
 _ROBERTA_WORDS: Names = (
-    ("transform", "lm_head.dense"),
-    ("transform_norm", "lm_head.layer_norm"),
-    ("word_bias", "lm_head.bias"),
+    ("mlm_transform", "lm_head.dense"),
+    ("mlm_transform_norm", "lm_head.layer_norm"),
+    ("mlm_bias", "lm_head.bias"),
 )
 ROBERTA: Names = (*prefixed("roberta.", _POST_NORM), *_ROBERTA_WORDS)
 ROBERTA_PRE_NORM: Names = (*prefixed("roberta_prelayernorm.", _PRE_NORM), *_ROBERTA_WORDS)
@@ -58,21 +58,21 @@ DISTILBERT: Names = (
         "distilbert.",
         (
             ("embedding", "embeddings.word_embeddings"),
-            ("positions", "embeddings.position_embeddings"),
+            ("position_embedding", "embeddings.position_embeddings"),
             ("embedding_norm", "embeddings.LayerNorm"),
             ("encoder.{i}.self_attention.q_proj", "transformer.layer.{i}.attention.q_lin"),
             ("encoder.{i}.self_attention.k_proj", "transformer.layer.{i}.attention.k_lin"),
             ("encoder.{i}.self_attention.v_proj", "transformer.layer.{i}.attention.v_lin"),
             ("encoder.{i}.self_attention.out_proj", "transformer.layer.{i}.attention.out_lin"),
-            ("encoder.{i}.around_self.norm", "transformer.layer.{i}.sa_layer_norm"),
+            ("encoder.{i}.self_attn_residual.norm", "transformer.layer.{i}.sa_layer_norm"),
             ("encoder.{i}.feedforward.up", "transformer.layer.{i}.ffn.lin1"),
             ("encoder.{i}.feedforward.down", "transformer.layer.{i}.ffn.lin2"),
-            ("encoder.{i}.around_feedforward.norm", "transformer.layer.{i}.output_layer_norm"),
+            ("encoder.{i}.feedforward_residual.norm", "transformer.layer.{i}.output_layer_norm"),
         ),
     ),
-    ("transform", "vocab_transform"),
-    ("transform_norm", "vocab_layer_norm"),
-    ("word_bias", "vocab_projector.bias"),
+    ("mlm_transform", "vocab_transform"),
+    ("mlm_transform_norm", "vocab_layer_norm"),
+    ("mlm_bias", "vocab_projector.bias"),
 )
 
 
@@ -86,7 +86,7 @@ def bert_sizes(c: Record, tensors: Tensors) -> Record:
         "d_ff": c["intermediate_size"],
         "n_layers": c["num_hidden_layers"],
         "max_len": c["max_position_embeddings"],
-        "n_types": c["type_vocab_size"],
+        "n_token_types": c["type_vocab_size"],
         "activation": activation(c["hidden_act"]),
         "norm_eps": c["layer_norm_eps"],
         "dropout": c.get("hidden_dropout_prob", 0.1),
@@ -97,7 +97,7 @@ def roberta_sizes(c: Record, tensors: Tensors) -> Record:
     """BertConfig of a RoBERTa's config.json: it counts places from the one after the padding's id."""
     refuse_unless(c, hidden_act="gelu")
     first = c["pad_token_id"] + 1
-    return {**bert_sizes(c, tensors), "first_position": first, "max_len": c["max_position_embeddings"] - first}
+    return {**bert_sizes(c, tensors), "position_offset": first, "max_len": c["max_position_embeddings"] - first}
 
 
 def roberta_pre_norm_sizes(c: Record, tensors: Tensors) -> Record:
@@ -114,7 +114,7 @@ def distilbert_sizes(c: Record, tensors: Tensors) -> Record:
         "d_ff": c["hidden_dim"],
         "n_layers": c["n_layers"],
         "max_len": c["max_position_embeddings"],
-        "n_types": 0,
+        "n_token_types": 0,
         "activation": activation(c["activation"]),
         "dropout": c.get("dropout", 0.1),
         "pooler_activation": "relu",
@@ -131,7 +131,7 @@ def bert_config(c: BertConfig) -> Record:
         "intermediate_size": c.d_ff,
         "num_hidden_layers": c.n_layers,
         "max_position_embeddings": c.max_len,
-        "type_vocab_size": c.n_types,
+        "type_vocab_size": c.n_token_types,
         "hidden_act": THEIRS[c.activation],
         "layer_norm_eps": c.norm_eps,
         "hidden_dropout_prob": c.dropout,
@@ -171,7 +171,7 @@ def distilbert_config(c: BertConfig) -> Record:
 def roberta_pack(c: BertConfig, tensors: Tensors) -> Tensors:
     """Places counted from the one after the padding's id."""
     name = f"roberta{'_prelayernorm' if c.pre_norm else ''}.embeddings.position_embeddings.weight"
-    table = tensors[name][c.first_position :]
+    table = tensors[name][c.position_offset :]
     return {**tensors, name: torch.cat([table.new_zeros(c.pad_id + 1, c.d_model), table])}
 
 
@@ -180,19 +180,19 @@ NO_POOLER = {"pooler": False}
 
 def bert_heads(name: str, sequence: Names, **more: Head) -> dict[str, Head]:
     """The heads that BERT, RoBERTa and DistilBERT all have; `sequence`: names of the one for classes."""
-    labels: Names = (("labels", "classifier"),)
-    spans: Names = (("labels", "qa_outputs"),)
+    labels: Names = (("classifier", "classifier"),)
+    spans: Names = (("classifier", "qa_outputs"),)
     return {
-        f"{name}Model": Head("features", {"head": "none"}),
-        f"{name}ForMaskedLM": Head("fill", {"head": "words", **NO_POOLER}),
+        f"{name}Model": Head("feature-extraction", {"head": "none"}),
+        f"{name}ForMaskedLM": Head("masked-lm", {"head": "mlm", **NO_POOLER}),
         f"{name}ForSequenceClassification": Head("classification", {"head": "sequence"}, sequence),
         f"{name}ForTokenClassification": Head("tagging", {"head": "tokens", **NO_POOLER}, labels),
-        f"{name}ForQuestionAnswering": Head("answer", {"head": "span", "n_labels": 2, **NO_POOLER}, spans),
+        f"{name}ForQuestionAnswering": Head("question-answering", {"head": "span", "n_labels": 2, **NO_POOLER}, spans),
         **more,
     }
 
 
-ROBERTA_SEQUENCE: Names = (("pooler", "classifier.dense"), ("labels", "classifier.out_proj"))
+ROBERTA_SEQUENCE: Names = (("pooler", "classifier.dense"), ("classifier", "classifier.out_proj"))
 UNUSED = r".*\.position_ids|.*\.pooler\.dense\..*|cls\.seq_relationship\..*"
 
 BERTS = {
@@ -200,9 +200,9 @@ BERTS = {
         "bert",
         bert_heads(
             "Bert",
-            (("labels", "classifier"),),
+            (("classifier", "classifier"),),
             BertForPreTraining=Head(
-                "pretraining", {"head": "words", "n_labels": 2}, (("labels", "cls.seq_relationship"),)
+                "bert-pretraining", {"head": "mlm", "n_labels": 2}, (("classifier", "cls.seq_relationship"),)
             ),
         ),
         lambda c: BERT,
@@ -245,7 +245,7 @@ BERTS = {
     ),
     "distilbert": Architecture(
         "bert",
-        bert_heads("DistilBert", (("pooler", "pre_classifier"), ("labels", "classifier"))),
+        bert_heads("DistilBert", (("pooler", "pre_classifier"), ("classifier", "classifier"))),
         lambda c: DISTILBERT,
         distilbert_sizes,
         distilbert_config,

@@ -13,21 +13,21 @@ from glassformer.interop.architecture import (
     prefixed,
     refuse_unless,
 )
-from glassformer.sizes import Gpt2Config
+from glassformer.model_config import Gpt2Config
 
 NAMES: Names = prefixed(
     "transformer.",
     (
         ("embedding", "wte"),
-        ("positions", "wpe"),
+        ("position_embedding", "wpe"),
         ("decoder.{i}.self_attention.q_proj", "h.{i}.attn.c_attn.q"),  # c_attn, cut in three
         ("decoder.{i}.self_attention.k_proj", "h.{i}.attn.c_attn.k"),
         ("decoder.{i}.self_attention.v_proj", "h.{i}.attn.c_attn.v"),
         ("decoder.{i}.self_attention.out_proj", "h.{i}.attn.c_proj"),
-        ("decoder.{i}.around_self.norm", "h.{i}.ln_1"),
+        ("decoder.{i}.self_attn_residual.norm", "h.{i}.ln_1"),
         ("decoder.{i}.feedforward.up", "h.{i}.mlp.c_fc"),
         ("decoder.{i}.feedforward.down", "h.{i}.mlp.c_proj"),
-        ("decoder.{i}.around_feedforward.norm", "h.{i}.ln_2"),
+        ("decoder.{i}.feedforward_residual.norm", "h.{i}.ln_2"),
         ("decoder_norm", "ln_f"),
     ),
 )
@@ -101,7 +101,7 @@ def gpt2_pack(c: Gpt2Config, tensors: Tensors) -> Tensors:
 
 GPT2 = Architecture(
     "gpt2",
-    {"GPT2LMHeadModel": Head("language"), "GPT2Model": Head("language")},
+    {"GPT2LMHeadModel": Head("causal-lm"), "GPT2Model": Head("causal-lm")},
     lambda c: NAMES,
     gpt2_sizes,
     gpt2_config,

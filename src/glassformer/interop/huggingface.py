@@ -14,12 +14,12 @@ from glassformer.config import describe
 from glassformer.errors import CheckpointError, UserError
 from glassformer.interop.architecture import Architecture, Head, Names, Record, Tensors
 from glassformer.interop.architectures import ARCHITECTURES, type_of
-from glassformer.interop.tokens import export_tokenizer, import_tokenizer
+from glassformer.interop.tokenizer import export_tokenizer, import_tokenizer
+from glassformer.model_config import ModelConfig
 from glassformer.models.base import Model
 from glassformer.models.families import FAMILIES
-from glassformer.sizes import Sizes
 from glassformer.tasks.base import Task
-from glassformer.tasks.registry import load, task_type
+from glassformer.tasks.registry import load, task_class
 
 N_NAMED = 8
 
@@ -68,7 +68,7 @@ def read_folder(source: Path) -> Task:
         given = {**architecture.sizes(config, tensors), **head.sizes}
         if labels:
             given["n_labels"] = 1 if task_name == "regression" else len(labels)
-        if head.task == "features":
+        if head.task == "feature-extraction":
             given["pooler"] = any(name.endswith("pooler.dense.weight") for name in tensors)
         given |= {"pad_id": tokenizer.pad_id, "bos_id": tokenizer.bos_id, "eos_id": tokenizer.eos_id}
         sizes = sizes_type.model_validate(given)
@@ -77,7 +77,7 @@ def read_folder(source: Path) -> Task:
             f"{source}: the tokenizer has {tokenizer.vocab_size:,} units, the embedding {sizes.vocab_size:,}."
         )
     model = convert(model_type, sizes, tensors, (*head.names, *architecture.names(sizes)), architecture.ignored, source)
-    return task_type(task_name)(model, tokenizer, "cpu", labels)
+    return task_class(task_name)(model, tokenizer, "cpu", labels)
 
 
 @contextmanager
@@ -171,7 +171,9 @@ def arranged(tensors: Tensors, architecture: Architecture, source: Path) -> Tens
         raise CheckpointError(f"{source}: its weights are not those of its architecture: {error}.") from None
 
 
-def convert(model_type: type[Model], sizes: Sizes, tensors: Tensors, table: Names, ignored: str, source: Path) -> Model:
+def convert(
+    model_type: type[Model], sizes: ModelConfig, tensors: Tensors, table: Names, ignored: str, source: Path
+) -> Model:
     """Our model with their weights."""
     with torch.device("meta"):
         wanted = {name: tuple(tensor.shape) for name, tensor in model_type(sizes).state_dict().items()}
@@ -187,7 +189,7 @@ def convert(model_type: type[Model], sizes: Sizes, tensors: Tensors, table: Name
         raise CheckpointError(
             f"{source}: its weights are not those of its architecture:\n" + "\n".join(rows[:N_NAMED] + more)
         )
-    return model_type.from_tensors(sizes, {name: tensors[theirs[name]] for name in wanted})  # type: ignore[no-any-return]
+    return model_type.from_state_dict(sizes, {name: tensors[theirs[name]] for name in wanted})  # type: ignore[no-any-return]
 
 
 def translate(name: str, table: Iterable[tuple[str, str]]) -> str:
@@ -210,7 +212,7 @@ def exported(task: Task) -> dict[str, str | Tensors]:
     """The files of a folder of transformers."""
     kind = type_of(task.model)
     architecture, sizes = ARCHITECTURES[kind], task.model.config
-    alike = {"regression": "classification", "summarization": "language"}.get(task.name, task.name)
+    alike = {"regression": "classification", "summarization": "causal-lm"}.get(task.name, task.name)
     name, head = next(((k, h) for k, h in architecture.heads.items() if h.task == alike), (None, None))
     if name is None or head is None:
         raise UserError(f"{task.name} by {kind}: transformers has no such model, so it cannot be exported to it.")
@@ -244,8 +246,8 @@ def their_weights(task: Task, architecture: Architecture, head: Head) -> Tensors
         ours = {name: value for name, value in ours.items() if not name.startswith("pooler.")}
     if task.name == "regression":  # the number itself, where ours is a place in the range of the training labels
         low, high = map(float, task.labels)
-        ours["labels.weight"] = ours["labels.weight"] * (high - low)
-        ours["labels.bias"] = low + (ours["labels.bias"] + 0.5) * (high - low)
+        ours["classifier.weight"] = ours["classifier.weight"] * (high - low)
+        ours["classifier.bias"] = low + (ours["classifier.bias"] + 0.5) * (high - low)
     table = (*head.names, *architecture.names(sizes))
     return architecture.pack(sizes, {translate(name, table): value.clone() for name, value in ours.items()})
 

@@ -14,14 +14,17 @@ from glassformer.interop.architecture import (
     refuse_unless,
 )
 from glassformer.limits import MAX_TOKENS
+from glassformer.model_config import TransformerConfig
 from glassformer.models.transformer import n_positions
 from glassformer.nn.positions import sinusoids
-from glassformer.sizes import TransformerConfig
 
 
 def _marian_side(side: str, *, cross: bool) -> Names:
     attentions = [("self_attention", "self_attn"), *([("cross_attention", "encoder_attn")] if cross else [])]
-    norms = [("around_self", "self_attn_layer_norm"), *([("around_cross", "encoder_attn_layer_norm")] if cross else [])]
+    norms = [
+        ("self_attn_residual", "self_attn_layer_norm"),
+        *([("cross_attn_residual", "encoder_attn_layer_norm")] if cross else []),
+    ]
     return (
         *(
             (f"{side}.{{i}}.{ours}.{p}", f"model.{side}.layers.{{i}}.{theirs}.{p}")
@@ -31,7 +34,7 @@ def _marian_side(side: str, *, cross: bool) -> Names:
         *((f"{side}.{{i}}.{ours}.norm", f"model.{side}.layers.{{i}}.{theirs}") for ours, theirs in norms),
         (f"{side}.{{i}}.feedforward.up", f"model.{side}.layers.{{i}}.fc1"),
         (f"{side}.{{i}}.feedforward.down", f"model.{side}.layers.{{i}}.fc2"),
-        (f"{side}.{{i}}.around_feedforward.norm", f"model.{side}.layers.{{i}}.final_layer_norm"),
+        (f"{side}.{{i}}.feedforward_residual.norm", f"model.{side}.layers.{{i}}.final_layer_norm"),
     )
 
 
@@ -60,7 +63,7 @@ def marian_sizes(c: Record, tensors: Tensors) -> Record:
         "n_decoder_layers": c["decoder_layers"],
         "max_len": min(MAX_TOKENS, c["max_position_embeddings"]),
         "activation": activation(c["activation_function"]),
-        "positions": "halves",
+        "sinusoid_layout": "concat",
         "scale_embedding": c.get("scale_embedding", False),
         "output_bias": "final_logits_bias" in tensors,
         "dropout": c.get("dropout", 0.1),
@@ -104,7 +107,7 @@ def marian_unpack(tensors: Tensors) -> Tensors:
 
 def marian_pack(c: TransformerConfig, tensors: Tensors) -> Tensors:
     """Sines before cosines, the bias of the words always there, and for Pegasus the table of places."""
-    if c.positions == "interleaved":
+    if c.sinusoid_layout == "interleaved":
         tensors = sines_first(tensors, c.d_model)
     bias = tensors.get("final_logits_bias", torch.zeros(c.vocab_size))
     tensors = {**tensors, "final_logits_bias": bias[None]}

@@ -3,7 +3,7 @@
 from glassformer.errors import CheckpointError
 from glassformer.interop.architecture import THEIRS, Architecture, Head, Names, Record, Tensors, encoder_decoder
 from glassformer.limits import MAX_TOKENS
-from glassformer.sizes import T5Config
+from glassformer.model_config import T5Config
 
 
 def _t5_side(ours: str, theirs: str, *, cross: bool) -> Names:
@@ -11,7 +11,7 @@ def _t5_side(ours: str, theirs: str, *, cross: bool) -> Names:
     rows = [(f"{ours}.{{i}}.self_attention.{p}_proj", f"{theirs}.block.{{i}}.layer.0.SelfAttention.{p}") for p in "qkv"]
     rows += [
         (f"{ours}.{{i}}.self_attention.out_proj", f"{theirs}.block.{{i}}.layer.0.SelfAttention.o"),
-        (f"{ours}.{{i}}.around_self.norm", f"{theirs}.block.{{i}}.layer.0.layer_norm"),
+        (f"{ours}.{{i}}.self_attn_residual.norm", f"{theirs}.block.{{i}}.layer.0.layer_norm"),
     ]
     if cross:
         rows += [
@@ -20,13 +20,13 @@ def _t5_side(ours: str, theirs: str, *, cross: bool) -> Names:
         ]
         rows += [
             (f"{ours}.{{i}}.cross_attention.out_proj", f"{theirs}.block.{{i}}.layer.1.EncDecAttention.o"),
-            (f"{ours}.{{i}}.around_cross.norm", f"{theirs}.block.{{i}}.layer.1.layer_norm"),
+            (f"{ours}.{{i}}.cross_attn_residual.norm", f"{theirs}.block.{{i}}.layer.1.layer_norm"),
         ]
     dense = f"{theirs}.block.{{i}}.layer.{last}.DenseReluDense"
     return (
         *rows,
         (f"{ours}.{{i}}.feedforward.down", f"{dense}.wo"),
-        (f"{ours}.{{i}}.around_feedforward.norm", f"{theirs}.block.{{i}}.layer.{last}.layer_norm"),
+        (f"{ours}.{{i}}.feedforward_residual.norm", f"{theirs}.block.{{i}}.layer.{last}.layer_norm"),
         (f"{ours}_bias", f"{theirs}.block.0.layer.0.SelfAttention.relative_attention_bias"),
         (f"{ours}_norm", f"{theirs}.final_layer_norm"),
     )
@@ -66,7 +66,7 @@ def t5_sizes(c: Record, tensors: Tensors) -> Record:
         "n_buckets": c.get("relative_attention_num_buckets", 32),
         "max_distance": c.get("relative_attention_max_distance", 128),
         "activation": known[kind],
-        "tied": "lm_head.weight" not in tensors,
+        "tie_embeddings": "lm_head.weight" not in tensors,
         "scale_output": c.get("scale_decoder_outputs", c.get("tie_word_embeddings") is not False),
         "norm_eps": c.get("layer_norm_epsilon", 1e-6),
         "dropout": c.get("dropout_rate", 0.1),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-Figure = Callable[[np.ndarray], np.ndarray]
+MetricFn = Callable[[np.ndarray], np.ndarray]
 """Statistics summed over examples, [… k] -> the metric, […]; what `significance` resamples."""
 
 

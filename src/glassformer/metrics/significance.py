@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from glassformer.metrics.score import Figure
+from glassformer.metrics.score import MetricFn
 
 _CHUNK = 1 << 20  # drawn numbers held at once
 
@@ -42,7 +42,7 @@ class Comparison:
 
 def bootstrap(
     statistics: Float[np.ndarray, "n k"],
-    figure: Figure,
+    metric: MetricFn,
     *,
     confidence: float = 0.95,
     n_resamples: int = 1000,
@@ -60,14 +60,14 @@ def bootstrap(
     Source: Efron & Tibshirani 1993, section 13.3.
     """
     _check(statistics, confidence, n_resamples)
-    figures = figure(_resampled(statistics, n_resamples, seed))
-    return _interval(float(figure(statistics.sum(0))), figures, confidence)
+    values = metric(_resampled(statistics, n_resamples, seed))
+    return _interval(float(metric(statistics.sum(0))), values, confidence)
 
 
 def paired_bootstrap(
     first: Float[np.ndarray, "n k"],
     second: Float[np.ndarray, "n k"],
-    figure: Figure,
+    metric: MetricFn,
     *,
     confidence: float = 0.95,
     n_resamples: int = 1000,
@@ -90,8 +90,8 @@ def paired_bootstrap(
     _check(first, confidence, n_resamples)
     k = first.shape[1]
     sums = _resampled(np.concatenate([first, second], axis=1), n_resamples, seed)
-    differences = figure(sums[:, k:]) - figure(sums[:, :k])
-    values = float(figure(first.sum(0))), float(figure(second.sum(0)))
+    differences = metric(sums[:, k:]) - metric(sums[:, :k])
+    values = float(metric(first.sum(0))), float(metric(second.sum(0)))
     difference = values[1] - values[0]
     # Equality counts, up to rounding: a system compared with itself differs by chance.
     n_extreme = int((np.abs(differences - differences.mean()) >= abs(difference) - 1e-12).sum())
@@ -124,6 +124,6 @@ def _draws(n: int, n_resamples: int, seed: int) -> Iterator[Float[np.ndarray, "c
         yield np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n).astype(np.float64)
 
 
-def _interval(value: float, figures: np.ndarray, confidence: float) -> Interval:
-    low, high = np.quantile(figures, [(1 - confidence) / 2, (1 + confidence) / 2])
+def _interval(value: float, values: np.ndarray, confidence: float) -> Interval:
+    low, high = np.quantile(values, [(1 - confidence) / 2, (1 + confidence) / 2])
     return Interval(value, float(low), float(high), confidence)

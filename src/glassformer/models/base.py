@@ -7,17 +7,17 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from glassformer.errors import CheckpointError
+from glassformer.model_config import ModelConfig
 from glassformer.nn.attention import Attention, KeyValueCache
-from glassformer.nn.linear import forget
+from glassformer.nn.block import KeysValues
+from glassformer.nn.linear import invalidate_packed_weight
 from glassformer.nn.masks import padding_mask
 from glassformer.nn.positions import sinusoids
-from glassformer.nn.stack import KeysValues
-from glassformer.sizes import Sizes
 
-LENGTH_STEP = 8
+PAD_TO_MULTIPLE_OF = 8
 """Sources are padded to a multiple of this: a function of the sentence alone, so neighbours change no bit of it."""
 
-PUBLISHED = 768
+REFERENCE_D_MODEL = 768
 """Width of the smallest BERT and GPT-2 that were published."""
 
 
@@ -26,14 +26,14 @@ def initial_std(d_model: int) -> float:
 
     A narrower model starts with larger ones, so that its sums are as large; with 0.02 it learns slowly at first.
     """
-    return 0.02 * max(1.0, PUBLISHED / d_model) ** 0.5
+    return 0.02 * max(1.0, REFERENCE_D_MODEL / d_model) ** 0.5
 
 
-def begin_as_waves(positions: nn.Embedding) -> None:
+def init_sinusoidal_(positions: nn.Embedding) -> None:
     """Give learned places of a narrower model the original Transformer's as first values, about three times as large
     as words: what is near is alike from the start, and need not be learned from little text.
     """
-    if positions.embedding_dim < PUBLISHED:
+    if positions.embedding_dim < REFERENCE_D_MODEL:
         with torch.no_grad():
             waves = sinusoids(positions.num_embeddings, positions.embedding_dim)
             positions.weight.copy_(4 * initial_std(positions.embedding_dim) * waves)
@@ -51,7 +51,7 @@ class State(Protocol):
 class Decodable(Protocol):
     """A model that reads sources and then says one token after the other."""
 
-    length_step: ClassVar[int]
+    pad_to_multiple_of: ClassVar[int]
     """Sources of a batch are padded to a multiple of this, and all of them to the same."""
 
     def start(self, src: Int[Tensor, "sentences src"], n_hypotheses: int = 1) -> tuple[Any, Int[Tensor, " rows"]]:
@@ -94,34 +94,34 @@ class Model(nn.Module):
 
     config: Any
 
-    def __init__(self, config: Sizes) -> None:
+    def __init__(self, config: ModelConfig) -> None:
         super().__init__()
 
     def train(self, mode: bool = True) -> Any:
         for parameter in self.parameters():
-            forget(parameter)
+            invalidate_packed_weight(parameter)
         return super().train(mode)
 
-    def leave_heads(self) -> None:
+    def prune_heads(self) -> None:
         """Take out of attentions the heads that they have no more.
 
         Raises:
             CheckpointError: there is no such attention, or it had no so many heads.
         """
         attentions = {name for name, module in self.named_modules() if isinstance(module, Attention)}
-        for name, n_heads in self.config.heads_left.items():
+        for name, n_heads in self.config.pruned_heads.items():
             if name not in attentions or not 1 <= n_heads <= self.config.n_heads:
                 raise CheckpointError(
-                    f"heads_left in config.json: {name!r}: {n_heads} is nothing that this model can have."
+                    f"pruned_heads in config.json: {name!r}: {n_heads} is nothing that this model can have."
                 )
             parent, _, own = name.rpartition(".")
-            setattr(self.get_submodule(parent), own, self.get_submodule(name).with_heads(n_heads))  # type: ignore[operator]
+            setattr(self.get_submodule(parent), own, self.get_submodule(name).with_n_heads(n_heads))  # type: ignore[operator]
 
     def reset_buffers(self) -> None:
         """Compute what is no weight and yet a tensor."""
 
     @classmethod
-    def from_tensors(cls, config: Any, tensors: dict[str, Tensor]) -> Any:
+    def from_state_dict(cls, config: Any, tensors: dict[str, Tensor]) -> Any:
         """The model with these weights, taken as they are.
 
         Raises:
@@ -146,7 +146,7 @@ class Model(nn.Module):
 class EncoderDecoder(Model):
     """A Transformer that reads a source before it says anything: `encode` and a `decoder` of layers are its own."""
 
-    length_step: ClassVar[int] = LENGTH_STEP
+    pad_to_multiple_of: ClassVar[int] = PAD_TO_MULTIPLE_OF
     encode: Any
     decoder: Any
 

@@ -6,13 +6,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from glassformer.models.base import Model, begin_as_waves, initial_std
+from glassformer.model_config import BertConfig
+from glassformer.models.base import Model, init_sinusoidal_, initial_std
+from glassformer.nn.block import BlockConfig, TransformerBlock
 from glassformer.nn.dropout import Dropout
 from glassformer.nn.feedforward import ACTIVATIONS
-from glassformer.nn.linear import Linear, project
+from glassformer.nn.linear import Linear, batch_invariant_linear
 from glassformer.nn.masks import padding_mask
-from glassformer.nn.stack import Layer, LayerConfig
-from glassformer.sizes import BertConfig
 
 
 class Bert(Model):
@@ -24,23 +24,23 @@ class Bert(Model):
     def __init__(self, config: BertConfig) -> None:
         super().__init__(config)
         self.config = c = config
-        layer = LayerConfig(
+        layer = BlockConfig(
             c.d_model, c.n_heads, c.d_ff, c.dropout, c.pre_norm, activation=c.activation, norm_eps=c.norm_eps
         )
         self.embedding = nn.Embedding(c.vocab_size, c.d_model, padding_idx=c.pad_id)
-        self.positions = nn.Embedding(c.first_position + c.max_len, c.d_model)
-        self.types = nn.Embedding(c.n_types, c.d_model) if c.n_types else None
+        self.position_embedding = nn.Embedding(c.position_offset + c.max_len, c.d_model)
+        self.token_type_embedding = nn.Embedding(c.n_token_types, c.d_model) if c.n_token_types else None
         self.embedding_norm = nn.LayerNorm(c.d_model, eps=c.norm_eps)
         self.dropout = Dropout(c.dropout)
-        self.encoder: Any = nn.ModuleList(Layer(layer) for _ in range(c.n_layers))
+        self.encoder: Any = nn.ModuleList(TransformerBlock(layer) for _ in range(c.n_layers))
         self.encoder_norm = nn.LayerNorm(c.d_model, eps=c.norm_eps) if c.pre_norm else nn.Identity()
         self.pooler = Linear(c.d_model, c.d_model) if c.pooler else None
-        if c.head == "words":
-            self.transform = Linear(c.d_model, c.d_model)
-            self.transform_norm = nn.LayerNorm(c.d_model, eps=c.norm_eps)
-            self.word_bias = nn.Parameter(torch.zeros(c.vocab_size))
-        self.labels = Linear(c.d_model, c.n_labels) if c.n_labels else None
-        self.leave_heads()
+        if c.head == "mlm":
+            self.mlm_transform = Linear(c.d_model, c.d_model)
+            self.mlm_transform_norm = nn.LayerNorm(c.d_model, eps=c.norm_eps)
+            self.mlm_bias = nn.Parameter(torch.zeros(c.vocab_size))
+        self.classifier = Linear(c.d_model, c.n_labels) if c.n_labels else None
+        self.prune_heads()
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -51,12 +51,12 @@ class Bert(Model):
                 nn.init.trunc_normal_(p, std=std, a=-2 * std, b=2 * std)
             elif name.endswith(".bias") and "norm" not in name:
                 nn.init.zeros_(p)
-        begin_as_waves(self.positions)
+        init_sinusoidal_(self.position_embedding)
         with torch.no_grad():
             self.embedding.weight[self.config.pad_id] = 0
 
     def forward(
-        self, ids: Int[Tensor, "batch length"], types: Int[Tensor, "batch length"] | None = None
+        self, ids: Int[Tensor, "batch length"], token_type_ids: Int[Tensor, "batch length"] | None = None
     ) -> Float[Tensor, "batch length d_model"]:
         """The last layer's output at every place.
 
@@ -65,25 +65,27 @@ class Bert(Model):
         """
         c = self.config
         # Padding may stand behind the last place, and RoBERTa has one type for both texts of a pair.
-        places = torch.arange(ids.size(1), device=ids.device).clamp(max=c.max_len - 1) + c.first_position
-        x = self.embedding(ids) + self.positions(places)
-        if self.types is not None:
-            x = x + self.types(torch.zeros_like(ids) if types is None else types.clamp(max=c.n_types - 1))
+        positions = torch.arange(ids.size(1), device=ids.device).clamp(max=c.max_len - 1) + c.position_offset
+        x = self.embedding(ids) + self.position_embedding(positions)
+        if self.token_type_embedding is not None:
+            x = x + self.token_type_embedding(
+                torch.zeros_like(ids) if token_type_ids is None else token_type_ids.clamp(max=c.n_token_types - 1)
+            )
         x = self.dropout(self.embedding_norm(x))
         mask = padding_mask(ids, c.pad_id)
         for layer in self.encoder:
             x = layer(x, mask)
         return self.encoder_norm(x)  # type: ignore[no-any-return]
 
-    def words(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
-        """What the tied embeddings, with `word_bias`, make logits of."""
-        return self.transform_norm(ACTIVATIONS[self.config.activation](self.transform(hidden)))  # type: ignore[no-any-return]
+    def mlm_head(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
+        """What the tied embeddings, with `mlm_bias`, make logits of."""
+        return self.mlm_transform_norm(ACTIVATIONS[self.config.activation](self.mlm_transform(hidden)))  # type: ignore[no-any-return]
 
-    def word_logits(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:
+    def mlm_logits(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:
         """Of masked places."""
-        return project(self.words(hidden), self.embedding.weight, self.word_bias)
+        return batch_invariant_linear(self.mlm_head(hidden), self.embedding.weight, self.mlm_bias)
 
-    def pooled(
+    def pool(
         self, hidden: Float[Tensor, "batch length d_model"], ids: Int[Tensor, "batch length"]
     ) -> Float[Tensor, "batch d_model"]:
         """One vector a sequence: of its first token, or the mean over its tokens."""
@@ -101,6 +103,6 @@ class Bert(Model):
         self, hidden: Float[Tensor, "batch length d_model"], ids: Int[Tensor, "batch length"]
     ) -> Float[Tensor, "..."]:
         """[batch, labels] of sequences; [batch, length, labels] of tokens and spans."""
-        assert self.labels is not None
-        x = self.pooled(hidden, ids) if self.config.head in ("sequence", "words") else hidden
-        return self.labels(self.dropout(x))  # type: ignore[no-any-return]
+        assert self.classifier is not None
+        x = self.pool(hidden, ids) if self.config.head in ("sequence", "mlm") else hidden
+        return self.classifier(self.dropout(x))  # type: ignore[no-any-return]

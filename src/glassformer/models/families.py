@@ -1,5 +1,14 @@
 """Every family of models by its name in config.json."""
 
+from glassformer.model_config import (
+    BertConfig,
+    Gpt2Config,
+    ModelConfig,
+    RnnConfig,
+    SkipGramConfig,
+    T5Config,
+    TransformerConfig,
+)
 from glassformer.models.base import Model
 from glassformer.models.bert import Bert
 from glassformer.models.gpt2 import Gpt2
@@ -7,9 +16,8 @@ from glassformer.models.rnn import Rnn
 from glassformer.models.skipgram import SkipGram
 from glassformer.models.t5 import T5
 from glassformer.models.transformer import Transformer
-from glassformer.sizes import BertConfig, Gpt2Config, RnnConfig, Sizes, SkipGramConfig, T5Config, TransformerConfig
 
-FAMILIES: dict[str, tuple[type[Sizes], type[Model]]] = {
+FAMILIES: dict[str, tuple[type[ModelConfig], type[Model]]] = {
     "transformer": (TransformerConfig, Transformer),
     "bert": (BertConfig, Bert),
     "gpt2": (Gpt2Config, Gpt2),

@@ -6,12 +6,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from glassformer.models.base import DecoderState, Model, begin_as_waves, initial_std
+from glassformer.model_config import Gpt2Config
+from glassformer.models.base import DecoderState, Model, init_sinusoidal_, initial_std
+from glassformer.nn.block import BlockConfig, TransformerBlock
 from glassformer.nn.dropout import Dropout
-from glassformer.nn.linear import project
+from glassformer.nn.linear import batch_invariant_linear
 from glassformer.nn.masks import causal_mask
-from glassformer.nn.stack import Layer, LayerConfig
-from glassformer.sizes import Gpt2Config
 
 
 class Gpt2(Model):
@@ -21,20 +21,22 @@ class Gpt2(Model):
     """
 
     output_bias: ClassVar[None] = None
-    length_step: ClassVar[int] = 1  # prompts of a batch are equally long: nothing stands between them and what follows
+    pad_to_multiple_of: ClassVar[int] = (
+        1  # prompts of a batch are equally long: nothing stands between them and what follows
+    )
 
     def __init__(self, config: Gpt2Config) -> None:
         super().__init__(config)
         self.config = c = config
-        layer = LayerConfig(
+        layer = BlockConfig(
             c.d_model, c.n_heads, c.d_ff, c.dropout, pre_norm=True, activation=c.activation, norm_eps=c.norm_eps
         )
         self.embedding = nn.Embedding(c.vocab_size, c.d_model)
-        self.positions = nn.Embedding(c.max_len, c.d_model)
+        self.position_embedding = nn.Embedding(c.max_len, c.d_model)
         self.dropout = Dropout(c.dropout)
-        self.decoder: Any = nn.ModuleList(Layer(layer, causal=True) for _ in range(c.n_layers))
+        self.decoder: Any = nn.ModuleList(TransformerBlock(layer, causal=True) for _ in range(c.n_layers))
         self.decoder_norm = nn.LayerNorm(c.d_model, eps=c.norm_eps)
-        self.leave_heads()
+        self.prune_heads()
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -46,7 +48,7 @@ class Gpt2(Model):
                 nn.init.normal_(p, std=std / (2 * self.config.n_layers) ** 0.5 if ends_branch else std)
             elif name.endswith(".bias"):
                 nn.init.zeros_(p)
-        begin_as_waves(self.positions)
+        init_sinusoidal_(self.position_embedding)
 
     def forward(
         self, ids: Int[Tensor, "batch length"], segments: Int[Tensor, "batch length"] | None = None
@@ -58,19 +60,19 @@ class Gpt2(Model):
                 places are counted from where that begins.
         """
         if segments is None:
-            return self.run(ids, torch.arange(ids.size(1), device=ids.device))
+            return self.run_blocks(ids, torch.arange(ids.size(1), device=ids.device))
         same = segments[:, :, None] == segments[:, None]
-        places = same.tril(-1).sum(-1)
-        return self.run(ids, places, (same & causal_mask(ids.size(1), device=ids.device))[:, None])
+        positions = same.tril(-1).sum(-1)
+        return self.run_blocks(ids, positions, (same & causal_mask(ids.size(1), device=ids.device))[:, None])
 
-    def run(
+    def run_blocks(
         self,
         ids: Int[Tensor, "batch length"],
-        places: Int[Tensor, "... length"],
+        positions: Int[Tensor, "... length"],
         mask: Bool[Tensor, "batch 1 length length"] | None = None,
         state: DecoderState | None = None,
     ) -> Float[Tensor, "batch length d_model"]:
-        x = self.dropout(self.embedding(ids) + self.positions(places))
+        x = self.dropout(self.embedding(ids) + self.position_embedding(positions))
         for i, layer in enumerate(self.decoder):
             x = layer(x, mask, cache=state.caches[i] if state else None)
         return self.decoder_norm(x)  # type: ignore[no-any-return]
@@ -81,17 +83,17 @@ class Gpt2(Model):
         return self.embedding.weight
 
     def logits(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:
-        return project(hidden, self.output_weight)
+        return batch_invariant_linear(hidden, self.output_weight)
 
     def start(self, src: Int[Tensor, "sentences src"], n_hypotheses: int = 1) -> tuple[DecoderState, Tensor]:
         """Read prompts, all equally long, and get ready to go on with each in `n_hypotheses` ways."""
         state = DecoderState(len(self.decoder))
         if src.size(1) > 1:
-            self.run(src[:, :-1], torch.arange(src.size(1) - 1, device=src.device), state=state)
+            self.run_blocks(src[:, :-1], torch.arange(src.size(1) - 1, device=src.device), state=state)
             state.select(torch.arange(len(src), device=src.device).repeat_interleave(n_hypotheses))
         return state, src[:, -1].repeat_interleave(n_hypotheses)
 
     def step(self, ids: Int[Tensor, " rows"], state: DecoderState) -> Float[Tensor, "rows vocab"]:
         """Logits of the token after `ids`, the last token of each hypothesis; the state moves on by one."""
-        places = torch.full((1,), state.length, device=ids.device)
-        return self.logits(self.run(ids[:, None], places, state=state)[:, 0])
+        positions = torch.full((1,), state.length, device=ids.device)
+        return self.logits(self.run_blocks(ids[:, None], positions, state=state)[:, 0])

@@ -6,24 +6,24 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from glassformer.models.base import LENGTH_STEP, Model
+from glassformer.model_config import RnnConfig
+from glassformer.models.base import PAD_TO_MULTIPLE_OF, Model
 from glassformer.nn.attention import Attention
+from glassformer.nn.block import KeysValues
 from glassformer.nn.dropout import Dropout
-from glassformer.nn.linear import Linear, project
+from glassformer.nn.linear import Linear, batch_invariant_linear
 from glassformer.nn.masks import padding_mask
-from glassformer.nn.stack import KeysValues
-from glassformer.sizes import RnnConfig
 
 
 class RnnState:
     """What decoding remembers: of each sentence its keys and values, of each hypothesis the state of the LSTM."""
 
-    def __init__(self, memory: KeysValues, mask: Bool[Tensor, "batch 1 1 m"], carried: list[Tensor]) -> None:
-        self.memory, self.mask, self.carried = memory, mask, carried
+    def __init__(self, memory: KeysValues, mask: Bool[Tensor, "batch 1 1 m"], hidden_state: list[Tensor]) -> None:
+        self.memory, self.mask, self.hidden_state = memory, mask, hidden_state
 
     def select(self, rows: Int[Tensor, " rows"], sentences: Int[Tensor, " sentences"] | None = None) -> None:
         """Keep these hypotheses, in this order, and of the sentences only these (None: all)."""
-        self.carried = [value[rows] for value in self.carried]
+        self.hidden_state = [value[rows] for value in self.hidden_state]
         if sentences is not None:
             self.memory = self.memory[0][sentences], self.memory[1][sentences]
             self.mask = self.mask[sentences]
@@ -38,7 +38,7 @@ class Rnn(Model):
     Source: Bahdanau et al. 2014; Luong et al. 2015 for feeding what was attended to; Hochreiter & Schmidhuber 1997.
     """
 
-    length_step: ClassVar[int] = LENGTH_STEP
+    pad_to_multiple_of: ClassVar[int] = PAD_TO_MULTIPLE_OF
     output_bias: ClassVar[None] = None
 
     def __init__(self, config: RnnConfig) -> None:
@@ -50,7 +50,7 @@ class Rnn(Model):
             c.d_model, c.d_model // 2, c.n_layers, batch_first=True, bidirectional=True,
             dropout=c.dropout if c.n_layers > 1 else 0.0,
         )  # fmt: skip
-        self.start_proj = Linear(c.d_model, 2 * c.n_layers * c.d_model)
+        self.init_proj = Linear(c.d_model, 2 * c.n_layers * c.d_model)
         self.decoder: Any = nn.ModuleList(
             nn.LSTMCell(2 * c.d_model if i == 0 else c.d_model, c.d_model) for i in range(c.n_layers)
         )
@@ -79,22 +79,22 @@ class Rnn(Model):
             self.encoder(packed)[0], batch_first=True, total_length=src.size(1)
         )
         mean = memory.sum(1) / lengths[:, None].to(memory)
-        begin = torch.tanh(self.start_proj(mean)).chunk(2 * self.config.n_layers, dim=-1)
-        return self.dropout(memory), [*begin, torch.zeros_like(mean)]
+        initial = torch.tanh(self.init_proj(mean)).chunk(2 * self.config.n_layers, dim=-1)
+        return self.dropout(memory), [*initial, torch.zeros_like(mean)]
 
-    def advance(
+    def lstm_step(
         self,
         ids: Int[Tensor, " rows"],
-        carried: list[Tensor],
+        hidden_state: list[Tensor],
         memory: KeysValues,
         mask: Bool[Tensor, "batch 1 1 m"],
     ) -> list[Tensor]:
         """One word read: the LSTM's new states, and what the next word is made of."""
         n = self.config.n_layers
-        x = torch.cat([self.dropout(self.embedding(ids) * self.config.d_model**0.5), carried[-1]], dim=-1)
+        x = torch.cat([self.dropout(self.embedding(ids) * self.config.d_model**0.5), hidden_state[-1]], dim=-1)
         new = []
         for i, cell in enumerate(self.decoder):
-            x, c = cell(x, (carried[2 * i], carried[2 * i + 1]))
+            x, c = cell(x, (hidden_state[2 * i], hidden_state[2 * i + 1]))
             new += [x, c]
             x = self.dropout(x) if i + 1 < n else x
         queries = x.reshape(memory[0].size(0), -1, x.size(-1))  # hypotheses of a sentence side by side
@@ -105,12 +105,12 @@ class Rnn(Model):
         self, src: Int[Tensor, "batch src"], tgt_in: Int[Tensor, "batch tgt"]
     ) -> Float[Tensor, "batch tgt d_model"]:
         """The decoder's output at every target position, one after the other: `logits` makes words of it."""
-        memory, carried = self.encode(src)
+        memory, hidden_state = self.encode(src)
         keys_values, mask = self.cross_attention.keys_values(memory), padding_mask(src, self.config.pad_id)
         outputs = []
         for ids in tgt_in.unbind(1):
-            carried = self.advance(ids, carried, keys_values, mask)
-            outputs.append(carried[-1])
+            hidden_state = self.lstm_step(ids, hidden_state, keys_values, mask)
+            outputs.append(hidden_state[-1])
         return torch.stack(outputs, dim=1)
 
     @property
@@ -119,19 +119,19 @@ class Rnn(Model):
         return self.embedding.weight
 
     def logits(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:
-        return project(hidden, self.output_weight)
+        return batch_invariant_linear(hidden, self.output_weight)
 
     def start(self, src: Int[Tensor, "sentences src"], n_hypotheses: int = 1) -> tuple[RnnState, Tensor]:
         """Read the sentences and get ready to decode `n_hypotheses` of each, from the start token on."""
-        memory, carried = self.encode(src)
+        memory, hidden_state = self.encode(src)
         state = RnnState(
             self.cross_attention.keys_values(memory),
             padding_mask(src, self.config.pad_id),
-            [value.repeat_interleave(n_hypotheses, 0) for value in carried],
+            [value.repeat_interleave(n_hypotheses, 0) for value in hidden_state],
         )
         return state, src.new_full((len(src) * n_hypotheses,), self.config.bos_id)
 
     def step(self, ids: Int[Tensor, " rows"], state: RnnState) -> Float[Tensor, "rows vocab"]:
         """Logits of the token after `ids`, the last token of each hypothesis; the state moves on by one."""
-        state.carried = self.advance(ids, state.carried, state.memory, state.mask)
-        return self.logits(state.carried[-1])
+        state.hidden_state = self.lstm_step(ids, state.hidden_state, state.memory, state.mask)
+        return self.logits(state.hidden_state[-1])

@@ -5,8 +5,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from glassformer.model_config import SkipGramConfig
 from glassformer.models.base import Model
-from glassformer.sizes import SkipGramConfig
 
 
 class SkipGram(Model):
@@ -19,18 +19,18 @@ class SkipGram(Model):
         super().__init__(config)
         self.config = config
         self.embedding = nn.Embedding(config.vocab_size, config.d_model)
-        self.context = nn.Embedding(config.vocab_size, config.d_model)
+        self.context_embedding = nn.Embedding(config.vocab_size, config.d_model)
         nn.init.uniform_(self.embedding.weight, -0.5 / config.d_model, 0.5 / config.d_model)
-        nn.init.zeros_(self.context.weight)
+        nn.init.zeros_(self.context_embedding.weight)
 
     def forward(
         self,
-        words: Int[Tensor, " pairs"],
-        beside: Int[Tensor, " pairs"],
-        others: Int[Tensor, "pairs negatives"],
+        center_ids: Int[Tensor, " pairs"],
+        context_ids: Int[Tensor, " pairs"],
+        negative_ids: Int[Tensor, "pairs negatives"],
     ) -> Float[Tensor, ""]:
         """Summed loss: -log s(v_word . u_beside) - sum over others of log s(-v_word . u_other), s the logistic."""
-        v = self.embedding(words)
-        near = (v * self.context(beside)).sum(-1)
-        far = torch.bmm(self.context(others), v[:, :, None])[:, :, 0]
+        v = self.embedding(center_ids)
+        near = (v * self.context_embedding(context_ids)).sum(-1)
+        far = torch.bmm(self.context_embedding(negative_ids), v[:, :, None])[:, :, 0]
         return -(F.logsigmoid(near.float()).sum() + F.logsigmoid(-far.float()).sum())

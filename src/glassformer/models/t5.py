@@ -7,16 +7,16 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from glassformer.model_config import T5Config
 from glassformer.models.base import DecoderState, EncoderDecoder
+from glassformer.nn.block import BlockConfig, TransformerBlock
 from glassformer.nn.dropout import Dropout
-from glassformer.nn.linear import project
+from glassformer.nn.linear import batch_invariant_linear
 from glassformer.nn.masks import padding_mask
-from glassformer.nn.stack import Layer, LayerConfig
-from glassformer.sizes import T5Config
 
 
-def distance_buckets(
-    distances: Int[Tensor, "q k"], *, n_buckets: int, max_distance: int, both_ways: bool
+def relative_position_bucket(
+    relative_position: Int[Tensor, "q k"], *, n_buckets: int, max_distance: int, bidirectional: bool
 ) -> Int[Tensor, "q k"]:
     """Which bucket a distance (place of the key less place of the query) falls in.
 
@@ -25,17 +25,17 @@ def distance_buckets(
 
     Source: Raffel et al. 2019, section 2.1, and its published code.
     """
-    buckets = torch.zeros_like(distances)
-    if both_ways:
+    buckets = torch.zeros_like(relative_position)
+    if bidirectional:
         n_buckets //= 2
-        buckets = (distances > 0) * n_buckets
-        distances = distances.abs()
+        buckets = (relative_position > 0) * n_buckets
+        relative_position = relative_position.abs()
     else:
-        distances = (-distances).clamp(min=0)
+        relative_position = (-relative_position).clamp(min=0)
     n_near = n_buckets // 2
-    growth = (distances.clamp(min=1).float() / n_near).log() / math.log(max_distance / n_near)
+    growth = (relative_position.clamp(min=1).float() / n_near).log() / math.log(max_distance / n_near)
     far = (n_near + (growth * (n_buckets - n_near)).long()).clamp(max=n_buckets - 1)
-    return buckets + torch.where(distances < n_near, distances, far)
+    return buckets + torch.where(relative_position < n_near, relative_position, far)
 
 
 class T5(EncoderDecoder):
@@ -49,19 +49,21 @@ class T5(EncoderDecoder):
     def __init__(self, config: T5Config) -> None:
         super().__init__(config)
         self.config = c = config
-        layer = LayerConfig(
+        layer = BlockConfig(
             c.d_model, c.n_heads, c.d_ff, c.dropout, pre_norm=True, activation=c.activation, norm="rms",
             norm_eps=c.norm_eps, d_head=c.d_head, bias=False, scaled=False,
         )  # fmt: skip
         self.embedding = nn.Embedding(c.vocab_size, c.d_model)
         self.dropout = Dropout(c.dropout)
-        self.encoder: Any = nn.ModuleList(Layer(layer) for _ in range(c.n_encoder_layers))
-        self.decoder: Any = nn.ModuleList(Layer(layer, causal=True, cross=True) for _ in range(c.n_decoder_layers))
+        self.encoder: Any = nn.ModuleList(TransformerBlock(layer) for _ in range(c.n_encoder_layers))
+        self.decoder: Any = nn.ModuleList(
+            TransformerBlock(layer, causal=True, cross=True) for _ in range(c.n_decoder_layers)
+        )
         self.encoder_bias = nn.Embedding(c.n_buckets, c.n_heads)
         self.decoder_bias = nn.Embedding(c.n_buckets, c.n_heads)
         self.encoder_norm = nn.RMSNorm(c.d_model, eps=c.norm_eps)
         self.decoder_norm = nn.RMSNorm(c.d_model, eps=c.norm_eps)
-        self.output = None if c.tied else nn.Linear(c.d_model, c.vocab_size, bias=False)
+        self.output = None if c.tie_embeddings else nn.Linear(c.d_model, c.vocab_size, bias=False)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -78,22 +80,22 @@ class T5(EncoderDecoder):
                     std = (c.d_model * c.d_head) ** -0.5
                 nn.init.normal_(p, std=std)
 
-    def bias(self, table: nn.Embedding, n_queries: int, n_keys: int) -> Float[Tensor, "1 heads q k"]:
+    def compute_bias(self, table: nn.Embedding, n_queries: int, n_keys: int) -> Float[Tensor, "1 heads q k"]:
         """What is added to the scores of queries that are the last of the keys."""
         c, device = self.config, table.weight.device
-        places = torch.arange(n_keys, device=device)
-        buckets = distance_buckets(
-            places[None] - places[n_keys - n_queries :, None],
+        positions = torch.arange(n_keys, device=device)
+        buckets = relative_position_bucket(
+            positions[None] - positions[n_keys - n_queries :, None],
             n_buckets=c.n_buckets,
             max_distance=c.max_distance,
-            both_ways=table is self.encoder_bias,
+            bidirectional=table is self.encoder_bias,
         )
         return table(buckets).permute(2, 0, 1)[None]  # type: ignore[no-any-return]
 
     def encode(self, src: Int[Tensor, "batch src"]) -> Float[Tensor, "batch src d_model"]:
         """The encoder's output, called memory."""
         mask, x = padding_mask(src, self.config.pad_id), self.dropout(self.embedding(src))
-        bias = self.bias(self.encoder_bias, src.size(1), src.size(1))
+        bias = self.compute_bias(self.encoder_bias, src.size(1), src.size(1))
         for layer in self.encoder:
             x = layer(x, mask, position_bias=bias)
         return self.dropout(self.encoder_norm(x))  # type: ignore[no-any-return]
@@ -104,12 +106,12 @@ class T5(EncoderDecoder):
         """The decoder's output at every target position: `logits` makes words of it."""
         memory, mask = self.encode(src), padding_mask(src, self.config.pad_id)
         x = self.dropout(self.embedding(tgt_in))
-        bias = self.bias(self.decoder_bias, tgt_in.size(1), tgt_in.size(1))
+        bias = self.compute_bias(self.decoder_bias, tgt_in.size(1), tgt_in.size(1))
         for layer in self.decoder:
             x = layer(x, memory=layer.cross_attention.keys_values(memory), memory_mask=mask, position_bias=bias)
-        return self.scaled(self.decoder_norm(x))
+        return self.scale_hidden(self.decoder_norm(x))
 
-    def scaled(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
+    def scale_hidden(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
         """What the output matrix makes logits of."""
         hidden = self.dropout(hidden)
         return hidden * self.config.d_model**-0.5 if self.config.scale_output else hidden
@@ -120,12 +122,12 @@ class T5(EncoderDecoder):
         return self.embedding.weight if self.output is None else self.output.weight
 
     def logits(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:
-        return project(hidden, self.output_weight)
+        return batch_invariant_linear(hidden, self.output_weight)
 
     def step(self, ids: Int[Tensor, " rows"], state: DecoderState) -> Float[Tensor, "rows vocab"]:
         """Logits of the token after `ids`, the last token of each hypothesis; the state moves on by one."""
         x = self.embedding(ids[:, None])
-        bias = self.bias(self.decoder_bias, 1, state.length + 1)
+        bias = self.compute_bias(self.decoder_bias, 1, state.length + 1)
         for layer, memory, cache in zip(self.decoder, state.memory, state.caches, strict=True):
             x = layer(x, memory=memory, memory_mask=state.mask, position_bias=bias, cache=cache)
-        return self.logits(self.scaled(self.decoder_norm(x))[:, 0])
+        return self.logits(self.scale_hidden(self.decoder_norm(x))[:, 0])

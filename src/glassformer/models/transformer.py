@@ -6,18 +6,18 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from glassformer.models.base import LENGTH_STEP, DecoderState, EncoderDecoder
+from glassformer.model_config import TransformerConfig
+from glassformer.models.base import PAD_TO_MULTIPLE_OF, DecoderState, EncoderDecoder
+from glassformer.nn.block import BlockConfig, TransformerBlock
 from glassformer.nn.dropout import Dropout
-from glassformer.nn.linear import project
+from glassformer.nn.linear import batch_invariant_linear
 from glassformer.nn.masks import padding_mask
 from glassformer.nn.positions import sinusoids
-from glassformer.nn.stack import Layer, LayerConfig
-from glassformer.sizes import TransformerConfig
 
 
 def n_positions(config: TransformerConfig) -> int:
     """Positions that may be asked for: the longest sentence, its end, and the padding behind it."""
-    return config.max_len + 1 + LENGTH_STEP
+    return config.max_len + 1 + PAD_TO_MULTIPLE_OF
 
 
 class Transformer(EncoderDecoder):
@@ -29,27 +29,29 @@ class Transformer(EncoderDecoder):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__(config)
         self.config = c = config
-        layer = LayerConfig(
+        layer = BlockConfig(
             c.d_model, c.n_heads, c.d_ff, c.dropout, c.pre_norm, activation=c.activation, score=c.attention
         )
         self.embedding = nn.Embedding(c.vocab_size, c.d_model, padding_idx=c.pad_id)
         self.dropout = Dropout(c.dropout)
-        self.encoder: Any = nn.ModuleList(Layer(layer) for _ in range(c.n_encoder_layers))
-        self.decoder: Any = nn.ModuleList(Layer(layer, causal=True, cross=True) for _ in range(c.n_decoder_layers))
+        self.encoder: Any = nn.ModuleList(TransformerBlock(layer) for _ in range(c.n_encoder_layers))
+        self.decoder: Any = nn.ModuleList(
+            TransformerBlock(layer, causal=True, cross=True) for _ in range(c.n_decoder_layers)
+        )
         # Post-norm layers end in a norm of their own.
         self.encoder_norm = nn.LayerNorm(c.d_model) if c.pre_norm else nn.Identity()
         self.decoder_norm = nn.LayerNorm(c.d_model) if c.pre_norm else nn.Identity()
         self.output_bias = nn.Parameter(torch.zeros(c.vocab_size)) if c.output_bias else None
         """Added to the logits of the words."""
         self.positions: Tensor
-        self.leave_heads()
+        self.prune_heads()
         self.reset_buffers()
         self.reset_parameters()
 
     def reset_buffers(self) -> None:
         """The sinusoids."""
         table = sinusoids(n_positions(self.config), self.config.d_model)
-        if self.config.positions == "halves":
+        if self.config.sinusoid_layout == "concat":
             table = torch.cat([table[:, 0::2], table[:, 1::2]], dim=1)
         self.register_buffer("positions", table, persistent=False)
 
@@ -95,7 +97,7 @@ class Transformer(EncoderDecoder):
         return self.embedding.weight
 
     def logits(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:
-        return project(hidden, self.output_weight, self.output_bias)
+        return batch_invariant_linear(hidden, self.output_weight, self.output_bias)
 
     def step(self, ids: Int[Tensor, " rows"], state: DecoderState) -> Float[Tensor, "rows vocab"]:
         """Logits of the token after `ids`, the last token of each hypothesis; the state moves on by one."""

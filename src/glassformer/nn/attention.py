@@ -5,15 +5,15 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from glassformer.nn.linear import N_ROWS, Linear
+from glassformer.nn.linear import ROW_MULTIPLE, Linear
 from glassformer.nn.masks import causal_mask
 
 Heads = Float[Tensor, "batch heads k d_head"]
 
-FEW = 64
+MATMUL_MAX_QUERIES = 64
 """Up to this many queries, as in decoding, plain matrix products are faster than the blocked kernel."""
 
-SHORT = {torch.float32: 128, torch.bfloat16: 384}
+MATMUL_MAX_LEN = {torch.float32: 128, torch.bfloat16: 384}
 """In training on a CPU they are so up to this many places; longer, they would take too much memory besides."""
 
 
@@ -23,7 +23,7 @@ class KeyValueCache:
     def __init__(self) -> None:
         self.length = 0
         self.buffers: list[Tensor] = []  # keys and values, [rows, heads, room, d_head]
-        self.spares: list[Tensor] = []
+        self.spare_buffers: list[Tensor] = []
 
     def append(
         self, k: Float[Tensor, "rows heads new d_head"], v: Float[Tensor, "rows heads new d_head"]
@@ -31,17 +31,17 @@ class KeyValueCache:
         """Remember more positions; gives the keys and values of all of them."""
         length = self.length + k.size(2)
         if not self.buffers or length > self.buffers[0].size(2):
-            self.buffers = [self.with_room(new, i, max(16, 2 * length)) for i, new in enumerate((k, v))]
-            self.spares = [torch.empty_like(buffer) for buffer in self.buffers]
+            self.buffers = [self.grow(new, i, max(16, 2 * length)) for i, new in enumerate((k, v))]
+            self.spare_buffers = [torch.empty_like(buffer) for buffer in self.buffers]
         for buffer, new in zip(self.buffers, (k, v), strict=True):
             buffer[:, :, self.length : length] = new
         self.length = length
         k_all, v_all = (buffer[:, :, :length] for buffer in self.buffers)
         return k_all, v_all
 
-    def with_room(self, like: Tensor, i: int, room: int) -> Tensor:
+    def grow(self, like: Tensor, i: int, capacity: int) -> Tensor:
         """A larger buffer with what is remembered."""
-        buffer = like.new_empty(*like.shape[:2], room, like.size(3))
+        buffer = like.new_empty(*like.shape[:2], capacity, like.size(3))
         if self.buffers:
             buffer[:, :, : self.length] = self.buffers[i][:, :, : self.length]
         return buffer
@@ -49,10 +49,14 @@ class KeyValueCache:
     def select(self, rows: Int[Tensor, " rows"]) -> None:
         """Keep these rows, in this order; a row may be kept several times."""
         for i, buffer in enumerate(self.buffers):
-            spare = self.spares[i]
-            target = spare[: len(rows)] if len(rows) <= len(spare) else spare.new_empty(len(rows), *spare.shape[1:])
+            spare_buffer = self.spare_buffers[i]
+            target = (
+                spare_buffer[: len(rows)]
+                if len(rows) <= len(spare_buffer)
+                else spare_buffer.new_empty(len(rows), *spare_buffer.shape[1:])
+            )
             torch.index_select(buffer[:, :, : self.length], 0, rows, out=target[:, :, : self.length])
-            self.buffers[i], self.spares[i] = target, buffer
+            self.buffers[i], self.spare_buffers[i] = target, buffer
 
 
 class Attention(nn.Module):
@@ -95,7 +99,7 @@ class Attention(nn.Module):
         if self.additive is not None:
             nn.init.normal_(self.additive, std=d_head**-0.5)
 
-    def with_heads(self, n_heads: int) -> "Attention":
+    def with_n_heads(self, n_heads: int) -> "Attention":
         """Another one, untrained, with as many heads, each as wide."""
         return Attention(
             self.q_proj.in_features,
@@ -143,10 +147,10 @@ class Attention(nn.Module):
             causal: each query sees the keys up to its own place; the queries stand at the end of the keys.
             position_bias: added to the scores (T5).
         """
-        heads = self.look(self.split_heads(self.q_proj(x)), k, v, mask, causal, position_bias)
+        heads = self.sdpa(self.split_heads(self.q_proj(x)), k, v, mask, causal, position_bias)
         return self.out_proj(heads.transpose(1, 2).flatten(-2))
 
-    def look(
+    def sdpa(
         self,
         q: Float[Tensor, "batch heads q d_head"],
         k: Float[Tensor, "batch heads k d_head"],
@@ -157,14 +161,14 @@ class Attention(nn.Module):
     ) -> Float[Tensor, "batch heads q d_head"]:
         """What each query takes of the values, the fastest way there is."""
         n_queries, n_keys = q.size(2), k.size(2)
-        if self.additive is not None or self.is_short(q, k):
-            return self.look_explicitly(q, k, v, mask, causal, position_bias)
+        if self.additive is not None or self.prefers_eager(q, k):
+            return self.eager_attention(q, k, v, mask, causal, position_bias)
         if causal and (n_queries < n_keys or mask is not None or position_bias is not None):
-            mask, causal = with_causal(mask, n_queries, n_keys, q.device), False
-        attn_mask = mask if position_bias is None else biased(position_bias, mask)
-        # As in `project`: few queries take another kernel, whose bits depend on their neighbors.
+            mask, causal = add_causal_mask(mask, n_queries, n_keys, q.device), False
+        attn_mask = mask if position_bias is None else additive_mask(position_bias, mask)
+        # As in `batch_invariant_linear`: few queries take another kernel, whose bits depend on their neighbors.
         fixed = torch.is_grad_enabled() or (attn_mask is not None and attn_mask.size(-2) > 1)
-        n_more = 0 if fixed else -n_queries % N_ROWS
+        n_more = 0 if fixed else -n_queries % ROW_MULTIPLE
         return F.scaled_dot_product_attention(
             F.pad(q, (0, 0, 0, n_more)) if n_more else q,
             k,
@@ -175,13 +179,13 @@ class Attention(nn.Module):
         )[:, :, :n_queries]
 
     @staticmethod
-    def is_short(q: Float[Tensor, "batch heads q d_head"], k: Float[Tensor, "batch heads k d_head"]) -> bool:
+    def prefers_eager(q: Float[Tensor, "batch heads q d_head"], k: Float[Tensor, "batch heads k d_head"]) -> bool:
         """Whether plain matrix products are the fastest way."""
         if not torch.is_grad_enabled():
-            return q.size(2) <= FEW
-        return q.device.type == "cpu" and max(q.size(2), k.size(2)) <= SHORT.get(q.dtype, 0)
+            return q.size(2) <= MATMUL_MAX_QUERIES
+        return q.device.type == "cpu" and max(q.size(2), k.size(2)) <= MATMUL_MAX_LEN.get(q.dtype, 0)
 
-    def look_explicitly(
+    def eager_attention(
         self,
         q: Float[Tensor, "batch heads q d_head"],
         k: Float[Tensor, "batch heads k d_head"],
@@ -192,7 +196,7 @@ class Attention(nn.Module):
     ) -> Float[Tensor, "batch heads q d_head"]:
         """The same by way of `weights`, which can be looked at."""
         if causal:
-            mask = with_causal(mask, q.size(2), k.size(2), q.device)
+            mask = add_causal_mask(mask, q.size(2), k.size(2), q.device)
         return self.weights(q, k, mask, position_bias) @ v
 
     def weights(
@@ -228,7 +232,7 @@ class Attention(nn.Module):
         return heads if torch.is_grad_enabled() else heads.contiguous()
 
 
-def with_causal(
+def add_causal_mask(
     mask: Bool[Tensor, "#batch #heads #q #k"] | None, n_queries: int, n_keys: int, device: torch.device
 ) -> Bool[Tensor, "#batch #heads q k"]:
     """True where a mask allows it and the past is."""
@@ -236,7 +240,7 @@ def with_causal(
     return seen if mask is None else mask & seen
 
 
-def biased(
+def additive_mask(
     position_bias: Float[Tensor, "1 heads #q k"], mask: Bool[Tensor, "#batch #heads #q #k"] | None
 ) -> Float[Tensor, "#batch heads #q k"]:
     """Bias and mask as one: what SDPA adds to the scores."""

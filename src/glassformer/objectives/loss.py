@@ -26,7 +26,7 @@ class ProjectedCrossEntropy(torch.autograd.Function):
         bias: Tensor | None,
         targets: Tensor,
         smoothing: float,
-        importance: Tensor | None,
+        token_weights: Tensor | None,
     ) -> Tensor:
         dtype = (
             torch.get_autocast_dtype(hidden.device.type)
@@ -57,22 +57,24 @@ class ProjectedCrossEntropy(torch.autograd.Function):
             at_target = logits.gather(1, targets[rows, None])[:, 0].float()
             logits_sum = hidden[rows].float() @ w_sum + b_sum
             losses = lse - on * at_target - off * logits_sum
-            loss += (losses if importance is None else losses * importance[rows]).sum()
+            loss += (losses if token_weights is None else losses * token_weights[rows]).sum()
             if need_grad:
                 d_hidden[rows] = probs @ w
-                d_weight += probs.t() @ (h[rows] if importance is None else h[rows] * importance[rows, None].to(dtype))
+                d_weight += probs.t() @ (
+                    h[rows] if token_weights is None else h[rows] * token_weights[rows, None].to(dtype)
+                )
                 if d_bias is not None:
-                    d_bias += probs.float().sum(0) if importance is None else importance[rows] @ probs.float()
+                    d_bias += probs.float().sum(0) if token_weights is None else token_weights[rows] @ probs.float()
         if need_grad:
             d_hidden -= on * weight.index_select(0, targets) + off * w_sum
             hidden = hidden.float()
-            if importance is not None:
-                d_hidden *= importance[:, None]
-                hidden = hidden * importance[:, None]
+            if token_weights is not None:
+                d_hidden *= token_weights[:, None]
+                hidden = hidden * token_weights[:, None]
             d_weight -= off * hidden.sum(0)
             d_weight.index_add_(0, targets, hidden, alpha=-on)
             if d_bias is not None:
-                each = torch.ones_like(hidden[:, 0]) if importance is None else importance
+                each = torch.ones_like(hidden[:, 0]) if token_weights is None else token_weights
                 d_bias -= off * each.sum()
                 d_bias.index_add_(0, targets, each, alpha=-on)
             ctx.save_for_backward(d_hidden, d_weight, d_bias)
@@ -96,7 +98,7 @@ def projected_cross_entropy(
     *,
     bias: Float[Tensor, " vocab"] | None = None,
     label_smoothing: float = 0.0,
-    importance: Float[Tensor, " tokens"] | None = None,
+    token_weights: Float[Tensor, " tokens"] | None = None,
 ) -> Float[Tensor, ""]:
     """Summed loss of predicting each target from hidden W^T + b, in nats.
 
@@ -106,4 +108,4 @@ def projected_cross_entropy(
 
     Source: Szegedy et al. 2016, section 7, as in Vaswani et al. 2017, section 5.4.
     """
-    return ProjectedCrossEntropy.apply(hidden, weight, bias, targets, label_smoothing, importance)  # type: ignore[no-any-return, no-untyped-call]
+    return ProjectedCrossEntropy.apply(hidden, weight, bias, targets, label_smoothing, token_weights)  # type: ignore[no-any-return, no-untyped-call]

@@ -9,14 +9,14 @@ import warnings
 from typing import Any
 
 from glassformer.errors import ConfigError
-from glassformer.pipelines.answers import QuestionAnswering
 from glassformer.pipelines.base import Pipeline
-from glassformer.pipelines.classify import TextClassification
-from glassformer.pipelines.entities import TokenClassification
-from glassformer.pipelines.fill import FillMask
-from glassformer.pipelines.said import Summarization, TextGeneration, TextToText, Translation
+from glassformer.pipelines.feature_extraction import FeatureExtraction
+from glassformer.pipelines.fill_mask import FillMask
+from glassformer.pipelines.generation import Summarization, TextGeneration, TextToText, Translation
+from glassformer.pipelines.question_answering import QuestionAnswering
 from glassformer.pipelines.source import Source, device_of, find_source
-from glassformer.pipelines.vectors import FeatureExtraction
+from glassformer.pipelines.text_classification import TextClassification
+from glassformer.pipelines.token_classification import TokenClassification
 
 __all__ = ["Pipeline", "pipeline"]
 
@@ -84,7 +84,7 @@ def pipeline(
             raise ConfigError(f"dtype = {kind}: there is float32 alone.")
     place = device_of(device)
     source = find_source(model, revision=revision, token=token)
-    able = [name for name, kind in PIPELINES.items() if kind.can_do(source)]
+    able = [name for name, kind in PIPELINES.items() if kind.supports(source)]
     name = task or usual_task(source, able)
     name = named_languages(source, name)
     kind = "translation" if LANGUAGES.fullmatch(name) else ALIASES.get(name, name)

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Self
 
 from glassformer.config import Config
 from glassformer.errors import ConfigError
-from glassformer.pipelines.reading import Reader
 from glassformer.pipelines.source import Source
+from glassformer.pipelines.tokenizer_adapter import TokenizerAdapter
 
 
 class Options(Config):
@@ -59,12 +59,12 @@ class Pipeline(ABC):
     def __init__(self, source: Source, name: str, **options: Any) -> None:
         self.source, self.task = source, name
         self.model = source.task
-        self.tokenizer = Reader(source)
+        self.tokenizer = TokenizerAdapter(source)
         self.options = options
         self.options_type.given(options)  # what is wrong with them is said at once
 
     @classmethod
-    def can_do(cls, source: Source) -> bool:
+    def supports(cls, source: Source) -> bool:
         """Whether a model was trained for it."""
         return source.task.name in cls.tasks
 

@@ -13,13 +13,13 @@ import torch
 from torch import Tensor
 
 from glassformer.generate.engine import batches_by_length, pad_sources
-from glassformer.generate.sample import draw, filtered
-from glassformer.generate.search import repeats
+from glassformer.generate.sample import sample_inverse_cdf, top_k_top_p_filter
+from glassformer.generate.search import banned_ngram_tokens
 from glassformer.models.base import Decodable
-from glassformer.pipelines.rules import Rules
+from glassformer.pipelines.generation_config import GenerationConfig
 
 BATCH_TOKENS = 1024
-NEVER = -1e9
+NO_SCORE = -1e9
 """The score of a hypothesis that is none."""
 
 
@@ -42,7 +42,7 @@ class Finished:
 def continuations(
     model: Decodable,
     prompts: Sequence[Sequence[int]],
-    rules: Rules,
+    rules: GenerationConfig,
     *,
     seed: int,
     pad_id: int,
@@ -58,8 +58,8 @@ def continuations(
     """
     found: list[list[list[int]]] = [[] for _ in prompts]
     n = rules.num_return_sequences
-    for places in batches_by_length([len(ids) for ids in prompts], BATCH_TOKENS, model.length_step):
-        src = pad_sources([prompts[i] for i in places], pad_id, device, model.length_step)
+    for places in batches_by_length([len(ids) for ids in prompts], BATCH_TOKENS, model.pad_to_multiple_of):
+        src = pad_sources([prompts[i] for i in places], pad_id, device, model.pad_to_multiple_of)
         with torch.inference_mode():
             if rules.num_beams == 1:
                 src = src.repeat_interleave(n, dim=0)
@@ -67,42 +67,47 @@ def continuations(
             if not reads_prompt and rules.decoder_start_token_id is not None:
                 last = torch.full_like(last, rules.decoder_start_token_id)
             past = src.repeat_interleave(rules.num_beams, dim=0) if reads_prompt else last[:, None]
-            longest = rules.longest(past.size(1), room)
+            max_length = rules.total_max_length(past.size(1), room)
             if rules.num_beams == 1:
-                draws = [drawer(seed, n * i + j) for i in places for j in range(n)]
-                rows = singles(model, state, past, rules, longest, draws)
+                draws = [generator_for(seed, n * i + j) for i in places for j in range(n)]
+                rows = greedy_or_sample(model, state, past, rules, max_length, draws)
                 several = [rows[start : start + n] for start in range(0, len(rows), n)]
             else:
-                several = beams(model, state, past, rules, longest, [drawer(seed, i) for i in places])
+                several = beam_search(model, state, past, rules, max_length, [generator_for(seed, i) for i in places])
         for place, said in zip(places, several, strict=True):
             found[place] = said
     return found
 
 
-def drawer(seed: int, index: int) -> np.random.Generator:
+def generator_for(seed: int, index: int) -> np.random.Generator:
     """Random numbers of one output: a function of the seed and its place alone."""
     return np.random.Generator(np.random.Philox(key=[seed, index]))
 
 
-def singles(
-    model: Decodable, state: Any, past: Tensor, rules: Rules, longest: int, draws: Sequence[np.random.Generator]
+def greedy_or_sample(
+    model: Decodable,
+    state: Any,
+    past: Tensor,
+    rules: GenerationConfig,
+    max_length: int,
+    draws: Sequence[np.random.Generator],
 ) -> list[list[int]]:
     """Each next token the most probable one, or drawn."""
     n_prompt = past.size(1)
     said: list[list[int]] = [[] for _ in range(len(past))]
     alive, ids = list(range(len(past))), past
-    adjust = adjustment(rules, n_prompt, longest)
+    adjust = logits_processor(rules, n_prompt, max_length)
     while True:
         scores = adjust(model.step(ids[:, -1], state).float(), ids)
         if rules.do_sample:
             at = torch.tensor([draws[row].random() for row in alive], dtype=torch.float64, device=ids.device)
-            next_ids = draw(*filtered(scores), at)
+            next_ids = sample_inverse_cdf(*top_k_top_p_filter(scores), at)
         else:
             next_ids = scores.argmax(-1)
         keep = []
         for i, (row, token) in enumerate(zip(alive, next_ids.tolist(), strict=True)):
             said[row].append(token)
-            if token not in rules.eos_token_id and n_prompt + len(said[row]) < longest:
+            if token not in rules.eos_token_id and n_prompt + len(said[row]) < max_length:
                 keep.append(i)
         if not keep:
             return said
@@ -113,8 +118,13 @@ def singles(
         alive = [alive[i] for i in keep]
 
 
-def beams(
-    model: Decodable, state: Any, past: Tensor, rules: Rules, longest: int, draws: Sequence[np.random.Generator]
+def beam_search(
+    model: Decodable,
+    state: Any,
+    past: Tensor,
+    rules: GenerationConfig,
+    max_length: int,
+    draws: Sequence[np.random.Generator],
 ) -> list[list[list[int]]]:
     """Beam search, or with do_sample beams drawn without replacement.
 
@@ -126,21 +136,23 @@ def beams(
     n, n_prompt = rules.num_beams, past.size(1)
     n_looked_at = max(2, 1 + len(rules.eos_token_id)) * n
     finished = [Finished(n) for _ in range(len(past) // n)]
-    sums = torch.full((len(finished), n), NEVER, device=past.device)
+    sums = torch.full((len(finished), n), NO_SCORE, device=past.device)
     sums[:, 0] = 0.0  # all beams of a text start alike: only the first counts until they part
     alive, ids = list(range(len(finished))), past
-    adjust = adjustment(rules, n_prompt, longest)
-    for length in range(n_prompt + 1, longest + 1):
+    adjust = logits_processor(rules, n_prompt, max_length)
+    for length in range(n_prompt + 1, max_length + 1):
         scores = adjust(model.step(ids[:, -1], state).float().log_softmax(-1), ids)
         vocab = scores.size(-1)
         totals = (scores + sums.view(-1, 1)).view(len(alive), -1)
-        index = chosen(totals, min(n_looked_at, totals.size(1)), [draws[i] for i in alive] if rules.do_sample else None)
+        index = top_or_sampled(
+            totals, min(n_looked_at, totals.size(1)), [draws[i] for i in alive] if rules.do_sample else None
+        )
         totals = totals.gather(1, index)
         n_said = length - n_prompt
         blocks, columns = [], []
         for block, text in enumerate(alive):
             values, tokens = totals[block].tolist(), (index[block] % vocab).tolist()
-            ends = [token in rules.eos_token_id or length == longest for token in tokens]
+            ends = [token in rules.eos_token_id or length == max_length for token in tokens]
             done = finished[text]
             for i in range(n):
                 if ends[i]:
@@ -150,7 +162,9 @@ def beams(
             going_on = sorted((i for i, end in enumerate(ends) if not end), key=lambda i: -values[i])[:n]
             if not going_on or (rules.early_stopping is True and done.is_full):
                 continue
-            best_length = longest - n_prompt if rules.early_stopping == "never" and rules.length_penalty > 0 else n_said
+            best_length = (
+                max_length - n_prompt if rules.early_stopping == "never" and rules.length_penalty > 0 else n_said
+            )
             if done.is_full and values[going_on[0]] / best_length**rules.length_penalty <= done.rows[-1][0]:
                 continue
             blocks.append(block)
@@ -167,16 +181,18 @@ def beams(
     return [[said for _, said in done.rows[: rules.num_return_sequences]] for done in finished]
 
 
-def chosen(totals: Tensor, k: int, draws: Sequence[np.random.Generator] | None) -> Tensor:
+def top_or_sampled(totals: Tensor, k: int, draws: Sequence[np.random.Generator] | None) -> Tensor:
     """Places of the k best of each row; or of k drawn by their probabilities without replacement, first drawn first."""
     if draws is None:
         return totals.topk(k).indices
     # The largest of log-probabilities with Gumbel noise are a draw without replacement (Yellott 1977).
-    noise = np.stack([-np.log(-np.log(draw.random(totals.size(1)) + 1e-300)) for draw in draws])
+    noise = np.stack(
+        [-np.log(-np.log(sample_inverse_cdf.random(totals.size(1)) + 1e-300)) for sample_inverse_cdf in draws]
+    )
     return (totals.double() + torch.from_numpy(noise).to(totals.device)).topk(k).indices
 
 
-def adjustment(rules: Rules, n_prompt: int, longest: int) -> Callable[[Tensor, Tensor], Tensor]:
+def logits_processor(rules: GenerationConfig, n_prompt: int, max_length: int) -> Callable[[Tensor, Tensor], Tensor]:
     """What is done to the scores [rows, vocab] of the next tokens, given the ids [rows, length] before them.
 
     In the order of transformers: penalties and bans, forced tokens, then what shapes a draw.
@@ -196,7 +212,7 @@ def adjustment(rules: Rules, n_prompt: int, longest: int) -> Callable[[Tensor, T
             scores.scatter_(1, ids, said)
         if rules.no_repeat_ngram_size:
             for row, before in zip(scores, ids.tolist(), strict=True):
-                row[repeats(before, rules.no_repeat_ngram_size)] = -torch.inf
+                row[banned_ngram_tokens(before, rules.no_repeat_ngram_size)] = -torch.inf
         if banned:
             scores[:, banned] = -torch.inf
         for *start, last in phrases:
@@ -206,10 +222,10 @@ def adjustment(rules: Rules, n_prompt: int, longest: int) -> Callable[[Tensor, T
             scores[:, eos] = -torch.inf
         if rules.forced_bos_token_id is not None and length == 1:
             force(scores, rules.forced_bos_token_id)
-        if rules.forced_eos_token_id is not None and length == longest - 1:
+        if rules.forced_eos_token_id is not None and length == max_length - 1:
             force(scores, rules.forced_eos_token_id)
         if rules.do_sample:
-            scores = shaped(scores, rules, 1 if rules.num_beams == 1 else len(eos) + 1)
+            scores = warp_logits(scores, rules, 1 if rules.num_beams == 1 else len(eos) + 1)
         return scores.log_softmax(-1) if rules.renormalize_logits else scores
 
     return adjust
@@ -221,7 +237,7 @@ def force(scores: Tensor, token: int) -> None:
     scores[:, token] = 0.0
 
 
-def shaped(scores: Tensor, rules: Rules, n_least: int) -> Tensor:
+def warp_logits(scores: Tensor, rules: GenerationConfig, n_least: int) -> Tensor:
     """Scores at a temperature, those outside top_k and top_p never.
 
     Args:

@@ -17,20 +17,20 @@ from glassformer.data.batch import Batch
 from glassformer.data.dataset import IDS, Dataset, Row
 from glassformer.errors import CheckpointError, CorpusError
 from glassformer.metrics import Score
-from glassformer.metrics.score import Figure
+from glassformer.metrics.score import MetricFn
 from glassformer.models.families import FAMILIES, family_of
 from glassformer.tokens.tokenizer import Tokenizer
 
-IGNORE: Callable[..., None] = lambda *_: None  # noqa: E731
-Say = Callable[[str], None]
+no_op: Callable[..., None] = lambda *_: None  # noqa: E731
+Log = Callable[[str], None]
 Warn = Callable[[int, str], None]
 
-N_HELD_OUT = 1000
+MAX_HELD_OUT = 1000
 """Most examples held out for validation."""
 
 
-def answered(
-    lines: Sequence[str], answer: Callable[[list[str], Warn], Sequence[str]], warn: Warn = IGNORE
+def map_nonblank(
+    lines: Sequence[str], answer: Callable[[list[str], Warn], Sequence[str]], warn: Warn = no_op
 ) -> list[str]:
     """The answers to lines, asked for those alone that are not blank: a blank line is answered by an empty one.
 
@@ -51,9 +51,9 @@ class Task(ABC):
     name: ClassVar[str]
     families: ClassVar[tuple[str, ...]]
     """Families of models that can do it, the usual one first."""
-    example: ClassVar[Any]
+    example_type: ClassVar[Any]
     """The record of one example."""
-    unit: ClassVar[str] = "examples"
+    examples_name: ClassVar[str] = "examples"
     fields: ClassVar[dict[str, str]] = {"src": IDS, "tgt": IDS}
     """Of a row that training reads."""
     metric: ClassVar[str]
@@ -63,11 +63,11 @@ class Task(ABC):
     """Sizes that the task decides."""
     has_classes: ClassVar[bool] = False
     """Its labels are a closed set: those of the training text."""
-    space_first: ClassVar[bool] = True
+    add_prefix_space: ClassVar[bool] = True
     """Its texts begin where others do, with a word: a space before it makes the word the same as elsewhere."""
-    usual_tokenizer: ClassVar[str] = "bpe"
+    default_tokenizer: ClassVar[str] = "bpe"
     """Kind of units, unless another is asked for."""
-    more_specials: ClassVar[tuple[str, ...]] = ()
+    extra_special_tokens: ClassVar[tuple[str, ...]] = ()
     """Special tokens that its tokenizer has besides pad, start and end."""
 
     def __init__(
@@ -85,7 +85,7 @@ class Task(ABC):
     def configure(self, config: TrainConfig) -> None:  # noqa: B027
         """Take what only training asks for from its options; most tasks need nothing."""
 
-    def see(self, data: Dataset) -> None:  # noqa: B027
+    def fit_statistics(self, data: Dataset) -> None:  # noqa: B027
         """Look at the whole training set before training; most tasks need not."""
 
     # Examples
@@ -93,7 +93,7 @@ class Task(ABC):
     @classmethod
     @abstractmethod
     def read(
-        cls, src: Sequence[Path], tgt: Sequence[Path], columns: Sequence[str] = (), say: Say | None = None
+        cls, src: Sequence[Path], tgt: Sequence[Path], columns: Sequence[str] = (), log: Log | None = None
     ) -> Iterator[Any]:
         """The usable examples of files, in order.
 
@@ -142,7 +142,7 @@ class Task(ABC):
         distinct = np.unique(hashes)
         if len(distinct) < 2:
             raise CorpusError(f"{path}: one distinct example; training and validation need at least one each.")
-        n_dev = min(N_HELD_OUT, max(1, len(distinct) // 20))
+        n_dev = min(MAX_HELD_OUT, max(1, len(distinct) // 20))
         return hashes <= distinct[n_dev - 1]
 
     # Learning
@@ -174,7 +174,7 @@ class Task(ABC):
     # Use
 
     @abstractmethod
-    def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = IGNORE) -> list[str]:
+    def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op) -> list[str]:
         """Lines of text to as many lines of text.
 
         Args:
@@ -191,7 +191,9 @@ class Task(ABC):
         """The task's answers to examples, and its metrics of them."""
 
     @classmethod
-    def measures(cls, outputs: Sequence[str], examples: Sequence[Any]) -> dict[str, tuple[NDArray[np.float64], Figure]]:
+    def bootstrap_statistics(
+        cls, outputs: Sequence[str], examples: Sequence[Any]
+    ) -> dict[str, tuple[NDArray[np.float64], MetricFn]]:
         """Of metrics that are made of sums over examples, these sums' terms and what they mean: for intervals.
 
         Args:
@@ -220,7 +222,7 @@ class Task(ABC):
                 f"{folder}: tokenizer.json has {tokenizer.vocab_size} units, config.json says {sizes.vocab_size}."
             )
         tensors = checkpoint.read_tensors(folder / "model.safetensors")
-        return cls(model_type.from_tensors(sizes, tensors), tokenizer, device, labels)
+        return cls(model_type.from_state_dict(sizes, tensors), tokenizer, device, labels)
 
     def contents(self, tensors: dict[str, Tensor] | None = None) -> dict[str, str | dict[str, Tensor]]:
         """The files of a model folder that `load` turns into this task again.

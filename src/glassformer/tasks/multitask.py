@@ -16,8 +16,8 @@ from glassformer.errors import CorpusError
 from glassformer.metrics import Score, bleu
 from glassformer.metrics.correlation import pearson
 from glassformer.metrics.labels import accuracy, matthews
-from glassformer.metrics.score import Figure, mean_from, mean_statistics
-from glassformer.tasks.base import IGNORE, Say
+from glassformer.metrics.score import MetricFn, mean_from, mean_statistics
+from glassformer.tasks.base import Log, no_op
 from glassformer.tasks.translation import Translator
 
 MAX_CLASSES = 20
@@ -25,7 +25,7 @@ MAX_CLASSES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Prompted:
+class PromptedExample:
     """A text that begins with its task's name, what to say, and where it stands."""
 
     task: str
@@ -43,33 +43,33 @@ class Multitask(Translator):
 
     name = "multitask"
     families = ("t5", "transformer")
-    example = Prompted
-    unit = "examples"
+    example_type = PromptedExample
+    examples_name = "examples"
     metric = "exact"
 
     @classmethod
     def read(
-        cls, src: Sequence[Path], tgt: Sequence[Path], columns: Sequence[str] = (), say: Say | None = None
-    ) -> Iterator[Prompted]:
+        cls, src: Sequence[Path], tgt: Sequence[Path], columns: Sequence[str] = (), log: Log | None = None
+    ) -> Iterator[PromptedExample]:
         check_readable(*src)
         for path in src:
             for number, record in read_objects(path):
                 yield prompted(record, str(path), number)
 
     @classmethod
-    def group(cls, example: Prompted) -> str:
+    def group(cls, example: PromptedExample) -> str:
         return example.task
 
-    def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = IGNORE) -> list[str]:
+    def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op) -> list[str]:
         """Lines as the model was trained on: the task's name, what it is about, the text."""
         return super().run(lines, options, warn=warn)
 
-    def answers(self, examples: Sequence[Prompted], options: DecodeConfig | None = None) -> list[str]:
+    def answers(self, examples: Sequence[PromptedExample], options: DecodeConfig | None = None) -> list[str]:
         """What is said to each."""
         return [best[0].text for best in self.translate([example.src for example in examples], options)]
 
     def scores(  # type: ignore[override]
-        self, examples: Sequence[Prompted], options: DecodeConfig | None = None
+        self, examples: Sequence[PromptedExample], options: DecodeConfig | None = None
     ) -> tuple[list[str], list[Score]]:
         """Of each task the share of exact answers, and what its kind of answers is measured by."""
         found = self.answers(examples, options)
@@ -78,11 +78,13 @@ class Multitask(Translator):
             pairs = [(said, e.tgt) for said, e in zip(found, examples, strict=True) if e.task == task]
             said, expected = [a for a, _ in pairs], [b for _, b in pairs]
             scores.append(Score(f"{task} exact", accuracy(said, expected)))
-            scores += [Score(f"{task} {name}", value) for name, value in kind_scores(said, expected)]
+            scores += [Score(f"{task} {name}", value) for name, value in type_specific_scores(said, expected)]
         return found, scores
 
     @classmethod
-    def measures(cls, outputs: Sequence[str], examples: Sequence[Any]) -> dict[str, tuple[NDArray[np.float64], Figure]]:
+    def bootstrap_statistics(
+        cls, outputs: Sequence[str], examples: Sequence[Any]
+    ) -> dict[str, tuple[NDArray[np.float64], MetricFn]]:
         right = [float(said == example.tgt) for said, example in zip(outputs, examples, strict=True)]
         return {"exact": (mean_statistics(right), mean_from)}
 
@@ -99,7 +101,7 @@ class Multitask(Translator):
         }
 
 
-def prompted(record: Mapping[str, Any], path: str, number: int) -> Prompted:
+def prompted(record: Mapping[str, Any], path: str, number: int) -> PromptedExample:
     """A record with its task's name before its text.
 
     Raises:
@@ -123,10 +125,10 @@ def prompted(record: Mapping[str, Any], path: str, number: int) -> Prompted:
     for value in (text, tgt):
         if fault := text_fault(value):
             raise CorpusError(f"{path}:{number}: {fault}.\n  Fix or delete the line.")
-    return Prompted(task, " ".join(text.split()), tgt, path, number)
+    return PromptedExample(task, " ".join(text.split()), tgt, path, number)
 
 
-def kind_scores(said: Sequence[str], expected: Sequence[str]) -> list[tuple[str, float]]:
+def type_specific_scores(said: Sequence[str], expected: Sequence[str]) -> list[tuple[str, float]]:
     """Of numbers their correlation, what is said that is no number counting as their mean; of classes accuracy and
     Matthews' coefficient; of text BLEU.
     """
@@ -141,7 +143,7 @@ def kind_scores(said: Sequence[str], expected: Sequence[str]) -> list[tuple[str,
     return [("BLEU", bleu(said, expected))]
 
 
-def mixing(counts: Mapping[str, int], cap: int | None = None, temperature: float = 1.0) -> dict[str, float]:
+def mixing_rates(counts: Mapping[str, int], cap: int | None = None, temperature: float = 1.0) -> dict[str, float]:
     """How often each task's examples are to be seen in an epoch: in proportion to min(n, cap)^(1/temperature), at
     least once.
 

@@ -13,23 +13,23 @@ from glassformer.tasks.base import Task
 
 TASKS = {
     "translation": "translation:Translator",
-    "classification": "label:Classifier",
-    "regression": "label:Regressor",
-    "tagging": "tag:Tagger",
-    "answer": "answer:Answerer",
-    "language": "language:LanguageModel",
-    "summarization": "summarize:Summarizer",
+    "classification": "classification:Classifier",
+    "regression": "classification:Regressor",
+    "tagging": "tagging:Tagger",
+    "question-answering": "question_answering:QuestionAnswerer",
+    "causal-lm": "causal_lm:LanguageModel",
+    "summarization": "summarization:Summarizer",
     "multitask": "multitask:Multitask",
-    "denoising": "spans:SpanDenoiser",
-    "vectors": "vectors:WordVectors",
-    "features": "features:Embedder",
-    "fill": "fill:Filler",
-    "pretraining": "fill:Pretrainer",
+    "span-corruption": "span_corruption:SpanCorruption",
+    "skip-gram": "skip_gram:WordVectors",
+    "feature-extraction": "feature_extraction:FeatureExtractor",
+    "masked-lm": "masked_lm:MaskedLM",
+    "bert-pretraining": "masked_lm:BertPretraining",
 }
 """Of each task its module and class, imported when asked for."""
 
 
-def task_type(name: str) -> type[Task]:
+def task_class(name: str) -> type[Task]:
     """The class of a task."""
     module, _, kind = TASKS[name].partition(":")
     return getattr(importlib.import_module(f"glassformer.tasks.{module}"), kind)  # type: ignore[no-any-return]
@@ -56,7 +56,7 @@ def load(folder: str | Path, *, device: str = "auto") -> Any:
     name = str(config.pop("task", None))
     if name not in TASKS:
         raise CheckpointError(f"{place / 'config.json'}: names no task that this version knows ({', '.join(TASKS)}).")
-    return task_type(name).from_folder(place, config, pick_device(device))
+    return task_class(name).from_folder(place, config, pick_device(device))
 
 
 def find_model(folder: Path) -> Path:

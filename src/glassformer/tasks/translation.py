@@ -21,12 +21,12 @@ from glassformer.data.dataset import Row
 from glassformer.generate.engine import batches_by_length, decode
 from glassformer.generate.search import Hypothesis
 from glassformer.metrics import Score, bleu, translation_scores
-from glassformer.metrics.score import Figure
+from glassformer.metrics.score import MetricFn
 from glassformer.metrics.translation import bleu_from, bleu_statistics
+from glassformer.model_config import TransformerConfig
 from glassformer.models.transformer import Transformer
 from glassformer.objectives.loss import projected_cross_entropy
-from glassformer.sizes import TransformerConfig
-from glassformer.tasks.base import IGNORE, Say, Task
+from glassformer.tasks.base import Log, Task, no_op
 from glassformer.tokens.tokenizer import Tokenizer
 
 # The end of a sentence: closing punctuation, perhaps a quote or bracket, then space; or full-width punctuation.
@@ -51,8 +51,8 @@ class Translator(Task):
 
     name = "translation"
     families: ClassVar[tuple[str, ...]] = ("transformer", "t5", "rnn")
-    example: ClassVar[Any] = Example
-    unit = "pairs"
+    example_type: ClassVar[Any] = Example
+    examples_name = "pairs"
     metric = "bleu"
 
     def __init__(
@@ -68,21 +68,21 @@ class Translator(Task):
 
     @classmethod
     def read(
-        cls, src: Sequence[Path], tgt: Sequence[Path], columns: Sequence[str] = (), say: Say | None = None
+        cls, src: Sequence[Path], tgt: Sequence[Path], columns: Sequence[str] = (), log: Log | None = None
     ) -> Iterator[Any]:
-        """The pairs with text on both sides; `say` is told what else is wrong with them."""
-        checker = PairChecker(n_shown=1) if say else None
+        """The pairs with text on both sides; `log` is told what else is wrong with them."""
+        checker = PairChecker(n_shown=1) if log else None
         for example in read_pairs(src, tgt):
             if checker:
                 checker.check(example)
             if example.src.strip() and example.tgt.strip():
                 yield example
-        if say and checker:
+        if log and checker:
             for kind, _, n, place, meaning in checker.diagnosis().rows():
                 left_out = ", left out" if kind in ("blank-side", "blank-both") else ""
-                say(f"warning: {kind}: {n:,}{left_out}: {meaning} ({place})")
+                log(f"warning: {kind}: {n:,}{left_out}: {meaning} ({place})")
             if checker.diagnosis().counts:
-                say("`glassformer doctor` names every such line and can mend most.")
+                log("`glassformer doctor` names every such line and can mend most.")
 
     @classmethod
     def texts(cls, example: Example) -> Sequence[str]:
@@ -118,9 +118,9 @@ class Translator(Task):
         texts: Sequence[str],
         options: DecodeConfig | None = None,
         *,
-        longest: Callable[[int], int] | None = None,
-        progress: Callable[[int], None] = IGNORE,
-        warn: Callable[[int, str], None] = IGNORE,
+        max_new_tokens: Callable[[int], int] | None = None,
+        progress: Callable[[int], None] = no_op,
+        warn: Callable[[int, str], None] = no_op,
     ) -> list[list[Translation]]:
         """The nbest translations of each text, best first. A blank text is given back as an empty one.
 
@@ -140,7 +140,7 @@ class Translator(Task):
             self.in_precision(options.precision),
             parts,
             options,
-            longest=longest,
+            max_new_tokens=max_new_tokens,
             pad_id=self.tokenizer.pad_id,
             eos_id=self.tokenizer.eos_id,
             banned_ids=(self.tokenizer.pad_id, self.tokenizer.bos_id),
@@ -156,7 +156,7 @@ class Translator(Task):
             for text, found in zip(texts, per_text, strict=True)
         ]
 
-    def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = IGNORE) -> list[str]:
+    def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op) -> list[str]:
         return [best[0].text for best in self.translate(lines, options, warn=warn)]
 
     def records(self, lines: Sequence[str], options: Any = None) -> list[dict[str, Any]]:
@@ -193,8 +193,8 @@ class Translator(Task):
             return [ids]
         parts: list[list[int]] = []
         cut_inside = False
-        for sentence in pieces(SENTENCE_END, text):
-            first, *others = self.cut(self.tokenizer.encode(sentence), limit)
+        for sentence in split_text(SENTENCE_END, text):
+            first, *others = self.split_ids(self.tokenizer.encode(sentence), limit)
             if parts and len(parts[-1]) + len(first) <= limit:
                 parts[-1] += first
             else:
@@ -205,7 +205,7 @@ class Translator(Task):
         warn(f"longer than the model's {limit} tokens: translated in {len(parts)} parts, cut {where}")
         return parts
 
-    def cut(self, ids: list[int], limit: int) -> Iterator[list[int]]:
+    def split_ids(self, ids: list[int], limit: int) -> Iterator[list[int]]:
         """Ids in stretches of at most `limit`, cut before a word if there is one in the second half of a stretch."""
         while len(ids) > limit:
             words = (i for i in range(limit, limit // 2, -1) if self.tokenizer.starts_word(ids[i]))
@@ -241,7 +241,7 @@ class Translator(Task):
         *,
         tokenize: str = "13a",
         lowercase: bool = False,
-        progress: Callable[[int], None] = IGNORE,
+        progress: Callable[[int], None] = no_op,
     ) -> tuple[list[str], list[Score]]:
         """Translations, and BLEU, chrF and TER of them, and the share that equals its reference."""
         found = self.translate([example.src for example in examples], options, progress=progress)
@@ -251,9 +251,9 @@ class Translator(Task):
         return hypotheses, [*scores, exact]
 
     @classmethod
-    def measures(
+    def bootstrap_statistics(
         cls, outputs: Sequence[str], examples: Sequence[Example]
-    ) -> dict[str, tuple[NDArray[np.float64], Figure]]:
+    ) -> dict[str, tuple[NDArray[np.float64], MetricFn]]:
         return {"BLEU": (bleu_statistics(outputs, [example.tgt for example in examples]), bleu_from)}
 
     def validate(self, examples: Sequence[Example]) -> dict[str, float]:
@@ -261,7 +261,7 @@ class Translator(Task):
         sources, references = [example.src for example in examples], [example.tgt for example in examples]
         options = DecodeConfig(beam=1, batch_tokens=4096)
         # A model that has not learned to stop yet should not hold up its training.
-        found = self.translate(sources, options, longest=lambda n_tokens: 2 * n_tokens + 10)
+        found = self.translate(sources, options, max_new_tokens=lambda n_tokens: 2 * n_tokens + 10)
         log_probs = [p for row in self.score(sources, references) for p in row]
         return {
             "bleu": bleu([best[0].text for best in found], references),
@@ -292,7 +292,7 @@ def record_of(best: Sequence[Translation]) -> dict[str, Any]:
     return {"source": best[0].source, **rows[0], **({"nbest": rows} if len(rows) > 1 else {})}
 
 
-def pieces(separator: re.Pattern[str], text: str) -> Iterator[str]:
+def split_text(separator: re.Pattern[str], text: str) -> Iterator[str]:
     """The stretches of a text between separators, without the space around them."""
     start = 0
     for match in separator.finditer(text):

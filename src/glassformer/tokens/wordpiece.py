@@ -16,7 +16,7 @@ from glassformer.tokens.tokenizer import well_formed
 PAD, UNK, CLS, SEP, MASK = BERT_SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 CONTINUATION = "##"
 MAX_WORD_CHARACTERS = 100  # a longer word is unknown as a whole, as in BERT
-EQUAL = 1e-12  # of N log N: gains closer than that differ by rounding alone
+TIE_TOLERANCE = 1e-12  # of N log N: gains closer than that differ by rounding alone
 
 Pair = tuple[int, int]
 Ints = NDArray[np.int64]
@@ -124,7 +124,7 @@ class _Segmentation:
         and b occur nowhere else. This rises with n up to N/2, so pairs rarer than a floor are passed over once the
         best gain found exceeds the bound just below the floor.
         """
-        equal = EQUAL * _x_log_x(self.n)
+        equal = TIE_TOLERANCE * _x_log_x(self.n)
         pairs = self.pairs[:, : len(self.slots)]
         while True:
             candidates = pairs[:, pairs[2] >= self.floor]

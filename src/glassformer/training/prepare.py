@@ -20,8 +20,8 @@ from glassformer.corpora.lines import STDIN, check_readable
 from glassformer.data.dataset import Dataset, Row
 from glassformer.errors import ConfigError, CorpusError
 from glassformer.presets import vocab_size_for
-from glassformer.tasks.base import N_HELD_OUT, Say, Task
-from glassformer.tasks.multitask import mixing
+from glassformer.tasks.base import MAX_HELD_OUT, Log, Task
+from glassformer.tasks.multitask import mixing_rates
 from glassformer.tasks.registry import find_model
 from glassformer.tokens.tokenizer import Tokenizer
 
@@ -30,7 +30,7 @@ NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class CorpusInfo:
     """What a corpus says before there is a model."""
 
     tokenizer: Tokenizer
@@ -47,7 +47,9 @@ class Prepared:
     n_examples: int
 
 
-def prepare(config: TrainConfig, kind: type[Task], make: Callable[[Known], Task], say: Say) -> tuple[Task, Prepared]:
+def prepare(
+    config: TrainConfig, kind: type[Task], make: Callable[[CorpusInfo], Task], log: Log
+) -> tuple[Task, Prepared]:
     """The run folder's `data/`, made if it is not there yet, and the task that reads it.
 
     Args:
@@ -61,15 +63,15 @@ def prepare(config: TrainConfig, kind: type[Task], make: Callable[[Known], Task]
     if not (config.out / "run.toml").exists():  # begun with other options, perhaps
         shutil.rmtree(folder, ignore_errors=True)
     if not (folder / "corpus.json").exists():
-        write_whole(folder, lambda fresh: describe_corpus(config, kind, fresh, say))
+        write_whole(folder, lambda fresh: describe_corpus(config, kind, fresh, log))
     record = checkpoint.read_json(folder / "corpus.json")
     check_unchanged(config, record["files"])
-    task = make(Known(Tokenizer.from_folder(folder), tuple(record["labels"]), record["n_examples"]))
+    task = make(CorpusInfo(Tokenizer.from_folder(folder), tuple(record["labels"]), record["n_examples"]))
     if not (folder / "train").exists():
-        write_whole(folder / "train", lambda fresh: encode_corpus(config, task, record["held_out"], fresh, say))
+        write_whole(folder / "train", lambda fresh: encode_corpus(config, task, record["held_out"], fresh, log))
     rows = (json.loads(line) for line in (folder / "dev.jsonl").read_text(encoding="utf-8").split("\n") if line)
     train = Dataset(folder / "train", kind.fields)
-    return task, Prepared(train, [kind.example(**row) for row in rows], len(train))
+    return task, Prepared(train, [kind.example_type(**row) for row in rows], len(train))
 
 
 def write_whole(folder: Path, write: Callable[[Path], None]) -> None:
@@ -87,7 +89,7 @@ def write_whole(folder: Path, write: Callable[[Path], None]) -> None:
         shutil.rmtree(fresh, ignore_errors=True)
 
 
-def describe_corpus(config: TrainConfig, kind: type[Task], folder: Path, say: Say) -> None:
+def describe_corpus(config: TrainConfig, kind: type[Task], folder: Path, log: Log) -> None:
     """Write what there is to know of a corpus before a model reads it: dev set, tokenizer, labels."""
     if STDIN in corpus_files(config):
         raise ConfigError(
@@ -96,10 +98,10 @@ def describe_corpus(config: TrainConfig, kind: type[Task], folder: Path, say: Sa
     check_readable(*corpus_files(config))
     files = [fingerprint(path) for path in corpus_files(config)]
 
-    def examples(say: Say | None = None) -> Iterator[Any]:
-        return kind.read(config.src, config.tgt, config.columns, say)
+    def examples(log: Log | None = None) -> Iterator[Any]:
+        return kind.read(config.src, config.tgt, config.columns, log)
 
-    hashes = np.fromiter((text_hash(kind.key(e)) for e in examples(say)), dtype=np.uint64)
+    hashes = np.fromiter((text_hash(kind.key(e)) for e in examples(log)), dtype=np.uint64)
     if not len(hashes):
         raise CorpusError(f"{config.src[0]}: nothing in it that could be trained on.")
     held_out = np.zeros(len(hashes), dtype=np.bool_)
@@ -107,32 +109,34 @@ def describe_corpus(config: TrainConfig, kind: type[Task], folder: Path, say: Sa
         dev = list(kind.read(config.dev_src, config.dev_tgt, config.columns))
         if not dev:
             raise CorpusError(f"{config.dev_src[0]}: nothing in it to validate on.")
-        say(f"Dev set: {len(dev):,} {kind.unit}, as given.")
-        warn_of_overlap(hashes, [text_hash(kind.key(e)) for e in dev], config, say)
+        log(f"Dev set: {len(dev):,} {kind.examples_name}, as given.")
+        warn_of_overlap(hashes, [text_hash(kind.key(e)) for e in dev], config, log)
     else:
         held_out = kind.held_out(hashes, config.src[0])
-        dev = list(islice((e for e, out in zip(examples(), held_out, strict=True) if out), N_HELD_OUT))
-        say(f"Dev set: {len(dev):,} {kind.unit} held out of the {len(hashes):,}; nothing of them stays in training.")
+        dev = list(islice((e for e, out in zip(examples(), held_out, strict=True) if out), MAX_HELD_OUT))
+        log(
+            f"Dev set: {len(dev):,} {kind.examples_name} held out of the {len(hashes):,}; nothing of them stays in training."
+        )
 
     def training() -> Iterator[Any]:
         return (e for e, out in zip(examples(), held_out, strict=True) if not out)
 
     counts = Counter(label for e in training() for label in kind.labels_in(e))
-    dev = check_labels(dev, counts, kind, given=bool(config.dev_src), say=say)
+    dev = check_labels(dev, counts, kind, given=bool(config.dev_src), log=log)
     n_train = int((~held_out).sum())
-    if config.from_folder:
-        tokenizer = Tokenizer.from_folder(find_model(config.from_folder))
-        say(f"Tokenizer: that of {config.from_folder}, {tokenizer.vocab_size:,} units.")
+    if config.init_from:
+        tokenizer = Tokenizer.from_folder(find_model(config.init_from))
+        log(f"Tokenizer: that of {config.init_from}, {tokenizer.vocab_size:,} units.")
     else:
         tokenizer = Tokenizer.train(
             (text for e in islice(training(), TOKENIZER_EXAMPLES) for text in kind.texts(e)),
-            kind=config.tokenizer or kind.usual_tokenizer,  # type: ignore[arg-type]
+            kind=config.tokenizer or kind.default_tokenizer,  # type: ignore[arg-type]
             vocab_size=config.vocab_size or vocab_size_for(n_train),
-            more_specials=kind.more_specials,
+            extra_special_tokens=kind.extra_special_tokens,
             lowercase=config.lowercase,
-            space_first=kind.space_first,
+            add_prefix_space=kind.add_prefix_space,
         )
-        say(f"Tokenizer: {config.tokenizer or kind.usual_tokenizer}, {tokenizer.vocab_size:,} units.")
+        log(f"Tokenizer: {config.tokenizer or kind.default_tokenizer}, {tokenizer.vocab_size:,} units.")
     rows = (json.dumps(asdict(example)) + "\n" for example in dev)
     checkpoint.write_synced(folder / "dev.jsonl", "".join(rows).encode())
     for name, text in tokenizer.files().items():
@@ -147,14 +151,14 @@ def describe_corpus(config: TrainConfig, kind: type[Task], folder: Path, say: Sa
     checkpoint.write_synced(folder / "corpus.json", checkpoint.to_json(record).encode())
 
 
-def check_labels(dev: list[Any], counts: Counter[str], kind: type[Task], *, given: bool, say: Say) -> list[Any]:
+def check_labels(dev: list[Any], counts: Counter[str], kind: type[Task], *, given: bool, log: Log) -> list[Any]:
     """The dev examples all of whose labels are trained on; of those that the user gave, others are an error."""
     if not kind.has_classes:
         return dev
     rare = [label for label, n in counts.items() if n == 1]
     if rare:
         names = ", ".join(map(repr, rare[:NAMED]))
-        say(f"warning: {len(rare):,} labels have one example each, too few to learn from: {names}")
+        log(f"warning: {len(rare):,} labels have one example each, too few to learn from: {names}")
     known = [e for e in dev if all(label in counts for label in kind.labels_in(e))]
     if given and len(known) < len(dev):
         first = next(e for e in dev if not all(label in counts for label in kind.labels_in(e)))
@@ -169,7 +173,7 @@ def check_labels(dev: list[Any], counts: Counter[str], kind: type[Task], *, give
     return known
 
 
-def encode_corpus(config: TrainConfig, task: Task, held_out: Sequence[int], folder: Path, say: Say) -> None:
+def encode_corpus(config: TrainConfig, task: Task, held_out: Sequence[int], folder: Path, log: Log) -> None:
     """Write the rows that training reads."""
     left_out = frozenset(held_out)
     too_long: list[str] = []
@@ -179,7 +183,7 @@ def encode_corpus(config: TrainConfig, task: Task, held_out: Sequence[int], fold
         return (e for i, e in enumerate(examples) if i not in left_out)
 
     def rows() -> Iterator[Row]:
-        for block in blocks(mixed(training, task, config, say), 4096):
+        for block in blocks(resample_mixture(training, task, config, log), 4096):
             found, left = task.encode(block)
             too_long.extend(f"{example.path}:{example.line}" for example in left)
             yield from found
@@ -188,22 +192,26 @@ def encode_corpus(config: TrainConfig, task: Task, held_out: Sequence[int], fold
     limit = task.model.config.max_len - 1
     if too_long:
         places = ", ".join(too_long[:NAMED]) + (", …" if len(too_long) > NAMED else "")
-        say(f"warning: {len(too_long):,} {task.unit} longer than {limit} tokens left out (--max-len): {places}")
+        log(
+            f"warning: {len(too_long):,} {task.examples_name} longer than {limit} tokens left out (--max-len): {places}"
+        )
     sizes = task.n_tokens(train)
     if not any(sizes):
-        raise CorpusError(f"{config.src[0]}: all {task.unit} are longer than {limit} tokens.\n  Raise --max-len.")
+        raise CorpusError(
+            f"{config.src[0]}: all {task.examples_name} are longer than {limit} tokens.\n  Raise --max-len."
+        )
     tokens = " + ".join(f"{size:,}" for size in sizes)
-    say(f"Training set: {len(train):,} {task.unit}, {tokens} tokens.")
+    log(f"Training set: {len(train):,} {task.examples_name}, {tokens} tokens.")
 
 
-def mixed(training: Callable[[], Iterator[Any]], task: Task, config: TrainConfig, say: Say) -> Iterator[Any]:
+def resample_mixture(training: Callable[[], Iterator[Any]], task: Task, config: TrainConfig, log: Log) -> Iterator[Any]:
     """The examples; of several tasks the rarer ones as many times as the mixture asks for."""
-    if config.mix_cap is None and config.mix_temperature == 1:
+    if config.mixing_limit is None and config.mixing_temperature == 1:
         yield from training()
         return
     counts = Counter(task.group(e) for e in training())
-    factors = mixing(counts, config.mix_cap, config.mix_temperature)
-    say("Mixture: " + ", ".join(f"{name} {n:,} x {factors[name]:.2f}" for name, n in counts.items()))
+    factors = mixing_rates(counts, config.mixing_limit, config.mixing_temperature)
+    log("Mixture: " + ", ".join(f"{name} {n:,} x {factors[name]:.2f}" for name, n in counts.items()))
     due = dict.fromkeys(counts, 0.0)
     for example in training():
         due[task.group(example)] += factors[task.group(example)]
@@ -217,12 +225,12 @@ def text_hash(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "little")
 
 
-def warn_of_overlap(hashes: NDArray[np.uint64], dev: Sequence[int], config: TrainConfig, say: Say) -> None:
+def warn_of_overlap(hashes: NDArray[np.uint64], dev: Sequence[int], config: TrainConfig, log: Log) -> None:
     """Say so if what is validated on is trained on."""
     known = set(hashes.tolist())
     places = [n for n, key in enumerate(dev, 1) if key in known]
     if places:
-        say(
+        log(
             f"warning: {len(places):,} of the {len(dev):,} dev examples are in the training text too"
             f" (the first is number {places[0]} of {config.dev_src[0]}): the dev score will be too good."
         )

@@ -1,4 +1,4 @@
-"""What a training run tells: to the terminal, to `train.log`, to `metrics.jsonl`, to TensorBoard."""
+"""What a training run tells: to the terminal, to `train.log_file`, to `metrics.jsonl`, to TensorBoard."""
 
 import json
 import os
@@ -34,7 +34,7 @@ class Reporter:
     def __init__(self, folder: Path, *, step: int, quiet: bool = False, tensorboard: bool = False) -> None:
         """Goes on with the folder's files; of metrics.jsonl the lines after `step` are dropped: they come again."""
         self.quiet = quiet
-        self.log = open(folder / "train.log", "a", encoding="utf-8")
+        self.log_file = open(folder / "train.log", "a", encoding="utf-8")
         keep_until(folder / "metrics.jsonl", step)
         self.metrics = open(folder / "metrics.jsonl", "a", encoding="utf-8")
         self.console = Console(file=sys.stderr)
@@ -69,16 +69,16 @@ class Reporter:
     ) -> None:
         if self.bar:
             self.bar.stop()
-        self.log.close()
+        self.log_file.close()
         self.metrics.close()
         if self.events:
             self.events.close()
 
-    def say(self, message: str) -> None:
+    def log(self, message: str) -> None:
         """A line for the user and the log."""
         stamp = time.strftime("%Y-%m-%d %H:%M:%S")
-        self.log.write("".join(f"{stamp} {line}\n" for line in message.split("\n")))
-        self.log.flush()
+        self.log_file.write("".join(f"{stamp} {line}\n" for line in message.split("\n")))
+        self.log_file.flush()
         if not self.quiet:
             self.console.print(message, markup=False, highlight=False, soft_wrap=True)
 
@@ -91,7 +91,7 @@ class Reporter:
         if self.bar:
             self.bar.update(self.task, completed=progress, description=line)
         elif time.monotonic() - self.last_plain_s >= PLAIN_EVERY_S:
-            self.say(f"{progress:4.0%} {line}")
+            self.log(f"{progress:4.0%} {line}")
             self.last_plain_s = time.monotonic()
 
     def validation(self, record: dict[str, Any], metric: str, note: str) -> None:
@@ -100,7 +100,7 @@ class Reporter:
         score = f"dev {named(metric, record[f'dev_{metric}'])}"
         self.score = f" · {score}"
         loss = f", dev loss {record['dev_loss']:.3f}" if "dev_loss" in record and metric != "loss" else ""
-        self.say(f"step {record['step']:,}: {score}{loss} ({duration(record['elapsed_s'])} of training){note}")
+        self.log(f"step {record['step']:,}: {score}{loss} ({duration(record['elapsed_s'])} of training){note}")
 
     def write(self, record: dict[str, Any]) -> None:
         self.metrics.write(json.dumps(record) + "\n")

@@ -16,17 +16,17 @@ from glassformer.models.base import Model
 from glassformer.models.families import FAMILIES, family_of
 from glassformer.presets import FINE_TUNING, PRESETS, preset, preset_for
 from glassformer.tasks.base import Task
-from glassformer.tasks.registry import TASKS, load, pick_device, task_type
-from glassformer.tasks.similar import begin_with
-from glassformer.training.card import example_of_use, model_card
+from glassformer.tasks.embeddings import init_embeddings
+from glassformer.tasks.registry import TASKS, load, pick_device, task_class
 from glassformer.training.lock import locked
-from glassformer.training.prepare import Known, Prepared, prepare
+from glassformer.training.model_card import example_of_use, model_card
+from glassformer.training.prepare import CorpusInfo, Prepared, prepare
 from glassformer.training.progress import Reporter, duration, named
 from glassformer.training.signals import stop_on_signal
 from glassformer.training.trainer import Trainer
 from glassformer.version import __version__
 
-BEGINNINGS = ("data", "train.log", "metrics.jsonl", "tensorboard")
+INIT_OPTIONS = ("data", "train.log", "metrics.jsonl", "tensorboard")
 """What a run that was killed before its options were written leaves behind."""
 
 BUDGETS = ("steps", "epochs", "minutes")
@@ -52,28 +52,28 @@ def train(config: TrainConfig, *, quiet: bool = False) -> Any:
         place = checkpoint.newest(config.out / "checkpoints")
         step = checkpoint.read_json(place / "progress.json")["step"] if place else 0
         with Reporter(config.out, step=step, quiet=quiet, tensorboard=config.tensorboard) as reporter:
-            base = load(config.from_folder, device="cpu").model if config.from_folder else None
+            base = load(config.init_from, device="cpu").model if config.init_from else None
             kind = find_kind(config, base)
 
-            def make(known: Known) -> Task:
+            def make(corpus_info: CorpusInfo) -> Task:
                 nonlocal config
-                config = resolved(config, kind, known, base)
-                return build(config, kind, known, base, set_up(config))
+                config = resolved(config, kind, corpus_info, base)
+                return build(config, kind, corpus_info, base, set_up(config))
 
-            task, data = prepare(config, kind, make, reporter.say)
-            task.see(data.train)
+            task, data = prepare(config, kind, make, reporter.log)
+            task.fit_statistics(data.train)
             checkpoint.write_text(config.out / "run.toml", config.to_toml())
             checkpoint.write_text(config.out / "env.json", checkpoint.to_json(environment(config)))
             trainer = Trainer(task, data, config, reporter)
             if place:
                 trainer.load(place)
                 warn_of_other_threads(place, reporter)
-                if trainer.budget_used(trainer.now.step) >= 1 and is_finished(config.out, trainer.now.step):
-                    reporter.say(already_done(config, trainer))
+                if trainer.budget_used(trainer.progress.step) >= 1 and is_finished(config.out, trainer.progress.step):
+                    reporter.log(already_done(config, trainer))
                     return load(config.out, device=config.device)
-                reporter.say(f"Going on from step {trainer.now.step:,}.")
+                reporter.log(f"Going on from step {trainer.progress.step:,}.")
             else:
-                reporter.say(describe(config, task, data))
+                reporter.log(describe(config, task, data))
             with stop_on_signal() as stop:
                 trainer.run(stop)
             finish(trainer, reporter)
@@ -85,7 +85,7 @@ def make_run_folder(out: Path) -> None:
     if out.exists() and not out.is_dir():
         raise ConfigError(f"{out}: is a file.\n  --out names the folder to train in.")
     if out.is_dir() and not (out / "run.toml").exists():
-        others = [p.name for p in out.iterdir() if p.name[0] != "." and p.name not in BEGINNINGS]
+        others = [p.name for p in out.iterdir() if p.name[0] != "." and p.name not in INIT_OPTIONS]
         if others:
             raise ConfigError(f"{out}: holds something that is not a run ({others[0]}).\n  Choose another --out.")
     try:
@@ -137,19 +137,19 @@ def find_kind(config: TrainConfig, base: Model | None) -> type[Task]:
     name = config.task or ("translation" if config.tgt else find_task(config.src, config.columns))
     if name not in TASKS:
         raise ConfigError(f"task {name!r}: unknown.\n  Known are: {', '.join(TASKS)}.")
-    kind = task_type(name)
+    kind = task_class(name)
     family = config.family or (family_of(base) if base else kind.families[0])
     if family not in kind.families:
-        mend = "Change --family" if config.family else "Start --from another model"
+        mend = "Change --family" if config.family else "Start --init-from another model"
         raise ConfigError(f"{name}: by {' or '.join(kind.families)}, not by {family}.\n  {mend}.")
     return kind
 
 
-def resolved(config: TrainConfig, kind: type[Task], known: Known, base: Model | None) -> TrainConfig:
+def resolved(config: TrainConfig, kind: type[Task], corpus_info: CorpusInfo, base: Model | None) -> TrainConfig:
     """The options with everything chosen that was left open."""
     given = config.model_dump(exclude_none=True)
     family = config.family or (family_of(base) if base else kind.families[0])
-    name = config.preset or preset_for(known.n_examples, family)
+    name = config.preset or preset_for(corpus_info.n_examples, family)
     if name not in PRESETS[family]:
         raise ConfigError(f"preset {name!r}: {family} has {', '.join(PRESETS[family])}.")
     row = preset(name, family)
@@ -165,7 +165,7 @@ def resolved(config: TrainConfig, kind: type[Task], known: Known, base: Model | 
         "task": kind.name,
         "family": family,
         "preset": name,
-        "vocab_size": known.tokenizer.vocab_size,
+        "vocab_size": corpus_info.tokenizer.vocab_size,
         "threads": torch.get_num_threads(),
     }
     precision = config.precision if config.precision != "auto" else "bf16" if has_fast_bf16(device) else "fp32"
@@ -196,7 +196,9 @@ def set_up(config: TrainConfig) -> torch.device:
     return device
 
 
-def build(config: TrainConfig, kind: type[Task], known: Known, base: Model | None, device: torch.device) -> Task:
+def build(
+    config: TrainConfig, kind: type[Task], corpus_info: CorpusInfo, base: Model | None, device: torch.device
+) -> Task:
     """The untrained task, or with the weights of another folder as far as they fit."""
     assert config.family is not None
     sizes_type, model_type = FAMILIES[config.family]
@@ -205,10 +207,10 @@ def build(config: TrainConfig, kind: type[Task], known: Known, base: Model | Non
     named = {} if base else {**config.model_dump(exclude_none=True), **n_layers}
     if base and config.dropout is not None:
         named["dropout"] = config.dropout
-    tokenizer = known.tokenizer
+    tokenizer = corpus_info.tokenizer
     decided = {
         **kind.head,
-        **({"n_labels": kind.n_labels(known.labels)} if "n_labels" in sizes_type.model_fields else {}),
+        **({"n_labels": kind.n_labels(corpus_info.labels)} if "n_labels" in sizes_type.model_fields else {}),
         **({"pooling": config.pooling} if config.pooling else {}),
         "vocab_size": base.config.vocab_size if base else tokenizer.vocab_size,
         "pad_id": tokenizer.pad_id,
@@ -218,15 +220,15 @@ def build(config: TrainConfig, kind: type[Task], known: Known, base: Model | Non
     options |= {name: value for name, value in {**named, **decided}.items() if name in sizes_type.model_fields}
     model = model_type(sizes_type.resolve(options, environment={}))
     if base:
-        take_over(model, base)
-    task = kind(model, tokenizer, device, known.labels)
+        load_matching_weights(model, base)
+    task = kind(model, tokenizer, device, corpus_info.labels)
     task.configure(config)
     if config.embeddings:
-        begin_with(task, load(config.embeddings, device="cpu"))
+        init_embeddings(task, load(config.embeddings, device="cpu"))
     return task
 
 
-def take_over(model: Model, base: Model) -> None:
+def load_matching_weights(model: Model, base: Model) -> None:
     """Give a model the weights of another, by name, wherever the shapes agree: a new head stays as it was drawn."""
     own = model.state_dict()
     same = {name: value for name, value in base.state_dict().items() if name in own and own[name].shape == value.shape}
@@ -235,29 +237,29 @@ def take_over(model: Model, base: Model) -> None:
 
 def finish(trainer: Trainer, reporter: Reporter) -> None:
     """Put the best of three sets of weights, by the task's metric, into the run folder: averaged, best so far, last."""
-    now, config, task = trainer.now, trainer.config, trainer.task
+    progress, config, task = trainer.progress, trainer.config, trainer.task
     candidates: dict[str, tuple[float, dict[str, Tensor]]] = {}
     last = {name: value.clone() for name, value in task.model.state_dict().items()}
-    if now.n_averaged > 1:
-        average = {name: total / now.n_averaged for name, total in trainer.average.items()}
+    if progress.n_averaged > 1:
+        average = {name: total / progress.n_averaged for name, total in trainer.average.items()}
         task.model.load_state_dict(average)
-        candidates[f"the average of {now.n_averaged} checkpoints"] = (trainer.dev_figures()[task.metric], average)
-    assert now.last_score is not None
-    assert now.best_score is not None
-    candidates["the last checkpoint"] = (now.last_score, last)
-    best = config.out / "best" / f"step-{now.best_step}"
+        candidates[f"the average of {progress.n_averaged} checkpoints"] = (trainer.validate_dev()[task.metric], average)
+    assert progress.last_score is not None
+    assert progress.best_score is not None
+    candidates["the last checkpoint"] = (progress.last_score, last)
+    best = config.out / "best" / f"step-{progress.best_step}"
     if best.exists():
         checkpoint.verify(best)
-        candidates["the best checkpoint"] = (now.best_score, checkpoint.read_tensors(best / "model.safetensors"))
+        candidates["the best checkpoint"] = (progress.best_score, checkpoint.read_tensors(best / "model.safetensors"))
     sign = 1 if task.larger_is_better else -1
     name, (score, weights) = max(candidates.items(), key=lambda item: sign * item[1][0])  # of equals the first
     training = {
         f"dev_{task.metric}": round(score, 4),
         "weights": name,
-        "steps": now.step,
-        "targets": now.n_tokens,
+        "steps": progress.step,
+        "targets": progress.n_tokens,
         "minutes": round(trainer.elapsed_s() / 60, 1),
-        f"n_{task.unit}": trainer.data.n_examples,
+        f"n_{task.examples_name}": trainer.data.n_examples,
         "preset": config.preset,
         "precision": config.precision,
         "machine": environment(config),
@@ -266,8 +268,8 @@ def finish(trainer: Trainer, reporter: Reporter) -> None:
     checkpoint.save_into_folder(config.out, contents)
     checkpoint.write_text(config.out / "README.md", model_card(config, task, training))
     scores = ", ".join(f"{kind}: {named(task.metric, value)}" for kind, (value, _) in candidates.items())
-    reporter.say(
-        f"Trained {now.step:,} steps in {duration(trainer.elapsed_s())}. On the dev set, {scores}.\n"
+    reporter.log(
+        f"Trained {progress.step:,} steps in {duration(trainer.elapsed_s())}. On the dev set, {scores}.\n"
         f"{config.out} holds {name}. Try: {example_of_use(task, config.out)}"
     )
 
@@ -278,13 +280,13 @@ def describe(config: TrainConfig, task: Task, data: Prepared) -> str:
     length = next(f"{getattr(config, b):g} {b}" for b in BUDGETS if getattr(config, b) is not None)
     return (
         f"Model: {config.family} {config.preset} ({n_parameters / 1e6:.1f} M parameters), {config.precision} on"
-        f" {config.device} with {config.threads} threads, {length}, {data.n_examples:,} {task.unit}."
+        f" {config.device} with {config.threads} threads, {length}, {data.n_examples:,} {task.examples_name}."
     )
 
 
 def already_done(config: TrainConfig, trainer: Trainer) -> str:
     """That there is nothing left to do, and how to ask for more."""
-    done = trainer.now.step
+    done = trainer.progress.step
     more = (
         f"--minutes {2 * config.minutes:g}"
         if config.minutes
@@ -299,7 +301,7 @@ def warn_of_other_threads(place: Path, reporter: Reporter) -> None:
     """Say so if going on will not give an unbroken run's very bits."""
     made_by = checkpoint.read_json(place / checkpoint.MANIFEST)
     if (made_by.get("threads"), made_by.get("torch")) != (torch.get_num_threads(), torch.__version__):
-        reporter.say(
+        reporter.log(
             f"warning: the checkpoint was made by torch {made_by.get('torch')} with {made_by.get('threads')} threads:"
             " results will differ from an unbroken run's in the last digits."
         )

@@ -18,23 +18,25 @@ def noam(step: int, *, d_model: int, n_warmup: int = 4000) -> float:
     return float(d_model**-0.5 * min(step**-0.5, step * n_warmup**-1.5))
 
 
-def fitted(start: float, end: float, *, peak: float, warmup: float, cooldown: float = 0.0) -> float:
+def inverse_sqrt_schedule(
+    start: float, end: float, *, peak: float, warmup_ratio: float, decay_ratio: float = 0.0
+) -> float:
     """`noam`'s shape stretched over a budget, with a linear fall to 0 at its end if asked for.
 
-    With peak = (d_model * n_warmup)^-0.5, warmup = n_warmup / n_steps and no cooldown it is `noam` itself.
+    With peak = (d_model * n_warmup)^-0.5, warmup_ratio = n_warmup / n_steps and no decay_ratio it is `noam` itself.
 
     Args:
         start: share of the budget used before this update, 0 to 1.
         end: share used after it.
         peak: the rate at the end of the warm-up.
-        warmup: share of the budget in which the rate rises.
-        cooldown: share of the budget at whose end the rate would be 0.
+        warmup_ratio: share of the budget in which the rate rises.
+        decay_ratio: share of the budget at whose end the rate would be 0.
     """
     rate = peak
-    if end < warmup:
-        rate *= end / warmup
-    elif warmup > 0:
-        rate *= (warmup / max(end, 1e-9)) ** 0.5
-    if cooldown > 0:
-        rate *= min(1.0, (1 - start) / cooldown)
+    if end < warmup_ratio:
+        rate *= end / warmup_ratio
+    elif warmup_ratio > 0:
+        rate *= (warmup_ratio / max(end, 1e-9)) ** 0.5
+    if decay_ratio > 0:
+        rate *= min(1.0, (1 - start) / decay_ratio)
     return max(rate, 0.0)

@@ -17,18 +17,18 @@ from glassformer.errors import UserError
 from glassformer.tasks.base import Task
 from glassformer.training.prepare import Prepared
 from glassformer.training.progress import Reporter
-from glassformer.training.schedule import fitted
+from glassformer.training.schedule import inverse_sqrt_schedule
 from glassformer.training.signals import Stop, Stopped
 
 MICRO_TOKENS = 8192
 """Padded tokens a side that go through the model at once; larger batches are cut and their gradients added."""
 
-AVERAGED_SHARE = 0.1
+AVERAGING_FRACTION = 0.1
 """The last part of the training, over which the averaged checkpoints are spread evenly."""
 
 N_VALIDATIONS = 12
 LOG_EVERY = 10
-KEPT = 2
+MAX_CHECKPOINTS = 2
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Progress:
     """Where a run stands: all of it that is not a tensor."""
 
     step: int = 0
-    share: float = 0.0
+    fraction: float = 0.0
     """Of the budget, 0 to 1."""
     elapsed_s: float = 0.0
     sampler: dict[str, int] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Trainer:
             self.parameters.values(), betas=(0.9, 0.98), eps=1e-9, fused=task.device.type in ("cpu", "cuda")
         )
         self.average: dict[str, Tensor] = {}
-        self.now = Progress()
+        self.progress = Progress()
         self.losses = torch.zeros(())
         self.started_s = time.monotonic()
 
@@ -81,27 +81,27 @@ class Trainer:
 
     def save(self) -> None:
         """Write `checkpoints/step-N`, then delete older ones."""
-        self.now.sampler = self.sampler.state_dict()
-        self.now.loss_since_log = self.losses.item()
-        self.now.elapsed_s, self.started_s = self.elapsed_s(), time.monotonic()
+        self.progress.sampler = self.sampler.state_dict()
+        self.progress.loss_since_log = self.losses.item()
+        self.progress.elapsed_s, self.started_s = self.elapsed_s(), time.monotonic()
         folder = self.config.out / "checkpoints"
         contents = {
             **self.task.contents(),
             "training.safetensors": self.state(),
-            "progress.json": checkpoint.to_json(asdict(self.now)),
+            "progress.json": checkpoint.to_json(asdict(self.progress)),
         }
-        checkpoint.save_folder(folder / f"step-{self.now.step}", contents)
-        checkpoint.prune(folder, keep=KEPT)
+        checkpoint.save_folder(folder / f"step-{self.progress.step}", contents)
+        checkpoint.prune(folder, keep=MAX_CHECKPOINTS)
 
     def load(self, folder: Path) -> None:
         """Go on from a verified checkpoint."""
-        self.now = Progress(**checkpoint.read_json(folder / "progress.json"))
-        self.sampler.load_state_dict(self.now.sampler)
+        self.progress = Progress(**checkpoint.read_json(folder / "progress.json"))
+        self.sampler.load_state_dict(self.progress.sampler)
         self.model.load_state_dict(checkpoint.read_tensors(folder / "model.safetensors"))
         tensors = checkpoint.read_tensors(folder / "training.safetensors")
         for name, parameter in self.parameters.items():
             self.optimizer.state[parameter] = {
-                "step": torch.tensor(float(self.now.step)),
+                "step": torch.tensor(float(self.progress.step)),
                 **{
                     key: tensors[f"adam.{key}.{name}"].to(parameter.device)
                     for key in ("exp_avg", "exp_avg_sq")
@@ -120,7 +120,7 @@ class Trainer:
     # Time
 
     def elapsed_s(self) -> float:
-        return self.now.elapsed_s + time.monotonic() - self.started_s
+        return self.progress.elapsed_s + time.monotonic() - self.started_s
 
     def budget_used(self, step: int) -> float:
         """Share of the budget used once `step` updates are made and the sampler stands where it does."""
@@ -145,28 +145,30 @@ class Trainer:
             UserError: the loss is no longer a number, or a checkpoint could not be written.
         """
         self.started_s = time.monotonic()
-        self.now.share = self.budget_used(self.now.step)
-        if self.now.share < 1 - AVERAGED_SHARE and self.now.n_averaged:
-            self.average, self.now.n_averaged = {}, 0  # a longer budget than before: its end is not near yet
-        self.losses = torch.tensor(self.now.loss_since_log, device=self.task.device)
+        self.progress.fraction = self.budget_used(self.progress.step)
+        if self.progress.fraction < 1 - AVERAGING_FRACTION and self.progress.n_averaged:
+            self.average, self.progress.n_averaged = {}, 0  # a longer budget than before: its end is not near yet
+        self.losses = torch.tensor(self.progress.loss_since_log, device=self.task.device)
         n_tokens, since_s = 0, time.monotonic()
-        while self.now.share < 1:
+        while self.progress.fraction < 1:
             indices = next(self.sampler)
-            before, after = self.now.share, self.budget_used(self.now.step + 1)
+            before, after = self.progress.fraction, self.budget_used(self.progress.step + 1)
             loss, grad_norm, n = self.update(self.batch(indices), self.learning_rate(before, after))
-            self.now.step += 1
-            self.now.share = after
-            self.now.n_tokens += n
+            self.progress.step += 1
+            self.progress.fraction = after
+            self.progress.n_tokens += n
             self.losses += loss
             n_tokens += n
-            if before >= 1 - AVERAGED_SHARE and crossed(before, after, round(self.config.average / AVERAGED_SHARE)):
-                self.take_into_average()
-            if self.now.step % LOG_EVERY == 0:
+            if before >= 1 - AVERAGING_FRACTION and crossed(
+                before, after, round(self.config.average_checkpoints / AVERAGING_FRACTION)
+            ):
+                self.update_average()
+            if self.progress.step % LOG_EVERY == 0:
                 seconds = time.monotonic() - since_s
                 self.reporter.step(
                     after,
                     {
-                        "step": self.now.step,
+                        "step": self.progress.step,
                         "loss": self.losses.item() / LOG_EVERY,
                         "lr": self.learning_rate(before, after),
                         "grad_norm": grad_norm,
@@ -180,17 +182,17 @@ class Trainer:
                 n_tokens, since_s = 0, time.monotonic()
             self.validate_and_save(before, after)
             if stop.signum is not None:
-                self.break_off(stop.signum)
+                self.checkpoint_and_stop(stop.signum)
 
     def validate_and_save(self, before: float, after: float) -> None:
         """Whatever of the two is due after this update."""
-        step, c = self.now.step, self.config
+        step, c = self.progress.step, self.config
         due = step % c.validate_every == 0 if c.validate_every else crossed(before, after, N_VALIDATIONS)
         if due or after >= 1:
             self.validate()
             self.save()
             for folder in checkpoint.steps(c.out / "best"):
-                if folder.name != f"step-{self.now.best_step}":
+                if folder.name != f"step-{self.progress.best_step}":
                     checkpoint.remove(folder)
         elif c.save_every and step % c.save_every == 0:
             self.save()
@@ -217,7 +219,7 @@ class Trainer:
         grad_norm = float(norm)
         if not (math.isfinite(grad_norm) and total.isfinite()):
             raise UserError(
-                f"step {self.now.step + 1}: the loss or its gradient is no longer a number; the update was not made.\n"
+                f"step {self.progress.step + 1}: the loss or its gradient is no longer a number; the update was not made.\n"
                 f"  The last checkpoint stands. Train anew with a lower --lr than {self.config.lr:g}"
                 " or with --precision fp32."
             )
@@ -239,11 +241,11 @@ class Trainer:
     def learning_rate(self, before: float, after: float) -> float:
         c = self.config
         assert c.lr is not None
-        assert c.warmup is not None
-        assert c.cooldown is not None
-        return fitted(before, after, peak=c.lr, warmup=c.warmup, cooldown=c.cooldown)
+        assert c.warmup_ratio is not None
+        assert c.decay_ratio is not None
+        return inverse_sqrt_schedule(before, after, peak=c.lr, warmup_ratio=c.warmup_ratio, decay_ratio=c.decay_ratio)
 
-    def take_into_average(self) -> None:
+    def update_average(self) -> None:
         """Add the weights as they are now to those that will be averaged."""
         with torch.no_grad():
             for name, parameter in self.parameters.items():
@@ -251,40 +253,40 @@ class Trainer:
                     self.average[name] += parameter
                 else:
                     self.average[name] = parameter.detach().clone()
-        self.now.n_averaged += 1
+        self.progress.n_averaged += 1
 
     # Looking at the model
 
     def validate(self) -> None:
         """Figures of the dev set; the best weights so far go to `best/`."""
-        figures = self.dev_figures()
-        score, note = figures[self.task.metric], ""
-        if self.now.best_score is None or not self.is_better(self.now.best_score, score):
-            self.now.best_score, self.now.best_step = score, self.now.step
-            checkpoint.save_folder(self.config.out / "best" / f"step-{self.now.step}", self.task.contents())
+        metrics = self.validate_dev()
+        score, note = metrics[self.task.metric], ""
+        if self.progress.best_score is None or not self.is_better(self.progress.best_score, score):
+            self.progress.best_score, self.progress.best_step = score, self.progress.step
+            checkpoint.save_folder(self.config.out / "best" / f"step-{self.progress.step}", self.task.contents())
             note = ", the best so far"
-        self.now.last_score = score
-        record = {f"dev_{name}": value for name, value in figures.items()}
+        self.progress.last_score = score
+        record = {f"dev_{name}": value for name, value in metrics.items()}
         self.reporter.validation(
-            {"step": self.now.step, **record, "elapsed_s": self.elapsed_s()}, self.task.metric, note
+            {"step": self.progress.step, **record, "elapsed_s": self.elapsed_s()}, self.task.metric, note
         )
 
     def is_better(self, a: float, b: float) -> bool:
         """Whether score a is better than score b."""
         return a > b if self.task.larger_is_better else a < b
 
-    def dev_figures(self) -> dict[str, float]:
+    def validate_dev(self) -> dict[str, float]:
         """The task's figures on the dev set, with the weights as they are."""
         self.model.eval()
         return self.task.validate(self.data.dev)
 
-    def break_off(self, signum: int) -> None:
+    def checkpoint_and_stop(self, signum: int) -> None:
         """Save and stop."""
-        if not (self.config.out / "checkpoints" / f"step-{self.now.step}").exists():
+        if not (self.config.out / "checkpoints" / f"step-{self.progress.step}").exists():
             self.save()
         raise Stopped(
             signum,
-            f"Stopped at step {self.now.step:,}; checkpoint saved. The same command goes on from here.",
+            f"Stopped at step {self.progress.step:,}; checkpoint saved. The same command goes on from here.",
         )
 
 

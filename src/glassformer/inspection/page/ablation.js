@@ -31,5 +31,5 @@ document.querySelector("main").append(
     el("thead", {}, el("tr", {}, ["part", ...figures.flatMap((name) => [name, "change"])].map((text) => el("th", { scope: "col" }, text)))),
     el("tbody", {}, record.losses.map((loss) => el("tr", {},
       el("td", {}, loss.head === null ? loss.name : `${loss.name} head ${loss.head + 1}`),
-      figures.flatMap((name) => [loss.figures[name], loss.change[name]]).map((x) => el("td", { class: "number" }, digits(x))))))))),
+      figures.flatMap((name) => [loss.metrics[name], loss.change[name]]).map((x) => el("td", { class: "number" }, digits(x))))))))),
 );

@@ -5,8 +5,8 @@ import { accent } from "./curves.js";
 const [WIDTH, HEIGHT, GAP] = [104, 24, 34];
 
 export function beam(record) {
-  const nodes = record.beam.map(([parent, step, text, logProb, total, fate, score, whole], i) =>
-    ({ i, parent, step, text, logProb, total, fate, score, whole, won: record.won.includes(i) }));
+  const nodes = record.beam.map(([parent, step, text, logProb, total, status, score, whole], i) =>
+    ({ i, parent, step, text, logProb, total, status, score, whole, won: record.best_path.includes(i) }));
   const steps = d3.groups(nodes, (node) => node.step);
   for (const [, column] of steps) {
     column.sort((a, b) => b.total - a.total).forEach((node, row) => { node.row = row; });
@@ -20,10 +20,10 @@ export function beam(record) {
     el(
       "span",
       told(
-        `${visible(node.text)}: log-probability ${digits(node.logProb, 3)}, sum ${digits(node.total, 3)}, ${node.fate}`
+        `${visible(node.text)}: log-probability ${digits(node.logProb, 3)}, sum ${digits(node.total, 3)}, ${node.status}`
           + (node.score === null ? "" : `, score ${digits(node.score, 4)}`),
         {
-          class: `node ${node.fate}${node.won ? " won" : ""}`,
+          class: `node ${node.status}${node.won ? " won" : ""}`,
           style: { left: `${x(node)}px`, top: `${y(node) - HEIGHT / 2}px`, width: `${WIDTH}px` },
         },
       ),

@@ -13,7 +13,7 @@ export function inspection(record) {
     el("header", {}, el("h1", {}, "glassformer inspect"), el("p", { class: "facts" }, facts.filter(Boolean).join(" · ")),
       record.notes.map((note) => el("p", { class: "note" }, note)),
       Object.entries(record.sides).map(([name, side]) => el("blockquote", {}, el("small", {}, name), side.text)),
-      record.said && el("blockquote", {}, el("small", {}, "answer"), record.said)),
+      record.answer && el("blockquote", {}, el("small", {}, "answer"), record.answer)),
     section("Tokens", "What the text is cut into. Under each token stands its number in the vocabulary; hover for the "
       + "characters it stands for.", Object.entries(record.sides).map(([name, side]) => [el("h3", {}, name), tokens(side)]).flat()),
     record.predictions.length && section("Predictions", record.predicts === "next"

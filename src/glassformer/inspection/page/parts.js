@@ -25,7 +25,7 @@ const HEADINGS = { next: "what follows", words: "what stands here", tags: "tag",
 export function predictions(record) {
   const side = record.sides.target || record.sides.text;
   const single = ["label", "number"].includes(record.predicts);
-  const list = record.predictions.filter(([place]) => place >= record.first_said);
+  const list = record.predictions.filter(([place]) => place >= record.first_predicted);
   const told = list.filter(([, expected]) => expected !== null);
   const loss = -d3.mean(told, ([, , logProb]) => logProb);
   const body = list.map(([place, expected, logProb, rank, best]) =>
@@ -69,7 +69,7 @@ export function lens(record) {
   const side = record.sides.target || record.sides.text;
   const rows = [...Object.entries(record.lens), ["the whole", record.predictions]].reverse();
   const single = ["label", "number"].includes(record.predicts);
-  const places = record.predictions.map(([place]) => place).filter((place) => place >= record.first_said);
+  const places = record.predictions.map(([place]) => place).filter((place) => place >= record.first_predicted);
   return el(
     "div", { class: "scroll" },
     el(
@@ -97,7 +97,7 @@ export function stream(record) {
     const steps = Object.keys(norms);
     const rows = steps.flatMap((step, i) => [...unpack(norms[step])].map((x, token) => ({ step: i, token, length: x })));
     const means = d3.rollups(rows, (group) => d3.mean(group, (row) => row.length), (row) => row.step);
-    const short = (i) => (steps[i] || "").replace("encoder.", "e").replace("decoder.", "d").replace(".around_", " ");
+    const short = (i) => (steps[i] || "").replace("encoder.", "e").replace("decoder.", "d").replace(".", " ");
     return el("figure", {}, el("figcaption", {}, name), plotted(() => ({
       x: { ticks: steps.length > 14 ? d3.range(0, steps.length, Math.ceil(steps.length / 14)) : d3.range(steps.length),
         tickFormat: short, tickRotate: -40, label: null },

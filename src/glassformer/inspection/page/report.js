@@ -40,11 +40,11 @@ function table(heads, rows) {
     el("tbody", {}, rows.map((row) => el("tr", {}, row.map((cell) => el("td", {}, String(cell))))))));
 }
 
-function samples({ asked, expected, said }) {
-  const names = Object.keys(said).filter((name) => said[name].length);
-  return el("div", {}, asked.map((text, i) => el("div", {},
+function samples({ inputs, expected, outputs }) {
+  const names = Object.keys(outputs).filter((name) => outputs[name].length);
+  return el("div", {}, inputs.map((text, i) => el("div", {},
     el("blockquote", {}, text.length > 300 ? `${text.slice(0, 300)}…` : text),
-    table(["", ""], [...names.map((name) => [name, said[name][i]]), ...(expected[i] ? [["right", expected[i]]] : [])]))));
+    table(["", ""], [...names.map((name) => [name, outputs[name][i]]), ...(expected[i] ? [["right", expected[i]]] : [])]))));
 }
 
 function confusion({ labels, counts }) {
@@ -64,7 +64,7 @@ function facts(record) {
 
 const record = JSON.parse(document.getElementById("record").textContent);
 const cut = (text) => (text.length > 400 ? `${text.slice(0, 400)}…` : text);
-const judged = (rows) => table(["asked", "right", "said", record.judged_by], rows.map((row) => row.map((x) => cut(String(x)))));
+const judged = (rows) => table(["input", "expected", "output", record.ranked_by], rows.map((row) => row.map((x) => cut(String(x)))));
 const first = [`dev_${record.metric}`, "loss", "dev_loss"];
 const names = Object.keys(record.curves);
 names.sort((a, b) => (first.indexOf(a) + 10) % 10 - (first.indexOf(b) + 10) % 10);
@@ -76,10 +76,10 @@ document.querySelector("main").append(...[
   section("Curves", "From metrics.jsonl; hover for the values.", el("div", { class: "curves" }, names.map((name) => curve(name, record.curves[name])))),
   record.data.fields && section("Data", `${record.data.examples.toLocaleString("en")} training rows.`,
     Object.entries(record.data.fields).map(([name, field]) => lengths(name, field))),
-  Object.values(record.samples.said).some((said) => said.length) && section("Samples",
+  Object.values(record.samples.outputs).some((texts) => texts.length) && section("Samples",
     "What the checkpoints that are kept say to the same dev examples.", samples(record.samples)),
-  record.worst && section("Worst", `Dev examples, by ${record.judged_by}.`, judged(record.worst)),
-  record.best && section("Best", `Dev examples, by ${record.judged_by}.`, judged(record.best)),
+  record.worst && section("Worst", `Dev examples, by ${record.ranked_by}.`, judged(record.worst)),
+  record.best && section("Best", `Dev examples, by ${record.ranked_by}.`, judged(record.best)),
   record.confusion && section("Confusions", "Rows are what was right, columns what was said; shares of each row.", confusion(record.confusion)),
   record.errors && section("Kinds of error", "What can be told from the texts alone.",
     table(["", "share"], record.errors.map(([name, share]) => [name, `${(100 * share).toFixed(1)}%`]))),

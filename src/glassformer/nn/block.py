@@ -1,0 +1,124 @@
+"""Sub-layers with their norms and residuals, and the one layer that every Transformer is a stack of."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from glassformer.nn.attention import Attention, Heads, KeyValueCache
+from glassformer.nn.dropout import Dropout
+from glassformer.nn.feedforward import FeedForward
+
+KeysValues = tuple[Heads, Heads]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockConfig:
+    """What a layer is made of. Defaults: the original Transformer's."""
+
+    d_model: int
+    n_heads: int
+    d_ff: int
+    dropout: float
+    pre_norm: bool = False
+    activation: str = "relu"
+    norm: str = "layer"
+    """layer: LayerNorm; rms: without mean and bias (Zhang & Sennrich 2019)."""
+    norm_eps: float = 1e-5
+    d_head: int | None = None
+    bias: bool = True
+    scaled: bool = True
+    score: str = "dot"
+
+
+def make_norm(c: BlockConfig) -> nn.Module:
+    """The layer's kind of normalization over the last axis."""
+    if c.norm == "rms":
+        return nn.RMSNorm(c.d_model, eps=c.norm_eps)
+    return nn.LayerNorm(c.d_model, eps=c.norm_eps)
+
+
+class Residual(nn.Module):
+    """What stands around every sub-layer.
+
+    Post-norm, as published: LayerNorm(x + Dropout(Sublayer(x))). Pre-norm: x + Dropout(Sublayer(LayerNorm(x))).
+
+    Source: Vaswani et al. 2017, sections 3.1 and 5.4; Xiong et al. 2020 for pre-norm.
+    """
+
+    def __init__(self, c: BlockConfig) -> None:
+        super().__init__()
+        self.norm = make_norm(c)
+        self.dropout = Dropout(c.dropout)
+        self.pre_norm = c.pre_norm
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch length d_model"],
+        sublayer: Callable[[Float[Tensor, "batch length d_model"]], Float[Tensor, "batch length d_model"]],
+    ) -> Float[Tensor, "batch length d_model"]:
+        if self.pre_norm:
+            return x + self.dropout(sublayer(self.norm(x)))
+        return self.norm(x + self.dropout(sublayer(x)))  # type: ignore[no-any-return]
+
+
+class TransformerBlock(nn.Module):
+    """Self-attention, attention over a memory if there is one, then feed-forward: of encoders and decoders alike."""
+
+    def __init__(self, c: BlockConfig, *, causal: bool = False, cross: bool = False) -> None:
+        """
+        Args:
+            causal: each position sees itself and the past.
+            cross: there is a memory to attend to.
+        """
+        super().__init__()
+        self.causal = causal
+        self.self_attention = Attention(
+            c.d_model, c.n_heads, d_head=c.d_head, bias=c.bias, scaled=c.scaled, score=c.score
+        )
+        self.feedforward = FeedForward(c.d_model, c.d_ff, c.activation, bias=c.bias)
+        self.self_attn_residual = Residual(c)
+        self.feedforward_residual = Residual(c)
+        if cross:
+            self.cross_attention = Attention(
+                c.d_model, c.n_heads, d_head=c.d_head, bias=c.bias, scaled=c.scaled, score=c.score
+            )
+            self.cross_attn_residual = Residual(c)
+
+    def forward(
+        self,
+        x: Float[Tensor, "rows length d_model"],
+        mask: Bool[Tensor, "#rows #heads #length #keys"] | None = None,
+        *,
+        memory: KeysValues | None = None,
+        memory_mask: Bool[Tensor, "batch 1 1 m"] | None = None,
+        position_bias: Float[Tensor, "1 heads #length keys"] | None = None,
+        cache: KeyValueCache | None = None,
+    ) -> Float[Tensor, "rows length d_model"]:
+        """All positions at once, or with a cache those that follow the ones it remembers.
+
+        Args:
+            mask: True where self-attention may look.
+            memory: what `cross_attention.keys_values` made of an encoder's output, one row a sentence. x may have
+                several rows (hypotheses) a sentence, side by side: they share the sentence's keys and values.
+            memory_mask: True where attention over the memory may look.
+            position_bias: added to the scores of self-attention.
+        """
+
+        def self_attend(x: Tensor) -> Tensor:
+            k, v = self.self_attention.keys_values(x)
+            if cache is not None:
+                k, v = cache.append(k, v)
+            causal = self.causal and x.size(1) > 1  # one position after all others sees everything
+            return self.self_attention.attend(x, k, v, mask, causal=causal, position_bias=position_bias)
+
+        def cross_attend(x: Tensor) -> Tensor:
+            assert memory is not None
+            queries = x.reshape(memory[0].size(0), -1, x.size(-1))
+            return self.cross_attention.attend(queries, *memory, memory_mask).reshape(x.shape)
+
+        x = self.self_attn_residual(x, self_attend)
+        if memory is not None:
+            x = self.cross_attn_residual(x, cross_attend)
+        return self.feedforward_residual(x, self.feedforward)  # type: ignore[no-any-return]

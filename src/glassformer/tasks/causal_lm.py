@@ -1,0 +1,339 @@
+"""Language models: what follows a text, said by a decoder alone."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from glassformer.config import DecodeConfig
+from glassformer.corpora.corpus import format_of
+from glassformer.corpora.jsonl import outline, read_objects, text_fault
+from glassformer.corpora.lines import check_readable, read_lines
+from glassformer.data.batch import Batch, pad
+from glassformer.data.dataset import IDS, Dataset, Row
+from glassformer.errors import CorpusError
+from glassformer.generate.engine import decode
+from glassformer.generate.sample import sample_steps
+from glassformer.metrics import Score
+from glassformer.metrics.likelihood import bits_per_byte, perplexity
+from glassformer.objectives.loss import projected_cross_entropy
+from glassformer.tasks.base import Log, Task, map_nonblank, no_op
+
+TOKEN_SELECTION_OPTIONS = {"beam", "temperature", "top_k", "top_p"}
+"""Options that say how a token is chosen."""
+
+DEFAULT_MAX_NEW_TOKENS = 256
+"""Tokens said at most unless more are asked for."""
+
+LINES_PER_BLOCK = 64
+"""Lines of a plain text that are read, encoded and held out together."""
+
+MAX_VALIDATED = 20_000
+"""Tokens of a dev set that are looked at during training; `evaluate` looks at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text, or a piece of one that goes on in the next example of the same path."""
+
+    text: str
+    is_whole: bool
+    path: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class CausalLMBatch(Batch):
+    """Padded texts: the decoder reads ids and is to say targets, each of which counts as its weight."""
+
+    ids: Int[Tensor, "batch length"]
+    targets: Int[Tensor, "batch length"]
+    weights: Float[Tensor, "batch length"]
+    segments: Int[Tensor, "batch length"] | None = None
+    """Of texts packed into one row, the number of each token's."""
+
+
+class DecoderTask(Task):
+    """What tasks by a decoder alone share: a prompt, and what follows it."""
+
+    families = ("gpt2",)
+    decoding_defaults: ClassVar[Mapping[str, Any]] = {}
+    """Options that suit the task where nobody asks for others."""
+
+    def prompt(self, text: str) -> list[int]:
+        """What the decoder reads before it says anything."""
+        t = self.tokenizer
+        ids = t.encode(text)
+        # GPT-2 as published has one token for both ends, and begins a text without it.
+        return [t.bos_id, *ids] if t.bos_id != t.eos_id or not ids else ids
+
+    def truncate_prompt(self, ids: list[int], max_new_tokens: int, warn: Callable[[str], None]) -> list[int]:
+        """As much of a prompt's end as leaves room for n_more tokens, and at least half of what the model holds."""
+        room = self.model.config.max_len
+        kept = max(room - max_new_tokens, room // 2)
+        if len(ids) > kept:
+            warn(f"longer than the {kept} tokens that are read before something is said: its beginning was not read")
+        return ids[-kept:]
+
+    def options(self, options: DecodeConfig | None) -> DecodeConfig:
+        """What is asked for, the rest as it suits the task; one way of choosing tokens puts all others aside."""
+        asked = options.model_dump(include=options.model_fields_set) if options else {}
+        decoding_defaults = {
+            name: value
+            for name, value in self.decoding_defaults.items()
+            if name not in TOKEN_SELECTION_OPTIONS or not TOKEN_SELECTION_OPTIONS & asked.keys()
+        }
+        return DecodeConfig(**{**decoding_defaults, **asked})
+
+    def complete(
+        self, texts: Sequence[str], options: DecodeConfig | None, warn: Callable[[int, str], None] = no_op
+    ) -> list[str]:
+        """What follows each text."""
+        c = self.options(options)
+        max_new_tokens = self.max_new_tokens(c)
+        prompts = [
+            self.truncate_prompt(self.prompt(text), max_new_tokens, lambda what, i=i: warn(i, what))  # type: ignore[misc]
+            for i, text in enumerate(texts)
+        ]
+        t = self.tokenizer
+        found = decode(
+            self.model,
+            prompts,
+            c,
+            max_new_tokens=lambda n: min(max_new_tokens, self.model.config.max_len - n),
+            pad_id=t.pad_id,
+            eos_id=t.eos_id,
+            banned_ids=self.banned_ids,
+            max_len=max_new_tokens,
+            device=self.device,
+        )
+        return [truncate_at_stop(t.decode(best[0].ids), c.stop) for best in found]
+
+    def max_new_tokens(self, options: DecodeConfig) -> int:
+        """Tokens to say at most: as many as asked for, else half of what the model can hold."""
+        room = self.model.config.max_len
+        return min(options.max_length or min(DEFAULT_MAX_NEW_TOKENS, room // 2), room - 1)
+
+    @property
+    def banned_ids(self) -> tuple[int, ...]:
+        """Special tokens never to be said."""
+        t = self.tokenizer
+        return tuple({t.pad_id, t.bos_id} - {t.eos_id})
+
+    def stream(self, text: str, options: DecodeConfig | None = None) -> Iterator[str]:
+        """What follows a text, in pieces as they are drawn: joined, they are what `complete` gives."""
+        c = self.options(options)
+        max_new_tokens = self.max_new_tokens(c)
+        prompt = self.truncate_prompt(self.prompt(text), max_new_tokens, no_op)
+        steps = sample_steps(
+            self.model,
+            torch.tensor([prompt], device=self.device),
+            [min(max_new_tokens, self.model.config.max_len - len(prompt))],
+            eos_id=self.tokenizer.eos_id,
+            banned_ids=self.banned_ids,
+            temperature=c.temperature or 1.0,
+            top_k=c.top_k if c.do_sample else 1,
+            top_p=c.top_p,
+            seed=c.seed,
+            no_repeat_ngram_size=c.no_repeat_ngram_size,
+        )
+        ids: list[int] = []
+        said = ""
+        for _, token, _ in steps:
+            ids.append(token)
+            text = self.tokenizer.decode_stable_prefix(ids)
+            if truncate_at_stop(text, c.stop) != text:
+                break
+            # What may yet become a text at which to stop waits.
+            ready = text[: max(0, len(text) - max([1, *map(len, c.stop)]) + 1)]
+            if len(ready) > len(said):
+                yield ready[len(said) :]
+                said = ready
+        rest = truncate_at_stop(self.tokenizer.decode(ids), c.stop)[len(said) :]
+        if rest:
+            yield rest
+
+    def loss(self, batch: CausalLMBatch, *, label_smoothing: float = 0.0) -> Tensor:
+        hidden = self.model(batch.ids, batch.segments)
+        counts = batch.weights > 0
+        return projected_cross_entropy(
+            hidden[counts],
+            self.model.output_weight,
+            batch.targets[counts],
+            label_smoothing=label_smoothing,
+            token_weights=batch.weights[counts],
+        )
+
+    def negative_log_probs(self, rows: Sequence[Row]) -> Iterator[tuple[Tensor, Tensor]]:
+        """Of each row's targets the negative log-probabilities in nats, and their weights."""
+        for start in range(0, len(rows), 16):
+            batch = self.batch(rows[start : start + 16]).to(self.device)
+            with torch.inference_mode():
+                logits = self.model.logits(self.model(batch.ids, batch.segments)).float()
+                nll = -logits.log_softmax(-1).gather(-1, batch.targets[..., None])[..., 0]
+            yield from zip(nll.cpu(), batch.weights.cpu(), strict=True)
+
+
+class LanguageModel(DecoderTask):
+    """What follows a text: auto-complete, continuation, chat.
+
+    Plain text is one stream, cut into stretches as long as the model reads, each after a start token, and in training
+    elsewhere each time; of JSONL {"text": …} every line is a text of its own, and several are packed into a stretch
+    without seeing one another.
+    """
+
+    name = "causal-lm"
+    example_type = Document
+    examples_name = "texts"
+    fields = {"ids": IDS}
+    metric = "loss"
+    larger_is_better = False
+    add_prefix_space = False
+    decoding_defaults: ClassVar = {"temperature": 0.8, "top_k": 40}
+
+    @classmethod
+    def read(
+        cls, src: Sequence[Path], tgt: Sequence[Path], columns: Sequence[str] = (), log: Log | None = None
+    ) -> Iterator[Document]:
+        check_readable(*src)
+        for path in src:
+            yield from (documents if format_of(path) == "jsonl" else text_blocks)(path)
+
+    @classmethod
+    def texts(cls, example: Document) -> Sequence[str]:
+        return (example.text,)
+
+    @classmethod
+    def held_out(cls, hashes: NDArray[np.uint64], path: Path) -> NDArray[np.bool_]:
+        """The last twentieth: what stands elsewhere in a text is read before it and after."""
+        if len(hashes) < 2:
+            raise CorpusError(
+                f"{path}: too short to hold any of it out.\n  Give a longer text, or a dev set: --dev FILE."
+            )
+        out = np.zeros(len(hashes), dtype=np.bool_)
+        out[-max(1, len(hashes) // 20) :] = True
+        return out
+
+    def encode(self, examples: Sequence[Document]) -> tuple[list[Row], list[Document]]:
+        t, size = self.tokenizer, self.model.config.max_len
+        rows: list[Row] = []
+        for is_whole, group in groupby(examples, key=lambda e: e.is_whole):
+            stream: list[int] = []
+            for ids in t.encode_batch([e.text for e in group]):
+                stream += [t.bos_id, *ids, t.eos_id] if is_whole else ids
+            if is_whole:
+                # Each stretch begins with the token that the one before ended with: every token is predicted once.
+                rows += [(stream[i : i + size + 1],) for i in range(0, max(1, len(stream) - 1), size)]
+            else:
+                # Twice as much as is read at once: `batch` draws where to begin, `nll_sums` begins where the row does.
+                rows += [([t.bos_id, *stream[i : i + 2 * size]],) for i in range(0, len(stream), size)]
+        return [row for row in rows if len(row[0]) > 1], []
+
+    def lengths(self, data: Dataset) -> NDArray[np.int64]:
+        return data.fields["ids"].lengths.clip(max=self.model.config.max_len + 1)
+
+    def n_tokens(self, data: Dataset) -> list[int]:
+        return [int(self.lengths(data).sum())]
+
+    def sample_window(self, row: Sequence[int]) -> Sequence[int]:
+        """Of a row too long to be read at once a stretch; torch's random state says which."""
+        max_new_tokens = len(row) - 1 - self.model.config.max_len
+        if max_new_tokens <= 0:
+            return row
+        start = int(torch.randint(max_new_tokens + 1, ()))
+        return [row[0], *row[start + 1 : len(row) - max_new_tokens + start]]
+
+    def batch(self, rows: Sequence[Any]) -> Batch:
+        t = self.tokenizer
+        rows = [(self.sample_window(row),) for (row,) in rows]
+        ids = pad([row[:-1] for (row,) in rows], t.pad_id)
+        begins = (ids == t.bos_id) if t.bos_id != t.eos_id else (ids == t.eos_id).roll(1, dims=1)
+        segments = begins.cumsum(-1)
+        lengths = [len(row) - 1 for (row,) in rows]
+        weights = torch.tensor([[float(i < n) for i in range(max(lengths))] for n in lengths])
+        return CausalLMBatch(
+            n_targets=sum(lengths),
+            ids=ids,
+            targets=pad([row[1:] for (row,) in rows], t.pad_id),
+            weights=weights,
+            segments=segments if bool((segments != segments[:, :1]).any()) else None,
+        )
+
+    def __call__(self, texts: str | Sequence[str], **options: Any) -> str | list[str]:
+        """What follows a text, or each of a list.
+
+        Args:
+            options: those of `DecodeConfig`: temperature, top_k, top_p, seed, max_length, stop, beam.
+        """
+        several = [texts] if isinstance(texts, str) else list(texts)
+        found = self.complete(several, DecodeConfig.resolve(options, environment={}) if options else None)
+        return found[0] if isinstance(texts, str) else found
+
+    def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op) -> list[str]:
+        """What follows each line, up to the end of the line that it makes."""
+        return map_nonblank(
+            lines, lambda there, warn: [text.split("\n")[0] for text in self.complete(there, options, warn)], warn
+        )
+
+    def nll_sums(self, examples: Sequence[Document], max_tokens: int | None = None) -> tuple[float, int, int]:
+        """Negative log-likelihood in nats, tokens, bytes.
+
+        Args:
+            max_tokens: look at about so many, in stretches spread evenly; the bytes are those of all.
+        """
+        size = self.model.config.max_len
+        rows = [(ids[: size + 1],) for (ids,) in self.encode(examples)[0]]
+        if max_tokens:
+            rows = rows[:: max(1, len(rows) * size // max_tokens)]
+        losses = [(float((nll * w).sum()), float(w.sum())) for nll, w in self.negative_log_probs(rows)]
+        n_bytes = sum(len(e.text.encode()) for e in examples)
+        return sum(x for x, _ in losses), round(sum(n for _, n in losses)), n_bytes
+
+    def scores(self, examples: Sequence[Document], options: Any = None) -> tuple[list[str], list[Score]]:
+        nll, n_tokens, n_bytes = self.nll_sums(examples)
+        return [], [
+            Score("loss", nll / n_tokens, "nats:token"),
+            Score("perplexity", perplexity(nll, n_tokens)),
+            Score("bits per byte", bits_per_byte(nll, n_bytes)),
+        ]
+
+    def validate(self, examples: Sequence[Document]) -> dict[str, float]:
+        nll, n_tokens, _ = self.nll_sums(examples, MAX_VALIDATED)
+        return {"loss": nll / n_tokens}
+
+
+def truncate_at_stop(text: str, stop: Sequence[str]) -> str:
+    """The text up to the first of the texts at which to stop."""
+    ends = [at for end in stop if end and (at := text.find(end)) >= 0]
+    return text[: min(ends)] if ends else text
+
+
+def text_blocks(path: Path) -> Iterator[Document]:
+    """A plain text in pieces of PIECE_LINES lines."""
+    block: list[str] = []
+    first = 1
+    for number, line in enumerate(read_lines(path), 1):
+        block.append(line)
+        if len(block) == LINES_PER_BLOCK:
+            yield Document("\n".join(block) + "\n", False, str(path), first)
+            block, first = [], number + 1
+    if block:
+        yield Document("\n".join(block) + "\n", False, str(path), first)
+
+
+def documents(path: Path) -> Iterator[Document]:
+    """The texts of JSONL {"text": …}."""
+    for number, record in read_objects(path):
+        text = record.get("text")
+        if not isinstance(text, str) or (fault := text_fault(text)):
+            what = fault if isinstance(text, str) else f'expected {{"text": …}}, found {outline(record)}'
+            raise CorpusError(f"{path}:{number}: {what}.\n  Fix or delete the line.")
+        if text.strip():
+            yield Document(text, True, str(path), number)

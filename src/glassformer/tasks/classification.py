@@ -1,0 +1,334 @@
+"""One answer a text, or a pair of texts: a class or a number."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from glassformer.corpora.labeled import Labeled, read_labeled
+from glassformer.data.batch import Batch, pad
+from glassformer.data.dataset import FLOATS, IDS, INTS, Dataset, Row
+from glassformer.errors import UserError
+from glassformer.generate.engine import batches_by_length
+from glassformer.metrics import Score
+from glassformer.metrics.correlation import (
+    correlation_scores,
+    pearson,
+    pearson_from,
+    pearson_statistics,
+    spearman_statistics,
+)
+from glassformer.metrics.labels import accuracy, label_scores, label_statistics, macro_f1_from, matthews, matthews_from
+from glassformer.metrics.score import MetricFn, mean_from, mean_statistics
+from glassformer.models.base import PAD_TO_MULTIPLE_OF
+from glassformer.tasks.base import Log, Task, Warn, map_nonblank, no_op
+
+BATCH_TOKENS = 4096
+Text = str | tuple[str, str]
+"""A text or a pair of texts."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelBatch(Batch):
+    """Padded texts with what is to be said of each."""
+
+    ids: Int[Tensor, "batch length"]
+    token_type_ids: Int[Tensor, "batch length"]
+    labels: Int[Tensor, " batch"] | Float[Tensor, " batch"]
+
+
+class EncoderTask(Task):
+    """What tasks by an encoder share: the form in which it reads a text or two."""
+
+    families = ("bert",)
+
+    @property
+    def n_separators(self) -> int:
+        """Tokens between the texts of a pair: RoBERTa, whose positions begin at 2, has two."""
+        return 2 if self.model.config.position_offset else 1
+
+    @property
+    def n_specials(self) -> int:
+        """Special tokens around a pair."""
+        return 2 + self.n_separators
+
+    def add_special_tokens(self, first: Sequence[int], second: Sequence[int]) -> tuple[list[int], list[int]]:
+        """[CLS] first [SEP], of a pair second [SEP]: ids and types."""
+        t = self.tokenizer
+        if not second:
+            return [t.bos_id, *first, t.eos_id], [0] * (len(first) + 2)
+        begin = [t.bos_id, *first, *[t.eos_id] * self.n_separators]
+        return [*begin, *second, t.eos_id], [0] * len(begin) + [1] * (len(second) + 1)
+
+    def truncate_pair(self, first: list[int], second: list[int]) -> tuple[list[int], list[int]]:
+        """As much of two texts as the model can read; the longer one is cut."""
+        n_more = len(first) + len(second) + self.n_specials - self.model.config.max_len
+        while n_more > 0:
+            longer = first if len(first) >= len(second) else second
+            n = min(n_more, max(1, abs(len(first) - len(second))))
+            del longer[-n:]
+            n_more -= n
+        return first, second
+
+    def encode_texts(self, texts: Sequence[Text]) -> list[tuple[list[int], list[int]]]:
+        """Ids of the first and the second text, without special tokens."""
+        pairs = [(text, "") if isinstance(text, str) else text for text in texts]
+        first = self.tokenizer.encode_batch([pair[0] for pair in pairs])
+        second = self.tokenizer.encode_batch([pair[1] for pair in pairs])
+        return [(a, b if pair[1] else []) for a, b, pair in zip(first, second, pairs, strict=True)]
+
+    def encode_truncated(self, texts: Sequence[Text], warn: Warn) -> list[tuple[list[int], list[int]]]:
+        """The same, of what the model can read; told of what it cannot."""
+        rows = self.encode_texts(texts)
+        limit = self.model.config.max_len - self.n_specials
+        for i, (first, second) in enumerate(rows):
+            if len(first) + len(second) > limit:
+                warn(i, f"longer than the model's {limit} tokens: its end was not read")
+                self.truncate_pair(first, second)
+        return rows
+
+    def hidden(self, rows: Sequence[tuple[list[int], list[int]]]) -> Iterator[tuple[list[int], Tensor, Tensor]]:
+        """The encoder's output for joined rows, batch by batch, with the rows' places and ids."""
+        joined = [self.add_special_tokens(*row) for row in rows]
+        for places in batches_by_length([len(ids) for ids, _ in joined], BATCH_TOKENS):
+            ids = pad([joined[i][0] for i in places], self.tokenizer.pad_id, PAD_TO_MULTIPLE_OF).to(self.device)
+            token_type_ids = pad([joined[i][1] for i in places], 0, PAD_TO_MULTIPLE_OF).to(self.device)
+            with torch.inference_mode():  # never while yielding: whoever asks goes on in a mode of its own
+                found = self.model(ids, token_type_ids)
+            yield places, found, ids
+
+
+class LabelTask(EncoderTask):
+    """One answer a text."""
+
+    example_type = Labeled
+    head = {"head": "sequence", "pooler": True}
+
+    @classmethod
+    def read(
+        cls, src: Sequence[Path], tgt: Sequence[Path], columns: Sequence[str] = (), log: Log | None = None
+    ) -> Iterator[Labeled]:
+        n_blank, first = 0, ""
+        for example in read_labeled(src, columns):
+            if example.text.strip() or (example.text2 or "").strip():
+                yield example
+            else:
+                n_blank, first = n_blank + 1, first or f"{example.path}:{example.line}"
+        if log and n_blank:
+            log(f"warning: {n_blank:,} lines without text left out (the first is {first})")
+
+    @classmethod
+    def texts(cls, example: Labeled) -> Sequence[str]:
+        return (example.text, example.text2) if example.text2 else (example.text,)
+
+    @classmethod
+    def key(cls, example: Labeled) -> str:
+        return "\t".join(cls.texts(example))
+
+    @classmethod
+    def labels_in(cls, example: Labeled) -> Iterable[str]:
+        return (example.label,)
+
+    def encode(self, examples: Sequence[Labeled]) -> tuple[list[Row], list[Labeled]]:
+        limit = self.model.config.max_len - self.n_specials
+        rows: list[Row] = []
+        too_long = []
+        for example, (first, second) in zip(examples, self.encode_texts(list(map(text_of, examples))), strict=True):
+            if len(first) + len(second) <= limit:
+                rows.append((first, second, [self.target(example)]))
+            else:
+                too_long.append(example)
+        return rows, too_long
+
+    def target(self, example: Labeled) -> Any:
+        """The label as a number."""
+        raise NotImplementedError
+
+    def lengths(self, data: Dataset) -> Any:
+        first, second = list(data.fields.values())[:2]
+        return first.lengths + second.lengths + self.n_specials
+
+    def batch(self, rows: Sequence[Any]) -> LabelBatch:
+        joined = [self.add_special_tokens(first, second) for first, second, _ in rows]
+        return LabelBatch(
+            n_targets=len(rows),
+            ids=pad([ids for ids, _ in joined], self.tokenizer.pad_id),
+            token_type_ids=pad([token_type_ids for _, token_type_ids in joined], 0),
+            labels=torch.tensor([label for _, _, (label,) in rows]),
+        )
+
+    def logits(self, texts: Sequence[Text], warn: Callable[[int, str], None] = no_op) -> Float[Tensor, "texts labels"]:
+        """What the head says of each text, in fp32 on the CPU."""
+        rows = self.encode_truncated(texts, warn)
+        found = torch.empty(len(rows), self.model.config.n_labels)
+        for places, hidden, ids in self.hidden(rows):
+            with torch.inference_mode():
+                found[places] = self.model.label_logits(hidden, ids).float().cpu()
+        return found
+
+
+def text_of(example: Labeled) -> Text:
+    """The text, or the pair."""
+    return (example.text, example.text2) if example.text2 is not None else example.text
+
+
+def text_of_line(line: str) -> Text:
+    """A line's text, or the pair that a tab separates."""
+    first, tab, second = line.partition("\t")
+    return (first, second) if tab else line
+
+
+class Classifier(LabelTask):
+    """A class for each text."""
+
+    name = "classification"
+    fields = {"ids": IDS, "ids2": IDS, "label": INTS}
+    metric = "accuracy"
+    has_classes = True
+
+    def target(self, example: Labeled) -> int:
+        return self.labels.index(example.label)
+
+    def loss(self, batch: LabelBatch, *, label_smoothing: float = 0.0) -> Tensor:
+        logits = self.model.label_logits(self.model(batch.ids, batch.token_type_ids), batch.ids).float()
+        return F.cross_entropy(logits, batch.labels, reduction="sum", label_smoothing=label_smoothing)
+
+    def probabilities(
+        self, texts: Sequence[Text], warn: Callable[[int, str], None] = no_op
+    ) -> Float[Tensor, "texts labels"]:
+        """Of each label, in the order of `labels`."""
+        return self.logits(texts, warn).softmax(-1)
+
+    def __call__(self, texts: Text | Sequence[Text]) -> str | list[str]:
+        """The most probable class of a text, or of each text of a list; a pair is a tuple."""
+        several = texts if isinstance(texts, list) else [texts]
+        best = [self.labels[i] for i in self.logits(several).argmax(-1).tolist()]  # type: ignore[arg-type]
+        return best if isinstance(texts, list) else best[0]
+
+    def run(self, lines: Sequence[str], options: Any = None, *, warn: Warn = no_op) -> list[str]:
+        return map_nonblank(lines, self.best, warn)
+
+    def best(self, lines: Sequence[str], warn: Warn) -> list[str]:
+        """The most probable class of each line."""
+        return [self.labels[i] for i in self.logits([*map(text_of_line, lines)], warn).argmax(-1).tolist()]
+
+    def records(self, lines: Sequence[str], options: Any = None) -> list[dict[str, Any]]:
+        """Of each line the probabilities of all classes."""
+        rows = self.probabilities([text_of_line(line) for line in lines]).tolist()
+        return [
+            {
+                "text": line,
+                "label": self.labels[max(range(len(row)), key=row.__getitem__)],
+                "probabilities": dict(zip(self.labels, row, strict=True)),
+            }
+            for line, row in zip(lines, rows, strict=True)
+        ]
+
+    def scores(self, examples: Sequence[Labeled], options: Any = None) -> tuple[list[str], list[Score]]:
+        found = self.__call__([text_of(example) for example in examples])
+        assert isinstance(found, list)
+        return found, label_scores(found, [example.label for example in examples])
+
+    @classmethod
+    def bootstrap_statistics(
+        cls, outputs: Sequence[str], examples: Sequence[Labeled]
+    ) -> dict[str, tuple[NDArray[np.float64], MetricFn]]:
+        expected = [example.label for example in examples]
+        every = label_statistics(outputs, expected, sorted({*outputs, *expected}))
+        right = mean_statistics([float(a == b) for a, b in zip(outputs, expected, strict=True)])
+        return {"accuracy": (right, mean_from), "F1": (every, macro_f1_from), "MCC": (every, matthews_from)}
+
+    def validate(self, examples: Sequence[Labeled]) -> dict[str, float]:
+        log_probs = self.logits([text_of(example) for example in examples]).log_softmax(-1)
+        expected = [example.label for example in examples]
+        found = [self.labels[i] for i in log_probs.argmax(-1).tolist()]
+        targets = torch.tensor([self.target(example) for example in examples])
+        return {
+            "accuracy": accuracy(found, expected),
+            "mcc": matthews(found, expected),
+            "loss": float(F.nll_loss(log_probs, targets)),
+        }
+
+
+class Regressor(LabelTask):
+    """A number for each text: learned as a place in the range of the training labels, which `labels` holds."""
+
+    name = "regression"
+    fields = {"ids": IDS, "ids2": IDS, "label": FLOATS}
+    metric = "pearson"
+
+    @classmethod
+    def read(
+        cls, src: Sequence[Path], tgt: Sequence[Path], columns: Sequence[str] = (), log: Log | None = None
+    ) -> Iterator[Labeled]:
+        for example in super().read(src, tgt, columns, log):
+            example.number()  # raises, naming file and line
+            yield example
+
+    @classmethod
+    def label_set(cls, labels: Iterable[str]) -> tuple[str, ...]:
+        numbers = [float(label) for label in labels]
+        if min(numbers) == max(numbers):
+            raise UserError(f"every label is {numbers[0]:g}: there is nothing to learn.\n  Give examples that differ.")
+        return repr(min(numbers)), repr(max(numbers))
+
+    @classmethod
+    def n_labels(cls, labels: Sequence[str]) -> int:
+        return 1
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The lowest and the highest training label."""
+        low, high = map(float, self.labels)
+        return low, high
+
+    def target(self, example: Labeled) -> float:
+        low, high = self.range
+        return (example.number() - low) / (high - low) - 0.5
+
+    def loss(self, batch: LabelBatch, *, label_smoothing: float = 0.0) -> Tensor:
+        found = self.model.label_logits(self.model(batch.ids, batch.token_type_ids), batch.ids).float()
+        return F.mse_loss(found[:, 0], batch.labels, reduction="sum")
+
+    def numbers(self, texts: Sequence[Text], warn: Warn = no_op) -> list[float]:
+        """The number of each text."""
+        low, high = self.range
+        return [low + (high - low) * (x + 0.5) for x in self.logits(texts, warn)[:, 0].tolist()]
+
+    def __call__(self, texts: Text | Sequence[Text]) -> float | list[float]:
+        """The number of a text, or of each text of a list; a pair is a tuple."""
+        return self.numbers(texts) if isinstance(texts, list) else self.numbers([texts])[0]  # type: ignore[list-item]
+
+    def run(self, lines: Sequence[str], options: Any = None, *, warn: Warn = no_op) -> list[str]:
+        return map_nonblank(
+            lines, lambda there, warn: [f"{x:.4f}" for x in self.numbers([*map(text_of_line, there)], warn)], warn
+        )
+
+    def scores(self, examples: Sequence[Labeled], options: Any = None) -> tuple[list[str], list[Score]]:
+        found = self.numbers([text_of(example) for example in examples])
+        return [f"{x:.4f}" for x in found], correlation_scores(found, [example.number() for example in examples])
+
+    @classmethod
+    def bootstrap_statistics(
+        cls, outputs: Sequence[str], examples: Sequence[Labeled]
+    ) -> dict[str, tuple[NDArray[np.float64], MetricFn]]:
+        found, expected = [float(output) for output in outputs], [example.number() for example in examples]
+        return {
+            "Pearson": (pearson_statistics(found, expected), pearson_from),
+            "Spearman": (spearman_statistics(found, expected), pearson_from),
+        }
+
+    def validate(self, examples: Sequence[Labeled]) -> dict[str, float]:
+        found = self.logits([text_of(example) for example in examples])[:, 0]
+        targets = torch.tensor([self.target(example) for example in examples])
+        return {
+            "pearson": pearson(found.tolist(), [example.number() for example in examples]),
+            "loss": float(F.mse_loss(found, targets)),
+        }

@@ -1,0 +1,72 @@
+"""Vectors of texts: what an encoder without a head gives."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from glassformer.data.batch import Batch
+from glassformer.data.dataset import Row
+from glassformer.errors import ConfigError
+from glassformer.metrics import Score
+from glassformer.tasks.base import Log, no_op
+from glassformer.tasks.classification import EncoderTask, Text, text_of_line
+
+NOT_TRAINED = "features: an encoder without a head learns nothing; start another task from it with --init-from."
+
+
+class FeatureExtractor(EncoderTask):
+    """A vector for each text: the mean of its tokens' vectors, of length 1."""
+
+    name = "feature-extraction"
+    head = {"head": "none"}
+    metric = "loss"
+
+    @classmethod
+    def read(
+        cls, src: Sequence[Path], tgt: Sequence[Path], columns: Sequence[str] = (), log: Log | None = None
+    ) -> Iterator[Any]:
+        raise ConfigError(NOT_TRAINED)
+
+    @classmethod
+    def texts(cls, example: Any) -> Sequence[str]:
+        raise ConfigError(NOT_TRAINED)
+
+    def encode(self, examples: Sequence[Any]) -> tuple[list[Row], list[Any]]:
+        raise ConfigError(NOT_TRAINED)
+
+    def batch(self, rows: Sequence[Any]) -> Batch:
+        raise ConfigError(NOT_TRAINED)
+
+    def loss(self, batch: Any, *, label_smoothing: float = 0.0) -> Tensor:
+        raise ConfigError(NOT_TRAINED)
+
+    def validate(self, examples: Sequence[Any]) -> dict[str, float]:
+        raise ConfigError(NOT_TRAINED)
+
+    def scores(self, examples: Sequence[Any], options: Any = None) -> tuple[list[str], list[Score]]:
+        raise ConfigError(NOT_TRAINED)
+
+    def __call__(
+        self, texts: Sequence[Text], warn: Callable[[int, str], None] = no_op
+    ) -> Float[Tensor, "texts d_model"]:
+        """Vectors of length 1: their products are cosines."""
+        rows = self.encode_truncated(texts, warn)
+        found = torch.empty(len(rows), self.model.config.d_model)
+        for places, hidden, ids in self.hidden(rows):
+            there = (ids != self.tokenizer.pad_id)[..., None]
+            mean = (hidden * there).sum(1) / there.sum(1)
+            found[places] = torch.nn.functional.normalize(mean.float(), dim=-1).cpu()
+        return found
+
+    def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op) -> list[str]:
+        """A JSON list of numbers a line."""
+        vectors = self([text_of_line(line) for line in lines], warn).tolist()
+        return [
+            json.dumps([round(x, 6) for x in vector]) if line.strip() else ""
+            for line, vector in zip(lines, vectors, strict=True)
+        ]

@@ -1,0 +1,344 @@
+"""Masked words: what BERT learns from plain text, and how it fills gaps."""
+
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from glassformer.data.batch import Batch, pad
+from glassformer.data.dataset import IDS, INTS, Dataset, Row
+from glassformer.errors import UserError
+from glassformer.metrics import Score
+from glassformer.metrics.likelihood import perplexity
+from glassformer.objectives.denoise import mask_tokens
+from glassformer.objectives.loss import projected_cross_entropy
+from glassformer.tasks.base import Log, no_op
+from glassformer.tasks.causal_lm import MAX_VALIDATED, Document, LanguageModel
+from glassformer.tasks.classification import EncoderTask
+from glassformer.tokens.tokenizer import MASK
+from glassformer.tokens.wordpiece import CONTINUATION
+
+SEED = 1
+"""Of what is masked when a model is judged: the same at every look."""
+
+VALIDATION_ROWS = 32
+"""Rows that are judged together."""
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedLMBatch(Batch):
+    """Padded texts with masks, where the tokens stand that are asked for, and these tokens."""
+
+    ids: Int[Tensor, "batch length"]
+    token_type_ids: Int[Tensor, "batch length"]
+    chosen: Bool[Tensor, "batch length"]
+    targets: Int[Tensor, " chosen"]
+    nsp_labels: Int[Tensor, " batch"] | None = None
+    """Of pairs, 0 where the second text follows the first and 1 where it was drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class MaskPrediction:
+    """One token for one mask."""
+
+    token: str
+    token_id: int
+    score: float
+    """Its probability."""
+    text: str
+    """The text with it, other masks left."""
+
+
+class MaskedLM(EncoderTask):
+    """The words that fit the gaps of a text; learned by masking words of plain text.
+
+    Plain text is one stream, cut into stretches as long as the model reads; of JSONL {"text": …} every line is a text
+    of its own.
+
+    Source: Devlin et al. 2018, section 3.1.
+    """
+
+    name = "masked-lm"
+    example_type = Document
+    examples_name = "texts"
+    fields = {"ids": IDS}
+    metric = "loss"
+    larger_is_better = False
+    head = {"head": "mlm", "pooler": False}
+    add_prefix_space = False
+    extra_special_tokens = (MASK,)
+
+    @classmethod
+    def read(
+        cls, src: Sequence[Path], tgt: Sequence[Path], columns: Sequence[str] = (), log: Log | None = None
+    ) -> Iterator[Document]:
+        return LanguageModel.read(src, tgt, columns, log)
+
+    @classmethod
+    def texts(cls, example: Document) -> Sequence[str]:
+        return (example.text,)
+
+    @classmethod
+    def held_out(cls, hashes: NDArray[np.uint64], path: Path) -> NDArray[np.bool_]:
+        """The last twentieth, as of a language model."""
+        return LanguageModel.held_out(hashes, path)
+
+    # Learning
+
+    def encode(self, examples: Sequence[Document]) -> tuple[list[Row], list[Document]]:
+        size = self.model.config.max_len - 2
+        rows: list[Row] = []
+        for is_whole, group in groupby(examples, key=lambda e: e.is_whole):
+            texts = self.tokenizer.encode_batch([e.text for e in group])
+            streams = texts if is_whole else [[i for ids in texts for i in ids]]
+            rows += [(ids[start : start + size],) for ids in streams for start in range(0, len(ids), size)]
+        return rows, []
+
+    def lengths(self, data: Dataset) -> NDArray[np.int64]:
+        texts = [field.lengths for name, field in data.fields.items() if self.fields[name] == IDS]
+        return np.sum(texts, axis=0) + self.n_specials  # type: ignore[no-any-return]
+
+    @cached_property
+    def special_ids(self) -> list[int]:
+        """Tokens that are no text."""
+        return [i for i, token in self.tokenizer.backend.get_added_tokens_decoder().items() if token.special]
+
+    @cached_property
+    def text_token_ids(self) -> Int[Tensor, " words"]:
+        """Tokens that are text."""
+        return torch.tensor(sorted({*range(self.tokenizer.vocab_size)} - {*self.special_ids}))
+
+    @property
+    def mask_id(self) -> int:
+        """The mask."""
+        if self.tokenizer.mask_id is None:
+            raise UserError("the tokenizer has no mask: this model cannot fill gaps.")
+        return self.tokenizer.mask_id
+
+    def batch(self, rows: Sequence[Any]) -> MaskedLMBatch:
+        """Rows with other words masked each time; torch's random state says which."""
+        return self.masked([(row, []) for (row,) in rows])
+
+    def masked(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> MaskedLMBatch:
+        """A text or two a row, words of them masked."""
+        joined = [self.add_special_tokens(*pair) for pair in pairs]
+        ids = pad([row for row, _ in joined], self.tokenizer.pad_id)
+        maskable = ~torch.isin(ids, torch.tensor(self.special_ids))
+        masked, chosen = mask_tokens(ids, maskable, self.mask_id, self.text_token_ids)
+        return MaskedLMBatch(
+            n_targets=int(chosen.sum()),
+            ids=masked,
+            token_type_ids=pad([row for _, row in joined], 0),
+            chosen=chosen,
+            targets=ids[chosen],
+        )
+
+    def loss(self, batch: MaskedLMBatch, *, label_smoothing: float = 0.0) -> Tensor:
+        return self.mlm_loss(batch, self.model(batch.ids, batch.token_type_ids), label_smoothing)
+
+    def mlm_loss(self, batch: MaskedLMBatch, hidden: Tensor, label_smoothing: float = 0.0) -> Tensor:
+        """Summed cross-entropy of the masked words."""
+        m = self.model
+        return projected_cross_entropy(
+            m.mlm_head(hidden[batch.chosen]),
+            m.embedding.weight,
+            batch.targets,
+            bias=m.mlm_bias,
+            label_smoothing=label_smoothing,
+        )
+
+    def scores(self, examples: Sequence[Document], options: Any = None) -> tuple[list[str], list[Score]]:
+        found = self.metrics(self.sums(examples))
+        return [], [*(Score(name, x) for name, x in found.items()), Score("perplexity", perplexity(found["loss"], 1))]
+
+    def validate(self, examples: Sequence[Document]) -> dict[str, float]:
+        return self.metrics(self.sums(examples, MAX_VALIDATED))
+
+    def metrics(self, sums: Counter[str]) -> dict[str, float]:
+        """Mean negative log-probability of a masked token in nats, and the share that are found."""
+        n = max(1, sums["n"])
+        return {"loss": sums["nll"] / n, "accuracy": sums["n_correct"] / n}
+
+    def sums(self, examples: Sequence[Document], max_tokens: int | None = None) -> Counter[str]:
+        """What `metrics` are made of; the same words are masked at every look.
+
+        Args:
+            max_tokens: look at about so many, in stretches spread evenly.
+        """
+        rows, _ = self.encode(examples)
+        if max_tokens:
+            rows = rows[:: max(1, sum(len(row[0]) for row in rows) // max_tokens)]
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(SEED)
+            batches = [
+                self.batch(rows[start : start + VALIDATION_ROWS]) for start in range(0, len(rows), VALIDATION_ROWS)
+            ]
+        sums: Counter[str] = Counter()
+        for batch in batches:
+            with torch.inference_mode():
+                sums.update(self.batch_sums(batch.to(self.device)))
+        return sums
+
+    def batch_sums(self, batch: MaskedLMBatch) -> dict[str, Any]:
+        """The sums of one batch."""
+        hidden = self.model(batch.ids, batch.token_type_ids)
+        log_probs = self.model.mlm_logits(hidden[batch.chosen]).float().log_softmax(-1)
+        nll = -float(log_probs.gather(-1, batch.targets[:, None]).sum())
+        return {"nll": nll, "n_correct": int((log_probs.argmax(-1) == batch.targets).sum()), "n": len(batch.targets)}
+
+    # Use
+
+    @cached_property
+    def mask_pattern(self) -> re.Pattern[str]:
+        """A mask as it is typed: <mask>, or as the tokenizer calls it."""
+        names = {MASK, self.tokenizer.special_tokens.mask_token or MASK}
+        return re.compile("|".join(map(re.escape, sorted(names))))
+
+    @cached_property
+    def tokens_include_space(self) -> bool:
+        """Whether units begin with the space before a word, so that a mask stands for that space too."""
+        return any(len(unit) > 1 and unit[0] in "Ġ▁" for unit in self.tokenizer.backend.get_vocab())
+
+    def encode_masked(self, text: str) -> list[int]:
+        """Ids of a text, its masks among them."""
+        *before, last = self.mask_pattern.split(text)
+        parts = [part.rstrip(" ") if self.tokens_include_space else part for part in before] + [last]
+        prefix = self.tokenizer.special_tokens.prefix
+        found = self.tokenizer.encode_batch([parts[0], *(part.removeprefix(prefix) for part in parts[1:])])
+        ids: list[int] = []
+        for i, (part, part_ids) in enumerate(zip(parts, found, strict=True)):
+            ids += [*([self.mask_id] if i else []), *(part_ids if part else [])]
+        return ids
+
+    def append_token(self, before: str, token_id: int) -> str:
+        """A text with one more token behind it, which a mask stood for."""
+        unit = self.tokenizer.token(token_id)
+        if unit.startswith(CONTINUATION):
+            return before.rstrip(" ") + unit.removeprefix(CONTINUATION)
+        if self.tokens_include_space:
+            before = before.rstrip(" ")
+            return before + (" " if before and self.tokenizer.starts_word(token_id) else "") + unit.strip(" ")
+        return before + unit
+
+    def fill_masks(self, text: str, token_ids: Sequence[int | None]) -> str:
+        """A text with a token for each of its first masks; None leaves one."""
+        parts, masks = self.mask_pattern.split(text), self.mask_pattern.findall(text)
+        out = parts[0]
+        for i, (mask, part) in enumerate(zip(masks, parts[1:], strict=True)):
+            token_id = token_ids[i] if i < len(token_ids) else None
+            out = (out + mask if token_id is None else self.append_token(out, token_id)) + part
+        return out
+
+    def predict_masks(
+        self, texts: Sequence[str], top_k: int = 5, warn: Callable[[int, str], None] = no_op
+    ) -> list[list[list[MaskPrediction]]]:
+        """Of each text, for each mask in it that the model can read, the most probable tokens, best first."""
+        rows: list[tuple[list[int], list[int]]] = []
+        limit = self.model.config.max_len - 2
+        for i, text in enumerate(texts):
+            ids = self.encode_masked(text)
+            if len(ids) > limit:
+                warn(i, f"longer than the model's {limit} tokens: its end was not read")
+            rows.append((ids[:limit], []))
+        found: list[list[list[MaskPrediction]]] = [[] for _ in texts]
+        for places, hidden, joined in self.hidden(rows):
+            for place, states, row in zip(places, hidden, joined, strict=True):
+                with torch.inference_mode():
+                    probs = self.model.mlm_logits(states[row == self.mask_id]).float().softmax(-1)
+                best = probs.topk(min(top_k, probs.size(-1)))
+                for gap, pair in enumerate(zip(best.values.tolist(), best.indices.tolist(), strict=True)):
+                    choice: list[int | None] = [None] * gap
+                    found[place].append(
+                        [
+                            MaskPrediction(
+                                self.tokenizer.token(i), i, score, self.fill_masks(texts[place], [*choice, i])
+                            )
+                            for score, i in zip(*pair, strict=True)
+                        ]
+                    )
+        return found
+
+    def fill_mask(self, text: str, top_k: int = 5) -> list[list[MaskPrediction]]:
+        """For each mask of a text the most probable tokens, best first."""
+        return self.predict_masks([text], top_k)[0]
+
+    def __call__(self, texts: str | Sequence[str]) -> str | list[str]:
+        """A text, or each of a list, with the best token in the place of each mask (`<mask>`)."""
+        found = self.run([texts] if isinstance(texts, str) else texts)
+        return found[0] if isinstance(texts, str) else found
+
+    def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op) -> list[str]:
+        found = self.predict_masks(lines, 1, warn)
+        return [
+            self.fill_masks(line, [best[0].token_id for best in gaps]) for line, gaps in zip(lines, found, strict=True)
+        ]
+
+    def records(self, lines: Sequence[str], options: Any = None) -> list[dict[str, Any]]:
+        """Of each line what may stand in its gaps."""
+        return [
+            {
+                "text": line,
+                "output": self.fill_masks(line, [best[0].token_id for best in gaps]),
+                "guesses": [[asdict(guess) for guess in best] for best in gaps],
+            }
+            for line, gaps in zip(lines, self.predict_masks(lines), strict=True)
+        ]
+
+
+class BertPretraining(MaskedLM):
+    """Masked words of two lines, and whether the second follows the first in its text or was drawn, half and half.
+
+    Source: Devlin et al. 2018, section 3.1, task 2.
+    """
+
+    name = "bert-pretraining"
+    fields = {"ids": IDS, "ids2": IDS, "nsp_labels": INTS}
+    head = {"head": "mlm", "pooler": True}
+
+    @classmethod
+    def n_labels(cls, labels: Sequence[str]) -> int:
+        return 2
+
+    def encode(self, examples: Sequence[Document]) -> tuple[list[Row], list[Document]]:
+        lines = [[line for line in example.text.split("\n") if line.strip()] for example in examples]
+        texts = [self.tokenizer.encode_batch(text) for text in lines if text]
+        every = [line for text in texts for line in text]
+        draw = random.Random(SEED)
+        rows: list[Row] = []
+        for text in texts:
+            for first, following in pairwise(text):
+                drawn = draw.random() < 0.5
+                rows.append(
+                    (*self.truncate_pair([*first], [*(draw.choice(every) if drawn else following)]), [int(drawn)])
+                )
+        return rows, []
+
+    def batch(self, rows: Sequence[Any]) -> MaskedLMBatch:
+        nsp_labels = torch.tensor([label for _, _, (label,) in rows])
+        return replace(self.masked([(first, second) for first, second, _ in rows]), nsp_labels=nsp_labels)
+
+    def loss(self, batch: MaskedLMBatch, *, label_smoothing: float = 0.0) -> Tensor:
+        """Both losses' means weigh alike."""
+        hidden = self.model(batch.ids, batch.token_type_ids)
+        assert batch.nsp_labels is not None
+        pairs = F.cross_entropy(self.model.label_logits(hidden, batch.ids).float(), batch.nsp_labels)
+        return self.mlm_loss(batch, hidden, label_smoothing) + pairs * batch.n_targets
+
+    def batch_sums(self, batch: MaskedLMBatch) -> dict[str, Any]:
+        said = self.model.label_logits(self.model(batch.ids, batch.token_type_ids), batch.ids).argmax(-1)
+        return {**super().batch_sums(batch), "nsp_correct": int((said == batch.nsp_labels).sum()), "pairs": len(said)}
+
+    def metrics(self, sums: Counter[str]) -> dict[str, float]:
+        return {**super().metrics(sums), "nsp accuracy": sums["nsp_correct"] / max(1, sums["pairs"])}

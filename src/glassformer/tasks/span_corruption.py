@@ -1,0 +1,83 @@
+"""Span corruption: what T5 learns from plain text, before it is asked for anything."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from glassformer.data.batch import PairBatch, make_batch
+from glassformer.data.dataset import IDS, Dataset, Row
+from glassformer.metrics import Score
+from glassformer.objectives.denoise import corrupt_spans, span_mask
+from glassformer.tasks.base import Log
+from glassformer.tasks.causal_lm import Document, LanguageModel
+from glassformer.tasks.translation import Translator
+
+N_SENTINELS = 100
+MAX_VALIDATED = 200
+"""Stretches of a dev set that are looked at during training."""
+
+
+class SpanCorruption(Translator):
+    """Text with gaps to what stood there: `Thank you <extra_id_0> party` -> `<extra_id_0> for the <extra_id_1>`.
+
+    Start another task from it with --init-from.
+
+    Source: Raffel et al. 2019, section 3.1.4.
+    """
+
+    name = "span-corruption"
+    families = ("t5", "transformer")
+    example_type = Document
+    examples_name = "texts"
+    fields = {"ids": IDS}
+    metric = "loss"
+    larger_is_better = False
+    extra_special_tokens = tuple(f"<extra_id_{i}>" for i in range(N_SENTINELS))
+
+    @classmethod
+    def read(
+        cls, src: Sequence[Path], tgt: Sequence[Path], columns: Sequence[str] = (), log: Log | None = None
+    ) -> Iterator[Any]:
+        return LanguageModel.read(src, tgt, columns, log)
+
+    @classmethod
+    def texts(cls, example: Any) -> Sequence[str]:
+        return (example.text,)
+
+    held_out = LanguageModel.held_out
+
+    def encode(self, examples: Sequence[Any]) -> tuple[list[Row], list[Any]]:
+        size = self.model.config.max_len - 1
+        rows: list[Row] = []
+        for ids in self.tokenizer.encode_batch([e.text for e in examples]):
+            rows += [(ids[i : i + size],) for i in range(0, len(ids), size)]
+        return [row for row in rows if len(row[0]) > 1], []
+
+    def lengths(self, data: Dataset) -> Any:
+        return data.lengths
+
+    def batch(self, pairs: Sequence[Any]) -> PairBatch:
+        t = self.tokenizer
+        sentinels = torch.tensor([t.special_id(token) for token in self.extra_special_tokens])
+        corrupted = []
+        for (ids,) in pairs:
+            src, tgt = corrupt_spans(torch.tensor(ids), span_mask(len(ids)), sentinels)
+            corrupted.append((src.tolist(), tgt.tolist()))
+        return make_batch(corrupted, pad_id=t.pad_id, bos_id=t.bos_id, eos_id=t.eos_id)
+
+    def validate(self, examples: Sequence[Any]) -> dict[str, float]:
+        """The loss a token of the spans, the same spans at every look."""
+        rows, _ = self.encode(examples)
+        rows = rows[:: max(1, len(rows) // MAX_VALIDATED)]
+        total, n = 0.0, 0.0
+        with torch.random.fork_rng(devices=[]), torch.inference_mode():
+            torch.manual_seed(1)
+            for start in range(0, len(rows), 16):
+                batch = self.batch(rows[start : start + 16]).to(self.device)
+                total, n = total + float(self.loss(batch)), n + batch.n_targets
+        return {"loss": total / n}
+
+    def scores(self, examples: Sequence[Any], options: Any = None) -> tuple[list[str], list[Score]]:  # type: ignore[override]
+        return [], [Score("loss", self.validate(examples)["loss"], "nats:token")]

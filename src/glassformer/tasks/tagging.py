@@ -1,0 +1,201 @@
+"""A tag for each word: entities, parts of speech, characters."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from glassformer.corpora.tagged import Tagged, read_tagged
+from glassformer.data.batch import Batch, pad
+from glassformer.data.dataset import IDS, INTS, Dataset, Row
+from glassformer.metrics import Score
+from glassformer.metrics.score import MetricFn, f1_from, mean_from
+from glassformer.metrics.spans import (
+    are_span_tags,
+    entity_f1,
+    entity_statistics,
+    tag_accuracy,
+    tag_scores,
+    tag_statistics,
+)
+from glassformer.tasks.base import Log, no_op
+from glassformer.tasks.classification import EncoderTask
+from glassformer.tasks.windows import windows
+
+IGNORED_TAG = -100
+"""Where nothing is asked: special tokens, padding, and the pieces of a word after its first."""
+
+
+@dataclass(frozen=True, slots=True)
+class TagBatch(Batch):
+    """Padded sentences with the tag of each word at its first piece, NO_TAG elsewhere."""
+
+    ids: Int[Tensor, "batch length"]
+    tags: Int[Tensor, "batch length"]
+
+
+class Tagger(EncoderTask):
+    """A tag for each word of a sentence, said at the word's first piece.
+
+    Source: Devlin et al. 2018, section 5.3.
+    """
+
+    name = "tagging"
+    example_type = Tagged
+    examples_name = "sentences"
+    fields = {"ids": IDS, "starts": INTS, "tags": INTS}
+    metric = "score"
+    head = {"head": "tokens"}
+    has_classes = True
+
+    @classmethod
+    def read(cls, src: Sequence[Path], tgt: Sequence[Path], columns: Sequence[str] = (), log: Log | None = None) -> Any:
+        column = columns[0] if columns else None
+        return read_tagged(src, int(column) if column and column.isdecimal() else column)
+
+    @classmethod
+    def texts(cls, example: Tagged) -> Sequence[str]:
+        return (" ".join(example.words),)
+
+    @classmethod
+    def labels_in(cls, example: Tagged) -> Iterable[str]:
+        return example.tags
+
+    @property
+    def limit(self) -> int:
+        """Pieces of a sentence that the model reads at once."""
+        return self.model.config.max_len - 2  # type: ignore[no-any-return]
+
+    def encode(self, examples: Sequence[Tagged]) -> tuple[list[Row], list[Tagged]]:
+        number = {tag: i for i, tag in enumerate(self.labels)}
+        rows: list[Row] = []
+        for example in examples:
+            pieces = self.subword_ids(example.words)
+            for start, end in self.word_windows(pieces):
+                ids = [piece for word in pieces[start:end] for piece in word]
+                starts = np.cumsum([0, *map(len, pieces[start:end])])[:-1].tolist()
+                rows.append((ids, starts, [number[tag] for tag in example.tags[start:end]]))
+        return rows, []
+
+    def subword_ids(self, words: Sequence[str]) -> list[list[int]]:
+        """Ids of each word, of a monstrous one as many as the model reads."""
+        return [ids[: self.limit] for ids in self.tokenizer.encode_words(words)]
+
+    def word_windows(self, pieces: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
+        """The words [start, end) that are read together: all, or overlapping windows of a long sentence."""
+        if sum(map(len, pieces)) <= self.limit:
+            return [(0, len(pieces))]
+        longest = max(map(len, pieces))
+        size = max(1, self.limit // longest)
+        return list(windows(len(pieces), size, size // 4))
+
+    def lengths(self, data: Dataset) -> NDArray[np.int64]:
+        return data.fields["ids"].lengths + 2
+
+    def batch(self, rows: Sequence[Any]) -> TagBatch:
+        sentences, tags = [], []
+        for ids, starts, numbers in rows:
+            sentences.append(self.add_special_tokens(ids, [])[0])
+            places = [IGNORED_TAG] * len(sentences[-1])
+            for start, number in zip(starts, numbers, strict=True):
+                places[start + 1] = number
+            tags.append(places)
+        return TagBatch(
+            n_targets=sum(len(numbers) for _, _, numbers in rows),
+            ids=pad(sentences, self.tokenizer.pad_id),
+            tags=pad(tags, IGNORED_TAG),
+        )
+
+    def loss(self, batch: TagBatch, *, label_smoothing: float = 0.0) -> Tensor:
+        logits = self.model.label_logits(self.model(batch.ids), batch.ids).float()
+        return F.cross_entropy(
+            logits.flatten(0, 1), batch.tags.flatten(), reduction="sum", ignore_index=IGNORED_TAG,
+            label_smoothing=label_smoothing,
+        )  # fmt: skip
+
+    def log_probs(self, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
+        """Of each sentence [words, tags] natural log-probabilities; where windows overlap, those of the middle one."""
+        rows: list[list[int]] = []
+        source: list[tuple[int, int, int, list[int]]] = []
+        found = [torch.empty(len(words), len(self.labels)) for words in sentences]
+        for number, words in enumerate(sentences):
+            if not words:
+                continue
+            pieces = self.subword_ids(words)
+            stretches = self.word_windows(pieces)
+            for i, (start, end) in enumerate(stretches):
+                ids = [piece for word in pieces[start:end] for piece in word]
+                first = np.cumsum([1, *map(len, pieces[start:end])])[:-1].tolist()
+                # Half of what is shared with the window before was seen better from there.
+                skip = (stretches[i - 1][1] - start) // 2 if i else 0
+                rows.append(ids)
+                source.append((number, start + skip, end, first[skip:]))
+        for places, hidden, joined in self.hidden([(row, []) for row in rows]):
+            with torch.inference_mode():
+                log_probs = self.model.label_logits(hidden, joined).float().log_softmax(-1).cpu()
+            for place, seen in zip(places, log_probs, strict=True):
+                number, start, end, first = source[place]
+                found[number][start:end] = seen[first]
+        return found
+
+    def tags(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+        """The most probable tag of each word."""
+        return [[self.labels[i] for i in row.argmax(-1).tolist()] for row in self.log_probs(sentences)]
+
+    def __call__(self, sentences: str | Sequence[str]) -> list[tuple[str, str]] | list[list[tuple[str, str]]]:
+        """Words with their tags, of a sentence or of each of a list; words are what spaces separate."""
+        several = [sentences] if isinstance(sentences, str) else sentences
+        words = [sentence.split() for sentence in several]
+        tagged = [list(zip(*pair, strict=True)) for pair in zip(words, self.tags(words), strict=True)]
+        return tagged[0] if isinstance(sentences, str) else tagged
+
+    def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op) -> list[str]:
+        return [" ".join(tags) for tags in self.tags([line.split() for line in lines])]
+
+    def records(self, lines: Sequence[str], options: Any = None) -> list[dict[str, Any]]:
+        """Of each line its words and tags, with their probabilities."""
+        words = [line.split() for line in lines]
+        records = []
+        for line, tokens, row in zip(lines, words, self.log_probs(words), strict=True):
+            best = row.max(-1)
+            tags = [self.labels[i] for i in best.indices.tolist()]
+            records.append({"text": line, "words": tokens, "tags": tags, "probabilities": best.values.exp().tolist()})
+        return records
+
+    def scores(self, examples: Sequence[Tagged], options: Any = None) -> tuple[list[str], list[Score]]:
+        found = self.tags([example.words for example in examples])
+        return [" ".join(tags) for tags in found], tag_scores(found, [example.tags for example in examples])
+
+    @classmethod
+    def bootstrap_statistics(
+        cls, outputs: Sequence[str], examples: Sequence[Tagged]
+    ) -> dict[str, tuple[NDArray[np.float64], MetricFn]]:
+        found, expected = [output.split() for output in outputs], [list(example.tags) for example in examples]
+        bootstrap_statistics: dict[str, tuple[NDArray[np.float64], MetricFn]] = {
+            "accuracy": (tag_statistics(found, expected), mean_from)
+        }
+        if are_span_tags([tag for tags in expected for tag in tags]):
+            bootstrap_statistics["F1"] = (entity_statistics(found, expected), f1_from)
+        return bootstrap_statistics
+
+    def validate(self, examples: Sequence[Tagged]) -> dict[str, float]:
+        """`score`: F1 of entities where the tags mark any, else accuracy."""
+        number = {tag: i for i, tag in enumerate(self.labels)}
+        rows = self.log_probs([example.words for example in examples])
+        found = [[self.labels[i] for i in row.argmax(-1).tolist()] for row in rows]
+        expected = [list(example.tags) for example in examples]
+        n_words = sum(map(len, expected))
+        loss = -sum(
+            float(row[range(len(tags)), [number[tag] for tag in tags]].sum())
+            for row, tags in zip(rows, expected, strict=True)
+        )
+        spans = are_span_tags([tag for tags in expected for tag in tags])
+        right = tag_accuracy(found, expected)
+        return {"score": entity_f1(found, expected) if spans else right, "accuracy": right, "loss": loss / n_words}

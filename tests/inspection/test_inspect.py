@@ -1,0 +1,252 @@
+"""An inspection's numbers are the model's, and its record is all JSON."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from glassformer.errors import ConfigError, UserError
+from glassformer.inspection.arrays import pack, unpack
+from glassformer.inspection.inputs import read
+from glassformer.inspection.inspect import inspect, rollout
+from tests.inspection.models import CASES, make, text_for
+
+
+@pytest.mark.parametrize(("name", "family"), CASES)
+def test_everything_has_the_shape_of_the_text_and_is_json(name, family):
+    task = make(name, family)
+    found = inspect(task, text_for(name), max_length=9)
+    record = json.loads(json.dumps(found.record(), allow_nan=False))
+    assert set(record["sides"]) == ({"source", "target"} if name == "translation" else {"text"})
+    for side in found.sides.values():
+        assert len(side.ids) == len(side.tokens) == len(side.offsets)
+        begun = [offset for offset in side.offsets if offset]
+        assert begun == sorted(begun)
+        assert not begun or max(end for _, end in begun) <= len(side.text)
+    assert found.attention
+    for a in found.attention:
+        shape = (len(found.sides[a.queries].ids), len(found.sides[a.keys].ids))
+        assert a.weights.shape[1:] == shape
+        np.testing.assert_allclose(a.weights.sum(-1), 1, atol=1e-5)
+        assert a.norms["queries"].shape == (a.weights.shape[0], shape[0])
+        assert a.norms["keys"].shape == a.norms["values"].shape == (a.weights.shape[0], shape[1])
+    for name_, vectors in found.vectors.items():
+        for x in vectors.values():
+            assert x.shape == (len(found.sides[name_].ids), 22)
+    for side in found.rollout.values():
+        np.testing.assert_allclose(side.sum(-1), 1, atol=1e-5)
+    if name != "feature-extraction":
+        assert found.predictions
+    if family in ("transformer", "bert", "gpt2", "t5"):
+        assert len(found.stream) == len(found.sides)
+
+
+@pytest.mark.parametrize("family", ["transformer", "t5", "rnn"])
+def test_a_translation_is_the_tasks_and_so_is_its_loss(family):
+    task = make("translation", family)
+    text = "The black cat sat on the rug."
+    best = task.translate([text])[0][0]
+    found = inspect(task, text)
+    assert found.sides["target"].text == best.text
+    assert [p.expected for p in found.predictions] == best.tokens
+    # Search shares out what tokens that are never said would have had.
+    np.testing.assert_allclose([p.log_prob for p in found.predictions], best.log_probs, atol=0.05)
+    followed = inspect(task, text, "Der Hund schlief.")
+    expected = task.score([text], ["Der Hund schlief."])[0]
+    np.testing.assert_allclose([p.log_prob for p in followed.predictions], expected, atol=1e-4)
+    assert [p.expected for p in followed.predictions[:-1]] == [
+        task.tokenizer.token(i) for i in task.tokenizer.encode("Der Hund schlief.")
+    ]
+    for p in followed.predictions:
+        assert sum(guess.probability > math.exp(p.log_prob) for guess in p.best) == min(p.rank, len(p.best))
+
+
+def test_what_follows_a_prompt_is_the_tasks():
+    task = make("causal-lm", "gpt2")
+    found = inspect(task, "The black cat", max_length=7, beam=1)
+    said = found.predictions[found.first_predicted :]
+    assert task.tokenizer.decode([found.sides["text"].ids[p.position + 1] for p in said[:-1]]) in task(
+        "The black cat", beam=1, max_length=7
+    )
+    assert said[0].rank == 0
+
+
+@pytest.mark.parametrize(("name", "family"), [("classification", "bert"), ("regression", "bert"), ("tagging", "bert")])
+def test_labels_are_the_tasks(name, family):
+    task = make(name, family)
+    text = text_for(name)
+    found = inspect(task, text)
+    match name:
+        case "classification":
+            expected = task.probabilities([text])[0]
+            best = found.predictions[0].best
+            assert best[0].text == task(text)
+            assert {g.text: round(g.probability, 4) for g in best} == {
+                label: round(float(p), 4) for label, p in zip(task.labels, expected, strict=True)
+            }
+        case "regression":
+            assert float(found.predictions[0].best[0].text) == pytest.approx(task(text), abs=1e-3)
+        case "tagging":
+            assert found.predicts == "tags"
+            assert [p.best[0].text for p in found.predictions] == [tag for _, tag in task(text)]
+
+
+@pytest.mark.parametrize("kind", ["bpe", "char", "byte"])
+@pytest.mark.parametrize("name", ["tagging", "masked-lm", "classification"])
+def test_every_token_stands_for_its_stretch_of_the_text(name, kind):
+    task = make(name, "bert", kind=kind, max_len=60)
+    text = "The <mask> cat, <mask>on the  couch." if name == "masked-lm" else "The black  cat, on a couch."
+    for window in (1, 2):
+        side = inspect(task, text * (1 if window == 1 else 12), window=window).sides["text"]
+        expected = [
+            i for i in side.ids if i not in (task.tokenizer.pad_id, task.tokenizer.bos_id, task.tokenizer.eos_id)
+        ]
+        there = [
+            (token, side.text[slice(*offset)])
+            for token, offset in zip(side.tokens, side.offsets, strict=True)
+            if offset
+        ]
+        assert len(there) == len(expected)
+        for token, stretch in there:
+            assert token.strip() == stretch.strip() or (kind == "byte" and len(stretch) <= 1) or not token.strip()
+
+
+def test_an_answer_is_the_tasks():
+    task = make("question-answering", "bert")
+    found = inspect(task, text_for("question-answering"))
+    assert found.answer == task(*text_for("question-answering").split("\t"))
+
+
+def test_a_first_text_that_fills_the_model_is_cut_and_said():
+    for name in ("question-answering", "classification"):
+        task = make(name, "bert")
+        inputs = read(task, "The black cat sat on the couch. " * 12 + "\tcat")
+        assert inputs.inputs[0].size(1) <= 48
+        assert "the first text has" in inputs.notes[0]
+
+
+def test_a_summary_is_asked_for_however_long_the_text():
+    task = make("summarization", "gpt2")
+    for text in ("The cat.", "The black cat sat on the couch. " * 12):
+        inputs = read(task, text)
+        assert inputs.inputs[0][0, inputs.first_predicted] == task.tokenizer.eos_id
+
+
+def test_a_model_that_has_gone_wrong_says_so():
+    task = make("translation", "transformer")
+    with torch.no_grad():
+        task.model.embedding.weight[:] = 1e30
+    with pytest.raises(UserError, match="not finite"):
+        inspect(task, "The cat")
+
+
+def test_tokens_of_a_pair_stand_for_their_own_text():
+    task = make("question-answering", "bert")
+    text = text_for("question-answering")
+    found = inspect(task, text)
+    side = found.sides["text"]
+    for token, offset in zip(side.tokens, side.offsets, strict=True):
+        if offset:
+            assert text[offset[0] : offset[1]].strip() == token.strip()
+    assert found.predicts == "span"
+
+
+@pytest.mark.parametrize(
+    ("name", "family", "sizes"),
+    [("translation", "transformer", {}), ("translation", "transformer", {"pre_norm": True}), ("translation", "t5", {}),
+     ("causal-lm", "gpt2", {}), ("masked-lm", "bert", {}), ("classification", "bert", {"pre_norm": True})],
+)  # fmt: skip
+def test_the_lens_is_what_the_model_says_without_its_later_layers(name, family, sizes):
+    task = make(name, family, **sizes)
+    text = text_for(name)
+    target = {"translation": "Der Hund", "causal-lm": " sat"}.get(name)
+    found = inspect(task, text, target)
+    stack = "decoder" if name in ("translation", "causal-lm") else "encoder"
+    assert len(found.lens) == len(getattr(task.model, stack)) - 1
+    for n, row in enumerate(found.lens.values(), 1):
+        short = make(name, family, **sizes)
+        setattr(short.model, stack, torch.nn.ModuleList([*getattr(short.model, stack)][:n]))
+        expected = inspect(short, text, target).predictions
+        for a, b in zip(row, expected, strict=True):
+            assert [g.text for g in a.best] == [g.text for g in b.best]
+            np.testing.assert_allclose([g.probability for g in a.best], [g.probability for g in b.best], atol=1e-5)
+
+
+def test_roll_out_sums_over_all_ways():
+    sample_inverse_cdf = np.random.default_rng(3)
+    maps = [(x := sample_inverse_cdf.random((2, 3, 3)).astype(np.float32)) / x.sum(-1, keepdims=True) for _ in range(3)]
+    mixed = [0.5 * m.mean(0) + 0.5 * np.eye(3) for m in maps]
+    expected = np.zeros((3, 3))
+    for a in range(3):
+        for b in range(3):
+            for c in range(3):
+                for d in range(3):
+                    expected[a, d] += mixed[2][a, b] * mixed[1][b, c] * mixed[0][c, d]
+    np.testing.assert_allclose(rollout(maps), expected, atol=1e-6)
+
+
+def test_gradient_times_input_is_the_slope_of_scaling_a_token():
+    task = make("classification", "bert")
+    task.model.double()
+    found = inspect(task, text_for("classification"))
+    inputs = read(task, text_for("classification"))
+    label = task.labels.index(found.predictions[0].best[0].text)
+    embed = task.model.embedding.forward
+
+    def log_prob(place, factor):
+        def scaled(ids):
+            x = embed(ids).clone()
+            x[:, place] *= factor
+            return x
+
+        task.model.embedding.forward = scaled
+        with torch.no_grad():
+            found = float(task.model.label_logits(inputs.forward(), inputs.inputs[0]).log_softmax(-1)[0, label])
+        del task.model.embedding.forward
+        return found
+
+    h = 1e-2  # scores of attention are fp32
+    slopes = [(log_prob(i, 1 + h) - log_prob(i, 1 - h)) / (2 * h) for i in range(len(found.sides["text"].ids))]
+    np.testing.assert_allclose(found.saliency["gradient x input"], slopes, rtol=0.02, atol=3e-5)
+
+
+def test_alignment_is_the_mean_of_all_heads_and_agreement_their_votes():
+    found = inspect(make("translation", "transformer"), "The black cat", "Der Hund")
+    heads = [head for a in found.attention if a.kind == "cross" for head in a.weights]
+    assert len(heads) == 6
+    for i, row in enumerate(found.alignment):
+        np.testing.assert_allclose(row, sum(head[i] for head in heads) / len(heads), atol=1e-6)
+        votes = sum(int(head[i].argmax() == row.argmax()) for head in heads)
+        assert found.agreement[i] == pytest.approx(votes / len(heads))
+
+
+@pytest.mark.parametrize("x", [np.zeros((2, 3)), np.full((1, 1), -7.5), np.linspace(-3, 11, 60).reshape(3, 4, 5)])
+def test_arrays_come_back_to_a_65535th_of_their_range(x):
+    back = unpack(json.loads(json.dumps(pack(x.astype(np.float32)))))
+    assert back.shape == x.shape
+    assert np.abs(back - x).max() <= (x.max() - x.min()) / 65535 + 1e-6
+
+
+def test_what_cannot_be_looked_at_is_said():
+    translator, classifier = make("translation", "transformer"), make("classification", "bert")
+    with pytest.raises(ConfigError, match="the text is empty"):
+        inspect(translator, "  ")
+    with pytest.raises(ConfigError, match="says nothing that a target"):
+        inspect(classifier, "a", "b")
+    with pytest.raises(ConfigError, match="window 3: this text has 2"):
+        inspect(translator, "cat " * 60, "Hund", window=3)
+
+
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [case for case in CASES if case[0] not in ("masked-lm", "bert-pretraining", "question-answering")],
+)
+def test_of_a_long_text_one_window_is_shown_and_said(name, family):
+    task = make(name, family)
+    first = inspect(task, "cat sat on the rug " * 30, max_length=5)
+    second = inspect(task, "cat sat on the rug " * 30, max_length=5, window=2)
+    assert "window 1 of" in first.notes[0]
+    assert "window 2 of" in second.notes[0]
+    assert first.attention[0].weights.shape[-1] <= 48

@@ -1,0 +1,67 @@
+"""The tree of a search: what it says was looked at was, and what it says won did."""
+
+import itertools
+
+import pytest
+import torch
+
+from glassformer.inspection.inspect import inspect
+from glassformer.inspection.search_tree import path
+from tests.inspection.models import make
+
+
+@pytest.mark.parametrize(
+    ("name", "family"), [("translation", "transformer"), ("translation", "rnn"), ("causal-lm", "gpt2")]
+)
+@pytest.mark.parametrize("beam", [1, 3])
+def test_every_node_is_among_the_best_extensions_of_what_was_kept(name, family, beam):
+    task = make(name, family)
+    n = 6
+    found = inspect(task, "The black cat", beam=beam, max_length=n)
+    nodes, t = found.nodes, task.tokenizer
+    assert nodes
+    banned = [t.pad_id, t.bos_id] if name == "translation" else list(task.banned_ids)
+    prompt = found.sides["text"].ids[: found.first_predicted + 1] if name == "causal-lm" else [task.model.config.bos_id]
+    src = torch.tensor([found.sides["source"].ids]) if name == "translation" else None
+
+    def log_probs(said):
+        ids = torch.tensor([[*prompt, *said]])
+        with torch.no_grad():
+            hidden = task.model(src, ids) if src is not None else task.model(ids)
+            logits = task.model.logits(hidden)[0, -1].float()
+        logits[banned] = -torch.inf
+        return logits.log_softmax(-1)
+
+    front = [((), 0.0)]
+    for _, group in itertools.groupby(nodes, key=lambda node: node.step):
+        group = list(group)
+        every = [
+            (total + float(p), (*said, token))
+            for said, total in front
+            for token, p in enumerate(log_probs(said))
+            if p > -torch.inf
+        ]
+        best = sorted(every, reverse=True)[: 2 * beam]
+        assert {said for _, said in best} == {
+            tuple(nodes[i].token_id for i in path(nodes, nodes.index(node))) for node in group
+        }
+        assert sorted(node.total for node in group) == pytest.approx(sorted(total for total, _ in best), abs=1e-3)
+        kept = [node for node in group if node.status == "kept"]
+        assert sum(node.status in ("kept", "cut", "left") for node in group) <= beam
+        front = [(tuple(nodes[i].token_id for i in path(nodes, nodes.index(node))), node.total) for node in kept]
+
+
+@pytest.mark.parametrize("options", [{}, {"no_repeat_ngram_size": 1, "max_length": 12}])
+@pytest.mark.parametrize("beam", [1, 2, 4])
+def test_the_winner_has_the_best_score_and_its_way_is_the_translation(beam, options):
+    task = make("translation", "transformer")
+    for text in ("The black cat sat.", "Der Hund", "on the rug on the couch"):
+        found = inspect(task, text, beam=beam, **options)
+        assert found.best_path
+        ended = [node for node in found.nodes if node.score is not None]
+        assert found.nodes[found.best_path[-1]].score == max(node.score for node in ended)
+        ids = [found.nodes[i].token_id for i in found.best_path]
+        assert task.tokenizer.decode(ids) == task(text, beam=beam, **options)
+        assert sum(found.nodes[i].log_prob for i in found.best_path) == pytest.approx(
+            found.nodes[found.best_path[-1]].total, abs=1e-4
+        )

@@ -1,0 +1,148 @@
+"""The worked example to the last printed digit, and the same steps with a model's matrices."""
+
+import numpy as np
+import pytest
+import torch
+
+from glassformer.errors import ConfigError
+from glassformer.inspection.record import record
+from glassformer.inspection.worked_example import saturation, worked_example, worked_model
+from tests.inspection.models import make
+
+Q = [[1, 0, 2], [2, 2, 2], [2, 1, 3]]
+K = [[0, 1, 1], [4, 4, 0], [2, 3, 1]]
+V = [[1, 2, 3], [2, 8, 0], [2, 6, 3]]
+SCORES = [[2, 4, 4], [4, 16, 12], [4, 12, 10]]
+WEIGHTS = """[[6.33789383e-02 4.68310531e-01 4.68310531e-01]
+ [6.03366485e-06 9.82007865e-01 1.79861014e-02]
+ [2.95387223e-04 8.80536902e-01 1.19167711e-01]]"""
+WEIGHTED = [
+    "[0.06337894 0.12675788 0.19013681]",
+    "[0.93662106 3.74648425 0.        ]",
+    "[0.93662106 2.80986319 1.40493159]",
+]
+OUTPUTS = [
+    "[1.93662106 6.68310531 1.59506841]",
+    "[1.99999397 7.9639916  0.05397641]",
+    "[1.99970461 7.75989225 0.35838929]",
+]
+
+
+def shown(step):
+    return {matrix.name: matrix.values for matrix in step.matrices}
+
+
+def test_every_digit_of_the_reference():
+    example = worked_example()
+    steps = example.steps
+    assert len(steps) == 10
+    assert shown(steps[0])["x"].tolist() == [[1, 0, 1, 0], [0, 2, 0, 2], [1, 1, 1, 1]]
+    weights = shown(steps[1])
+    assert weights["W_query"].tolist() == [[1, 0, 1], [1, 0, 0], [0, 0, 1], [0, 1, 1]]
+    assert weights["W_key"].tolist() == [[0, 0, 1], [1, 1, 0], [0, 1, 0], [1, 1, 0]]
+    assert weights["W_value"].tolist() == [[0, 2, 0], [0, 3, 0], [1, 0, 3], [1, 1, 0]]
+    assert {name: x.tolist() for name, x in shown(steps[2]).items()} == {"Q": Q, "K": K, "V": V}
+    assert shown(steps[3])["scores"].tolist() == SCORES
+    softmax = shown(steps[4])["weights"]
+    assert str(softmax) == WEIGHTS
+    assert str(softmax[0]) == "[0.06337894 0.46831053 0.46831053]"
+    assert [str(row) for row in shown(steps[5])["weighted"]] == WEIGHTED
+    assert str(shown(steps[6])["output"][0]) == OUTPUTS[0]
+    assert [str(row) for row in shown(steps[7])["outputs"]] == OUTPUTS
+    assert shown(steps[8])["heads"].shape == (3, 8 * 64)
+    assert shown(steps[9])["z"].shape == (3, 512)
+    p = example.positions
+    assert f"{p.cosines[0]:.7f} {p.cosines[1]:.7f}" == "0.7225201 0.8600013"
+    begins = " ".join(f"{x:.8e}" for x in p.doubled[2, :4].astype(np.float32))
+    assert begins == "9.09297407e-01 -4.16146845e-01 9.58144367e-01 -2.86285430e-01"
+
+
+def test_without_the_scale_the_softmax_saturates_and_with_it_does_not():
+    rows = saturation()
+    for row in rows:
+        assert row.deviation == pytest.approx(row.d_k**0.5, rel=0.06)
+    assert rows[0].largest[0] < rows[-1].largest[0] > 0.95
+    assert rows[-1].gradient[0] < rows[0].gradient[0] / 5
+    assert max(row.largest[1] for row in rows) - min(row.largest[1] for row in rows) < 0.05
+
+
+CASES = [
+    ("translation", "transformer", "encoder.1.self_attention", 2),
+    ("translation", "transformer", "decoder.2.cross_attention", 1),
+    ("translation", "t5", "decoder.0.self_attention", 2),
+    ("translation", "rnn", "cross_attention", 1),
+    ("causal-lm", "gpt2", "decoder.1.self_attention", 1),
+    ("classification", "bert", "encoder.0.self_attention", 2),
+]
+
+
+@pytest.mark.parametrize(("name", "family", "layer", "head"), CASES)
+def test_a_models_steps_lead_to_what_its_module_gives(name, family, layer, head):
+    task = make(name, family)
+    target = {"translation": "Der Hund", "causal-lm": " sat"}.get(name)
+    example = worked_model(task, "The black cat", target=target, layer=layer, head=head)
+    from glassformer.inspection.inputs import read
+
+    inputs = read(task, "The black cat", target)
+    module = task.model.get_submodule(layer)
+    outputs = []
+    hook = module.out_proj.register_forward_hook(lambda *given: outputs.append(given[-1][0]))
+    with torch.no_grad(), record(task) as cache:
+        inputs.forward()
+    hook.remove()
+    steps = [shown(step) for step in example.steps]
+    expected = torch.cat(outputs).double().numpy()
+    np.testing.assert_allclose(steps[9]["z"], expected, rtol=1e-5, atol=1e-5)
+    x, w = steps[0]["x"], steps[1]
+    assert ("memory" in steps[0]) == ("cross" in layer)
+    made_of = steps[0].get("memory", x)
+    values = module.v_proj.bias
+    shift = (
+        0
+        if values is None
+        else values.detach().double().numpy()[(head - 1) * w["W_value"].shape[1] :][: w["W_value"].shape[1]]
+    )
+    np.testing.assert_allclose(made_of @ w["W_value"] + shift, steps[2]["V"], rtol=1e-4, atol=1e-4)
+    width = w["W_query"].shape[1]
+    bias = module.q_proj.bias
+    offset = 0 if bias is None else bias.detach().double().numpy()[(head - 1) * width : head * width]
+    np.testing.assert_allclose(x @ w["W_query"] + offset, steps[2]["Q"], rtol=1e-4, atol=1e-4)
+    if family == "rnn":  # additive
+        assert steps[3]["scores"].shape == (len(x), len(steps[2]["K"]))
+    else:
+        np.testing.assert_allclose(
+            steps[2]["Q"] @ steps[2]["K"].T * module.scale, steps[3]["scores"], rtol=1e-4, atol=1e-4
+        )
+    np.testing.assert_allclose(steps[4]["weights"] @ steps[2]["V"], steps[7]["outputs"])
+    np.testing.assert_allclose(steps[4]["weights"].sum(-1), 1, rtol=1e-5)
+    assert steps[8]["heads"].shape[1] == cache[f"{layer}.heads"].size(1) * width
+    np.testing.assert_allclose(
+        steps[8]["heads"][:, (head - 1) * width : head * width], steps[7]["outputs"], rtol=1e-4, atol=1e-5
+    )
+
+
+def test_two_words_are_compared_by_word_position_and_sum():
+    task = make("translation", "transformer")
+    s = worked_model(task, "The black cat sat", words=("black", "sat")).similarities
+    assert s.words == ("black", "sat")
+    tokens = [task.tokenizer.token(i).strip() for i in task.tokenizer.encode("The black cat sat")]
+    a, b = tokens.index("black"), tokens.index("sat")
+    ids = task.tokenizer.encode("The black cat sat")
+    words = task.model.embedding.weight.detach()[[ids[a], ids[b]]] * 22**0.5
+    places = task.model.positions[[a, b]]
+    cosine = torch.nn.functional.cosine_similarity
+    assert s.word == pytest.approx(float(cosine(*words, dim=0)), abs=1e-5)
+    assert s.position == pytest.approx(float(cosine(*places, dim=0)), abs=1e-5)
+    assert s.sum == pytest.approx(float(cosine(*(words + places), dim=0)), abs=1e-5)
+
+
+def test_what_is_not_there_is_said_with_what_is():
+    task = make("causal-lm", "gpt2")
+    with pytest.raises(
+        ConfigError, match=r"no attention 'decoder\.0\.cross_attention'; there are: decoder\.0\.self_attention"
+    ):
+        worked_model(task, "a", layer="decoder.0.cross_attention")
+    with pytest.raises(ConfigError, match=r"head 3: .* has heads 1 to 2"):
+        worked_model(task, "a", head=3)
+    with pytest.raises(ConfigError, match="'dog' is no token of the text"):
+        worked_model(task, "The cat", words=("The", "dog"))

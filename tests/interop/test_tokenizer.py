@@ -1,0 +1,223 @@
+"""Tokenizers of other programs: the same ids as transformers' AutoTokenizer, or SentencePiece itself."""
+
+import json
+
+import pytest
+
+transformers = pytest.importorskip("transformers")
+
+from glassformer import checkpoint
+from glassformer.errors import CheckpointError
+from glassformer.interop.sentencepiece import read_pieces
+from glassformer.interop.tokenizer import import_tokenizer
+from tests.interop.theirs import LINES, TEXTS, write_byte_level, write_unigram, write_wordpiece
+
+T5 = {"model_type": "t5", "pad_token_id": 0, "eos_token_id": 1}
+
+
+def settings(folder, **more):
+    path = folder / "tokenizer_config.json"
+    known = checkpoint.read_json(path) if path.exists() else {}
+    path.write_text(json.dumps(known | more))
+
+
+def auto(folder, **config):
+    """AutoTokenizer's ids of the lines, without special tokens."""
+    (folder / "config.json").write_text(json.dumps(config))
+    return transformers.AutoTokenizer.from_pretrained(folder)(LINES, add_special_tokens=False)["input_ids"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"do_lower_case": False}, {"strip_accents": False}, {"do_lower_case": False, "tokenize_chinese_chars": False}],
+    ids=str,
+)
+def test_vocab_txt(tmp_path, options):
+    write_wordpiece(tmp_path, tokenizer_class="BertTokenizer", **options)
+    found = import_tokenizer(tmp_path, {"model_type": "bert"})
+    assert found.encode_batch(LINES) == auto(tmp_path, model_type="bert")
+    assert found.special_tokens.mask_token == "[MASK]"
+
+
+@pytest.mark.parametrize("add_prefix_space", [False, True])
+def test_vocab_json_and_merges_txt(tmp_path, add_prefix_space):
+    write_byte_level(tmp_path, ["<|endoftext|>"], add_prefix_space=add_prefix_space)
+    found = import_tokenizer(tmp_path, {"model_type": "gpt2"})
+    assert found.encode_batch(LINES) == auto(tmp_path, model_type="gpt2")
+
+
+def test_tokens_added_to_a_finished_vocabulary(tmp_path):
+    n = write_byte_level(tmp_path, ["<|endoftext|>"])
+    row = {"content": "<|user|>", "special": False, "lstrip": False, "rstrip": False, "single_word": False}
+    settings(tmp_path, added_tokens_decoder={str(n): row | {"normalized": False}}, tokenizer_class="GPT2Tokenizer")
+    found = import_tokenizer(tmp_path, {"model_type": "gpt2"})
+    assert found.encode("a<|user|>b") == [*found.encode("a"), n, *found.encode("b")]
+
+
+def test_an_added_token_whose_place_is_taken_is_refused(tmp_path):
+    write_byte_level(tmp_path, ["<|endoftext|>"])
+    (tmp_path / "added_tokens.json").write_text('{"<|user|>": 5000}')
+    with pytest.raises(CheckpointError, match=r"<\|user\|> is to be number 5,000, which is not free"):
+        import_tokenizer(tmp_path, {"model_type": "gpt2"})
+
+
+def train_spm(folder, name="spiece", **options):
+    """A SentencePiece model of the lines."""
+    spm = pytest.importorskip("sentencepiece")
+    folder.mkdir(exist_ok=True)
+    spm.SentencePieceTrainer.train(
+        sentence_iterator=iter(LINES), model_prefix=str(folder / name), minloglevel=5, hard_vocab_limit=False,
+        **dict(vocab_size=200, pad_id=0, eos_id=1, unk_id=2, bos_id=-1, character_coverage=0.98) | options,
+    )  # fmt: skip
+    return spm.SentencePieceProcessor(str(folder / f"{name}.model"))
+
+
+STRANGE = ["", "   ", "a  b ", "﷽ ½ ①", "𝔘𝔫𝔦𝔠𝔬𝔡𝔢 ﬁ", "zz\x07zz", "丠丠 丠"]
+"""Lines with what the models of the tests have not seen."""
+
+
+@pytest.mark.parametrize("normalization", ["nmt_nfkc", "identity"])
+def test_t5s_sentencepiece_model(tmp_path, normalization):
+    train_spm(tmp_path, normalization_rule_name=normalization)
+    settings(tmp_path, tokenizer_class="T5Tokenizer", extra_ids=7)
+    found = import_tokenizer(tmp_path, T5)
+    theirs = auto(tmp_path, **T5)
+    assert found.encode_batch(LINES) == theirs
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    assert found.encode_batch(STRANGE) == tokenizer(STRANGE, add_special_tokens=False)["input_ids"]
+    assert found.vocab_size == len(tokenizer)
+    assert [found.decode(ids) for ids in theirs] == tokenizer.batch_decode(theirs, skip_special_tokens=True)
+
+
+@pytest.mark.parametrize("kind", ["spiece.model", "tokenizer.json"])
+def test_sentinels_in_a_text_are_sentinels(tmp_path, kind):
+    if kind == "spiece.model":
+        train_spm(tmp_path)
+        settings(tmp_path, tokenizer_class="T5Tokenizer", extra_ids=7)
+    else:
+        train_spm(tmp_path / "spm")
+        settings(tmp_path / "spm", tokenizer_class="T5Tokenizer", extra_ids=7)
+        auto(tmp_path / "spm", **T5)
+        transformers.AutoTokenizer.from_pretrained(tmp_path / "spm").save_pretrained(tmp_path)
+    found = import_tokenizer(tmp_path, T5)
+    text = "the cat <extra_id_0> on <extra_id_1>the rug<extra_id_2>"
+    auto(tmp_path, **T5)
+    assert found.encode(text) == transformers.AutoTokenizer.from_pretrained(tmp_path)(text)["input_ids"][:-1]
+    assert found.decode(found.encode("<extra_id_0> rug")) == "<extra_id_0> rug"
+
+
+@pytest.mark.parametrize("model_type", ["unigram", "bpe"])
+@pytest.mark.parametrize("byte_fallback", [False, True], ids=["unknown", "bytes"])
+def test_sentencepieces_own_ids(tmp_path, model_type, byte_fallback):
+    size = {"vocab_size": 480} if byte_fallback else {}
+    theirs = train_spm(tmp_path, model_type=model_type, byte_fallback=byte_fallback, **size)
+    found = import_tokenizer(tmp_path, {**T5, "model_type": "gpt2"})  # any but T5, which has sentinels
+    expected = theirs.encode(LINES + STRANGE)
+    assert found.encode_batch(LINES + STRANGE) == expected
+    if byte_fallback:
+        assert [found.decode(ids) for ids in expected] == theirs.decode(expected)
+
+
+@pytest.fixture
+def marian(tmp_path):
+    """A folder with two SentencePiece models and a vocabulary of the pieces of both, as OPUS-MT's are."""
+    sides = {
+        name: train_spm(tmp_path, name, normalization_rule_name="nmt_nfkc", eos_id=0, unk_id=1, pad_id=-1, **options)
+        for name, options in {"source": {}, "target": {"vocab_size": 300, "character_coverage": 1.0}}.items()
+    }
+    pieces = [side.id_to_piece(i) for side in sides.values() for i in range(side.get_piece_size())]
+    units = list(dict.fromkeys(["</s>", "<unk>", *sorted(set(pieces)), ">>fra<<", "<pad>"]))
+    (tmp_path / "vocab.json").write_text(json.dumps({unit: i for i, unit in enumerate(units)}))
+    for name in sides:
+        (tmp_path / f"{name}.model").rename(tmp_path / f"{name}.spm")
+    settings(tmp_path, tokenizer_class="MarianTokenizer", source_lang="eng", target_lang="fra")
+    config = {"model_type": "marian", "eos_token_id": 0, "pad_token_id": len(units) - 1}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    return tmp_path, config, len(units)
+
+
+@pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
+def test_marians_two_models_and_vocabulary(marian):
+    folder, config, n = marian
+    found = import_tokenizer(folder, config)
+    theirs = transformers.AutoTokenizer.from_pretrained(folder)
+    lines = LINES + STRANGE + [">>fra<< The cat sat.", ">>fra<<The cat"]
+    ids = theirs(lines)["input_ids"]
+    assert [[*row, 0] for row in found.encode_batch(lines)] == ids
+    said = theirs(text_target=LINES)["input_ids"]
+    assert [found.decode(row) for row in said] == theirs.batch_decode(said, skip_special_tokens=True)
+    assert (found.vocab_size, found.pad_id, found.bos_id, found.eos_id) == (n, n - 1, n - 1, 0)
+    assert "\ue000" not in "".join(found.token(i) for i in range(n))
+
+
+def test_what_only_the_target_says_is_never_read(marian):
+    folder, config, n = marian
+    found = import_tokenizer(folder, config)
+    hidden = [i for i in range(n) if (found.backend.id_to_token(i) or "").startswith("\ue000")]
+    assert len(hidden) > 20
+    text = " ".join(found.backend.id_to_token(i) for i in hidden)
+    assert not {*found.encode(text)} & {*hidden}
+
+
+@pytest.mark.parametrize("kind", ["unigram json", "unigram", "bpe", "wordpiece", "byte level"])
+def test_names_of_special_tokens_in_a_text_are_text(tmp_path, kind):
+    config = T5
+    match kind:
+        case "unigram json":
+            write_unigram(tmp_path)
+        case "unigram" | "bpe":
+            train_spm(tmp_path, model_type=kind)
+        case "wordpiece":
+            write_wordpiece(tmp_path)
+            config = {"model_type": "bert"}
+        case "byte level":
+            write_byte_level(tmp_path, ["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
+            config = {"model_type": "roberta"}
+    found = import_tokenizer(tmp_path, config)
+    text = "a </s> b<pad>c [SEP] d</s>"
+    special = {found.pad_id, found.bos_id, found.eos_id}
+    assert not special & {*found.encode(text)}
+
+
+BROKEN = {
+    "empty": b"",
+    "text": b"this is no protocol buffer",
+    "cut off": None,
+    "a number without an end": b"\x08" + b"\xff" * 40,
+    "no pieces": b"\x12\x02\x18\x01",
+}
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_a_broken_sentencepiece_model_is_said_to_be_one(tmp_path, fault):
+    path = tmp_path / "spiece.model"
+    data = BROKEN[fault]
+    if data is None:
+        train_spm(tmp_path)
+        data = path.read_bytes()[:-3]
+    path.write_bytes(data)
+    with pytest.raises(CheckpointError, match=r"spiece\.model: not a SentencePiece model"):
+        read_pieces(path)
+
+
+def test_kinds_of_sentencepiece_models_that_are_not_read_are_named(tmp_path):
+    train_spm(tmp_path, model_type="char", vocab_size=100)
+    with pytest.raises(CheckpointError, match="another kind"):
+        read_pieces(tmp_path / "spiece.model")
+
+
+def test_no_tokenizer_at_all_is_said(tmp_path):
+    with pytest.raises(CheckpointError, match="no tokenizer: none of tokenizer"):
+        import_tokenizer(tmp_path, {"model_type": "bert"})
+
+
+def test_a_damaged_tokenizer_is_said_to_be_one(tmp_path):
+    (tmp_path / "tokenizer.json").write_text('{"model": 3}')
+    with pytest.raises(CheckpointError, match="no usable tokenizer"):
+        import_tokenizer(tmp_path, {"model_type": "bert"})
+
+
+def test_every_text_is_given_back_by_a_byte_level_tokenizer(tmp_path):
+    write_byte_level(tmp_path, ["<|endoftext|>"])
+    found = import_tokenizer(tmp_path, {"model_type": "gpt2"})
+    assert [found.decode(ids) for ids in found.encode_batch(TEXTS + STRANGE)] == TEXTS + STRANGE

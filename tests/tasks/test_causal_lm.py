@@ -1,0 +1,122 @@
+"""What follows a text, at once and in pieces."""
+
+import math
+from functools import partial
+
+import pytest
+import torch
+
+from glassformer.config import DecodeConfig
+from glassformer.model_config import BertConfig, Gpt2Config
+from glassformer.models.bert import Bert
+from glassformer.models.gpt2 import Gpt2
+from glassformer.tasks.causal_lm import Document, LanguageModel
+from glassformer.tasks.summarization import Summarizer
+from glassformer.tokens.tokenizer import Tokenizer
+
+
+@pytest.fixture(scope="module")
+def task() -> LanguageModel:
+    tokenizer = Tokenizer.train(["abc déf ☃"] * 3, kind="char")
+    sizes = Gpt2Config(vocab_size=tokenizer.vocab_size, d_model=22, n_heads=2, d_ff=37, n_layers=1, max_len=41)
+    task = LanguageModel(Gpt2(sizes), tokenizer)
+    torch.manual_seed(3)
+    for p in task.model.parameters():
+        torch.nn.init.normal_(p, std=0.3)
+    with torch.no_grad():
+        task.model.embedding.weight[3:259] *= 0.3  # fewer bytes, more characters
+    return task
+
+
+@pytest.mark.parametrize("asked", [{"temperature": 1.0}, {"top_k": 5, "seed": 7}, {"beam": 1}])
+@pytest.mark.parametrize("stop", [(), ("c",), ("d", " f"), ("ab", "bca", "cabd")])
+@pytest.mark.parametrize("text", ["abc", ""])
+def test_the_pieces_of_a_stream_are_what_follows(task, asked, stop, text):
+    options = DecodeConfig(**asked, stop=stop, max_length=30)
+    assert "".join(task.stream(text, options)) == task.complete([text], options)[0]
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({}, {"temperature": 0.8, "top_k": 40}),
+        ({"seed": 7, "max_length": 9}, {"temperature": 0.8, "top_k": 40, "seed": 7, "max_length": 9}),
+        ({"top_p": 0.9}, {"top_p": 0.9}),
+        ({"beam": 2, "seed": 1}, {"beam": 2}),
+    ],
+)
+def test_what_nobody_asks_for_is_as_it_suits_the_task(task, asked, expected):
+    assert task.options(DecodeConfig(**asked)) == DecodeConfig(**expected)
+    assert task.options(None) == DecodeConfig(temperature=0.8, top_k=40)
+
+
+def test_a_summary_is_the_likeliest_words_without_repeating_itself_unless_asked_for():
+    options = partial(Summarizer.options, Summarizer)
+    assert options(DecodeConfig(max_length=20)) == DecodeConfig(beam=1, no_repeat_ngram_size=6, max_length=20)
+    assert options(DecodeConfig(beam=4)) == DecodeConfig(no_repeat_ngram_size=6)
+    assert options(DecodeConfig(beam=1, no_repeat_ngram_size=0)) == DecodeConfig(beam=1, no_repeat_ngram_size=0)
+    assert options(DecodeConfig(temperature=0.5)) == DecodeConfig(temperature=0.5, no_repeat_ngram_size=6)
+
+
+def test_a_blank_line_is_answered_by_a_blank_line(task):
+    out = task.run(["abc", "  ", "", "def"], DecodeConfig(beam=1, max_length=5))
+    assert [bool(text) for text in out][1:3] == [False, False]
+    assert len(out) == 4
+    assert out[3] == task.run(["def"], DecodeConfig(beam=1, max_length=5))[0]
+
+
+def test_looking_at_texts_leaves_the_callers_mode_alone(task):
+    for _ in task.stream("abc", DecodeConfig(temperature=1.0, max_length=3)):
+        assert not torch.is_inference_mode_enabled()
+
+
+def test_training_reads_a_plain_text_from_anywhere_and_a_figure_each_token_once(task):
+    text = "abc déf ☃ " * 20
+    size = task.model.config.max_len
+    document = Document(text, is_whole=False, path="text", line=1)
+    rows, _ = task.encode([document])
+    stream = task.tokenizer.encode(text)
+    torch.manual_seed(5)
+    begins = set()
+    for _ in range(200):
+        batch = task.batch(rows)
+        for i, (ids, targets, weights) in enumerate(zip(batch.ids, batch.targets, batch.weights, strict=True)):
+            n = int(weights.sum())
+            said = targets[:n].tolist()
+            places = [i * size + start for start in range(size + 1) if stream[i * size + start :][:n] == said]
+            assert ids[0] == task.tokenizer.bos_id
+            assert ids[1:n].tolist() == said[:-1]
+            assert n == min(size, len(stream) - i * size)
+            assert places
+            begins |= {places[0] % size}
+    assert len(begins) >= 10  # the text repeats itself after ten characters
+    state = torch.get_rng_state()
+    nll, n_tokens, n_bytes = task.nll_sums([document])
+    assert (n_tokens, n_bytes) == (len(stream), len(text.encode()))
+    assert task.nll_sums([document])[0] == nll
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.mark.parametrize(("d_model", "std"), [(768, 0.02), (1600, 0.02), (192, 0.04), (48, 0.08)])
+def test_published_widths_begin_as_published_and_narrow_ones_with_larger_weights(d_model, std):
+    sizes = {"vocab_size": 500, "d_model": d_model, "n_heads": 4, "d_ff": 64, "n_layers": 1, "max_len": 16}
+    torch.manual_seed(1)
+    gpt2 = Gpt2(Gpt2Config(**sizes))
+    bert = Bert(BertConfig(**sizes))
+    assert gpt2.embedding.weight.std().item() == pytest.approx(std, rel=0.03)
+    # Cut off at two standard deviations, a normal distribution keeps 0.88 of its own.
+    assert bert.embedding.weight[1:].std().item() == pytest.approx(0.88 * std, rel=0.03)
+    assert bert.embedding.weight.abs().max().item() <= 2 * std
+
+
+@pytest.mark.parametrize("family", ["gpt2", "bert"])
+def test_learned_places_of_a_narrow_model_begin_as_sinusoids_and_published_ones_as_published(family):
+    def begin(d_model: int) -> torch.Tensor:
+        sizes = dict(vocab_size=300, n_layers=1, n_heads=1, d_ff=8, max_len=50, d_model=d_model)
+        model = Gpt2(Gpt2Config(**sizes)) if family == "gpt2" else Bert(BertConfig(**sizes))
+        return model.position_embedding.weight.detach()
+
+    narrow = begin(192)
+    assert narrow[7, 0].item() == pytest.approx(0.16 * math.sin(7))
+    assert narrow[7, 3].item() == pytest.approx(0.16 * math.cos(7 / 10000 ** (2 / 192)))
+    assert begin(768).std().item() == pytest.approx(0.02 if family == "gpt2" else 0.88 * 0.02, rel=0.03)

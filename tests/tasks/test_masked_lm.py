@@ -1,0 +1,185 @@
+"""Masked words: what is learned from them, and gaps filled."""
+
+import json
+from itertools import pairwise
+
+import pytest
+import torch
+
+from glassformer import checkpoint
+from glassformer.cli import main
+from glassformer.model_config import BertConfig
+from glassformer.models.bert import Bert
+from glassformer.tasks.causal_lm import Document
+from glassformer.tasks.masked_lm import BertPretraining, MaskedLM
+from glassformer.tasks.registry import load
+from glassformer.tokens.tokenizer import Tokenizer
+
+LINES = ["the cat sat on the mat", "the dog lay on the rug", "a bird sang in the tree", "the sun is warm"] * 9
+MAX_LEN = 17
+
+
+def make(kind="wordpiece", task=MaskedLM, **sizes):
+    tokenizer = Tokenizer.train(
+        LINES, kind=kind, vocab_size=300, extra_special_tokens=task.extra_special_tokens, add_prefix_space=False
+    )
+    t = tokenizer
+    config = BertConfig(
+        vocab_size=t.vocab_size, d_model=34, n_heads=2, d_ff=67, n_layers=1, max_len=MAX_LEN, dropout=0,
+        pad_id=t.pad_id, bos_id=t.bos_id, eos_id=t.eos_id, n_labels=task.n_labels(()), **task.head, **sizes,
+    )  # fmt: skip
+    return task(Bert(config), tokenizer)
+
+
+def plain(*lines):
+    return [Document("\n".join(lines) + "\n", False, "x", 1)]
+
+
+def test_a_plain_text_is_one_stream_cut_to_what_the_model_reads():
+    task = make()
+    rows, too_long = task.encode(plain(*LINES) + plain(*LINES))
+    stream = task.tokenizer.encode("\n".join(LINES)) * 2
+    assert [i for (row,) in rows for i in row] == stream
+    assert {len(row) for (row,) in rows[:-1]} == {MAX_LEN - 2}
+    assert not too_long
+
+
+def test_documents_do_not_run_into_one_another():
+    task = make()
+    rows, _ = task.encode([Document(line, True, "x", i) for i, line in enumerate(LINES)])
+    assert rows == [(ids,) for ids in task.tokenizer.encode_batch(LINES)]
+
+
+def test_a_batch_asks_for_what_it_masked():
+    task = make()
+    rows, _ = task.encode(plain(*LINES))
+    batch = task.batch(rows[:5])
+    assert batch.n_targets == len(batch.targets) == int(batch.chosen.sum()) > 0
+    whole = batch.ids.clone()
+    whole[batch.chosen] = batch.targets
+    assert [row[1 : 1 + len(ids)] for row, (ids,) in zip(whole.tolist(), rows, strict=False)] == [
+        r for (r,) in rows[:5]
+    ]
+    assert set(whole[:, 0].tolist()) == {task.tokenizer.bos_id}
+
+
+def test_the_loss_is_the_cross_entropy_of_the_masked_words():
+    task = make()
+    torch.nn.init.normal_(task.model.mlm_bias)
+    batch = task.batch(task.encode(plain(*LINES))[0][:5])
+    logits = task.model.mlm_logits(task.model(batch.ids, batch.token_type_ids))[batch.chosen]
+    expected = torch.nn.functional.cross_entropy(logits, batch.targets, reduction="sum")
+    torch.testing.assert_close(task.loss(batch), expected)
+    task.loss(batch).backward()
+    assert task.model.mlm_bias.grad.abs().sum() > 0
+
+
+def test_validation_masks_the_same_words_each_time_and_draws_nothing():
+    task = make()
+    before = torch.get_rng_state()
+    first, second = task.validate(plain(*LINES)), task.validate(plain(*LINES))
+    assert first == second
+    assert torch.get_rng_state().equal(before)
+
+
+@pytest.fixture(scope="module")
+def learned():
+    """A model that knows the lines by heart."""
+    torch.manual_seed(1)
+    task = make()
+    rows, _ = task.encode([Document(line, True, "x", i) for i, line in enumerate(LINES)])
+    optimizer = torch.optim.Adam(task.model.parameters(), lr=0.01)
+    for _ in range(140):
+        batch = task.batch(rows)
+        optimizer.zero_grad()
+        (task.loss(batch) / batch.n_targets).backward()
+        optimizer.step()
+    return task
+
+
+def test_gaps_are_filled_with_what_was_learned(learned):
+    lines = ["the cat [MASK] on the mat", "a <mask> sang in the tree", "", "nothing to fill here"]
+    assert learned.run(lines) == ["the cat sat on the mat", "a bird sang in the tree", "", "nothing to fill here"]
+    assert learned("the sun is <mask>") == "the sun is warm"
+
+
+def test_guesses_are_probabilities_best_first_and_leave_other_gaps(learned):
+    first, second = learned.fill_mask("a <mask> sang in the <mask>", top_k=3)
+    assert [g.score for g in first] == sorted((g.score for g in first), reverse=True)
+    assert sum(g.score for g in first) <= 1
+    assert first[1].text == f"a {first[1].token} sang in the <mask>"
+    assert second[1].text == f"a <mask> sang in the {second[1].token}"
+    assert learned("a <mask> sang in the <mask>") == f"a {first[0].token} sang in the {second[0].token}"
+    record = learned.records(["the sun is <mask>"])[0]
+    assert record["output"] == "the sun is warm"
+    assert len(record["guesses"][0]) == 5
+
+
+def test_a_line_is_filled_alike_alone_and_among_others(learned):
+    lines = ["the cat <mask> on the mat", "the <mask>", "the <mask> lay on the <mask>"]
+    assert [learned.fill_mask(line) for line in lines] == learned.predict_masks(lines)
+
+
+def test_gaps_beyond_what_the_model_reads_are_left_with_a_warning(learned):
+    warnings = []
+    line = "the cat " * 9 + "<mask>"
+    assert learned.run([line], warn=lambda i, what: warnings.append((i, what))) == [line]
+    assert warnings == [(0, "longer than the model's 15 tokens: its end was not read")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"), [("bpe", "the <mask> sat"), ("char", "the <mask>at"), ("wordpiece", "the <mask> sat")]
+)
+def test_a_word_put_in_its_gap_gives_the_text_again(kind, text):
+    """With units that hold the space before a word, with characters, and with pieces of words."""
+    task = make(kind)
+    whole = text.replace("<mask>", "c" if kind == "char" else "cat")
+    gap = task.encode_masked(text).index(task.mask_id)
+    ids = task.tokenizer.encode(whole)
+    assert task.encode_masked(text) == [*ids[:gap], task.mask_id, *ids[gap + 1 :]]
+    assert task.fill_masks(text, [ids[gap]]) == whole
+
+
+def test_a_continuation_joins_the_word_before_it():
+    task = make()
+    vocab = task.tokenizer.backend.get_vocab()
+    piece = next(unit for unit in vocab if unit.startswith("##"))
+    assert task.fill_masks("the play <mask>", [vocab[piece]]) == "the play" + piece[2:]
+
+
+def test_pairs_are_half_following_and_half_drawn():
+    task = make("byte", task=BertPretraining)
+    words = [f"{i}" for i in range(401)]
+    rows, _ = task.encode(plain(*words))
+    following = {tuple(a): b for a, b in pairwise(task.tokenizer.encode_batch(words))}
+    drawn = sum(label for _, _, (label,) in rows)
+    assert abs(drawn - 200) < 4 * 10
+    assert all(second == following[tuple(first)] for first, second, (label,) in rows if not label)
+
+
+def test_what_follows_is_learned_with_the_words():
+    task = make(task=BertPretraining)
+    rows, _ = task.encode(plain(*LINES))
+    batch = task.batch(rows[:7])
+    words = MaskedLM.loss(task, batch)
+    pairs = torch.nn.functional.cross_entropy(
+        task.model.label_logits(task.model(batch.ids, batch.token_type_ids), batch.ids), batch.nsp_labels
+    )
+    torch.testing.assert_close(task.loss(batch) / batch.n_targets, words / batch.n_targets + pairs)
+    assert set(task.validate(plain(*LINES))) == {"loss", "accuracy", "nsp accuracy"}
+    second = batch.token_type_ids[0].bool() & (batch.ids[0] != task.tokenizer.pad_id)
+    assert second.any()
+
+
+@pytest.mark.parametrize("name", ["masked-lm", "bert-pretraining"])
+def test_train_and_run_by_command(name, tmp_path, capsys, monkeypatch):
+    (tmp_path / "text.txt").write_text("\n".join(LINES * 12))
+    out = str(tmp_path / "run")
+    options = ["--steps", "3", "--vocab-size", "300", "--preset", "tiny", "--d-model", "8", "--n-heads", "2", "-q"]
+    with pytest.raises(SystemExit) as done:
+        main(["train", str(tmp_path / "text.txt"), "--task", name, "--out", out, *options])
+    assert not done.value.code
+    task = load(out, device="cpu")
+    assert task.name == name
+    assert "<mask>" not in task("the cat <mask> on the mat")
+    assert json.loads(checkpoint.to_json(task.records(["a <mask>"])[0]))["guesses"]

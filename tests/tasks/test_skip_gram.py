@@ -1,0 +1,103 @@
+"""Skip-gram with negative sampling."""
+
+import numpy as np
+import pytest
+import torch
+
+from glassformer.errors import UserError
+from glassformer.model_config import SkipGramConfig
+from glassformer.models.skipgram import SkipGram
+from glassformer.tasks.causal_lm import Document
+from glassformer.tasks.embeddings import init_embeddings, nearest_tokens
+from glassformer.tasks.skip_gram import N_NEGATIVES, SUBSAMPLING_THRESHOLD, WINDOW, WordVectors
+from glassformer.tokens.tokenizer import Tokenizer
+
+ANIMALS, COLORS = ["cat", "dog", "cow", "hen", "fox"], ["red", "blue", "pink", "gray", "teal"]
+
+
+@pytest.fixture
+def vectors() -> WordVectors:
+    tokenizer = Tokenizer.train([" ".join(ANIMALS + COLORS)], kind="word", vocab_size=100)
+    return WordVectors(SkipGram(SkipGramConfig(vocab_size=tokenizer.vocab_size, d_model=11)), tokenizer)
+
+
+def test_the_loss_is_the_papers(vectors):
+    words, context_ids, negative_ids = torch.tensor([3, 5]), torch.tensor([4, 6]), torch.tensor([[7, 8, 9], [3, 3, 4]])
+    for p in vectors.model.parameters():
+        torch.nn.init.normal_(p)
+    v, u = vectors.model.embedding.weight, vectors.model.context_embedding.weight
+    logistic = lambda x: 1 / (1 + torch.exp(-x))
+    expected = 0.0
+    for w, c, negatives in zip(words.tolist(), context_ids.tolist(), negative_ids.tolist(), strict=True):
+        expected -= logistic(v[w] @ u[c]).log() + sum(logistic(-v[w] @ u[n]).log() for n in negatives)
+    torch.testing.assert_close(vectors.model(words, context_ids, negative_ids), expected)
+
+
+def test_pairs_stand_within_the_window_and_the_nearest_are_always_there(vectors):
+    row = list(range(3, 14))  # all words once: a word tells its place
+    vectors.keep_probs[:] = 1
+    found = {(w, c) for seed in range(20) for w, c in as_pairs(vectors.pairs([row], seed))}
+    assert all(1 <= abs(w - c) <= WINDOW for w, c in found)
+    assert {(w, c) for w in row for c in row if 1 <= abs(w - c) <= WINDOW} == found
+    once = set(as_pairs(vectors.pairs([row], 0)))
+    assert {(w, c) for w in row for c in row if abs(w - c) == 1} <= once < found
+
+
+def as_pairs(batch) -> list[tuple[int, int]]:
+    return list(zip(batch.center_ids.tolist(), batch.context_ids.tolist(), strict=True))
+
+
+def test_frequent_words_are_left_out_as_word2vec_does(vectors):
+    counts = np.ones(vectors.tokenizer.vocab_size)
+    counts[5] = 10_000
+    vectors.set_counts(counts)
+    share = 10_000 / counts.sum()
+    assert vectors.keep_probs[5] == pytest.approx(
+        (np.sqrt(share / SUBSAMPLING_THRESHOLD) + 1) * SUBSAMPLING_THRESHOLD / share
+    )
+    assert vectors.keep_probs[6] == 1
+
+
+def test_others_are_drawn_by_the_three_quarter_power_of_how_often_words_occur(vectors):
+    counts = np.arange(vectors.tokenizer.vocab_size, dtype=float) ** 2
+    vectors.set_counts(counts)
+    vectors.keep_probs[:] = 1
+    batch = vectors.pairs([list(range(3, 14))] * 400, seed=1)
+    assert batch.negative_ids.shape[1] == N_NEGATIVES
+    found = torch.bincount(batch.negative_ids.flatten(), minlength=len(counts)) / batch.negative_ids.numel()
+    expected = counts**0.75 / (counts**0.75).sum()
+    assert np.abs(found.numpy() - expected).max() < 0.01
+
+
+def test_words_of_a_kind_come_to_stand_together(vectors):
+    rng = np.random.default_rng(3)
+    lines = [" ".join(rng.choice(kind, 6)) for _ in range(600) for kind in (ANIMALS, COLORS)]
+    rows, _ = vectors.encode([Document(line, False, "a", 1) for line in lines])
+    optimizer = torch.optim.Adam(vectors.model.parameters(), lr=0.05)
+    vectors.keep_probs[:] = 1
+    for step in range(60):
+        batch = vectors.batch([rows[(20 * step + i) % len(rows)] for i in range(20)])
+        optimizer.zero_grad()
+        (vectors.loss(batch) / batch.n_targets).backward()
+        optimizer.step()
+    assert {unit for unit, _ in nearest_tokens(vectors, "cat", 4)} == set(ANIMALS) - {"cat"}
+    assert {unit for unit, _ in nearest_tokens(vectors, "teal", 4)} == set(COLORS) - {"teal"}
+
+
+def test_a_word_that_is_not_known_is_refused(vectors):
+    with pytest.raises(UserError, match="not a word"):
+        nearest_tokens(vectors, "zebra")
+
+
+def test_an_embedding_table_begins_with_the_vectors_of_the_units_it_shares(vectors):
+    tokenizer = Tokenizer.train(["the cat sat on a red rug"] * 3, kind="word", vocab_size=100)
+    other = WordVectors(SkipGram(SkipGramConfig(vocab_size=tokenizer.vocab_size, d_model=11)), tokenizer)
+    before = other.model.embedding.weight.clone()
+    assert init_embeddings(other, vectors) == 2 + 3  # cat, red, and start, end and unknown
+    cat = other.model.embedding.weight[tokenizer.encode("cat")[0]]
+    mine = vectors.model.embedding.weight[vectors.tokenizer.encode("cat")[0]]
+    torch.testing.assert_close(torch.cosine_similarity(cat, mine, dim=0), torch.tensor(1.0))
+    assert torch.equal(other.model.embedding.weight[tokenizer.encode("rug")[0]], before[tokenizer.encode("rug")[0]])
+    narrow = WordVectors(SkipGram(SkipGramConfig(vocab_size=tokenizer.vocab_size, d_model=7)), tokenizer)
+    with pytest.raises(UserError, match="--d-model 11"):
+        init_embeddings(narrow, vectors)
