@@ -1,1 +1,1 @@
-"""Building blocks, tensors to tensors. They know no text and no files."""
+"""Neural network modules: attention, feed-forward, normalization, positions. Tensors in, tensors out."""

@@ -1,4 +1,4 @@
-"""Multi-head attention, and the keys and values it remembers while decoding."""
+"""Multi-head attention and the key-value cache of incremental decoding."""
 
 import torch
 import torch.nn.functional as F
@@ -11,24 +11,24 @@ from glassformer.nn.masks import causal_mask
 Heads = Float[Tensor, "batch heads k d_head"]
 
 MATMUL_MAX_QUERIES = 64
-"""Up to this many queries, as in decoding, plain matrix products are faster than the blocked kernel."""
+"""Without gradients, eager attention (plain matrix products) is faster than SDPA up to this number of queries."""
 
 MATMUL_MAX_LEN = {torch.float32: 128, torch.bfloat16: 384}
-"""In training on a CPU they are so up to this many places; longer, they would take too much memory besides."""
+"""In training on a CPU, eager attention is faster up to this sequence length, by dtype. It needs O(length^2) memory."""
 
 
 class KeyValueCache:
-    """Keys and values of the positions decoded so far, one row a hypothesis."""
+    """Keys and values of the decoded positions, one row per hypothesis."""
 
     def __init__(self) -> None:
         self.length = 0
-        self.buffers: list[Tensor] = []  # keys and values, [rows, heads, room, d_head]
+        self.buffers: list[Tensor] = []  # keys and values, each [rows, heads, capacity, d_head]
         self.spare_buffers: list[Tensor] = []
 
     def append(
         self, k: Float[Tensor, "rows heads new d_head"], v: Float[Tensor, "rows heads new d_head"]
     ) -> tuple[Heads, Heads]:
-        """Remember more positions; gives the keys and values of all of them."""
+        """Append new positions and return the keys and values of all positions."""
         length = self.length + k.size(2)
         if not self.buffers or length > self.buffers[0].size(2):
             self.buffers = [self.grow(new, i, max(16, 2 * length)) for i, new in enumerate((k, v))]
@@ -40,14 +40,14 @@ class KeyValueCache:
         return k_all, v_all
 
     def grow(self, like: Tensor, i: int, capacity: int) -> Tensor:
-        """A larger buffer with what is remembered."""
+        """Copy buffer `i` into a new buffer of length `capacity`."""
         buffer = like.new_empty(*like.shape[:2], capacity, like.size(3))
         if self.buffers:
             buffer[:, :, : self.length] = self.buffers[i][:, :, : self.length]
         return buffer
 
     def select(self, rows: Int[Tensor, " rows"]) -> None:
-        """Keep these rows, in this order; a row may be kept several times."""
+        """Reorder the cache: row i becomes the former row `rows[i]`. Rows may repeat."""
         for i, buffer in enumerate(self.buffers):
             spare_buffer = self.spare_buffers[i]
             target = (
@@ -62,8 +62,8 @@ class KeyValueCache:
 class Attention(nn.Module):
     """Concat(head_1 .. head_h) W^O with head_i = softmax(Q_i K_i^T / sqrt(d_head)) V_i.
 
-    The scale is d_head, not d_model, and each head has projections of its own. With additive scores,
-    e_ij = w^T tanh(q_i + k_j + b) stands in the place of the product.
+    The scale uses d_head, not d_model, and each head has its own projections. Additive attention replaces the scaled
+    dot product by e_ij = w^T tanh(q_i + k_j + b).
 
     Source: Vaswani et al. 2017, section 3.2; Bahdanau et al. 2014 for additive scores.
     """
@@ -80,13 +80,16 @@ class Attention(nn.Module):
     ) -> None:
         """
         Args:
-            d_head: width of a head; default: d_model / n_heads.
-            scaled: divide products by sqrt(d_head); T5 does not.
+            d_head: dimension of each head. Default: d_model / n_heads.
+            scaled: divide the dot products by sqrt(d_head). T5 does not.
             score: "dot" or "additive".
+
+        Raises:
+            ValueError: d_model is not divisible by n_heads and d_head is not given.
         """
         super().__init__()
         if d_head is None and d_model % n_heads:
-            raise ValueError(f"d_model {d_model} does not split into {n_heads} equal heads")
+            raise ValueError(f"d_model {d_model} is not divisible by n_heads {n_heads}")
         self.n_heads = n_heads
         d_head = d_head or d_model // n_heads
         self.scale = d_head**-0.5 if scaled else 1.0
@@ -95,12 +98,12 @@ class Attention(nn.Module):
         self.v_proj = Linear(d_model, n_heads * d_head, bias=bias)
         self.out_proj = Linear(n_heads * d_head, d_model, bias=bias)
         self.additive = nn.Parameter(torch.empty(2, n_heads, 1, d_head)) if score == "additive" else None
-        """Of additive scores w and b, for each head."""
+        """Additive attention only: w and b of each head."""
         if self.additive is not None:
             nn.init.normal_(self.additive, std=d_head**-0.5)
 
     def with_n_heads(self, n_heads: int) -> "Attention":
-        """Another one, untrained, with as many heads, each as wide."""
+        """A new, untrained attention with another number of heads of the same d_head."""
         return Attention(
             self.q_proj.in_features,
             n_heads,
@@ -121,14 +124,14 @@ class Attention(nn.Module):
         """Self-attention when `memory` is None, else attention over `memory`.
 
         Args:
-            mask: True where a query may look; every query must be left something to look at.
-            causal: each position sees itself and the past.
+            mask: True where a query may attend. Each query needs at least one key.
+            causal: each position attends to itself and earlier positions only.
         """
         k, v = self.keys_values(x if memory is None else memory)
         return self.attend(x, k, v, mask, causal=causal)
 
     def keys_values(self, memory: Float[Tensor, "batch k d_model"]) -> tuple[Heads, Heads]:
-        """What `attend` looks at, computed once where it is used many times."""
+        """Project `memory` to keys and values, for repeated use with `attend`."""
         return self.split_heads(self.k_proj(memory)), self.split_heads(self.v_proj(memory))
 
     def attend(
@@ -141,11 +144,11 @@ class Attention(nn.Module):
         causal: bool = False,
         position_bias: Float[Tensor, "1 heads #q k"] | None = None,
     ) -> Float[Tensor, "batch q d_model"]:
-        """Attention from x over keys and values made by `keys_values`.
+        """Attention with queries from x over keys and values returned by `keys_values`.
 
         Args:
-            causal: each query sees the keys up to its own place; the queries stand at the end of the keys.
-            position_bias: added to the scores (T5).
+            causal: each query attends to keys up to its own position. The queries are the last of the key positions.
+            position_bias: added to the attention scores (T5).
         """
         heads = self.sdpa(self.split_heads(self.q_proj(x)), k, v, mask, causal, position_bias)
         return self.out_proj(heads.transpose(1, 2).flatten(-2))
@@ -159,14 +162,15 @@ class Attention(nn.Module):
         causal: bool,
         position_bias: Float[Tensor, "1 heads #q k"] | None,
     ) -> Float[Tensor, "batch heads q d_head"]:
-        """What each query takes of the values, the fastest way there is."""
+        """Attention output per head, computed with the fastest kernel for these shapes."""
         n_queries, n_keys = q.size(2), k.size(2)
         if self.additive is not None or self.prefers_eager(q, k):
             return self.eager_attention(q, k, v, mask, causal, position_bias)
         if causal and (n_queries < n_keys or mask is not None or position_bias is not None):
             mask, causal = add_causal_mask(mask, n_queries, n_keys, q.device), False
         attn_mask = mask if position_bias is None else additive_mask(position_bias, mask)
-        # As in `batch_invariant_linear`: few queries take another kernel, whose bits depend on their neighbors.
+        # As in `batch_invariant_linear`: for few queries the library selects a kernel whose rounding depends on the
+        # number of queries.
         fixed = torch.is_grad_enabled() or (attn_mask is not None and attn_mask.size(-2) > 1)
         n_more = 0 if fixed else -n_queries % ROW_MULTIPLE
         return F.scaled_dot_product_attention(
@@ -180,7 +184,7 @@ class Attention(nn.Module):
 
     @staticmethod
     def prefers_eager(q: Float[Tensor, "batch heads q d_head"], k: Float[Tensor, "batch heads k d_head"]) -> bool:
-        """Whether plain matrix products are the fastest way."""
+        """Whether eager attention is faster than SDPA for these shapes."""
         if not torch.is_grad_enabled():
             return q.size(2) <= MATMUL_MAX_QUERIES
         return q.device.type == "cpu" and max(q.size(2), k.size(2)) <= MATMUL_MAX_LEN.get(q.dtype, 0)
@@ -194,7 +198,7 @@ class Attention(nn.Module):
         causal: bool,
         position_bias: Float[Tensor, "1 heads #q k"] | None,
     ) -> Float[Tensor, "batch heads q d_head"]:
-        """The same by way of `weights`, which can be looked at."""
+        """Attention output per head, computed from explicit attention weights so that they can be recorded."""
         if causal:
             mask = add_causal_mask(mask, q.size(2), k.size(2), q.device)
         return self.weights(q, k, mask, position_bias) @ v
@@ -206,21 +210,21 @@ class Attention(nn.Module):
         mask: Bool[Tensor, "#batch #heads #q #k"] | None = None,
         position_bias: Float[Tensor, "1 heads #q k"] | None = None,
     ) -> Float[Tensor, "batch heads q k"]:
-        """How much each query takes of each key: rows that sum to 1, 0 where masked."""
+        """Attention weights: softmax of the scores. Each row sums to 1; masked keys have weight 0."""
         scores = self.scores(q, k)
         if not torch.is_grad_enabled():
             scores = scores.float()
         if position_bias is not None:
             scores = scores + position_bias
         if mask is not None:
-            # A sum needs nothing to be kept for its gradient.
+            # Addition stores no tensor for the backward pass; masked_fill would.
             scores = scores + torch.zeros_like(mask, dtype=scores.dtype).masked_fill_(~mask, -torch.inf)
         return scores.softmax(-1).type_as(k)
 
     def scores(
         self, q: Float[Tensor, "batch heads q d_head"], k: Float[Tensor, "batch heads k d_head"]
     ) -> Float[Tensor, "batch heads q k"]:
-        """How well each key answers each query, before bias, mask and softmax."""
+        """Attention scores before position bias, mask and softmax."""
         if self.additive is None:
             return q * self.scale @ k.transpose(-1, -2)
         w, b = self.additive
@@ -228,20 +232,20 @@ class Attention(nn.Module):
 
     def split_heads(self, x: Float[Tensor, "batch length width"]) -> Float[Tensor, "batch heads length d_head"]:
         heads = x.view(*x.shape[:-1], self.n_heads, -1).transpose(1, 2)
-        # One layout for one row and for many: the products' bits depend on it.
+        # The same memory layout for any batch size: rounding of the matrix products depends on it.
         return heads if torch.is_grad_enabled() else heads.contiguous()
 
 
 def add_causal_mask(
     mask: Bool[Tensor, "#batch #heads #q #k"] | None, n_queries: int, n_keys: int, device: torch.device
 ) -> Bool[Tensor, "#batch #heads q k"]:
-    """True where a mask allows it and the past is."""
-    seen = causal_mask(n_queries, n_keys, device)[None, None]
-    return seen if mask is None else mask & seen
+    """Combine a mask with the causal mask."""
+    causal = causal_mask(n_queries, n_keys, device)[None, None]
+    return causal if mask is None else mask & causal
 
 
 def additive_mask(
     position_bias: Float[Tensor, "1 heads #q k"], mask: Bool[Tensor, "#batch #heads #q #k"] | None
 ) -> Float[Tensor, "#batch heads #q k"]:
-    """Bias and mask as one: what SDPA adds to the scores."""
+    """Combine position bias and mask into the additive float mask of SDPA."""
     return position_bias if mask is None else position_bias.masked_fill(~mask, -torch.inf)

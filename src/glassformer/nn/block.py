@@ -1,4 +1,4 @@
-"""Sub-layers with their norms and residuals, and the one layer that every Transformer is a stack of."""
+"""Transformer block: attention and feed-forward sub-layers with residual connections and normalization."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ KeysValues = tuple[Heads, Heads]
 
 @dataclass(frozen=True, slots=True)
 class BlockConfig:
-    """What a layer is made of. Defaults: the original Transformer's."""
+    """Hyperparameters of a Transformer block. Defaults: the original Transformer."""
 
     d_model: int
     n_heads: int
@@ -24,7 +24,7 @@ class BlockConfig:
     pre_norm: bool = False
     activation: str = "relu"
     norm: str = "layer"
-    """layer: LayerNorm; rms: without mean and bias (Zhang & Sennrich 2019)."""
+    """"layer": LayerNorm; "rms": RMSNorm, without mean and bias (Zhang & Sennrich 2019)."""
     norm_eps: float = 1e-5
     d_head: int | None = None
     bias: bool = True
@@ -33,14 +33,14 @@ class BlockConfig:
 
 
 def make_norm(c: BlockConfig) -> nn.Module:
-    """The layer's kind of normalization over the last axis."""
+    """The normalization module of a block, over the last axis."""
     if c.norm == "rms":
         return nn.RMSNorm(c.d_model, eps=c.norm_eps)
     return nn.LayerNorm(c.d_model, eps=c.norm_eps)
 
 
 class Residual(nn.Module):
-    """What stands around every sub-layer.
+    """Residual connection, dropout and normalization around a sub-layer.
 
     Post-norm, as published: LayerNorm(x + Dropout(Sublayer(x))). Pre-norm: x + Dropout(Sublayer(LayerNorm(x))).
 
@@ -64,13 +64,13 @@ class Residual(nn.Module):
 
 
 class TransformerBlock(nn.Module):
-    """Self-attention, attention over a memory if there is one, then feed-forward: of encoders and decoders alike."""
+    """Transformer block: self-attention, optional cross-attention, feed-forward. Used by encoders and decoders."""
 
     def __init__(self, c: BlockConfig, *, causal: bool = False, cross: bool = False) -> None:
         """
         Args:
-            causal: each position sees itself and the past.
-            cross: there is a memory to attend to.
+            causal: each position attends to itself and earlier positions only.
+            cross: add cross-attention over an encoder's output.
         """
         super().__init__()
         self.causal = causal
@@ -96,13 +96,13 @@ class TransformerBlock(nn.Module):
         position_bias: Float[Tensor, "1 heads #length keys"] | None = None,
         cache: KeyValueCache | None = None,
     ) -> Float[Tensor, "rows length d_model"]:
-        """All positions at once, or with a cache those that follow the ones it remembers.
+        """Process all positions at once, or with a cache the positions that follow the cached ones.
 
         Args:
-            mask: True where self-attention may look.
-            memory: what `cross_attention.keys_values` made of an encoder's output, one row a sentence. x may have
-                several rows (hypotheses) a sentence, side by side: they share the sentence's keys and values.
-            memory_mask: True where attention over the memory may look.
+            mask: True where self-attention may attend.
+            memory: keys and values that `cross_attention.keys_values` computed from the encoder output, one row per
+                sentence. x may have several adjacent rows (hypotheses) per sentence, which share its keys and values.
+            memory_mask: True where cross-attention may attend.
             position_bias: added to the scores of self-attention.
         """
 
@@ -110,7 +110,7 @@ class TransformerBlock(nn.Module):
             k, v = self.self_attention.keys_values(x)
             if cache is not None:
                 k, v = cache.append(k, v)
-            causal = self.causal and x.size(1) > 1  # one position after all others sees everything
+            causal = self.causal and x.size(1) > 1  # a single new position attends to all cached positions
             return self.self_attention.attend(x, k, v, mask, causal=causal, position_bias=position_bias)
 
         def cross_attend(x: Tensor) -> Tensor:

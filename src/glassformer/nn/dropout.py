@@ -1,4 +1,4 @@
-"""Dropout that does not wait for its random numbers."""
+"""Dropout with fast random number generation on CPUs."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 
 class ByteDropout(torch.autograd.Function):
-    """Dropout from one random byte an element: on a CPU several times faster than one random float each."""
+    """Dropout that draws one random byte per element, several times faster on a CPU than one random float."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, n_dropped: int) -> Tensor:
@@ -27,9 +27,9 @@ class ByteDropout(torch.autograd.Function):
 
 
 class Dropout(nn.Module):
-    """Zero each element with probability p and scale the rest by 1 / (1 - p), in training only.
+    """In training, zero each element with probability p and scale the others by 1 / (1 - p).
 
-    On a CPU, p is rounded to a multiple of 1/256 and the scale follows the rounded p, so the mean is exact.
+    On a CPU, p is rounded to a multiple of 1/256. The scale uses the rounded p, so the expected value is exact.
 
     Source: Srivastava et al. 2014.
     """

@@ -18,9 +18,9 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class FeedForward(nn.Module):
-    """FFN(x) = activation(x W1 + b1) W2 + b2; gated: (activation(x W1) * x V) W2.
+    """FFN(x) = activation(x W1 + b1) W2 + b2. Gated variant: (activation(x W1) * x V) W2.
 
-    Source: Vaswani et al. 2017, equation 2; Shazeer 2020 for the gate (T5 v1.1).
+    Source: Vaswani et al. 2017, equation 2; Shazeer 2020 for the gated variant (T5 v1.1).
     """
 
     def __init__(self, d_model: int, d_ff: int, activation: str = "relu", *, bias: bool = True) -> None:

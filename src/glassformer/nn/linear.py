@@ -1,4 +1,4 @@
-"""The linear map whose rows do not know one another."""
+"""Linear layer whose result for a row does not depend on the other rows."""
 
 import torch
 import torch.nn.functional as F
@@ -7,18 +7,19 @@ from torch import Tensor, nn
 from torch.utils.weak import WeakTensorKeyDictionary
 
 ROW_MULTIPLE = 4
-"""Matrix libraries use other kernels, with another order of summation, for a handful of rows."""
+"""Inputs with few rows are padded to a multiple of this: for fewer rows, matrix libraries select kernels that sum in
+another order."""
 
 PACKED_WEIGHTS = WeakTensorKeyDictionary()
-"""Weights as oneDNN wants them, beside the tensor they were made from and its version."""
+"""Cache of weights in oneDNN's packed layout: weight -> (source tensor, its version, packed tensor)."""
 
 
 def batch_invariant_linear(
     x: Float[Tensor, "*batch d_in"], weight: Float[Tensor, "d_out d_in"], bias: Float[Tensor, " d_out"] | None = None
 ) -> Float[Tensor, "*batch d_out"]:
-    """x W^T + b, where each row's result is the same bits whatever rows stand beside it (fp32, no gradient).
+    """x W^T + b, bit-identical for each row whatever other rows are in the batch (fp32, without gradients).
 
-    Few rows are filled up to a multiple of N_ROWS: that is what makes one sentence decode as it does in a batch.
+    Inputs with few rows are padded to a multiple of ROW_MULTIPLE, so that a sentence decodes alone as in a batch.
     """
     if torch.is_grad_enabled():
         invalidate_packed_weight(weight)
@@ -31,23 +32,23 @@ def batch_invariant_linear(
 
 
 def invalidate_packed_weight(weight: Tensor) -> None:
-    """Drop what was made of a weight that is being trained: fused optimizers change it without a new version."""
+    """Remove a weight from the cache of packed weights. Fused optimizers change weights without a new version."""
     PACKED_WEIGHTS.pop(weight, None)  # type: ignore[no-untyped-call]
 
 
 def packed_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """`F.linear`, on a CPU with the weight rearranged once for the matrix library and not at every call."""
+    """`F.linear`; on a CPU with the weight packed for oneDNN once instead of at every call."""
     if x.device.type != "cpu" or not x.dtype == weight.dtype != torch.float64 or not torch._C._has_mkldnn:
         return F.linear(x, weight, bias)
-    made_from, version, packed = PACKED_WEIGHTS.get(weight) or (None, None, None)  # type: ignore[no-untyped-call]
-    if made_from is None or (made_from.data_ptr(), version) != (weight.data_ptr(), weight._version):
+    source, version, packed = PACKED_WEIGHTS.get(weight) or (None, None, None)  # type: ignore[no-untyped-call]
+    if source is None or (source.data_ptr(), version) != (weight.data_ptr(), weight._version):
         packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach())
         PACKED_WEIGHTS[weight] = (weight.detach(), weight._version, packed)
     return torch.ops.mkldnn._linear_pointwise(x, packed, bias, "none", [], "")  # type: ignore[no-any-return]
 
 
 class Linear(nn.Linear):
-    """`nn.Linear` through `batch_invariant_linear`."""
+    """`nn.Linear` computed by `batch_invariant_linear`."""
 
     def forward(self, x: Float[Tensor, "*batch d_in"]) -> Float[Tensor, "*batch d_out"]:
         return batch_invariant_linear(x, self.weight, self.bias)

@@ -1,4 +1,4 @@
-"""Where a token stands in its sentence."""
+"""Sinusoidal position encoding."""
 
 import torch
 from jaxtyping import Float
@@ -6,9 +6,9 @@ from torch import Tensor
 
 
 def sinusoids(n_positions: int, d_model: int) -> Float[Tensor, "positions d_model"]:
-    """PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos(pos / 10000^(2i/d)).
+    """Sinusoidal position encoding: PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos(pos / 10000^(2i/d)).
 
-    Computed in double precision, so that every position is right to the last bit of fp32.
+    Computed in double precision and rounded to fp32.
 
     Source: Vaswani et al. 2017, section 3.5.
     """
