@@ -34,3 +34,28 @@ def test_no_subpackage_has_the_name_of_a_public_function():
     import pkgutil
 
     assert not {module.name for module in pkgutil.iter_modules(gf.__path__)} & set(gf.__all__)
+
+
+def test_calls_from_python_do_not_depend_on_the_environment(tmp_path, monkeypatch):
+    import torch
+
+    from glassformer.inspection.inspect import inspect
+    from glassformer.model_config import TransformerConfig
+    from glassformer.tasks.translation import Translator
+    from glassformer.tokens.tokenizer import Tokenizer
+
+    torch.manual_seed(1)
+    tokenizer = Tokenizer.train(["the cat sat"] * 5, vocab_size=270)
+    sizes = {"d_model": 22, "n_heads": 2, "d_ff": 37, "n_encoder_layers": 1, "n_decoder_layers": 1}
+    translator = Translator.build(TransformerConfig(vocab_size=tokenizer.vocab_size, **sizes), tokenizer)
+    before = translator("the cat"), len(inspect(translator, "the cat", max_length=7).predictions)
+    for name, value in (("BEAM", "0"), ("MAX_LENGTH", "1"), ("STEPS", "none"), ("LR", "none")):
+        monkeypatch.setenv(f"GLASSFORMER_{name}", value)
+    assert translator("the cat") == before[0]
+    assert len(inspect(translator, "the cat", max_length=7).predictions) == before[1]
+    (tmp_path / "a.txt").write_text("the cat sat\n" * 200)
+    model = gf.train(
+        tmp_path / "a.txt", out=tmp_path / "run", quiet=True, steps=1, task="language",
+        preset="tiny", d_model=32, n_heads=2, d_ff=32, n_layers=1, vocab_size=300, threads=1,
+    )  # fmt: skip
+    assert isinstance(model("the", beam=1), str)

@@ -1,5 +1,6 @@
 import ast
 import builtins
+import contextlib
 import errno
 import json
 import os
@@ -12,8 +13,18 @@ import torch
 
 import glassformer
 from glassformer import checkpoint
-from glassformer.checkpoint import MANIFEST, newest, prune, save_folder, save_into_folder, steps, verify, write_text
-from glassformer.errors import CheckpointError, UserError
+from glassformer.checkpoint import (
+    FORMAT_VERSION,
+    MANIFEST,
+    newest,
+    prune,
+    save_folder,
+    save_into_folder,
+    steps,
+    verify,
+    write_text,
+)
+from glassformer.errors import CheckpointError, FormatVersionError, UserError
 
 
 def contents(value: float = 1.0) -> dict:
@@ -73,7 +84,8 @@ def test_a_flipped_bit_in_the_manifest_is_never_more_than_a_users_error(saved):
         damaged = bytearray(data)
         damaged[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
         path.write_bytes(damaged)
-        assert newest(saved.parent, report=lambda _: None) in (saved, None)
+        with contextlib.suppress(FormatVersionError):  # the number of the version is flipped
+            assert newest(saved.parent, report=lambda _: None) in (saved, None)
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
@@ -105,11 +117,24 @@ def rewrite(folder: Path, **changes) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
-@pytest.mark.parametrize("version", [2, 0, "1", None])
+@pytest.mark.parametrize("version", [FORMAT_VERSION + 1, str(FORMAT_VERSION), None])
 def test_another_format_version_is_named_with_what_to_do(saved, version):
     rewrite(saved, format_version=version)
-    with pytest.raises(CheckpointError, match=rf"format {version!r}.*\n.*version of glassformer"):
+    with pytest.raises(FormatVersionError, match=rf"format {version!r}.*\n.*version of glassformer"):
         verify(saved)
+
+
+@pytest.mark.parametrize("version", [0, FORMAT_VERSION - 1])
+def test_an_older_format_version_is_named_with_the_version_that_wrote_it(saved, version):
+    rewrite(saved, format_version=version, glassformer="0.0.7")
+    with pytest.raises(FormatVersionError, match=rf"glassformer 0\.0\.7 in format {version};.*\n.*again"):
+        verify(saved)
+
+
+def test_checkpoints_of_another_version_alone_are_not_passed_over(saved):
+    rewrite(saved, format_version=FORMAT_VERSION - 1)
+    with pytest.raises(FormatVersionError):
+        checkpoint.newest(saved.parent)
 
 
 @pytest.mark.parametrize("name", ["../x", "/etc/hostname", "a/../../x", "sub/x", ".", "..", ""])

@@ -1,4 +1,4 @@
-"""glassformer: train, run, explain and serve Transformers from your own text.
+"""glassformer: train, run and explain Transformers from your own text.
 
 import glassformer as gf
 

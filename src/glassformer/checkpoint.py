@@ -21,11 +21,11 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from glassformer.errors import CheckpointError, ConfigError, UserError
+from glassformer.errors import CheckpointError, ConfigError, FormatVersionError, UserError
 from glassformer.limits import MAX_JSON_BYTES
 from glassformer.version import __version__
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
 Contents = Mapping[str, str | Mapping[str, Tensor]]
 
@@ -139,7 +139,8 @@ def verify(folder: Path) -> dict[str, Any]:
     """The manifest of a folder all of whose files are as they were written.
 
     Raises:
-        CheckpointError: no such folder, no manifest, a file missing or not as written, or a newer format.
+        CheckpointError: no such folder, no manifest, a file missing or not as written.
+        FormatVersionError: an older or newer format.
     """
     if not folder.is_dir():
         raise CheckpointError(f"{folder}: no such folder.\n  Name a folder written by `glassformer train`.")
@@ -154,9 +155,15 @@ def verify(folder: Path) -> dict[str, Any]:
             f"{folder / MANIFEST}: damaged.\n  Copy the folder again from where it was made."
         ) from None
     if version != FORMAT_VERSION:
-        raise CheckpointError(
-            f"{folder}: written in format {version!r}; this glassformer {__version__} reads format {FORMAT_VERSION}.\n"
-            "  Install the version of glassformer named in its manifest.json."
+        is_older = isinstance(version, int) and version < FORMAT_VERSION
+        raise FormatVersionError(
+            f"{folder}: written by glassformer {manifest.get('glassformer')} in format {version!r};"
+            f" this glassformer {__version__} reads format {FORMAT_VERSION}.\n"
+            + (
+                "  Train or import the model again, into another folder."
+                if is_older
+                else "  Install the version of glassformer that wrote it."
+            )
         )
     if not rows:
         raise CheckpointError(f"{folder / MANIFEST}: damaged: it names no file.")
@@ -191,6 +198,8 @@ def read_json(path: Path) -> dict[str, Any]:
         CheckpointError: missing, too large, or not a JSON object.
     """
     try:
+        if not path.is_file() and path.exists():
+            raise CheckpointError(f"{path}: not a regular file.")
         if path.stat().st_size > MAX_JSON_BYTES:
             raise CheckpointError(f"{path}: larger than {MAX_JSON_BYTES:,} bytes; not a file of ours.")
         value = json.loads(path.read_text(encoding="utf-8"))
@@ -225,16 +234,29 @@ def newest(folder: Path, report: Any = None) -> Path | None:
 
     Args:
         report: called with a sentence for each damaged folder; default: standard error.
+
+    Raises:
+        FormatVersionError: none verifies, and one is of another version: training anew would replace it.
     """
     report = report or (lambda line: print(line, file=sys.stderr))
     recover(folder)
+    other_version: FormatVersionError | None = None
+    warnings = []
+    found = None
     for path in steps(folder):
         try:
             verify(path)
-            return path
+            found = path
+            break
         except CheckpointError as error:
-            report(f"warning: {error}\n  Going on from the one before it.")
-    return None
+            if isinstance(error, FormatVersionError):
+                other_version = other_version or error
+            warnings.append(f"warning: {error}\n  Going on from the one before it.")
+    if found is None and other_version is not None:
+        raise other_version
+    for warning in warnings:
+        report(warning)
+    return found
 
 
 def steps(folder: Path) -> list[Path]:

@@ -4,6 +4,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, Self
 
 import tomli_w
@@ -13,6 +14,7 @@ from glassformer.errors import ConfigError
 from glassformer.limits import MAX_TOKENS
 
 ENVIRONMENT_PREFIX = "GLASSFORMER_"
+NO_ENVIRONMENT: Mapping[str, str] = MappingProxyType({})
 
 
 class Config(BaseModel):
@@ -25,9 +27,13 @@ class Config(BaseModel):
         cls,
         flags: Mapping[str, Any],
         file: Path | None = None,
-        environment: Mapping[str, str] = os.environ,
+        environment: Mapping[str, str] = NO_ENVIRONMENT,
     ) -> Self:
         """The options given, flags before environment before file before defaults.
+
+        Args:
+            environment: variables GLASSFORMER_<OPTION>. The command line alone gives `os.environ`: a call from Python
+                depends on its arguments only.
 
         Raises:
             ConfigError: naming every unknown, missing and impossible value at once.
@@ -76,6 +82,8 @@ def read_toml(path: Path) -> dict[str, Any]:
     Raises:
         ConfigError: no such file, or not TOML; with the line.
     """
+    if path.exists() and not path.is_file():
+        raise ConfigError(f"{path}: not a regular file.\n  --config takes a TOML file such as a run folder's run.toml.")
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

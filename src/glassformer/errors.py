@@ -22,3 +22,17 @@ class CorpusError(UserError):
 
 class CheckpointError(UserError):
     """A model or run folder that is missing, incomplete, damaged or from another version."""
+
+
+class NonFiniteError(UserError):
+    """A model whose outputs are NaN or infinite, as those of a model whose training diverged."""
+
+
+NON_FINITE = (
+    "the model's outputs are not finite numbers (NaN or infinity): its training diverged.\n"
+    "  Train it again with a lower --lr."
+)
+
+
+class FormatVersionError(CheckpointError):
+    """A model or run folder written in another version of the format."""

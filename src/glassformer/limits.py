@@ -3,6 +3,12 @@
 MAX_LINE_BYTES = 1 << 20
 """One line of a corpus or of standard input, in bytes."""
 
+MAX_UNBROKEN_BYTES = 64 << 20
+"""Bytes without a line end after which input is no text: an endless device, or a binary file."""
+
+MAX_PIPE_WAIT_S = 10.0
+"""Seconds that a named pipe is waited for until a program opens it for writing."""
+
 MAX_FILE_BYTES = 64 << 30
 """One corpus file after gunzip, in bytes."""
 

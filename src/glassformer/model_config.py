@@ -16,7 +16,7 @@ class ModelConfig(Config):
     vocab_size: int = Field(ge=4, le=1 << 20)  # no default: the tokenizer decides
     d_model: int = Field(default=512, ge=2, le=1 << 14)
     dropout: float = Field(default=0.1, ge=0, lt=1)
-    max_len: int = Field(default=256, ge=1, le=MAX_TOKENS)
+    max_len: int = Field(default=256, ge=8, le=MAX_TOKENS)
     pad_id: int = 0
     bos_id: int = 1
     eos_id: int = 2
@@ -73,7 +73,7 @@ class BertConfig(AttentionModelConfig):
     n_heads: int = Field(default=12, ge=1)
     d_ff: int = Field(default=3072, ge=1, le=1 << 16)
     n_layers: int = Field(default=12, ge=1, le=128)
-    max_len: int = Field(default=512, ge=1, le=MAX_TOKENS)
+    max_len: int = Field(default=512, ge=8, le=MAX_TOKENS)
     n_token_types: int = Field(default=2, ge=0, le=16)  # token types; 0 = none (DistilBERT)
     position_offset: int = Field(default=0, ge=0)  # of the position table; RoBERTa: 2
     pre_norm: bool = False
@@ -96,7 +96,7 @@ class Gpt2Config(AttentionModelConfig):
     n_heads: int = Field(default=12, ge=1)
     d_ff: int = Field(default=3072, ge=1, le=1 << 16)
     n_layers: int = Field(default=12, ge=1, le=128)
-    max_len: int = Field(default=1024, ge=1, le=MAX_TOKENS)
+    max_len: int = Field(default=1024, ge=8, le=MAX_TOKENS)
     activation: Activation = "gelu_tanh"
     norm_eps: float = 1e-5
 
@@ -110,7 +110,7 @@ class T5Config(AttentionModelConfig):
     d_ff: int = Field(default=3072, ge=1, le=1 << 16)
     n_encoder_layers: int = Field(default=12, ge=1, le=128)
     n_decoder_layers: int = Field(default=12, ge=1, le=128)
-    max_len: int = Field(default=512, ge=1, le=MAX_TOKENS)
+    max_len: int = Field(default=512, ge=8, le=MAX_TOKENS)
     n_buckets: int = Field(default=32, ge=4)
     max_distance: int = Field(default=128, ge=8)
     activation: Activation = "relu"

@@ -10,7 +10,8 @@ SMALL = {"d_model": 256, "n_heads": 4, "d_ff": 1024, "n_layers": 3}
 
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "transformer": {
-        # Vaswani et al. 2017, table 3 and section 5: (512 * 4000)^-0.5 = 7e-4 after 4,000 of 100,000 steps.
+        # Sizes, dropout, label smoothing, batches and rate: Vaswani et al. 2017, table 3 and section 5.
+        # The peak rate is (512 * 4000)^-0.5 = 7e-4 after 4,000 of 100,000 steps.
         "base": {
             **{"d_model": 512, "n_heads": 8, "d_ff": 2048, "n_layers": 6, "dropout": 0.1, "pre_norm": False},
             **{"batch_tokens": 25_000, "lr": 7e-4, "warmup_ratio": 0.04, "decay_ratio": 0.0, "steps": 100_000},
@@ -24,7 +25,10 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "tiny": SHORT | TINY | {"lr": 3e-3, "steps": 15_000},
     },
     "bert": {
-        # Devlin et al. 2018, sections 3 and A.2.
+        # Sizes, dropout, peak rate and linear decay: Devlin et al. 2018, sections 3 and A.2. Not as in A.2:
+        # Adam has betas (0.9, 0.98) and eps 1e-9, as for every family here (A.2: betas 0.9, 0.999), and no weight decay
+        # (A.2: 0.01); warm-up is 10% of the training (A.2: 10,000 of 1,000,000 steps), a batch has 8,000 tokens
+        # (A.2: 128,000), the training 10 epochs (A.2: 40).
         "base": {
             **{"d_model": 768, "n_heads": 12, "d_ff": 3072, "n_layers": 12, "dropout": 0.1, "pre_norm": False},
             **{"batch_tokens": 8_000, "lr": 1e-4, "warmup_ratio": 0.1, "decay_ratio": 0.9, "epochs": 10},
@@ -35,7 +39,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "tiny": SHORT | TINY | {"n_layers": 2, "lr": 1e-3, "max_len": 256, "pooling": "mean"},
     },
     "gpt2": {
-        # Radford et al. 2019: the 124 M model.
+        # Sizes: Radford et al. 2019, the smallest model (124 M parameters). The recipe is ours: none was published.
         "base": {
             **{"d_model": 768, "n_heads": 12, "d_ff": 3072, "n_layers": 12, "dropout": 0.1},
             **{"batch_tokens": 8_000, "lr": 6e-4, "warmup_ratio": 0.02, "decay_ratio": 0.9, "steps": 100_000},
@@ -51,7 +55,8 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         },
     },
     "rnn": {
-        # Luong et al. 2015, section 4.1, with the Transformer's way of stopping and optimizer.
+        # Layers, dropout and gradient norm: Luong et al. 2015, section 4.1, which has 1,000 cells a layer and plain
+        # gradient descent. Optimizer, rate, label smoothing and length of training are those of the Transformer.
         "base": {
             **{"d_model": 1024, "n_layers": 4, "dropout": 0.2, "max_grad_norm": 5.0},
             **{"batch_tokens": 8_000, "lr": 5e-4, "warmup_ratio": 0.04, "decay_ratio": 0.3, "steps": 100_000},
@@ -68,7 +73,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         },
     },
     "skipgram": {
-        # Mikolov et al. 2013, with Adam in place of plain descent.
+        # Vectors of 300 numbers: Mikolov et al. 2013 (1310.4546). Optimizer (Adam), rate and epochs are ours.
         "base": {
             **{"d_model": 300, "batch_tokens": 4000, "lr": 1e-3, "warmup_ratio": 0.0, "decay_ratio": 1.0, "epochs": 5},
             **{"label_smoothing": 0.0, "max_len": 256},
@@ -76,7 +81,8 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "tiny": {"d_model": 100, "batch_tokens": 1000, "lr": 1e-2, "epochs": 15},
     },
     "t5": {
-        # Raffel et al. 2019, section 3.1.
+        # Sizes and dropout: Raffel et al. 2019, section 3.1.1. The recipe is that of the Transformer, with Adam in
+        # place of AdaFactor.
         "base": {
             **{"d_model": 768, "n_heads": 12, "d_ff": 3072, "n_layers": 12, "dropout": 0.1},
             **{"batch_tokens": 25_000, "lr": 7e-4, "warmup_ratio": 0.04, "decay_ratio": 0.0, "steps": 100_000},
@@ -87,7 +93,8 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     },
 }
 
-# Devlin et al. 2018, section A.3, with a higher rate: the small models that a processor can tune bear it.
+# Epochs: Devlin et al. 2018, section A.3 (2 to 4). The rate is above its 2e-5 to 5e-5: small models bear it. Warm-up,
+# linear decay and batch size are ours.
 FINE_TUNING: dict[str, Any] = {"lr": 1e-4, "warmup_ratio": 0.1, "decay_ratio": 0.9, "batch_tokens": 1000, "epochs": 4}
 
 

@@ -188,3 +188,17 @@ def test_the_commands_say_what_they_did_and_what_went_wrong(folder, tmp_path, ca
         main(["export", ours, "--out", back])
     assert done.value.code == 2
     assert "not empty" in capsys.readouterr().err
+
+
+def test_a_tokenizer_much_smaller_than_the_vocabulary_is_refused(tmp_path):
+    for vocab_size, is_padded in ((30_522, False), (256, True)):
+        path = tmp_path / str(vocab_size) / "theirs"
+        path.parent.mkdir()
+        n = write_wordpiece(path)
+        assert n < 256
+        config = transformers.BertConfig(vocab_size=vocab_size, **SIZES)
+        random_model("BertForMaskedLM", config).save_pretrained(path)
+        if is_padded:
+            assert import_folder(path, path.with_name("ours")).tokenizer.vocab_size == n
+        else:
+            refused(path, f"the tokenizer has {n} entries, the vocabulary of the model 30,522")

@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+from glassformer import checkpoint
 from tests.journeys.conftest import RARE, SMALL, glassformer, write_lines
 
 
@@ -179,3 +180,117 @@ def test_a_run_folder_in_the_middle_translates_with_its_best(corpus, tmp_path):
     done = glassformer("translate", out, stdin="The cat.\n")
     assert "has not ended; using best/step-" in done.stderr
     assert done.returncode == 0
+
+
+def signed_copy(model, folder, name: str, **changes):
+    """A copy of a model folder with other values in one of its files, and the checksum of that file made anew."""
+    shutil.copytree(model, folder, ignore=shutil.ignore_patterns("run.toml", "checkpoints", "best", "data"))
+    (folder / name).write_text(json.dumps(json.loads((folder / name).read_text()) | changes))
+    sign(folder, name)
+    return folder
+
+
+def sign(folder, name: str) -> None:
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["files"][name] = {
+        "bytes": (folder / name).stat().st_size,
+        "sha256": checkpoint.sha256(folder / name),
+    }
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+@pytest.mark.parametrize("value", [7, 0.5, True, [], ["a"], {}, None])
+def test_a_tokenizer_config_of_other_types_is_damaged(model, tmp_path, value):
+    names = ["pad_token", "bos_token", "eos_token", "prefix", *(["mask_token"] if value is not None else [])]
+    for name in names:
+        folder = signed_copy(model, tmp_path / name, "tokenizer_config.json", **{name: value})
+        refused(glassformer("info", folder), 1, "tokenizer_config.json: damaged", name)
+
+
+def test_a_tokenizer_config_that_is_no_object_is_damaged(model, tmp_path):
+    folder = signed_copy(model, tmp_path / "m", "tokenizer_config.json")
+    for text in ("[]", "7", "null", "[" * 100_000):
+        (folder / "tokenizer_config.json").write_text(text)
+        sign(folder, "tokenizer_config.json")
+        refused(glassformer("info", folder), 1, "tokenizer")
+
+
+@pytest.mark.parametrize("labels", [7, [7], {"a": 1}, "ab"])
+def test_labels_of_other_types_are_damaged(model, tmp_path, labels):
+    folder = signed_copy(model, tmp_path / "m", "config.json", labels=labels)
+    refused(glassformer("info", folder), 1, "config.json: damaged: labels")
+
+
+@pytest.mark.parametrize("max_len", [0, 1, 7])
+def test_a_maximum_length_too_short_for_any_text_is_refused(model, tmp_path, max_len):
+    folder = signed_copy(model, tmp_path / "m", "config.json", max_len=max_len)
+    refused(glassformer("translate", folder, stdin="The black cat sat.\n"), 1, "config.json", f"max_len: {max_len}")
+
+
+def test_a_folder_of_an_older_format_says_what_to_do(model, tmp_path):
+    folder = tmp_path / "m"
+    shutil.copytree(model, folder)
+    for path in [folder, *folder.glob("checkpoints/*"), *folder.glob("best/*")]:
+        manifest = json.loads((path / "manifest.json").read_text())
+        (path / "manifest.json").write_text(json.dumps(manifest | {"format_version": 1, "glassformer": "0.0.7"}))
+    what = ("written by glassformer 0.0.7 in format 1", "Train or import the model again")
+    refused(glassformer("translate", folder, stdin="a\n"), 1, *what)
+    # Neither is the run continued: that would replace it by another.
+    files = {path: path.read_bytes() for path in folder.rglob("*.safetensors")}
+    refused(glassformer("train", "--config", folder / "run.toml", "--out", folder), 1, *what)
+    assert files == {path: path.read_bytes() for path in folder.rglob("*.safetensors")}
+    (folder / "manifest.json").unlink()
+    refused(glassformer("translate", folder, stdin="a\n"), 1, *what)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 5])
+def test_a_training_that_diverges_is_one_error(corpus, tmp_path, steps):
+    command = ["train", corpus / "train.en", corpus / "train.fr", "--out", tmp_path / "run", "--lr", 1e30]
+    done = glassformer(*command, "--warmup-ratio", 0, "--steps", steps, *SMALL, *RARE)
+    refused(done, 1, "lower --lr")
+
+
+@pytest.mark.parametrize("options", [[], ["--temperature", 1]])
+def test_a_model_of_weights_that_are_not_finite_is_one_error(model, tmp_path, options):
+    folder = signed_copy(model, tmp_path / "m", "config.json")
+    tensors = checkpoint.read_tensors(folder / "model.safetensors")
+    tensors["embedding.weight"][:] = float("nan")
+    checkpoint.safetensors.torch.save_file(tensors, folder / "model.safetensors")
+    sign(folder, "model.safetensors")
+    refused(glassformer("translate", folder, *options, "--max-length", 5, stdin="a\n"), 1, "not finite numbers")
+
+
+def test_a_budget_of_no_time_makes_one_update(corpus, tmp_path):
+    command = ["train", corpus / "train.en", corpus / "train.fr", "--out", tmp_path / "run", *SMALL]
+    done = glassformer(*command, "--minutes", 1e-9)
+    assert done.returncode == 0, done.stderr
+    assert "Trained 1 steps" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["translate", "m", "--beam", "2.9"],
+        ["run", "m", "--seed", "2.0"],
+        ["train", "a.en", "a.fr", "--out", "r", "--steps", "2.9"],
+        ["evaluate", "m", "x", "--threads", "1.5"],
+        ["ablate", "m", "x", "--examples", "2.5"],
+        ["demo", "--minutes", "0.001", "--pairs", "99.5"],
+        ["doctor", "x", "--show", "2.5"],
+        ["similar", "m", "x", "--n", "2.5"],
+        ["worked-example", "--head", "1.5"],
+        ["inspect", "m", "x", "--window", "1.5"],
+    ],
+)
+def test_a_fraction_is_not_rounded(arguments):
+    refused(glassformer(*arguments), 2, arguments[-1], "whole number")
+
+
+@pytest.mark.parametrize("task", ["language", "fill"])
+def test_blank_lines_alone_are_no_text(corpus, tmp_path, task):
+    blank = write_lines(tmp_path / "blank.txt", ["", " "] * 150)
+    done = glassformer("train", blank, "--task", task, "--out", tmp_path / "run", "--steps", 2, *SMALL)
+    refused(done, 1, "blank.txt: nothing in it that could be trained on: all its lines are blank")
+    files = [corpus / "train.en", "--dev", blank]
+    done = glassformer("train", *files, "--task", task, "--out", tmp_path / "run2", "--steps", 2, *SMALL)
+    refused(done, 1, "blank.txt: nothing in it to validate on")

@@ -270,3 +270,22 @@ def test_equal_numbers_are_refused(tmp_path):
 def test_a_question_without_a_context_is_named_with_its_line(train):
     model, _, _ = train("answer", steps=400)
     assert re.search("line 2: expected question TAB context", refused("run", model, stdin="a\tb\nno tab here\n"))
+
+
+def test_similarity_wants_two_texts_on_each_line(train):
+    model, _, _ = train("regression", steps=300)
+    assert glassformer("similarity", model, stdin="so\tgood\n\ngood\tso\n").stdout.count("\n") == 3
+    for bad, n in (("so good", 1), ("a\tb\tc\td", 4)):
+        said = refused("similarity", model, stdin=f"so\tgood\n\n{bad}\n")
+        assert f"standard input:3: expected 2 texts separated by a tab, found {n}" in said
+
+
+def test_json_keeps_blank_lines_and_names_lines_that_are_cut(train):
+    long = "so " * 400
+    for kind, options in (("classification", {}), ("regression", {"steps": 300})):
+        model, _, _ = train(kind, **options)
+        ended = glassformer("run", model, "--json", stdin=f"a film\n\n \n{long}\n")
+        records = [json.loads(line) for line in ended.stdout.splitlines()]
+        assert [record["text"].strip() for record in records] == ["a film", "", "", long.strip()]
+        assert [bool(record.get("label", record.get("output"))) for record in records] == [True, False, False, True]
+        assert "line 4: longer than the model's" in ended.stderr

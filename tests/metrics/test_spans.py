@@ -121,3 +121,12 @@ def test_no_entity_anywhere_gives_0():
 def test_sentences_of_unequal_length_are_named():
     with pytest.raises(ValueError, match="sentence 1: 1 tags predicted for 2 words"):
         tag_accuracy([["O"], ["O"]], [["O"], ["O", "O"]])
+
+
+def test_a_predicted_tag_that_marks_no_span_counts_as_outside():
+    expected = [["B-X", "I-X", "O"], ["O", "B-Y", "O"]]
+    predicted = [["B-X", "I-X", "BX"], ["B-", "B-Y", "NOUN"]]
+    plain = [["B-X", "I-X", "O"], ["O", "B-Y", "O"]]
+    assert entity_f1(predicted, expected) == entity_f1(plain, expected) == 1
+    assert [each.label for each in entity_scores(predicted, expected)] == ["X", "Y"]
+    assert entity_f1([["BX", "I-X"]], [["B-X", "I-X"]]) == 0

@@ -114,3 +114,51 @@ def test_looking_at_texts_leaves_the_callers_mode_alone():
     task = build(Classifier, ("a", "b"))
     for _ in task.hidden([([5, 6], []), ([7], [8])]):
         assert not torch.is_inference_mode_enabled()
+
+
+@pytest.mark.parametrize("tag", ["BX", "B-"])
+def test_a_dev_set_of_span_tags_is_judged_though_another_tag_is_predicted(tag):
+    task = build(Tagger, ("O", "B-X", tag))
+    with torch.no_grad():
+        task.model.labels.weight.zero_()
+        task.model.labels.bias.copy_(torch.tensor([0.0, 0.0, 9.0]))
+    dev = [Tagged(("the", "cat"), ("O", "B-X"), "a", 1)]
+    assert task.validate(dev)["score"] == 0
+    found, scores = task.scores(dev)
+    assert found == [f"{tag} {tag}"]
+    assert {score.name: score.value for score in scores}["F1"] == 0
+    assert task.bootstrap_statistics(found, dev)["F1"][0].tolist() == [[0, 0, 1]]
+
+
+@pytest.mark.parametrize("max_new_tokens", [1, 9, MAX_LEN - 2, 500])
+def test_a_long_sentence_is_read_in_few_windows_however_long_its_longest_word_is(max_new_tokens):
+    task = build(Tagger, ("X", "Y"))
+    words = ["cat"] * 997
+    words[500] = "x" * max_new_tokens
+    pieces = task.subword_ids(words)
+    found = task.word_windows(pieces)
+    lengths = [sum(map(len, pieces[start:end])) for start, end in found]
+    assert max(lengths) <= task.limit
+    assert len(found) <= 3 * sum(map(len, pieces)) // task.limit
+    covered = 0
+    for start, end in found:
+        assert start <= covered < end
+        covered = end
+    assert covered == len(words)
+    assert [len(tags) for tags in task.tags([words])] == [len(words)]
+
+
+def test_a_question_longer_than_the_model_reads_leaves_half_of_it_for_the_context():
+    task = build(QuestionAnswerer, (), max_len=8)
+    context = "the black cat sat on a couch and slept"
+    assert task(" ".join(WORDS), context) in context
+
+
+def test_blank_lines_have_blank_records_and_long_lines_are_named():
+    task = build(Classifier, ("good", "bad"))
+    warnings = []
+    records = task.records(["cat", "", " ", "cat " * 40], warn=lambda i, what: warnings.append(i))
+    assert [record["label"] == "" for record in records] == [False, True, True, False]
+    assert [record["text"] for record in records] == ["cat", "", " ", "cat " * 40]
+    assert [bool(record["probabilities"]) for record in records] == [True, False, False, True]
+    assert warnings == [3]

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from glassformer.cli.files import check_new, write_page
+from glassformer.cli.options import Int, OptionalInt
 
 
 def ablate(
@@ -18,13 +19,13 @@ def ablate(
     ref: Path | None = None,
     columns: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
     parts: Literal["heads", "sublayers", "layers"] = "heads",
-    examples: int = 200,
-    prune: int = 0,
+    examples: Int = 200,
+    prune: Int = 0,
     out: Path | None = None,
     html: Path | None = None,
     json: bool = False,
     force: bool = False,
-    threads: int | None = None,
+    threads: OptionalInt = None,
 ) -> None:
     """Switch every head, sub-layer or layer off, one at a time, and see what that changes: what is missed most first.
 

@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from glassformer.cli.options import OptionalInt
+
 
 def compare(
     first: Path,
@@ -17,7 +19,7 @@ def compare(
     columns: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
     json: bool = False,
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto",
-    threads: int | None = None,
+    threads: OptionalInt = None,
 ) -> None:
     """Whether one model is better than another on the same text: their difference, and how likely it is by chance.
 

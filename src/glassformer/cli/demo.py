@@ -5,12 +5,14 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from glassformer.cli.options import Int
+
 
 def demo(
     *,
     out: Path = Path("runs/demo"),
     minutes: float = 2.0,
-    pairs: int = 40_000,
+    pairs: Int = 40_000,
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"])] = False,
 ) -> None:
     """Train a small English-French translator on built-in text, print its BLEU on sentences it never saw, and try it.

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from glassformer.cli.files import pair_sides
+from glassformer.cli.options import whole_number
 from glassformer.corpora.doctor import Diagnosis, examine
 from glassformer.corpora.doctor import fix as repair
 
@@ -25,7 +26,7 @@ def doctor(
     test: Paths = (),
     format: Literal["lines", "tsv", "jsonl"] | None = None,
     fix: Path | None = None,
-    show: Annotated[int, Parameter(validator=Number(gte=1))] = 3,
+    show: Annotated[int, Parameter(converter=whole_number, validator=Number(gte=1))] = 3,
     json: bool = False,
 ) -> None:
     """Name, by file and line, what is wrong with a parallel corpus. Exit code 1 if there are errors.

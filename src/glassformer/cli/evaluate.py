@@ -1,13 +1,15 @@
 """`glassformer evaluate`"""
 
 import json as json_module
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from glassformer.cli.options import flags, given
+from glassformer.cli.files import check_writable
+from glassformer.cli.options import OptionalInt, flags, given
 from glassformer.config import DecodeConfig
 
 Flags: Any = flags(DecodeConfig, "nbest")
@@ -26,7 +28,7 @@ def evaluate(
     interval: bool = False,
     json: bool = False,
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto",
-    threads: int | None = None,
+    threads: OptionalInt = None,
     options: Annotated[Flags, Parameter(name="*")] = Flags(),  # noqa: B008
 ) -> None:
     """Figures of a model on text with the right answers, in the formats that `train` reads.
@@ -56,12 +58,15 @@ def evaluate(
 
     if not files and src is None:
         raise ConfigError("no text to evaluate on.\n  Name a file, or of translations --src FILE --ref FILE.")
+    check_writable(out)
     sources = [*files, *([src] if src else [])]
     task = open_model(model, device, threads)
     examples = list(task.read(sources, [ref] if ref else [], columns))
     if not examples:
         raise ConfigError(f"{sources[0]}: nothing in it to evaluate on.")
-    decoding = DecodeConfig.resolve(given(options))
+    if not any(text.strip() for example in examples for text in task.texts(example)):
+        raise ConfigError(f"{sources[0]}: nothing in it to evaluate on: all its lines are blank.")
+    decoding = DecodeConfig.resolve(given(options), environment=os.environ)
     if task.name == "translation":
         with progress_bar("translating", len(examples)) as progress:
             outputs, scores = task.scores(examples, decoding, tokenize=tokenize, lowercase=lowercase, progress=progress)

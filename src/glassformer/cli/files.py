@@ -1,5 +1,6 @@
 """Files named on the command line, as the sides of a corpus."""
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -49,6 +50,22 @@ def check_new(path: Path | None, force: bool) -> None:
         raise ConfigError(f"{path}: there is no folder {path.parent}.\n  Make it, or name another file.")
     if path and path.exists() and not force:
         raise ConfigError(f"{path} exists.\n  Name another file, or overwrite it with --force.")
+
+
+def check_writable(path: Path | None) -> None:
+    """Refuse a file that cannot be written, before the work whose result it is to hold.
+
+    Raises:
+        UserError: the path is a folder, its folder does not exist, or the file system or permissions forbid it.
+    """
+    if path is None:
+        return
+    if path.is_dir():
+        raise UserError(f"{path}: is a folder.\n  Name a file in it.")
+    if not path.absolute().parent.is_dir():
+        raise UserError(f"{path}: there is no folder {path.parent}.\n  Make it, or name another file.")
+    if not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
+        raise UserError(f"{path}: cannot be written.\n  Name a file in a folder that can be written to.")
 
 
 def write_page(path: Path, page: str) -> None:

@@ -1,6 +1,7 @@
 """`glassformer inspect`"""
 
 import json as json_module
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,7 +9,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from glassformer.cli.files import check_new, write_page
-from glassformer.cli.options import flags, given
+from glassformer.cli.options import Int, flags, given
 from glassformer.config import DecodeConfig
 
 SAMPLING = ("temperature", "top_k", "top_p", "seed", "stop", "nbest", "batch_tokens", "precision")
@@ -23,7 +24,7 @@ def inspect(
     target: str | None = None,
     out: Path | None = None,
     json: bool = False,
-    window: int = 1,
+    window: Int = 1,
     force: bool = False,
     options: Annotated[Flags, Parameter(name="*")] = Flags(),  # noqa: B008
 ) -> None:
@@ -45,7 +46,10 @@ def inspect(
     from glassformer.inspection.page import inspection_page
     from glassformer.tasks.registry import load
 
-    found = look(load(model, device="cpu"), text, target, window=window, **given(options))
+    # Only what was given: a language model has defaults of its own.
+    decoding = DecodeConfig.resolve(given(options), environment=os.environ)
+    chosen = decoding.model_dump(include=decoding.model_fields_set)
+    found = look(load(model, device="cpu"), text, target, window=window, **chosen)
     for note in found.notes:
         print(f"note: {note}", file=sys.stderr)
     if out:

@@ -14,7 +14,7 @@ from rich.progress import Progress
 
 from glassformer.config import DecodeConfig
 from glassformer.corpora.lines import STDIN, read_lines
-from glassformer.errors import ConfigError
+from glassformer.errors import ConfigError, CorpusError
 from glassformer.tasks.base import no_op
 from glassformer.tasks.registry import load
 from glassformer.tasks.translation import record_of
@@ -100,31 +100,57 @@ def run_lines(
     device: str,
     threads: int | None,
     tasks: tuple[str, ...] = (),
+    pairs: bool = False,
 ) -> None:
     """Standard input through a task to standard output, as many lines as come in.
 
     Args:
         tasks: those that the command's name promises; none: any.
+        pairs: every line that is not blank must have two texts separated by a tab.
     """
     task = open_model(folder, device, threads, tasks)
     console = Console(stderr=True, quiet=quiet)
     typed = sys.stdin.isatty()
-    is_streamed = sys.stdout.isatty() and not json and hasattr(task, "stream") and task.options(options).do_sample
+    is_streamed = sys.stdout.isatty() and not json and task.streams and task.options(options).do_sample
     n_done = 0
     for window in windows(read_lines(STDIN), 1 if typed or is_streamed else WINDOW):
 
         def warn(index: int, what: str, first: int = n_done + 1) -> None:
             console.print(f"warning: line {first + index}: {what}", markup=False, highlight=False, soft_wrap=True)
 
+        if pairs:
+            check_pairs(window, n_done + 1)
         if is_streamed:
-            for piece in task.stream(window[0], options) if window[0].strip() else ():
-                sys.stdout.write(piece)
-                sys.stdout.flush()
+            if window[0].strip():
+                for piece in task.stream(window[0], options, warn=lambda what: warn(0, what)):
+                    before, newline, _ = piece.partition("\n")
+                    sys.stdout.write(before)
+                    sys.stdout.flush()
+                    if newline:  # as without a terminal: one line of output for each line of input
+                        break
             sys.stdout.write("\n")
         elif json:
-            records = task.records(window, options)
+            records = task.records(window, options, warn=warn)
             sys.stdout.writelines(json_module.dumps(record, ensure_ascii=False) + "\n" for record in records)
         else:
             sys.stdout.writelines(line + "\n" for line in task.run(window, options, warn=warn))
         sys.stdout.flush()
         n_done += len(window)
+
+
+def check_pairs(lines: list[str], first: int) -> None:
+    """Check that each line has two texts separated by a tab; a blank line may have none.
+
+    Args:
+        first: number of the first of these lines in the input.
+
+    Raises:
+        CorpusError: a line without a tab, or with more than one.
+    """
+    for number, line in enumerate(lines, first):
+        if line.strip() and line.count("\t") != 1:
+            raise CorpusError(
+                f"standard input:{number}: expected 2 texts separated by a tab, found {line.count(chr(9)) + 1}.\n"
+                f"  The line begins {line[:40]!r}.\n"
+                "  Write text TAB text on each line. A model trained on single texts is used by `glassformer run`."
+            )

@@ -1,11 +1,29 @@
 """Options of a config class as flags, of which only those given count."""
 
+from collections.abc import Sequence
 from dataclasses import field, make_dataclass
 from typing import Annotated, Any
 
-from cyclopts import Parameter
+from cyclopts import Parameter, Token
 
 from glassformer.config import Config
+
+
+def whole_number(type_: Any, tokens: Sequence[Token]) -> int:
+    """The integer that was typed. Without this, cyclopts rounds 2.9 to 3.
+
+    Raises:
+        ValueError: not an integer, or one with a fraction.
+    """
+    text = tokens[0].value
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a whole number; write it without a fraction") from None
+
+
+Int = Annotated[int, Parameter(converter=whole_number)]
+OptionalInt = Annotated[int | None, Parameter(converter=whole_number)]
 
 NAMES = {"dev_src": ["--dev-src", "--dev"]}
 """Of options whose flags are called otherwise."""
@@ -27,6 +45,7 @@ def flags(config: type[Config], *left_out: str) -> Any:
             help=f"{option.description}{default}",
             consume_multiple=str(option.annotation).startswith("tuple"),
             show_default=False,
+            converter=whole_number if option.annotation in (int, int | None) else None,
         )
         fields.append((name, Annotated[option.annotation | None, parameter], field(default=None)))  # type: ignore[operator]
     record = make_dataclass(f"{config.__name__}Flags", fields)

@@ -1,12 +1,13 @@
 """`glassformer run`, and the names it has for each task"""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from glassformer.cli.options import flags, given
+from glassformer.cli.options import OptionalInt, flags, given
 from glassformer.config import DecodeConfig
 
 Flags: Any = flags(DecodeConfig, "nbest")
@@ -27,8 +28,12 @@ ALIASES: dict[str, tuple[str, ...]] = {
 """Each name of the command, and the tasks that it reads well for; none: all."""
 
 
-def alias(tasks: tuple[str, ...]) -> Callable[..., None]:
-    """The command by a name that asks for one of these tasks."""
+def alias(tasks: tuple[str, ...], pairs: bool = False) -> Callable[..., None]:
+    """The command by a name that asks for one of these tasks.
+
+    Args:
+        pairs: every line of input must have two texts separated by a tab.
+    """
 
     def run(
         model: Path,
@@ -37,7 +42,7 @@ def alias(tasks: tuple[str, ...]) -> Callable[..., None]:
         json: bool = False,
         quiet: Annotated[bool, Parameter(name=["--quiet", "-q"])] = False,
         device: Literal["auto", "cpu", "cuda", "mps"] = "auto",
-        threads: int | None = None,
+        threads: OptionalInt = None,
         options: Annotated[Flags, Parameter(name="*")] = Flags(),  # noqa: B008
     ) -> None:
         """Lines of standard input to as many lines of standard output, by whatever the model was trained for.
@@ -58,16 +63,17 @@ def alias(tasks: tuple[str, ...]) -> Callable[..., None]:
 
         run_lines(
             model,
-            DecodeConfig.resolve(given(options)),
+            DecodeConfig.resolve(given(options), environment=os.environ),
             json=json,
             quiet=quiet,
             device=device,
             threads=threads,
             tasks=tasks,
+            pairs=pairs,
         )
 
     return run
 
 
 for name, tasks in ALIASES.items():
-    globals()[name] = alias(tasks)
+    globals()[name] = alias(tasks, pairs=name == "similarity")

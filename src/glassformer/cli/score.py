@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from glassformer.cli.options import OptionalInt
+
 
 def score(
     model: Path,
@@ -15,7 +17,7 @@ def score(
     tgt: Path | None = None,
     json: bool = False,
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto",
-    threads: int | None = None,
+    threads: OptionalInt = None,
 ) -> None:
     """Natural log-probability that the model gives each target, given its source: one line a pair.
 

@@ -3,8 +3,10 @@
 import json as json_module
 from pathlib import Path
 
+from glassformer.cli.options import Int
 
-def similar(model: Path, word: str, /, *, n: int = 10, json: bool = False) -> None:
+
+def similar(model: Path, word: str, /, *, n: Int = 10, json: bool = False) -> None:
     """The units of a model's vocabulary whose vectors stand nearest to a word's.
 
     Example:  glassformer train text.txt --task skip-gram --out vectors && glassformer similar vectors king

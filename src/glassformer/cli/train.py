@@ -1,5 +1,6 @@
 """`glassformer train`"""
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,7 +34,7 @@ def train(
     chosen: dict[str, Any] = given(options)
     if files:
         chosen["src"], chosen["tgt"] = split_sides(files, chosen.get("task"), chosen.get("columns", ()))
-    resolved = TrainConfig.resolve(chosen, config)
+    resolved = TrainConfig.resolve(chosen, config, os.environ)
     from glassformer.training.run import train as run  # torch takes seconds to import
 
     run(resolved, quiet=quiet)

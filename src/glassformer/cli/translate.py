@@ -1,12 +1,13 @@
 """`glassformer translate`"""
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from glassformer.cli.options import flags, given
+from glassformer.cli.options import OptionalInt, flags, given
 from glassformer.config import DecodeConfig
 
 Flags: Any = flags(DecodeConfig)
@@ -19,7 +20,7 @@ def translate(
     json: bool = False,
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"])] = False,
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto",
-    threads: int | None = None,
+    threads: OptionalInt = None,
     options: Annotated[Flags, Parameter(name="*")] = Flags(),  # noqa: B008
 ) -> None:
     """Translate standard input, line by line, to standard output.
@@ -36,5 +37,11 @@ def translate(
     from glassformer.cli.lines import translate_lines
 
     translate_lines(
-        model, DecodeConfig.resolve(given(options)), sys.stdout, json=json, quiet=quiet, device=device, threads=threads
+        model,
+        DecodeConfig.resolve(given(options), environment=os.environ),
+        sys.stdout,
+        json=json,
+        quiet=quiet,
+        device=device,
+        threads=threads,
     )

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from glassformer.cli.files import check_new, write_page
+from glassformer.cli.options import Int
 
 
 def worked_example(
@@ -14,7 +15,7 @@ def worked_example(
     text: str | None = None,
     target: str | None = None,
     layer: str = "",
-    head: int = 1,
+    head: Int = 1,
     words: Annotated[tuple[str, str] | None, Parameter(consume_multiple=True)] = None,
     html: Path | None = None,
     force: bool = False,

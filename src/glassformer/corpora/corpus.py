@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, Protocol, assert_never, get_args
 
 from glassformer.corpora.jsonl import SURROGATE, outline, parse_json
-from glassformer.corpora.lines import STDIN, BadLine, byte_lines, check_readable, name, read_lines, suffix_of
+from glassformer.corpora.lines import STDIN, BadLine, byte_lines, check_readable, is_stream, name, read_lines, suffix_of
 from glassformer.corpora.misalignment import MAX_LINES, guess_misalignment
 from glassformer.errors import ConfigError, CorpusError
 
@@ -248,7 +248,7 @@ def _read_two(src_path: Path, tgt_path: Path) -> Iterator[Example]:
 
 def find_misalignment(src: Path, tgt: Path) -> int | None:
     """The line where the pairing of two files slips, if both can be read again and it shows."""
-    if STDIN in (src, tgt):
+    if is_stream(src) or is_stream(tgt):
         return None
     sides = [[raw.decode(errors="replace") for raw in islice(byte_lines(path), MAX_LINES + 1)] for path in (src, tgt)]
     if max(map(len, sides)) > MAX_LINES:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from glassformer.corpora.jsonl import outline, parse_json
 from glassformer.corpora.labeled import is_labeled, parse_number, read_rows, roles_of, split_columns
-from glassformer.corpora.lines import STDIN, BadLine, byte_lines, name, read_lines, suffix_of
+from glassformer.corpora.lines import STDIN, BadLine, byte_lines, name, read_lines, refuse_streams, suffix_of
 from glassformer.errors import ConfigError
 
 Task = Literal["translation", "causal-lm", "classification", "regression", "tagging", "question-answering", "multitask"]
@@ -48,6 +48,7 @@ def find_task(paths: Sequence[Path], columns: Sequence[str] = ()) -> Task:
         raise ConfigError("no file given.\n  Name the text to train on.")
     if STDIN in paths:
         raise _unknown("standard input", "can be read only once, so nothing was looked at")
+    refuse_streams(paths, "training reads its text several times")
     found = {path: _task_of(path, split_columns(columns)) for path in paths}
     tasks = set(found.values())
     if tasks == {"causal-lm"} and len(paths) == 2:

@@ -1,15 +1,18 @@
 """Bytes to lines: the one streaming reader under every corpus format, with its limits."""
 
+import os
 import shlex
+import stat
 import sys
+import threading
 import zlib
-from collections.abc import Iterator
-from contextlib import nullcontext
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from glassformer import limits
-from glassformer.errors import CorpusError
+from glassformer.errors import ConfigError, CorpusError
 
 CHUNK_BYTES = 1 << 16
 STDIN = Path("-")
@@ -42,9 +45,40 @@ def suffix_of(path: Path) -> str:
     return suffixes[-1] if suffixes else ""
 
 
+def is_stream(path: Path) -> bool:
+    """Whether the path is a pipe or a terminal, which can be read only once: standard input, a FIFO, `<(…)`."""
+    if path == STDIN:
+        return True
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode)
+
+
+def refuse_streams(paths: Iterable[Path], why: str) -> None:
+    """Refuse what can be read only once, for work that reads its files several times.
+
+    Args:
+        why: ends the sentence "… can be read only once, ".
+
+    Raises:
+        ConfigError: one of the paths is standard input, a pipe or a terminal.
+    """
+    for path in paths:
+        if is_stream(path):
+            what = "standard input (-)" if path == STDIN else f"{path}: a pipe or device; it"
+            raise ConfigError(f"{what} can be read only once, {why}.\n  Save the text to a file and name that file.")
+
+
 def open_bytes(path: Path) -> BinaryIO:
     """The file opened, or a CorpusError that says why not."""
     try:
+        mode = path.stat().st_mode
+        if stat.S_ISFIFO(mode):
+            return os.fdopen(_open_pipe(path), "rb")
+        if stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and not _is_finite_device(path)):
+            raise CorpusError(f"{path}: is a device, not a text file.\n  Name a file.")
         return path.open("rb")
     except FileNotFoundError:
         raise CorpusError(f"{path}: no such file.\n  Check the path and the current folder.") from None
@@ -58,15 +92,58 @@ def open_bytes(path: Path) -> BinaryIO:
         raise CorpusError(f"{path}: cannot be opened ({error}).\n  Check the path and the disk.") from None
 
 
+def _open_pipe(path: Path) -> int:
+    """A descriptor of a FIFO, once a program has opened it for writing."""
+    found: list[int | OSError] = []
+
+    def wait() -> None:
+        try:
+            found.append(os.open(path, os.O_RDONLY))  # returns when there is a writer
+        except OSError as error:
+            found.append(error)
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    thread.join(limits.MAX_PIPE_WAIT_S)
+    if not found:
+        with suppress(OSError):  # ends the waiting thread
+            os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+        thread.join(1)
+        for descriptor in found:
+            if isinstance(descriptor, int):
+                os.close(descriptor)
+        raise CorpusError(
+            f"{path}: a pipe that no program has opened for writing in {limits.MAX_PIPE_WAIT_S:g} s.\n"
+            "  Start the program that writes to it first, or name a file."
+        )
+    if isinstance(found[0], OSError):
+        raise found[0]
+    return found[0]
+
+
+def _is_finite_device(path: Path) -> bool:
+    """Whether a character device is a terminal or /dev/null, which end; /dev/zero and /dev/random do not."""
+    if os.path.exists(os.devnull) and os.path.samefile(path, os.devnull):
+        return True
+    with path.open("rb") as file:
+        return file.isatty()
+
+
 def check_readable(*paths: Path) -> None:
     """Open and close each file, so that a missing one is reported before hours of reading the others.
+
+    A pipe is not opened: closing it again would end the program that writes to it.
 
     Raises:
         CorpusError: a file is missing, a folder, or not permitted.
     """
     for path in paths:
-        if path != STDIN:
+        if not is_stream(path) or _is_device(path):
             open_bytes(path).close()
+
+
+def _is_device(path: Path) -> bool:
+    return path != STDIN and stat.S_ISCHR(path.stat().st_mode)
 
 
 def _read_chunks(file: BinaryIO, path: Path) -> Iterator[bytes]:
@@ -129,7 +206,7 @@ def byte_lines(path: Path) -> Iterator[bytes]:
         CorpusError: what makes the whole file useless: not readable, empty, UTF-16, corrupt or oversized gzip.
     """
     keep = limits.MAX_LINE_BYTES + 1
-    n_bytes = 0
+    n_bytes = n_line = 0
     rest = b""
     with nullcontext(sys.stdin.buffer) if path == STDIN else open_bytes(path) as file:
         for chunk in _content(file, path):
@@ -143,8 +220,15 @@ def byte_lines(path: Path) -> Iterator[bytes]:
                 )
             # One join per chunk; a cut `rest` stays cut because what follows it is cut again.
             first, *others = chunk.split(b"\n")
+            n_line += len(first)
+            if n_line > limits.MAX_UNBROKEN_BYTES:
+                raise CorpusError(
+                    f"{name(path)}: more than {limits.MAX_UNBROKEN_BYTES} bytes without a line end: not text.\n"
+                    "  Give a text file with one sentence or document on each line."
+                )
             rest = rest + first if len(rest) < keep else rest
             if others:
+                n_line = len(others[-1])
                 yield rest[:keep]
                 for line in others[:-1]:
                     yield line[:keep] if len(line) > keep else line

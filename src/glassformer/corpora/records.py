@@ -9,8 +9,8 @@ from pathlib import Path
 
 from glassformer.corpora.checks import Fault, Norms, pair_faults, text_faults
 from glassformer.corpora.corpus import Format, PairParser, Source, parser_of, sources
-from glassformer.corpora.lines import STDIN, BadLine, byte_lines, decode
-from glassformer.errors import ConfigError, CorpusError
+from glassformer.corpora.lines import BadLine, byte_lines, decode, refuse_streams
+from glassformer.errors import CorpusError
 
 Corpus = tuple[Sequence[Path], Sequence[Path]]
 
@@ -106,10 +106,7 @@ def readers(corpus: Corpus, format: Format | None) -> list[RecordReader]:
         ConfigError: standard input, which cannot be read twice; or sides that do not fit each other.
         CorpusError: a file is missing, a folder, or not permitted.
     """
-    if STDIN in (*corpus[0], *corpus[1]):
-        raise ConfigError(
-            "standard input (-) cannot be examined: it is read more than once.\n  Save it to a file first."
-        )
+    refuse_streams((*corpus[0], *corpus[1]), "a corpus is examined by reading it more than once")
     return [RecordReader(source) for source in sources(*corpus, format)]
 
 

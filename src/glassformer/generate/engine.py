@@ -8,6 +8,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from glassformer.config import DecodeConfig
+from glassformer.errors import NON_FINITE, NonFiniteError
 from glassformer.generate.sample import sample
 from glassformer.generate.search import Hypothesis, search
 from glassformer.models.base import PAD_TO_MULTIPLE_OF, Decodable
@@ -92,6 +93,8 @@ def decode(
                 model, src, limits, beam=options.beam, alpha=options.length_penalty, nbest=options.nbest, **common
             )
         for i, best in zip(batch, hypotheses, strict=True):
+            if not best:  # no token has a probability
+                raise NonFiniteError(NON_FINITE)
             results[i] = best
         progress(len(batch))
     return results

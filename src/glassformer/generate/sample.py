@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from glassformer.errors import NON_FINITE, NonFiniteError
 from glassformer.generate.search import Hypothesis, banned_ngram_tokens
 from glassformer.models.base import Decodable
 
@@ -95,7 +96,10 @@ def sample_inverse_cdf(
     """The token in whose stretch of the summed probabilities each number in [0, 1) falls."""
     place = (probs.cumsum(-1) <= at[:, None]).sum(-1, keepdim=True)
     # Rounding must not lead past the last token that may be drawn.
-    place = place.minimum((probs > 0).sum(-1, keepdim=True) - 1)
+    last = (probs > 0).sum(-1, keepdim=True) - 1
+    if bool((last < 0).any()):
+        raise NonFiniteError(NON_FINITE)
+    place = place.minimum(last)
     return ids.gather(1, place)[:, 0]
 
 

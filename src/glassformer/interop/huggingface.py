@@ -23,6 +23,9 @@ from glassformer.tasks.registry import load, task_class
 
 N_NAMED = 8
 
+MAX_VOCAB_PADDING = 1024
+"""Rows of an embedding beyond the tokenizer's entries: vocabularies are padded to multiples of 8 to 1,024."""
+
 
 def import_folder(source: Path, out: Path) -> Task:
     """Read a folder of transformers and write ours.
@@ -75,6 +78,13 @@ def read_folder(source: Path) -> Task:
     if tokenizer.vocab_size > sizes.vocab_size:
         raise CheckpointError(
             f"{source}: the tokenizer has {tokenizer.vocab_size:,} units, the embedding {sizes.vocab_size:,}."
+        )
+    n_missing = sizes.vocab_size - tokenizer.vocab_size
+    if n_missing > MAX_VOCAB_PADDING or 2 * tokenizer.vocab_size < sizes.vocab_size:
+        raise CheckpointError(
+            f"{source}: the tokenizer has {tokenizer.vocab_size:,} entries, the vocabulary of the model"
+            f" {sizes.vocab_size:,}: it is not the tokenizer of this model.\n"
+            "  Put the tokenizer files that were published with the weights into the folder."
         )
     model = convert(model_type, sizes, tensors, (*head.names, *architecture.names(sizes)), architecture.ignored, source)
     return task_class(task_name)(model, tokenizer, "cpu", labels)

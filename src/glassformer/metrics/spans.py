@@ -47,11 +47,19 @@ def find_spans(tags: Sequence[str]) -> list[Span]:
     return found
 
 
+def predicted_spans(tags: Sequence[str]) -> list[Span]:
+    """The spans of predicted tags; a tag that is not a span tag counts as O.
+
+    A model can predict any tag of its training text, even where the expected tags are all span tags.
+    """
+    return find_spans([tag if _SPAN_TAG.fullmatch(tag) else "O" for tag in tags])
+
+
 def entity_statistics(
     predicted: Sequence[Sequence[str]], expected: Sequence[Sequence[str]]
 ) -> Float[np.ndarray, "n 3"]:
     """Per sentence of BIO tags: spans that are right, predicted, expected. `f1_from` makes the F1 of their sums."""
-    pairs = [(set(find_spans(said)), set(find_spans(true))) for said, true in _paired(predicted, expected)]
+    pairs = [(set(predicted_spans(said)), set(find_spans(true))) for said, true in _paired(predicted, expected)]
     return np.array([[len(said & true), len(said), len(true)] for said, true in pairs], dtype=np.float64)
 
 
@@ -88,7 +96,7 @@ def entity_scores(predicted: Sequence[Sequence[str]], expected: Sequence[Sequenc
     """Precision, recall and F1 of each type of span, in alphabetical order."""
     counts: dict[str, list[int]] = {}
     for tags in _paired(predicted, expected):
-        said, true = (set(find_spans(each)) for each in tags)
+        said, true = set(predicted_spans(tags[0])), set(find_spans(tags[1]))
         for column, spans in enumerate((said & true, said, true)):
             for kind, _, _ in spans:
                 counts.setdefault(kind, [0, 0, 0])[column] += 1

@@ -67,6 +67,8 @@ class Task(ABC):
     """Its texts begin where others do, with a word: a space before it makes the word the same as elsewhere."""
     default_tokenizer: ClassVar[str] = "bpe"
     """Kind of units, unless another is asked for."""
+    streams: ClassVar[bool] = False
+    """Whether `stream` gives the output of a text token by token."""
     extra_special_tokens: ClassVar[tuple[str, ...]] = ()
     """Special tokens that its tokenizer has besides pad, start and end."""
 
@@ -181,9 +183,15 @@ class Task(ABC):
             warn: told the index of a line that was too long, and what was done about it.
         """
 
-    def records(self, lines: Sequence[str], options: Any = None) -> list[dict[str, Any]]:
-        """Of each line what there is to say of it, for programs."""
-        outputs = self.run(lines, options)
+    def records(
+        self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op
+    ) -> list[dict[str, Any]]:
+        """One record for each line, for programs; a blank line has a record with an empty output.
+
+        Args:
+            warn: called with the index of a line that was too long and a description of what was cut.
+        """
+        outputs = self.run(lines, options, warn=warn)
         return [{"text": line, "output": output} for line, output in zip(lines, outputs, strict=True)]
 
     @abstractmethod
@@ -212,11 +220,18 @@ class Task(ABC):
         labels = config.pop("labels", ())
         if family not in cls.families:
             raise CheckpointError(f"{folder / 'config.json'}: {cls.name} by {family!r}, which this version cannot do.")
+        if not isinstance(labels, (list, tuple)) or not all(isinstance(label, str) for label in labels):
+            raise CheckpointError(f"{folder / 'config.json'}: damaged: labels is {labels!r}, not a list of strings.")
         sizes_type, model_type = FAMILIES[family]
         try:
             sizes = sizes_type.model_validate(config)
         except ValidationError as error:
             raise CheckpointError(f"{folder / 'config.json'}: {describe(error, {})}") from None
+        n_labels = getattr(sizes, "n_labels", len(labels))
+        if cls.has_classes and len(labels) != n_labels:
+            raise CheckpointError(
+                f"{folder / 'config.json'}: damaged: n_labels is {n_labels}, but labels has {len(labels)} entries."
+            )
         if tokenizer.vocab_size > sizes.vocab_size:
             raise CheckpointError(
                 f"{folder}: tokenizer.json has {tokenizer.vocab_size} units, config.json says {sizes.vocab_size}."

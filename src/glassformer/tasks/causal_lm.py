@@ -127,11 +127,17 @@ class DecoderTask(Task):
         t = self.tokenizer
         return tuple({t.pad_id, t.bos_id} - {t.eos_id})
 
-    def stream(self, text: str, options: DecodeConfig | None = None) -> Iterator[str]:
-        """What follows a text, in pieces as they are drawn: joined, they are what `complete` gives."""
+    def stream(
+        self, text: str, options: DecodeConfig | None = None, *, warn: Callable[[str], None] = no_op
+    ) -> Iterator[str]:
+        """What follows a text, in pieces as they are drawn: joined, they are what `complete` gives.
+
+        Args:
+            warn: called with a description of what was cut from a text that was too long.
+        """
         c = self.options(options)
         max_new_tokens = self.max_new_tokens(c)
-        prompt = self.truncate_prompt(self.prompt(text), max_new_tokens, no_op)
+        prompt = self.truncate_prompt(self.prompt(text), max_new_tokens, warn)
         steps = sample_steps(
             self.model,
             torch.tensor([prompt], device=self.device),
@@ -196,6 +202,7 @@ class LanguageModel(DecoderTask):
     metric = "loss"
     larger_is_better = False
     add_prefix_space = False
+    streams = True
     decoding_defaults: ClassVar = {"temperature": 0.8, "top_k": 40}
 
     @classmethod

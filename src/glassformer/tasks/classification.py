@@ -219,17 +219,18 @@ class Classifier(LabelTask):
         """The most probable class of each line."""
         return [self.labels[i] for i in self.logits([*map(text_of_line, lines)], warn).argmax(-1).tolist()]
 
-    def records(self, lines: Sequence[str], options: Any = None) -> list[dict[str, Any]]:
-        """Of each line the probabilities of all classes."""
-        rows = self.probabilities([text_of_line(line) for line in lines]).tolist()
-        return [
-            {
-                "text": line,
-                "label": self.labels[max(range(len(row)), key=row.__getitem__)],
-                "probabilities": dict(zip(self.labels, row, strict=True)),
-            }
-            for line, row in zip(lines, rows, strict=True)
-        ]
+    def records(
+        self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op
+    ) -> list[dict[str, Any]]:
+        """Of each line the probabilities of all classes; a blank line has an empty label and no probabilities."""
+        indices = [i for i, line in enumerate(lines) if line.strip()]
+        texts = [text_of_line(lines[i]) for i in indices]
+        records: list[dict[str, Any]] = [{"text": line, "label": "", "probabilities": {}} for line in lines]
+        rows = self.probabilities(texts, lambda i, what: warn(indices[i], what)).tolist()
+        for i, row in zip(indices, rows, strict=True):
+            records[i]["label"] = self.labels[max(range(len(row)), key=row.__getitem__)]
+            records[i]["probabilities"] = dict(zip(self.labels, row, strict=True))
+        return records
 
     def scores(self, examples: Sequence[Labeled], options: Any = None) -> tuple[list[str], list[Score]]:
         found = self.__call__([text_of(example) for example in examples])

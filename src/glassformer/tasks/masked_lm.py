@@ -285,7 +285,9 @@ class MaskedLM(EncoderTask):
             self.fill_masks(line, [best[0].token_id for best in gaps]) for line, gaps in zip(lines, found, strict=True)
         ]
 
-    def records(self, lines: Sequence[str], options: Any = None) -> list[dict[str, Any]]:
+    def records(
+        self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op
+    ) -> list[dict[str, Any]]:
         """Of each line what may stand in its gaps."""
         return [
             {
@@ -293,7 +295,7 @@ class MaskedLM(EncoderTask):
                 "output": self.fill_masks(line, [best[0].token_id for best in gaps]),
                 "guesses": [[asdict(guess) for guess in best] for best in gaps],
             }
-            for line, gaps in zip(lines, self.predict_masks(lines), strict=True)
+            for line, gaps in zip(lines, self.predict_masks(lines, warn=warn), strict=True)
         ]
 
 

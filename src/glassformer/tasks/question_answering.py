@@ -94,7 +94,10 @@ class QuestionAnswerer(EncoderTask):
         self, question: str, context: str
     ) -> tuple[list[int], list[tuple[int, int]], list[int], list[tuple[int, int]]]:
         """Ids of the question, windows of the context's tokens, its ids and their stretches of characters."""
-        asked = self.tokenizer.encode(question)[:MAX_QUESTION_TOKENS]
+        # At least half of what the model reads is for the context.
+        asked = self.tokenizer.encode(question)[
+            : min(MAX_QUESTION_TOKENS, (self.model.config.max_len - self.n_specials) // 2)
+        ]
         ids, offsets = self.tokenizer.offsets(context)
         size = self.model.config.max_len - self.n_specials - len(asked)
         return asked, list(windows(len(ids), size, size // 3)), ids, offsets

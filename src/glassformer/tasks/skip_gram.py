@@ -48,6 +48,7 @@ class WordVectors(LanguageModel):
     families = ("skipgram",)
     fields = {"ids": IDS}
     default_tokenizer = "word"
+    streams = False
 
     def __init__(
         self, model: Any, tokenizer: Tokenizer, device: torch.device | str = "cpu", labels: Sequence[str] = ()

@@ -27,7 +27,6 @@ from glassformer.metrics.spans import (
 )
 from glassformer.tasks.base import Log, no_op
 from glassformer.tasks.classification import EncoderTask
-from glassformer.tasks.windows import windows
 
 IGNORED_TAG = -100
 """Where nothing is asked: special tokens, padding, and the pieces of a word after its first."""
@@ -89,12 +88,28 @@ class Tagger(EncoderTask):
         return [ids[: self.limit] for ids in self.tokenizer.encode_words(words)]
 
     def word_windows(self, pieces: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
-        """The words [start, end) that are read together: all, or overlapping windows of a long sentence."""
-        if sum(map(len, pieces)) <= self.limit:
-            return [(0, len(pieces))]
-        longest = max(map(len, pieces))
-        size = max(1, self.limit // longest)
-        return list(windows(len(pieces), size, size // 4))
+        """The words [start, end) that are read together: all, or overlapping windows of a long sentence.
+
+        Each window holds as many words as fit; up to a quarter of its tokens are also in the next one. The windows
+        together have at most about twice the tokens of the sentence, however long its longest word is.
+        """
+        found: list[tuple[int, int]] = []
+        limit, start = self.limit, 0
+        while True:
+            n_tokens, end = 0, start
+            while end < len(pieces) and (n_tokens + len(pieces[end]) <= limit or end == start):
+                n_tokens += len(pieces[end])
+                end += 1
+            found.append((start, end))
+            if end == len(pieces):
+                break
+            # The next window must have room for a word that is not in this one.
+            most, shared, first = min(limit // 4, limit - len(pieces[end])), 0, end
+            while first - 1 > start and shared + len(pieces[first - 1]) <= most:
+                first -= 1
+                shared += len(pieces[first])
+            start = first
+        return found
 
     def lengths(self, data: Dataset) -> NDArray[np.int64]:
         return data.fields["ids"].lengths + 2
@@ -159,7 +174,9 @@ class Tagger(EncoderTask):
     def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op) -> list[str]:
         return [" ".join(tags) for tags in self.tags([line.split() for line in lines])]
 
-    def records(self, lines: Sequence[str], options: Any = None) -> list[dict[str, Any]]:
+    def records(
+        self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op
+    ) -> list[dict[str, Any]]:
         """Of each line its words and tags, with their probabilities."""
         words = [line.split() for line in lines]
         records = []

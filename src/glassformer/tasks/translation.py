@@ -159,9 +159,11 @@ class Translator(Task):
     def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op) -> list[str]:
         return [best[0].text for best in self.translate(lines, options, warn=warn)]
 
-    def records(self, lines: Sequence[str], options: Any = None) -> list[dict[str, Any]]:
+    def records(
+        self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op
+    ) -> list[dict[str, Any]]:
         """Of each line its translation with score, tokens and log-probabilities, and the others if asked for."""
-        return [record_of(best) for best in self.translate(lines, options)]
+        return [record_of(best) for best in self.translate(lines, options, warn=warn)]
 
     def in_precision(self, precision: str) -> Any:
         """The model; for bf16 a copy, made once."""

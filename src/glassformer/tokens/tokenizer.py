@@ -157,9 +157,14 @@ class Tokenizer:
             text = (folder / "tokenizer.json").read_text(encoding="utf-8")
             config = folder / "tokenizer_config.json"
             names = json.loads(config.read_text(encoding="utf-8")) if config.exists() else {}
-            specials = SpecialTokens(**{f.name: names[f.name] for f in fields(SpecialTokens) if f.name in names})
-        except (OSError, ValueError, TypeError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise CheckpointError(f"{folder}: no usable tokenizer: {error}.") from None
+        if not isinstance(names, dict):
+            raise CheckpointError(f"{config}: damaged: not a JSON object.")
+        specials = SpecialTokens(**{f.name: names[f.name] for f in fields(SpecialTokens) if f.name in names})
+        for name, value in asdict(specials).items():
+            if not (isinstance(value, str) or (name == "mask_token" and value is None)):
+                raise CheckpointError(f"{config}: damaged: {name} is {value!r}, not a string.")
         return cls.from_json(text, specials)
 
     @classmethod

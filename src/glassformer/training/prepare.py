@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from glassformer import checkpoint
 from glassformer.config import TrainConfig
-from glassformer.corpora.lines import STDIN, check_readable
+from glassformer.corpora.lines import check_readable, refuse_streams
 from glassformer.data.dataset import Dataset, Row
 from glassformer.errors import ConfigError, CorpusError
 from glassformer.presets import vocab_size_for
@@ -91,24 +91,30 @@ def write_whole(folder: Path, write: Callable[[Path], None]) -> None:
 
 def describe_corpus(config: TrainConfig, kind: type[Task], folder: Path, log: Log) -> None:
     """Write what there is to know of a corpus before a model reads it: dev set, tokenizer, labels."""
-    if STDIN in corpus_files(config):
-        raise ConfigError(
-            "standard input (-) can be read only once, training reads its text several times.\n  Put it into a file."
-        )
+    refuse_streams(corpus_files(config), "training reads its text several times")
     check_readable(*corpus_files(config))
     files = [fingerprint(path) for path in corpus_files(config)]
 
     def examples(log: Log | None = None) -> Iterator[Any]:
         return kind.read(config.src, config.tgt, config.columns, log)
 
-    hashes = np.fromiter((text_hash(kind.key(e)) for e in examples(log)), dtype=np.uint64)
-    if not len(hashes):
-        raise CorpusError(f"{config.src[0]}: nothing in it that could be trained on.")
+    has_text = False
+
+    def keys() -> Iterator[int]:
+        nonlocal has_text
+        for example in examples(log):
+            has_text = has_text or any(text.strip() for text in kind.texts(example))
+            yield text_hash(kind.key(example))
+
+    hashes = np.fromiter(keys(), dtype=np.uint64)
+    if not len(hashes) or not has_text:
+        blank = ": all its lines are blank" if len(hashes) else ""
+        raise CorpusError(f"{config.src[0]}: nothing in it that could be trained on{blank}.\n  Give a file with text.")
     held_out = np.zeros(len(hashes), dtype=np.bool_)
     if config.dev_src:
         dev = list(kind.read(config.dev_src, config.dev_tgt, config.columns))
-        if not dev:
-            raise CorpusError(f"{config.dev_src[0]}: nothing in it to validate on.")
+        if not any(text.strip() for example in dev for text in kind.texts(example)):
+            raise CorpusError(f"{config.dev_src[0]}: nothing in it to validate on.\n  Give a file with text.")
         log(f"Dev set: {len(dev):,} {kind.examples_name}, as given.")
         warn_of_overlap(hashes, [text_hash(kind.key(e)) for e in dev], config, log)
     else:

@@ -47,9 +47,9 @@ def train(config: TrainConfig, *, quiet: bool = False) -> Any:
     """
     make_run_folder(config.out)
     with locked(config.out):
+        place = checkpoint.newest(config.out / "checkpoints")  # first: names a folder of another version as such
         before = stored_options(config)
         config = continued(before, config) if before else config
-        place = checkpoint.newest(config.out / "checkpoints")
         step = checkpoint.read_json(place / "progress.json")["step"] if place else 0
         with Reporter(config.out, step=step, quiet=quiet, tensorboard=config.tensorboard) as reporter:
             base = load(config.init_from, device="cpu").model if config.init_from else None

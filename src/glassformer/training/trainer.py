@@ -13,7 +13,7 @@ from torch import Tensor
 from glassformer import checkpoint
 from glassformer.config import TrainConfig
 from glassformer.data.batch import Batch, BatchSampler
-from glassformer.errors import UserError
+from glassformer.errors import NonFiniteError, UserError
 from glassformer.tasks.base import Task
 from glassformer.training.prepare import Prepared
 from glassformer.training.progress import Reporter
@@ -145,7 +145,8 @@ class Trainer:
             UserError: the loss is no longer a number, or a checkpoint could not be written.
         """
         self.started_s = time.monotonic()
-        self.progress.fraction = self.budget_used(self.progress.step)
+        # At least one update is made, however small the budget: the first validation needs one.
+        self.progress.fraction = self.budget_used(self.progress.step) if self.progress.step else 0.0
         if self.progress.fraction < 1 - AVERAGING_FRACTION and self.progress.n_averaged:
             self.average, self.progress.n_averaged = {}, 0  # a longer budget than before: its end is not near yet
         self.losses = torch.tensor(self.progress.loss_since_log, device=self.task.device)
@@ -183,6 +184,9 @@ class Trainer:
             self.validate_and_save(before, after)
             if stop.signum is not None:
                 self.checkpoint_and_stop(stop.signum)
+        if self.progress.last_score is None:  # continued with a smaller budget than was used before any validation
+            self.validate()
+            self.save()
 
     def validate_and_save(self, before: float, after: float) -> None:
         """Whatever of the two is due after this update."""
@@ -276,9 +280,27 @@ class Trainer:
         return a > b if self.task.larger_is_better else a < b
 
     def validate_dev(self) -> dict[str, float]:
-        """The task's figures on the dev set, with the weights as they are."""
+        """The task's figures on the dev set, with the weights as they are.
+
+        Raises:
+            UserError: the model has diverged: its outputs or its loss are not finite numbers.
+        """
         self.model.eval()
-        return self.task.validate(self.data.dev)
+        advice = (
+            f"  Train again, into another folder, with a lower --lr than {self.config.lr:g} or with --precision fp32."
+        )
+        try:
+            metrics = self.task.validate(self.data.dev)
+        except NonFiniteError:
+            raise UserError(
+                f"step {self.progress.step}: the training diverged: the model's outputs on the dev set are not finite"
+                f" numbers.\n{advice}"
+            ) from None
+        if not math.isfinite(metrics.get("loss", 0.0)):
+            raise UserError(
+                f"step {self.progress.step}: the training diverged: the loss on the dev set is {metrics['loss']}.\n{advice}"
+            )
+        return metrics
 
     def checkpoint_and_stop(self, signum: int) -> None:
         """Save and stop."""

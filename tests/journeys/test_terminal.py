@@ -1,0 +1,177 @@
+"""Every command on a terminal: standard input, output and error are a pseudo-terminal."""
+
+import json
+import os
+import pty
+import random
+import signal
+import sys
+import termios
+import threading
+
+import pytest
+import torch
+
+from glassformer import cli
+from glassformer.cli import demo
+from glassformer.corpora import grammar
+from glassformer.tasks.causal_lm import LanguageModel
+from tests.journeys.conftest import RARE, SMALL, glassformer, write_lines
+
+WORDS = ["the", "a", "film", "was", "cast", "great", "lovely", "bad", "dull"]
+BIO = {"great": "B-X", "lovely": "I-X"}
+
+
+def on_terminal(*arguments, typed: str = "") -> tuple[int, str]:
+    """Run a command with a pseudo-terminal as its three streams; its exit code and what it wrote."""
+    master, slave = pty.openpty()
+    mode = termios.tcgetattr(slave)
+    mode[3] &= ~termios.ECHO
+    termios.tcsetattr(slave, termios.TCSANOW, mode)
+    chunks: list[bytes] = []
+
+    def collect() -> None:
+        while True:
+            try:
+                chunks.append(os.read(master, 65536))
+            except OSError:  # the terminal is closed
+                return
+
+    reader = threading.Thread(target=collect)
+    reader.start()
+    os.write(master, typed.encode() + b"\x04")  # control-D ends the input
+    before = sys.stdin, sys.stdout, sys.stderr, torch.get_num_threads()
+    files = [open(os.dup(slave), mode) for mode in "rww"]
+    sys.stdin, sys.stdout, sys.stderr = files
+    code = 0
+    try:
+        cli.main([str(argument) for argument in arguments])
+    except SystemExit as end:
+        code = end.code or 0
+    finally:
+        sys.stdin, sys.stdout, sys.stderr, n_threads = before
+        torch.set_num_threads(n_threads)
+        torch.use_deterministic_algorithms(False)
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+        for file in files:
+            file.close()
+        os.close(slave)
+        reader.join()
+        os.close(master)
+    return code, b"".join(chunks).decode().replace("\r\n", "\n")
+
+
+def examples(rng: random.Random, n: int, label) -> list[str]:
+    texts = [[rng.choice(WORDS) for _ in range(rng.randrange(2, 7))] for _ in range(n)]
+    return [json.dumps(label(words)) for words in texts]
+
+
+LABELED = {
+    "classification": lambda words: {"text": " ".join(words), "label": words[0]},
+    "regression": lambda words: {"text": " ".join(words), "text2": words[-1], "score": len(words) + 0.5},
+    "tagging": lambda words: {"words": words, "tags": [BIO.get(word, "O") for word in words]},
+    "summarization": lambda words: {"src": " ".join(words), "tgt": words[0]},
+}
+
+
+@pytest.fixture(scope="session")
+def models(corpus, tmp_path_factory):
+    """A model folder of each task, trained for two steps."""
+    folder = tmp_path_factory.mktemp("models")
+    rng = random.Random(1)
+    text = write_lines(folder / "text.txt", [" ".join(rng.choice(WORDS) for _ in range(9)) for _ in range(300)])
+    context = {"context": "Ann lives in Oslo.", "qas": [{"id": "1", "question": "Where?", "answers": []}]}
+    context["qas"][0]["answers"] = [{"text": "Oslo", "answer_start": 13}]
+    other = {"context": "Bob lives in Rome.", "qas": [{"id": "2", "question": "Where?", "answers": []}]}
+    other["qas"][0]["answers"] = [{"text": "Rome", "answer_start": 13}]
+    squad = write_lines(folder / "squad.json", [json.dumps({"data": [{"title": "", "paragraphs": [context, other]}]})])
+    files = {
+        "translation": [corpus / "train.en", corpus / "train.fr"],
+        "language": [text],
+        "vectors": [text],
+        "fill": [text],
+        "answer": [squad],
+        **{task: [write_lines(folder / f"{task}.jsonl", examples(rng, 60, label))] for task, label in LABELED.items()},
+    }
+    for task, paths in files.items():
+        options = ["--task", task, "--out", folder / task, "--steps", 2, *SMALL, *RARE]
+        done = glassformer("train", *paths, *(["--family", "skipgram"] if task == "vectors" else []), *options)
+        assert done.returncode == 0, done.stderr
+    return folder
+
+
+def use(folder, *parts: str) -> list[str]:
+    return [part.replace("@", f"{folder}/") for part in parts]
+
+
+COMMANDS = {
+    "train": (["train", "@text.txt", "--out", "@trained", "--steps", "2", *SMALL, *RARE], ""),
+    "run": (["run", "@vectors"], "film\n\nfilm cast\n"),
+    "translate": (["translate", "@translation", "--max-length", "5"], "The cat.\n\nThe dog.\n"),
+    "evaluate": (["evaluate", "@classification", "@classification.jsonl"], ""),
+    "compare": (["compare", "@classification", "@classification", "@classification.jsonl"], ""),
+    "similar": (["similar", "@vectors", "film", "--n", "2"], ""),
+    "score": (["score", "@translation", "--src", "@pairs.tsv"], ""),
+    "info": (["info", "@translation"], ""),
+    "inspect": (["inspect", "@classification", "the film was great"], ""),
+    "trace": (["trace", "@classification", "the film was great"], ""),
+    "ablate": (["ablate", "@classification", "@classification.jsonl", "--examples", "3"], ""),
+    "report": (["report", "@classification", "--out", "@report.html"], ""),
+    "worked-example": (["worked-example"], ""),
+    "doctor": (["doctor", "@clean.tsv"], ""),
+    "export": (["export", "@fill-bert", "--out", "@exported"], ""),
+    "import": (["import", "@theirs", "--out", "@imported"], ""),
+    "summarize": (["summarize", "@summarization", "--temperature", "1", "--max-length", "5"], "the film was\n\n"),
+    "generate": (["generate", "@language", "--max-length", "5"], "the film\n\n"),
+    "complete": (["complete", "@language", "--beam", "1", "--max-length", "5"], "the film\n\n"),
+    "classify": (["classify", "@classification"], "the film\n\n"),
+    "tag": (["tag", "@tagging"], "the film\n\n"),
+    "answer": (["answer", "@answer"], "Where?\tAnn lives in Oslo.\n\n"),
+    "similarity": (["similarity", "@regression"], "the film\tcast\n\n"),
+    "fill": (["fill", "@fill"], "the <mask>\n\n"),
+    "correct": (["correct", "@translation", "--max-length", "5"], "The cat.\n\n"),
+    "demo": (["demo", "--out", "@demo", "--minutes", "0.01", "--pairs", "200"], ""),
+}
+
+
+def test_every_command_has_a_case():
+    assert {*COMMANDS} == {name for name in cli.app if not name.startswith("-")}
+
+
+@pytest.fixture(scope="session")
+def folder(models):
+    write_lines(models / "pairs.tsv", ["The cat.\tLe chat.", "The dog.\tLe chien."])
+    write_lines(models / "clean.tsv", ["The cat sleeps.\tLe chat dort.", "The dog eats.\tLe chien mange."])
+    options = ["--tokenizer", "wordpiece", "--task", "fill", "--steps", 2, *SMALL, *RARE]
+    done = glassformer("train", models / "text.txt", "--out", models / "fill-bert", *options)
+    assert done.returncode == 0, done.stderr
+    done = glassformer("export", models / "fill-bert", "--out", models / "theirs")
+    assert done.returncode == 0, done.stderr
+    return models
+
+
+@pytest.mark.parametrize(
+    "command", [pytest.param(name, marks=pytest.mark.slow if name == "demo" else ()) for name in COMMANDS]
+)
+def test_a_command_runs_on_a_terminal(folder, command, monkeypatch):
+    monkeypatch.setattr(demo, "N_DEV", 2)
+    monkeypatch.setattr(demo, "N_TEST", 2)
+    monkeypatch.setitem(demo.RECIPE, "threads", 1)
+    monkeypatch.setattr(grammar, "SHOWCASE", ())
+    arguments, typed = COMMANDS[command]
+    code, said = on_terminal(*use(folder, *arguments), typed=typed)
+    assert "Traceback" not in said, said
+    assert code == 0, said
+    assert typed.count("\n") <= said.count("\n")
+
+
+def test_streamed_text_names_what_was_not_read(folder):
+    typed = "the film\n\nfilm\n" + "a " * 400 + "\n"
+    code, said = on_terminal("run", folder / "language", "--max-length", 5, typed=typed)
+    assert code == 0, said
+    assert "line 4: longer than the" in said
+
+
+def test_streamed_text_ends_at_its_first_newline(folder, monkeypatch):
+    monkeypatch.setattr(LanguageModel, "stream", lambda *_, **options: iter(["the ", "film\nwas", " cast"]))
+    assert on_terminal("run", folder / "language", typed="a\n\nb\n") == (0, "the film\n\nthe film\n")
