@@ -21,7 +21,7 @@ import torch
 import glassformer as gf
 from glassformer.config import DecodeConfig
 
-WORDS = "the a cat dog sat ran on under big small red house tree and then slept quickly".split()
+WORDS = "the a cat dog sat ran on under big small red house tree and then slept quickly".split()  # noqa: SIM905
 
 RUNS = {
     "translation": ["pairs", {}],
@@ -99,7 +99,7 @@ def digest(folder: Path, name: str, data: str, options: dict) -> dict[str, str]:
     )
     dev = [line for line in (out / "data" / "dev.jsonl").read_text(encoding="utf-8").split("\n") if line]
     examples = [example_type(task)(**json.loads(line)) for line in dev]
-    found["metrics"] = sha({n: v for n, v in enumerate(task.validate(examples).values())})
+    found["metrics"] = sha(dict(enumerate(task.validate(examples).values())))
     outputs, scores = task.scores(examples)
     found["scores"] = sha([outputs, [score.value for score in scores]])
     rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text(encoding="utf-8").split("\n") if line]

@@ -137,8 +137,8 @@ def test_the_other_pages_draw_themselves(opened):
     record = {
         "run": "r", "task": "translation", "metric": "bleu", "unit": "pairs",
         "curves": {"loss": [[1, 2.0], [2, 1.0]], "dev_bleu": [[2, 3.0]]},
-        "data": {}, "samples": {"inputs": ["a"], "expected": ["b"], "outputs": {"finished": ["<b>c</b>"]}}, "training": {},
-        "machine": {"torch": "2"}, "options": {"steps": 2}, "command": "glassformer train <x>",
+        "data": {}, "samples": {"inputs": ["a"], "expected": ["b"], "outputs": {"finished": ["<b>c</b>"]}},
+        "training": {}, "machine": {"torch": "2"}, "options": {"steps": 2}, "command": "glassformer train <x>",
     }  # fmt: skip
     page = opened(report_page(record))
     assert page.locator(".plot svg").count() == 2

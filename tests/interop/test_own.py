@@ -17,7 +17,8 @@ SIZES = dict(d_model=22, n_heads=11, d_ff=31, n_layers=2, max_len=29)
 LABELS = ("no", "yes", "maybe")
 KINDS = {
     "masked-lm": "ForMaskedLM", "bert-pretraining": "ForPreTraining", "tagging": "ForTokenClassification",
-    "classification": "ForSequenceClassification", "question-answering": "ForQuestionAnswering", "feature-extraction": "Model",
+    "classification": "ForSequenceClassification",
+    "question-answering": "ForQuestionAnswering", "feature-extraction": "Model",
 }  # fmt: skip
 
 

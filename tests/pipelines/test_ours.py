@@ -71,8 +71,10 @@ def ours(tmp_path_factory):
     ("name", "task"),
     [
         ("translation", "translation"), ("summarization", "summarization"), ("causal-lm", "text-generation"),
-        ("masked-lm", "fill-mask"), ("question-answering", "question-answering"), ("classification", "text-classification"),
-        ("regression", "text-classification"), ("tagging", "token-classification"), ("feature-extraction", "feature-extraction"),
+        ("masked-lm", "fill-mask"), ("question-answering", "question-answering"),
+        ("classification", "text-classification"),
+        ("regression", "text-classification"), ("tagging", "token-classification"),
+        ("feature-extraction", "feature-extraction"),
     ],
 )  # fmt: skip
 def test_a_task_left_out_is_found(ours, name, task):

@@ -31,8 +31,8 @@ def trainer(tmp_path, tokenizer) -> Trainer:
         dropout=0,
     )  # fmt: skip
     config = TrainConfig(
-        src=("a",), out=tmp_path, steps=7, batch_tokens=10_007, lr=1e-3, warmup_ratio=0, decay_ratio=0, precision="fp32",
-        device="cpu",
+        src=("a",), out=tmp_path, steps=7, batch_tokens=10_007, lr=1e-3, warmup_ratio=0, decay_ratio=0,
+        precision="fp32", device="cpu",
     )  # fmt: skip
     data = SimpleNamespace(train=Dataset.write(tmp_path / "data", pairs, Translator.fields, tokenizer.vocab_size))
     return Trainer(Translator.build(sizes, tokenizer), data, config, reporter=None)

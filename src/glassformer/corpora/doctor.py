@@ -10,7 +10,7 @@ from glassformer.corpora.corpus import Example, Format, find_misalignment
 from glassformer.corpora.records import Corpus, DuplicateIndex, RecordReader, check_record, held_out_places, readers
 from glassformer.corpora.repair import RepairResult, fix
 
-__all__ = ["CHECKS", "Diagnosis", "Finding", "RepairResult", "PairChecker", "examine", "fix"]
+__all__ = ["CHECKS", "Diagnosis", "Finding", "PairChecker", "RepairResult", "examine", "fix"]
 
 
 @dataclass(frozen=True, slots=True)
