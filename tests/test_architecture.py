@@ -1,6 +1,7 @@
 """What must hold of the package as a whole."""
 
 import ast
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from glassformer.cli import COMMANDS
 
+HELP_COMMANDS = ["", "classify", *COMMANDS]
 SRC = Path(__file__).parents[1] / "src" / "glassformer"
 
 
@@ -19,16 +21,37 @@ def imported_after(code: str) -> set[str]:
     return {name.split(".")[0] for name in done.stdout.split()}
 
 
-@pytest.mark.parametrize("command", ["", "classify", *COMMANDS])
-def test_help_loads_no_torch(command):
-    arguments = [command, "--help"] if command else ["--help"]
-    code = (
-        f"sys.argv[1:] = {arguments!r}; import io, contextlib; from glassformer.cli import main\n"
-        "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit): main()\n"
-        "print(*sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", f"import sys; {code}"], capture_output=True, text=True, check=True)
-    assert "torch" not in {name.split(".")[0] for name in done.stdout.split()}
+HELP = """
+import contextlib, io, json, sys
+from glassformer.cli import main
+
+found = {}
+for command in json.loads(sys.argv[1]):
+    had_torch, page, code = "torch" in sys.modules, io.StringIO(), 0
+    with contextlib.redirect_stdout(page):
+        try:
+            main([*command.split(), "--help"])
+        except SystemExit as end:
+            code = end.code or 0
+    found[command] = code, page.getvalue(), "torch" in sys.modules and not had_torch
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="session")
+def help_pages() -> dict[str, tuple[int, str, bool]]:
+    """Of each command the exit code and the text of its help, and whether printing it loaded torch: in one process."""
+    commands = json.dumps(HELP_COMMANDS)
+    done = subprocess.run([sys.executable, "-c", HELP, commands], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("command", HELP_COMMANDS)
+def test_help_loads_no_torch(help_pages, command):
+    code, page, loaded_torch = help_pages[command]
+    assert code == 0
+    assert f"Usage: glassformer {command}".rstrip() in page
+    assert not loaded_torch
 
 
 def test_importing_the_package_loads_no_torch():

@@ -95,7 +95,7 @@ def test_joined_gzip_members_are_all_read(tmp_path):
     assert list(read_lines(write(tmp_path / "a.gz", data))) == ["one", "two"]
 
 
-@pytest.mark.parametrize("data", [b"one\n\xc3\xa9", gzip.compress("one\né".encode())])
+@pytest.mark.parametrize("data", [b"one\n\xc3\xa9", gzip.compress("one\né".encode())], ids=["plain", "gzip"])
 def test_dash_is_standard_input(monkeypatch, data):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
     assert list(read_lines(Path("-"))) == ["one", "é"]

@@ -117,7 +117,9 @@ def test_a_line_over_the_hard_limit_is_named_and_the_next_ones_still_read(tmp_pa
     assert found == [("over-limit", 8), ("blank-side", 13)]
 
 
-@pytest.mark.parametrize("data", ["one\n".encode("utf-16"), gzip.compress(b"one\n" * 99_991)[:-7], b""])
+@pytest.mark.parametrize(
+    "data", ["one\n".encode("utf-16"), gzip.compress(b"one\n" * 99_991)[:-7], b""], ids=["utf-16", "cut gzip", "empty"]
+)
 def test_a_file_that_cannot_be_read_to_its_end_is_a_finding(tmp_path, data):
     src, tgt = write(tmp_path / "a.en", [b"one"]), tmp_path / "a.de"
     tgt.write_bytes(data)

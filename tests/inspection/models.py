@@ -1,5 +1,7 @@
 """Small tasks of every family with random weights, and texts that they read."""
 
+from functools import cache
+
 import torch
 
 from glassformer.models.families import FAMILIES
@@ -39,10 +41,15 @@ LABELS = {
 }
 
 
+@cache
+def tokenizer_of(kind, extra_special_tokens):
+    return Tokenizer.train(TEXTS, vocab_size=331, kind=kind, extra_special_tokens=extra_special_tokens)
+
+
 def make(name, family, *, kind="bpe", std=0.3, max_len=48, **sizes):
     """A task whose weights are all random."""
     task = task_class(name)
-    tokenizer = Tokenizer.train(TEXTS, vocab_size=331, kind=kind, extra_special_tokens=task.extra_special_tokens)
+    tokenizer = tokenizer_of(kind, tuple(task.extra_special_tokens))
     labels = LABELS.get(name, ())
     config, model = FAMILIES[family]
     more = (

@@ -6,7 +6,7 @@ import torch
 from glassformer import checkpoint
 from glassformer.corpora.corpus import Example
 from glassformer.errors import ConfigError
-from glassformer.inspection.ablation import KINDS, Part, ablate, part, parts, prune, switched_off
+from glassformer.inspection.ablation import KINDS, AblationResult, Part, ablate, part, parts, prune, switched_off
 from glassformer.tasks.registry import load
 from tests.inspection.models import make, text_for
 
@@ -108,7 +108,7 @@ def test_pruning_is_switching_off_for_good(name, family, sizes, tmp_path):
 
 def test_what_cannot_be_taken_out_is_said():
     task = make("translation", "transformer")
-    losses = ablate(task, EXAMPLES[:1])[1]
+    losses = [AblationResult(one, {}, {"loss": 0.0}) for one in parts(task.model, "heads")]
     with pytest.raises(ConfigError, match="--prune 9: 8 heads can be spared"):
         prune(task, losses, 9)
     with pytest.raises(ConfigError, match="heads of a t5 cannot be taken out"):

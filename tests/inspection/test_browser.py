@@ -1,4 +1,4 @@
-"""Pages in headless Chromium, from disk, with the network cut; skipped without playwright and Chromium."""
+"""Pages in Chromium, from disk, with the network cut; skipped without playwright or Chromium (CI has both)."""
 
 import os
 import shutil
@@ -14,6 +14,10 @@ from tests.inspection.models import CASES, make, text_for
 from tests.inspection.test_page import HOSTILE
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or "/usr/bin/chromium"
+FLAGS = [
+    *("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"),
+    *("--disable-sync", "--no-first-run"),
+]
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not os.path.exists(CHROMIUM), reason="needs Chromium"),
@@ -24,7 +28,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def browser():
     with playwright.sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = play.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser
         browser.close()
 

@@ -72,17 +72,25 @@ def test_heads_have_projections_of_their_own():
     assert attention.q_proj.weight.shape == (D_MODEL, D_MODEL)
 
 
-def test_the_published_worked_example_of_one_head():
+@pytest.mark.parametrize("explicit", [True, False])
+def test_the_published_worked_example_of_one_head(monkeypatch, explicit):
     x = torch.tensor([[1, 0, 1, 0], [0, 2, 0, 2], [1, 1, 1, 1]]).double()
-    w_query = torch.tensor([[1, 0, 1], [1, 0, 0], [0, 0, 1], [0, 1, 1]]).double()
-    w_key = torch.tensor([[0, 0, 1], [1, 1, 0], [0, 1, 0], [1, 1, 0]]).double()
-    w_value = torch.tensor([[0, 2, 0], [0, 3, 0], [1, 0, 3], [1, 1, 0]]).double()
-    q, k, v = x @ w_query, x @ w_key, x @ w_value
-    out = nn.functional.scaled_dot_product_attention(q[None], k[None], v[None], scale=1.0)[0]  # it rounds sqrt(3) to 1
+    w_query = torch.tensor([[1, 0, 1], [1, 0, 0], [0, 0, 1], [0, 1, 1]])
+    w_key = torch.tensor([[0, 0, 1], [1, 1, 0], [0, 1, 0], [1, 1, 0]])
+    w_value = torch.tensor([[0, 2, 0], [0, 3, 0], [1, 0, 3], [1, 1, 0]])
+    # The example rounds sqrt(3) to 1 and has no projection of the output: the identity, and a fourth channel of 0.
+    attention = Attention(4, 1, d_head=3, bias=False, scaled=False).double()
+    with torch.no_grad():
+        for proj, weight in ((attention.q_proj, w_query), (attention.k_proj, w_key), (attention.v_proj, w_value)):
+            proj.weight.copy_(weight.T)
+        attention.out_proj.weight.copy_(torch.eye(4, 3))
+    # One implementation is ours, the other PyTorch's kernel; sizes decide in use, the parameter here.
+    monkeypatch.setattr(Attention, "is_short", staticmethod(lambda q, k: explicit))
+    out = attention(x[None])[0]
     printed = [
-        [1.93662106, 6.68310531, 1.59506841],
-        [1.99999397, 7.9639916, 0.05397641],
-        [1.99970461, 7.75989225, 0.35838929],
+        [1.93662106, 6.68310531, 1.59506841, 0],
+        [1.99999397, 7.9639916, 0.05397641, 0],
+        [1.99970461, 7.75989225, 0.35838929, 0],
     ]
     # Printed from weights that were rounded to eight digits.
     torch.testing.assert_close(out, torch.tensor(printed).double(), rtol=0, atol=5e-7)

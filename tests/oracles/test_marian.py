@@ -9,7 +9,7 @@ from glassformer.models.transformer import Transformer
 
 pytest.importorskip("transformers")
 
-from tests.oracles.marian import marian_with_weights_of
+from benchmarks.marian import marian_with_weights_of
 
 VOCAB, D_MODEL, HEADS, D_FF, LAYERS, MAX_LEN = 37, 22, 11, 31, 2, 40
 PAD, BOS, EOS = 0, 1, 2

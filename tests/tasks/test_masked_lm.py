@@ -2,6 +2,7 @@
 
 import json
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -138,6 +139,16 @@ def test_a_word_put_in_its_gap_gives_the_text_again(kind, text):
     ids = task.tokenizer.encode(whole)
     assert task.encode_masked(text) == [*ids[:gap], task.mask_id, *ids[gap + 1 :]]
     assert task.fill_masks(text, [ids[gap]]) == whole
+
+
+def test_a_newline_in_a_gap_is_a_space(monkeypatch):
+    task = make("bpe")
+    newline = task.tokenizer.encode("\n")[-1]
+    assert "\n" in task.fill_masks("the <mask> sat", [newline])
+    monkeypatch.setattr(task, "guesses", lambda lines, *options: [[[SimpleNamespace(token_id=newline)]] for _ in lines])
+    (found,) = task.run(["the <mask> sat"])
+    assert found.split() == ["the", "sat"]
+    assert "\n" not in found
 
 
 def test_a_continuation_joins_the_word_before_it():

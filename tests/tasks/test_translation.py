@@ -1,8 +1,10 @@
 """Long texts: nothing is lost without a word."""
 
 import pytest
+import torch
 
 from glassformer.config import DecodeConfig
+from glassformer.generate.search import search
 from glassformer.model_config import TransformerConfig
 from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
@@ -51,9 +53,29 @@ def test_a_word_longer_than_the_model_is_cut_and_not_lost(translator):
 
 
 @pytest.mark.parametrize("length", [MAX_LEN - 4, MAX_LEN - 3, MAX_LEN - 2])
-def test_the_longest_source_that_fits_is_translated(translator, length):
-    found = translator.translate(["z" * length], DecodeConfig(beam=1, max_length=3))
-    assert len(found[0][0].tokens) <= 3
+def test_the_longest_source_that_fits_is_translated_whole(translator, length):
+    """The search finds the same when it is given every token of the source."""
+    warnings = []
+    options = DecodeConfig(beam=1, max_length=3)
+    ((found,),) = translator.translate(["z" * length], options, warn=lambda *warning: warnings.append(warning))
+    t = translator.tokenizer
+    src = [*t.encode("z" * length), t.eos_id]
+    assert len(src) == length + 2  # a word begins with a space
+    ((expected,),) = search(
+        translator.model, torch.tensor([src]), [3], eos_id=t.eos_id, banned_ids=(t.pad_id, t.bos_id), beam=1
+    )
+    assert found.tokens == [t.token(i) for i in expected.ids]
+    assert found.log_probs == pytest.approx(expected.log_probs, rel=1e-5)
+    assert not warnings
+
+
+def test_a_source_one_token_longer_is_translated_in_parts_with_a_warning(translator):
+    warnings = []
+    options = DecodeConfig(beam=1, max_length=3)
+    translator.translate(["a", "z" * (MAX_LEN - 1)], options, warn=lambda *warning: warnings.append(warning))
+    ((index, message),) = warnings
+    assert index == 1
+    assert "translated in 2 parts" in message
 
 
 def test_blank_texts_are_given_back_empty(translator):

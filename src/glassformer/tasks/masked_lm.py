@@ -281,9 +281,9 @@ class MaskedLM(EncoderTask):
 
     def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op) -> list[str]:
         found = self.predict_masks(lines, 1, warn)
-        return [
-            self.fill_masks(line, [best[0].token_id for best in gaps]) for line, gaps in zip(lines, found, strict=True)
-        ]
+        ids = [[best[0].token_id for best in gaps] for gaps in found]
+        # One line for each line: a token may be a newline.
+        return [self.fill_masks(*pair).replace("\n", " ") for pair in zip(lines, ids, strict=True)]
 
     def records(
         self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op
