@@ -38,8 +38,8 @@ def test_all_faults_are_told_at_once_each_with_its_value_and_place(tmp_path):
 
 def test_what_must_be_given_is_named():
     said = refusal(TrainConfig)
-    assert "src: must be given" in said
-    assert "out: must be given" in said
+    assert "src: required" in said
+    assert "out: required" in said
 
 
 def test_a_mistake_of_usage_exits_with_2():
@@ -70,7 +70,7 @@ def test_impossible_decoding_is_refused(flags, why):
 @pytest.mark.parametrize(
     ("flags", "why"),
     [
-        ({"steps": 7, "epochs": 2}, "steps and epochs exclude one another"),
+        ({"steps": 7, "epochs": 2}, "steps and epochs are mutually exclusive"),
         ({"dev_tgt": ["d.fr"]}, "dev_tgt needs dev_src"),
         ({"warmup_ratio": 0.7, "decay_ratio": 0.7}, "warmup_ratio and decay_ratio"),
         ({"preset": "huge"}, "preset"),

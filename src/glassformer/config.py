@@ -1,4 +1,4 @@
-"""Every option, as frozen records; read from flags, environment and TOML, written back as TOML."""
+"""Options of training and decoding as frozen pydantic models, from flags, environment variables and TOML."""
 
 import os
 import tomllib
@@ -18,7 +18,7 @@ NO_ENVIRONMENT: Mapping[str, str] = MappingProxyType({})
 
 
 class Config(BaseModel):
-    """A frozen record of options; an unknown name is an error."""
+    """Base class of options: frozen, and unknown names are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -52,28 +52,28 @@ class Config(BaseModel):
             raise ConfigError(describe(error, {**places, **dict.fromkeys(flags, "")})) from None
 
     def to_toml(self) -> str:
-        """The options as TOML, those without a value left out."""
+        """The options as TOML, without those that are None."""
         return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
 
 
 def describe(error: ValidationError, places: Mapping[str, str]) -> str:
-    """Every fault of a record, one a line, each with its value and where it was given."""
+    """The validation errors as text, one per line, each with its value and where it was given."""
     faults = []
     for fault in error.errors():
         name = ".".join(str(part) for part in fault["loc"]) or "options"
         place = places.get(str(fault["loc"][0])) if fault["loc"] else ""
         match fault["type"]:
             case "extra_forbidden":
-                what = "there is no such option"
+                what = "no such option"
             case "missing":
-                what = "must be given"
+                what = "required"
             case "value_error":
                 what = fault["msg"].removeprefix("Value error, ")
             case _:
                 message = fault["msg"]
                 what = f"{fault['input']!r}: {message[0].lower()}{message[1:]}"
         faults.append(f"  {name}: {what}{f' ({place})' if place else ''}")
-    return "these options cannot be used:\n" + "\n".join(faults)
+    return "invalid options:\n" + "\n".join(faults)
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -95,55 +95,55 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 class DecodeConfig(Config):
-    """How a trained model is asked for its output."""
+    """Options of decoding: search, sampling, output length."""
 
-    beam: int = Field(default=4, ge=1, le=64, description="Hypotheses kept per sentence; 1 = greedy.")
+    beam: int = Field(default=4, ge=1, le=64, description="Beam size; 1 = greedy search.")
     length_penalty: float = Field(
         default=0.6,
         ge=0,
         le=5,
-        description="Alpha of ((5 + length) / 6)^alpha, by which a hypothesis' score is divided.",
+        description="Exponent alpha of the length penalty ((5 + length) / 6)^alpha; scores are divided by it.",
     )
-    nbest: int = Field(default=1, ge=1, le=64, description="Translations given per sentence, best first.")
+    nbest: int = Field(default=1, ge=1, le=64, description="Number of translations printed for each line, best first.")
     max_length: int | None = Field(
-        default=None, ge=1, le=MAX_TOKENS, description="Longest output in tokens. Default: source length + 50."
+        default=None, ge=1, le=MAX_TOKENS, description="Maximum number of output tokens. Default: source length + 50."
     )
     no_repeat_ngram_size: int | None = Field(
         default=None,
         ge=0,
-        description="Never say so many tokens in a row twice; 0: free. Default: 6 of summaries, else 0.",
+        description="No n-gram of this size occurs twice in the output; 0: off. Default: 6 for summaries, else 0.",
     )
     temperature: float | None = Field(
         default=None,
         gt=0,
         le=100,
-        description="Sample in place of searching, logits divided by this: below 1 safer, above 1 bolder.",
+        description="Sample instead of searching; logits are divided by the temperature.",
     )
-    top_k: int | None = Field(default=None, ge=1, description="Sample from the k most probable tokens alone.")
+    top_k: int | None = Field(default=None, ge=1, description="Sample from the k most probable tokens only.")
     top_p: float | None = Field(
-        default=None, gt=0, le=1, description="Sample from the fewest tokens whose probabilities come to p."
+        default=None, gt=0, le=1, description="Sample from the smallest set of tokens whose probabilities sum to p."
     )
-    seed: int = Field(default=1, ge=0, lt=1 << 63, description="Of sampling: the same seed, the same text.")
-    stop: tuple[str, ...] = Field(default=(), description="Texts at which the output ends; they are left out.")
+    seed: int = Field(default=1, ge=0, lt=1 << 63, description="Random seed of sampling.")
+    stop: tuple[str, ...] = Field(default=(), description="Strings that end the output; they are not part of it.")
     precision: Literal["fp32", "bf16"] = Field(
         default="fp32",
-        description="fp32: the same bytes whatever the batch. bf16: faster where the hardware has it.",
+        description="Arithmetic. fp32: output does not depend on the batch. bf16: faster on hardware with bf16.",
     )
     batch_tokens: int = Field(
         default=1024,
         ge=1,
-        description="Source tokens decoded together, padding included; more is faster and takes more memory.",
+        description="Maximum number of source tokens per batch, including padding.",
     )
 
     @property
     def do_sample(self) -> bool:
-        """Whether tokens are drawn, not searched for."""
+        """Whether tokens are sampled instead of searched."""
         return self.temperature is not None or self.top_k is not None or self.top_p is not None
 
     @model_validator(mode="after")
     def check_nbest(self) -> Self:
         if self.nbest > self.beam:
-            raise ValueError(f"nbest = {self.nbest} is more than the {self.beam} hypotheses kept; raise beam")
+            raise ValueError(f"nbest = {self.nbest} is more than the beam size {self.beam}; raise beam")
         return self
 
 
@@ -152,99 +152,130 @@ Family = Literal["transformer", "bert", "gpt2", "t5", "rnn", "skipgram"]
 
 
 class TrainConfig(Config):
-    """A training run. What is None is chosen from the corpus and the preset, and said."""
+    """Options of a training run. Those that are None are chosen from the corpus and the preset, and logged."""
 
     src: tuple[Path, ...] = Field(
-        min_length=1, description="Text to learn from; of translation the source text, or TSV or JSONL of pairs."
+        min_length=1, description="Training text; for translation the source side, or TSV or JSONL files of pairs."
     )
-    tgt: tuple[Path, ...] = Field(default=(), description="Target text, line by line the translation of the source.")
-    out: Path = Field(description="Run folder: made if absent, continued if it holds this run.")
-    dev_src: tuple[Path, ...] = Field(default=(), description="Held-out source text, or TSV or JSONL of pairs.")
-    dev_tgt: tuple[Path, ...] = Field(default=(), description="Held-out target text.")
+    tgt: tuple[Path, ...] = Field(
+        default=(), description="Target side of the training text: line n is the translation of source line n."
+    )
+    out: Path = Field(description="Run folder. It is created, or continued if it holds the same run.")
+    dev_src: tuple[Path, ...] = Field(
+        default=(),
+        description="Dev set; for translation its source side. Default: held out from the training text.",
+    )
+    dev_tgt: tuple[Path, ...] = Field(default=(), description="Target side of the dev set.")
 
-    task: str | None = Field(default=None, description="What to learn. Default: found from the data.")
-    family: Family | None = Field(default=None, description="Family of models. Default: the task's usual one.")
+    task: str | None = Field(default=None, description="Task. Default: inferred from the files.")
+    family: Family | None = Field(default=None, description="Model family. Default: by task.")
     init_from: Path | None = Field(
-        default=None, description="Model folder, ours or imported, whose tokenizer and weights to start from."
+        default=None, description="Model folder to initialize tokenizer and weights from (fine-tuning)."
     )
     embeddings: Path | None = Field(
-        default=None, description="Model folder whose embeddings, unit by unit, the model's own begin with."
+        default=None, description="Model folder to initialize the embeddings of common tokens from."
+    )
+    format: Literal["lines", "tsv", "jsonl"] | None = Field(
+        default=None, description="Format of the files. Default: by file name, for other names by content."
     )
     columns: tuple[str, ...] = Field(
-        default=(), description="What the columns of a labeled file without a header hold: text, text2, label, or _."
+        default=(),
+        description="Fields in the columns of TSV or CSV without a header row: text, text2, label, or _ to skip one.",
+    )
+    keys: tuple[str, ...] = Field(
+        default=(), description="JSON keys of the fields in JSONL, for instance src=translation.en tgt=translation.fr."
     )
 
-    preset: Preset | None = Field(default=None, description="Sizes and recipe. Default: by corpus size.")
-    steps: int | None = Field(default=None, ge=1, description="Length of training in updates.")
-    epochs: int | None = Field(default=None, ge=1, description="Length of training in passes over the corpus.")
-    minutes: float | None = Field(default=None, gt=0, description="Length of training in minutes of wall time.")
+    preset: Preset | None = Field(default=None, description="Model size and training recipe. Default: by corpus size.")
+    steps: int | None = Field(default=None, ge=1, description="Training length in updates.")
+    epochs: int | None = Field(default=None, ge=1, description="Training length in passes over the corpus.")
+    minutes: float | None = Field(default=None, gt=0, description="Training length in minutes of wall time.")
 
     tokenizer: Literal["bpe", "unigram", "wordpiece", "word", "char", "byte"] | None = Field(
-        default=None, description="Kind of units. Default: bpe; of vectors word."
+        default=None, description="Tokenizer type. Default: bpe; for skip-gram word."
     )
-    lowercase: bool = Field(default=False, description="Lower case; of wordpiece and word alone.")
+    lowercase: bool = Field(default=False, description="Lower-case the text; wordpiece and word only.")
     vocab_size: int | None = Field(
-        default=None, ge=8, le=1 << 20, description="Subword units, of a translation both languages together."
+        default=None,
+        ge=8,
+        le=1 << 20,
+        description="Vocabulary size; for translation shared by both languages. Default: by corpus size.",
     )
-    d_model: int | None = Field(default=None, ge=1, description="Width of the model.")
-    n_heads: int | None = Field(default=None, ge=1, description="Attention heads.")
-    d_ff: int | None = Field(default=None, ge=1, description="Width inside the feed-forward sub-layers.")
-    n_layers: int | None = Field(default=None, ge=1, description="Layers of the encoder, and of the decoder.")
-    dropout: float | None = Field(default=None, ge=0, lt=1, description="Dropout of residual and embedding sums.")
-    pre_norm: bool | None = Field(default=None, description="Normalize before each sub-layer; the paper does after.")
+    d_model: int | None = Field(default=None, ge=1, description="Hidden size of the model.")
+    n_heads: int | None = Field(default=None, ge=1, description="Number of attention heads.")
+    d_ff: int | None = Field(default=None, ge=1, description="Hidden size of the feed-forward sub-layers.")
+    n_layers: int | None = Field(default=None, ge=1, description="Number of layers; for encoder-decoders of each side.")
+    dropout: float | None = Field(
+        default=None, ge=0, lt=1, description="Dropout probability of embeddings and sub-layer outputs."
+    )
+    pre_norm: bool | None = Field(default=None, description="Normalize before each sub-layer, not after it.")
     max_len: int | None = Field(
-        default=None, ge=8, le=MAX_TOKENS, description="Longest text in tokens; longer ones are left out, or cut."
+        default=None,
+        ge=8,
+        le=MAX_TOKENS,
+        description="Maximum length of an example in tokens; longer ones are left out or truncated.",
     )
     pooling: Literal["first", "mean"] | None = Field(
-        default=None, description="What stands for a text that is classified: its first token or the mean of all."
+        default=None,
+        description="Vector used for classification: that of the first token, or the mean over all tokens.",
     )
 
-    batch_tokens: int | None = Field(default=None, ge=1, description="Tokens a side and update, padding included.")
+    batch_tokens: int | None = Field(
+        default=None, ge=1, description="Maximum number of tokens per batch and side, including padding."
+    )
     lr: float | None = Field(default=None, gt=0, description="Peak learning rate.")
     warmup_ratio: float | None = Field(
-        default=None, ge=0, le=1, description="Share of the training in which the rate rises."
+        default=None, ge=0, le=1, description="Fraction of training used for learning-rate warm-up."
     )
     decay_ratio: float | None = Field(
-        default=None, ge=0, le=1, description="Share at the end in which the rate falls to 0."
+        default=None,
+        ge=0,
+        le=1,
+        description="Fraction of training at the end with linear decay of the learning rate to 0.",
     )
     mixing_limit: int | None = Field(
-        default=None, ge=1, description="Of several tasks, the examples that a larger one counts as."
+        default=None, ge=1, description="Multitask: maximum number of examples that a task counts as."
     )
     mixing_temperature: float = Field(
-        default=1.0, ge=1, le=100, description="Of several tasks: 1 mixes in proportion to size, more evens out."
+        default=1.0,
+        ge=1,
+        le=100,
+        description="Multitask: mixing temperature; 1 mixes in proportion to size, higher values more evenly.",
     )
     max_grad_norm: float | None = Field(
         default=None,
         gt=0,
-        description="Longer gradients are shortened to this norm. Default: by preset.",
+        description="Maximum gradient norm for clipping. Default: by preset.",
     )
     prompt_loss_weight: float | None = Field(
-        default=None, ge=0, le=1, description="Of a prompted language model, what the prompt's loss counts. Default: 0."
+        default=None, ge=0, le=1, description="Summarization: weight of the loss on the prompt. Default: 0."
     )
-    label_smoothing: float | None = Field(default=None, ge=0, lt=1, description="Probability spread evenly over all.")
+    label_smoothing: float | None = Field(default=None, ge=0, lt=1, description="Label smoothing epsilon.")
     average_checkpoints: int = Field(
-        default=10, ge=1, description="Checkpoints averaged at the end; 1 = only the last."
+        default=10, ge=1, description="Number of checkpoints averaged at the end; 1: no averaging."
     )
 
-    seed: int = Field(default=1, ge=0, lt=1 << 63, description="Seed of everything random.")
+    seed: int = Field(default=1, ge=0, lt=1 << 63, description="Random seed.")
     save_every: int | None = Field(
-        default=None, ge=1, description="Updates between checkpoints. Default: at every validation."
+        default=None, ge=1, description="Updates between checkpoints. Default: at each validation."
     )
     validate_every: int | None = Field(
-        default=None, ge=1, description="Updates between validations. Default: 12 in all."
+        default=None, ge=1, description="Updates between validations. Default: 12 validations in all."
     )
-    precision: Literal["auto", "fp32", "bf16"] = Field(default="auto", description="Arithmetic of training.")
-    device: Literal["auto", "cpu", "cuda", "mps"] = Field(default="auto", description="Where to compute.")
-    threads: int | None = Field(default=None, ge=1, description="Processor threads. Default: all cores.")
-    tensorboard: bool = Field(default=False, description="Also write TensorBoard events into the run folder.")
+    precision: Literal["auto", "fp32", "bf16"] = Field(
+        default="auto", description="Arithmetic. Default: bf16 if the hardware has it."
+    )
+    device: Literal["auto", "cpu", "cuda", "mps"] = Field(default="auto", description="Device to compute on.")
+    threads: int | None = Field(default=None, ge=1, description="Number of CPU threads. Default: all cores.")
+    tensorboard: bool = Field(default=False, description="Also write TensorBoard events to the run folder.")
 
     @model_validator(mode="after")
     def check_together(self) -> Self:
         budgets = [name for name in ("steps", "epochs", "minutes") if getattr(self, name) is not None]
         if len(budgets) > 1:
-            raise ValueError(f"{' and '.join(budgets)} exclude one another; give one")
+            raise ValueError(f"{' and '.join(budgets)} are mutually exclusive; give one")
         if self.dev_tgt and not self.dev_src:
             raise ValueError("dev_tgt needs dev_src")
         if (self.warmup_ratio or 0) + (self.decay_ratio or 0) > 1:
-            raise ValueError("warmup_ratio and decay_ratio together are more than the whole training")
+            raise ValueError("warmup_ratio and decay_ratio sum to more than 1")
         return self

@@ -346,3 +346,49 @@ def test_jsonl_pairs_come_back_whatever_the_text(folder, pairs):
     text = "".join(json.dumps({"src": src, "tgt": tgt}, ensure_ascii=False) + "\n" for src, tgt in pairs)
     path = write(folder / "p.jsonl", text)
     assert [(e.src, e.tgt) for e in read_pairs([path])] == pairs
+
+
+@pytest.mark.parametrize(
+    ("keys", "line", "pair"),
+    [
+        (["src=en", "tgt=fr"], {"en": "a", "fr": "b", "id": 3}, ("a", "b")),
+        (["src=translation.en,tgt=translation.fr"], {"translation": {"en": "a", "fr": "b", "es": "c"}}, ("a", "b")),
+        (["src=source", "tgt=target.0"], {"source": ["One.", "Two."], "target": ["x", "y"]}, ("One. Two.", "x")),
+        (["text=body", "summary=title"], {"body": "a", "title": "b"}, ("a", "b")),
+        ([], {"dialogue": "a", "summary": "b", "topic": "c"}, ("a", "b")),
+        ([], {"article": "a", "highlights": "b"}, ("a", "b")),
+    ],
+)
+def test_keys_name_the_fields_of_json_lines(tmp_path, keys, line, pair):
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps(line) + "\n" + json.dumps(line) + "\n")
+    assert [(e.src, e.tgt) for e in read_pairs([path], keys=keys)] == [pair, pair]
+
+
+@pytest.mark.parametrize("keys", [["src"], ["src="], ["source=en"], ["src=a", "src=b"]])
+def test_keys_that_are_not_field_and_key_are_refused(tmp_path, keys):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"en": "a", "fr": "b"}\n')
+    with pytest.raises(ConfigError, match="--keys .*expected FIELD=KEY"):
+        list(read_pairs([path], keys=keys))
+
+
+def test_a_line_without_a_named_key_is_an_error_with_its_number(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"en": "a", "fr": "b"}\n{"en": "a"}\n')
+    with pytest.raises(CorpusError, match=r"a\.jsonl:2: no key 'fr', which --keys names"):
+        list(read_pairs([path], keys=["src=en", "tgt=fr"]))
+
+
+def test_tab_separated_pairs_are_found_by_content(tmp_path):
+    path = tmp_path / "deu.txt"
+    path.write_text("Go.\tGeh.\nHi.\tHallo.\n")
+    assert [(e.src, e.tgt) for e in read_pairs([path])] == [("Go.", "Geh."), ("Hi.", "Hallo.")]
+
+
+@pytest.mark.parametrize("name", ["a.po", "a.tmx", "a.xlf", "a.xliff.gz", "a.properties", "a.docx"])
+def test_formats_that_cannot_be_read_are_named_with_those_that_can(tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes(b"a = b\n")
+    with pytest.raises(CorpusError, match="which cannot be read.*\n.*TSV, CSV, JSONL, CoNLL"):
+        list(read_pairs([path], [path]))

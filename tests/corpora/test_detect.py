@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from glassformer.corpora.detect import FORMATS, find_task
+from glassformer.corpora.read_options import ReadOptions
 from glassformer.errors import ConfigError, CorpusError
 
 PROSE = "Once upon a time\n\nthere was a cat , O\nand a dog .\n"
@@ -60,6 +61,10 @@ TOLD = {
     "tags in a tsv": ({"a.tsv": TAGS}, "tagging"),
     "tags with spaces": ({"eng.train": "-DOCSTART-\n\nEU NNP I-ORG\nsaid VBD O\n"}, "tagging"),
     "conllu by another name": ({"a.txt": "# text = One two\n" + UPOS + "\n"}, "tagging"),
+    "pairs in a text file": ({"a.txt.gz": PAIRS}, "translation"),
+    "jsonl of texts": ({"a.jsonl": objects({"text": "a"})}, "causal-lm"),
+    "jsonl of summaries": ({"a.jsonl": objects({"dialogue": "a b", "summary": "a", "id": 1})}, "summarization"),
+    "jsonl of articles": ({"a.jsonl": objects({"article": "a b", "highlights": "a"})}, "summarization"),
     "tsv of pairs with a blank line": ({"a.tsv": "good day\tbonjour\n\nthank you\tmerci\n"}, "translation"),
     "two files of tags": ({"a.txt": TAGS, "b.txt": TAGS}, "tagging"),
     "squad on one line": ({"a.json": SQUAD}, "question-answering"),
@@ -79,7 +84,7 @@ def test_the_data_tells_the_task(tmp_path, case):
     [("_ label text", "classification"), ("text _ score", "classification"), ("text score _", "regression")],
 )
 def test_columns_stand_for_a_header(tmp_path, columns, task):
-    assert find_task(write(tmp_path, {"a.tsv": "0\t1.5\tx\n2\t2\ty\n"}), columns.split()) == task
+    assert find_task(write(tmp_path, {"a.tsv": "0\t1.5\tx\n2\t2\ty\n"}), ReadOptions(columns=tuple(columns.split()))) == task
 
 
 UNTOLD = {
@@ -87,8 +92,8 @@ UNTOLD = {
     "csv without header": ({"a.csv": "one,two\n"}, "2 columns, and no header row .*--columns"),
     "a label first": ({"a.tsv": "".join(f"pos\ttext {i}\n" for i in range(7))}, "column 1 repeats.* label,text"),
     "a label last": ({"a.tsv": "".join(f"{i}\t{i % 2}\n" for i in range(7))}, "column 2 repeats.* text,label"),
-    "tabs in a text": ({"a.txt": PAIRS}, "every line has a tab, yet the name is not .tsv"),
-    "other keys": ({"a.jsonl": objects({"en": "a", "fr": "b"})}, "first line is {en: str, fr: str}"),
+    "two tabs in a text": ({"a.txt": "a\tb\tc\nd\te\tf\n"}, "3 tab-separated columns without a header row"),
+    "other keys": ({"a.jsonl": objects({"en": "a", "fr": "b"})}, "first line is {en: str, fr: str}.*--keys src=en tgt=fr"),
     "array": ({"a.json": "[\n1]\n"}, "expected one JSON object a line"),
     "three plain texts": ({"a.txt": PROSE, "b.txt": PROSE, "c.txt": PROSE}, "3 files: cannot tell"),
     "different kinds": ({"a.txt": PROSE, "b.conll": TAGS}, "b.conll: tagging"),

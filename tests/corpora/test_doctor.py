@@ -135,7 +135,7 @@ def test_a_missing_file_is_refused(tmp_path):
 
 
 def test_standard_input_is_refused():
-    with pytest.raises(ConfigError, match="read more than once"):
+    with pytest.raises(ConfigError, match="can be read only once"):
         examine([Path("-")], [Path("a")])
 
 

@@ -117,7 +117,7 @@ BROKEN = {
     "not json": ("a.jsonl", '{"text": "one", "label": 1}\nx\n', (), 2, "expected one JSON object a line", "Fix"),
     "array": ("a.jsonl", "[1]\n", (), 1, "expected one JSON object a line, found list", "Fix"),
     "no key": ("a.jsonl", '{"text": "one"}\n', (), 1, "nothing names the label", "{text: str}"),
-    "null label": ("a.jsonl", '{"text": "one", "label": null}\n', (), 1, "nothing names the label", "jq"),
+    "null label": ("a.jsonl", '{"text": "one", "label": null}\n', (), 1, "nothing names the label", "--keys"),
     "list label": ("a.jsonl", '{"text": "one", "label": ["x"]}\n', (), 1, "the label: list in place of a string", ""),
     "endless label": ("a.jsonl", '{"text": "one", "label": 1e999}\n', (), 1, "the label: float in place of", ""),
     "half a character": ("a.jsonl", '{"text": "\\ud800", "label": 1}\n', (), 1, "the text: a lone surrogate", ""),

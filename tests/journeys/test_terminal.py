@@ -87,15 +87,15 @@ def models(corpus, tmp_path_factory):
     squad = write_lines(folder / "squad.json", [json.dumps({"data": [{"title": "", "paragraphs": [context, other]}]})])
     files = {
         "translation": [corpus / "train.en", corpus / "train.fr"],
-        "language": [text],
-        "vectors": [text],
-        "fill": [text],
-        "answer": [squad],
+        "causal-lm": [text],
+        "skip-gram": [text],
+        "masked-lm": [text],
+        "question-answering": [squad],
         **{task: [write_lines(folder / f"{task}.jsonl", examples(rng, 60, label))] for task, label in LABELED.items()},
     }
     for task, paths in files.items():
         options = ["--task", task, "--out", folder / task, "--steps", 2, *SMALL, *RARE]
-        done = glassformer("train", *paths, *(["--family", "skipgram"] if task == "vectors" else []), *options)
+        done = glassformer("train", *paths, *(["--family", "skipgram"] if task == "skip-gram" else []), *options)
         assert done.returncode == 0, done.stderr
     return folder
 
@@ -106,11 +106,11 @@ def use(folder, *parts: str) -> list[str]:
 
 COMMANDS = {
     "train": (["train", "@text.txt", "--out", "@trained", "--steps", "2", *SMALL, *RARE], ""),
-    "run": (["run", "@vectors"], "film\n\nfilm cast\n"),
+    "run": (["run", "@skip-gram"], "film\n\nfilm cast\n"),
     "translate": (["translate", "@translation", "--max-length", "5"], "The cat.\n\nThe dog.\n"),
     "evaluate": (["evaluate", "@classification", "@classification.jsonl"], ""),
     "compare": (["compare", "@classification", "@classification", "@classification.jsonl"], ""),
-    "similar": (["similar", "@vectors", "film", "--n", "2"], ""),
+    "similar": (["similar", "@skip-gram", "film", "--n", "2"], ""),
     "score": (["score", "@translation", "--src", "@pairs.tsv"], ""),
     "info": (["info", "@translation"], ""),
     "inspect": (["inspect", "@classification", "the film was great"], ""),
@@ -119,16 +119,16 @@ COMMANDS = {
     "report": (["report", "@classification", "--out", "@report.html"], ""),
     "worked-example": (["worked-example"], ""),
     "doctor": (["doctor", "@clean.tsv"], ""),
-    "export": (["export", "@fill-bert", "--out", "@exported"], ""),
+    "export": (["export", "@masked-lm-bert", "--out", "@exported"], ""),
     "import": (["import", "@theirs", "--out", "@imported"], ""),
     "summarize": (["summarize", "@summarization", "--temperature", "1", "--max-length", "5"], "the film was\n\n"),
-    "generate": (["generate", "@language", "--max-length", "5"], "the film\n\n"),
-    "complete": (["complete", "@language", "--beam", "1", "--max-length", "5"], "the film\n\n"),
+    "generate": (["generate", "@causal-lm", "--max-length", "5"], "the film\n\n"),
+    "complete": (["complete", "@causal-lm", "--beam", "1", "--max-length", "5"], "the film\n\n"),
     "classify": (["classify", "@classification"], "the film\n\n"),
     "tag": (["tag", "@tagging"], "the film\n\n"),
-    "answer": (["answer", "@answer"], "Where?\tAnn lives in Oslo.\n\n"),
+    "answer": (["answer", "@question-answering"], "Where?\tAnn lives in Oslo.\n\n"),
     "similarity": (["similarity", "@regression"], "the film\tcast\n\n"),
-    "fill": (["fill", "@fill"], "the <mask>\n\n"),
+    "fill-mask": (["fill-mask", "@masked-lm"], "the <mask>\n\n"),
     "correct": (["correct", "@translation", "--max-length", "5"], "The cat.\n\n"),
     "demo": (["demo", "--out", "@demo", "--minutes", "0.01", "--pairs", "200"], ""),
 }
@@ -142,10 +142,10 @@ def test_every_command_has_a_case():
 def folder(models):
     write_lines(models / "pairs.tsv", ["The cat.\tLe chat.", "The dog.\tLe chien."])
     write_lines(models / "clean.tsv", ["The cat sleeps.\tLe chat dort.", "The dog eats.\tLe chien mange."])
-    options = ["--tokenizer", "wordpiece", "--task", "fill", "--steps", 2, *SMALL, *RARE]
-    done = glassformer("train", models / "text.txt", "--out", models / "fill-bert", *options)
+    options = ["--tokenizer", "wordpiece", "--task", "masked-lm", "--steps", 2, *SMALL, *RARE]
+    done = glassformer("train", models / "text.txt", "--out", models / "masked-lm-bert", *options)
     assert done.returncode == 0, done.stderr
-    done = glassformer("export", models / "fill-bert", "--out", models / "theirs")
+    done = glassformer("export", models / "masked-lm-bert", "--out", models / "theirs")
     assert done.returncode == 0, done.stderr
     return models
 

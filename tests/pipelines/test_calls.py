@@ -105,7 +105,7 @@ def test_unknown_arguments_are_refused_when_given_and_when_called(folder, task, 
 @pytest.mark.parametrize(
     ("options", "what"),
     [
-        ({"model": None}, "model: must be given"),
+        ({"model": None}, "model: required"),
         ({"model": 3}, "expected a folder, a name"),
         ({"tokenizer": "another"}, "tokenizer = 'another'"),
         ({"framework": "tf"}, "PyTorch alone"),

@@ -1,11 +1,12 @@
-"""The command line: one file a command, none of which imports torch before it is called."""
+"""The command line: one module for each command. No module imports torch before its command is called."""
 
+import inspect
 import os
 import signal
 import sys
 from collections.abc import Sequence
 
-from cyclopts import App, Parameter
+from cyclopts import App, Group, Parameter
 
 from glassformer.errors import UserError
 from glassformer.version import __version__
@@ -15,42 +16,92 @@ app = App(
     help="Train, run and explain Transformers from your own text.",
     version=__version__,
     version_flags=["--version"],
+    help_format="plaintext",
     default_parameter=Parameter(negative=()),
 )
-COMMANDS = {
-    "demo": "Train a small English-French translator on built-in text, and try it. Three minutes.",
-    "train": "Train on your text files, or go on with a run.",
-    "run": "Lines in, lines out, by whatever a model was trained for.",
-    "translate": "Translate standard input, line by line, to standard output.",
-    "evaluate": "Figures of a model on text with the right answers.",
-    "compare": "Whether one model is better than another, or by chance.",
-    "similar": "The words whose vectors stand nearest to a word's.",
-    "score": "How probable a model finds given translations.",
-    "info": "What is in a model folder.",
-    "inspect": "See what a model does with a text: attention, predictions, search, as a page.",
-    "trace": "Shapes and figures of every tensor that a model makes of a text.",
-    "ablate": "What is lost when heads, layers or sub-layers are switched off; prune heads.",
-    "report": "How a run went, as a page: curves, data, samples, best and worst.",
-    "worked-example": "Attention worked out step by step, every number shown.",
-    "doctor": "Find what is wrong with a parallel corpus, line by line, and mend it.",
-    "import": "Make a model folder of one of Hugging Face's.",
-    "export": "Write a model as a folder that Hugging Face's transformers loads.",
+SUMMARIES = {
+    Group("Train", sort_key=1): {
+        "demo": "Train a small English-French translator on built-in text and try it, in about three minutes.",
+        "train": "Train a model on text files, or continue a training run.",
+    },
+    Group("Use", sort_key=2): {
+        "run": "Apply a model of any task to each line of standard input.",
+        "translate": "Translate each line of standard input.",
+        "summarize": "Summarize each line of standard input.",
+        "complete": "Continue each line of standard input with a language model.",
+        "classify": "Print the class of each line of standard input.",
+        "tag": "Print a tag for each word of each line of standard input.",
+        "answer": "Answer questions; each line of standard input is QUESTION TAB CONTEXT.",
+        "similarity": "Print the similarity of two texts; each line of standard input is TEXT TAB TEXT.",
+        "fill-mask": "Replace each <mask> in each line of standard input by the most probable word.",
+        "correct": "Correct each line of standard input with a translator from wrong to right text.",
+        "generate": "The same as `complete`.",
+        "score": "Print the log-probability of given translations.",
+        "similar": "List the words whose embeddings are nearest to the embedding of a word.",
+    },
+    Group("Evaluate", sort_key=3): {
+        "evaluate": "Compute the metrics of a model on a test set.",
+        "compare": "Test whether the difference between two models is statistically significant.",
+        "doctor": "Find errors in a parallel corpus, line by line, and repair them.",
+        "report": "Write a report of a training run as an HTML page: curves, data, samples, errors.",
+        "info": "Print the configuration, size and training metadata of a model folder.",
+    },
+    Group("Inspect", sort_key=4): {
+        "inspect": "Show attention, predictions by layer and beam search for one text, as an HTML page.",
+        "trace": "Print shape and statistics of every tensor computed for one text.",
+        "ablate": "Measure the effect of removing each head, sub-layer or layer; prune heads.",
+        "worked-example": "Compute attention step by step and print every number.",
+    },
+    Group("Convert", sort_key=5): {
+        "import": "Convert a Hugging Face model folder to a glassformer model folder.",
+        "export": "Convert a model folder to one that Hugging Face transformers loads.",
+    },
 }
-for command, summary in COMMANDS.items():
-    function = f"{command}_" if command == "import" else command.replace("-", "_")
-    app.command(f"glassformer.cli.{function}:{function}", name=command, help=summary)
-for alias in ("summarize", "generate", "complete", "classify", "tag", "answer", "similarity", "fill-mask", "correct"):
-    app.command(f"glassformer.cli.run:{alias}", name=alias, help="`run`, by the name of the task.")
+ALIASES_OF_RUN = (
+    "summarize",
+    "complete",
+    "classify",
+    "tag",
+    "answer",
+    "similarity",
+    "fill-mask",
+    "correct",
+    "generate",
+)
+
+COMMANDS = [name for names in SUMMARIES.values() for name in names if name not in ALIASES_OF_RUN]
+
+for group, commands in SUMMARIES.items():
+    for command, summary in commands.items():
+        function = "import_" if command == "import" else command.replace("-", "_")
+        module = "run" if command in ALIASES_OF_RUN else function
+        app.command(f"glassformer.cli.{module}:{function}", name=command, help=summary, group=group)
+
+
+def show_full_description(command: str) -> None:
+    """Let the help of a command show the whole description in its docstring, not the summary alone."""
+    summary = next(commands[command] for commands in SUMMARIES.values() if command in commands)
+    description = inspect.cleandoc(app[command].default_command.__doc__ or "").partition("\nArgs:")[0]
+    paragraphs = [" ".join(paragraph.split("\n")) for paragraph in description.strip().split("\n\n")]
+    app[command].help = "\n\n".join([summary, *paragraphs[1:]])
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command (default: the one typed); a user's mistake is one message on standard error and an exit code."""
+    """Run a command. A user's mistake is one message on standard error and an exit code.
+
+    Args:
+        arguments: the command and its arguments. Default: those of the process.
+    """
     if hasattr(signal, "SIGPIPE"):
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader that has gone ends us quietly
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # end quietly when the reader of a pipe has gone
     reopen_closed_streams()
+    arguments = sys.argv[1:] if arguments is None else arguments
     try:
         try:
-            app(sys.argv[1:] if arguments is None else arguments)
+            arguments = ["--help" if argument == "--help-all" else argument for argument in arguments]
+            if arguments[1:2] in (["--help"], ["-h"]) and arguments[0] in COMMANDS:
+                show_full_description(arguments[0])
+            app(arguments)
         except SystemExit:  # the end of most commands
             sys.stdout.flush()
             raise
@@ -66,22 +117,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except OSError as error:
         print(f"error: {describe_os_error(error)}", file=sys.stderr)
         sys.exit(1)
-    except BaseException as problem:
-        if (signum := getattr(problem, "signum", None)) is None:
+    except BaseException as error:
+        if (signum := getattr(error, "signum", None)) is None:
             raise
-        print(problem, file=sys.stderr)
+        print(error, file=sys.stderr)
         sys.exit(128 + signum)
     finally:
         discard_unwritable_output()
 
 
 def reopen_closed_streams() -> None:
-    """Open the standard streams that the caller closed (`<&-`, `>&-`) so that every use of them is an OSError.
+    """Open the standard streams that the caller closed (`<&-`, `>&-`), so that every use of them is an OSError.
 
-    Python sets a closed stream to None, and the next file that is opened takes its descriptor.
+    Python sets a closed stream to None, and the next file that is opened gets its descriptor.
     """
     if sys.stdin is None:
-        os.open(os.devnull, os.O_WRONLY)  # takes the lowest free descriptor, 0; reading from it fails
+        os.open(os.devnull, os.O_WRONLY)  # gets the lowest free descriptor, 0; reading from it fails
         sys.stdin = open(0, encoding="utf-8")  # type: ignore[unreachable]
     if sys.stdout is None:
         os.open(os.devnull, os.O_RDONLY)  # descriptor 1; writing to it fails
@@ -92,9 +143,9 @@ def reopen_closed_streams() -> None:
 
 
 def describe_os_error(error: OSError) -> str:
-    """What failed, in words for the user: the file that the error names, else the output.
+    """The error message for a failed system call: the file it names, else the standard output.
 
-    Files that are read or written are named by their readers and writers; what is left are the standard streams.
+    Readers and writers of files raise UserError, which names the file; what remains are the standard streams.
     """
     reason = error.strerror or str(error)
     if error.filename is not None:

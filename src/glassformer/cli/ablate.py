@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from glassformer.cli.files import check_new, write_page
-from glassformer.cli.options import Int, OptionalInt
+from glassformer.cli.options import Int, Json, ReadFlags, Threads, read_options
 
 
 def ablate(
@@ -17,34 +17,33 @@ def ablate(
     *files: Path,
     src: Path | None = None,
     ref: Path | None = None,
-    columns: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
+    read: Annotated[ReadFlags, Parameter(name="*")] = ReadFlags(),  # noqa: B008
     parts: Literal["heads", "sublayers", "layers"] = "heads",
     examples: Int = 200,
     prune: Int = 0,
     out: Path | None = None,
     html: Path | None = None,
-    json: bool = False,
+    json: Json = False,
     force: bool = False,
-    threads: OptionalInt = None,
+    threads: Threads = None,
 ) -> None:
-    """Switch every head, sub-layer or layer off, one at a time, and see what that changes: what is missed most first.
+    """Measure the effect of removing each head, sub-layer or layer, one at a time, sorted by importance.
 
     Example:  glassformer ablate en-fr --src test.en --ref test.fr --prune 4 --out en-fr-pruned
 
     Args:
-        model: folder written by `glassformer train` or `glassformer import`.
-        files: text with the right answers, in the form the model was trained on.
-        src: source text, or a TSV or JSONL of pairs.
-        ref: reference translations, line by line.
-        columns: of labeled files without a header: text, text2, label, or _.
-        parts: what to switch off: heads, sublayers or layers.
-        examples: how many to try on, from the first.
-        prune: write a folder without the heads that are missed least, this many, and measure it.
-        out: the folder to write.
-        html: also write a page with a map of the changes.
-        json: one JSON object a line.
-        force: overwrite the page if it exists.
-        threads: processor threads. Default: all cores.
+        model: Model folder written by `glassformer train` or `glassformer import`.
+        files: Evaluation examples, in a format that the model was trained on.
+        src: Source text, or a TSV or JSONL file of pairs.
+        ref: Reference translations, line by line.
+        parts: What to remove: heads, sublayers or layers.
+        examples: Number of examples to evaluate on, from the first.
+        prune: Also write a model folder without this many heads, the least important ones, and evaluate it.
+        out: Model folder to write with --prune.
+        html: Also write an HTML page with a map of the changes.
+        json: Print one JSON object for each part.
+        force: Overwrite the page if it exists.
+        threads: Number of CPU threads. Default: all cores.
     """
     from itertools import islice
 
@@ -55,41 +54,41 @@ def ablate(
 
     check_new(html, force)
     if bool(prune) != bool(out) or (prune and parts != "heads"):
-        raise ConfigError("--prune N takes heads out and --out names the folder to write: give both, and no --parts.")
+        raise ConfigError("--prune N removes heads and --out names the folder to write: give both, and no --parts.")
     if prune < 0 or examples < 1:
-        raise ConfigError("--examples is at least 1, --prune at least 0.")
+        raise ConfigError("--examples must be at least 1, --prune at least 0.")
     if out:
         checkpoint.check_empty(out)
     sources = [*files, *([src] if src else [])]
     if not sources:
-        raise ConfigError("no text to try on.\n  Name a file, or of translations --src FILE --ref FILE.")
+        raise ConfigError("no evaluation examples given.\n  Name a file, or for translations --src FILE --ref FILE.")
     task = open_model(model, "cpu", threads)
-    chosen = list(islice(task.read(sources, [ref] if ref else [], columns), examples))
-    if not chosen:
-        raise ConfigError(f"{sources[0]}: nothing in it to try on.")
-    unknown = {label for example in chosen for label in task.labels_in(example)} - {*task.labels}
+    selected = list(islice(task.read(sources, [ref] if ref else [], read_options(read)), examples))
+    if not selected:
+        raise ConfigError(f"{sources[0]}: no examples in it.")
+    unknown = {label for example in selected for label in task.labels_in(example)} - {*task.labels}
     if task.has_classes and unknown:
         names = ", ".join(sorted(unknown))
-        raise ConfigError(f"labels that training has not seen: {names}.\n  Leave their examples out.")
+        raise ConfigError(f"labels that are not among the model's labels: {names}.\n  Leave their examples out.")
     if prune:
         ablation.check_prunable(task.model)
-    with progress_bar("switching off", len(ablation.parts(task.model, parts))) as progress:
-        whole, losses = ablation.ablate(task, chosen, parts, progress=progress)
+    with progress_bar("removing", len(ablation.parts(task.model, parts))) as progress:
+        whole, losses = ablation.ablate(task, selected, parts, progress=progress)
     if json:
         for loss in losses:
             print(json_module.dumps({"part": str(loss.part), **loss.metrics, "change": loss.change}))
     else:
-        show(whole, losses, len(chosen))
+        show(whole, losses, len(selected))
     if html:
         from glassformer.inspection.page import ablation_page
 
-        write_page(html, ablation_page(whole, losses, parts, len(chosen)))
+        write_page(html, ablation_page(whole, losses, parts, len(selected)))
     if prune and out:
-        before = ablation.timed(task, chosen)
+        before = ablation.timed(task, selected)
         n_before = sum(p.numel() for p in task.model.parameters())
         gone = ablation.prune(task, losses, prune)
-        after, n_after = ablation.timed(task, chosen), sum(p.numel() for p in task.model.parameters())
-        metrics = task.validate(chosen)
+        after, n_after = ablation.timed(task, selected), sum(p.numel() for p in task.model.parameters())
+        metrics = task.validate(selected)
         checkpoint.save_folder(out, task.contents())
         print(f"without {', '.join(map(str, gone))}:", file=sys.stderr)
         changes = ", ".join(f"{name} {whole[name]:.4f} -> {metrics[name]:.4f}" for name in whole)
@@ -100,8 +99,8 @@ def ablate(
 
 
 def show(whole: dict[str, float], losses: list[Any], n: int) -> None:
-    """A part a line, what is missed most first."""
-    print(f"{'the whole model':40} " + " ".join(f"{name} {x:10.4f}" for name, x in whole.items()) + f"  ({n} examples)")
+    """Print the metrics without each part, the most important part first."""
+    print(f"{'full model':40} " + " ".join(f"{name} {x:10.4f}" for name, x in whole.items()) + f"  ({n} examples)")
     for loss in losses:
         metrics = " ".join(f"{name} {x:10.4f} {loss.change[name]:+8.4f}" for name, x in loss.metrics.items())
         print(f"{loss.part!s:40} {metrics}")

@@ -2,11 +2,11 @@
 
 import json as json_module
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 
-from glassformer.cli.options import OptionalInt
+from glassformer.cli.options import Device, Json, ReadFlags, Threads, read_options
 
 
 def compare(
@@ -16,25 +16,26 @@ def compare(
     *files: Path,
     src: Annotated[Path | None, Parameter(allow_leading_hyphen=True)] = None,
     ref: Path | None = None,
-    columns: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
-    json: bool = False,
-    device: Literal["auto", "cpu", "cuda", "mps"] = "auto",
-    threads: OptionalInt = None,
+    read: Annotated[ReadFlags, Parameter(name="*")] = ReadFlags(),  # noqa: B008
+    json: Json = False,
+    device: Device = "auto",
+    threads: Threads = None,
 ) -> None:
-    """Whether one model is better than another on the same text: their difference, and how likely it is by chance.
+    """Test whether the difference between two models on the same test set is statistically significant.
+
+    The p-value is from a paired bootstrap over the examples.
 
     Example:  glassformer compare first second --src test.en --ref test.fr
 
     Args:
-        first: model folder, the baseline.
-        second: model folder of the same task.
-        files: labeled text, tagged text, questions, pairs.
-        src: source text, or a TSV or JSONL of pairs.
-        ref: reference translations, line by line.
-        columns: of labeled files without a header: text, text2, label, or _.
-        json: figures as JSON.
-        device: where to compute.
-        threads: processor threads. Default: all cores.
+        first: Model folder of the baseline.
+        second: Model folder of the model to compare, trained for the same task.
+        files: Test set: labeled text, tagged text, questions or pairs.
+        src: Source text, or a TSV or JSONL file of pairs.
+        ref: Reference translations, line by line.
+        json: Print the metrics as JSON.
+        device: Device to compute on.
+        threads: Number of CPU threads. Default: all cores.
     """
     from glassformer.cli.lines import open_model
     from glassformer.errors import ConfigError
@@ -42,32 +43,35 @@ def compare(
 
     sources = [*files, *([src] if src else [])]
     if not sources:
-        raise ConfigError("no text to compare on.\n  Name a file, or of translations --src FILE --ref FILE.")
+        raise ConfigError("no test set given.\n  Name a file, or for translations --src FILE --ref FILE.")
     tasks = [open_model(folder, device, threads) for folder in (first, second)]
     if tasks[0].name != tasks[1].name:
-        raise ConfigError(f"{first} does {tasks[0].name}, {second} does {tasks[1].name}: they cannot be compared.")
-    examples = list(tasks[0].read(sources, [ref] if ref else [], columns))
-    bootstrap_statistics = [task.bootstrap_statistics(task.scores(examples)[0], examples) for task in tasks]
-    if not bootstrap_statistics[0]:
-        raise ConfigError(f"{tasks[0].name}: its figures cannot be compared example by example.")
-    for name, (statistics, metric) in bootstrap_statistics[0].items():
-        others, _ = bootstrap_statistics[1][name]
-        if others.shape != statistics.shape:
-            continue  # classes that only one of the two says
-        found = paired_bootstrap(statistics, others, metric)
-        row = {
-            "metric": name,
-            "first": found.first,
-            "second": found.second,
-            "difference": found.difference.value,
-            "interval": [found.difference.low, found.difference.high],
-            "p_value": found.p_value,
-        }
+        raise ConfigError(
+            f"{first} was trained for {tasks[0].name}, {second} for {tasks[1].name}: they cannot be compared."
+        )
+    examples = list(tasks[0].read(sources, [ref] if ref else [], read_options(read)))
+    statistics = [task.bootstrap_statistics(task.scores(examples)[0], examples) for task in tasks]
+    if not statistics[0]:
+        raise ConfigError(f"{tasks[0].name}: its metrics cannot be compared example by example.")
+    for name, (of_first, metric) in statistics[0].items():
+        of_second, _ = statistics[1][name]
+        if of_second.shape != of_first.shape:
+            continue  # one of the models predicts classes that the other does not
+        comparison = paired_bootstrap(of_first, of_second, metric)
+        difference = comparison.difference
         if json:
-            print(json_module.dumps(row))
+            record = {
+                "metric": name,
+                "first": comparison.first,
+                "second": comparison.second,
+                "difference": difference.value,
+                "interval": [difference.low, difference.high],
+                "p_value": comparison.p_value,
+            }
+            print(json_module.dumps(record))
         else:
-            verdict = "significant" if found.p_value < 0.05 else "not significant"
+            verdict = "significant" if comparison.p_value < 0.05 else "not significant"
             print(
-                f"{name:8} {found.first:.4f} -> {found.second:.4f}  difference {found.difference.value:+.4f}"
-                f" [{found.difference.low:+.4f}, {found.difference.high:+.4f}], p = {found.p_value:.3f}: {verdict}"
+                f"{name:8} {comparison.first:.4f} -> {comparison.second:.4f}  difference {difference.value:+.4f}"
+                f" [{difference.low:+.4f}, {difference.high:+.4f}], p = {comparison.p_value:.3f}: {verdict}"
             )

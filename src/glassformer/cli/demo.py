@@ -15,13 +15,13 @@ def demo(
     pairs: Int = 40_000,
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"])] = False,
 ) -> None:
-    """Train a small English-French translator on built-in text, print its BLEU on sentences it never saw, and try it.
+    """Train a small English-French translator on built-in text, print its BLEU on held-out sentences and examples.
 
     Args:
-        out: run folder; a second run goes on with it.
-        minutes: length of training.
-        pairs: sentence pairs to generate and train on.
-        quiet: results only.
+        out: Run folder. A second run continues the first.
+        minutes: Training time in minutes.
+        pairs: Number of sentence pairs to generate and train on.
+        quiet: Print results only.
     """
     from glassformer.config import TrainConfig
     from glassformer.corpora.corpus import Example
@@ -57,7 +57,7 @@ def demo(
 
 N_DEV, N_TEST = 200, 500
 
-# A grammar's translations are certain: nothing to smooth, nothing to be careful of.
+# Translations from a grammar have no noise: label smoothing and dropout would only slow down training.
 RECIPE = {
     **{"preset": "tiny", "n_layers": 2, "d_ff": 512, "vocab_size": 1500, "batch_tokens": 1000, "lr": 3e-3},
     **{"dropout": 0.0, "label_smoothing": 0.0},
@@ -65,7 +65,7 @@ RECIPE = {
 
 
 def write_pairs(path: Path, pairs: list[tuple[str, str]]) -> None:
-    """Pairs as TSV, unless the same file is there already."""
+    """Write pairs as TSV, unless the file already holds them."""
     text = "".join(f"{english}\t{french}\n" for english, french in pairs)
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists() or path.read_text(encoding="utf-8") != text:

@@ -8,7 +8,6 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 from rich.console import Console
-from rich.table import Table
 
 from glassformer.cli.files import pair_sides
 from glassformer.cli.options import whole_number
@@ -25,57 +24,57 @@ def doctor(
     dev: Paths = (),
     test: Paths = (),
     format: Literal["lines", "tsv", "jsonl"] | None = None,
+    keys: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
     fix: Path | None = None,
     show: Annotated[int, Parameter(converter=whole_number, validator=Number(gte=1))] = 3,
     json: bool = False,
 ) -> None:
-    """Name, by file and line, what is wrong with a parallel corpus. Exit code 1 if there are errors.
+    """Find errors in a parallel corpus and name them by file and line. The exit code is 1 if there are errors.
 
     Example:  glassformer doctor train.en train.fr --dev dev.en dev.fr --fix cleaned
 
     Args:
-        files: source text and target text; or one TSV or JSONL of pairs. Any may be gzip'd.
-        src: several source files.
-        tgt: several target files, one for each source file.
-        dev: the dev set: two text files, or one TSV or JSONL. Pairs that are in it too are named.
-        test: the test set, likewise.
-        format: how to read the files, whatever their names say.
-        fix: write the files without these faults into this folder, and dropped.tsv: what was left out and why.
-        show: findings shown of each kind.
-        json: everything found, as JSON.
+        files: Source text and target text, or one TSV or JSONL file of pairs; plain or .gz.
+        src: Source files, if there are several.
+        tgt: Target files, one for each source file.
+        dev: Dev set: two text files, or one TSV or JSONL file. Training pairs that are also in it are reported.
+        test: Test set, likewise.
+        format: Format of the files. Default: by file name, for other names by content.
+        keys: JSON keys of the fields in JSONL, for instance src=translation.en tgt=translation.fr.
+        fix: Write repaired files to this folder, and dropped.tsv with the pairs that were left out and the reasons.
+        show: Number of findings to print of each type.
+        json: Print all findings as JSON.
     """
     corpus = pair_sides(files, format) if files else (src, tgt)
     against = {name: pair_sides(paths, format) for name, paths in (("dev", dev), ("test", test)) if paths}
-    diagnosis = examine(*corpus, against=against, format=format, n_shown=None if json else show)
+    diagnosis = examine(*corpus, against=against, format=format, keys=keys, n_shown=None if json else show)
     if json:
         print(json_module.dumps(diagnosis.to_json(), ensure_ascii=False, indent=2))
     else:
         print_findings(diagnosis)
     if fix:
-        mended = repair(*corpus, fix, against=against, format=format)
-        kinds = ", ".join(f"{n:,} {kind}" for kind, n in mended.repaired.items()) or "nothing"
+        result = repair(*corpus, fix, against=against, format=format, keys=keys)
+        kinds = ", ".join(f"{n:,} {kind}" for kind, n in result.repaired.items()) or "nothing"
         print(
-            f"{fix}: {mended.n_kept:,} of {mended.n_pairs:,} pairs kept, repaired: {kinds}."
-            f" What was left out, and why: {mended.files[-1]}",
+            f"{fix}: {result.n_kept:,} of {result.n_pairs:,} pairs kept, repaired: {kinds}."
+            f" Dropped pairs and reasons: {result.files[-1]}",
             file=sys.stderr,
         )
     sys.exit(1 if diagnosis.has_errors else 0)
 
 
 def print_findings(diagnosis: Diagnosis) -> None:
-    """The findings, then one row for each kind."""
+    """Print the findings, then one row for each type of finding."""
     console = Console(soft_wrap=True, markup=False, highlight=False)
     for finding in diagnosis.findings:
         console.print(str(finding))
-    table = Table(box=None, pad_edge=False)
-    for name, justify in (("", "left"), ("kind", "left"), ("count", "right"), ("first", "left"), ("what", "left")):
-        table.add_column(name, justify=justify, overflow="fold")  # type: ignore[arg-type]
-    for kind, severity, n, place, meaning in diagnosis.rows():
-        table.add_row(severity, kind, f"{n:,}", place, meaning)
-    if diagnosis.counts:
+    rows = diagnosis.rows()
+    if rows:
         console.print()
-        console.print(table)
+        width = max(len(kind) for kind, *_ in rows)
+        for kind, severity, n, place, meaning in rows:
+            console.print(f"{severity:7}  {kind:{width}}  {n:>8,}  {meaning}; first: {place}")
         console.print()
-    n_errors = sum(n for _, severity, n, _, _ in diagnosis.rows() if severity == "error")
-    n_warnings = sum(diagnosis.counts.values()) - n_errors
+    n_errors = sum(n for _, severity, n, _, _ in rows if severity == "error")
+    n_warnings = sum(n for _, severity, n, _, _ in rows) - n_errors
     console.print(f"{diagnosis.n_pairs:,} pairs: {n_errors:,} errors, {n_warnings:,} warnings.")

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from glassformer.cli.files import check_writable
-from glassformer.cli.options import OptionalInt, flags, given
+from glassformer.cli.options import Device, Json, ReadFlags, Threads, flags, given, read_options
 from glassformer.config import DecodeConfig
 
 Flags: Any = flags(DecodeConfig, "nbest")
@@ -21,51 +21,51 @@ def evaluate(
     *files: Path,
     src: Annotated[Path | None, Parameter(allow_leading_hyphen=True)] = None,
     ref: Path | None = None,
-    columns: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
+    read: Annotated[ReadFlags, Parameter(name="*")] = ReadFlags(),  # noqa: B008
     out: Path | None = None,
     tokenize: Literal["13a", "intl", "char", "zh", "none"] = "13a",
     lowercase: bool = False,
     interval: bool = False,
-    json: bool = False,
-    device: Literal["auto", "cpu", "cuda", "mps"] = "auto",
-    threads: OptionalInt = None,
+    json: Json = False,
+    device: Device = "auto",
+    threads: Threads = None,
     options: Annotated[Flags, Parameter(name="*")] = Flags(),  # noqa: B008
 ) -> None:
-    """Figures of a model on text with the right answers, in the formats that `train` reads.
+    """Compute the metrics of a model on a test set, in the formats that `train` reads.
 
-    Translations: BLEU, chrF and TER with sacrebleu's signatures. Classes: accuracy, F1, Matthews. Tags: accuracy, F1 of
-    entities. Numbers: Pearson, Spearman. Answers: exact match, F1. Language: perplexity. Summaries: ROUGE.
+    Translation: BLEU, chrF and TER with sacrebleu's signatures. Classification: accuracy, F1, Matthews correlation.
+    Tagging: accuracy, entity F1. Regression: Pearson, Spearman. Question answering: exact match, F1. Language model:
+    perplexity. Summarization: ROUGE.
 
     Example:  glassformer evaluate en-fr --src test.en --ref test.fr
 
     Args:
-        model: folder written by `glassformer train`.
-        files: labeled text, tagged text, questions, pairs.
-        src: source text, or a TSV or JSONL of pairs.
-        ref: reference translations, line by line; nothing for TSV and JSONL.
-        columns: of labeled files without a header: text, text2, label, or _.
-        out: also write the model's answers here, a line each.
-        tokenize: sacrebleu's tokenizer for BLEU; none for text that is tokenized.
-        lowercase: ignore case in BLEU.
-        interval: also where each figure's true value lies, with 95% confidence, by bootstrap over the examples.
-        json: figures as JSON.
-        device: where to compute.
-        threads: processor threads. Default: all cores.
+        model: Model folder written by `glassformer train`.
+        files: Test set: labeled text, tagged text, questions or pairs.
+        src: Source text, or a TSV or JSONL file of pairs.
+        ref: Reference translations, line by line. Not for TSV and JSONL.
+        out: Also write the model's outputs to this file, one line for each example.
+        tokenize: sacrebleu's tokenizer for BLEU; "none" for tokenized text.
+        lowercase: Ignore case in BLEU.
+        interval: Also print 95% confidence intervals by bootstrap over the examples.
+        json: Print the metrics as JSON.
+        device: Device to compute on.
+        threads: Number of CPU threads. Default: all cores.
     """
     from glassformer.cli.lines import open_model, progress_bar
     from glassformer.errors import ConfigError
     from glassformer.metrics.significance import bootstrap
 
     if not files and src is None:
-        raise ConfigError("no text to evaluate on.\n  Name a file, or of translations --src FILE --ref FILE.")
+        raise ConfigError("no test set given.\n  Name a file, or for translations --src FILE --ref FILE.")
     check_writable(out)
     sources = [*files, *([src] if src else [])]
     task = open_model(model, device, threads)
-    examples = list(task.read(sources, [ref] if ref else [], columns))
+    examples = list(task.read(sources, [ref] if ref else [], read_options(read)))
     if not examples:
-        raise ConfigError(f"{sources[0]}: nothing in it to evaluate on.")
+        raise ConfigError(f"{sources[0]}: no examples to evaluate on.")
     if not any(text.strip() for example in examples for text in task.texts(example)):
-        raise ConfigError(f"{sources[0]}: nothing in it to evaluate on: all its lines are blank.")
+        raise ConfigError(f"{sources[0]}: no examples to evaluate on: all its lines are blank.")
     decoding = DecodeConfig.resolve(given(options), environment=os.environ)
     if task.name == "translation":
         with progress_bar("translating", len(examples)) as progress:
@@ -76,9 +76,9 @@ def evaluate(
         out.write_text("".join(line + "\n" for line in outputs), encoding="utf-8")
     intervals = {}
     if interval:
-        for name, (statistics, figure) in task.bootstrap_statistics(outputs, examples).items():
-            found = bootstrap(statistics, figure)
-            intervals[name] = (found.low, found.high)
+        for name, (statistics, metric) in task.bootstrap_statistics(outputs, examples).items():
+            estimate = bootstrap(statistics, metric)
+            intervals[name] = (estimate.low, estimate.high)
     if json:
         record = {
             s.name: {

@@ -5,14 +5,14 @@ from typing import Literal
 
 
 def export(model: Path, /, *, out: Path, to: Literal["huggingface"] = "huggingface") -> None:
-    """Write a model as a folder that other programs read: Hugging Face's AutoModel and AutoTokenizer.
+    """Convert a model folder to a folder that Hugging Face's AutoModel and AutoTokenizer load.
 
     Example:  glassformer export de-en/ --out de-en-hf
 
     Args:
-        model: folder written by `glassformer train` or `glassformer import`.
-        out: the new folder.
-        to: whose form.
+        model: Model folder written by `glassformer train` or `glassformer import`.
+        out: Folder to create.
+        to: Format to write.
     """
     from glassformer.interop.huggingface import export_folder
 

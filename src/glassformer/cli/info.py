@@ -6,28 +6,28 @@ from typing import Any
 
 
 def info(model: Path, /, *, json: bool = False) -> None:
-    """What is in a model folder: sizes, parameters, vocabulary, how it was trained. Its files are verified.
+    """Print the configuration, size and training metadata of a model folder, and verify its checksums.
 
     Args:
-        model: folder written by `glassformer train`.
-        json: as JSON.
+        model: Model folder written by `glassformer train` or `glassformer import`.
+        json: Print as JSON.
     """
     from glassformer import checkpoint
     from glassformer.tasks.registry import find_model, load
 
-    place = find_model(model)
-    translator = load(place, device="cpu")
-    parameters = {name: p.numel() for name, p in translator.model.named_parameters()}
+    path = find_model(model)
+    task = load(path, device="cpu")
+    parameters = {name: p.numel() for name, p in task.model.named_parameters()}
     record: dict[str, Any] = {
-        "folder": str(place),
-        "task": translator.name,
+        "folder": str(path),
+        "task": task.name,
         "parameters": sum(parameters.values()),
         "of_these_embedding": parameters["embedding.weight"],
-        **translator.model.config.model_dump(),
-        "weights_sha256": checkpoint.sha256(place / "model.safetensors"),
+        **task.model.config.model_dump(),
+        "weights_sha256": checkpoint.sha256(path / "model.safetensors"),
     }
-    if (place / "training.json").exists():
-        record["training"] = checkpoint.read_json(place / "training.json")
+    if (path / "training.json").exists():
+        record["training"] = checkpoint.read_json(path / "training.json")
     if json:
         print(json_module.dumps(record, indent=2))
         return

@@ -28,49 +28,49 @@ def inspect(
     force: bool = False,
     options: Annotated[Flags, Parameter(name="*")] = Flags(),  # noqa: B008
 ) -> None:
-    """See what a model does with a text: attention, predictions layer by layer, the search, in one HTML file.
+    """Show attention, predictions by layer and beam search for one text, as an HTML page or JSON.
 
     Example:  glassformer inspect en-fr "The black cat sat on the couch." --out report.html
 
     Args:
-        model: folder written by `glassformer train` or `glassformer import`.
-        text: what the model is to read; of a pair, two texts that a tab separates.
-        target: what a translator or a language model is to follow, in place of what search finds best.
-        out: the page to write, which opens from disk. Without it the predictions are printed.
-        json: print everything as JSON.
-        window: of a text longer than the model reads, the stretch to look at.
-        force: overwrite the page if it exists.
+        model: Model folder written by `glassformer train` or `glassformer import`.
+        text: Input text; for a pair, two texts separated by a tab.
+        target: Target text for translators and language models. Default: the best hypothesis of the search.
+        out: HTML page to write; it opens from disk. Without it the predictions are printed.
+        json: Print everything as JSON.
+        window: Window to show of a text longer than the model's maximum length, counted from 1.
+        force: Overwrite the page if it exists.
     """
     check_new(out, force)
-    from glassformer.inspection.inspect import inspect as look
+    from glassformer.inspection.inspect import inspect as inspect_text
     from glassformer.inspection.page import inspection_page
     from glassformer.tasks.registry import load
 
-    # Only what was given: a language model has defaults of its own.
+    # Only explicit options: language models have other defaults.
     decoding = DecodeConfig.resolve(given(options), environment=os.environ)
-    chosen = decoding.model_dump(include=decoding.model_fields_set)
-    found = look(load(model, device="cpu"), text, target, window=window, **chosen)
-    for note in found.notes:
+    explicit = decoding.model_dump(include=decoding.model_fields_set)
+    inspection = inspect_text(load(model, device="cpu"), text, target, window=window, **explicit)
+    for note in inspection.notes:
         print(f"note: {note}", file=sys.stderr)
     if out:
-        write_page(out, inspection_page(found.record()))
+        write_page(out, inspection_page(inspection.record()))
     if json:
-        print(json_module.dumps(found.record()))
+        print(json_module.dumps(inspection.record()))
     elif not out:
-        show(found)
+        show(inspection)
 
 
-def show(found: Any) -> None:
-    """The predictions, a place a line."""
-    if not found.predictions:
-        print(f"{found.task}: predicts nothing; --out FILE shows its attention and vectors.", file=sys.stderr)
-    if found.answer:
-        print(f"answer: {found.answer}")
-    side = found.sides.get("target") or found.sides["text"]
-    for p in found.predictions[found.first_predicted :]:
-        guesses = "  ".join(f"{guess.text!r} {guess.probability:.3f}" for guess in p.best[:4])
+def show(inspection: Any) -> None:
+    """Print the predictions, one position per line."""
+    if not inspection.predictions:
+        print(f"{inspection.task}: no predictions; --out FILE shows attention and vectors.", file=sys.stderr)
+    if inspection.answer:
+        print(f"answer: {inspection.answer}")
+    side = inspection.sides.get("target") or inspection.sides["text"]
+    for p in inspection.predictions[inspection.first_predicted :]:
+        candidates = "  ".join(f"{candidate.text!r} {candidate.probability:.3f}" for candidate in p.best[:4])
         if p.expected is None:
-            place = "" if found.predicts in ("label", "number") else f"{side.tokens[p.position]!r:18} "
-            print(f"{place}{guesses}")
+            token = "" if inspection.predicts in ("label", "number") else f"{side.tokens[p.position]!r:18} "
+            print(f"{token}{candidates}")
         else:
-            print(f"{p.expected!r:18} loss {-p.log_prob:7.4f}  rank {p.rank + 1:<5}  {guesses}")
+            print(f"{p.expected!r:18} loss {-p.log_prob:7.4f}  rank {p.rank + 1:<5}  {candidates}")

@@ -1,7 +1,9 @@
-"""Lines in, lines out: the loop around a translator."""
+"""Line-by-line processing of standard input: one line of output for each line of input."""
 
 import json as json_module
+import queue
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -21,21 +23,23 @@ from glassformer.tasks.translation import record_of
 
 Item = TypeVar("Item")
 
-WINDOW = 4096
-"""Lines read before any is written: enough to decode equally long ones together."""
+MAX_WINDOW = 4096
+"""Lines processed together at most: enough to form batches of lines of equal length."""
 
+PAUSE_S = 0.05
+"""Lines that were read are processed when no further line arrives within this time."""
 
 TRANSLATIONS = ("translation", "multitask")
 
 
 def open_model(folder: Path, device: str, threads: int | None, tasks: tuple[str, ...] = ()) -> Any:
-    """The model of a command, with the threads asked for.
+    """Load the model of a command and set the number of threads.
 
     Args:
-        tasks: those that the command is for; none: any.
+        tasks: tasks whose models the command accepts; none: all.
 
     Raises:
-        ConfigError: the model was trained for another.
+        ConfigError: the model was trained for another task.
     """
     if threads:
         torch.set_num_threads(threads)
@@ -49,7 +53,7 @@ def open_model(folder: Path, device: str, threads: int | None, tasks: tuple[str,
 
 @contextmanager
 def progress_bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal, moved on by the number it is told; nothing otherwise."""
+    """Show a progress bar on a terminal, nothing elsewhere. Yields the function that advances it."""
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(what, total=total)
@@ -57,9 +61,57 @@ def progress_bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
 
 
 def windows(items: Iterator[Item], size: int) -> Iterator[list[Item]]:
-    """Up to `size` items at a time, taken as they come."""
+    """Lists of up to `size` consecutive items."""
     while window := list(islice(items, size)):
         yield window
+
+
+def available_windows(items: Iterator[Item], size: int, pause_s: float = PAUSE_S) -> Iterator[list[Item]]:
+    """Lists of consecutive items: up to `size`, or those that arrived before the source paused for `pause_s` seconds.
+
+    A program that sends a line and waits for the answer gets it, and a file is still processed in large windows.
+    """
+    arrived: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(maxsize=2 * size)
+    end = object()
+
+    def read() -> None:
+        error = None
+        try:
+            for item in items:
+                arrived.put((item, None))
+        except BaseException as problem:
+            error = problem
+        arrived.put((end, error))
+
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        window: list[Item] = []
+        while len(window) < size:
+            try:
+                item, error = arrived.get(timeout=pause_s if window else None)
+            except queue.Empty:
+                break
+            if item is end:
+                if window:
+                    yield window
+                if error is not None:
+                    raise error
+                return
+            window.append(item)
+        yield window
+
+
+def warn_about(console: Console, first: int) -> Callable[[int, str], None]:
+    """The function that prints a warning about a line, given its index in a window.
+
+    Args:
+        first: number of the window's first line in the input, counted from 1.
+    """
+
+    def warn(index: int, what: str) -> None:
+        console.print(f"warning: line {first + index}: {what}", markup=False, highlight=False, soft_wrap=True)
+
+    return warn
 
 
 def translate_lines(
@@ -72,20 +124,17 @@ def translate_lines(
     device: str,
     threads: int | None,
 ) -> None:
-    """Translate standard input to `out`, as many lines as come in (times nbest)."""
+    """Translate standard input to `out`: `nbest` lines for each line of input."""
     translator = open_model(folder, device, threads, TRANSLATIONS)
     console = Console(stderr=True, quiet=quiet)
-    typed = sys.stdin.isatty()
     n_done = 0
-    for window in windows(read_lines(STDIN), 1 if typed else WINDOW):
-
-        def warn(index: int, what: str, first: int = n_done + 1) -> None:
-            console.print(f"warning: line {first + index}: {what}", markup=False, highlight=False, soft_wrap=True)
-
+    for window in available_windows(read_lines(STDIN), MAX_WINDOW):
+        warn = warn_about(console, n_done + 1)
+        show_progress = not quiet and len(window) > 1
         with progress_bar(f"lines {n_done + 1:,} to {n_done + len(window):,}", len(window)) as progress:
-            found = translator.translate(window, options, warn=warn, progress=no_op if quiet or typed else progress)
-        for best in found:
-            texts = [json_module.dumps(record_of(best), ensure_ascii=False)] if json else [t.text for t in best]
+            results = translator.translate(window, options, warn=warn, progress=progress if show_progress else no_op)
+        for nbest in results:
+            texts = [json_module.dumps(record_of(nbest), ensure_ascii=False)] if json else [t.text for t in nbest]
             out.writelines(text + "\n" for text in texts)
         out.flush()
         n_done += len(window)
@@ -102,28 +151,24 @@ def run_lines(
     tasks: tuple[str, ...] = (),
     pairs: bool = False,
 ) -> None:
-    """Standard input through a task to standard output, as many lines as come in.
+    """Apply a model to standard input: one line of output for each line of input.
 
     Args:
-        tasks: those that the command's name promises; none: any.
-        pairs: every line that is not blank must have two texts separated by a tab.
+        tasks: tasks whose models the command accepts; none: all.
+        pairs: each line that is not blank must have two texts separated by a tab.
     """
     task = open_model(folder, device, threads, tasks)
     console = Console(stderr=True, quiet=quiet)
-    typed = sys.stdin.isatty()
     is_streamed = sys.stdout.isatty() and not json and task.streams and task.options(options).do_sample
     n_done = 0
-    for window in windows(read_lines(STDIN), 1 if typed or is_streamed else WINDOW):
-
-        def warn(index: int, what: str, first: int = n_done + 1) -> None:
-            console.print(f"warning: line {first + index}: {what}", markup=False, highlight=False, soft_wrap=True)
-
+    for window in available_windows(read_lines(STDIN), 1 if is_streamed else MAX_WINDOW):
+        warn = warn_about(console, n_done + 1)
         if pairs:
             check_pairs(window, n_done + 1)
         if is_streamed:
             if window[0].strip():
-                for piece in task.stream(window[0], options, warn=lambda what: warn(0, what)):
-                    before, newline, _ = piece.partition("\n")
+                for text in task.stream(window[0], options, warn=lambda what, warn=warn: warn(0, what)):
+                    before, newline, _ = text.partition("\n")
                     sys.stdout.write(before)
                     sys.stdout.flush()
                     if newline:  # as without a terminal: one line of output for each line of input

@@ -1,16 +1,46 @@
-"""Options of a config class as flags, of which only those given count."""
+"""Command-line options: fields of the config classes as flags, in groups, and options that several commands share."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import field, make_dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from cyclopts import Parameter, Token
+from cyclopts import Group, Parameter, Token
 
-from glassformer.config import Config
+from glassformer.config import Config, TrainConfig
+from glassformer.corpora.read_options import ReadOptions
+
+SHOW_ALL = "--help-all" in sys.argv
+"""Whether the help lists rare options too. Read once: commands build their options when they are imported."""
+
+DATA = Group("Data", sort_key=1)
+MODEL = Group("Model", sort_key=2)
+OPTIMIZATION = Group("Optimization", sort_key=3)
+DECODING = Group("Decoding", sort_key=4)
+RUN = Group("Run", sort_key=5)
+
+GROUPS = {
+    DATA: "src tgt dev_src dev_tgt task format columns keys tokenizer vocab_size lowercase max_len mixing_limit"
+    " mixing_temperature",
+    MODEL: "family preset init_from embeddings d_model n_heads d_ff n_layers dropout pre_norm pooling",
+    OPTIMIZATION: "steps epochs minutes batch_tokens lr warmup_ratio decay_ratio max_grad_norm label_smoothing"
+    " prompt_loss_weight average_checkpoints precision seed",
+    RUN: "out save_every validate_every device threads tensorboard",
+}
+"""Group -> the options of `train` in it; options of decoding are in DECODING."""
+
+RARE = (  # noqa: SIM905
+    "dev_tgt lowercase mixing_limit mixing_temperature embeddings n_heads d_ff pre_norm pooling warmup_ratio"
+    " decay_ratio max_grad_norm prompt_loss_weight average_checkpoints precision save_every validate_every tensorboard"
+).split()
+"""Options of `train` that `--help-all` lists and `--help` does not."""
+
+NAMES = {"dev_src": ["--dev-src", "--dev"]}
+"""Options with more names than the one made from the field's name."""
 
 
 def whole_number(type_: Any, tokens: Sequence[Token]) -> int:
-    """The integer that was typed. Without this, cyclopts rounds 2.9 to 3.
+    """Convert the text of an option to an integer. Without this, cyclopts rounds 2.9 to 3.
 
     Raises:
         ValueError: not an integer, or one with a fraction.
@@ -25,34 +55,49 @@ def whole_number(type_: Any, tokens: Sequence[Token]) -> int:
 Int = Annotated[int, Parameter(converter=whole_number)]
 OptionalInt = Annotated[int | None, Parameter(converter=whole_number)]
 
-NAMES = {"dev_src": ["--dev-src", "--dev"]}
-"""Of options whose flags are called otherwise."""
+Json = Annotated[bool, Parameter(group=RUN)]
+Quiet = Annotated[bool, Parameter(name=["--quiet", "-q"], group=RUN)]
+Device = Annotated[Literal["auto", "cpu", "cuda", "mps"], Parameter(group=RUN)]
+Threads = Annotated[int | None, Parameter(converter=whole_number, group=RUN)]
 
 
-def flags(config: type[Config], *left_out: str) -> Any:
-    """A record with the fields of a config class, all optional, for a command's keyword options.
+def flags(config: type[Config], *left_out: str, only: Sequence[str] = ()) -> Any:
+    """A dataclass with the fields of a config class, all optional, for a command's options.
 
     Args:
         left_out: fields that the command does not offer.
+        only: fields that the command offers. Default: all.
     """
     fields = []
+    groups = {name: group for group, names in GROUPS.items() for name in names.split()}
     for name, option in config.model_fields.items():
-        if name in left_out:
+        if name in left_out or (only and name not in only):
             continue
         default = "" if option.is_required() or option.default in (None, ()) else f" Default: {option.default}."
         parameter = Parameter(
             name=NAMES.get(name),
             help=f"{option.description}{default}",
             consume_multiple=str(option.annotation).startswith("tuple"),
+            show=SHOW_ALL or config is not TrainConfig or name not in RARE,
             show_default=False,
+            group=groups[name] if config is TrainConfig else DECODING,
             converter=whole_number if option.annotation in (int, int | None) else None,
         )
         fields.append((name, Annotated[option.annotation | None, parameter], field(default=None)))  # type: ignore[operator]
     record = make_dataclass(f"{config.__name__}Flags", fields)
-    record.__module__ = __name__  # cyclopts takes what comes from the standard library for a plain value
+    record.__module__ = __name__  # cyclopts takes a class of the standard library for a plain value
     return record
 
 
 def given(record: Any) -> dict[str, Any]:
-    """The flags that were given."""
+    """The options that were given on the command line."""
     return {name: value for name, value in vars(record).items() if value is not None} if record else {}
+
+
+ReadFlags: Any = flags(TrainConfig, only=("format", "columns", "keys"))
+"""Options of the commands that read labeled or parallel text."""
+
+
+def read_options(record: Any) -> ReadOptions:
+    """How the files are to be read, from the options of a command."""
+    return ReadOptions(**given(record))

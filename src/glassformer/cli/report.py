@@ -6,15 +6,16 @@ from glassformer.cli.files import check_new, write_page
 
 
 def report(run: Path, /, *, out: Path | None = None, examples: int = 200, force: bool = False) -> None:
-    """How a run went, as one page: curves, data, samples of its checkpoints, best and worst, errors, how to repeat it.
+    """Write a report of a training run as an HTML page: curves, data, samples by checkpoint, best and worst examples,
+    errors, and the command that repeats the run.
 
     Example:  glassformer report en-fr --out report.html
 
     Args:
-        run: folder written by `glassformer train`.
-        out: the page to write. Default: report.html in the current folder.
-        examples: dev examples that the model is asked about.
-        force: overwrite the page if it exists.
+        run: Run folder written by `glassformer train`.
+        out: Page to write. Default: report.html in the current folder.
+        examples: Number of dev examples to evaluate.
+        force: Overwrite the page if it exists.
     """
     out = out or Path("report.html")
     check_new(out, force)

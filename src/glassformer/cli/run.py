@@ -1,63 +1,63 @@
-"""`glassformer run`, and the names it has for each task"""
+"""`glassformer run` and the commands named after tasks"""
 
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from glassformer.cli.options import OptionalInt, flags, given
+from glassformer.cli.options import Device, Json, Quiet, Threads, flags, given
 from glassformer.config import DecodeConfig
 
 Flags: Any = flags(DecodeConfig, "nbest")
 
-
-ALIASES: dict[str, tuple[str, ...]] = {
+TASKS_OF: dict[str, tuple[str, ...]] = {
     "run": (),
     "summarize": ("summarization",),
-    "generate": ("causal-lm",),
     "complete": ("causal-lm",),
+    "generate": ("causal-lm",),
     "classify": ("classification",),
     "tag": ("tagging",),
     "answer": ("question-answering",),
     "similarity": ("regression",),
-    "fill-mask": ("masked-lm",),
+    "fill_mask": ("masked-lm", "bert-pretraining"),
     "correct": ("translation",),
 }
-"""Each name of the command, and the tasks that it reads well for; none: all."""
+"""Command -> the tasks whose models it accepts; none: all."""
 
 
-def alias(tasks: tuple[str, ...], pairs: bool = False) -> Callable[..., None]:
-    """The command by a name that asks for one of these tasks.
+def command_for(tasks: tuple[str, ...], pairs: bool = False) -> Callable[..., None]:
+    """The `run` command for models of some tasks.
 
     Args:
-        pairs: every line of input must have two texts separated by a tab.
+        tasks: tasks whose models the command accepts; none: all.
+        pairs: each line of input must have two texts separated by a tab.
     """
 
     def run(
         model: Path,
         /,
         *,
-        json: bool = False,
-        quiet: Annotated[bool, Parameter(name=["--quiet", "-q"])] = False,
-        device: Literal["auto", "cpu", "cuda", "mps"] = "auto",
-        threads: OptionalInt = None,
+        json: Json = False,
+        quiet: Quiet = False,
+        device: Device = "auto",
+        threads: Threads = None,
         options: Annotated[Flags, Parameter(name="*")] = Flags(),  # noqa: B008
     ) -> None:
-        """Lines of standard input to as many lines of standard output, by whatever the model was trained for.
+        """Apply a model to each line of standard input and print one line of output for each.
 
-        Translations, summaries, what follows; classes and numbers (of pairs: text TAB text); tags of words that spaces
-        separate; answers (question TAB context); masked words (write <mask>).
+        Input by task: text; for pairs TEXT TAB TEXT; for question answering QUESTION TAB CONTEXT; for masked-token
+        prediction text with <mask>; for tagging words separated by spaces.
 
         Example:  echo "what a lovely film" | glassformer run sentiment
 
         Args:
-            model: folder written by `glassformer train` or `glassformer import`.
-            json: one JSON object a line, with probabilities.
-            quiet: no warnings.
-            device: where to compute.
-            threads: processor threads. Default: all cores.
+            model: Model folder written by `glassformer train` or `glassformer import`.
+            json: Print one JSON object for each line, with scores.
+            quiet: Print no warnings.
+            device: Device to compute on.
+            threads: Number of CPU threads. Default: all cores.
         """
         from glassformer.cli.lines import run_lines
 
@@ -75,5 +75,5 @@ def alias(tasks: tuple[str, ...], pairs: bool = False) -> Callable[..., None]:
     return run
 
 
-for name, tasks in ALIASES.items():
-    globals()[name] = alias(tasks, pairs=name == "similarity")
+for name, tasks in TASKS_OF.items():
+    globals()[name] = command_for(tasks, pairs=name == "similarity")

@@ -2,11 +2,11 @@
 
 import json as json_module
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 
-from glassformer.cli.options import OptionalInt
+from glassformer.cli.options import Device, Json, ReadFlags, Threads, read_options
 
 
 def score(
@@ -15,30 +15,32 @@ def score(
     *,
     src: Annotated[Path, Parameter(allow_leading_hyphen=True)],
     tgt: Path | None = None,
-    json: bool = False,
-    device: Literal["auto", "cpu", "cuda", "mps"] = "auto",
-    threads: OptionalInt = None,
+    read: Annotated[ReadFlags, Parameter(name="*")] = ReadFlags(),  # noqa: B008
+    json: Json = False,
+    device: Device = "auto",
+    threads: Threads = None,
 ) -> None:
-    """Natural log-probability that the model gives each target, given its source: one line a pair.
+    """Print the natural log-probability of each target given its source, one line for each pair.
 
     Example:  glassformer score en-fr --src test.en --tgt test.fr
 
     Args:
-        model: folder written by `glassformer train`.
-        src: source text, or a TSV or JSONL of pairs.
-        tgt: target text, line by line; nothing for TSV and JSONL.
-        json: one JSON object a line, with each token's log-probability.
-        device: where to compute.
-        threads: processor threads. Default: all cores.
+        model: Model folder written by `glassformer train`.
+        src: Source text, or a TSV or JSONL file of pairs.
+        tgt: Target text, line by line. Not for TSV and JSONL.
+        json: Print one JSON object for each pair, with the log-probability of each token.
+        device: Device to compute on.
+        threads: Number of CPU threads. Default: all cores.
     """
-    from glassformer.cli.lines import TRANSLATIONS, open_model, windows
+    from glassformer.cli.lines import MAX_WINDOW, TRANSLATIONS, open_model, windows
     from glassformer.corpora.corpus import read_pairs
 
-    pairs = read_pairs([src], [tgt] if tgt else [])
+    options = read_options(read)
+    pairs = read_pairs([src], [tgt] if tgt else [], format=options.format, keys=options.keys)
     translator = open_model(model, device, threads, TRANSLATIONS)
-    for window in windows(pairs, 4096):
-        rows = translator.score([pair.src for pair in window], [pair.tgt for pair in window])
-        for pair, log_probs in zip(window, rows, strict=True):
+    for window in windows(pairs, MAX_WINDOW):
+        scores = translator.score([pair.src for pair in window], [pair.tgt for pair in window])
+        for pair, log_probs in zip(window, scores, strict=True):
             if json:
                 record = {"source": pair.src, "target": pair.tgt, "score": sum(log_probs), "log_probs": log_probs}
                 print(json_module.dumps(record, ensure_ascii=False))

@@ -7,18 +7,20 @@ from glassformer.cli.options import Int
 
 
 def similar(model: Path, word: str, /, *, n: Int = 10, json: bool = False) -> None:
-    """The units of a model's vocabulary whose vectors stand nearest to a word's.
+    """List the words whose embeddings are nearest to the embedding of a word, with cosine similarities.
+
+    Of a subword vocabulary, only tokens that begin a word are listed.
 
     Example:  glassformer train text.txt --task skip-gram --out vectors && glassformer similar vectors king
 
     Args:
-        model: folder of word vectors, or of any model with an embedding table.
-        word: the word.
-        n: how many.
-        json: one JSON object a line.
+        model: Model folder of a skip-gram model, or of any model with an embedding table.
+        word: Word to compare with.
+        n: Number of words to list.
+        json: Print one JSON object for each word.
     """
     from glassformer.tasks.embeddings import nearest_tokens
     from glassformer.tasks.registry import load
 
-    for unit, cosine in nearest_tokens(load(model, device="cpu"), word, n):
-        print(json_module.dumps({"unit": unit, "cosine": cosine}) if json else f"{cosine:.4f}  {unit}")
+    for token, cosine in nearest_tokens(load(model, device="cpu"), word, n):
+        print(json_module.dumps({"token": token, "cosine": cosine}) if json else f"{cosine:.4f}  {token}")

@@ -7,34 +7,48 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from glassformer.cli.files import split_sides
-from glassformer.cli.options import flags, given
+from glassformer.cli.options import DATA, RUN, Quiet, flags, given
 from glassformer.config import TrainConfig
+from glassformer.corpora.read_options import ReadOptions
+from glassformer.errors import ConfigError
 
 Flags: Any = flags(TrainConfig)
 
 
 def train(
-    *files: Path,
-    config: Path | None = None,
-    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"])] = False,
+    *files: Annotated[Path, Parameter(group=DATA, allow_leading_hyphen=True)],
+    config: Annotated[Path | None, Parameter(group=RUN)] = None,
+    quiet: Quiet = False,
     options: Annotated[Flags, Parameter(name="*")] = Flags(),  # noqa: B008
 ) -> None:
-    """Train on your text, or go on with a run that was broken off. What is learned follows from the files.
+    """Train a model on text files, or continue a training run. The task is inferred from the files.
 
-    Two text files: to translate. One: what follows a text. TSV, CSV or JSONL with text and label: classes or numbers.
-    CoNLL or CoNLL-U: tags. SQuAD's JSON: answers. Else say it with --task.
+    Two text files: translation. One text file: language model. TSV, CSV or JSONL with text and label: classification
+    or regression. CoNLL or CoNLL-U: tagging. SQuAD JSON: question answering. JSONL with text and summary:
+    summarization. --task names the task if the files do not tell it.
 
     Example:  glassformer train train.en train.fr --out en-fr --minutes 60
 
+    `--help-all` lists all options. Each option can also be given by an environment variable, GLASSFORMER_ and its
+    name in capitals, or in a TOML file (--config).
+
     Args:
-        files: the text to learn from. Any may be gzip'd. For several files a side of a translation: --src and --tgt.
-        config: TOML file of options, such as a run folder's run.toml.
-        quiet: say nothing but errors.
+        files: Training text, plain or .gz. For several files on each side of a translation, use --src and --tgt.
+        config: TOML file of options, such as the run.toml of a run folder.
+        quiet: Print errors only.
     """
-    chosen: dict[str, Any] = given(options)
+    explicit: dict[str, Any] = given(options)
+    if not files and not explicit.get("src") and config is None:
+        raise ConfigError(
+            "no training text given. For instance:\n"
+            "  glassformer train train.en train.fr --out en-fr --minutes 60     translation: two text files\n"
+            "  glassformer train reviews.csv --out sentiment --minutes 10       classification: a table\n"
+            "  glassformer train --help                                         all formats and options"
+        )
     if files:
-        chosen["src"], chosen["tgt"] = split_sides(files, chosen.get("task"), chosen.get("columns", ()))
-    resolved = TrainConfig.resolve(chosen, config, os.environ)
+        read = ReadOptions(**{name: explicit[name] for name in ("format", "columns", "keys") if name in explicit})
+        explicit["src"], explicit["tgt"] = split_sides(files, explicit.get("task"), read)
+    resolved = TrainConfig.resolve(explicit, config, os.environ)
     from glassformer.training.run import train as run  # torch takes seconds to import
 
     run(resolved, quiet=quiet)

@@ -3,11 +3,11 @@
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from glassformer.cli.options import OptionalInt, flags, given
+from glassformer.cli.options import Device, Json, Quiet, Threads, flags, given
 from glassformer.config import DecodeConfig
 
 Flags: Any = flags(DecodeConfig)
@@ -17,22 +17,22 @@ def translate(
     model: Path,
     /,
     *,
-    json: bool = False,
-    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"])] = False,
-    device: Literal["auto", "cpu", "cuda", "mps"] = "auto",
-    threads: OptionalInt = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    device: Device = "auto",
+    threads: Threads = None,
     options: Annotated[Flags, Parameter(name="*")] = Flags(),  # noqa: B008
 ) -> None:
-    """Translate standard input, line by line, to standard output.
+    """Translate each line of standard input.
 
     Example:  echo "The black cat sat on the couch." | glassformer translate en-fr
 
     Args:
-        model: folder written by `glassformer train`.
-        json: one JSON object a line: source, and of each translation text, score, tokens and their log-probabilities.
-        quiet: no progress and no warnings.
-        device: where to compute.
-        threads: processor threads. Default: all cores.
+        model: Model folder written by `glassformer train`.
+        json: Print one JSON object for each line: source, and for each translation text, score, tokens and log_probs.
+        quiet: Print no progress and no warnings.
+        device: Device to compute on.
+        threads: Number of CPU threads. Default: all cores.
     """
     from glassformer.cli.lines import translate_lines
 

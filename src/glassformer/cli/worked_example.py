@@ -20,34 +20,32 @@ def worked_example(
     html: Path | None = None,
     force: bool = False,
 ) -> None:
-    """Attention in ten steps with every number: a small example on paper, or a head of your own model.
+    """Compute attention in ten steps and print every number: a small example, or one head of a model.
 
     Example:  glassformer worked-example --model en-fr --text "The black cat sat." --layer decoder.0.cross_attention
 
     Args:
-        model: folder written by `glassformer train` or `glassformer import`; without it the example on paper.
-        text: what the model is to read.
-        target: what a translator or a language model is to follow.
-        layer: name of the attention; default: the first.
-        head: counted from 1.
-        words: two tokens of the text to compare by word, position and sum.
-        html: also write a page.
-        force: overwrite the page if it exists.
+        model: Model folder written by `glassformer train` or `glassformer import`. Default: a small built-in example.
+        text: Input text.
+        target: Target text for translators and language models.
+        layer: Name of the attention module. Default: the first.
+        head: Number of the head, counted from 1.
+        words: Two tokens of the text whose embeddings, positions and sums are compared.
+        html: Also write an HTML page.
+        force: Overwrite the page if it exists.
     """
     from glassformer.errors import ConfigError
-    from glassformer.inspection.worked_example import worked_example as on_paper
+    from glassformer.inspection.worked_example import worked_example as built_in_example
     from glassformer.inspection.worked_example import worked_model
     from glassformer.tasks.registry import load
 
     check_new(html, force)
     if (model is None) != (text is None) or (model is None and (layer or words or target or head != 1)):
-        raise ConfigError(
-            "--model names a model and --text what it is to read: give both for a head of it, or nothing."
-        )
+        raise ConfigError("--model names a model and --text its input: give both, or neither for the built-in example.")
     if model and text is not None:
         example = worked_model(load(model, device="cpu"), text, target=target, layer=layer, head=head, words=words)
     else:
-        example = on_paper()
+        example = built_in_example()
     show(example)
     if html:
         from glassformer.inspection.page import worked_page
@@ -56,7 +54,7 @@ def worked_example(
 
 
 def show(example: Any) -> None:
-    """The steps, as numpy prints them."""
+    """Print the steps; matrices in numpy's format."""
     import numpy as np
 
     print(example.title)

@@ -1,20 +1,25 @@
 """Files to sentence pairs: plain lines, TSV or JSONL, gzip or not, each pair with the place it came from."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Literal, Protocol, assert_never, get_args
+from typing import Protocol, assert_never, get_args
 
-from glassformer.corpora.jsonl import SURROGATE, outline, parse_json
+from glassformer.corpora.jsonl import SURROGATE, outline, parse_json, suggest_keys
 from glassformer.corpora.lines import STDIN, BadLine, byte_lines, check_readable, is_stream, name, read_lines, suffix_of
 from glassformer.corpora.misalignment import MAX_LINES, guess_misalignment
+from glassformer.corpora.read_options import Format, parse_keys, select_fields
 from glassformer.errors import ConfigError, CorpusError
 
 __all__ = ["Example", "Format", "UnequalCountsError", "format_of", "guess_misalignment", "read_lines", "read_pairs"]
 
-Format = Literal["lines", "tsv", "jsonl"]
+SUMMARY_KEYS = (("text", "summary"), ("document", "summary"), ("dialogue", "summary"), ("article", "highlights"))
+"""Keys of JSONL that hold a text and its summary."""
+
+N_DETECTION_LINES = 200
+"""Lines at the beginning of a file that are read to detect its format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +79,16 @@ class Tsv:
 
 
 class Jsonl:
-    """{"src": …, "tgt": …} or {"translation": {"en": …, "fr": …}}; the first line decides for all."""
+    """Pairs as JSON objects: {"src": …, "tgt": …}, {"translation": {"en": …, "fr": …}}, a text with its summary (see
+    SUMMARY_KEYS), or any keys that `field_keys` names. All lines have the keys of the first.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, field_keys: Mapping[str, str] | None = None) -> None:
+        """
+        Args:
+            field_keys: field (src, tgt; text, summary) -> key, as in `select_fields`.
+        """
+        self.field_keys = field_keys
         self.nested = False
         self.keys: tuple[str, str] | None = None
 
@@ -89,10 +101,21 @@ class Jsonl:
         return texts
 
     def _texts(self, record: object, line: str) -> tuple[str, str]:
+        if self.field_keys and isinstance(record, dict):
+            try:
+                record = select_fields(record, self.field_keys)
+            except KeyError as error:
+                raise BadLine(
+                    "malformed",
+                    f"no key {error.args[0]!r}, which --keys names; found {outline(record)}",
+                    "Fix --keys, or fix or delete the line.",
+                ) from None
+        if isinstance(record, dict) and (names := summary_keys(record)):
+            record = {"src": record[names[0]], "tgt": record[names[1]]}
         nested = isinstance(record, dict) and record.keys() == {"translation"}
         pair = record["translation"] if nested and isinstance(record, dict) else record
         if not isinstance(pair, dict) or len(pair) != 2 or not (nested or pair.keys() == {"src", "tgt"}):
-            raise self._bad(f"found {outline(record)}", line)
+            raise self._bad(f"found {outline(record)}", line, record)
         if self.keys is None:
             src_key, tgt_key = pair if nested else ("src", "tgt")
             self.nested, self.keys = nested, (src_key, tgt_key)
@@ -103,12 +126,13 @@ class Jsonl:
             raise self._bad(f"both must be strings, found {outline(pair)}", line)
         return src, tgt
 
-    def _bad(self, found: str, line: str) -> BadLine:
+    def _bad(self, found: str, line: str, record: object = None) -> BadLine:
+        suggested = suggest_keys([record]) if isinstance(record, dict) else None
         return BadLine(
             "malformed",
             'expected {"src": …, "tgt": …} or {"translation": {"en": …, "fr": …}}, the same on every line: '
             f"{found}.\n  The line begins {line[:40]!r}",
-            "Rename the keys, for instance: jq -c '{src: .en, tgt: .fr}'",
+            f"Name the keys of the two texts, for instance: {suggested or '--keys src=en tgt=fr'}",
         )
 
     def render(self, src: str, tgt: str) -> str:
@@ -118,8 +142,13 @@ class Jsonl:
         return json.dumps({"translation": pair} if self.nested else pair, ensure_ascii=False)
 
 
+def summary_keys(keys: Mapping[str, object]) -> tuple[str, str] | None:
+    """The keys of a JSON object that hold a text and its summary, or None."""
+    return next((pair for pair in SUMMARY_KEYS if pair[0] in keys and pair[1] in keys), None)
+
+
 def format_of(path: Path) -> Format:
-    """The format that the file's name promises, before any .gz."""
+    """Format by file name, without .gz."""
     match suffix_of(path):
         case ".tsv":
             return "tsv"
@@ -129,13 +158,25 @@ def format_of(path: Path) -> Format:
             return "lines"
 
 
-def parser_of(format: Format) -> PairParser | None:
-    """A fresh parser for a single-file format; None for plain lines, which pair two files."""
+def detect_format(path: Path) -> Format:
+    """Format by file name; of a name that tells none, tab-separated pairs if each line has exactly one tab.
+
+    Raises:
+        CorpusError: the file is missing or its beginning is not readable as text.
+    """
+    if (format := format_of(path)) != "lines" or is_stream(path):
+        return format
+    lines = list(islice(read_lines(path), N_DETECTION_LINES))
+    return "tsv" if lines and all(line.count("\t") == 1 for line in lines) else "lines"
+
+
+def parser_of(format: Format, keys: Mapping[str, str] | None = None) -> PairParser | None:
+    """A new parser for a single-file format; None for plain lines, which pair two files."""
     match format:
         case "tsv":
             return Tsv()
         case "jsonl":
-            return Jsonl()
+            return Jsonl(keys)
         case "lines":
             return None
         case _:
@@ -149,6 +190,7 @@ class Source:
     src: Path
     tgt: Path | None
     format: Format
+    keys: Mapping[str, str] | None = None
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -156,7 +198,9 @@ class Source:
         return (self.src,) if self.tgt is None else (self.src, self.tgt)
 
 
-def sources(src: Sequence[Path], tgt: Sequence[Path] = (), format: Format | None = None) -> list[Source]:
+def sources(
+    src: Sequence[Path], tgt: Sequence[Path] = (), format: Format | None = None, keys: Sequence[str] = ()
+) -> list[Source]:
     """The files paired up, in order, after checking that they can be opened.
 
     Raises:
@@ -167,7 +211,8 @@ def sources(src: Sequence[Path], tgt: Sequence[Path] = (), format: Format | None
         raise ConfigError(f"--format {format}: unknown.\n  Use one of: {', '.join(get_args(Format))}.")
     if not src:
         raise ConfigError("no source file given.\n  Name two text files, or one .tsv or .jsonl.")
-    formats = [format or format_of(path) for path in src]
+    check_readable(*src, *tgt, by_content=format is None)
+    formats = [format or (format_of(path) if tgt else detect_format(path)) for path in src]
     kinds = {each == "lines" for each in formats}
     names = ", ".join(map(name, src))
     if len(kinds) == 2:
@@ -187,24 +232,27 @@ def sources(src: Sequence[Path], tgt: Sequence[Path] = (), format: Format | None
             raise ConfigError(f"{path}: a file of pairs as target of plain text.\n  Give it alone, as the source.")
     if [*src, *tgt].count(STDIN) > 1:
         raise ConfigError("standard input (-) is named twice.\n  It can be read once: put one side into a file.")
-    check_readable(*src, *tgt)
     targets: Sequence[Path | None] = tgt or [None for _ in src]
-    return [Source(*source) for source in zip(src, targets, formats, strict=True)]
+    field_keys = parse_keys(keys)
+    return [Source(*source, field_keys) for source in zip(src, targets, formats, strict=True)]
 
 
-def read_pairs(src: Sequence[Path], tgt: Sequence[Path] = (), *, format: Format | None = None) -> Iterator[Example]:
+def read_pairs(
+    src: Sequence[Path], tgt: Sequence[Path] = (), *, format: Format | None = None, keys: Sequence[str] = ()
+) -> Iterator[Example]:
     """Sentence pairs of a corpus in order, blank ones included, in constant memory.
 
     Args:
         src: plain text (one sentence a line, needs `tgt`), .tsv (src TAB tgt) or .jsonl; each may end in .gz.
         tgt: as many plain text files as `src` has.
-        format: "lines", "tsv" or "jsonl" whatever the names say.
+        format: "lines", "tsv" or "jsonl". Default: by file name, for other names by content.
+        keys: FIELD=KEY of JSONL, as in `parse_keys`.
 
     Raises:
         CorpusError: a line that is no pair; UnequalCountsError at the end, when one file of two ends first.
         ConfigError: sides that do not fit each other or the format.
     """
-    found = sources(src, tgt, format)  # at once, not at the first pair: a wrong call should not wait
+    found = sources(src, tgt, format, keys)  # at once, not at the first pair: a wrong call should not wait
 
     def pairs() -> Iterator[Example]:
         for source in found:
@@ -214,7 +262,7 @@ def read_pairs(src: Sequence[Path], tgt: Sequence[Path] = (), *, format: Format 
 
 
 def _read_one(source: Source) -> Iterator[Example]:
-    parser = parser_of(source.format)
+    parser = parser_of(source.format, source.keys)
     assert parser is not None
     path = str(source.src)
     for number, line in enumerate(read_lines(source.src), 1):

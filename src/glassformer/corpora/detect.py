@@ -6,12 +6,32 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from glassformer.corpora.jsonl import outline, parse_json
+from glassformer.corpora.corpus import N_DETECTION_LINES, summary_keys
+from glassformer.corpora.jsonl import outline, parse_json, read_objects, suggest_keys
 from glassformer.corpora.labeled import is_labeled, parse_number, read_rows, roles_of, split_columns
-from glassformer.corpora.lines import STDIN, BadLine, byte_lines, name, read_lines, refuse_streams, suffix_of
+from glassformer.corpora.lines import (
+    STDIN,
+    BadLine,
+    byte_lines,
+    check_readable,
+    name,
+    read_lines,
+    refuse_streams,
+    suffix_of,
+)
+from glassformer.corpora.read_options import DETECT, ReadOptions, parse_keys
 from glassformer.errors import ConfigError
 
-Task = Literal["translation", "causal-lm", "classification", "regression", "tagging", "question-answering", "multitask"]
+Task = Literal[
+    "translation",
+    "causal-lm",
+    "classification",
+    "regression",
+    "tagging",
+    "question-answering",
+    "multitask",
+    "summarization",
+]
 
 FORMATS: Mapping[Task, str] = {
     "translation": 'two text files, line n to line n; src TAB tgt; or JSONL {"src": …, "tgt": …}',
@@ -21,11 +41,9 @@ FORMATS: Mapping[Task, str] = {
     "tagging": 'CoNLL or CoNLL-U; or JSONL {"words": […], "tags": […]}',
     "question-answering": "SQuAD's JSON",
     "multitask": 'JSONL {"task": …, …}',
+    "summarization": 'JSONL {"text": …, "summary": …}; or dialogue, document; or article and highlights',
 }
 """Task -> the files it reads."""
-
-N_LINES = 200
-"""Lines of each file that are looked at."""
 
 MAX_CLASSES = 20
 """More distinct numbers than this are a quantity, not names of classes."""
@@ -34,11 +52,11 @@ _BIO = re.compile("O|[BIES]-.+")
 _SQUAD = re.compile(rb'"(paragraphs|qas)"\s*:')
 
 
-def find_task(paths: Sequence[Path], columns: Sequence[str] = ()) -> Task:
+def find_task(paths: Sequence[Path], options: ReadOptions = DETECT) -> Task:
     """The task that the files are for, by name, header or keys, and shape of their first lines.
 
     Args:
-        columns: what the columns of TSV and CSV without a header hold, as in `read_labeled`.
+        options: format, columns and keys that the user named.
 
     Raises:
         ConfigError: the data does not tell; says what was seen and what each task reads.
@@ -49,7 +67,10 @@ def find_task(paths: Sequence[Path], columns: Sequence[str] = ()) -> Task:
     if STDIN in paths:
         raise _unknown("standard input", "can be read only once, so nothing was looked at")
     refuse_streams(paths, "training reads its text several times")
-    found = {path: _task_of(path, split_columns(columns)) for path in paths}
+    check_readable(*paths, by_content=options.format is None)
+    if options.format == "lines":
+        return "translation" if len(paths) == 2 else "causal-lm"
+    found = {path: _task_of(path, split_columns(options.columns), options) for path in paths}
     tasks = set(found.values())
     if tasks == {"causal-lm"} and len(paths) == 2:
         return "translation"
@@ -64,32 +85,38 @@ def _unknown(what: str, seen: str) -> ConfigError:
     return ConfigError(f"{what}: cannot tell the task: {seen}.\n  Name it with --task; what each reads:\n{formats}")
 
 
-def _task_of(path: Path, columns: Sequence[str]) -> Task:
-    match suffix_of(path):
+def _task_of(path: Path, columns: Sequence[str], options: ReadOptions) -> Task:
+    match {"tsv": ".tsv", "jsonl": ".jsonl"}.get(options.format or "", suffix_of(path)):
         case ".conll" | ".conllu" | ".bio":
             return "tagging"
-        case ".json" if any(map(_SQUAD.search, islice(byte_lines(path), N_LINES))):
+        case ".json" if any(map(_SQUAD.search, islice(byte_lines(path), N_DETECTION_LINES))):
             return "question-answering"
         case ".jsonl" | ".json" | ".ndjson":
-            return _task_of_objects(path)
+            return _task_of_objects(path, parse_keys(options.keys))
         case ".csv":
-            return _task_of_rows(path, list(islice(read_rows(path), N_LINES)), columns)
+            return _task_of_rows(path, list(islice(read_rows(path), N_DETECTION_LINES)), columns)
         case suffix:
-            lines = list(islice(read_lines(path), N_LINES))
+            lines = list(islice(read_lines(path), N_DETECTION_LINES))
             if _is_tagging(lines):
                 return "tagging"
             if columns or suffix == ".tsv" or is_labeled(lines[0].split("\t")):
-                return _task_of_rows(path, list(islice(read_rows(path), N_LINES)), columns)
+                return _task_of_rows(path, list(islice(read_rows(path), N_DETECTION_LINES)), columns)
+            if all(line.count("\t") == 1 for line in lines):
+                return _task_of_rows(path, list(islice(read_rows(path), N_DETECTION_LINES)), columns)
             if all("\t" in line for line in lines):
-                raise _unknown(name(path), "every line has a tab, yet the name is not .tsv")
+                columns_found = len(lines[0].split("\t"))
+                raise _unknown(name(path), f"{columns_found} tab-separated columns without a header row")
             return "causal-lm"
 
 
-def _task_of_objects(path: Path) -> Task:
+def _task_of_objects(path: Path, field_keys: Mapping[str, str]) -> Task:
     try:
-        records = [parse_json(line) for line in islice(read_lines(path), N_LINES)]
+        records = [parse_json(line) for line in islice(read_lines(path), N_DETECTION_LINES)]
     except BadLine as bad:
         raise _unknown(name(path), f"{bad.detail}.\n  {bad.repair}".rstrip(".")) from None
+    objects = [record for record in records if isinstance(record, dict)]
+    if field_keys:
+        records = [record for _, record in islice(read_objects(path, field_keys), N_DETECTION_LINES)]
     first = records[0]
     keys = first.keys() if isinstance(first, dict) else set()
     if "task" in keys:
@@ -98,10 +125,16 @@ def _task_of_objects(path: Path) -> Task:
         return "translation"
     if {"words", "tags"} <= keys:
         return "tagging"
+    if isinstance(first, dict) and summary_keys(first):
+        return "summarization"
+    if keys == {"text"}:
+        return "causal-lm"
     if is_labeled(keys):
         key = roles_of(keys)["label"][0]
         return _task_of_labels([str(record.get(key)) for record in records if isinstance(record, dict)], key)
-    raise _unknown(name(path), f"its first line is {outline(first)}")
+    suggested = suggest_keys(objects) if objects and not field_keys else None
+    advice = f".\n  Name the keys that hold the fields, for instance: {suggested}" if suggested else ""
+    raise _unknown(name(path), f"its first line is {outline(first)}{advice}")
 
 
 def _task_of_rows(path: Path, rows: Sequence[tuple[int, list[str]]], columns: Sequence[str]) -> Task:

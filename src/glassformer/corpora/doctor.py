@@ -115,6 +115,7 @@ def examine(
     *,
     against: Mapping[str, Corpus] | None = None,
     format: Format | None = None,
+    keys: Sequence[str] = (),
     n_shown: int | None = 10,
 ) -> Diagnosis:
     """Everything that is wrong with a corpus, named by file and line.
@@ -123,15 +124,16 @@ def examine(
 
     Args:
         against: held-out sets by name, each as (src, tgt): pairs of the corpus that stand there too are named.
-        format: "lines", "tsv" or "jsonl" whatever the names say.
+        format: "lines", "tsv" or "jsonl". Default: by file name, for other names by content.
+        keys: FIELD=KEY of JSONL, as in `parse_keys`.
         n_shown: findings kept of each kind, None for all; all are counted.
 
     Raises:
         CorpusError: a file is missing, a folder, or not permitted. What is wrong inside the files is a finding.
         ConfigError: sides that do not fit each other or the format; standard input.
     """
-    corpus = readers((src, tgt), format)
-    held_out = held_out_places(against or {}, format)
+    corpus = readers((src, tgt), format, keys)
+    held_out = held_out_places(against or {}, format, keys)
     tally = _Tally(n_shown)
     sampler = NormSampler()
     for reader in corpus:

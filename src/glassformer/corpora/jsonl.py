@@ -2,11 +2,12 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
 from glassformer.corpora.lines import BadLine, name, read_lines
+from glassformer.corpora.read_options import select_fields
 from glassformer.errors import CorpusError
 
 SURROGATE = re.compile("[\ud800-\udfff]")
@@ -31,11 +32,14 @@ def parse_json(line: str) -> object:
         ) from None
 
 
-def read_objects(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
-    """The objects of a JSONL file, each with its line, counted from 1.
+def read_objects(path: Path, keys: Mapping[str, str] | None = None) -> Iterator[tuple[int, dict[str, object]]]:
+    """Read the objects of a JSONL file, each with its line number, counted from 1.
+
+    Args:
+        keys: field -> key, as in `select_fields`; then each object holds these fields only.
 
     Raises:
-        CorpusError: a line that is no JSON object, or not readable as text.
+        CorpusError: a line that is not a JSON object, lacks one of the keys, or is not readable as text.
     """
     for number, line in enumerate(read_lines(path), 1):
         try:
@@ -47,7 +51,43 @@ def read_objects(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
                 f"{name(path)}:{number}: expected one JSON object a line, found {outline(record)}.\n"
                 f"  The line begins {line[:40]!r}. Fix the line."
             )
+        if keys:
+            try:
+                record = select_fields(record, keys)
+            except KeyError as error:
+                raise CorpusError(
+                    f"{name(path)}:{number}: no key {error.args[0]!r}, which --keys names; found {outline(record)}.\n"
+                    "  Fix --keys, or fix or delete the line."
+                ) from None
         yield number, record
+
+
+def suggest_keys(records: list[dict[str, object]]) -> str | None:
+    """A `--keys` option that fits the first records of a file, or None if they hold fewer than two fields."""
+    texts: dict[str, list[str]] = {}
+    for record in records:
+        for path, value in _leaves(record):
+            texts.setdefault(path, []).append(value)
+    names = [path for path, values in texts.items() if len(values) == len(records)]
+    labels = [path for path in names if len(records) >= 4 and len(set(texts[path])) <= len(records) // 2]
+    first = next((path for path in names if path not in labels), None)
+    if first and labels:
+        return f"--keys text={first} label={labels[0]}"
+    if first and len(names) > 1:
+        second = next(path for path in names if path != first)
+        return f"--keys src={first} tgt={second}"
+    return f"--keys text={first}" if first else None
+
+
+def _leaves(record: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """The texts, numbers and lists of texts of an object, with their keys, one level of nesting included."""
+    for key, value in record.items():
+        if isinstance(value, dict):
+            yield from ((f"{key}.{inner}", str(text)) for inner, text in value.items() if isinstance(text, str))
+        elif isinstance(value, str | int | float) or (
+            isinstance(value, list) and value and all(isinstance(item, str) for item in value)
+        ):
+            yield key, str(value)
 
 
 def text_fault(value: object) -> str | None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from glassformer.corpora.corpus import format_of
 from glassformer.corpora.jsonl import outline, read_objects, text_fault
 from glassformer.corpora.lines import check_readable, name, read_lines, suffix_of
+from glassformer.corpora.read_options import parse_keys
 from glassformer.errors import ConfigError, CorpusError
 
 ROLES = {
@@ -71,13 +72,14 @@ def is_labeled(names: Iterable[str]) -> bool:
     return {"text", "label"} <= roles_of(names).keys()
 
 
-def read_labeled(paths: Sequence[Path], columns: Sequence[str] = ()) -> Iterator[Labeled]:
+def read_labeled(paths: Sequence[Path], columns: Sequence[str] = (), keys: Sequence[str] = ()) -> Iterator[Labeled]:
     r"""Labeled texts of files in order, blank texts included, in constant memory.
 
     Args:
         paths: .jsonl ({"text": …, "label": …}, for a pair also "text2"; other keys are ignored), .csv (quoted) or TSV
             (any other name, never quoted), with a header row; each may end in .gz. Names of columns: see ROLES.
         columns: what the columns of TSV and CSV without a header hold, in order: text, text2, label, or _ to skip.
+        keys: FIELD=KEY of JSONL, as in `parse_keys`.
 
     Raises:
         ConfigError: columns that do not name one text and one label.
@@ -87,8 +89,9 @@ def read_labeled(paths: Sequence[Path], columns: Sequence[str] = ()) -> Iterator
     if columns:
         _check_columns(columns)
     check_readable(*paths)
+    field_keys = parse_keys(keys)
     return chain.from_iterable(
-        _read_objects(path) if format_of(path) == "jsonl" else _read_rows(path, columns) for path in paths
+        _read_objects(path, field_keys) if format_of(path) == "jsonl" else _read_rows(path, columns) for path in paths
     )
 
 
@@ -176,16 +179,16 @@ def _header(cells: Sequence[str], where: str) -> dict[str, int]:
         ) from None
 
 
-def _read_objects(path: Path) -> Iterator[Labeled]:
+def _read_objects(path: Path, field_keys: Mapping[str, str]) -> Iterator[Labeled]:
     keys: Mapping[str, str] = {}
-    for number, record in read_objects(path):
+    for number, record in read_objects(path, field_keys):
         where = f"{name(path)}:{number}"
         try:
             found = _one_each(key for key in record if record[key] is not None)
         except ValueError as error:
             raise CorpusError(
                 f'{where}: expected {{"text": …, "label": …}}, for a pair also "text2": {error}.\n'
-                f"  Found {outline(record)}. Rename the keys, for instance: jq -c '{{text: .review, label: .stars}}'"
+                f"  Found {outline(record)}. Name the keys, for instance: --keys text=review label=stars"
             ) from None
         keys = keys or found
         if found != keys:

@@ -129,8 +129,20 @@ def _is_finite_device(path: Path) -> bool:
         return file.isatty()
 
 
-def check_readable(*paths: Path) -> None:
+UNSUPPORTED = {
+    **{".po": "a gettext catalogue", ".pot": "a gettext template", ".tmx": "a translation memory (TMX)"},
+    **{".xliff": "an XLIFF file", ".xlf": "an XLIFF file", ".properties": "a Java properties file"},
+    **{".docx": "a Word document", ".pdf": "a PDF document", ".xlsx": "an Excel sheet", ".html": "an HTML page"},
+    **{".parquet": "a Parquet file", ".arrow": "an Arrow file", ".zip": "a zip archive", ".tar": "a tar archive"},
+}
+"""Suffixes of formats that users have and that cannot be read."""
+
+
+def check_readable(*paths: Path, by_content: bool = True) -> None:
     """Open and close each file, so that a missing one is reported before hours of reading the others.
+
+    Args:
+        by_content: refuse formats that cannot be read; False if the user named the format.
 
     A pipe is not opened: closing it again would end the program that writes to it.
 
@@ -140,6 +152,12 @@ def check_readable(*paths: Path) -> None:
     for path in paths:
         if not is_stream(path) or _is_device(path):
             open_bytes(path).close()
+        if by_content and (what := UNSUPPORTED.get(suffix_of(path))):
+            raise CorpusError(
+                f"{path}: {what}, which cannot be read.\n"
+                "  Files that can be read: text with one sentence on each line, TSV, CSV, JSONL, CoNLL, CoNLL-U and"
+                " SQuAD's JSON, each also as .gz.\n  Export the texts to one of these."
+            )
 
 
 def _is_device(path: Path) -> bool:
@@ -208,7 +226,9 @@ def byte_lines(path: Path) -> Iterator[bytes]:
     keep = limits.MAX_LINE_BYTES + 1
     n_bytes = n_line = 0
     rest = b""
-    with nullcontext(sys.stdin.buffer) if path == STDIN else open_bytes(path) as file:
+    # Unbuffered: a thread that waits in a buffered read holds a lock that the interpreter needs to exit.
+    stdin = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer) if path == STDIN else None
+    with nullcontext(stdin) if stdin else open_bytes(path) as file:
         for chunk in _content(file, path):
             if n_bytes < 4 and (rest + chunk).startswith((b"\xff\xfe", b"\xfe\xff")):
                 raise _utf16(path)

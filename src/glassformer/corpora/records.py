@@ -8,8 +8,9 @@ from itertools import zip_longest
 from pathlib import Path
 
 from glassformer.corpora.checks import Fault, Norms, pair_faults, text_faults
-from glassformer.corpora.corpus import Format, PairParser, Source, parser_of, sources
+from glassformer.corpora.corpus import PairParser, Source, parser_of, sources
 from glassformer.corpora.lines import BadLine, byte_lines, decode, refuse_streams
+from glassformer.corpora.read_options import Format
 from glassformer.errors import CorpusError
 
 Corpus = tuple[Sequence[Path], Sequence[Path]]
@@ -63,7 +64,7 @@ class RecordReader:
             self.damage[path] = " ".join(why.split())
 
     def __iter__(self) -> Iterator[Record]:
-        self.parser = parser_of(self.source.format)
+        self.parser = parser_of(self.source.format, self.source.keys)
         sides = range(len(self.source.paths))
         self.n_lines = [0 for _ in sides]
         self._crlf_unseen = {*sides}
@@ -99,7 +100,7 @@ class RecordReader:
             return None, None
 
 
-def readers(corpus: Corpus, format: Format | None) -> list[RecordReader]:
+def readers(corpus: Corpus, format: Format | None, keys: Sequence[str] = ()) -> list[RecordReader]:
     """One reader for each source of a corpus.
 
     Raises:
@@ -107,7 +108,7 @@ def readers(corpus: Corpus, format: Format | None) -> list[RecordReader]:
         CorpusError: a file is missing, a folder, or not permitted.
     """
     refuse_streams((*corpus[0], *corpus[1]), "a corpus is examined by reading it more than once")
-    return [RecordReader(source) for source in sources(*corpus, format)]
+    return [RecordReader(source) for source in sources(*corpus, format, keys)]
 
 
 def _digest(src: str, tgt: str | None = None) -> int:
@@ -116,11 +117,11 @@ def _digest(src: str, tgt: str | None = None) -> int:
     return int.from_bytes(blake2b(data.encode(), digest_size=8).digest(), "little")
 
 
-def held_out_places(against: Mapping[str, Corpus], format: Format | None) -> dict[int, str]:
+def held_out_places(against: Mapping[str, Corpus], format: Format | None, keys: Sequence[str] = ()) -> dict[int, str]:
     """Hash of every pair and source of the held-out sets -> "dev, dev.en:17"."""
     places: dict[int, str] = {}
     for label, corpus in against.items():
-        for reader in readers(corpus, format):
+        for reader in readers(corpus, format, keys):
             for record in reader:
                 place = f"{label}, {reader.path(0)}:{record.line}"
                 if record.src is not None and record.src.strip():

@@ -41,6 +41,7 @@ def fix(
     *,
     against: Mapping[str, Corpus] | None = None,
     format: Format | None = None,
+    keys: Sequence[str] = (),
 ) -> RepairResult:
     """Write the clean part of a corpus to the folder `out`, under the same names (without .gz, unpacked).
 
@@ -49,16 +50,17 @@ def fix(
 
     Args:
         against: held-out sets by name: pairs of the corpus that stand there too are dropped.
-        format: "lines", "tsv" or "jsonl" whatever the names say.
+        format: "lines", "tsv" or "jsonl". Default: by file name, for other names by content.
+        keys: FIELD=KEY of JSONL, as in `parse_keys`.
 
     Raises:
         CorpusError: a file is damaged, exists already in `out`, or no pair is left; UnequalCountsError: where a line
             is missing only a person can tell.
         ConfigError: sides that do not fit each other or the format; standard input.
     """
-    corpus = readers((src, tgt), format)
+    corpus = readers((src, tgt), format, keys)
     targets = _targets(corpus, out)
-    held_out = held_out_places(against or {}, format)
+    held_out = held_out_places(against or {}, format, keys)
     sampler = NormSampler()
     for reader in corpus:
         for record in _repaired(reader):

@@ -1,13 +1,14 @@
 """Files to tagged sentences: CoNLL columns, CoNLL-U or JSONL."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
 from pathlib import Path
 
 from glassformer.corpora.jsonl import outline, read_objects, text_fault
 from glassformer.corpora.lines import check_readable, name, read_lines, suffix_of
+from glassformer.corpora.read_options import parse_keys
 from glassformer.errors import ConfigError, CorpusError
 
 CONLLU_COLUMNS = {"upos": 3, "xpos": 4}
@@ -24,7 +25,7 @@ class Tagged:
     line: int
 
 
-def read_tagged(paths: Sequence[Path], column: str | int | None = None) -> Iterator[Tagged]:
+def read_tagged(paths: Sequence[Path], column: str | int | None = None, keys: Sequence[str] = ()) -> Iterator[Tagged]:
     """Tagged sentences of files in order, in constant memory.
 
     Args:
@@ -33,22 +34,23 @@ def read_tagged(paths: Sequence[Path], column: str | int | None = None) -> Itera
             a blank line between sentences, -DOCSTART- lines left out. Each may end in .gz.
         column: which column holds the tag. CoNLL-U: "upos" (default) or "xpos". CoNLL: its number, from 2, since
             column 1 is the word; by default the last.
+        keys: FIELD=KEY of JSONL, as in `parse_keys`.
 
     Raises:
         ConfigError: a column that the format does not have.
         CorpusError: a row with too few or too many columns, or without word or tag; names file and line.
     """
-    readers = [_reader(path, column) for path in paths]
+    readers = [_reader(path, column, parse_keys(keys)) for path in paths]
     check_readable(*paths)
     return chain.from_iterable(readers)
 
 
-def _reader(path: Path, column: str | int | None) -> Iterator[Tagged]:
+def _reader(path: Path, column: str | int | None, keys: Mapping[str, str]) -> Iterator[Tagged]:
     match suffix_of(path):
         case ".jsonl" | ".json" | ".ndjson":
             if column is not None:
                 raise ConfigError(f"--column {column}: {name(path)} is JSONL, without columns.\n  Leave it out.")
-            return _read_objects(path)
+            return _read_objects(path, keys)
         case ".conllu":
             if column is not None and column not in CONLLU_COLUMNS:
                 raise ConfigError(f"--column {column}: {name(path)} is CoNLL-U.\n  Use upos or xpos.")
@@ -138,14 +140,14 @@ def _row(path: Path, number: int, word: str, tag: str) -> Row:
     return number, word, tag.strip()
 
 
-def _read_objects(path: Path) -> Iterator[Tagged]:
-    for number, record in read_objects(path):
+def _read_objects(path: Path, keys: Mapping[str, str]) -> Iterator[Tagged]:
+    for number, record in read_objects(path, keys):
         where = f"{name(path)}:{number}"
         words, tags = record.get("words"), record.get("tags")
         if not isinstance(words, list) or not isinstance(tags, list):
             raise CorpusError(
                 f'{where}: expected {{"words": […], "tags": […]}}, found {outline(record)}.\n'
-                "  Rename the keys, for instance: jq -c '{words: .tokens, tags: .ner}'"
+                "  Name the keys, for instance: --keys words=tokens tags=ner"
             )
         if len(words) != len(tags) or not words:
             raise CorpusError(

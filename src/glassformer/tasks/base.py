@@ -13,6 +13,7 @@ from torch import Tensor
 
 from glassformer import checkpoint
 from glassformer.config import TrainConfig, describe
+from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.data.batch import Batch
 from glassformer.data.dataset import IDS, Dataset, Row
 from glassformer.errors import CheckpointError, CorpusError
@@ -95,12 +96,12 @@ class Task(ABC):
     @classmethod
     @abstractmethod
     def read(
-        cls, src: Sequence[Path], tgt: Sequence[Path], columns: Sequence[str] = (), log: Log | None = None
+        cls, src: Sequence[Path], tgt: Sequence[Path], options: ReadOptions = DETECT, log: Log | None = None
     ) -> Iterator[Any]:
         """The usable examples of files, in order.
 
         Args:
-            columns: what the columns of a labeled file without a header hold, or which column of CoNLL has the tags.
+            options: format, columns and JSON keys of the files.
             say: told, at the end, what is wrong with the files.
         """
 

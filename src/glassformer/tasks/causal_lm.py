@@ -16,6 +16,7 @@ from glassformer.config import DecodeConfig
 from glassformer.corpora.corpus import format_of
 from glassformer.corpora.jsonl import outline, read_objects, text_fault
 from glassformer.corpora.lines import check_readable, read_lines
+from glassformer.corpora.read_options import DETECT, ReadOptions, parse_keys
 from glassformer.data.batch import Batch, pad
 from glassformer.data.dataset import IDS, Dataset, Row
 from glassformer.errors import CorpusError
@@ -207,11 +208,13 @@ class LanguageModel(DecoderTask):
 
     @classmethod
     def read(
-        cls, src: Sequence[Path], tgt: Sequence[Path], columns: Sequence[str] = (), log: Log | None = None
+        cls, src: Sequence[Path], tgt: Sequence[Path], options: ReadOptions = DETECT, log: Log | None = None
     ) -> Iterator[Document]:
-        check_readable(*src)
+        check_readable(*src, by_content=options.format is None)
+        keys = parse_keys(options.keys)
         for path in src:
-            yield from (documents if format_of(path) == "jsonl" else text_blocks)(path)
+            is_jsonl = (options.format or format_of(path)) == "jsonl"
+            yield from documents(path, keys) if is_jsonl else text_blocks(path)
 
     @classmethod
     def texts(cls, example: Document) -> Sequence[str]:
@@ -335,9 +338,9 @@ def text_blocks(path: Path) -> Iterator[Document]:
         yield Document("\n".join(block) + "\n", False, str(path), first)
 
 
-def documents(path: Path) -> Iterator[Document]:
+def documents(path: Path, keys: Mapping[str, str]) -> Iterator[Document]:
     """The texts of JSONL {"text": …}."""
-    for number, record in read_objects(path):
+    for number, record in read_objects(path, keys):
         text = record.get("text")
         if not isinstance(text, str) or (fault := text_fault(text)):
             what = fault if isinstance(text, str) else f'expected {{"text": …}}, found {outline(record)}'

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from glassformer.corpora.labeled import Labeled, read_labeled
+from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.data.batch import Batch, pad
 from glassformer.data.dataset import FLOATS, IDS, INTS, Dataset, Row
 from glassformer.errors import UserError
@@ -113,10 +114,10 @@ class LabelTask(EncoderTask):
 
     @classmethod
     def read(
-        cls, src: Sequence[Path], tgt: Sequence[Path], columns: Sequence[str] = (), log: Log | None = None
+        cls, src: Sequence[Path], tgt: Sequence[Path], options: ReadOptions = DETECT, log: Log | None = None
     ) -> Iterator[Labeled]:
         n_blank, first = 0, ""
-        for example in read_labeled(src, columns):
+        for example in read_labeled(src, options.columns, options.keys):
             if example.text.strip() or (example.text2 or "").strip():
                 yield example
             else:
@@ -267,9 +268,9 @@ class Regressor(LabelTask):
 
     @classmethod
     def read(
-        cls, src: Sequence[Path], tgt: Sequence[Path], columns: Sequence[str] = (), log: Log | None = None
+        cls, src: Sequence[Path], tgt: Sequence[Path], options: ReadOptions = DETECT, log: Log | None = None
     ) -> Iterator[Labeled]:
-        for example in super().read(src, tgt, columns, log):
+        for example in super().read(src, tgt, options, log):
             example.number()  # raises, naming file and line
             yield example
 

@@ -1,4 +1,4 @@
-"""Which units of a model's embedding table stand near one another."""
+"""Nearest neighbors in an embedding table, and initialization of embeddings from another model."""
 
 from typing import Any
 
@@ -7,32 +7,47 @@ import torch.nn.functional as F
 
 from glassformer.errors import UserError
 from glassformer.tasks.base import Task
+from glassformer.tokens.tokenizer import Tokenizer
+from glassformer.tokens.wordpiece import CONTINUATION
 
 
 def nearest_tokens(task: Task, word: str, n: int = 10) -> list[tuple[str, float]]:
-    """The n units nearest to a word, with the cosines; a word of several units stands for their mean.
+    """The n tokens with the highest cosine similarity to a word, best first.
+
+    The embedding of a word of several tokens is their mean. Special tokens and tokens inside a word are left out.
 
     Raises:
-        UserError: the model does not know the word, or has no embedding table.
+        UserError: the word is not in the vocabulary, or the model has no embedding table.
     """
     table: Any = getattr(getattr(task.model, "embedding", None), "weight", None)
     if table is None:
-        raise UserError("this model has no table of embeddings.")
+        raise UserError("this model has no embedding table.")
     ids = task.tokenizer.encode(word)
     unknown = task.tokenizer.unk_id
     if not ids or (unknown is not None and unknown in ids):
-        raise UserError(f"{word!r}: not a word that the model knows.")
+        raise UserError(f"{word!r}: not in the vocabulary of the model.")
     with torch.no_grad():
         cosines = F.normalize(table, dim=-1) @ F.normalize(table[ids].mean(0), dim=0)
-        cosines[ids] = -torch.inf
-        best = cosines.topk(min(n, len(cosines) - len(ids)))
+        listed = torch.zeros(len(table), dtype=torch.bool)
+        listed[word_initial_ids(task.tokenizer)] = True
+        listed[ids] = False
+        best = cosines.masked_fill(~listed, -torch.inf).topk(min(n, int(listed.sum())))
     return [
         (task.tokenizer.token(i), value) for value, i in zip(best.values.tolist(), best.indices.tolist(), strict=True)
     ]
 
 
+def word_initial_ids(tokenizer: Tokenizer) -> list[int]:
+    """Ids of the tokens that can begin a word; all tokens but special ones if the vocabulary marks no word starts."""
+    added = tokenizer.backend.get_added_tokens_decoder()
+    tokens = {i: tokenizer.backend.id_to_token(i) or "" for i in range(tokenizer.vocab_size) if i not in added}
+    if any(token.startswith(CONTINUATION) for token in tokens.values()):
+        return [i for i, token in tokens.items() if not token.startswith(CONTINUATION)]
+    return [i for i in tokens if tokenizer.starts_word(i)] or list(tokens)
+
+
 def init_embeddings(task: Task, vectors: Task) -> int:
-    """Give the embedding table of a task the vectors of another for the units that both have; how many these are.
+    """Copy the embeddings of another model for all tokens that both vocabularies have; returns their number.
 
     The vectors are scaled to the table's own spread: a model expects embeddings as large as its own.
 

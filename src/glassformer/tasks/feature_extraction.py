@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.data.batch import Batch
 from glassformer.data.dataset import Row
 from glassformer.errors import ConfigError
@@ -28,7 +29,7 @@ class FeatureExtractor(EncoderTask):
 
     @classmethod
     def read(
-        cls, src: Sequence[Path], tgt: Sequence[Path], columns: Sequence[str] = (), log: Log | None = None
+        cls, src: Sequence[Path], tgt: Sequence[Path], options: ReadOptions = DETECT, log: Log | None = None
     ) -> Iterator[Any]:
         raise ConfigError(NOT_TRAINED)
 

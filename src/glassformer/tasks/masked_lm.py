@@ -17,6 +17,7 @@ from jaxtyping import Bool, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.data.batch import Batch, pad
 from glassformer.data.dataset import IDS, INTS, Dataset, Row
 from glassformer.errors import UserError
@@ -82,9 +83,9 @@ class MaskedLM(EncoderTask):
 
     @classmethod
     def read(
-        cls, src: Sequence[Path], tgt: Sequence[Path], columns: Sequence[str] = (), log: Log | None = None
+        cls, src: Sequence[Path], tgt: Sequence[Path], options: ReadOptions = DETECT, log: Log | None = None
     ) -> Iterator[Document]:
-        return LanguageModel.read(src, tgt, columns, log)
+        return LanguageModel.read(src, tgt, options, log)
 
     @classmethod
     def texts(cls, example: Document) -> Sequence[str]:

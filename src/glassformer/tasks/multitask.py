@@ -12,6 +12,7 @@ from glassformer.config import DecodeConfig
 from glassformer.corpora.jsonl import outline, read_objects, text_fault
 from glassformer.corpora.labeled import parse_number
 from glassformer.corpora.lines import check_readable
+from glassformer.corpora.read_options import DETECT, ReadOptions, parse_keys
 from glassformer.errors import CorpusError
 from glassformer.metrics import Score, bleu
 from glassformer.metrics.correlation import pearson
@@ -49,11 +50,12 @@ class Multitask(Translator):
 
     @classmethod
     def read(
-        cls, src: Sequence[Path], tgt: Sequence[Path], columns: Sequence[str] = (), log: Log | None = None
+        cls, src: Sequence[Path], tgt: Sequence[Path], options: ReadOptions = DETECT, log: Log | None = None
     ) -> Iterator[PromptedExample]:
         check_readable(*src)
+        keys = parse_keys(options.keys)
         for path in src:
-            for number, record in read_objects(path):
+            for number, record in read_objects(path, keys):
                 yield prompted(record, str(path), number)
 
     @classmethod

@@ -13,6 +13,7 @@ from jaxtyping import Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.corpora.squad import QAExample, read_questions
 from glassformer.data.batch import Batch, pad
 from glassformer.data.dataset import IDS, INTS, Dataset, Row
@@ -74,7 +75,7 @@ class QuestionAnswerer(EncoderTask):
 
     @classmethod
     def read(
-        cls, src: Sequence[Path], tgt: Sequence[Path], columns: Sequence[str] = (), log: Log | None = None
+        cls, src: Sequence[Path], tgt: Sequence[Path], options: ReadOptions = DETECT, log: Log | None = None
     ) -> Iterator[QAExample]:
         return read_questions(src)
 

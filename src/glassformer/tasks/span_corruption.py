@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.data.batch import PairBatch, make_batch
 from glassformer.data.dataset import IDS, Dataset, Row
 from glassformer.metrics import Score
@@ -38,9 +39,9 @@ class SpanCorruption(Translator):
 
     @classmethod
     def read(
-        cls, src: Sequence[Path], tgt: Sequence[Path], columns: Sequence[str] = (), log: Log | None = None
+        cls, src: Sequence[Path], tgt: Sequence[Path], options: ReadOptions = DETECT, log: Log | None = None
     ) -> Iterator[Any]:
-        return LanguageModel.read(src, tgt, columns, log)
+        return LanguageModel.read(src, tgt, options, log)
 
     @classmethod
     def texts(cls, example: Any) -> Sequence[str]:

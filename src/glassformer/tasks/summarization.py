@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from glassformer.config import DecodeConfig, TrainConfig
 from glassformer.corpora.corpus import Example, read_pairs
+from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.data.batch import pad
 from glassformer.data.dataset import IDS, INTS, Dataset, Row
 from glassformer.metrics import Score
@@ -46,9 +47,11 @@ class Summarizer(DecoderTask):
 
     @classmethod
     def read(
-        cls, src: Sequence[Path], tgt: Sequence[Path], columns: Sequence[str] = (), log: Log | None = None
+        cls, src: Sequence[Path], tgt: Sequence[Path], options: ReadOptions = DETECT, log: Log | None = None
     ) -> Iterator[Example]:
-        return (e for e in read_pairs(src, tgt) if e.src.strip() and e.tgt.strip())
+        return (
+            e for e in read_pairs(src, tgt, format=options.format, keys=options.keys) if e.src.strip() and e.tgt.strip()
+        )
 
     @classmethod
     def texts(cls, example: Example) -> Sequence[str]:

@@ -12,6 +12,7 @@ from jaxtyping import Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.corpora.tagged import Tagged, read_tagged
 from glassformer.data.batch import Batch, pad
 from glassformer.data.dataset import IDS, INTS, Dataset, Row
@@ -55,9 +56,11 @@ class Tagger(EncoderTask):
     has_classes = True
 
     @classmethod
-    def read(cls, src: Sequence[Path], tgt: Sequence[Path], columns: Sequence[str] = (), log: Log | None = None) -> Any:
-        column = columns[0] if columns else None
-        return read_tagged(src, int(column) if column and column.isdecimal() else column)
+    def read(
+        cls, src: Sequence[Path], tgt: Sequence[Path], options: ReadOptions = DETECT, log: Log | None = None
+    ) -> Any:
+        column = options.columns[0] if options.columns else None
+        return read_tagged(src, int(column) if column and column.isdecimal() else column, options.keys)
 
     @classmethod
     def texts(cls, example: Tagged) -> Sequence[str]:

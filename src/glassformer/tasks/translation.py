@@ -16,6 +16,7 @@ from torch import Tensor
 from glassformer.config import DecodeConfig
 from glassformer.corpora.corpus import Example, read_pairs
 from glassformer.corpora.doctor import PairChecker
+from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.data.batch import PairBatch, make_batch
 from glassformer.data.dataset import Row
 from glassformer.generate.engine import batches_by_length, decode
@@ -68,11 +69,11 @@ class Translator(Task):
 
     @classmethod
     def read(
-        cls, src: Sequence[Path], tgt: Sequence[Path], columns: Sequence[str] = (), log: Log | None = None
+        cls, src: Sequence[Path], tgt: Sequence[Path], options: ReadOptions = DETECT, log: Log | None = None
     ) -> Iterator[Any]:
         """The pairs with text on both sides; `log` is told what else is wrong with them."""
         checker = PairChecker(n_shown=1) if log else None
-        for example in read_pairs(src, tgt):
+        for example in read_pairs(src, tgt, format=options.format, keys=options.keys):
             if checker:
                 checker.check(example)
             if example.src.strip() and example.tgt.strip():

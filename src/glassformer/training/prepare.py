@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from glassformer import checkpoint
 from glassformer.config import TrainConfig
 from glassformer.corpora.lines import check_readable, refuse_streams
+from glassformer.corpora.read_options import ReadOptions
 from glassformer.data.dataset import Dataset, Row
 from glassformer.errors import ConfigError, CorpusError
 from glassformer.presets import vocab_size_for
@@ -96,7 +97,7 @@ def describe_corpus(config: TrainConfig, kind: type[Task], folder: Path, log: Lo
     files = [fingerprint(path) for path in corpus_files(config)]
 
     def examples(log: Log | None = None) -> Iterator[Any]:
-        return kind.read(config.src, config.tgt, config.columns, log)
+        return kind.read(config.src, config.tgt, read_options(config), log)
 
     has_text = False
 
@@ -112,7 +113,7 @@ def describe_corpus(config: TrainConfig, kind: type[Task], folder: Path, log: Lo
         raise CorpusError(f"{config.src[0]}: nothing in it that could be trained on{blank}.\n  Give a file with text.")
     held_out = np.zeros(len(hashes), dtype=np.bool_)
     if config.dev_src:
-        dev = list(kind.read(config.dev_src, config.dev_tgt, config.columns))
+        dev = list(kind.read(config.dev_src, config.dev_tgt, read_options(config)))
         if not any(text.strip() for example in dev for text in kind.texts(example)):
             raise CorpusError(f"{config.dev_src[0]}: nothing in it to validate on.\n  Give a file with text.")
         log(f"Dev set: {len(dev):,} {kind.examples_name}, as given.")
@@ -185,7 +186,7 @@ def encode_corpus(config: TrainConfig, task: Task, held_out: Sequence[int], fold
     too_long: list[str] = []
 
     def training() -> Iterator[Any]:
-        examples = task.read(config.src, config.tgt, config.columns)
+        examples = task.read(config.src, config.tgt, read_options(config))
         return (e for i, e in enumerate(examples) if i not in left_out)
 
     def rows() -> Iterator[Row]:
@@ -247,6 +248,11 @@ def blocks(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
     source = iter(items)
     while block := list(islice(source, size)):
         yield block
+
+
+def read_options(config: TrainConfig) -> ReadOptions:
+    """How the corpus files are read."""
+    return ReadOptions(config.format, config.columns, config.keys)
 
 
 def corpus_files(config: TrainConfig) -> list[Path]:

@@ -20,7 +20,7 @@ from glassformer.tasks.embeddings import init_embeddings
 from glassformer.tasks.registry import TASKS, load, pick_device, task_class
 from glassformer.training.lock import locked
 from glassformer.training.model_card import example_of_use, model_card
-from glassformer.training.prepare import CorpusInfo, Prepared, prepare
+from glassformer.training.prepare import CorpusInfo, Prepared, prepare, read_options
 from glassformer.training.progress import Reporter, duration, named
 from glassformer.training.signals import stop_on_signal
 from glassformer.training.trainer import Trainer
@@ -134,7 +134,7 @@ def continued(before: TrainConfig, given: TrainConfig) -> TrainConfig:
 
 def find_kind(config: TrainConfig, base: Model | None) -> type[Task]:
     """The task to learn: as named, or found from the data; one that the family can do."""
-    name = config.task or ("translation" if config.tgt else find_task(config.src, config.columns))
+    name = config.task or ("translation" if config.tgt else find_task(config.src, read_options(config)))
     if name not in TASKS:
         raise ConfigError(f"task {name!r}: unknown.\n  Known are: {', '.join(TASKS)}.")
     kind = task_class(name)
