@@ -1,10 +1,10 @@
 """The command line: one module for each command. No module imports torch before its command is called."""
 
-import inspect
 import os
 import signal
 import sys
 from collections.abc import Sequence
+from inspect import cleandoc
 
 from cyclopts import App, Group, Parameter
 
@@ -81,7 +81,7 @@ for group, commands in SUMMARIES.items():
 def show_full_description(command: str) -> None:
     """Let the help of a command show the whole description in its docstring, not the summary alone."""
     summary = next(commands[command] for commands in SUMMARIES.values() if command in commands)
-    description = inspect.cleandoc(app[command].default_command.__doc__ or "").partition("\nArgs:")[0]
+    description = cleandoc(app[command].default_command.__doc__ or "").partition("\nArgs:")[0]
     paragraphs = [" ".join(paragraph.split("\n")) for paragraph in description.strip().split("\n\n")]
     app[command].help = "\n\n".join([summary, *paragraphs[1:]])
 
