@@ -3,7 +3,10 @@
 import subprocess
 import sys
 
+import pytest
+
 import glassformer as gf
+from glassformer.errors import UserError
 
 PROGRAM = """
 import sys
@@ -55,7 +58,50 @@ def test_calls_from_python_do_not_depend_on_the_environment(tmp_path, monkeypatc
     assert len(inspect(translator, "the cat", max_length=7).predictions) == before[1]
     (tmp_path / "a.txt").write_text("the cat sat\n" * 200)
     model = gf.train(
-        tmp_path / "a.txt", out=tmp_path / "run", quiet=True, steps=1, task="language",
+        tmp_path / "a.txt", out=tmp_path / "run", quiet=True, steps=1, task="causal-lm",
         preset="tiny", d_model=32, n_heads=2, d_ff=32, n_layers=1, vocab_size=300, threads=1,
     )  # fmt: skip
     assert isinstance(model("the", beam=1), str)
+
+
+@pytest.fixture(scope="module")
+def classifier(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("classifier")
+    lines = [f'{{"text": "{word} film", "label": "{word}"}}' for word in ("good", "bad") for _ in range(40)]
+    (folder / "data.jsonl").write_text("\n".join(lines) + "\n")
+    return gf.train(folder / "data.jsonl", out=folder / "out", steps=2, vocab_size=280, threads=1, quiet=True)
+
+
+def test_a_task_describes_itself(classifier):
+    assert repr(classifier).startswith("Classifier(task='classification', family='bert', parameters=")
+    assert "labels=['bad', 'good']" in repr(classifier)
+
+
+def test_a_saved_task_is_the_same_when_loaded(classifier, tmp_path):
+    classifier.to("cpu").save(tmp_path / "copy")
+    texts = ["good film", "bad film"]
+    assert gf.load(tmp_path / "copy")(texts, return_all=True) == classifier(texts, return_all=True)
+    with pytest.raises(UserError, match="not empty"):
+        classifier.save(tmp_path / "copy")
+
+
+def test_return_all_gives_every_label_with_its_probability_best_first(classifier):
+    records = classifier("good film", return_all=True)
+    assert {record["label"] for record in records} == {*classifier.labels}
+    assert records[0]["probability"] >= records[1]["probability"]
+    assert sum(record["probability"] for record in records) == pytest.approx(1)
+    assert records[0]["label"] == classifier("good film")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((5,), r"takes a text \(str\) or a pair of texts \(tuple\), or a list of them; got int"),
+        ((None,), "got NoneType"),
+        ((["a", 5],), "got a list with int"),
+        (("a", "b"), r"got 2 arguments. Write a pair as one tuple: task\(\(a, b\)\)"),
+    ],
+)
+def test_a_wrong_call_says_what_was_expected(classifier, arguments, message):
+    with pytest.raises(TypeError, match=message):
+        classifier(*arguments)

@@ -369,7 +369,7 @@ def test_keys_name_the_fields_of_json_lines(tmp_path, keys, line, pair):
 def test_keys_that_are_not_field_and_key_are_refused(tmp_path, keys):
     path = tmp_path / "a.jsonl"
     path.write_text('{"en": "a", "fr": "b"}\n')
-    with pytest.raises(ConfigError, match="--keys .*expected FIELD=KEY"):
+    with pytest.raises(ConfigError, match=r"--keys .*expected FIELD=KEY"):
         list(read_pairs([path], keys=keys))
 
 
@@ -390,5 +390,5 @@ def test_tab_separated_pairs_are_found_by_content(tmp_path):
 def test_formats_that_cannot_be_read_are_named_with_those_that_can(tmp_path, name):
     path = tmp_path / name
     path.write_bytes(b"a = b\n")
-    with pytest.raises(CorpusError, match="which cannot be read.*\n.*TSV, CSV, JSONL, CoNLL"):
+    with pytest.raises(CorpusError, match=r"which cannot be read.*\n.*TSV, CSV, JSONL, CoNLL"):
         list(read_pairs([path], [path]))

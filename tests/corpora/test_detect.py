@@ -84,7 +84,10 @@ def test_the_data_tells_the_task(tmp_path, case):
     [("_ label text", "classification"), ("text _ score", "classification"), ("text score _", "regression")],
 )
 def test_columns_stand_for_a_header(tmp_path, columns, task):
-    assert find_task(write(tmp_path, {"a.tsv": "0\t1.5\tx\n2\t2\ty\n"}), ReadOptions(columns=tuple(columns.split()))) == task
+    assert (
+        find_task(write(tmp_path, {"a.tsv": "0\t1.5\tx\n2\t2\ty\n"}), ReadOptions(columns=tuple(columns.split())))
+        == task
+    )
 
 
 UNTOLD = {
@@ -93,7 +96,7 @@ UNTOLD = {
     "a label first": ({"a.tsv": "".join(f"pos\ttext {i}\n" for i in range(7))}, "column 1 repeats.* label,text"),
     "a label last": ({"a.tsv": "".join(f"{i}\t{i % 2}\n" for i in range(7))}, "column 2 repeats.* text,label"),
     "two tabs in a text": ({"a.txt": "a\tb\tc\nd\te\tf\n"}, "3 tab-separated columns without a header row"),
-    "other keys": ({"a.jsonl": objects({"en": "a", "fr": "b"})}, "first line is {en: str, fr: str}.*--keys src=en tgt=fr"),
+    "other keys": ({"a.jsonl": objects({"en": "a", "fr": "b"})}, "line is {en: str, fr: str}.*--keys src=en tgt=fr"),
     "array": ({"a.json": "[\n1]\n"}, "expected one JSON object a line"),
     "three plain texts": ({"a.txt": PROSE, "b.txt": PROSE, "c.txt": PROSE}, "3 files: cannot tell"),
     "different kinds": ({"a.txt": PROSE, "b.conll": TAGS}, "b.conll: tagging"),

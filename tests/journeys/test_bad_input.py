@@ -294,3 +294,11 @@ def test_blank_lines_alone_are_no_text(corpus, tmp_path, task):
     files = [corpus / "train.en", "--dev", blank]
     done = glassformer("train", *files, "--task", task, "--out", tmp_path / "run2", "--steps", 2, *SMALL)
     refused(done, 1, "blank.txt: nothing in it to validate on")
+
+
+def test_a_corpus_of_which_much_is_too_long_is_an_error_that_says_what_to_do(tmp_path):
+    lines = [f'{{"src": "{"a b c " * (60 if i % 5 == 0 else 2)}{i}", "tgt": "d {i}"}}' for i in range(100)]
+    write_lines(tmp_path / "pairs.jsonl", lines)
+    done = glassformer("train", tmp_path / "pairs.jsonl", "--out", tmp_path / "r", "--steps", 2, "--vocab-size", 270,
+                       "--max-len", 40)  # fmt: skip
+    refused(done, 1, "%) are longer than", "--max-len", "--task summarization")

@@ -120,8 +120,8 @@ def test_looking_at_texts_leaves_the_callers_mode_alone():
 def test_a_dev_set_of_span_tags_is_judged_though_another_tag_is_predicted(tag):
     task = build(Tagger, ("O", "B-X", tag))
     with torch.no_grad():
-        task.model.labels.weight.zero_()
-        task.model.labels.bias.copy_(torch.tensor([0.0, 0.0, 9.0]))
+        task.model.classifier.weight.zero_()
+        task.model.classifier.bias.copy_(torch.tensor([0.0, 0.0, 9.0]))
     dev = [Tagged(("the", "cat"), ("O", "B-X"), "a", 1)]
     assert task.validate(dev)["score"] == 0
     found, scores = task.scores(dev)

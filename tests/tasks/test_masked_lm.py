@@ -104,7 +104,7 @@ def test_gaps_are_filled_with_what_was_learned(learned):
     assert learned("the sun is <mask>") == "the sun is warm"
 
 
-def test_guesses_are_probabilities_best_first_and_leave_other_gaps(learned):
+def test_predictions_are_probabilities_best_first_and_leave_other_masks(learned):
     first, second = learned.fill_mask("a <mask> sang in the <mask>", top_k=3)
     assert [g.score for g in first] == sorted((g.score for g in first), reverse=True)
     assert sum(g.score for g in first) <= 1
@@ -113,7 +113,7 @@ def test_guesses_are_probabilities_best_first_and_leave_other_gaps(learned):
     assert learned("a <mask> sang in the <mask>") == f"a {first[0].token} sang in the {second[0].token}"
     record = learned.records(["the sun is <mask>"])[0]
     assert record["output"] == "the sun is warm"
-    assert len(record["guesses"][0]) == 5
+    assert len(record["predictions"][0]) == 5
 
 
 def test_a_line_is_filled_alike_alone_and_among_others(learned):
@@ -145,7 +145,9 @@ def test_a_newline_in_a_gap_is_a_space(monkeypatch):
     task = make("bpe")
     newline = task.tokenizer.encode("\n")[-1]
     assert "\n" in task.fill_masks("the <mask> sat", [newline])
-    monkeypatch.setattr(task, "guesses", lambda lines, *options: [[[SimpleNamespace(token_id=newline)]] for _ in lines])
+    monkeypatch.setattr(
+        task, "predict_masks", lambda lines, *options: [[[SimpleNamespace(token_id=newline)]] for _ in lines]
+    )
     (found,) = task.run(["the <mask> sat"])
     assert found.split() == ["the", "sat"]
     assert "\n" not in found
@@ -193,4 +195,4 @@ def test_train_and_run_by_command(name, tmp_path, capsys, monkeypatch):
     task = load(out, device="cpu")
     assert task.name == name
     assert "<mask>" not in task("the cat <mask> on the mat")
-    assert json.loads(checkpoint.to_json(task.records(["a <mask>"])[0]))["guesses"]
+    assert json.loads(checkpoint.to_json(task.records(["a <mask>"])[0]))["predictions"]

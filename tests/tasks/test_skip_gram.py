@@ -85,7 +85,7 @@ def test_words_of_a_kind_come_to_stand_together(vectors):
 
 
 def test_a_word_that_is_not_known_is_refused(vectors):
-    with pytest.raises(UserError, match="not a word"):
+    with pytest.raises(UserError, match="not in the vocabulary"):
         nearest_tokens(vectors, "zebra")
 
 

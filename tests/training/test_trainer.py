@@ -1,3 +1,6 @@
+import json
+import os
+import signal
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,9 +11,10 @@ from glassformer.config import TrainConfig
 from glassformer.data.dataset import Dataset
 from glassformer.errors import UserError
 from glassformer.model_config import TransformerConfig
-from glassformer.tasks.translation import Translator
+from glassformer.tasks.translation import Translator, evenly_spaced
 from glassformer.tokens.tokenizer import Tokenizer
 from glassformer.training import trainer as module
+from glassformer.training.signals import Stop, Stopped, stop_on_signal
 from glassformer.training.trainer import Trainer, crossed
 
 N_PAIRS = 23
@@ -143,3 +147,67 @@ def test_what_is_validated_are_the_weights_of_now(trainer):
         weight = trainer.model.embedding.weight.clone()  # nothing can have been made of it before
         expected = torch.nn.functional.linear(trainer.model(batch.src, batch.tgt_in), weight)
     torch.testing.assert_close(found, expected)
+
+
+@pytest.fixture
+def validating(trainer, monkeypatch):
+    """The trainer with a dev set of 1,000 pairs and a validation that records what it is asked for."""
+    trainer.data.dev = ["pair"] * 1000
+    trainer.asked = []
+
+    def validate(examples, n_decoded=None):
+        trainer.asked.append((len(examples), n_decoded))
+        return {"bleu": 1.0, "loss": 1.0}
+
+    monkeypatch.setattr(trainer.task, "validate", validate)
+    trainer.reporter = SimpleNamespace(validation=lambda *_: None, step=lambda *_: None, log=lambda *_: None)
+    return trainer
+
+
+@pytest.mark.parametrize("n_examples", [11_000, 40_000, 10**7])
+def test_a_validation_costs_at_most_its_fraction_of_the_training_since_the_last(validating, n_examples):
+    validating.progress.n_examples = n_examples
+    validating.validate(Stop())
+    ((n_loss, n_decoded),) = validating.asked
+    assert n_loss == 1000
+    assert 16 <= n_decoded <= 1000
+    cost = module.LOSS_COST * n_loss + module.DECODE_COST * n_decoded
+    assert cost <= module.MAX_VALIDATION_COST * n_examples
+    assert n_decoded == 1000 or cost + module.DECODE_COST > module.MAX_VALIDATION_COST * n_examples
+
+
+def test_a_validation_that_would_cost_too_much_is_left_out_but_for_the_last(validating):
+    validating.progress.n_examples = 9_000
+    assert not validating.is_validation_due(0.05, 0.1)
+    validating.progress.n_examples = 11_100
+    assert validating.is_validation_due(0.05, 0.1)
+    validating.progress.n_examples = 1
+    assert validating.is_validation_due(0.95, 1.0)
+
+
+def test_all_validations_of_a_run_decode_the_same_examples(validating):
+    validating.progress.n_examples = 20_000
+    validating.validate(Stop())
+    validating.progress.n_examples = 90_000
+    validating.validate(Stop())
+    assert validating.asked[0] == validating.asked[1]
+
+
+def test_a_signal_within_a_validation_stops_it_and_the_validation_is_due_again(validating, monkeypatch):
+    def interrupted(examples, n_decoded=None):
+        os.kill(os.getpid(), signal.SIGINT)
+        raise AssertionError("the validation went on")
+
+    monkeypatch.setattr(validating.task, "validate", interrupted)
+    validating.progress.validation_due = True
+    with pytest.raises(Stopped) as stopped, stop_on_signal() as stop:
+        validating.validate_and_save(stop)
+    assert stopped.value.signum == signal.SIGINT
+    saved = validating.config.out / "checkpoints" / "step-0" / "progress.json"
+    assert json.loads(saved.read_text())["validation_due"]
+
+
+def test_evenly_spaced_examples_are_in_order_and_cover_the_whole():
+    assert list(evenly_spaced(range(10), 5)) == [0, 2, 4, 6, 8]
+    assert list(evenly_spaced(range(7), 3)) == [0, 2, 4]
+    assert list(evenly_spaced(range(3), 5)) == list(evenly_spaced(range(3), None)) == [0, 1, 2]

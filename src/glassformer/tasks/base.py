@@ -46,6 +46,37 @@ def map_nonblank(
     return out
 
 
+def check_texts(task: "Task", texts: Any, *extra: Any, pairs: bool = False) -> list[Any]:
+    """The texts that a task was called with, as a list.
+
+    Args:
+        extra: further positional arguments, which are an error.
+        pairs: a text may be a pair of texts, as a tuple.
+
+    Raises:
+        TypeError: neither a text nor a sequence of texts; says what was expected.
+    """
+    single = "a text (str) or a pair of texts (tuple)" if pairs else "a text (str)"
+    expected = f"{type(task).__name__}(…) takes {single}, or a list of them"
+
+    def is_text(value: Any) -> bool:
+        is_pair = isinstance(value, tuple) and len(value) == 2 and all(isinstance(side, str) for side in value)
+        return isinstance(value, str) or (pairs and is_pair)
+
+    if extra:
+        hint = (
+            " Write a pair as one tuple: task((a, b))." if pairs else " Write several texts as one list: task([a, b])."
+        )
+        raise TypeError(f"{expected}; got {1 + len(extra)} arguments.{hint}")
+    if is_text(texts):
+        return [texts]
+    if isinstance(texts, Sequence) and all(map(is_text, texts)):
+        return list(texts)
+    wrong = next((t for t in texts if not is_text(t)), texts) if isinstance(texts, list | tuple) else texts
+    found = "a list with " + type(wrong).__name__ if wrong is not texts else type(texts).__name__
+    raise TypeError(f"{expected}; got {found}.")
+
+
 class Task(ABC):
     """A trained model with its tokenizer."""
 
@@ -62,6 +93,10 @@ class Task(ABC):
     larger_is_better: ClassVar[bool] = True
     head: ClassVar[dict[str, Any]] = {}
     """Sizes that the task decides."""
+    rows_are_examples: ClassVar[bool] = True
+    """Each example becomes one row of the training set, or a few; False for text that is cut into windows."""
+    validation_decodes: ClassVar[bool] = False
+    """`validate` decodes, and takes `n_decoded`: the number of examples to decode."""
     has_classes: ClassVar[bool] = False
     """Its labels are a closed set: those of the training text."""
     add_prefix_space: ClassVar[bool] = True
@@ -84,6 +119,32 @@ class Task(ABC):
         self.model = model.to(self.device).eval()
         self.tokenizer = tokenizer
         self.labels = tuple(labels)
+
+    def __repr__(self) -> str:
+        n_parameters = sum(p.numel() for p in self.model.parameters())
+        size = f"{n_parameters / 1e6:.1f} M" if n_parameters >= 1e5 else f"{n_parameters:,}"
+        labels = f", labels={list(self.labels[:5])}{' and more' if len(self.labels) > 5 else ''}" if self.labels else ""
+        return (
+            f"{type(self).__name__}(task={self.name!r}, family={family_of(self.model)!r}, parameters={size},"
+            f" vocab_size={self.tokenizer.vocab_size:,}, max_len={self.model.config.max_len}{labels},"
+            f" device={str(self.device)!r})"
+        )
+
+    def to(self, device: torch.device | str) -> Self:
+        """Move the model to a device. Returns the task itself."""
+        self.device = torch.device(device)
+        self.model.to(self.device)
+        return self
+
+    def save(self, folder: str | Path) -> None:
+        """Write a model folder that `glassformer.load` reads.
+
+        Raises:
+            ConfigError: the folder exists and is not empty.
+            UserError: the folder cannot be written.
+        """
+        checkpoint.check_empty(Path(folder))
+        checkpoint.save_folder(Path(folder), self.contents())
 
     def configure(self, config: TrainConfig) -> None:  # noqa: B027
         """Take what only training asks for from its options; most tasks need nothing."""

@@ -25,7 +25,7 @@ from glassformer.generate.sample import sample_steps
 from glassformer.metrics import Score
 from glassformer.metrics.likelihood import bits_per_byte, perplexity
 from glassformer.objectives.loss import projected_cross_entropy
-from glassformer.tasks.base import Log, Task, map_nonblank, no_op
+from glassformer.tasks.base import Log, Task, check_texts, map_nonblank, no_op
 
 TOKEN_SELECTION_OPTIONS = {"beam", "temperature", "top_k", "top_p"}
 """Options that say how a token is chosen."""
@@ -202,6 +202,7 @@ class LanguageModel(DecoderTask):
     fields = {"ids": IDS}
     metric = "loss"
     larger_is_better = False
+    rows_are_examples = False
     add_prefix_space = False
     streams = True
     decoding_defaults: ClassVar = {"temperature": 0.8, "top_k": 40}
@@ -276,15 +277,16 @@ class LanguageModel(DecoderTask):
             segments=segments if bool((segments != segments[:, :1]).any()) else None,
         )
 
-    def __call__(self, texts: str | Sequence[str], **options: Any) -> str | list[str]:
+    def __call__(self, texts: str | Sequence[str], *extra: Any, **options: Any) -> str | list[str]:
         """What follows a text, or each of a list.
 
         Args:
             options: those of `DecodeConfig`: temperature, top_k, top_p, seed, max_length, stop, beam.
         """
-        several = [texts] if isinstance(texts, str) else list(texts)
-        found = self.complete(several, DecodeConfig.resolve(options, environment={}) if options else None)
-        return found[0] if isinstance(texts, str) else found
+        results = self.complete(
+            check_texts(self, texts, *extra), DecodeConfig.resolve(options, environment={}) if options else None
+        )
+        return results[0] if isinstance(texts, str) else results
 
     def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op) -> list[str]:
         """What follows each line, up to the end of the line that it makes."""

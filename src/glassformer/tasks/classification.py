@@ -29,7 +29,7 @@ from glassformer.metrics.correlation import (
 from glassformer.metrics.labels import accuracy, label_scores, label_statistics, macro_f1_from, matthews, matthews_from
 from glassformer.metrics.score import MetricFn, mean_from, mean_statistics
 from glassformer.models.base import PAD_TO_MULTIPLE_OF
-from glassformer.tasks.base import Log, Task, Warn, map_nonblank, no_op
+from glassformer.tasks.base import Log, Task, Warn, check_texts, map_nonblank, no_op
 
 BATCH_TOKENS = 4096
 Text = str | tuple[str, str]
@@ -207,11 +207,23 @@ class Classifier(LabelTask):
         """Of each label, in the order of `labels`."""
         return self.logits(texts, warn).softmax(-1)
 
-    def __call__(self, texts: Text | Sequence[Text]) -> str | list[str]:
-        """The most probable class of a text, or of each text of a list; a pair is a tuple."""
-        several = texts if isinstance(texts, list) else [texts]
-        best = [self.labels[i] for i in self.logits(several).argmax(-1).tolist()]  # type: ignore[arg-type]
-        return best if isinstance(texts, list) else best[0]
+    def __call__(self, texts: Text | Sequence[Text], *extra: Any, return_all: bool = False) -> Any:
+        """The most probable label of a text, or of each text of a list; a pair is a tuple.
+
+        Args:
+            return_all: return for each text all labels, most probable first, as a list of
+                {"label": …, "probability": …}.
+
+        Raises:
+            TypeError: not a text, a pair or a list of them.
+        """
+        probabilities = self.probabilities(check_texts(self, texts, *extra, pairs=True)).tolist()
+        records = [
+            [{"label": self.labels[i], "probability": row[i]} for i in sorted(range(len(row)), key=lambda i: -row[i])]
+            for row in probabilities
+        ]
+        results = records if return_all else [record[0]["label"] for record in records]
+        return results if isinstance(texts, list) else results[0]
 
     def run(self, lines: Sequence[str], options: Any = None, *, warn: Warn = no_op) -> list[str]:
         return map_nonblank(lines, self.best, warn)
@@ -304,9 +316,14 @@ class Regressor(LabelTask):
         low, high = self.range
         return [low + (high - low) * (x + 0.5) for x in self.logits(texts, warn)[:, 0].tolist()]
 
-    def __call__(self, texts: Text | Sequence[Text]) -> float | list[float]:
-        """The number of a text, or of each text of a list; a pair is a tuple."""
-        return self.numbers(texts) if isinstance(texts, list) else self.numbers([texts])[0]  # type: ignore[list-item]
+    def __call__(self, texts: Text | Sequence[Text], *extra: Any) -> float | list[float]:
+        """The predicted number of a text, or of each text of a list; a pair is a tuple.
+
+        Raises:
+            TypeError: not a text, a pair or a list of them.
+        """
+        numbers = self.numbers(check_texts(self, texts, *extra, pairs=True))
+        return numbers if isinstance(texts, list) else numbers[0]
 
     def run(self, lines: Sequence[str], options: Any = None, *, warn: Warn = no_op) -> list[str]:
         return map_nonblank(

@@ -14,7 +14,7 @@ from glassformer.data.batch import Batch
 from glassformer.data.dataset import Row
 from glassformer.errors import ConfigError
 from glassformer.metrics import Score
-from glassformer.tasks.base import Log, no_op
+from glassformer.tasks.base import Log, check_texts, no_op
 from glassformer.tasks.classification import EncoderTask, Text, text_of_line
 
 NOT_TRAINED = "features: an encoder without a head learns nothing; start another task from it with --init-from."
@@ -56,7 +56,7 @@ class FeatureExtractor(EncoderTask):
         self, texts: Sequence[Text], warn: Callable[[int, str], None] = no_op
     ) -> Float[Tensor, "texts d_model"]:
         """Vectors of length 1: their products are cosines."""
-        rows = self.encode_truncated(texts, warn)
+        rows = self.encode_truncated(check_texts(self, texts, pairs=True), warn)
         found = torch.empty(len(rows), self.model.config.d_model)
         for places, hidden, ids in self.hidden(rows):
             there = (ids != self.tokenizer.pad_id)[..., None]

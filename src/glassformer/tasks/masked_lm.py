@@ -25,7 +25,7 @@ from glassformer.metrics import Score
 from glassformer.metrics.likelihood import perplexity
 from glassformer.objectives.denoise import mask_tokens
 from glassformer.objectives.loss import projected_cross_entropy
-from glassformer.tasks.base import Log, no_op
+from glassformer.tasks.base import Log, check_texts, no_op
 from glassformer.tasks.causal_lm import MAX_VALIDATED, Document, LanguageModel
 from glassformer.tasks.classification import EncoderTask
 from glassformer.tokens.tokenizer import MASK
@@ -77,6 +77,7 @@ class MaskedLM(EncoderTask):
     fields = {"ids": IDS}
     metric = "loss"
     larger_is_better = False
+    rows_are_examples = False
     head = {"head": "mlm", "pooler": False}
     add_prefix_space = False
     extra_special_tokens = (MASK,)
@@ -275,10 +276,10 @@ class MaskedLM(EncoderTask):
         """For each mask of a text the most probable tokens, best first."""
         return self.predict_masks([text], top_k)[0]
 
-    def __call__(self, texts: str | Sequence[str]) -> str | list[str]:
+    def __call__(self, texts: str | Sequence[str], *extra: Any) -> str | list[str]:
         """A text, or each of a list, with the best token in the place of each mask (`<mask>`)."""
-        found = self.run([texts] if isinstance(texts, str) else texts)
-        return found[0] if isinstance(texts, str) else found
+        results = self.run(check_texts(self, texts, *extra))
+        return results[0] if isinstance(texts, str) else results
 
     def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op) -> list[str]:
         found = self.predict_masks(lines, 1, warn)
@@ -294,7 +295,7 @@ class MaskedLM(EncoderTask):
             {
                 "text": line,
                 "output": self.fill_masks(line, [best[0].token_id for best in gaps]),
-                "guesses": [[asdict(guess) for guess in best] for best in gaps],
+                "predictions": [[asdict(guess) for guess in best] for best in gaps],
             }
             for line, gaps in zip(lines, self.predict_masks(lines, warn=warn), strict=True)
         ]

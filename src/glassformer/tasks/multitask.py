@@ -19,7 +19,7 @@ from glassformer.metrics.correlation import pearson
 from glassformer.metrics.labels import accuracy, matthews
 from glassformer.metrics.score import MetricFn, mean_from, mean_statistics
 from glassformer.tasks.base import Log, no_op
-from glassformer.tasks.translation import Translator
+from glassformer.tasks.translation import Translator, evenly_spaced
 
 MAX_CLASSES = 20
 """More distinct answers than this are text, not names of classes."""
@@ -90,15 +90,20 @@ class Multitask(Translator):
         right = [float(said == example.tgt) for said, example in zip(outputs, examples, strict=True)]
         return {"exact": (mean_statistics(right), mean_from)}
 
-    def validate(self, examples: Sequence[Any]) -> dict[str, float]:
-        """`exact`: the share of exact answers, the mean over tasks."""
-        found = self.answers(examples, DecodeConfig(beam=1, batch_tokens=4096))
-        right: dict[str, list[bool]] = {}
-        for said, example in zip(found, examples, strict=True):
-            right.setdefault(example.task, []).append(said == example.tgt)
+    def validate(self, examples: Sequence[Any], n_decoded: int | None = None) -> dict[str, float]:
+        """Fraction of exact answers, averaged over tasks, and the loss per target token in nats.
+
+        Args:
+            n_decoded: answer this many of the examples, evenly spaced; the loss is that of all. Default: all.
+        """
+        decoded = evenly_spaced(examples, n_decoded)
+        outputs = self.answers(decoded, DecodeConfig(beam=1, batch_tokens=4096))
+        correct: dict[str, list[bool]] = {}
+        for output, example in zip(outputs, decoded, strict=True):
+            correct.setdefault(example.task, []).append(output == example.tgt)
         log_probs = [p for row in self.score([e.src for e in examples], [e.tgt for e in examples]) for p in row]
         return {
-            "exact": float(np.mean([np.mean(each) for each in right.values()])),
+            "exact": float(np.mean([np.mean(each) for each in correct.values()])),
             "loss": -sum(log_probs) / len(log_probs),
         }
 

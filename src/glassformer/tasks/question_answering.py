@@ -182,7 +182,14 @@ class QuestionAnswerer(EncoderTask):
         return results
 
     def __call__(self, question: str, context: str) -> str:
-        """The best answer; "" for none."""
+        """The most probable answer; "" if the context has none.
+
+        Raises:
+            TypeError: question or context is not a text.
+        """
+        if not isinstance(question, str) or not isinstance(context, str):
+            kinds = f"{type(question).__name__} and {type(context).__name__}"
+            raise TypeError(f"QuestionAnswerer(…) takes a question and a context, both str; got {kinds}.")
         return self.answers([(question, context)])[0][0].text
 
     def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op) -> list[str]:

@@ -113,6 +113,8 @@ class WordVectors(LanguageModel):
 
     def __call__(self, text: str) -> Float[Tensor, " d_model"]:  # type: ignore[override]
         """The vector of a word; of several words their mean."""
+        if not isinstance(text, str):
+            raise TypeError(f"WordVectors(…) takes a text (str); got {type(text).__name__}.")
         ids = self.tokenizer.encode(text)
         if not ids:
             raise UserError(f"{text!r}: no word in it.")

@@ -35,6 +35,8 @@ class SpanCorruption(Translator):
     fields = {"ids": IDS}
     metric = "loss"
     larger_is_better = False
+    rows_are_examples = False
+    validation_decodes = False
     extra_special_tokens = tuple(f"<extra_id_{i}>" for i in range(N_SENTINELS))
 
     @classmethod
@@ -68,7 +70,7 @@ class SpanCorruption(Translator):
             corrupted.append((src.tolist(), tgt.tolist()))
         return make_batch(corrupted, pad_id=t.pad_id, bos_id=t.bos_id, eos_id=t.eos_id)
 
-    def validate(self, examples: Sequence[Any]) -> dict[str, float]:
+    def validate(self, examples: Sequence[Any]) -> dict[str, float]:  # type: ignore[override]
         """The loss a token of the spans, the same spans at every look."""
         rows, _ = self.encode(examples)
         rows = rows[:: max(1, len(rows) // MAX_VALIDATED)]

@@ -16,7 +16,7 @@ from glassformer.data.dataset import IDS, INTS, Dataset, Row
 from glassformer.metrics import Score
 from glassformer.metrics.score import MetricFn, mean_from, mean_statistics
 from glassformer.metrics.summary import KINDS, rouge, summary_scores
-from glassformer.tasks.base import Log, map_nonblank, no_op
+from glassformer.tasks.base import Log, check_texts, map_nonblank, no_op
 from glassformer.tasks.causal_lm import CausalLMBatch, DecoderTask
 
 MAX_SUMMARY = 128
@@ -106,15 +106,16 @@ class Summarizer(DecoderTask):
             weights=weights,
         )
 
-    def __call__(self, texts: str | Sequence[str], **options: Any) -> str | list[str]:
+    def __call__(self, texts: str | Sequence[str], *extra: Any, **options: Any) -> str | list[str]:
         """The summary of a text, or of each of a list.
 
         Args:
             options: those of `DecodeConfig`; with `temperature` summaries are drawn, and `seed` repeats them.
         """
-        several = [texts] if isinstance(texts, str) else list(texts)
-        found = self.complete(several, DecodeConfig.resolve(options, environment={}) if options else None)
-        return found[0] if isinstance(texts, str) else found
+        results = self.complete(
+            check_texts(self, texts, *extra), DecodeConfig.resolve(options, environment={}) if options else None
+        )
+        return results[0] if isinstance(texts, str) else results
 
     def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op) -> list[str]:
         return map_nonblank(

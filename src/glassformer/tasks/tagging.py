@@ -26,7 +26,7 @@ from glassformer.metrics.spans import (
     tag_scores,
     tag_statistics,
 )
-from glassformer.tasks.base import Log, no_op
+from glassformer.tasks.base import Log, check_texts, no_op
 from glassformer.tasks.classification import EncoderTask
 
 IGNORED_TAG = -100
@@ -167,10 +167,11 @@ class Tagger(EncoderTask):
         """The most probable tag of each word."""
         return [[self.labels[i] for i in row.argmax(-1).tolist()] for row in self.log_probs(sentences)]
 
-    def __call__(self, sentences: str | Sequence[str]) -> list[tuple[str, str]] | list[list[tuple[str, str]]]:
+    def __call__(
+        self, sentences: str | Sequence[str], *extra: Any
+    ) -> list[tuple[str, str]] | list[list[tuple[str, str]]]:
         """Words with their tags, of a sentence or of each of a list; words are what spaces separate."""
-        several = [sentences] if isinstance(sentences, str) else sentences
-        words = [sentence.split() for sentence in several]
+        words = [sentence.split() for sentence in check_texts(self, sentences, *extra)]
         tagged = [list(zip(*pair, strict=True)) for pair in zip(words, self.tags(words), strict=True)]
         return tagged[0] if isinstance(sentences, str) else tagged
 

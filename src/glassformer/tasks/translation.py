@@ -27,7 +27,7 @@ from glassformer.metrics.translation import bleu_from, bleu_statistics
 from glassformer.model_config import TransformerConfig
 from glassformer.models.transformer import Transformer
 from glassformer.objectives.loss import projected_cross_entropy
-from glassformer.tasks.base import Log, Task, no_op
+from glassformer.tasks.base import Log, Task, check_texts, no_op
 from glassformer.tokens.tokenizer import Tokenizer
 
 # The end of a sentence: closing punctuation, perhaps a quote or bracket, then space; or full-width punctuation.
@@ -55,6 +55,7 @@ class Translator(Task):
     example_type: ClassVar[Any] = Example
     examples_name = "pairs"
     metric = "bleu"
+    validation_decodes = True
 
     def __init__(
         self, model: Any, tokenizer: Tokenizer, device: torch.device | str = "cpu", labels: Sequence[str] = ()
@@ -98,17 +99,19 @@ class Translator(Task):
         return list(compress(rows, fits)), [e for e, fit in zip(examples, fits, strict=True) if not fit]
 
     @overload
-    def __call__(self, texts: str, **options: Any) -> str: ...
+    def __call__(self, texts: str, *extra: Any, **options: Any) -> str: ...
     @overload
-    def __call__(self, texts: Sequence[str], **options: Any) -> list[str]: ...
-    def __call__(self, texts: str | Sequence[str], **options: Any) -> str | list[str]:
+    def __call__(self, texts: Sequence[str], *extra: Any, **options: Any) -> list[str]: ...
+    def __call__(self, texts: str | Sequence[str], *extra: Any, **options: Any) -> str | list[str]:
         """The best translation of a text, or of each text of a list. Lines inside a text are translated one by one.
 
         Args:
-            options: those of `DecodeConfig`: beam, length_penalty, max_length, batch_tokens.
+            options: fields of `DecodeConfig`: beam, length_penalty, max_length, batch_tokens.
+
+        Raises:
+            TypeError: neither a text nor a list of texts.
         """
-        several = [texts] if isinstance(texts, str) else list(texts)
-        lines = [text.split("\n") for text in several]
+        lines = [text.split("\n") for text in check_texts(self, texts, *extra)]
         flat = self.translate([line for text in lines for line in text], DecodeConfig.resolve(options))
         best = iter(translations[0].text for translations in flat)
         joined = ["\n".join(next(best) for _ in text) for text in lines]
@@ -259,15 +262,22 @@ class Translator(Task):
     ) -> dict[str, tuple[NDArray[np.float64], MetricFn]]:
         return {"BLEU": (bleu_statistics(outputs, [example.tgt for example in examples]), bleu_from)}
 
-    def validate(self, examples: Sequence[Example]) -> dict[str, float]:
-        """BLEU of greedy translations, and the mean negative log-probability of a reference token in nats."""
+    def validate(self, examples: Sequence[Example], n_decoded: int | None = None) -> dict[str, float]:
+        """BLEU of greedy translations, and the mean negative log-probability of a reference token in nats.
+
+        Args:
+            n_decoded: translate this many of the examples, evenly spaced; the loss is that of all. Default: all.
+        """
         sources, references = [example.src for example in examples], [example.tgt for example in examples]
+        decoded = evenly_spaced(examples, n_decoded)
         options = DecodeConfig(beam=1, batch_tokens=4096)
         # A model that has not learned to stop yet should not hold up its training.
-        found = self.translate(sources, options, max_new_tokens=lambda n_tokens: 2 * n_tokens + 10)
+        translations = self.translate(
+            [example.src for example in decoded], options, max_new_tokens=lambda n_tokens: 2 * n_tokens + 10
+        )
         log_probs = [p for row in self.score(sources, references) for p in row]
         return {
-            "bleu": bleu([best[0].text for best in found], references),
+            "bleu": bleu([nbest[0].text for nbest in translations], [example.tgt for example in decoded]),
             "loss": -sum(log_probs) / len(log_probs),
         }
 
@@ -287,6 +297,11 @@ class Translator(Task):
             label_smoothing=label_smoothing,
             bias=self.model.output_bias,
         )
+
+
+def evenly_spaced(items: Sequence[Any], n: int | None) -> Sequence[Any]:
+    """n items in order, evenly spaced: a sample of text that is sorted, by length for instance. None: all."""
+    return items if n is None or n >= len(items) else [items[i * len(items) // n] for i in range(n)]
 
 
 def record_of(best: Sequence[Translation]) -> dict[str, Any]:

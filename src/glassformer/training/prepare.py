@@ -20,6 +20,7 @@ from glassformer.corpora.lines import check_readable, refuse_streams
 from glassformer.corpora.read_options import ReadOptions
 from glassformer.data.dataset import Dataset, Row
 from glassformer.errors import ConfigError, CorpusError
+from glassformer.limits import MAX_TOKENS
 from glassformer.presets import vocab_size_for
 from glassformer.tasks.base import MAX_HELD_OUT, Log, Task
 from glassformer.tasks.multitask import mixing_rates
@@ -28,6 +29,9 @@ from glassformer.tokens.tokenizer import Tokenizer
 
 TOKENIZER_EXAMPLES = 1_000_000
 NAMED = 3
+MAX_LEFT_OUT = 0.1
+"""Fraction of the examples that may be left out as too long; more is an error."""
+TOO_LONG_SAMPLE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +187,7 @@ def check_labels(dev: list[Any], counts: Counter[str], kind: type[Task], *, give
 def encode_corpus(config: TrainConfig, task: Task, held_out: Sequence[int], folder: Path, log: Log) -> None:
     """Write the rows that training reads."""
     left_out = frozenset(held_out)
-    too_long: list[str] = []
+    too_long: list[Any] = []
 
     def training() -> Iterator[Any]:
         examples = task.read(config.src, config.tgt, read_options(config))
@@ -192,23 +196,38 @@ def encode_corpus(config: TrainConfig, task: Task, held_out: Sequence[int], fold
     def rows() -> Iterator[Row]:
         for block in blocks(resample_mixture(training, task, config, log), 4096):
             found, left = task.encode(block)
-            too_long.extend(f"{example.path}:{example.line}" for example in left)
+            too_long.extend(left)
             yield from found
 
     train = Dataset.write(folder, rows(), task.fields, task.tokenizer.vocab_size)
     limit = task.model.config.max_len - 1
+    if len(too_long) > MAX_LEFT_OUT * (len(train) + len(too_long)):
+        raise CorpusError(too_long_message(config, task, too_long, len(train)))
     if too_long:
-        places = ", ".join(too_long[:NAMED]) + (", …" if len(too_long) > NAMED else "")
-        log(
-            f"warning: {len(too_long):,} {task.examples_name} longer than {limit} tokens left out (--max-len): {places}"
-        )
+        first = ", ".join(f"{e.path}:{e.line}" for e in too_long[:NAMED]) + (", …" if len(too_long) > NAMED else "")
+        log(f"warning: {len(too_long):,} {task.examples_name} longer than {limit} tokens left out (--max-len): {first}")
     sizes = task.n_tokens(train)
     if not any(sizes):
-        raise CorpusError(
-            f"{config.src[0]}: all {task.examples_name} are longer than {limit} tokens.\n  Raise --max-len."
-        )
+        raise CorpusError(f"{config.src[0]}: no {task.examples_name} to train on.")
     tokens = " + ".join(f"{size:,}" for size in sizes)
     log(f"Training set: {len(train):,} {task.examples_name}, {tokens} tokens.")
+
+
+def too_long_message(config: TrainConfig, task: Task, too_long: Sequence[Any], n_train: int) -> str:
+    """The error for a corpus of which too much would be left out as too long, with what the user can do."""
+    limit, n = task.model.config.max_len - 1, len(too_long) + n_train
+    lengths = sorted(
+        max(map(len, task.tokenizer.encode_batch(task.texts(example)))) for example in too_long[:TOO_LONG_SAMPLE]
+    )
+    wanted = lengths[min(len(lengths) - 1, int(0.95 * len(lengths)))] + 10
+    advice = [f"--max-len {wanted} keeps most of them"] if wanted <= MAX_TOKENS and not config.init_from else []
+    if task.name == "translation":
+        advice.append("--task summarization truncates long texts, if the targets are summaries")
+    advice.append("or split the texts at ends of sentences")
+    return (
+        f"{config.src[0]}: {len(too_long):,} of {n:,} {task.examples_name} ({len(too_long) / n:.0%}) are longer than"
+        f" {limit} tokens and would be left out.\n  {'; '.join(advice)[0].upper()}{'; '.join(advice)[1:]}."
+    )
 
 
 def resample_mixture(training: Callable[[], Iterator[Any]], task: Task, config: TrainConfig, log: Log) -> Iterator[Any]:

@@ -7,10 +7,24 @@ from contextlib import contextmanager
 from types import FrameType
 
 
+class Interrupted(BaseException):
+    """A signal arrived within `Stop.interrupting`."""
+
+
 class Stop:
-    """Which signal asked to stop, if one did."""
+    """The signal that asked the training to stop, if one did."""
 
     signum: int | None = None
+    is_interrupting = False
+
+    @contextmanager
+    def interrupting(self) -> Iterator[None]:
+        """Within this context a signal raises Interrupted at once, instead of at the end of the update."""
+        self.is_interrupting = True
+        try:
+            yield
+        finally:
+            self.is_interrupting = False
 
 
 class Stopped(BaseException):
@@ -34,6 +48,8 @@ def stop_on_signal() -> Iterator[Stop]:
         stop.signum = signum
         for known, handler in before.items():
             signal.signal(known, handler)
+        if stop.is_interrupting:
+            raise Interrupted
 
     for signum in before:
         signal.signal(signum, ask)

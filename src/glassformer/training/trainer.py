@@ -18,7 +18,7 @@ from glassformer.tasks.base import Task
 from glassformer.training.prepare import Prepared
 from glassformer.training.progress import Reporter
 from glassformer.training.schedule import inverse_sqrt_schedule
-from glassformer.training.signals import Stop, Stopped
+from glassformer.training.signals import Interrupted, Stop, Stopped
 
 MICRO_TOKENS = 8192
 """Padded tokens a side that go through the model at once; larger batches are cut and their gradients added."""
@@ -27,6 +27,18 @@ AVERAGING_FRACTION = 0.1
 """The last part of the training, over which the averaged checkpoints are spread evenly."""
 
 N_VALIDATIONS = 12
+"""Validations of a run, evenly spaced, unless --validate-every is given."""
+
+MAX_VALIDATION_COST = 0.08
+"""Largest cost of a validation, as a fraction of the training since the one before."""
+
+LOSS_COST, DECODE_COST = 0.4, 30.0
+"""Estimated cost of the loss of one dev example, and of decoding one, relative to training on one example. Estimates
+and not measured times, so that an interrupted run validates on the same examples as an uninterrupted one."""
+
+MIN_DECODED = 16
+"""Fewest dev examples that are decoded in a validation."""
+
 LOG_EVERY = 10
 MAX_CHECKPOINTS = 2
 
@@ -46,6 +58,12 @@ class Progress:
     n_averaged: int = 0
     n_tokens: int = 0
     loss_since_log: float = 0.0
+    n_examples: int = 0
+    """Examples trained on since the last validation."""
+    n_decoded: int | None = None
+    """Dev examples that each validation decodes; chosen at the first, so that scores of validations compare."""
+    validation_due: bool = False
+    """A validation of this step was interrupted, or not begun, when a signal stopped the run."""
 
 
 class Trainer:
@@ -151,6 +169,8 @@ class Trainer:
             self.average, self.progress.n_averaged = {}, 0  # a longer budget than before: its end is not near yet
         self.losses = torch.tensor(self.progress.loss_since_log, device=self.task.device)
         n_tokens, since_s = 0, time.monotonic()
+        if self.progress.validation_due:
+            self.validate_and_save(stop)
         while self.progress.fraction < 1:
             indices = next(self.sampler)
             before, after = self.progress.fraction, self.budget_used(self.progress.step + 1)
@@ -158,6 +178,7 @@ class Trainer:
             self.progress.step += 1
             self.progress.fraction = after
             self.progress.n_tokens += n
+            self.progress.n_examples += len(indices)
             self.losses += loss
             n_tokens += n
             if before >= 1 - AVERAGING_FRACTION and crossed(
@@ -181,25 +202,58 @@ class Trainer:
                 )
                 self.losses.zero_()
                 n_tokens, since_s = 0, time.monotonic()
-            self.validate_and_save(before, after)
+            self.progress.validation_due = self.is_validation_due(before, after)
+            if self.progress.validation_due:
+                self.validate_and_save(stop)
+            elif self.config.save_every and self.progress.step % self.config.save_every == 0:
+                self.save()
             if stop.signum is not None:
                 self.checkpoint_and_stop(stop.signum)
         if self.progress.last_score is None:  # continued with a smaller budget than was used before any validation
-            self.validate()
-            self.save()
+            self.validate_and_save(stop)
 
-    def validate_and_save(self, before: float, after: float) -> None:
-        """Whatever of the two is due after this update."""
-        step, c = self.progress.step, self.config
-        due = step % c.validate_every == 0 if c.validate_every else crossed(before, after, N_VALIDATIONS)
-        if due or after >= 1:
-            self.validate()
-            self.save()
-            for folder in checkpoint.steps(c.out / "best"):
-                if folder.name != f"step-{self.progress.best_step}":
-                    checkpoint.remove(folder)
-        elif c.save_every and step % c.save_every == 0:
-            self.save()
+    def is_validation_due(self, before: float, after: float) -> bool:
+        """Whether to validate after this update: at the end, at every step that the user asked for, else at
+        N_VALIDATIONS evenly spaced steps, but for those where the validation would cost too much.
+        """
+        if after >= 1:
+            return True
+        if self.config.validate_every:
+            return self.progress.step % self.config.validate_every == 0
+        return crossed(before, after, N_VALIDATIONS) and self.affordable_decodings() >= 0
+
+    def affordable_decodings(self) -> float:
+        """Dev examples that can be decoded within MAX_VALIDATION_COST; negative if not even the loss can be computed
+        and MIN_DECODED examples decoded.
+        """
+        n_dev = len(self.data.dev)
+        if not self.task.rows_are_examples:
+            return n_dev  # the task itself limits what it validates on
+        budget = MAX_VALIDATION_COST * self.progress.n_examples - LOSS_COST * n_dev
+        if not self.task.validation_decodes:
+            return budget
+        n_decoded = budget / DECODE_COST
+        return n_decoded if n_decoded >= min(MIN_DECODED, n_dev) else -1.0
+
+    def validate_and_save(self, stop: Stop) -> None:
+        """Validate and save a checkpoint. A signal interrupts the validation, which the continued run then repeats.
+
+        Raises:
+            Stopped: a signal asked for it; a checkpoint was saved.
+        """
+        try:
+            if stop.signum is not None:
+                raise Interrupted
+            self.validate(stop)
+        except Interrupted:
+            assert stop.signum is not None
+            self.checkpoint_and_stop(stop.signum)
+        self.progress.validation_due = False
+        self.progress.n_examples = 0
+        self.save()
+        for folder in checkpoint.steps(self.config.out / "best"):
+            if folder.name != f"step-{self.progress.best_step}":
+                checkpoint.remove(folder)
 
     def update(self, batches: list[Batch], lr: float) -> tuple[Tensor, float, int]:
         """One optimizer update from one batch, given in parts that fit in memory.
@@ -261,14 +315,24 @@ class Trainer:
 
     # Looking at the model
 
-    def validate(self) -> None:
-        """Figures of the dev set; the best weights so far go to `best/`."""
-        metrics = self.validate_dev()
-        score, note = metrics[self.task.metric], ""
+    def validate(self, stop: Stop) -> None:
+        """Compute the metrics on the dev set and save the weights to `best/` if they are the best so far.
+
+        Raises:
+            Interrupted: a signal arrived while the metrics were computed.
+        """
+        if self.task.validation_decodes and self.progress.n_decoded is None:
+            n_dev = len(self.data.dev)
+            self.progress.n_decoded = min(n_dev, max(MIN_DECODED, int(self.affordable_decodings())))
+        with stop.interrupting():
+            metrics = self.validate_dev()
+        n_decoded = self.progress.n_decoded
+        score = metrics[self.task.metric]
+        note = f", {n_decoded:,} of {len(self.data.dev):,} decoded" if n_decoded else ""
         if self.progress.best_score is None or not self.is_better(self.progress.best_score, score):
             self.progress.best_score, self.progress.best_step = score, self.progress.step
             checkpoint.save_folder(self.config.out / "best" / f"step-{self.progress.step}", self.task.contents())
-            note = ", the best so far"
+            note += ", the best so far"
         self.progress.last_score = score
         record = {f"dev_{name}": value for name, value in metrics.items()}
         self.reporter.validation(
@@ -290,7 +354,8 @@ class Trainer:
             f"  Train again, into another folder, with a lower --lr than {self.config.lr:g} or with --precision fp32."
         )
         try:
-            metrics = self.task.validate(self.data.dev)
+            decoding = {"n_decoded": self.progress.n_decoded} if self.task.validation_decodes else {}
+            metrics = self.task.validate(self.data.dev, **decoding)
         except NonFiniteError:
             raise UserError(
                 f"step {self.progress.step}: the training diverged: the model's outputs on the dev set are not finite"
