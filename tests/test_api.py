@@ -67,7 +67,7 @@ def test_calls_from_python_do_not_depend_on_the_environment(tmp_path, monkeypatc
 @pytest.fixture(scope="module")
 def classifier(tmp_path_factory):
     folder = tmp_path_factory.mktemp("classifier")
-    lines = [f'{{"text": "{word} film", "label": "{word}"}}' for word in ("good", "bad") for _ in range(40)]
+    lines = [f'{{"text": "{word} film {i}", "label": "{word}"}}' for word in ("good", "bad") for i in range(40)]
     (folder / "data.jsonl").write_text("\n".join(lines) + "\n")
     return gf.train(folder / "data.jsonl", out=folder / "out", steps=2, vocab_size=280, threads=1, quiet=True)
 
