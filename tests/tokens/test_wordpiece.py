@@ -62,7 +62,7 @@ def merges_by_trial(word_counts, n_merges, min_gain=0.0):
     return found
 
 
-def merged_units(word_counts, **options):
+def merged_tokens(word_counts, **options):
     vocab = train_wordpiece(word_counts, UNLIMITED, special_tokens=[], **options)
     return [token for token in vocab if len(token.removeprefix("##")) > 1]
 
@@ -83,14 +83,14 @@ WORD_COUNTS = st.dictionaries(st.text("ab", min_size=1, max_size=7), st.integers
 @quick
 def test_merges_equal_those_of_brute_force_with_two_letters(word_counts):
     expected = [token for token, _ in merges_by_trial(word_counts, UNLIMITED)]
-    assert merged_units(word_counts) == expected
+    assert merged_tokens(word_counts) == expected
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_merges_equal_those_of_brute_force_with_many_letters(seed):
     word_counts = random_words(random.Random(seed), 43, "aaaabbbccdefg", 11)
     expected = [token for token, _ in merges_by_trial(word_counts, 61)]
-    assert merged_units(word_counts)[: len(expected)] == expected
+    assert merged_tokens(word_counts)[: len(expected)] == expected
 
 
 def test_the_gain_is_not_the_frequency():
@@ -101,20 +101,20 @@ def test_the_gain_is_not_the_frequency():
         for pair in pairwise(characters(word)):
             pairs[pair] += count
     assert max(pairs, key=pairs.__getitem__) == ("a", "##b")
-    assert merged_units(word_counts)[0] == "qu"
+    assert merged_tokens(word_counts)[0] == "qu"
 
 
 def test_the_gain_is_not_the_frequency_over_the_product_of_frequencies():
     word_counts = {"qu": 97, "xz": 1, "a": 53, "b": 31}
     pairs = {("q", "##u"): 97 / 97**2, ("x", "##z"): 1 / 1}
     assert max(pairs, key=pairs.__getitem__) == ("x", "##z")
-    assert merged_units(word_counts)[0] == "qu"
+    assert merged_tokens(word_counts)[0] == "qu"
 
 
 def test_a_merge_that_lowers_the_likelihood_is_not_made():
     word_counts = {"bbbb": 5, "b": 1}
     assert merges_by_trial(word_counts, 1, min_gain=-math.inf)[0][1] < 0
-    assert merged_units(word_counts) == []
+    assert merged_tokens(word_counts) == []
 
 
 def test_no_merge_gains_less_than_the_threshold():
@@ -123,23 +123,23 @@ def test_no_merge_gains_less_than_the_threshold():
     threshold = gains[len(gains) // 2]
     expected = [token for token, _ in merges_by_trial(word_counts, UNLIMITED, min_gain=threshold)]
     assert 0 < len(expected) < len(gains)
-    assert merged_units(word_counts, min_gain=threshold) == expected
+    assert merged_tokens(word_counts, min_gain=threshold) == expected
 
 
 @pytest.mark.parametrize("words", ["xy xd cy cd", "cy cd", "xd cd"])
 def test_among_equal_gains_the_pair_first_by_code_points_is_merged(words):
-    assert merged_units(dict.fromkeys(words.split(), 3))[0] == "cd"
+    assert merged_tokens(dict.fromkeys(words.split(), 3))[0] == "cd"
 
 
 def test_gains_that_differ_only_by_rounding_are_equal():
     # b 25 -> 4 and ##b 46 -> 25, or ##b 46 -> 4: the same except for 25 log 25, subtracted and added again.
-    assert merged_units({"baaab": 4, "bbba": 21})[0] == "##bb"
+    assert merged_tokens({"baaab": 4, "bbba": 21})[0] == "##bb"
 
 
 @given(WORD_COUNTS)
 @quick
 def test_no_token_is_created_twice(word_counts):
-    tokens = merged_units(word_counts, min_gain=-math.inf)
+    tokens = merged_tokens(word_counts, min_gain=-math.inf)
     assert len(tokens) == len(set(tokens))
 
 
@@ -176,13 +176,13 @@ def test_the_rarest_characters_are_left_out():
 
 
 def test_words_too_long_to_encode_are_ignored_in_training():
-    assert merged_units({"ab" * 51: 7}) == []
+    assert merged_tokens({"ab" * 51: 7}) == []
 
 
 def test_the_order_of_the_counts_changes_nothing():
     words = [*random_words(random.Random(11), 211, "abcdefgh", 11).items()]
     shuffled = random.Random(3).sample(words, len(words))
-    assert merged_units(dict(shuffled)) == merged_units(dict(words))
+    assert merged_tokens(dict(shuffled)) == merged_tokens(dict(words))
 
 
 def test_the_best_pair_is_found_among_thousands():
