@@ -94,8 +94,8 @@ def test_another_epoch_has_different_batches_in_a_different_order():
 
 def test_batches_are_not_sorted_by_length():
     s = sampler()
-    longest = [s.lengths[batch].max() for batch in epoch(s)]
-    assert abs(np.corrcoef(longest, range(len(longest)))[0, 1]) < 0.3
+    max_lengths = [s.lengths[batch].max() for batch in epoch(s)]
+    assert abs(np.corrcoef(max_lengths, range(len(max_lengths)))[0, 1]) < 0.3
 
 
 def test_epochs_done_grows_evenly_over_the_epoch():

@@ -67,9 +67,9 @@ def merged_tokens(word_counts, **options):
     return [token for token in vocab if len(token.removeprefix("##")) > 1]
 
 
-def random_words(rng, n_words, letters, longest):
+def random_words(rng, n_words, letters, max_length):
     return {
-        "".join(rng.choices(letters, k=rng.randint(1, longest))): rng.choice((1, 1, 2, 3, 5, 17, 101))
+        "".join(rng.choices(letters, k=rng.randint(1, max_length))): rng.choice((1, 1, 2, 3, 5, 17, 101))
         for _ in range(n_words)
     }
 

@@ -27,11 +27,11 @@ def _marian_side(side: str, *, cross: bool) -> Names:
     ]
     return (
         *(
-            (f"{side}.{{i}}.{ours}.{p}", f"model.{side}.layers.{{i}}.{theirs}.{p}")
-            for ours, theirs in attentions
+            (f"{side}.{{i}}.{our_name}.{p}", f"model.{side}.layers.{{i}}.{hf_name}.{p}")
+            for our_name, hf_name in attentions
             for p in ("q_proj", "k_proj", "v_proj", "out_proj")
         ),
-        *((f"{side}.{{i}}.{ours}.norm", f"model.{side}.layers.{{i}}.{theirs}") for ours, theirs in norms),
+        *((f"{side}.{{i}}.{our_name}.norm", f"model.{side}.layers.{{i}}.{hf_name}") for our_name, hf_name in norms),
         (f"{side}.{{i}}.feedforward.up", f"model.{side}.layers.{{i}}.fc1"),
         (f"{side}.{{i}}.feedforward.down", f"model.{side}.layers.{{i}}.fc2"),
         (f"{side}.{{i}}.feedforward_residual.norm", f"model.{side}.layers.{{i}}.final_layer_norm"),

@@ -14,38 +14,40 @@ from glassformer.limits import MAX_TOKENS
 from glassformer.model_config import T5Config
 
 
-def _t5_side(ours: str, theirs: str, *, cross: bool) -> Names:
+def _t5_side(our_name: str, hf_name: str, *, cross: bool) -> Names:
     last = 2 if cross else 1
-    rows = [(f"{ours}.{{i}}.self_attention.{p}_proj", f"{theirs}.block.{{i}}.layer.0.SelfAttention.{p}") for p in "qkv"]
+    rows = [
+        (f"{our_name}.{{i}}.self_attention.{p}_proj", f"{hf_name}.block.{{i}}.layer.0.SelfAttention.{p}") for p in "qkv"
+    ]
     rows += [
-        (f"{ours}.{{i}}.self_attention.out_proj", f"{theirs}.block.{{i}}.layer.0.SelfAttention.o"),
-        (f"{ours}.{{i}}.self_attn_residual.norm", f"{theirs}.block.{{i}}.layer.0.layer_norm"),
+        (f"{our_name}.{{i}}.self_attention.out_proj", f"{hf_name}.block.{{i}}.layer.0.SelfAttention.o"),
+        (f"{our_name}.{{i}}.self_attn_residual.norm", f"{hf_name}.block.{{i}}.layer.0.layer_norm"),
     ]
     if cross:
         rows += [
-            (f"{ours}.{{i}}.cross_attention.{p}_proj", f"{theirs}.block.{{i}}.layer.1.EncDecAttention.{p}")
+            (f"{our_name}.{{i}}.cross_attention.{p}_proj", f"{hf_name}.block.{{i}}.layer.1.EncDecAttention.{p}")
             for p in "qkv"
         ]
         rows += [
-            (f"{ours}.{{i}}.cross_attention.out_proj", f"{theirs}.block.{{i}}.layer.1.EncDecAttention.o"),
-            (f"{ours}.{{i}}.cross_attn_residual.norm", f"{theirs}.block.{{i}}.layer.1.layer_norm"),
+            (f"{our_name}.{{i}}.cross_attention.out_proj", f"{hf_name}.block.{{i}}.layer.1.EncDecAttention.o"),
+            (f"{our_name}.{{i}}.cross_attn_residual.norm", f"{hf_name}.block.{{i}}.layer.1.layer_norm"),
         ]
-    dense = f"{theirs}.block.{{i}}.layer.{last}.DenseReluDense"
+    dense = f"{hf_name}.block.{{i}}.layer.{last}.DenseReluDense"
     return (
         *rows,
-        (f"{ours}.{{i}}.feedforward.down", f"{dense}.wo"),
-        (f"{ours}.{{i}}.feedforward_residual.norm", f"{theirs}.block.{{i}}.layer.{last}.layer_norm"),
-        (f"{ours}_bias", f"{theirs}.block.0.layer.0.SelfAttention.relative_attention_bias"),
-        (f"{ours}_norm", f"{theirs}.final_layer_norm"),
+        (f"{our_name}.{{i}}.feedforward.down", f"{dense}.wo"),
+        (f"{our_name}.{{i}}.feedforward_residual.norm", f"{hf_name}.block.{{i}}.layer.{last}.layer_norm"),
+        (f"{our_name}_bias", f"{hf_name}.block.0.layer.0.SelfAttention.relative_attention_bias"),
+        (f"{our_name}_norm", f"{hf_name}.final_layer_norm"),
     )
 
 
 def names(*, gated: bool) -> Names:
     """Weight names of T5. Gated: version 1.1."""
     up = [
-        (f"{side}.{{i}}.feedforward.{ours}", f"{side}.block.{{i}}.layer.{last}.DenseReluDense.{theirs}")
+        (f"{side}.{{i}}.feedforward.{our_name}", f"{side}.block.{{i}}.layer.{last}.DenseReluDense.{hf_name}")
         for side, last in (("encoder", 1), ("decoder", 2))
-        for ours, theirs in ((("gate", "wi_0"), ("up", "wi_1")) if gated else (("up", "wi"),))
+        for our_name, hf_name in ((("gate", "wi_0"), ("up", "wi_1")) if gated else (("up", "wi"),))
     ]
     return (
         ("embedding", "shared"),

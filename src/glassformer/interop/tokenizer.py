@@ -55,7 +55,7 @@ def read_settings(source: Path) -> Record:
 def read_tokenizer(source: Path, config: Record, settings: Record) -> tokenizers.Tokenizer:
     """Build the tokenizer from the first supported tokenizer file of a folder."""
     t5_sentinels = int(settings.get("extra_ids", 100)) if config["model_type"] == "t5" else 0
-    pieces = next((source / name for name in SENTENCEPIECE if (source / name).exists()), None)
+    spm_file = next((source / name for name in SENTENCEPIECE if (source / name).exists()), None)
     if (source / "tokenizer.json").exists():
         return read_tokenizer_json(source / "tokenizer.json")
     if (source / "source.spm").exists():
@@ -64,8 +64,8 @@ def read_tokenizer(source: Path, config: Record, settings: Record) -> tokenizers
         backend = sp.marian_tokenizer(
             sp.read_pieces(source / "source.spm"), checkpoint.read_json(source / "vocab.json")
         )
-    elif pieces:
-        backend = sp.sentencepiece_tokenizer(sp.read_pieces(pieces), t5_sentinels)
+    elif spm_file:
+        backend = sp.sentencepiece_tokenizer(sp.read_pieces(spm_file), t5_sentinels)
     elif (source / "vocab.txt").exists():
         backend = read_wordpiece(source / "vocab.txt", settings)
     elif (source / "vocab.json").exists() and (source / "merges.txt").exists():
@@ -141,8 +141,8 @@ def find_special_tokens(source: Path, config: Record, settings: Record, backend:
 
     match config["model_type"]:
         case "gpt2":
-            end = token(("eos_token",), "<|endoftext|>", "</s>")
-            return SpecialTokens(token(("pad_token",), end), token(("bos_token",), end), end, prefix="")
+            eos = token(("eos_token",), "<|endoftext|>", "</s>")
+            return SpecialTokens(token(("pad_token",), eos), token(("bos_token",), eos), eos, prefix="")
         case "t5" | "marian" | "pegasus":
             pad = token(("pad_token",), "<pad>")
             start = decoder_start(source)
@@ -187,15 +187,15 @@ def export_tokenizer(tokenizer: Tokenizer, task: str, sizes: Any) -> Mapping[str
     for token in record["added_tokens"]:
         if token["content"] == s.mask_token:
             token["lstrip"] = True  # the space before a word is part of its token, so the mask replaces it too
-    begin, end = ("cls_token", "sep_token") if is_encoder else ("bos_token", "eos_token")
+    bos_role, eos_role = ("cls_token", "sep_token") if is_encoder else ("bos_token", "eos_token")
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": sizes.max_len,
         "clean_up_tokenization_spaces": False,
         "padding_side": "left" if task in ("causal-lm", "summarization") else "right",
         "pad_token": s.pad_token,
-        begin: s.bos_token,
-        end: s.eos_token,
+        bos_role: s.bos_token,
+        eos_role: s.eos_token,
         **({"mask_token": s.mask_token} if s.mask_token else {}),
         **({"unk_token": unk} if (unk := unk_token_of(record["model"])) else {}),
         "model_input_names": [
