@@ -103,8 +103,8 @@ EXHAUSTIVE = len(WORDS) ** (MAX_LEN - 1) * (len(WORDS) + 1)  # every extension a
 def test_an_exhaustive_beam_equals_enumeration(seed, alpha):
     table = Table(seed)
     found = ask(table, sources(7), [MAX_LEN], beam=EXHAUSTIVE, nbest=EXHAUSTIVE, alpha=alpha)[0]
-    wanted = sorted(every_sequence(MAX_LEN), key=lambda ids: -score(table, 7, ids, alpha))
-    assert [tuple(h.ids) for h in found] == wanted[:EXHAUSTIVE]
+    expected = sorted(every_sequence(MAX_LEN), key=lambda ids: -score(table, 7, ids, alpha))
+    assert [tuple(h.ids) for h in found] == expected[:EXHAUSTIVE]
 
 
 def test_log_probs_are_those_of_the_model_and_the_score_is_their_penalized_sum():
@@ -121,8 +121,8 @@ def test_a_narrow_beam_equals_the_reference_beam_search(beam, alpha):
     names = range(37)
     found = ask(Table(11), sources(*names), [7] * len(names), beam=beam, nbest=beam, alpha=alpha)
     for name, hypotheses in zip(names, found, strict=True):
-        wanted = reference_beam(Table(11), name, 7, beam, alpha)[: len(hypotheses)]
-        assert [(tuple(h.ids), pytest.approx(h.score)) for h in hypotheses] == wanted
+        expected = reference_beam(Table(11), name, 7, beam, alpha)[: len(hypotheses)]
+        assert [(tuple(h.ids), pytest.approx(h.score)) for h in hypotheses] == expected
 
 
 @pytest.mark.parametrize("nbest", [1, 2])
@@ -132,8 +132,8 @@ def test_early_stopping_does_not_change_the_best_hypotheses(alpha, nbest):
     table = Table(13, spread=4.0)  # sure of most words, so that the long can overtake the short
     found = ask(table, sources(*names), [max_new_tokens] * len(names), beam=beam, nbest=nbest, alpha=alpha)
     for name, hypotheses in zip(names, found, strict=True):
-        wanted = reference_beam(table, name, max_new_tokens, beam, alpha)[:nbest]
-        assert [tuple(h.ids) for h in hypotheses] == [ids for ids, _ in wanted]
+        expected = reference_beam(table, name, max_new_tokens, beam, alpha)[:nbest]
+        assert [tuple(h.ids) for h in hypotheses] == [ids for ids, _ in expected]
 
 
 def test_early_stopping_saves_steps():
@@ -188,9 +188,9 @@ def test_no_repeat_ngram_search_equals_enumeration_without_repetitions(n):
     table, max_new_tokens = Table(3), 5
     beam = len(WORDS) ** (max_new_tokens - 1) * (len(WORDS) + 1)
     found = ask(table, sources(7), [max_new_tokens], beam=beam, nbest=beam, alpha=0.6, no_repeat_ngram_size=n)[0]
-    wanted = [ids for ids in every_sequence(max_new_tokens) if not repeated(ids, n)]
-    assert len(wanted) < len(list(every_sequence(max_new_tokens)))
-    assert [tuple(h.ids) for h in found] == sorted(wanted, key=lambda ids: -score(table, 7, ids, 0.6))[:beam]
+    expected = [ids for ids in every_sequence(max_new_tokens) if not repeated(ids, n)]
+    assert len(expected) < len(list(every_sequence(max_new_tokens)))
+    assert [tuple(h.ids) for h in found] == sorted(expected, key=lambda ids: -score(table, 7, ids, 0.6))[:beam]
     for h in found:
         assert h.score == pytest.approx(score(table, 7, tuple(h.ids), 0.6))
 
