@@ -18,7 +18,7 @@ NORMS = {
 
 
 def marian_with_weights_of(ours: Transformer) -> MarianMTModel:
-    """Marian's sinusoids are halves, sin | cos; ours interleave: the channels of d_model are permuted between them."""
+    """Copy the weights. Marian's sinusoids are concatenated (sin | cos), ours interleaved: channels are permuted."""
     c = ours.config
     config = MarianConfig(
         vocab_size=c.vocab_size, d_model=c.d_model, encoder_layers=c.n_encoder_layers,

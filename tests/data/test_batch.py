@@ -28,7 +28,7 @@ def epoch(s: BatchSampler) -> list[list[int]]:
 
 @given(LENGTHS, st.integers(1, 211), st.integers(0, (1 << 63) - 1))
 @quick
-def test_every_pair_comes_exactly_once_an_epoch(lengths, batch_tokens, seed):
+def test_every_pair_occurs_exactly_once_per_epoch(lengths, batch_tokens, seed):
     s = BatchSampler(lengths, batch_tokens, seed)
     for _ in range(3):
         assert sorted(i for batch in epoch(s) for i in batch) == list(range(len(lengths)))
@@ -36,14 +36,14 @@ def test_every_pair_comes_exactly_once_an_epoch(lengths, batch_tokens, seed):
 
 @given(LENGTHS, st.integers(1, 211), st.integers(0, (1 << 63) - 1))
 @quick
-def test_no_batch_exceeds_the_budget_but_a_single_pair(lengths, batch_tokens, seed):
+def test_no_batch_exceeds_batch_tokens_except_a_single_pair(lengths, batch_tokens, seed):
     for batch in epoch(BatchSampler(lengths, batch_tokens, seed)):
         assert len(batch) == 1 or lengths[batch].max() * len(batch) <= batch_tokens
 
 
 @given(LENGTHS, st.integers(1, 211))
 @quick
-def test_items_in_any_order_are_cut_within_the_budget(lengths, batch_tokens):
+def test_items_in_any_order_are_batched_within_batch_tokens(lengths, batch_tokens):
     batches = batch_by_tokens(np.arange(len(lengths)), lengths, batch_tokens)
     assert np.concatenate(batches).tolist() == list(range(len(lengths)))
     assert all(len(batch) == 1 or lengths[batch].max() * len(batch) <= batch_tokens for batch in batches)
@@ -51,16 +51,16 @@ def test_items_in_any_order_are_cut_within_the_budget(lengths, batch_tokens):
 
 @given(LENGTHS, st.integers(1, 211))
 @quick
-def test_cutting_leaves_no_room_for_the_next_item(lengths, batch_tokens):
+def test_a_batch_has_no_capacity_for_the_next_item(lengths, batch_tokens):
     batches = batch_by_tokens(np.arange(len(lengths)), lengths, batch_tokens)
     for batch, following in zip(batches, batches[1:], strict=False):
-        longest = max(lengths[batch].max(), lengths[following[0]])
-        assert longest * (len(batch) + 1) > batch_tokens
+        max_length = max(lengths[batch].max(), lengths[following[0]])
+        assert max_length * (len(batch) + 1) > batch_tokens
 
 
 @given(st.integers(0, 400))
 @quick
-def test_resumed_is_unbroken_wherever_it_was_broken_off(position):
+def test_resuming_at_any_position_gives_the_same_batches(position):
     unbroken = sampler(batch_tokens=499)
     for _ in range(position):
         next(unbroken)
@@ -70,7 +70,7 @@ def test_resumed_is_unbroken_wherever_it_was_broken_off(position):
         assert next(resumed).tolist() == next(unbroken).tolist()
 
 
-def test_state_is_plain_integers_that_json_can_hold():
+def test_the_state_consists_of_integers_that_json_can_represent():
     s = sampler()
     next(s)
     assert s.state_dict() == {"seed": 3, "epoch": 0, "position": 1}
@@ -81,21 +81,21 @@ def test_the_same_seed_gives_the_same_batches():
     assert epoch(sampler(seed=5)) == epoch(sampler(seed=5))
 
 
-def test_another_seed_gives_other_batches():
+def test_another_seed_gives_different_batches():
     assert sorted(epoch(sampler(seed=5))) != sorted(epoch(sampler(seed=6)))
 
 
-def test_another_epoch_has_other_batches_in_another_order():
+def test_another_epoch_has_different_batches_in_a_different_order():
     s = sampler()
     first, second = epoch(s), epoch(s)
     assert first != second
     assert sorted(first) != sorted(second)
 
 
-def test_batches_do_not_come_sorted_by_length():
+def test_batches_are_not_sorted_by_length():
     s = sampler()
-    longest = [s.lengths[batch].max() for batch in epoch(s)]
-    assert abs(np.corrcoef(longest, range(len(longest)))[0, 1]) < 0.3
+    max_lengths = [s.lengths[batch].max() for batch in epoch(s)]
+    assert abs(np.corrcoef(max_lengths, range(len(max_lengths)))[0, 1]) < 0.3
 
 
 def test_epochs_done_grows_evenly_over_the_epoch():
@@ -110,42 +110,42 @@ def test_epochs_done_grows_evenly_over_the_epoch():
     assert seen == sorted(seen)
 
 
-def test_little_of_a_batch_is_padding_at_realistic_lengths():
+def test_batches_have_little_padding_at_realistic_lengths():
     lengths = realistic_lengths(20_011)
     batches = epoch(BatchSampler(lengths, 2500, 3))
     padded = sum(int(lengths[batch].max()) * len(batch) for batch in batches)
     assert 1 - lengths.sum() / padded < 0.02
 
 
-def test_most_of_the_budget_is_used_at_realistic_lengths():
+def test_most_of_batch_tokens_is_used_at_realistic_lengths():
     lengths = realistic_lengths(20_011)
     batches = epoch(BatchSampler(lengths, 2500, 3))
     assert lengths.sum() / len(batches) > 0.9 * 2500
 
 
-def test_source_ends_and_target_begins_and_ends():
+def test_the_source_gets_an_end_token_and_the_target_start_and_end_tokens():
     batch = make_batch([([5, 6, 7], [8]), ([9], [4, 3])], pad_id=PAD, bos_id=BOS, eos_id=EOS)
     assert batch.src.tolist() == [[5, 6, 7, EOS], [9, EOS, PAD, PAD]]
     assert batch.tgt_in.tolist() == [[BOS, 8, PAD], [BOS, 4, 3]]
     assert batch.tgt_out.tolist() == [[8, EOS, PAD], [4, 3, EOS]]
 
 
-def test_tokens_of_a_batch_are_those_to_predict():
+def test_n_targets_is_the_number_of_tokens_to_predict():
     batch = make_batch([([5, 6, 7], [8]), ([9], []), ([4], [4, 3])], pad_id=PAD, bos_id=BOS, eos_id=EOS)
     assert batch.n_targets == int((batch.tgt_out != PAD).sum()) == 6
 
 
-def test_padding_stands_behind():
+def test_padding_is_at_the_end():
     assert pad([[5], [6, 7, 8]], PAD).tolist() == [[5, PAD, PAD], [6, 7, 8]]
 
 
-def test_a_pair_is_as_long_as_its_longer_side_and_one_special_token(tmp_path):
+def test_the_length_of_a_pair_is_its_longer_side_plus_one_special_token(tmp_path):
     dataset = Dataset.write(tmp_path, [([5, 6, 7], [8]), ([9], [4, 3, 7, 7])], {"src": IDS, "tgt": IDS}, 31)
     assert dataset.lengths.tolist() == [4, 5]
 
 
 @pytest.mark.parametrize("batch_tokens", [53, 211])
-def test_the_budget_holds_for_the_padded_batch_itself(tmp_path, batch_tokens):
+def test_the_padded_batch_does_not_exceed_batch_tokens(tmp_path, batch_tokens):
     rng = np.random.default_rng(11)
     sides = [rng.integers(3, 31, rng.integers(1, 23)).tolist() for _ in range(2 * 97)]
     pairs = list(zip(sides[::2], sides[1::2], strict=True))

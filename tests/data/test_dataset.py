@@ -11,16 +11,16 @@ def as_lists(dataset: Dataset) -> list[tuple[list[int], list[int]]]:
     return [dataset[i] for i in range(len(dataset))]
 
 
-def test_pairs_come_back_as_they_were_written(tmp_path):
+def test_pairs_are_read_as_they_were_written(tmp_path):
     assert as_lists(Dataset.write(tmp_path, iter(PAIRS), PAIR, 31)) == PAIRS
 
 
-def test_pairs_are_there_when_the_folder_is_opened_again(tmp_path):
+def test_a_written_folder_can_be_opened_again(tmp_path):
     Dataset.write(tmp_path, PAIRS, PAIR, 31)
     assert as_lists(Dataset(tmp_path, PAIR)) == PAIRS
 
 
-def test_empty_sequences_come_back_empty(tmp_path):
+def test_empty_sequences_are_read_as_empty(tmp_path):
     pairs = [([], [5]), ([6], []), ([], []), ([7, 8], [9])]
     dataset = Dataset.write(tmp_path, pairs, PAIR, 31)
     assert as_lists(dataset) == pairs
@@ -28,35 +28,35 @@ def test_empty_sequences_come_back_empty(tmp_path):
 
 
 @pytest.mark.parametrize("vocab_size", [1 << 16, (1 << 16) + 1, 1 << 20])
-def test_the_largest_id_of_a_vocabulary_comes_back(tmp_path, vocab_size):
+def test_the_largest_id_of_a_vocabulary_is_preserved(tmp_path, vocab_size):
     pairs = [([vocab_size - 1, 3], [vocab_size - 1])]
     Dataset.write(tmp_path, pairs, PAIR, vocab_size)
     assert as_lists(Dataset(tmp_path, PAIR)) == pairs
 
 
 @pytest.mark.parametrize(("vocab_size", "n_bytes"), [(1 << 16, 2), ((1 << 16) + 1, 4)])
-def test_an_id_takes_two_bytes_where_two_are_enough(tmp_path, vocab_size, n_bytes):
+def test_ids_use_two_bytes_if_the_vocabulary_allows(tmp_path, vocab_size, n_bytes):
     dataset = Dataset.write(tmp_path, PAIRS, PAIR, vocab_size)
     assert dataset.fields["src"].values.dtype.itemsize == n_bytes
 
 
-def test_a_smaller_vocabulary_written_over_a_larger_one_is_read_as_such(tmp_path):
+def test_overwriting_with_a_smaller_vocabulary_replaces_the_old_files(tmp_path):
     Dataset.write(tmp_path, [([70_001], [70_002])], PAIR, 1 << 17)
     assert as_lists(Dataset.write(tmp_path, PAIRS, PAIR, 31)) == PAIRS
 
 
-def test_an_id_outside_the_number_type_is_refused(tmp_path):
+def test_an_id_outside_the_range_of_the_dtype_is_refused(tmp_path):
     with pytest.raises(OverflowError):
         Dataset.write(tmp_path, [([1 << 16], [3])], PAIR, 31)
 
 
-def test_ids_come_back_as_plain_integers(tmp_path):
-    """Numpy's scalars are no ints to whom asks, and ten times slower to go through."""
+def test_ids_are_python_integers(tmp_path):
+    """NumPy scalars are not instances of int, and ten times slower to iterate over."""
     dataset = Dataset.write(tmp_path, PAIRS, PAIR, 31)
     assert {type(i) for i in dataset.fields["src"][0]} == {int}
 
 
-def test_ids_stay_on_the_disk_until_they_are_asked_for(tmp_path):
+def test_ids_are_not_loaded_before_they_are_accessed(tmp_path):
     dataset = Dataset.write(tmp_path, PAIRS, PAIR, 31)
     for ids_file in dataset.fields.values():
         assert isinstance(ids_file.values, np.memmap)
@@ -69,7 +69,7 @@ def test_lengths_are_those_of_the_sequences(tmp_path):
     assert dataset.fields["tgt"].lengths.tolist() == [1, 5, 3]
 
 
-def test_counts_and_fractions_stand_beside_ids(tmp_path):
+def test_integers_and_floats_can_be_stored_with_ids(tmp_path):
     rows = [([5, 6], [70_000], [0.5]), ([7], [1 << 31], [-1e-3, 2.0])]
     dataset = Dataset.write(tmp_path, rows, {"ids": IDS, "n": INTS, "x": FLOATS}, 31)
     assert [row[:2] for row in (dataset[0], dataset[1])] == [row[:2] for row in rows]

@@ -1,4 +1,4 @@
-"""What one sentence becomes depends on that sentence alone."""
+"""The decoding result of a sentence does not depend on the other sentences, the batch or the padding."""
 
 import random
 
@@ -37,7 +37,7 @@ def ragged(lengths: list[int], width: int) -> torch.Tensor:
 
 @pytest.mark.parametrize("pre_norm", [False, True])
 @torch.no_grad()
-def test_decoding_step_by_step_gives_the_logits_of_the_whole(pre_norm):
+def test_cached_decoding_gives_the_logits_of_the_full_forward_pass(pre_norm):
     model = random_model(22, pre_norm=pre_norm)
     src, tgt = ragged([11, 2, 7], SRC), torch.randint(3, VOCAB, (3, TGT))
     state, _ = model.start(src)
@@ -46,8 +46,8 @@ def test_decoding_step_by_step_gives_the_logits_of_the_whole(pre_norm):
 
 
 @torch.no_grad()
-def test_decoding_step_by_step_follows_the_hypotheses_kept():
-    """Three hypotheses a sentence, reordered after every step; one sentence leaves on the way."""
+def test_cached_decoding_follows_the_selected_hypotheses():
+    """Three hypotheses per sentence, reordered after every step; one sentence is removed in between."""
     model, beam = random_model(22), 3
     src = ragged([11, 2, 7], SRC)
     (state, last), said = model.start(src, beam), torch.empty(9, 0, dtype=torch.long)
@@ -72,7 +72,7 @@ def test_source_padding_changes_nothing():
 
 
 @torch.no_grad()
-def test_target_padding_changes_nothing_before_it():
+def test_target_padding_does_not_change_earlier_positions():
     model, src = random_model(22), ragged([5, 2, 3], SRC)
     tgt = torch.randint(3, VOCAB, (3, TGT))
     padded = torch.nn.functional.pad(tgt, (0, 7), value=PAD)
@@ -80,7 +80,7 @@ def test_target_padding_changes_nothing_before_it():
 
 
 @torch.no_grad()
-def test_what_padding_means_to_the_embedding_does_not_matter():
+def test_the_embedding_of_padding_changes_nothing():
     model, src, tgt = random_model(22), ragged([5, 2, 3], SRC), torch.randint(3, VOCAB, (3, TGT))
     before = model(src, tgt)
     model.embedding.weight[PAD] = 7.0
@@ -88,11 +88,11 @@ def test_what_padding_means_to_the_embedding_does_not_matter():
 
 
 def differing(ours: list, theirs: list) -> list[int]:
-    """Which items are not equal: few enough to print, unlike their differences."""
+    """Indices of the items that differ: short enough to print, unlike the items."""
     return [i for i, (a, b) in enumerate(zip(ours, theirs, strict=True)) if a != b]
 
 
-def test_searching_among_neighbors_finds_what_searching_alone_finds():
+def test_searching_in_a_batch_equals_searching_alone():
     model = random_model(32)
     src, limits = ragged([8, 1, 5, 7, 2], 8), [11, 3, 7, 5, 13]
     ask = dict(eos_id=EOS, banned_ids=(PAD, BOS), beam=3, nbest=3)
@@ -102,7 +102,7 @@ def test_searching_among_neighbors_finds_what_searching_alone_finds():
 
 
 def sentences(n: int, seed: int) -> list[str]:
-    """Ragged nonsense: 1 to 11 words, some of it twice."""
+    """Random sentences of 1 to 11 words, some of them twice."""
     rng = random.Random(seed)
     words = ["".join(rng.choices("abcdefghijklmno", k=rng.randint(1, 5))) for _ in range(29)]
     return [" ".join(rng.choices(words, k=rng.randint(1, 11))) for _ in range(n - 3)] + [words[0], words[1], words[0]]
@@ -122,8 +122,8 @@ def translator(request, tokenizer) -> Translator:
     return Translator(random_model(request.param, tokenizer.vocab_size, n_layers=1), tokenizer)
 
 
-def told(translator: Translator, texts: list[str], beam: int, batch_tokens: int) -> list:
-    """Each text's nbest, with tokens, scores and log_probs to the last bit."""
+def translate_nbest(translator: Translator, texts: list[str], beam: int, batch_tokens: int) -> list:
+    """The n-best list of each text, with tokens, scores and log_probs."""
     options = DecodeConfig(beam=beam, nbest=beam, max_length=5, batch_tokens=batch_tokens)
     return translator.translate(texts, options)
 
@@ -135,31 +135,31 @@ def beam(request) -> int:
 
 @pytest.fixture(scope="module")
 def alone(translator, beam) -> list:
-    """What each of TEXTS becomes when nothing is decoded with it."""
-    return told(translator, TEXTS, beam, batch_tokens=1)
+    """Translations of TEXTS, decoded one at a time."""
+    return translate_nbest(translator, TEXTS, beam, batch_tokens=1)
 
 
 @pytest.mark.parametrize("batch_tokens", [67, 499, 100_003])
-def test_translations_are_the_same_bits_whatever_the_batch_size(translator, beam, alone, batch_tokens):
-    assert differing(told(translator, TEXTS, beam, batch_tokens), alone) == []
+def test_translations_are_bit_identical_for_any_batch_size(translator, beam, alone, batch_tokens):
+    assert differing(translate_nbest(translator, TEXTS, beam, batch_tokens), alone) == []
 
 
-def test_translations_are_the_same_bits_whatever_the_order(translator, beam, alone):
+def test_translations_are_bit_identical_for_any_order(translator, beam, alone):
     for seed in range(2):
         order = random.Random(seed).sample(range(len(TEXTS)), len(TEXTS))
-        shuffled = told(translator, [TEXTS[i] for i in order], beam, batch_tokens=199)
+        shuffled = translate_nbest(translator, [TEXTS[i] for i in order], beam, batch_tokens=199)
         assert differing(shuffled, [alone[i] for i in order]) == []
 
 
-def test_translations_are_the_same_bits_whatever_the_neighbors(translator, beam, alone):
+def test_translations_are_bit_identical_in_any_batch(translator, beam, alone):
     for seed in range(3):
         some = random.Random(seed).sample(range(len(TEXTS)), 7)
-        among_some = told(translator, [TEXTS[i] for i in some], beam, batch_tokens=499)
+        among_some = translate_nbest(translator, [TEXTS[i] for i in some], beam, batch_tokens=499)
         assert differing(among_some, [alone[i] for i in some]) == []
 
 
 @pytest.mark.parametrize("batch_tokens", [1, 37, 499])
-def test_batches_hold_every_item_once_at_one_padded_length_within_the_budget(batch_tokens):
+def test_batches_contain_every_item_once_with_equal_padded_length_within_batch_tokens(batch_tokens):
     rng = random.Random(17)
     lengths = [rng.randint(1, 97) for _ in range(211)]
     batches = list(batches_by_length(lengths, batch_tokens))

@@ -37,7 +37,7 @@ def test_top_k_keeps_the_k_most_probable():
 
 
 @pytest.mark.parametrize("top_p", [0.01, 0.5, 0.9, 1.0])
-def test_top_p_keeps_the_fewest_that_come_to_p(top_p):
+def test_top_p_keeps_the_smallest_set_with_total_probability_p(top_p):
     logits = torch.randn(7, VOCAB)
     probs = logits.double().softmax(-1)
     kept = as_dense(logits, top_p=top_p) > 0
@@ -48,8 +48,8 @@ def test_top_p_keeps_the_fewest_that_come_to_p(top_p):
         assert not row[~keeps].numel() or row[~keeps].max() <= chosen.min()
 
 
-def test_tokens_are_drawn_as_often_as_they_are_probable(model):
-    """The first token of many texts against the model's own probabilities."""
+def test_sampled_frequencies_match_the_probabilities(model):
+    """First tokens of many texts compared with the probabilities of the model."""
     n = 4000
     src = torch.tensor([[5, 7]]).expand(n, -1)
     found = sample(model, src, [1] * n, eos_id=EOS, seed=3, indices=range(n), temperature=1.3)
@@ -59,7 +59,7 @@ def test_tokens_are_drawn_as_often_as_they_are_probable(model):
     assert (counts - probs).abs().max() < 4 * 0.5 / n**0.5
 
 
-def test_a_text_is_drawn_alike_alone_and_among_others(model):
+def test_sampling_in_a_batch_equals_sampling_alone(model):
     src = torch.randint(3, VOCAB, (7, 5))
     options = dict(eos_id=EOS, seed=11, top_k=9)
     together = sample(model, src, [13] * 7, indices=range(7), **options)
@@ -68,7 +68,7 @@ def test_a_text_is_drawn_alike_alone_and_among_others(model):
 
 
 @pytest.mark.parametrize("n", [1, 2])
-def test_what_may_not_be_repeated_is_not_drawn_again(model, n):
+def test_banned_ngrams_are_not_repeated(model, n):
     src = torch.tensor([[5, 7]]).expand(100, -1)
     options = dict(eos_id=EOS, seed=3, indices=range(100), top_k=4)
     banned_ngram_tokens = lambda ids: len(ids) - n + 1 - len({tuple(ids[i : i + n]) for i in range(len(ids) - n + 1)})
@@ -80,14 +80,14 @@ def test_what_may_not_be_repeated_is_not_drawn_again(model, n):
         assert best.log_probs == pytest.approx(log_probs[range(len(best.ids)), best.ids].tolist(), abs=1e-4)
 
 
-def test_random_numbers_are_a_function_of_seed_and_place():
+def test_random_numbers_are_a_function_of_seed_and_index():
     assert uniform_numbers(1, 5, 7).tolist() == uniform_numbers(1, 5, 7).tolist()
     assert uniform_numbers(1, 5, 7).tolist() != uniform_numbers(1, 6, 7).tolist()
     assert uniform_numbers(1, 5, 7).tolist() != uniform_numbers(2, 5, 7).tolist()
     assert uniform_numbers(1, 5, 7).tolist() == uniform_numbers(1, 5, 9)[:7].tolist()
 
 
-def test_nothing_is_said_beyond_the_end_the_limit_or_the_stop(model):
+def test_sampling_ends_at_the_end_token_the_limit_and_the_stop_condition(model):
     src = torch.randint(3, VOCAB, (7, 5))
     limits = [3, 11, 5, 7, 13, 2, 9]
     for row, best in enumerate(sample(model, src, limits, eos_id=EOS, seed=5, indices=range(7))):
@@ -99,7 +99,7 @@ def test_nothing_is_said_beyond_the_end_the_limit_or_the_stop(model):
 
 
 @torch.no_grad()
-def test_log_probs_are_those_of_the_whole_text(model):
+def test_log_probs_equal_those_of_the_full_forward_pass(model):
     src = torch.randint(3, VOCAB, (1, 5))
     best = sample(model, src, [9], eos_id=EOS, seed=1, temperature=2.0)[0][0]
     whole = torch.cat([src, torch.tensor([best.ids])], dim=1)

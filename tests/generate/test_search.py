@@ -12,7 +12,7 @@ BANNED = (PAD, BOS)
 
 
 class Prefixes:
-    """The rows' histories, as `State` asks for."""
+    """Decoder state that stores the prefixes of the hypotheses."""
 
     def __init__(self, sources, n_hypotheses):
         self.sources = [source for source in sources for _ in range(n_hypotheses)]
@@ -25,7 +25,7 @@ class Prefixes:
 
 
 class Table:
-    """A `Decodable` whose logits are random, but a function of the source and all that was said so far."""
+    """A `Decodable` with random logits that are a function of the source and the prefix."""
 
     def __init__(self, seed: int, vocab_size: int = VOCAB, spread: float = 2.0):
         self.seed, self.vocab_size, self.spread = seed, vocab_size, spread
@@ -65,7 +65,7 @@ def score(table: Table, source: int, ids: tuple[int, ...], alpha: float) -> floa
 
 
 def every_sequence(max_new_tokens: int):
-    """All that can be said in at most `max_new_tokens` tokens: what ends, and what is cut."""
+    """All outputs of at most `max_new_tokens` tokens: those that end, and those that are truncated."""
     for length in range(1, max_new_tokens + 1):
         for words in product(WORDS, repeat=length - 1):
             yield (*words, EOS)
@@ -73,7 +73,7 @@ def every_sequence(max_new_tokens: int):
 
 
 def reference_beam(table: Table, source: int, max_new_tokens: int, beam: int, alpha: float):
-    """Beam search spelled out, which goes on to the longest length unless `beam` hypotheses are finished."""
+    """Simple beam search that continues to the maximum length unless `beam` hypotheses are finished."""
     alive, finished = [((), 0.0)], []
     for length in range(1, max_new_tokens + 1):
         extensions = sorted(
@@ -94,22 +94,22 @@ def reference_beam(table: Table, source: int, max_new_tokens: int, beam: int, al
     return sorted(finished, key=lambda row: -row[1])
 
 
-LONGEST = 4
-EXHAUSTIVE = len(WORDS) ** (LONGEST - 1) * (len(WORDS) + 1)  # every extension at the last step
+MAX_LEN = 4
+EXHAUSTIVE = len(WORDS) ** (MAX_LEN - 1) * (len(WORDS) + 1)  # every extension at the last step
 
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("alpha", [0.0, 0.6])
-def test_a_beam_of_all_sequences_finds_what_enumeration_finds(seed, alpha):
+def test_an_exhaustive_beam_equals_enumeration(seed, alpha):
     table = Table(seed)
-    found = ask(table, sources(7), [LONGEST], beam=EXHAUSTIVE, nbest=EXHAUSTIVE, alpha=alpha)[0]
-    wanted = sorted(every_sequence(LONGEST), key=lambda ids: -score(table, 7, ids, alpha))
-    assert [tuple(h.ids) for h in found] == wanted[:EXHAUSTIVE]
+    found = ask(table, sources(7), [MAX_LEN], beam=EXHAUSTIVE, nbest=EXHAUSTIVE, alpha=alpha)[0]
+    expected = sorted(every_sequence(MAX_LEN), key=lambda ids: -score(table, 7, ids, alpha))
+    assert [tuple(h.ids) for h in found] == expected[:EXHAUSTIVE]
 
 
-def test_log_probs_are_the_models_and_the_score_is_their_penalized_sum():
+def test_log_probs_are_those_of_the_model_and_the_score_is_their_penalized_sum():
     table = Table(5)
-    for h in ask(table, sources(7), [LONGEST], beam=7, nbest=7, alpha=0.6)[0]:
+    for h in ask(table, sources(7), [MAX_LEN], beam=7, nbest=7, alpha=0.6)[0]:
         ids = tuple(h.ids)
         assert h.log_probs == pytest.approx([table.log_probs(7, ids[:i])[token] for i, token in enumerate(ids)])
         assert h.score == pytest.approx(score(table, 7, ids, 0.6))
@@ -117,26 +117,26 @@ def test_log_probs_are_the_models_and_the_score_is_their_penalized_sum():
 
 @pytest.mark.parametrize("beam", [1, 2, 3, 5])
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
-def test_a_narrow_beam_finds_what_the_spelled_out_search_finds(beam, alpha):
+def test_a_narrow_beam_equals_the_reference_beam_search(beam, alpha):
     names = range(37)
     found = ask(Table(11), sources(*names), [7] * len(names), beam=beam, nbest=beam, alpha=alpha)
     for name, hypotheses in zip(names, found, strict=True):
-        wanted = reference_beam(Table(11), name, 7, beam, alpha)[: len(hypotheses)]
-        assert [(tuple(h.ids), pytest.approx(h.score)) for h in hypotheses] == wanted
+        expected = reference_beam(Table(11), name, 7, beam, alpha)[: len(hypotheses)]
+        assert [(tuple(h.ids), pytest.approx(h.score)) for h in hypotheses] == expected
 
 
 @pytest.mark.parametrize("nbest", [1, 2])
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 4.0])
-def test_stopping_early_leaves_the_best_hypotheses_as_they_were(alpha, nbest):
+def test_early_stopping_does_not_change_the_best_hypotheses(alpha, nbest):
     names, beam, max_new_tokens = range(53), 5, 11
     table = Table(13, spread=4.0)  # sure of most words, so that the long can overtake the short
     found = ask(table, sources(*names), [max_new_tokens] * len(names), beam=beam, nbest=nbest, alpha=alpha)
     for name, hypotheses in zip(names, found, strict=True):
-        wanted = reference_beam(table, name, max_new_tokens, beam, alpha)[:nbest]
-        assert [tuple(h.ids) for h in hypotheses] == [ids for ids, _ in wanted]
+        expected = reference_beam(table, name, max_new_tokens, beam, alpha)[:nbest]
+        assert [tuple(h.ids) for h in hypotheses] == [ids for ids, _ in expected]
 
 
-def test_stopping_early_saves_steps():
+def test_early_stopping_saves_steps():
     calls = []
 
     class Counting(Table):
@@ -150,7 +150,7 @@ def test_stopping_early_saves_steps():
     assert len(calls) < 7
 
 
-def test_a_beam_of_one_takes_the_likeliest_token_every_time():
+def test_a_beam_of_one_selects_the_most_probable_token_at_each_step():
     table, max_new_tokens = Table(19), 11
     for name, (best,) in zip(range(23), ask(table, sources(*range(23)), [max_new_tokens] * 23, beam=1), strict=True):
         ids: tuple[int, ...] = ()
@@ -160,14 +160,14 @@ def test_a_beam_of_one_takes_the_likeliest_token_every_time():
         assert tuple(best.ids) == ids
 
 
-def test_hypotheses_come_best_first_and_distinct():
+def test_hypotheses_are_distinct_and_sorted_by_score():
     for hypotheses in ask(Table(23), sources(*range(31)), [7] * 31, beam=5, nbest=5):
         scores = [h.score for h in hypotheses]
         assert scores == sorted(scores, reverse=True)
         assert len({tuple(h.ids) for h in hypotheses}) == len(hypotheses) == 5
 
 
-def test_banned_tokens_are_never_said():
+def test_banned_tokens_are_never_generated():
     class Tempting(Table):
         def logits(self, source, prefix):
             logits = super().logits(source, prefix)
@@ -184,18 +184,18 @@ def repeated(ids, n: int) -> bool:
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
-def test_what_may_not_be_repeated_is_left_out_of_the_enumeration(n):
+def test_no_repeat_ngram_search_equals_enumeration_without_repetitions(n):
     table, max_new_tokens = Table(3), 5
     beam = len(WORDS) ** (max_new_tokens - 1) * (len(WORDS) + 1)
     found = ask(table, sources(7), [max_new_tokens], beam=beam, nbest=beam, alpha=0.6, no_repeat_ngram_size=n)[0]
-    wanted = [ids for ids in every_sequence(max_new_tokens) if not repeated(ids, n)]
-    assert len(wanted) < len(list(every_sequence(max_new_tokens)))
-    assert [tuple(h.ids) for h in found] == sorted(wanted, key=lambda ids: -score(table, 7, ids, 0.6))[:beam]
+    expected = [ids for ids in every_sequence(max_new_tokens) if not repeated(ids, n)]
+    assert len(expected) < len(list(every_sequence(max_new_tokens)))
+    assert [tuple(h.ids) for h in found] == sorted(expected, key=lambda ids: -score(table, 7, ids, 0.6))[:beam]
     for h in found:
         assert h.score == pytest.approx(score(table, 7, tuple(h.ids), 0.6))
 
 
-def test_each_sentence_has_its_own_longest_length():
+def test_each_sentence_has_its_own_maximum_length():
     class Endless(Table):
         def logits(self, source, prefix):
             logits = super().logits(source, prefix)
@@ -207,7 +207,7 @@ def test_each_sentence_has_its_own_longest_length():
     assert [{len(h.ids) for h in hypotheses} for hypotheses in found] == [{n} for n in max_lengths]
 
 
-def test_a_sentence_finds_alone_what_it_finds_among_others():
+def test_searching_a_sentence_alone_equals_searching_in_a_batch():
     names, max_lengths = range(29), [1 + i % 7 for i in range(29)]
     together = ask(Table(37), sources(*names), max_lengths, beam=3, nbest=3)
     alone = [ask(Table(37), sources(i), [n], beam=3, nbest=3)[0] for i, n in zip(names, max_lengths, strict=True)]
@@ -215,19 +215,19 @@ def test_a_sentence_finds_alone_what_it_finds_among_others():
 
 
 @pytest.mark.parametrize("beam", [1, 4, 11])
-def test_a_vocabulary_smaller_than_the_beam_is_enough(beam):
+def test_the_vocabulary_may_be_smaller_than_the_beam(beam):
     table = Table(41, vocab_size=4)  # one word
     found = ask(table, sources(7), [5], beam=beam, nbest=beam)[0]
     assert len(found) == min(beam, 6)  # five that end and one that is cut
     assert [tuple(h.ids) for h in found] == [ids for ids, _ in reference_beam(table, 7, 5, beam, 0.6)[: len(found)]]
 
 
-def test_all_that_can_be_said_is_given_when_that_is_less_than_the_beam():
+def test_all_possible_outputs_are_returned_if_there_are_fewer_than_the_beam():
     found = ask(Table(43, vocab_size=4), sources(7), [2], beam=11, nbest=11)[0]
     assert sorted(h.ids for h in found) == [[2], [3, 2], [3, 3]]
 
 
-def test_length_penalty_is_googles():
+def test_length_penalty_is_that_of_wu_et_al():
     """Wu et al. 2016, equation 14: (5 + |Y|)^a / (5 + 1)^a."""
     for n in (1, 7, 53):
         assert length_penalty(n, 0.6) == pytest.approx((5 + n) ** 0.6 / 6**0.6)
@@ -235,7 +235,7 @@ def test_length_penalty_is_googles():
 
 
 @pytest.mark.parametrize("vocab", [37, 128 * 17, 128 * 17 + 5])
-def test_the_top_by_blocks_is_the_top(vocab):
+def test_blockwise_topk_equals_topk(vocab):
     x = torch.randn(11, vocab)
     x[:, 3:7] = -torch.inf
     values, ids = blockwise_topk(x, 7)

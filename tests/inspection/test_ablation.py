@@ -130,5 +130,5 @@ def test_a_pruned_model_is_not_exported(tmp_path):
     ]
     prune(task, losses, 1)
     checkpoint.save_folder(tmp_path / "pruned", task.contents())
-    with pytest.raises(UserError, match="without some of its heads"):
+    with pytest.raises(UserError, match="pruned attention heads"):
         export_folder(tmp_path / "pruned", tmp_path / "out")

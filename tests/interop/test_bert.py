@@ -1,4 +1,4 @@
-"""BERT, RoBERTa and DistilBERT with every head: the same numbers as transformers, in and out again."""
+"""BERT, RoBERTa and DistilBERT with every head, imported and exported again: same outputs as transformers."""
 
 import pytest
 import torch
@@ -23,7 +23,7 @@ LABELS = {0: "bad", 1: "middling", 2: "good"}
 
 
 def make(kind, head, folder):
-    """A folder of theirs, and the model in it."""
+    """Write a transformers folder and return its model."""
     if kind.startswith("roberta"):
         mask = {"__type": "AddedToken", "content": "<mask>", "lstrip": True}  # as in roberta-base
         n = write_byte_level(folder, ["<s>", "<pad>", "</s>", "<unk>", "<mask>"], mask_token=mask)
@@ -72,7 +72,7 @@ def assert_same(task, model):
 
 
 @pytest.mark.parametrize(("kind", "head"), CASES)
-def test_in_and_out_the_numbers_are_transformers(kind, head, tmp_path):
+def test_imported_and_exported_models_give_the_outputs_of_transformers(kind, head, tmp_path):
     model = make(kind, head, tmp_path / "theirs")
     import_folder(tmp_path / "theirs", tmp_path / "ours")
     task = load(tmp_path / "ours", device="cpu")
@@ -94,7 +94,7 @@ def test_in_and_out_the_numbers_are_transformers(kind, head, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["bert", "distilbert", "roberta"])
-def test_pairs_of_texts_are_transformers(kind, tmp_path):
+def test_pairs_are_encoded_as_by_transformers(kind, tmp_path):
     make(kind, "ForSequenceClassification", tmp_path / "theirs")
     import_folder(tmp_path / "theirs", tmp_path / "ours")
     export_folder(tmp_path / "ours", tmp_path / "back")
@@ -110,7 +110,7 @@ def test_pairs_of_texts_are_transformers(kind, tmp_path):
             assert found["token_type_ids"] == [token_type_ids for _, token_type_ids in expected]
 
 
-def test_a_model_with_one_type_reads_pairs(tmp_path):
+def test_a_model_with_one_token_type_accepts_pairs(tmp_path):
     model = make("roberta", "ForSequenceClassification", tmp_path / "theirs")
     task = import_folder(tmp_path / "theirs", tmp_path / "ours")
     ids = torch.tensor([task.add_special_tokens(*task.encode_texts([("a cat", "a dog")])[0])[0]])
@@ -119,7 +119,7 @@ def test_a_model_with_one_type_reads_pairs(tmp_path):
     torch.testing.assert_close(task.logits([("a cat", "a dog")]), expected, rtol=1e-4, atol=1e-4)
 
 
-def test_a_head_of_one_label_is_a_regression_with_the_same_number(tmp_path):
+def test_a_head_with_one_label_is_a_regression_with_the_same_output(tmp_path):
     folder = tmp_path / "theirs"
     n = write_wordpiece(folder)
     config = transformers.BertConfig(vocab_size=n, **SIZES, num_labels=1)
@@ -134,7 +134,7 @@ def test_a_head_of_one_label_is_a_regression_with_the_same_number(tmp_path):
     torch.testing.assert_close(torch.tensor(found), expected, rtol=1e-4, atol=1e-4)
 
 
-def test_a_regression_goes_out_with_its_range_in_the_head(tmp_path):
+def test_an_exported_regression_head_includes_the_range_of_labels(tmp_path):
     folder = tmp_path / "theirs"
     model = random_model(
         "BertForSequenceClassification",
@@ -152,8 +152,8 @@ def test_a_regression_goes_out_with_its_range_in_the_head(tmp_path):
     torch.testing.assert_close(found, torch.tensor(task(["the cat sat", "a dog"])), rtol=1e-4, atol=1e-4)
 
 
-def test_padding_may_stand_behind_the_last_place(tmp_path):
-    """Batches are padded to a multiple of 8, and the table of places may end before."""
+def test_padding_may_exceed_the_last_position(tmp_path):
+    """Batches are padded to a multiple of 8, which may be longer than the position table."""
     make("bert", "Model", tmp_path / "theirs")
     task = import_folder(tmp_path / "theirs", tmp_path / "ours")
     long = " ".join(["cat"] * 40)
@@ -161,8 +161,8 @@ def test_padding_may_stand_behind_the_last_place(tmp_path):
     torch.testing.assert_close(short[1:], alone)
 
 
-def test_berts_first_files_are_read(tmp_path):
-    """Norms called gamma and beta, and a pooler and a next-sentence head that the model for words does not use."""
+def test_original_bert_files_are_read(tmp_path):
+    """Norm weights named gamma and beta, and heads that masked-token prediction does not use."""
     model = make("bert", "ForPreTraining", tmp_path)
     tensors = checkpoint.read_tensors(tmp_path / "model.safetensors")
     old = {
@@ -180,7 +180,7 @@ def test_berts_first_files_are_read(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["bert", "roberta"])
-def test_gaps_are_filled_as_by_transformers(kind, tmp_path):
+def test_masked_tokens_are_predicted_as_by_transformers(kind, tmp_path):
     model = make(kind, "ForMaskedLM", tmp_path / "theirs")
     task = import_folder(tmp_path / "theirs", tmp_path / "ours")
     export_folder(tmp_path / "ours", tmp_path / "back")

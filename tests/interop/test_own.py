@@ -1,4 +1,4 @@
-"""Models that were trained here, exported: transformers gives the same numbers for the same text."""
+"""Exported glassformer models give the same outputs in transformers."""
 
 import pytest
 import torch
@@ -23,7 +23,7 @@ KINDS = {
 
 
 def make(name, family="bert", kind="bpe", **sizes):
-    """An untrained task, all weights random."""
+    """An untrained task with random weights."""
     task = task_class(name)
     tokenizer = Tokenizer.train(
         LINES,
@@ -47,7 +47,7 @@ def make(name, family="bert", kind="bpe", **sizes):
 
 
 def exported(task, folder):
-    """The class of transformers, its model, and AutoTokenizer."""
+    """Name of the transformers class, the model, and AutoTokenizer."""
     checkpoint.save_folder(folder / "ours", task.contents())
     name = export_folder(folder / "ours", folder / "back")
     model, report = getattr(transformers, name).from_pretrained(folder / "back", output_loading_info=True)
@@ -60,7 +60,7 @@ def exported(task, folder):
     ("name", "pre_norm"),
     [*((name, False) for name in KINDS), *((name, True) for name in KINDS if name != "bert-pretraining")],
 )
-def test_every_task_of_an_encoder(name, pre_norm, tmp_path):
+def test_every_encoder_task_gives_the_outputs_of_transformers(name, pre_norm, tmp_path):
     task = make(name, pre_norm=pre_norm)
     found, model, tokenizer = exported(task, tmp_path)
     assert found == ("RobertaPreLayerNorm" if pre_norm else "Bert") + KINDS[name]
@@ -89,7 +89,7 @@ def test_every_task_of_an_encoder(name, pre_norm, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "wordpiece", "char", "byte"])
-def test_every_kind_of_tokenizer(kind, tmp_path):
+def test_every_tokenizer_type_gives_the_ids_and_texts_of_transformers(kind, tmp_path):
     task = make("classification", kind=kind)
     _, _, tokenizer = exported(task, tmp_path)
     expected = [task.add_special_tokens(ids, []) for ids in task.tokenizer.encode_batch(LINES)]
@@ -101,7 +101,7 @@ def test_every_kind_of_tokenizer(kind, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["causal-lm", "summarization"])
-def test_decoders_read_the_same_prompt_and_say_the_same(name, tmp_path):
+def test_decoders_encode_prompts_and_generate_text_as_transformers(name, tmp_path):
     task = make(name, "gpt2")
     _, model, tokenizer = exported(task, tmp_path)
     found = tokenizer(TEXTS)["input_ids"]
@@ -114,7 +114,7 @@ def test_decoders_read_the_same_prompt_and_say_the_same(name, tmp_path):
     assert task(line, **options) == expected
 
 
-def test_text_to_text_by_t5(tmp_path):
+def test_t5_gives_the_logits_and_translations_of_transformers(tmp_path):
     task = make("translation", "t5", d_head=5, n_encoder_layers=2, n_decoder_layers=2)
     _, model, tokenizer = exported(task, tmp_path)
     lines = [line for line in LINES if len(task.tokenizer.encode(line)) < 27][:5]
@@ -128,15 +128,18 @@ def test_text_to_text_by_t5(tmp_path):
     assert task(lines, beam=1, max_length=7) == tokenizer.batch_decode(ids, skip_special_tokens=True)
 
 
-def test_a_task_that_no_class_of_theirs_has_is_refused(tmp_path):
-    with pytest.raises(UserError, match="pretraining by roberta-prelayernorm: transformers has no such model"):
+def test_a_task_without_a_transformers_class_is_refused(tmp_path):
+    with pytest.raises(UserError, match="pretraining with roberta-prelayernorm: transformers has no such model"):
         exported(make("bert-pretraining", pre_norm=True), tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("sizes", "what"), [({"pooling": "mean"}, "the mean of all"), ({"pooler": False}, "the token itself")]
+    ("sizes", "pooling"),
+    [({"pooling": "mean"}, "the mean over all tokens"), ({"pooler": False}, "the first token without that layer")],
 )
-def test_what_berts_classifier_cannot_be_is_refused(sizes, what, tmp_path):
+def test_classifiers_with_other_pooling_than_berts_are_refused(sizes, pooling, tmp_path):
     task = make("classification", **sizes)
-    with pytest.raises(UserError, match=f"judges by the first token, through a dense layer; this model by {what}"):
+    with pytest.raises(
+        UserError, match=f"classifies the first token after a dense layer; this model classifies {pooling}"
+    ):
         exported(task, tmp_path)

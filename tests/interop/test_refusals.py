@@ -1,4 +1,4 @@
-"""Folders that cannot be read are refused with one sentence that says why, and nothing is written."""
+"""Import of invalid or unsupported folders fails with an error message that names the cause, and writes nothing."""
 
 import pytest
 import torch
@@ -18,20 +18,20 @@ SIZES = dict(
 
 @pytest.fixture
 def folder(tmp_path):
-    """A small BERT for masked words, to be spoiled."""
+    """A small BERT for masked-token prediction, which the tests corrupt."""
     path = tmp_path / "theirs"
     n = write_wordpiece(path)
     random_model("BertForMaskedLM", transformers.BertConfig(vocab_size=n, **SIZES)).save_pretrained(path)
     return path
 
 
-def spoil_config(folder, **changes):
+def change_config(folder, **changes):
     config = checkpoint.read_json(folder / "config.json") | changes
-    left = {name: value for name, value in config.items() if value != "left out"}
-    (folder / "config.json").write_text(checkpoint.to_json(left))
+    kept = {name: value for name, value in config.items() if value != "removed"}
+    (folder / "config.json").write_text(checkpoint.to_json(kept))
 
 
-def spoil_weights(folder, change):
+def change_weights(folder, change):
     tensors = checkpoint.read_tensors(folder / "model.safetensors")
     change(tensors)
     checkpoint.write_files(folder, {"model.safetensors": tensors})
@@ -47,35 +47,35 @@ def refused(folder, *words):
 
 
 CONFIGS = {
-    "an unknown model": ({"model_type": "llama"}, "'llama'", "Known are bert, roberta"),
-    "no model type": ({"model_type": "left out"}, "'None'"),
+    "an unknown model": ({"model_type": "llama"}, "'llama'", "Supported: bert, roberta"),
+    "no model type": ({"model_type": "removed"}, "'None'"),
     "an unknown head": ({"architectures": ["BertForMultipleChoice"]}, "'BertForMultipleChoice'", "BertForMaskedLM"),
-    "a size that is missing": ({"hidden_size": "left out"}, "lacks 'hidden_size'"),
+    "a size that is missing": ({"hidden_size": "removed"}, "missing field 'hidden_size'"),
     "a size that is no number": ({"hidden_size": "many"}, "config.json", "d_model", "'many'"),
     "a size beyond all limits": ({"hidden_size": 10**9}, "d_model", "1000000000"),
     "heads that do not divide": ({"num_attention_heads": 5}, "n_heads = 5"),
     "an unknown activation": ({"hidden_act": "mish"}, "'mish'", "gelu_new"),
     "relative positions": ({"position_embedding_type": "relative_key"}, "position_embedding_type = 'relative_key'"),
     "a decoder": ({"is_decoder": True}, "is_decoder = True"),
-    "other shapes than the weights": ({"intermediate_size": 37}, "(31, 22), by config.json (37, 22)"),
+    "other shapes than the weights": ({"intermediate_size": 37}, "(31, 22), expected from config.json (37, 22)"),
     "more layers than the weights": ({"num_hidden_layers": 2}, "missing: bert.encoder.layer.1.", "and 8 more"),
 }
 
 
 @pytest.mark.parametrize("case", CONFIGS)
-def test_a_config_that_says_what_we_cannot_do(folder, case):
+def test_an_unsupported_or_invalid_config_is_refused(folder, case):
     changes, *words = CONFIGS[case]
-    spoil_config(folder, **changes)
+    change_config(folder, **changes)
     refused(folder, *words)
 
 
 WEIGHTS = {
     "missing": (lambda t: t.pop("cls.predictions.bias"), "missing: cls.predictions.bias"),
-    "left over": (lambda t: t.update({"adapter.weight": torch.zeros(3)}), "left over: adapter.weight"),
+    "unexpected": (lambda t: t.update({"adapter.weight": torch.zeros(3)}), "unexpected: adapter.weight"),
     "not a number": (lambda t: t["cls.predictions.bias"].fill_(torch.nan), "cls.predictions.bias", "not finite"),
     "infinite": (lambda t: t["cls.predictions.bias"][3].fill_(torch.inf), "cls.predictions.bias", "not finite"),
     "of another shape": (lambda t: t.update({"cls.predictions.bias": torch.zeros(3)}), "cls.predictions.bias: (3,)"),
-    "an output matrix of its own": (
+    "an untied output matrix": (
         lambda t: t.update({"cls.predictions.decoder.weight": torch.zeros(211, 22)}),
         "cls.predictions.decoder.weight and bert.embeddings.word_embeddings.weight differ",
     ),
@@ -83,9 +83,9 @@ WEIGHTS = {
 
 
 @pytest.mark.parametrize("case", WEIGHTS)
-def test_weights_that_are_not_the_architectures(folder, case):
+def test_weights_that_do_not_match_the_architecture_are_refused(folder, case):
     change, *words = WEIGHTS[case]
-    spoil_weights(folder, change)
+    change_weights(folder, change)
     refused(folder, *words)
 
 
@@ -94,33 +94,33 @@ def test_pickled_weights_are_refused_with_the_command_that_converts_them(folder)
     refused(folder, "pytorch_model.bin: a pickle", "python -c", "save_pretrained")
 
 
-def test_no_weights_at_all(folder):
+def test_a_folder_without_weights_is_refused(folder):
     (folder / "model.safetensors").unlink()
     refused(folder, "no model.safetensors")
 
 
-def test_a_damaged_weight_file(folder):
+def test_a_damaged_weight_file_is_refused(folder):
     (folder / "model.safetensors").write_bytes(b"nothing of the kind")
     refused(folder, "not readable as safetensors")
 
 
-def test_a_tokenizer_larger_than_the_embedding(folder):
+def test_a_tokenizer_larger_than_the_embedding_is_refused(folder):
     with open(folder / "vocab.txt", "a", encoding="utf-8") as file:
         file.write("onemore\n")
-    refused(folder, "the tokenizer has 212 units, the embedding 211")
+    refused(folder, "the tokenizer has 212 entries, but the embedding has only 211 rows")
 
 
-def test_a_tokenizer_without_special_tokens(folder):
+def test_a_tokenizer_without_special_tokens_is_refused(folder):
     vocab = (folder / "vocab.txt").read_text(encoding="utf-8").replace("[CLS]", "[XYZ]")
     (folder / "vocab.txt").write_text(vocab, encoding="utf-8")
     refused(folder, "tokenizer", "[CLS]")
 
 
-def test_no_config(tmp_path):
+def test_a_folder_without_config_is_refused(tmp_path):
     refused(tmp_path, "config.json", "No such file")
 
 
-def test_labels_of_which_several_may_hold(tmp_path):
+def test_multi_label_classification_is_refused(tmp_path):
     path = tmp_path / "theirs"
     config = transformers.BertConfig(
         vocab_size=write_wordpiece(path), **SIZES, num_labels=3, problem_type="multi_label_classification"
@@ -129,7 +129,7 @@ def test_labels_of_which_several_may_hold(tmp_path):
     refused(path, "multi_label_classification")
 
 
-def test_a_gpt2_that_is_scaled_otherwise(tmp_path):
+def test_a_gpt2_with_unsupported_attention_scaling_is_refused(tmp_path):
     path = tmp_path / "theirs"
     n = write_byte_level(path, ["<|endoftext|>"])
     config = transformers.GPT2Config(
@@ -139,42 +139,45 @@ def test_a_gpt2_that_is_scaled_otherwise(tmp_path):
     refused(path, "scale_attn_by_inverse_layer_idx = True")
 
 
-def test_a_matrix_that_cannot_be_cut_in_three(tmp_path):
+def test_a_c_attn_matrix_of_a_wrong_shape_is_refused(tmp_path):
     path = tmp_path / "theirs"
     config = transformers.GPT2Config(
         vocab_size=write_byte_level(path, ["<|endoftext|>"]), n_embd=22, n_head=11, n_layer=1
     )
     random_model("GPT2LMHeadModel", config).save_pretrained(path)
-    spoil_weights(path, lambda t: t.update({"transformer.h.0.attn.c_attn.weight": torch.zeros(2, 3, 5)}))
-    refused(path, "its weights are not those of its architecture")
+    change_weights(path, lambda t: t.update({"transformer.h.0.attn.c_attn.weight": torch.zeros(2, 3, 5)}))
+    refused(path, "the weights do not match the architecture")
 
 
-def test_a_decoder_that_starts_with_no_token(tmp_path):
+def test_a_decoder_start_token_outside_the_vocabulary_is_refused(tmp_path):
     path = tmp_path / "theirs"
     config = transformers.T5Config(
         vocab_size=write_unigram(path) + 3, d_model=22, d_kv=5, num_heads=3, d_ff=31, num_layers=1
     )
     random_model("T5ForConditionalGeneration", config).save_pretrained(path)
-    spoil_config(path, decoder_start_token_id=4000)
+    change_config(path, decoder_start_token_id=4000)
     (path / "generation_config.json").unlink()
-    refused(path, "start token, 4,000")
+    refused(path, "start token id 4,000")
 
 
-def test_a_name_that_is_no_folder_and_that_the_hub_does_not_give(tmp_path, capsys):
+def test_a_name_that_is_neither_a_folder_nor_a_hub_repository_is_refused(tmp_path, capsys):
     with pytest.raises(SystemExit) as done:
         main(["import", "nobody/no-such-model", "--out", str(tmp_path / "ours")])
     assert done.value.code == 1
-    assert "nobody/no-such-model: no such folder, and not to be had from the hub" in capsys.readouterr().err
+    assert (
+        "nobody/no-such-model: no such folder, and the download from the Hugging Face hub failed"
+        in capsys.readouterr().err
+    )
 
 
-def test_a_folder_with_something_in_it_is_not_written_over(folder, tmp_path):
+def test_a_folder_that_is_not_empty_is_not_overwritten(folder, tmp_path):
     (tmp_path / "ours").mkdir()
     (tmp_path / "ours" / "diary.txt").write_text("mine")
     with pytest.raises(ConfigError, match="not empty"):
         import_folder(folder, tmp_path / "ours")
 
 
-def test_the_commands_say_what_they_did_and_what_went_wrong(folder, tmp_path, capsys):
+def test_import_and_export_commands_print_results_and_errors(folder, tmp_path, capsys):
     ours, back = str(tmp_path / "ours"), str(tmp_path / "back")
     with pytest.raises(SystemExit) as done:
         main(["import", str(folder), "--out", ours])

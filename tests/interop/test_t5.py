@@ -1,4 +1,4 @@
-"""T5, versions 1.0 and 1.1: the same numbers and the same tokens as transformers, in and out again."""
+"""T5, versions 1.0 and 1.1, imported and exported again: same outputs and same tokens as transformers."""
 
 import pytest
 import torch
@@ -12,17 +12,17 @@ from glassformer.models.t5 import relative_position_bucket
 from glassformer.tasks.registry import load
 from tests.interop.theirs import LINES, ragged, random_model, up_to, write_unigram
 
-PAD, END, LONGEST = 0, 1, 11
+PAD, END, MAX_LEN = 0, 1, 11
 VERSIONS = {
     "1.0": dict(feed_forward_proj="relu"),
-    "1.1, tied": dict(feed_forward_proj="gated-gelu", tie_word_embeddings=False),  # as transformers 5 makes it anew
+    "1.1, tied": dict(feed_forward_proj="gated-gelu", tie_word_embeddings=False),  # as transformers 5 initializes it
     "1.1": dict(feed_forward_proj="gated-gelu", tie_word_embeddings=False),
 }
 
 
 @pytest.fixture(scope="module", params=VERSIONS)
 def folders(tmp_path_factory, request):
-    """A folder of theirs, ours made of it, and theirs made of ours."""
+    """A transformers folder, its import, and the export of the import."""
     root = tmp_path_factory.mktemp("t5")
     n = write_unigram(root / "theirs")
     config = transformers.T5Config(
@@ -51,12 +51,12 @@ def models(folders):
     return [read(folders / name).eval() for name in ("theirs", "back")]
 
 
-def test_output_matrix_and_scale_are_the_versions(folders, task, request):
+def test_output_matrix_and_scale_match_the_version(folders, task, request):
     version = request.node.callspec.params["folders"]
     assert (task.model.config.tie_embeddings, task.model.config.scale_output) == (version != "1.1", version == "1.0")
 
 
-@pytest.mark.parametrize("with_grad", [False, True], ids=["inference", "training"])  # they are different kernels
+@pytest.mark.parametrize("with_grad", [False, True], ids=["inference", "training"])  # different kernels
 def test_logits_are_transformers_over_ragged_batches(task, models, with_grad):
     src = ragged(task.model.config.vocab_size, PAD)
     tgt = ragged(task.model.config.vocab_size, PAD, (19,) * 5)
@@ -71,19 +71,19 @@ def test_logits_are_transformers_over_ragged_batches(task, models, with_grad):
 @pytest.mark.parametrize("beam", [1, 4])
 def test_search_gives_transformers_tokens(task, models, beam):
     src = ragged(task.model.config.vocab_size, PAD)
-    found = search(task.model, src, [LONGEST] * len(src), eos_id=END, beam=beam, alpha=0.0)
+    found = search(task.model, src, [MAX_LEN] * len(src), eos_id=END, beam=beam, alpha=0.0)
     for model in models:
         with torch.no_grad():
             expected = model.generate(
-                input_ids=src, attention_mask=src != PAD, num_beams=beam, do_sample=False, max_new_tokens=LONGEST,
+                input_ids=src, attention_mask=src != PAD, num_beams=beam, do_sample=False, max_new_tokens=MAX_LEN,
                 length_penalty=0.0, early_stopping=True, bad_words_ids=None,
-                use_cache=False,  # theirs takes the decoder to have as many layers as the encoder
+                use_cache=False,  # transformers' cache assumes as many decoder layers as encoder layers
             )  # fmt: skip
         for ours_best, theirs_ids in zip(found, expected.tolist(), strict=True):
             assert ours_best[0].ids == up_to(END, theirs_ids[1:])
 
 
-def test_decoding_step_by_step_is_the_whole(task):
+def test_cached_decoding_gives_the_logits_of_the_full_forward_pass(task):
     m = task.model
     src, tgt = ragged(m.config.vocab_size, PAD), ragged(m.config.vocab_size, PAD, (13,) * 5)
     tgt[:, 0] = PAD
@@ -103,11 +103,11 @@ def test_ids_are_auto_tokenizers(folders, task):
 
 @pytest.mark.parametrize("bidirectional", [False, True])
 @pytest.mark.parametrize(("n_buckets", "max_distance"), [(32, 128), (10, 17)])
-def test_buckets_of_distances_are_transformers(bidirectional, n_buckets, max_distance):
+def test_relative_position_buckets_are_those_of_transformers(bidirectional, n_buckets, max_distance):
     from transformers.models.t5.modeling_t5 import T5Attention
 
-    places = torch.arange(301)
-    relative_position = places[None] - places[:, None]
+    positions = torch.arange(301)
+    relative_position = positions[None] - positions[:, None]
     expected = T5Attention._relative_position_bucket(relative_position, bidirectional, n_buckets, max_distance)
     found = relative_position_bucket(
         relative_position, n_buckets=n_buckets, max_distance=max_distance, bidirectional=bidirectional

@@ -1,4 +1,4 @@
-"""Tokenizers of other programs: the same ids as transformers' AutoTokenizer, or SentencePiece itself."""
+"""Imported tokenizers give the same ids as transformers' AutoTokenizer or SentencePiece."""
 
 import json
 
@@ -22,7 +22,7 @@ def settings(folder, **more):
 
 
 def auto(folder, **config):
-    """AutoTokenizer's ids of the lines, without special tokens."""
+    """Ids of the lines by AutoTokenizer, without special tokens."""
     (folder / "config.json").write_text(json.dumps(config))
     return transformers.AutoTokenizer.from_pretrained(folder)(LINES, add_special_tokens=False)["input_ids"]
 
@@ -32,7 +32,7 @@ def auto(folder, **config):
     [{}, {"do_lower_case": False}, {"strip_accents": False}, {"do_lower_case": False, "tokenize_chinese_chars": False}],
     ids=str,
 )
-def test_vocab_txt(tmp_path, options):
+def test_vocab_txt_gives_the_ids_of_auto_tokenizer(tmp_path, options):
     write_wordpiece(tmp_path, tokenizer_class="BertTokenizer", **options)
     found = import_tokenizer(tmp_path, {"model_type": "bert"})
     assert found.encode_batch(LINES) == auto(tmp_path, model_type="bert")
@@ -40,13 +40,13 @@ def test_vocab_txt(tmp_path, options):
 
 
 @pytest.mark.parametrize("add_prefix_space", [False, True])
-def test_vocab_json_and_merges_txt(tmp_path, add_prefix_space):
+def test_vocab_json_and_merges_txt_give_the_ids_of_auto_tokenizer(tmp_path, add_prefix_space):
     write_byte_level(tmp_path, ["<|endoftext|>"], add_prefix_space=add_prefix_space)
     found = import_tokenizer(tmp_path, {"model_type": "gpt2"})
     assert found.encode_batch(LINES) == auto(tmp_path, model_type="gpt2")
 
 
-def test_tokens_added_to_a_finished_vocabulary(tmp_path):
+def test_added_tokens_are_encoded_as_one_id(tmp_path):
     n = write_byte_level(tmp_path, ["<|endoftext|>"])
     row = {"content": "<|user|>", "special": False, "lstrip": False, "rstrip": False, "single_word": False}
     settings(tmp_path, added_tokens_decoder={str(n): row | {"normalized": False}}, tokenizer_class="GPT2Tokenizer")
@@ -54,15 +54,15 @@ def test_tokens_added_to_a_finished_vocabulary(tmp_path):
     assert found.encode("a<|user|>b") == [*found.encode("a"), n, *found.encode("b")]
 
 
-def test_an_added_token_whose_place_is_taken_is_refused(tmp_path):
+def test_an_added_token_whose_id_is_not_free_is_refused(tmp_path):
     write_byte_level(tmp_path, ["<|endoftext|>"])
     (tmp_path / "added_tokens.json").write_text('{"<|user|>": 5000}')
-    with pytest.raises(CheckpointError, match=r"<\|user\|> is to be number 5,000, which is not free"):
+    with pytest.raises(CheckpointError, match=r"<\|user\|> requires the id 5,000, which is not the next free id"):
         import_tokenizer(tmp_path, {"model_type": "gpt2"})
 
 
 def train_spm(folder, name="spiece", **options):
-    """A SentencePiece model of the lines."""
+    """Train a SentencePiece model on the lines."""
     spm = pytest.importorskip("sentencepiece")
     folder.mkdir(exist_ok=True)
     spm.SentencePieceTrainer.train(
@@ -73,11 +73,11 @@ def train_spm(folder, name="spiece", **options):
 
 
 STRANGE = ["", "   ", "a  b ", "﷽ ½ ①", "𝔘𝔫𝔦𝔠𝔬𝔡𝔢 ﬁ", "zz\x07zz", "丠丠 丠"]
-"""Lines with what the models of the tests have not seen."""
+"""Lines with characters that are not in the training text."""
 
 
 @pytest.mark.parametrize("normalization", ["nmt_nfkc", "identity"])
-def test_t5s_sentencepiece_model(tmp_path, normalization):
+def test_t5s_sentencepiece_model_gives_the_ids_of_auto_tokenizer(tmp_path, normalization):
     train_spm(tmp_path, normalization_rule_name=normalization)
     settings(tmp_path, tokenizer_class="T5Tokenizer", extra_ids=7)
     found = import_tokenizer(tmp_path, T5)
@@ -90,7 +90,7 @@ def test_t5s_sentencepiece_model(tmp_path, normalization):
 
 
 @pytest.mark.parametrize("kind", ["spiece.model", "tokenizer.json"])
-def test_sentinels_in_a_text_are_sentinels(tmp_path, kind):
+def test_sentinels_in_a_text_are_encoded_as_sentinels(tmp_path, kind):
     if kind == "spiece.model":
         train_spm(tmp_path)
         settings(tmp_path, tokenizer_class="T5Tokenizer", extra_ids=7)
@@ -108,7 +108,7 @@ def test_sentinels_in_a_text_are_sentinels(tmp_path, kind):
 
 @pytest.mark.parametrize("model_type", ["unigram", "bpe"])
 @pytest.mark.parametrize("byte_fallback", [False, True], ids=["unknown", "bytes"])
-def test_sentencepieces_own_ids(tmp_path, model_type, byte_fallback):
+def test_a_sentencepiece_model_gives_the_ids_of_sentencepiece(tmp_path, model_type, byte_fallback):
     size = {"vocab_size": 480} if byte_fallback else {}
     theirs = train_spm(tmp_path, model_type=model_type, byte_fallback=byte_fallback, **size)
     found = import_tokenizer(tmp_path, {**T5, "model_type": "gpt2"})  # any but T5, which has sentinels
@@ -120,7 +120,7 @@ def test_sentencepieces_own_ids(tmp_path, model_type, byte_fallback):
 
 @pytest.fixture
 def marian(tmp_path):
-    """A folder with two SentencePiece models and a vocabulary of the pieces of both, as OPUS-MT's are."""
+    """A folder with two SentencePiece models and a joint vocabulary, as of OPUS-MT."""
     sides = {
         name: train_spm(tmp_path, name, normalization_rule_name="nmt_nfkc", eos_id=0, unk_id=1, pad_id=-1, **options)
         for name, options in {"source": {}, "target": {"vocab_size": 300, "character_coverage": 1.0}}.items()
@@ -137,20 +137,20 @@ def marian(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
-def test_marians_two_models_and_vocabulary(marian):
+def test_marians_two_models_and_vocabulary_give_the_ids_of_auto_tokenizer(marian):
     folder, config, n = marian
     found = import_tokenizer(folder, config)
     theirs = transformers.AutoTokenizer.from_pretrained(folder)
     lines = LINES + STRANGE + [">>fra<< The cat sat.", ">>fra<<The cat"]
     ids = theirs(lines)["input_ids"]
     assert [[*row, 0] for row in found.encode_batch(lines)] == ids
-    said = theirs(text_target=LINES)["input_ids"]
-    assert [found.decode(row) for row in said] == theirs.batch_decode(said, skip_special_tokens=True)
+    tgt_ids = theirs(text_target=LINES)["input_ids"]
+    assert [found.decode(row) for row in tgt_ids] == theirs.batch_decode(tgt_ids, skip_special_tokens=True)
     assert (found.vocab_size, found.pad_id, found.bos_id, found.eos_id) == (n, n - 1, n - 1, 0)
     assert "\ue000" not in "".join(found.token(i) for i in range(n))
 
 
-def test_what_only_the_target_says_is_never_read(marian):
+def test_text_is_never_encoded_to_target_only_tokens(marian):
     folder, config, n = marian
     found = import_tokenizer(folder, config)
     hidden = [i for i in range(n) if (found.backend.id_to_token(i) or "").startswith("\ue000")]
@@ -189,7 +189,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("fault", BROKEN)
-def test_a_broken_sentencepiece_model_is_said_to_be_one(tmp_path, fault):
+def test_a_broken_sentencepiece_model_is_refused(tmp_path, fault):
     path = tmp_path / "spiece.model"
     data = BROKEN[fault]
     if data is None:
@@ -200,24 +200,24 @@ def test_a_broken_sentencepiece_model_is_said_to_be_one(tmp_path, fault):
         read_pieces(path)
 
 
-def test_kinds_of_sentencepiece_models_that_are_not_read_are_named(tmp_path):
+def test_an_unsupported_type_of_sentencepiece_model_is_refused(tmp_path):
     train_spm(tmp_path, model_type="char", vocab_size=100)
-    with pytest.raises(CheckpointError, match="another kind"):
+    with pytest.raises(CheckpointError, match="unsupported type of SentencePiece model"):
         read_pieces(tmp_path / "spiece.model")
 
 
-def test_no_tokenizer_at_all_is_said(tmp_path):
+def test_a_folder_without_tokenizer_is_refused(tmp_path):
     with pytest.raises(CheckpointError, match="no tokenizer: none of tokenizer"):
         import_tokenizer(tmp_path, {"model_type": "bert"})
 
 
-def test_a_damaged_tokenizer_is_said_to_be_one(tmp_path):
+def test_a_damaged_tokenizer_is_refused(tmp_path):
     (tmp_path / "tokenizer.json").write_text('{"model": 3}')
     with pytest.raises(CheckpointError, match="no usable tokenizer"):
         import_tokenizer(tmp_path, {"model_type": "bert"})
 
 
-def test_every_text_is_given_back_by_a_byte_level_tokenizer(tmp_path):
+def test_a_byte_level_tokenizer_decodes_every_text_to_itself(tmp_path):
     write_byte_level(tmp_path, ["<|endoftext|>"])
     found = import_tokenizer(tmp_path, {"model_type": "gpt2"})
     assert [found.decode(ids) for ids in found.encode_batch(TEXTS + STRANGE)] == TEXTS + STRANGE

@@ -1,4 +1,4 @@
-"""Small models and tokenizers of transformers, with random weights, and text to try them on."""
+"""Small transformers models and tokenizers with random weights, and text to test them with."""
 
 import json
 import random
@@ -30,7 +30,7 @@ TEXTS = [
 
 
 def varied_lines(n: int = 300) -> list[str]:
-    """The texts, and lines of their words in another order."""
+    """The texts, and lines of randomly chosen words from them."""
     draw = random.Random(7)
     words = [word for text in TEXTS for word in text.split(" ")]
     lines = [" ".join(draw.choices(words, k=draw.randint(1, 12))) for _ in range(n - len(TEXTS))]
@@ -42,7 +42,7 @@ LINES = varied_lines()
 
 @cache
 def wordpiece_vocab() -> list[str]:
-    """A vocab.txt's lines."""
+    """Lines of a vocab.txt."""
     inner = tokenizers.Tokenizer(models.WordPiece(unk_token="[UNK]"))
     inner.normalizer = tokenizers.normalizers.BertNormalizer()
     inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -54,7 +54,7 @@ def wordpiece_vocab() -> list[str]:
 
 
 def write_wordpiece(folder: Path, **settings: Any) -> int:
-    """vocab.txt and tokenizer_config.json; gives the number of units."""
+    """Write vocab.txt and tokenizer_config.json; return the vocabulary size."""
     vocab = wordpiece_vocab()
     folder.mkdir(exist_ok=True)
     (folder / "vocab.txt").write_text("".join(unit + "\n" for unit in vocab), encoding="utf-8")
@@ -63,7 +63,7 @@ def write_wordpiece(folder: Path, **settings: Any) -> int:
 
 
 def write_byte_level(folder: Path, special: list[str], **settings: Any) -> int:
-    """vocab.json and merges.txt; gives the number of units."""
+    """Write vocab.json and merges.txt; return the vocabulary size."""
     inner = tokenizers.Tokenizer(models.BPE())
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     alphabet = pre_tokenizers.ByteLevel.alphabet()
@@ -78,7 +78,7 @@ def write_byte_level(folder: Path, special: list[str], **settings: Any) -> int:
 
 
 def write_unigram(folder: Path) -> int:
-    """T5's kind of tokenizer.json; gives the number of units."""
+    """Write a tokenizer.json like T5's; return the vocabulary size."""
     inner = tokenizers.Tokenizer(models.Unigram())
     inner.pre_tokenizer = pre_tokenizers.Metaspace()
     inner.decoder = decoders.Metaspace()
@@ -94,7 +94,7 @@ def write_unigram(folder: Path) -> int:
 
 
 def random_model(kind: str, config: transformers.PretrainedConfig, *, std: float = 0.3) -> Any:
-    """A model all of whose weights are random: norms and biases too, or a forgotten one would not show."""
+    """A model with random weights, norms and biases included: with default values a missing one would go unnoticed."""
     torch.manual_seed(11)
     model = getattr(transformers, kind)(config).eval()
     with torch.no_grad():
@@ -109,7 +109,7 @@ def random_model(kind: str, config: transformers.PretrainedConfig, *, std: float
 
 
 def ragged(vocab_size: int, pad_id: int, lengths: tuple[int, ...] = (13, 3, 7, 13, 1), first: int = 5) -> Tensor:
-    """Ids of texts of several lengths, padded behind."""
+    """Ids of texts of several lengths, padded at the end."""
     generator = torch.Generator().manual_seed(5)
     ids = torch.randint(first, vocab_size, (len(lengths), max(lengths)), generator=generator)
     ids[ids == pad_id] = first
@@ -119,5 +119,5 @@ def ragged(vocab_size: int, pad_id: int, lengths: tuple[int, ...] = (13, 3, 7, 1
 
 
 def up_to(end: int, ids: list[int]) -> list[int]:
-    """Ids up to and with the first end."""
+    """Ids up to and including the first `end`."""
     return ids[: ids.index(end) + 1] if end in ids else ids

@@ -14,9 +14,9 @@ TEXT = WORDS.map(" ".join)
 quick = settings(max_examples=60, deadline=None)
 
 
-def f1_by_pairing(said: str, true: str) -> float:
-    """F1 by striking out shared words one by one."""
-    ours, theirs = normalize(said).split(), normalize(true).split()
+def f1_by_pairing(predicted: str, true: str) -> float:
+    """F1 computed by removing shared words one by one."""
+    ours, theirs = normalize(predicted).split(), normalize(true).split()
     left = list(theirs)
     shared = 0
     for word in ours:
@@ -47,37 +47,37 @@ def test_text_is_normalized_as_by_squad(text, normal):
 
 @given(st.text(max_size=23))
 @quick
-def test_normalizing_is_the_published_chain(text):
+def test_normalization_equals_that_of_the_published_script(text):
     bare = "".join(char for char in text.lower() if char not in set(string.punctuation))
     assert normalize(text) == " ".join(re.sub(r"\b(a|an|the)\b", " ", bare, flags=re.UNICODE).split())
 
 
 @given(TEXT, st.lists(TEXT, max_size=3))
 @quick
-def test_f1_is_the_best_over_the_references(said, references):
+def test_f1_is_the_best_over_the_references(predicted, references):
     usable = [each for each in references if normalize(each)] or [""]
-    assert answer_f1(said, references) == pytest.approx(max(f1_by_pairing(said, each) for each in usable))
+    assert answer_f1(predicted, references) == pytest.approx(max(f1_by_pairing(predicted, each) for each in usable))
 
 
 @given(TEXT, st.lists(TEXT, max_size=3))
 @quick
-def test_an_exact_match_has_f1_of_1(said, references):
-    assert exact_match(said, references) in (0, 1)
-    assert exact_match(said, references) <= answer_f1(said, references)
+def test_an_exact_match_has_f1_of_1(predicted, references):
+    assert exact_match(predicted, references) in (0, 1)
+    assert exact_match(predicted, references) <= answer_f1(predicted, references)
 
 
-def test_words_count_as_often_as_they_occur():
+def test_repeated_words_are_counted_with_multiplicity():
     assert answer_f1("cat cat cat", ["cat cat sat sat"]) == pytest.approx(2 * 2 / (3 + 4))
 
 
 @pytest.mark.parametrize(
-    ("said", "references", "right"), [("", [], 1), ("the", [], 1), ("cat", [], 0), ("", ["cat"], 0)]
+    ("predicted", "references", "right"), [("", [], 1), ("the", [], 1), ("cat", [], 0), ("", ["cat"], 0)]
 )
-def test_no_answer_is_right_where_there_is_none(said, references, right):
-    assert exact_match(said, references) == answer_f1(said, references) == right
+def test_an_empty_answer_is_correct_for_a_question_without_answer(predicted, references, right):
+    assert exact_match(predicted, references) == answer_f1(predicted, references) == right
 
 
-def test_a_reference_of_articles_only_does_not_make_silence_right():
+def test_a_reference_of_articles_only_does_not_make_an_empty_answer_correct():
     assert exact_match("", ["The", "cat"]) == answer_f1("", ["The", "cat"]) == 0
 
 
@@ -88,6 +88,6 @@ def test_scores_are_means_over_questions():
     assert (f1.name, f1.value) == ("F1", pytest.approx((1 + 2 / 3 + 1) / 3))
 
 
-def test_a_missing_answer_is_a_wrong_call():
+def test_a_missing_answer_raises_value_error():
     with pytest.raises(ValueError, match="1 predictions for 2"):
         answer_statistics(["a"], [["a"], ["b"]])

@@ -28,7 +28,7 @@ def varying(pairs) -> tuple[list[float], list[float]]:
 
 @given(TIED)
 @quick
-def test_ranks_share_their_mean_where_numbers_tie(pairs):
+def test_ties_get_their_mean_rank(pairs):
     x = [pair[0] for pair in pairs]
     np.testing.assert_allclose(ranks(x), scipy.rankdata(x))
 
@@ -57,11 +57,11 @@ def test_scale_and_offset_change_nothing(pairs, scale, offset):
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
-def test_squares_neither_vanish_nor_overflow(scale):
+def test_squares_neither_underflow_nor_overflow(scale):
     assert pearson([scale, 2 * scale, 4 * scale], [1, 2, 4]) == pytest.approx(1)
 
 
-def test_a_large_common_offset_costs_no_digits():
+def test_a_large_common_offset_does_not_reduce_precision():
     x, y = [1e8 + 1, 1e8 + 2, 1e8 + 3, 1e8 + 5], [1.0, 2.0, 3.0, 7.0]
     assert pearson(x, y) == pytest.approx(scipy.pearsonr([1, 2, 3, 5], y).statistic, abs=1e-9)
 

@@ -87,28 +87,28 @@ def test_confusion_is_that_of_scikit_learn(pairs):
 def test_statistics_add_up(left, right):
     parts = [label_statistics(*sides(pairs), labels="abcde").sum(0) for pairs in (left, right)]
     whole = sides(left + right)
-    for figure, metric in ((accuracy_from, accuracy), (macro_f1_from, macro_f1), (matthews_from, matthews)):
-        assert figure(parts[0] + parts[1]) == pytest.approx(metric(*whole))
+    for metric_from, metric in ((accuracy_from, accuracy), (macro_f1_from, macro_f1), (matthews_from, matthews)):
+        assert metric_from(parts[0] + parts[1]) == pytest.approx(metric(*whole))
 
 
-def test_figures_take_many_sums_at_once():
+def test_metrics_accept_many_sums_at_once():
     statistics = label_statistics("abcab", "abbac")
     many = np.stack([statistics[:3].sum(0), statistics.sum(0)])
-    for figure in (accuracy_from, macro_f1_from, matthews_from):
-        np.testing.assert_allclose(figure(many), [figure(many[0]), figure(many[1])])
+    for metric_from in (accuracy_from, macro_f1_from, matthews_from):
+        np.testing.assert_allclose(metric_from(many), [metric_from(many[0]), metric_from(many[1])])
 
 
-def test_scores_name_the_three_figures():
+def test_scores_name_the_three_metrics():
     scores = {score.name: score.value for score in label_scores("aab", "abb")}
     assert scores == {"accuracy": accuracy("aab", "abb"), "F1": macro_f1("aab", "abb"), "MCC": matthews("aab", "abb")}
 
 
 @pytest.mark.parametrize(
-    ("predicted", "expected", "labels", "said"),
+    ("predicted", "expected", "labels", "message"),
     [("a", "ab", None, "1 predictions for 2"), ("", "", None, "no examples"), ("ab", "aa", "a", "'b' is not among")],
 )
-def test_wrong_calls_are_refused(predicted, expected, labels, said):
-    with pytest.raises(ValueError, match=said):
+def test_invalid_arguments_raise_value_error(predicted, expected, labels, message):
+    with pytest.raises(ValueError, match=message):
         label_statistics(predicted, expected, labels)
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         confusion(predicted, expected, labels)

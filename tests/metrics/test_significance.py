@@ -1,4 +1,4 @@
-"""metrics.significance against every resample there is, against scipy, sacrebleu and repeated sampling."""
+"""metrics.significance against all possible resamples, scipy, sacrebleu and repeated sampling."""
 
 from itertools import product
 
@@ -17,8 +17,8 @@ WORDS = [*"abcdefg"]
 REFERENCES = [" ".join(RNG.choice(WORDS, 11)) for _ in range(61)]
 
 
-def spoiled(rate: float, seed: int) -> list[str]:
-    """The references with words replaced."""
+def corrupted(rate: float, seed: int) -> list[str]:
+    """The references with a fraction `rate` of the words replaced."""
     rng = np.random.default_rng(seed)
     return [" ".join(w if rng.random() > rate else rng.choice(WORDS) for w in line.split()) for line in REFERENCES]
 
@@ -28,7 +28,7 @@ def test_the_interval_of_four_examples_is_that_of_all_256_resamples():
     every = [values[list(drawn)].mean() for drawn in product(range(4), repeat=4)]
     found = bootstrap(mean_statistics(values), mean_from, confidence=0.8, n_resamples=20_011)
     assert found.value == values.mean()
-    assert (found.low, found.high) == pytest.approx(np.quantile(every, [0.1, 0.9]), abs=0.26)  # a step of the figure
+    assert (found.low, found.high) == pytest.approx(np.quantile(every, [0.1, 0.9]), abs=0.26)  # a step of the metric
 
 
 def test_the_p_value_of_four_examples_is_that_of_all_256_resamples():
@@ -53,7 +53,7 @@ def test_the_interval_of_a_correlation_is_that_of_scipy():
     assert (found.low, found.high) == pytest.approx(tuple(theirs), abs=0.03)
 
 
-def test_the_interval_holds_the_truth_as_often_as_it_says():
+def test_the_interval_contains_the_true_value_at_the_confidence_level():
     rng = np.random.default_rng(5)
     n_tests, n = 400, 53
     held = 0
@@ -65,7 +65,7 @@ def test_the_interval_holds_the_truth_as_often_as_it_says():
     assert held / n_tests == pytest.approx(0.8, abs=0.06)  # three standard errors
 
 
-def test_equal_systems_are_told_apart_as_seldom_as_the_p_value_says():
+def test_equal_systems_are_significantly_different_as_rarely_as_the_p_value_states():
     rng = np.random.default_rng(11)
     n_tests = 400
     p_values = [
@@ -79,7 +79,7 @@ def test_bleu_systems_are_compared_as_by_sacrebleu():
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.significance import PairedTest
 
-    systems = spoiled(0.30, 1), spoiled(0.27, 2)
+    systems = corrupted(0.30, 1), corrupted(0.27, 2)
     named = [("first", systems[0]), ("second", systems[1])]
     # Approximate randomization, their two-sided test: their bootstrap takes |difference| before it centers.
     metrics = {"BLEU": BLEU(references=[REFERENCES], force=True)}
@@ -99,18 +99,18 @@ def test_a_resample_is_the_metric_of_the_drawn_examples():
     (counts,) = significance._draws(31, 3, seed=13)
     assert counts.sum(1).tolist() == [31] * 3
     sums = counts @ label_statistics(predicted.tolist(), expected.tolist())
-    for row, figure in zip(counts.astype(int), macro_f1_from(sums), strict=True):
-        assert figure == pytest.approx(macro_f1(*(np.repeat(side, row).tolist() for side in (predicted, expected))))
+    for row, value in zip(counts.astype(int), macro_f1_from(sums), strict=True):
+        assert value == pytest.approx(macro_f1(*(np.repeat(side, row).tolist() for side in (predicted, expected))))
 
 
-def test_a_system_compared_with_itself_differs_by_chance():
-    statistics = bleu_statistics(spoiled(0.3, 1), REFERENCES)
+def test_a_system_compared_with_itself_has_p_value_1():
+    statistics = bleu_statistics(corrupted(0.3, 1), REFERENCES)
     found = paired_bootstrap(statistics, statistics, bleu_from, n_resamples=97)
     assert (found.difference.value, found.difference.low, found.difference.high, found.p_value) == (0, 0, 0, 1)
 
 
-def test_a_much_better_system_has_the_least_p_value_and_an_interval_above_0():
-    worse, better = (bleu_statistics(spoiled(rate, 1), REFERENCES) for rate in (0.7, 0.1))
+def test_a_much_better_system_has_the_minimum_p_value_and_an_interval_above_0():
+    worse, better = (bleu_statistics(corrupted(rate, 1), REFERENCES) for rate in (0.7, 0.1))
     found = paired_bootstrap(worse, better, bleu_from, n_resamples=97)
     assert found.p_value == pytest.approx(1 / 98)
     assert 0 < found.difference.low < found.difference.value < found.difference.high
@@ -129,29 +129,29 @@ def test_the_seed_decides_the_resamples():
     assert found[0] == found[1] != found[2]
 
 
-def test_more_examples_than_a_chunk_give_the_same_kind_of_resamples(monkeypatch):
+def test_resampling_in_chunks_gives_the_same_distribution(monkeypatch):
     monkeypatch.setattr(significance, "_CHUNK", 2)
     found = bootstrap(mean_statistics([0.0, 1.0, 3.0]), mean_from, n_resamples=997)
     monkeypatch.undo()
     assert (found.low, found.high) == pytest.approx((0, 3), abs=0.34)
 
 
-def test_the_figure_of_the_corpus_stays_beside_its_interval():
-    system = spoiled(0.3, 1)
+def test_the_value_of_an_interval_is_the_metric_of_the_corpus():
+    system = corrupted(0.3, 1)
     found = bootstrap(bleu_statistics(system, REFERENCES), bleu_from, n_resamples=97)
     assert found.value == pytest.approx(bleu(system, REFERENCES))
     assert found.low < found.value < found.high
 
 
 @pytest.mark.parametrize(
-    ("rows", "options", "said"),
+    ("rows", "options", "message"),
     [(0, {}, "no examples"), (3, {"confidence": 95}, "confidence 95"), (3, {"n_resamples": 0}, "n_resamples 0")],
 )
-def test_wrong_calls_are_refused(rows, options, said):
+def test_invalid_arguments_raise_value_error(rows, options, message):
     statistics = np.ones((rows, 2))
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         bootstrap(statistics, mean_from, **options)
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         paired_bootstrap(statistics, statistics, mean_from, **options)
 
 

@@ -118,7 +118,7 @@ def test_no_entity_anywhere_gives_0():
     assert entity_scores([["O"]], [["O"]]) == []
 
 
-def test_sentences_of_unequal_length_are_named():
+def test_a_sentence_with_a_wrong_number_of_tags_is_reported():
     with pytest.raises(ValueError, match="sentence 1: 1 tags predicted for 2 words"):
         tag_accuracy([["O"], ["O"]], [["O"], ["O", "O"]])
 

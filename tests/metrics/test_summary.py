@@ -13,11 +13,11 @@ EXPECTED = [["Cats were sitting", "The cat sat on the mat"], ["We found nothing;
 
 
 @pytest.mark.parametrize("stem", [False, True])
-def test_each_figure_is_that_of_the_best_reference(stem):
+def test_each_score_is_that_of_the_best_reference(stem):
     rouge_scorer = pytest.importorskip("rouge_score.rouge_scorer")
     scorer = rouge_scorer.RougeScorer(["rouge1", "rouge2", "rougeL"], use_stemmer=stem)
-    for row, said, references in zip(rouge(PREDICTED, EXPECTED, stem=stem), PREDICTED, EXPECTED, strict=True):
-        each = [[score.fmeasure for score in scorer.score(true, said).values()] for true in references]
+    for row, predicted, references in zip(rouge(PREDICTED, EXPECTED, stem=stem), PREDICTED, EXPECTED, strict=True):
+        each = [[score.fmeasure for score in scorer.score(expected, predicted).values()] for expected in references]
         np.testing.assert_allclose(row, np.max(each, axis=0))
 
 
@@ -30,7 +30,7 @@ def test_scores_are_means_with_their_options():
 
 
 @pytest.mark.parametrize(
-    ("said", "true", "f1"),
+    ("predicted", "expected", "f1"),
     [
         ("Größe", "große", 0),
         ("das große Haus", "Das große Boot", 2 / 3),
@@ -38,9 +38,9 @@ def test_scores_are_means_with_their_options():
         ("x_y", "x y", 1),
     ],
 )
-def test_unicode_words_keep_their_letters_and_split_chinese(said, true, f1):
+def test_unicode_words_keep_their_letters_and_split_chinese(predicted, expected, f1):
     pytest.importorskip("rouge_score")
-    assert rouge([said], [[true]], words="unicode")[0, 0] == pytest.approx(f1)
+    assert rouge([predicted], [[expected]], words="unicode")[0, 0] == pytest.approx(f1)
 
 
 def test_a_summary_without_reference_is_refused():
@@ -49,7 +49,7 @@ def test_a_summary_without_reference_is_refused():
         rouge(["a", "b"], [["a"], []])
 
 
-def test_stems_of_other_languages_are_refused():
+def test_stemming_of_unicode_words_is_refused():
     pytest.importorskip("rouge_score")
     with pytest.raises(ValueError, match="stem"):
         rouge(["a"], [["a"]], stem=True, words="unicode")

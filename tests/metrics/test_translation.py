@@ -25,7 +25,7 @@ def test_bleu_of_many_sums_is_smoothed_like_each():
     np.testing.assert_allclose(bleu_from(statistics), each)
 
 
-def test_scores_are_sacrebleus_with_signatures():
+def test_scores_and_signatures_are_those_of_sacrebleu():
     scores = translation_scores(HYPOTHESES, REFERENCES)
     assert [score.name for score in scores] == ["BLEU", "chrF2", "TER"]
     assert scores[0] == Score("BLEU", bleu(HYPOTHESES, REFERENCES), scores[0].signature)

@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from glassformer.objectives import loss as module
 from glassformer.objectives.loss import projected_cross_entropy
 
-# Prime sizes: two axes swapped by mistake cannot agree by luck, and the last chunk is ragged.
+# Prime sizes: swapped axes cannot match by accident, and the last chunk is smaller than the others.
 TOKENS, D_MODEL, VOCAB = 61, 7, 31
 CHUNK_ROWS = {"one chunk": 61, "two chunks": 59, "many chunks": 3, "a row a chunk": 1}
 
@@ -18,7 +18,7 @@ def case() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 
 
 def expected(hidden, weight, targets, smoothing, scale=1.0):
-    """Loss and gradients by PyTorch's own cross-entropy over all logits."""
+    """Loss and gradients by PyTorch's cross-entropy over all logits."""
     h, w = (x.detach().clone().requires_grad_() for x in (hidden, weight))
     loss = F.cross_entropy(h @ w.T, targets, label_smoothing=smoothing, reduction="sum")
     (loss * scale).backward()
@@ -33,21 +33,21 @@ def ours(hidden, weight, targets, smoothing, scale=1.0):
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("n_rows", CHUNK_ROWS.values(), ids=CHUNK_ROWS)
-def test_value_and_gradients_are_pytorchs_whatever_the_chunks(case, monkeypatch, n_rows, smoothing):
+def test_value_and_gradients_equal_pytorchs_for_any_chunk_size(case, monkeypatch, n_rows, smoothing):
     monkeypatch.setattr(module, "CHUNK_ELEMENTS", n_rows * VOCAB)
     torch.testing.assert_close(ours(*case, smoothing), expected(*case, smoothing), rtol=1e-5, atol=1e-5)
 
 
-def test_a_vocabulary_larger_than_a_chunk_is_taken_row_by_row(case, monkeypatch):
+def test_a_vocabulary_larger_than_a_chunk_is_processed_row_by_row(case, monkeypatch):
     monkeypatch.setattr(module, "CHUNK_ELEMENTS", VOCAB // 2)
     torch.testing.assert_close(ours(*case, 0.1), expected(*case, 0.1), rtol=1e-5, atol=1e-5)
 
 
-def test_gradients_follow_the_scale_of_what_the_loss_becomes(case):
+def test_gradients_scale_with_the_gradient_of_the_loss(case):
     torch.testing.assert_close(ours(*case, 0.1, scale=3.0), expected(*case, 0.1, scale=3.0), rtol=1e-5, atol=1e-5)
 
 
-def test_logits_far_from_zero_neither_overflow_nor_vanish(case):
+def test_large_logits_neither_overflow_nor_underflow(case):
     hidden, weight, targets = case
     far = hidden.detach().mul(300).requires_grad_()
     torch.testing.assert_close(
@@ -55,7 +55,7 @@ def test_logits_far_from_zero_neither_overflow_nor_vanish(case):
     )
 
 
-def test_bf16_autocast_is_near_fp32(case):
+def test_bf16_autocast_is_close_to_fp32(case):
     with torch.autocast("cpu", torch.bfloat16):
         loss, d_hidden, d_weight = ours(*case, 0.1)
     want, want_hidden, want_weight = expected(*case, 0.1)
@@ -65,7 +65,7 @@ def test_bf16_autocast_is_near_fp32(case):
     assert (d_weight - want_weight).norm() < 0.02 * want_weight.norm()
 
 
-def test_nothing_as_large_as_all_logits_is_kept_for_the_way_back(case):
+def test_no_tensor_as_large_as_all_logits_is_saved_for_backward(case):
     kept = []
     with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x.numel()) or x, lambda x: x):
         projected_cross_entropy(*case, label_smoothing=0.1)
@@ -73,7 +73,7 @@ def test_nothing_as_large_as_all_logits_is_kept_for_the_way_back(case):
     assert max(kept) < TOKENS * VOCAB
 
 
-def test_nothing_larger_than_a_chunk_of_logits_is_ever_made(case, monkeypatch):
+def test_no_tensor_larger_than_a_chunk_of_logits_is_allocated(case, monkeypatch):
     n_rows = 11
     monkeypatch.setattr(module, "CHUNK_ELEMENTS", n_rows * VOCAB)
     made = LargestTensor()
@@ -83,7 +83,7 @@ def test_nothing_larger_than_a_chunk_of_logits_is_ever_made(case, monkeypatch):
 
 
 class LargestTensor(torch.utils._python_dispatch.TorchDispatchMode):
-    """Notes the size of the largest result of any operation."""
+    """Records the size of the largest result of any operation."""
 
     n_elements = 0
 
@@ -94,7 +94,7 @@ class LargestTensor(torch.utils._python_dispatch.TorchDispatchMode):
         return result
 
 
-def test_no_tokens_cost_nothing(case):
+def test_the_loss_of_no_tokens_is_0(case):
     hidden, weight, targets = case
     loss, _, d_weight = ours(hidden[:0].detach().requires_grad_(), weight, targets[:0], 0.1)
     assert loss == 0
@@ -103,7 +103,7 @@ def test_no_tokens_cost_nothing(case):
 
 @pytest.mark.parametrize("token_weights", [None, torch.linspace(0.0, 2.0, TOKENS)], ids=["alike", "weighted"])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_with_a_bias_value_and_gradients_are_pytorchs(case, monkeypatch, smoothing, token_weights):
+def test_value_and_gradients_with_a_bias_equal_pytorchs(case, monkeypatch, smoothing, token_weights):
     monkeypatch.setattr(module, "CHUNK_ELEMENTS", 3 * VOCAB)
     hidden, weight, targets = case
     given = [hidden, weight, torch.randn(VOCAB, requires_grad=True)]

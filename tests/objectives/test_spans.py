@@ -10,8 +10,8 @@ from glassformer.objectives.denoise import corrupt_spans, random_partition, span
 SENTINELS = torch.arange(1000, 1100)
 
 
-def put_back(src: list[int], tgt: list[int]) -> list[int]:
-    """The text again: each sentinel's span in its place."""
+def restore(src: list[int], tgt: list[int]) -> list[int]:
+    """Reconstruct the text: replace each sentinel in the source by its span."""
     spans: dict[int, list[int]] = {}
     for token in tgt:
         if token >= 1000:
@@ -22,11 +22,11 @@ def put_back(src: list[int], tgt: list[int]) -> list[int]:
 
 
 @given(st.integers(2, 300))
-def test_text_and_spans_together_are_the_whole(n):
+def test_source_and_target_together_contain_the_whole_text(n):
     ids = torch.randint(1000, (n,))
     noise_mask = span_mask(n)
     src, tgt = corrupt_spans(ids, noise_mask, SENTINELS)
-    assert put_back(src.tolist(), tgt.tolist()) == ids.tolist()
+    assert restore(src.tolist(), tgt.tolist()) == ids.tolist()
     assert not noise_mask[0]
     assert 1 <= int(noise_mask.sum()) == max(1, min(round(0.15 * n), n - 1))
 
@@ -41,7 +41,7 @@ def test_the_example_of_the_paper():
     assert tgt.tolist() == [1000, 2, 3, 1001, 8]
 
 
-def test_spans_are_three_tokens_long_on_the_average():
+def test_the_mean_length_of_spans_is_three_tokens():
     n_out = n_spans = 0
     for _ in range(50):
         noise_mask = span_mask(512)
@@ -51,7 +51,7 @@ def test_spans_are_three_tokens_long_on_the_average():
     assert n_out / (50 * 512) == pytest.approx(0.15, rel=0.01)
 
 
-def test_all_ways_of_cutting_are_alike():
+def test_all_partitions_are_equally_likely():
     counts: dict[tuple[int, ...], int] = {}
     for _ in range(3000):
         parts = tuple(random_partition(5, 3).tolist())
@@ -60,6 +60,6 @@ def test_all_ways_of_cutting_are_alike():
     assert max(counts.values()) - min(counts.values()) < 150
 
 
-def test_one_token_cannot_be_spared():
-    with pytest.raises(ValueError, match="too few"):
+def test_a_text_of_one_token_is_refused():
+    with pytest.raises(ValueError, match="span corruption requires at least 2"):
         span_mask(1)

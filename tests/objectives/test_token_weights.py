@@ -6,7 +6,7 @@ from glassformer.objectives.loss import projected_cross_entropy
 TOKENS, D_MODEL, VOCAB = 37, 11, 101
 
 
-def test_each_target_counts_as_much_as_it_is_said_to():
+def test_the_loss_of_each_target_is_multiplied_by_its_weight():
     hidden = torch.randn(TOKENS, D_MODEL, requires_grad=True)
     weight = torch.randn(VOCAB, D_MODEL, requires_grad=True)
     targets, token_weights = torch.randint(VOCAB, (TOKENS,)), torch.rand(TOKENS)

@@ -50,13 +50,13 @@ def test_logits_match_marian_over_ragged_batches(both, src):
 @pytest.mark.parametrize("beam", [1, 4])
 def test_search_gives_marians_tokens(both, src, beam):
     ours, theirs = both
-    longest = 17
+    max_len = 17
     with torch.no_grad():
         expected = theirs.generate(
-            input_ids=src, attention_mask=src != PAD, num_beams=beam, do_sample=False, max_new_tokens=longest,
+            input_ids=src, attention_mask=src != PAD, num_beams=beam, do_sample=False, max_new_tokens=max_len,
             length_penalty=0.0, early_stopping=True, bad_words_ids=[[PAD], [BOS]],
         )  # fmt: skip
-    found = search(ours, src, [longest] * len(src), eos_id=EOS, banned_ids=(PAD, BOS), beam=beam, alpha=0.0)
+    found = search(ours, src, [max_len] * len(src), eos_id=EOS, banned_ids=(PAD, BOS), beam=beam, alpha=0.0)
     for ours_best, theirs_ids in zip(found, expected.tolist(), strict=True):
         ids = [i for i in theirs_ids[1:] if i != PAD]
         assert ours_best[0].ids == ids

@@ -1,4 +1,4 @@
-"""The whole stack against torch.nn.Transformer with the same weights."""
+"""Transformer against torch.nn.Transformer with the same weights."""
 
 import pytest
 import torch
@@ -87,7 +87,7 @@ def test_embeddings_are_scaled_and_tied():
     torch.testing.assert_close(model.logits(hidden), hidden @ model.embedding.weight.T)
 
 
-def test_big_and_base_have_the_papers_numbers_of_parameters():
+def test_big_and_base_have_the_published_numbers_of_parameters():
     """Table 3: 65 and 213 million, with a shared vocabulary of about 37,000."""
     sizes = dict(vocab_size=37000)
     with torch.device("meta"):

@@ -1,4 +1,4 @@
-"""The recurrent baseline against a plain loop over its own parts, and against itself step by step."""
+"""The recurrent baseline: attention against a plain loop, cached decoding against the full forward pass."""
 
 import torch
 
@@ -20,8 +20,8 @@ def ragged(lengths: list[int], width: int) -> torch.Tensor:
     return ids
 
 
-def test_additive_scores_are_the_papers():
-    """e_ij = w^T tanh(q_i + k_j + b), head by head."""
+def test_additive_scores_equal_the_published_formula():
+    """e_ij = w^T tanh(q_i + k_j + b), per head."""
     attention = Attention(2 * 5, 2, score="additive")
     q, k = torch.randn(3, 2, 7, 5), torch.randn(3, 2, 11, 5)
     found = attention.weights(q, k)
@@ -36,7 +36,7 @@ def test_additive_scores_are_the_papers():
 
 
 @torch.no_grad()
-def test_step_by_step_gives_the_logits_of_the_whole():
+def test_cached_decoding_gives_the_logits_of_the_full_forward_pass():
     ours, src, tgt = model(), ragged([11, 2, 7], 11), torch.randint(3, VOCAB, (3, 13))
     state, _ = ours.start(src)
     stepwise = torch.stack([ours.step(ids, state) for ids in tgt.T], dim=1)
@@ -44,16 +44,16 @@ def test_step_by_step_gives_the_logits_of_the_whole():
 
 
 @torch.no_grad()
-def test_hypotheses_are_followed_when_they_are_reordered():
+def test_cached_decoding_follows_reordered_hypotheses():
     ours, src, beam = model(1), ragged([5, 3], 5), 3
     state, last = ours.start(src, beam)
-    said = last[:, None]
+    output_ids = last[:, None]
     for _ in range(5):
-        whole = ours.logits(ours(src.repeat_interleave(beam, 0), said))[:, -1]
-        torch.testing.assert_close(ours.step(said[:, -1], state), whole, rtol=1e-5, atol=1e-5)
+        whole = ours.logits(ours(src.repeat_interleave(beam, 0), output_ids))[:, -1]
+        torch.testing.assert_close(ours.step(output_ids[:, -1], state), whole, rtol=1e-5, atol=1e-5)
         parents = (torch.arange(2)[:, None] * beam + torch.randint(beam, (2, beam))).flatten()
         state.select(parents)
-        said = torch.cat([said[parents], torch.randint(3, VOCAB, (6, 1))], dim=1)
+        output_ids = torch.cat([output_ids[parents], torch.randint(3, VOCAB, (6, 1))], dim=1)
 
 
 @torch.no_grad()

@@ -16,7 +16,7 @@ TEXTS = [
 ] * 7
 KINDS = ("bpe", "unigram")
 
-ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]))  # lone surrogates are in no file
+ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]))  # UTF-8 cannot encode lone surrogates
 quick = settings(deadline=None, max_examples=200)
 
 
@@ -27,7 +27,7 @@ def tokenizer(request) -> Tokenizer:
 
 @given(text=ANY_TEXT)
 @quick
-def test_any_text_comes_back(tokenizer, text):
+def test_any_text_is_decoded_to_itself(tokenizer, text):
     assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
@@ -40,7 +40,7 @@ TRICKY = {
 
 
 @pytest.mark.parametrize("text", TRICKY.values(), ids=TRICKY)
-def test_tricky_text_comes_back(tokenizer, text):
+def test_unusual_text_is_decoded_to_itself(tokenizer, text):
     assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
@@ -49,13 +49,13 @@ def test_lone_surrogates_are_replaced(tokenizer):
 
 
 @pytest.mark.parametrize("name", DEFAULT_SPECIAL_TOKENS)
-def test_names_of_special_tokens_typed_by_a_user_are_text(tokenizer, name):
+def test_names_of_special_tokens_in_a_text_are_encoded_as_text(tokenizer, name):
     ids = tokenizer.encode(f"a {name}{name} b{name}")
     assert not set(ids) & {tokenizer.pad_id, tokenizer.bos_id, tokenizer.eos_id}
     assert tokenizer.decode(ids) == f"a {name}{name} b{name}"
 
 
-def test_special_ids_are_left_out_of_the_text(tokenizer):
+def test_decoding_skips_special_tokens(tokenizer):
     ids = tokenizer.encode("the cat")
     assert tokenizer.decode([tokenizer.bos_id, *ids, tokenizer.eos_id, tokenizer.pad_id]) == "the cat"
 
@@ -65,19 +65,19 @@ def test_ids_are_below_the_vocabulary_size(tokenizer):
     assert 0 <= min(ids) <= max(ids) < tokenizer.vocab_size
 
 
-def test_a_batch_is_its_texts_one_by_one(tokenizer):
+def test_encoding_a_batch_equals_encoding_each_text(tokenizer):
     texts = [*TEXTS, *TRICKY.values()]
     assert tokenizer.encode_batch(texts) == [tokenizer.encode(text) for text in texts]
 
 
-def test_a_frequent_first_word_is_the_same_unit_as_elsewhere():
+def test_a_frequent_first_word_is_the_same_token_as_elsewhere():
     tokenizer = Tokenizer.train(["cat sees cat"] * 97, vocab_size=290)
     first, *_, last = tokenizer.encode("cat sees cat")
     assert first == last
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_training_gives_no_more_units_than_asked_for(kind):
+def test_a_trained_vocabulary_does_not_exceed_the_requested_size(kind):
     assert Tokenizer.train(TEXTS, kind=kind, vocab_size=293).vocab_size <= 293
 
 
@@ -110,7 +110,7 @@ def use(text: str) -> None:
 
 
 def outcome(text: str) -> str:
-    """What a damaged tokenizer does: works, or is refused as a user's error; anything else escapes."""
+    """Outcome of loading a damaged tokenizer: it works or raises a UserError. Other exceptions are not caught."""
     try:
         use(text)
     except UserError:
@@ -134,26 +134,26 @@ def test_a_json_cut_off_anywhere_is_refused(tokenizer):
     assert {outcome(text[: rng.randrange(len(text.rstrip()))]) for _ in range(53)} == {"refused"}
 
 
-def places(value, path=()):
-    """Every place in a JSON value but the many of the vocabulary."""
+def value_paths(value, path=()):
+    """Paths of all values in a JSON value, except those of the vocabulary."""
     yield path
     if isinstance(value, dict):
         for key in [*value][:11]:
-            yield from places(value[key], (*path, key))
+            yield from value_paths(value[key], (*path, key))
     elif isinstance(value, list):
         for i in range(min(len(value), 3)):
-            yield from places(value[i], (*path, i))
+            yield from value_paths(value[i], (*path, i))
 
 
 def test_a_json_with_any_value_replaced_or_removed_works_or_is_refused(tokenizer):
     text = tokenizer.to_json()
-    for path in [*places(json.loads(text))][1:]:
+    for path in [*value_paths(json.loads(text))][1:]:
         for new in (None, -1, 7, 1e300, "", "x", [], {}, [[]], KeyError):
-            value = whole = json.loads(text)
+            value = document = json.loads(text)
             for key in path[:-1]:
                 value = value[key]
             if new is KeyError:
                 del value[path[-1]]
             else:
                 value[path[-1]] = new
-            outcome(json.dumps(whole))
+            outcome(json.dumps(document))

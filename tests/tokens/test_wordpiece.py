@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from glassformer.errors import ConfigError
 from glassformer.tokens.wordpiece import BERT_SPECIALS, count_words, train_wordpiece, wordpiece_tokenizer
 
-EVERYTHING = 10**6  # more units than there are: training ends when no merge gains
+UNLIMITED = 10**6  # larger than any vocabulary: training ends when no merge increases the likelihood
 PLAIN = {"lowercase": False, "strip_accents": False}
 TEXTS = [
     "the black cat sat on the couch , and the brown dog slept on the rug .",
@@ -21,12 +21,12 @@ quick = settings(deadline=None, max_examples=200)
 
 
 def log_likelihood(words, counts):
-    """Of the words as cut, each unit having its relative frequency as probability."""
-    units = Counter()
+    """Log-likelihood of segmented words; the probability of a token is its relative frequency."""
+    tokens = Counter()
     for cut, count in zip(words, counts, strict=True):
-        for unit in cut:
-            units[unit] += count
-    return math.fsum(c * math.log(c / units.total()) for c in units.values())
+        for token in cut:
+            tokens[token] += count
+    return math.fsum(c * math.log(c / tokens.total()) for c in tokens.values())
 
 
 def merge(cut, left, right):
@@ -43,7 +43,7 @@ def characters(word):
 
 
 def merges_by_trial(word_counts, n_merges, min_gain=0.0):
-    """Units in order of merging, every pair tried on the whole corpus each time; with their gains."""
+    """Tokens in order of merging, with their gains, by trying every pair on the whole corpus."""
     words, counts = [characters(word) for word in word_counts], list(word_counts.values())
     found = []
     while len(found) < n_merges:
@@ -62,14 +62,14 @@ def merges_by_trial(word_counts, n_merges, min_gain=0.0):
     return found
 
 
-def merged_units(word_counts, **options):
-    vocab = train_wordpiece(word_counts, EVERYTHING, special_tokens=[], **options)
-    return [unit for unit in vocab if len(unit.removeprefix("##")) > 1]
+def merged_tokens(word_counts, **options):
+    vocab = train_wordpiece(word_counts, UNLIMITED, special_tokens=[], **options)
+    return [token for token in vocab if len(token.removeprefix("##")) > 1]
 
 
-def random_words(rng, n_words, letters, longest):
+def random_words(rng, n_words, letters, max_length):
     return {
-        "".join(rng.choices(letters, k=rng.randint(1, longest))): rng.choice((1, 1, 2, 3, 5, 17, 101))
+        "".join(rng.choices(letters, k=rng.randint(1, max_length))): rng.choice((1, 1, 2, 3, 5, 17, 101))
         for _ in range(n_words)
     }
 
@@ -81,74 +81,74 @@ WORD_COUNTS = st.dictionaries(st.text("ab", min_size=1, max_size=7), st.integers
 @example({"aaaa": 1})
 @example({"aaaaaaa": 5, "aa": 3, "baaa": 2})
 @quick
-def test_merges_are_those_of_trying_every_pair_on_two_letters(word_counts):
-    expected = [unit for unit, _ in merges_by_trial(word_counts, EVERYTHING)]
-    assert merged_units(word_counts) == expected
+def test_merges_equal_those_of_brute_force_with_two_letters(word_counts):
+    expected = [token for token, _ in merges_by_trial(word_counts, UNLIMITED)]
+    assert merged_tokens(word_counts) == expected
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_merges_are_those_of_trying_every_pair_on_many_letters(seed):
+def test_merges_equal_those_of_brute_force_with_many_letters(seed):
     word_counts = random_words(random.Random(seed), 43, "aaaabbbccdefg", 11)
-    expected = [unit for unit, _ in merges_by_trial(word_counts, 61)]
-    assert merged_units(word_counts)[: len(expected)] == expected
+    expected = [token for token, _ in merges_by_trial(word_counts, 61)]
+    assert merged_tokens(word_counts)[: len(expected)] == expected
 
 
 def test_the_gain_is_not_the_frequency():
-    # "ab" is the most frequent pair, but no more so than chance has it; "q" never comes without "u".
+    # "ab" is the most frequent pair, but not more frequent than expected by chance; "q" never occurs without "u".
     word_counts = {"ab": 30, "aa": 30, "bb": 30, "ba": 30, "cab": 5, "qu": 20}
     pairs = Counter()
     for word, count in word_counts.items():
         for pair in pairwise(characters(word)):
             pairs[pair] += count
     assert max(pairs, key=pairs.__getitem__) == ("a", "##b")
-    assert merged_units(word_counts)[0] == "qu"
+    assert merged_tokens(word_counts)[0] == "qu"
 
 
 def test_the_gain_is_not_the_frequency_over_the_product_of_frequencies():
     word_counts = {"qu": 97, "xz": 1, "a": 53, "b": 31}
     pairs = {("q", "##u"): 97 / 97**2, ("x", "##z"): 1 / 1}
     assert max(pairs, key=pairs.__getitem__) == ("x", "##z")
-    assert merged_units(word_counts)[0] == "qu"
+    assert merged_tokens(word_counts)[0] == "qu"
 
 
 def test_a_merge_that_lowers_the_likelihood_is_not_made():
     word_counts = {"bbbb": 5, "b": 1}
     assert merges_by_trial(word_counts, 1, min_gain=-math.inf)[0][1] < 0
-    assert merged_units(word_counts) == []
+    assert merged_tokens(word_counts) == []
 
 
 def test_no_merge_gains_less_than_the_threshold():
     word_counts = random_words(random.Random(7), 31, "abcde", 7)
-    gains = [gain for _, gain in merges_by_trial(word_counts, EVERYTHING)]
+    gains = [gain for _, gain in merges_by_trial(word_counts, UNLIMITED)]
     threshold = gains[len(gains) // 2]
-    expected = [unit for unit, _ in merges_by_trial(word_counts, EVERYTHING, min_gain=threshold)]
+    expected = [token for token, _ in merges_by_trial(word_counts, UNLIMITED, min_gain=threshold)]
     assert 0 < len(expected) < len(gains)
-    assert merged_units(word_counts, min_gain=threshold) == expected
+    assert merged_tokens(word_counts, min_gain=threshold) == expected
 
 
 @pytest.mark.parametrize("words", ["xy xd cy cd", "cy cd", "xd cd"])
-def test_of_equal_gains_the_pair_first_by_code_points_is_merged(words):
-    assert merged_units(dict.fromkeys(words.split(), 3))[0] == "cd"
+def test_among_equal_gains_the_pair_first_by_code_points_is_merged(words):
+    assert merged_tokens(dict.fromkeys(words.split(), 3))[0] == "cd"
 
 
-def test_equal_gains_are_equal_though_rounding_parts_them():
-    # b 25 -> 4 and ##b 46 -> 25, or ##b 46 -> 4: the same but for 25 log 25, taken off and added again.
-    assert merged_units({"baaab": 4, "bbba": 21})[0] == "##bb"
+def test_gains_that_differ_only_by_rounding_are_equal():
+    # b 25 -> 4 and ##b 46 -> 25, or ##b 46 -> 4: the same except for 25 log 25, subtracted and added again.
+    assert merged_tokens({"baaab": 4, "bbba": 21})[0] == "##bb"
 
 
 @given(WORD_COUNTS)
 @quick
-def test_no_unit_is_made_twice(word_counts):
-    units = merged_units(word_counts, min_gain=-math.inf)
-    assert len(units) == len(set(units))
+def test_no_token_is_created_twice(word_counts):
+    tokens = merged_tokens(word_counts, min_gain=-math.inf)
+    assert len(tokens) == len(set(tokens))
 
 
 @pytest.mark.parametrize("vocab_size", [67, 71, 83])
-def test_the_vocabulary_has_the_size_asked_for(vocab_size):
+def test_the_vocabulary_has_the_requested_size(vocab_size):
     assert len(train_wordpiece(count_words(TEXTS, **PLAIN), vocab_size)) == vocab_size
 
 
-def test_a_smaller_vocabulary_begins_a_larger_one():
+def test_a_smaller_vocabulary_is_a_prefix_of_a_larger_one():
     word_counts = count_words(TEXTS, **PLAIN)
     assert train_wordpiece(word_counts, 83)[:67] == train_wordpiece(word_counts, 67)
 
@@ -159,7 +159,7 @@ def test_the_vocabulary_is_special_tokens_then_characters_then_merges():
 
 
 def test_a_vocabulary_too_small_for_the_characters_is_refused():
-    with pytest.raises(ConfigError, match="2 special tokens and 5 single characters"):
+    with pytest.raises(ConfigError, match="2 special tokens and 5 single characters are needed"):
         train_wordpiece({"ba": 5, "c": 2}, 6, special_tokens=["<x>", "<y>"])
 
 
@@ -175,21 +175,21 @@ def test_the_rarest_characters_are_left_out():
     ]  # fmt: skip
 
 
-def test_nothing_is_learned_from_a_word_too_long_to_encode():
-    assert merged_units({"ab" * 51: 7}) == []
+def test_words_too_long_to_encode_are_ignored_in_training():
+    assert merged_tokens({"ab" * 51: 7}) == []
 
 
 def test_the_order_of_the_counts_changes_nothing():
     words = [*random_words(random.Random(11), 211, "abcdefgh", 11).items()]
     shuffled = random.Random(3).sample(words, len(words))
-    assert merged_units(dict(shuffled)) == merged_units(dict(words))
+    assert merged_tokens(dict(shuffled)) == merged_tokens(dict(words))
 
 
-def test_thousands_of_pairs_do_not_crowd_out_the_first():
+def test_the_best_pair_is_found_among_thousands():
     letters = [chr(0x1200 + i) for i in range(293)]
     word_counts = {"qu": 10**6, **random_words(random.Random(13), 1009, letters, 17)}
     vocab = train_wordpiece(word_counts, 701)
-    assert next(unit for unit in vocab[len(BERT_SPECIALS) :] if len(unit.removeprefix("##")) > 1) == "qu"
+    assert next(token for token in vocab[len(BERT_SPECIALS) :] if len(token.removeprefix("##")) > 1) == "qu"
 
 
 def test_no_words_give_the_special_tokens_alone():
@@ -206,28 +206,28 @@ def tokenizer(vocab):
     return wordpiece_tokenizer(vocab, **PLAIN)
 
 
-def pieces(tokenizer, text):
+def tokenize(tokenizer, text):
     return tokenizer.encode(text, add_special_tokens=False).tokens
 
 
 def longest_first(word, vocab):
-    found, start = [], 0
+    tokens, start = [], 0
     while start < len(word):
         for end in range(len(word), start, -1):
-            unit = ("##" if start else "") + word[start:end]
-            if unit in vocab:
+            token = ("##" if start else "") + word[start:end]
+            if token in vocab:
                 break
         else:
             return ["[UNK]"]
-        found.append(unit)
+        tokens.append(token)
         start = end
-    return found
+    return tokens
 
 
 @given(st.text([*sorted(set("unaffable table stable") - {" "}), "x"], min_size=1, max_size=13))
 @quick
 def test_the_longest_unit_matches_first(tokenizer, vocab, word):
-    assert pieces(tokenizer, word) == longest_first(word, vocab)
+    assert tokenize(tokenizer, word) == longest_first(word, vocab)
 
 
 LETTERS = sorted({letter for word in count_words(TEXTS, **PLAIN) if len(word) > 1 for letter in word})
@@ -235,22 +235,22 @@ LETTERS = sorted({letter for word in count_words(TEXTS, **PLAIN) if len(word) > 
 
 @given(st.text(LETTERS, min_size=1, max_size=23))
 @quick
-def test_a_word_of_known_letters_comes_back(tokenizer, word):
+def test_a_word_of_known_letters_is_decoded_to_itself(tokenizer, word):
     assert tokenizer.decode(tokenizer.encode(word).ids) == word
 
 
-def test_training_and_encoding_cut_text_into_the_same_words():
+def test_training_and_encoding_split_text_into_the_same_words():
     tokenizer = wordpiece_tokenizer(BERT_SPECIALS, lowercase=True, strip_accents=True)
     text = "L'Été,\x00 no\u00a0end…\u200b don't 猫が [SEP] ¿É\u0301h?\ud800"
     seen = tokenizer.pre_tokenizer.pre_tokenize_str(tokenizer.normalizer.normalize_str(text.replace("\ud800", "")))
     assert count_words([text], lowercase=True, strip_accents=True) == Counter(word for word, _ in seen)
 
 
-def test_cjk_characters_are_words_apart():
+def test_cjk_characters_are_separate_words():
     assert count_words(["abc猫犬def 한국"], **PLAIN) == Counter(["abc", "猫", "犬", "def", "한국"])
 
 
-def test_characters_that_stand_alone_have_no_continuation():
+def test_characters_that_only_occur_as_words_have_no_continuation():
     vocab = train_wordpiece(count_words(["猫犬, ab"], **PLAIN), 97, special_tokens=[])
     assert vocab == [",", "a", "b", "犬", "猫", "##a", "##b", "ab"]
 
@@ -259,14 +259,14 @@ def test_characters_that_stand_alone_have_no_continuation():
     ("lowercase", "strip_accents", "expected"),
     [(False, False, "É"), (True, False, "é"), (False, True, "E"), (True, True, "e")],
 )
-def test_case_and_accents_go_when_asked(lowercase, strip_accents, expected):
+def test_case_and_accents_are_removed_on_request(lowercase, strip_accents, expected):
     options = {"lowercase": lowercase, "strip_accents": strip_accents}
     tokenizer = wordpiece_tokenizer([*BERT_SPECIALS, "É", "é", "E", "e"], **options)
-    assert (pieces(tokenizer, "É"), [*count_words(["É"], **options)]) == ([expected], [expected])
+    assert (tokenize(tokenizer, "É"), [*count_words(["É"], **options)]) == ([expected], [expected])
 
 
-def test_a_text_stands_between_cls_and_sep(tokenizer):
-    assert tokenizer.encode("sat on").tokens == ["[CLS]", *pieces(tokenizer, "sat on"), "[SEP]"]
+def test_an_encoded_text_is_between_cls_and_sep(tokenizer):
+    assert tokenizer.encode("sat on").tokens == ["[CLS]", *tokenize(tokenizer, "sat on"), "[SEP]"]
 
 
 def test_the_second_text_and_its_sep_have_type_1():
@@ -275,16 +275,16 @@ def test_the_second_text_and_its_sep_have_type_1():
     assert encoding.type_ids == [0, 0, 0, 0, 1, 1]
 
 
-def test_ids_are_places_in_the_vocabulary(tokenizer, vocab):
+def test_ids_are_indices_into_the_vocabulary(tokenizer, vocab):
     assert [tokenizer.id_to_token(i) for i in range(tokenizer.get_vocab_size())] == vocab
 
 
-def test_special_tokens_can_be_left_out_of_the_text(tokenizer):
+def test_decoding_can_skip_special_tokens(tokenizer):
     ids = [tokenizer.token_to_id(token) for token in BERT_SPECIALS]
     assert tokenizer.decode([*ids, *tokenizer.encode("sat").ids]) == "sat"
 
 
 @pytest.mark.parametrize("vocab", [[*BERT_SPECIALS[1:], "a"], [*BERT_SPECIALS, "a", "a"]], ids=("missing", "twice"))
-def test_a_vocabulary_without_a_special_token_or_with_a_unit_twice_is_refused(vocab):
-    with pytest.raises(ValueError, match="special tokens missing"):
+def test_a_vocabulary_with_a_missing_special_token_or_a_duplicate_is_refused(vocab):
+    with pytest.raises(ValueError, match="missing special tokens"):
         wordpiece_tokenizer(vocab, **PLAIN)

@@ -1,1 +1,1 @@
-"""Ids to batches."""
+"""Tokenized datasets and training batches."""

@@ -1,4 +1,4 @@
-"""Batches of about equally long examples, in an order that can be taken up anywhere."""
+"""Batches of examples of similar length, in a reproducible order that can be resumed at any position."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
@@ -13,36 +13,36 @@ from torch import Tensor
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What one step of training reads: of each record its tensors, padded."""
+    """Base class of training batches: padded tensors."""
 
     n_targets: int | float
-    """What the summed loss is divided by: tokens to predict, or their weights, or labels."""
+    """Divisor of the summed loss: number of target tokens, sum of their weights, or number of labels."""
 
     def to(self, device: torch.device) -> Any:
         moved: dict[str, Any] = {name: value.to(device) for name, value in self.tensors().items()}
         return replace(self, **moved)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Its tensors by name."""
+        """All tensors of the batch by field name."""
         return {f.name: value for f in fields(self) if isinstance(value := getattr(self, f.name), Tensor)}
 
 
 @dataclass(frozen=True, slots=True)
 class PairBatch(Batch):
-    """Padded ids of some pairs. The decoder reads tgt_in and is to say tgt_out."""
+    """Padded token ids of source-target pairs. The decoder input is tgt_in, its targets are tgt_out."""
 
     src: Int[Tensor, "batch src"]
     tgt_in: Int[Tensor, "batch tgt"]
     tgt_out: Int[Tensor, "batch tgt"]
 
 
-def pad(rows: Sequence[Sequence[int]], pad_id: int, pad_to_multiple_of: int = 1) -> Int[Tensor, "rows length"]:
-    """Rows of ids side by side, each filled up behind to the longest, or to the next multiple of `pad_to_multiple_of`."""
-    length = -(-max(map(len, rows)) // pad_to_multiple_of) * pad_to_multiple_of
-    filled = np.full((len(rows), length), pad_id, dtype=np.int64)
-    for row, ids in zip(filled, rows, strict=True):
+def pad(sequences: Sequence[Sequence[int]], pad_id: int, pad_to_multiple_of: int = 1) -> Int[Tensor, "rows length"]:
+    """Pad sequences at the end to the maximum length, rounded up to a multiple of `pad_to_multiple_of`."""
+    length = -(-max(map(len, sequences)) // pad_to_multiple_of) * pad_to_multiple_of
+    padded = np.full((len(sequences), length), pad_id, dtype=np.int64)
+    for row, ids in zip(padded, sequences, strict=True):
         row[: len(ids)] = ids
-    return torch.from_numpy(filled)
+    return torch.from_numpy(padded)
 
 
 def make_batch(
@@ -52,7 +52,10 @@ def make_batch(
     bos_id: int,
     eos_id: int,
 ) -> PairBatch:
-    """The batch of some pairs of ids without special tokens: the source gets an end, the target both."""
+    """Create a batch from pairs of token ids without special tokens.
+
+    The source gets `eos_id`; the decoder input gets `bos_id` and the targets get `eos_id`.
+    """
     return PairBatch(
         n_targets=sum(len(tgt) + 1 for _, tgt in pairs),
         src=pad([[*src, eos_id] for src, _ in pairs], pad_id),
@@ -62,32 +65,37 @@ def make_batch(
 
 
 def batch_by_tokens(order: NDArray[np.int64], lengths: NDArray[np.int64], batch_tokens: int) -> list[NDArray[np.int64]]:
-    """Cut a sequence of items so that longest x number of items stays within batch_tokens (or is one item)."""
-    batches, start, longest = [], 0, 0
+    """Split `order` into consecutive batches of at most `batch_tokens` tokens (maximum length x items) or one item."""
+    batches, start, max_length = [], 0, 0
     for end, length in enumerate(lengths[order].tolist()):
-        longest = max(longest, length)
-        if longest * (end - start + 1) > batch_tokens and end > start:
+        max_length = max(max_length, length)
+        if max_length * (end - start + 1) > batch_tokens and end > start:
             batches.append(order[start:end])
-            start, longest = end, length
+            start, max_length = end, length
     batches.append(order[start:])
     return batches
 
 
 class BatchSampler:
-    """Which examples make up each batch: a pure function of (seed, epoch, position).
+    """Infinite sampler of batches of example indices. A batch is a pure function of (seed, epoch, position).
 
-    Each epoch the examples are sorted by length, ties broken anew, cut by tokens, and the batches shuffled. The state
-    is therefore three integers, and going on from it needs nothing else.
+    In each epoch the examples are sorted by length with random order among ties, split into batches by number of
+    tokens, and the batches are shuffled. The state consists of these three integers only.
     """
 
     def __init__(self, lengths: NDArray[np.int64], batch_tokens: int, seed: int) -> None:
-        """lengths: of each example, what it takes in a padded batch."""
+        """
+        Args:
+            lengths: padded length of each example, including special tokens.
+            batch_tokens: maximum number of tokens per batch, including padding.
+            seed: seed of the random numbers.
+        """
         self.lengths, self.batch_tokens, self.seed = lengths, batch_tokens, seed
         self.epoch = self.position = 0
         self.batches = self.plan(0)
 
     def plan(self, epoch: int) -> list[NDArray[np.int64]]:
-        """The batches of an epoch, in order."""
+        """Batches of an epoch, in order."""
         rng = np.random.Generator(np.random.Philox(key=[self.seed, epoch]))
         order = np.lexsort((rng.random(len(self.lengths)), self.lengths))
         batches = batch_by_tokens(order, self.lengths, self.batch_tokens)
@@ -105,6 +113,7 @@ class BatchSampler:
 
     @property
     def epochs_done(self) -> float:
+        """Number of epochs completed, including the fraction of the current one."""
         return self.epoch + self.position / len(self.batches)
 
     def state_dict(self) -> dict[str, int]:

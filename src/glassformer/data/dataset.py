@@ -1,4 +1,4 @@
-"""Examples as ids in memory-mapped files, so that a corpus may exceed memory."""
+"""Tokenized examples in memory-mapped files, for corpora larger than memory."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 Row = tuple[Sequence[int] | Sequence[float], ...]
-"""An example: of each field its numbers."""
+"""An example: the numbers of each field."""
 
 IDS, INTS, FLOATS = "ids", "counts", "floats"
-"""Kinds of fields: whole numbers below the size of the vocabulary, other whole numbers, fractions."""
+"""Field types: token ids (below the vocabulary size), other non-negative integers, floats."""
 
 
 class FieldFile:
-    """Sequences of numbers: `NAME.DTYPE` holds them end to end, `NAME.ends` where each one ends."""
+    """Memory-mapped sequences of one field: `NAME.DTYPE` has the concatenated values, `NAME.ends` their end offsets."""
 
     def __init__(self, folder: Path, name: str) -> None:
         dtype = next(dtype for dtype in ("u2", "u4", "f4") if (folder / f"{name}.{dtype}").exists())
@@ -36,12 +36,12 @@ class FieldFile:
 
 
 def memory_map(path: Path, dtype: str) -> NDArray[Any]:
-    """A little-endian file as an array; an empty file cannot be mapped."""
+    """Memory-map a little-endian file as an array. Empty files cannot be mapped and give an empty array."""
     return np.memmap(path, dtype=f"<{dtype}", mode="r") if path.stat().st_size else np.empty(0, f"<{dtype}")
 
 
 class Dataset:
-    """Examples, each a row of fields, without special tokens."""
+    """Memory-mapped examples, each a tuple of fields, without special tokens."""
 
     def __init__(self, folder: Path, names: Iterable[str]) -> None:
         self.fields = {name: FieldFile(folder, name) for name in names}
@@ -54,15 +54,18 @@ class Dataset:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """Of each row its longest field, and one special token."""
+        """Length of each example: its longest field plus one special token."""
         return np.max([field.lengths for field in self.fields.values()], axis=0) + 1  # type: ignore[no-any-return]
 
     @classmethod
     def write(cls, folder: Path, rows: Iterable[Row], kinds: Mapping[str, str], vocab_size: int) -> "Dataset":
-        """Write rows into a folder as they come.
+        """Write examples to a folder, one at a time, and open it.
 
         Args:
-            kinds: of each field, IDS, COUNTS or FLOATS.
+            folder: the folder; created if necessary.
+            rows: the examples.
+            kinds: type of each field by name: IDS, INTS or FLOATS.
+            vocab_size: determines the number of bytes per id.
         """
         folder.mkdir(parents=True, exist_ok=True)
         dtype_of = {IDS: "u2" if vocab_size <= 1 << 16 else "u4", INTS: "u4", FLOATS: "f4"}

@@ -1,1 +1,1 @@
-"""Model to ids, over a protocol."""
+"""Decoding: greedy search, beam search and sampling with any `Decodable` model."""

@@ -1,4 +1,4 @@
-"""Many sentences, each decoded as if alone: longest first, equally long ones together, given back in order."""
+"""Batched decoding. Sources are sorted by padded length; each result is independent of the batch it is decoded in."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -15,14 +15,14 @@ from glassformer.models.base import PAD_TO_MULTIPLE_OF, Decodable
 
 
 def padded_length(n_tokens: int, pad_to_multiple_of: int = PAD_TO_MULTIPLE_OF) -> int:
-    """The length a source is padded to."""
+    """Length to which a source of `n_tokens` is padded."""
     return -(-n_tokens // pad_to_multiple_of) * pad_to_multiple_of
 
 
 def batches_by_length(
     lengths: Sequence[int], batch_tokens: int, pad_to_multiple_of: int = PAD_TO_MULTIPLE_OF
 ) -> Iterator[list[int]]:
-    """Items of one padded length each, longest first, at most batch_tokens a batch (or one item)."""
+    """Batches of item indices: equal padded length, longest first, at most `batch_tokens` tokens or one item."""
     widths = [padded_length(length, pad_to_multiple_of) for length in lengths]
     batch: list[int] = []
     for i in sorted(range(len(lengths)), key=lambda i: (-widths[i], i)):
@@ -37,7 +37,7 @@ def batches_by_length(
 def pad_sources(
     sources: Sequence[Sequence[int]], pad_id: int, device: torch.device, pad_to_multiple_of: int = PAD_TO_MULTIPLE_OF
 ) -> Int[Tensor, "sentences src"]:
-    """Ids padded to the step of lengths."""
+    """Pad sources to the same length, a multiple of `pad_to_multiple_of`."""
     src = torch.full((len(sources), padded_length(max(map(len, sources)), pad_to_multiple_of)), pad_id)
     for row, ids in zip(src, sources, strict=True):
         row[: len(ids)] = torch.tensor(ids)
@@ -57,14 +57,22 @@ def decode(
     device: torch.device,
     progress: Callable[[int], None] = lambda n: None,
 ) -> list[list[Hypothesis]]:
-    """The best hypotheses of each source, in the order of the sources.
+    """Decode the best hypotheses of each source, in the order of the sources.
 
     Args:
-        sources: ids, the end of sentence included.
-        longest: of a source's length, the most tokens to give; default: what `options` say.
-        banned_ids: tokens never to be said.
-        max_len: the longest target the model can say, in tokens.
-        progress: told the number of sentences done after each batch.
+        model: the model.
+        sources: token ids of each source, including the end-of-sentence token.
+        options: decoding options.
+        max_new_tokens: maximum number of generated tokens as a function of the source length; default: from `options`.
+        pad_id: id of the padding token.
+        eos_id: id of the end-of-sentence token.
+        max_len: maximum target length of the model, in tokens.
+        banned_ids: tokens that are never generated.
+        device: device of the model.
+        progress: called after each batch with its number of sentences.
+
+    Raises:
+        NonFiniteError: the outputs of the model are not finite.
     """
     max_new_tokens = max_new_tokens or (lambda n_tokens: options.max_length or n_tokens + 50)
     results: list[list[Hypothesis]] = [[] for _ in sources]
@@ -93,7 +101,7 @@ def decode(
                 model, src, limits, beam=options.beam, alpha=options.length_penalty, nbest=options.nbest, **common
             )
         for i, best in zip(batch, hypotheses, strict=True):
-            if not best:  # no token has a probability
+            if not best:  # no token has a finite probability
                 raise NonFiniteError(NON_FINITE)
             results[i] = best
         progress(len(batch))

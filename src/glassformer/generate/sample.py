@@ -1,4 +1,4 @@
-"""Sampling: each next token drawn from what the model thinks of it."""
+"""Sampling with temperature, top-k and top-p."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -15,11 +15,13 @@ from glassformer.models.base import Decodable
 def top_k_top_p_filter(
     logits: Float[Tensor, "rows vocab"], temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None
 ) -> tuple[Float[Tensor, "rows kept"], Int[Tensor, "rows kept"]]:
-    """Probabilities of the tokens that may be drawn, most probable first, and their ids.
+    """Probabilities of the tokens that pass the filters, in descending order, and their ids.
 
     Args:
-        top_k: the k most probable tokens (Fan et al. 2018).
-        top_p: the fewest tokens whose probabilities come to p, at least one (Holtzman et al. 2020).
+        logits: logits of the next token.
+        temperature: divisor of the logits.
+        top_k: keep the k most probable tokens (Fan et al. 2018).
+        top_p: keep the smallest set of most probable tokens with total probability >= p (Holtzman et al. 2020).
     """
     probs = (logits.double() / temperature).softmax(-1)
     probs, ids = probs.sort(dim=-1, descending=True, stable=True)
@@ -32,7 +34,7 @@ def top_k_top_p_filter(
 
 
 def uniform_numbers(seed: int, index: int, n: int) -> np.ndarray:
-    """n numbers in [0, 1) for one text: a function of the seed and the text's place alone."""
+    """n random numbers in [0, 1) for one text. They depend only on the seed and the index of the text."""
     return np.random.Generator(np.random.Philox(key=[seed, index])).random(n)
 
 
@@ -51,34 +53,43 @@ def sample_steps(
     no_repeat_ngram_size: int | None = None,
     stopped: Callable[[int, int], bool] = lambda row, token: False,
 ) -> Iterator[tuple[int, int, float]]:
-    """Tokens as they are drawn: row of the source, id, and its natural log-probability before filtering.
+    """Sample continuations step by step. Yields source row, token id and log-probability (natural, before filtering).
 
     Args:
-        indices: of each source its place among all, which with the seed decides its random numbers.
-        no_repeat_ngram_size: so many tokens in a row that are never said twice.
-        stopped: told each row's token; whether the row is to end there.
+        model: the model.
+        src: padded sources.
+        max_lengths: maximum number of generated tokens of each source, including the end-of-sentence token.
+        eos_id: id of the end-of-sentence token.
+        banned_ids: tokens that are never generated.
+        temperature: see `top_k_top_p_filter`.
+        top_k: see `top_k_top_p_filter`.
+        top_p: see `top_k_top_p_filter`.
+        seed: seed of the random numbers.
+        indices: index of each source in the whole input; with the seed it determines the random numbers.
+        no_repeat_ngram_size: n-grams of this size are never repeated.
+        stopped: called with row and token after each token; True ends the row.
     """
     rows = list(range(len(src)))
-    said: list[list[int]] = [[] for _ in rows]
+    output_ids: list[list[int]] = [[] for _ in rows]
     draws = [uniform_numbers(seed, index, n) for index, n in zip(indices, max_lengths, strict=True)]
-    with torch.inference_mode():  # never while yielding: whoever asks goes on in a mode of its own
+    with torch.inference_mode():  # not around the yield: the mode of the caller must not change
         state, last = model.start(src)
     for length in range(max(max_lengths)):
         with torch.inference_mode():
             logits = model.step(last, state).float()
             if banned_ids:
                 logits[:, list(banned_ids)] = -torch.inf
-            at = torch.tensor([draws[row][length] for row in rows], dtype=torch.float64, device=logits.device)
+            u = torch.tensor([draws[row][length] for row in rows], dtype=torch.float64, device=logits.device)
             log_probs = logits.log_softmax(-1)
             if no_repeat_ngram_size:
                 for i, row in enumerate(rows):
-                    logits[i, banned_ngram_tokens(said[row], no_repeat_ngram_size)] = -torch.inf
-            drawn = sample_inverse_cdf(*top_k_top_p_filter(logits, temperature, top_k, top_p), at)
-            gains = log_probs.gather(1, drawn[:, None])[:, 0]
+                    logits[i, banned_ngram_tokens(output_ids[row], no_repeat_ngram_size)] = -torch.inf
+            sampled = sample_inverse_cdf(*top_k_top_p_filter(logits, temperature, top_k, top_p), u)
+            token_log_probs = log_probs.gather(1, sampled[:, None])[:, 0]
         keep = []
-        for i, (row, token, gain) in enumerate(zip(rows, drawn.tolist(), gains.tolist(), strict=True)):
-            said[row].append(token)
-            yield row, token, gain
+        for i, (row, token, log_prob) in enumerate(zip(rows, sampled.tolist(), token_log_probs.tolist(), strict=True)):
+            output_ids[row].append(token)
+            yield row, token, log_prob
             if token != eos_id and length + 1 < max_lengths[row] and not stopped(row, token):
                 keep.append(i)
         if not keep:
@@ -87,29 +98,33 @@ def sample_steps(
             kept = torch.tensor(keep, device=logits.device)
             if len(keep) < len(rows):
                 state.select(kept, kept)
-            rows, last = [rows[i] for i in keep], drawn[kept]
+            rows, last = [rows[i] for i in keep], sampled[kept]
 
 
 def sample_inverse_cdf(
-    probs: Float[Tensor, "rows kept"], ids: Int[Tensor, "rows kept"], at: Float[Tensor, " rows"]
+    probs: Float[Tensor, "rows kept"], ids: Int[Tensor, "rows kept"], u: Float[Tensor, " rows"]
 ) -> Int[Tensor, " rows"]:
-    """The token in whose stretch of the summed probabilities each number in [0, 1) falls."""
-    place = (probs.cumsum(-1) <= at[:, None]).sum(-1, keepdim=True)
-    # Rounding must not lead past the last token that may be drawn.
+    """Inverse-CDF sampling: token i is chosen if u, in [0, 1), lies in its interval of the cumulative distribution.
+
+    Raises:
+        NonFiniteError: no probability is greater than 0.
+    """
+    index = (probs.cumsum(-1) <= u[:, None]).sum(-1, keepdim=True)
+    # Rounding of the cumulative sum must not select a token of probability 0.
     last = (probs > 0).sum(-1, keepdim=True) - 1
     if bool((last < 0).any()):
         raise NonFiniteError(NON_FINITE)
-    place = place.minimum(last)
-    return ids.gather(1, place)[:, 0]
+    index = index.minimum(last)
+    return ids.gather(1, index)[:, 0]
 
 
 def sample(
     model: Decodable, src: Int[Tensor, "sentences src"], max_lengths: Sequence[int], **options: object
 ) -> list[list[Hypothesis]]:
-    """One drawn continuation of each source; options as in `sample_steps`. Its score is the sum of its log_probs."""
+    """Sample one continuation of each source; options as in `sample_steps`. Its score is the sum of its log_probs."""
     ids: list[list[int]] = [[] for _ in max_lengths]
     log_probs: list[list[float]] = [[] for _ in max_lengths]
-    for row, token, gain in sample_steps(model, src, max_lengths, **options):  # type: ignore[arg-type]
+    for row, token, log_prob in sample_steps(model, src, max_lengths, **options):  # type: ignore[arg-type]
         ids[row].append(token)
-        log_probs[row].append(gain)
+        log_probs[row].append(log_prob)
     return [[Hypothesis(i, p, sum(p))] for i, p in zip(ids, log_probs, strict=True)]

@@ -1,1 +1,1 @@
-"""Models of other programs, both ways."""
+"""Import and export of Hugging Face transformers models and tokenizers."""

@@ -1,4 +1,4 @@
-"""What there is to know of an architecture of Hugging Face's transformers that is one of our families."""
+"""Description of a transformers architecture: weight names, config fields and heads, and how they map to ours."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,17 +11,17 @@ from glassformer.errors import CheckpointError
 Record = dict[str, Any]
 Tensors = dict[str, Tensor]
 Names = tuple[tuple[str, str], ...]
-"""What weights are called: our name, theirs; {i} is the layer."""
+"""Pairs of weight names, ours and transformers'; {i} is the layer index."""
 
 
 def prefixed(prefix: str, names: Names) -> Names:
-    """The names with a prefix on their side."""
-    return tuple((ours, prefix + theirs) for ours, theirs in names)
+    """Add a prefix to the transformers names."""
+    return tuple((our_name, prefix + hf_name) for our_name, hf_name in names)
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What a class of transformers adds to a body: our task, the sizes that it decides, names of its own."""
+    """Head of a transformers class: its glassformer task, the config fields that it determines, its weight names."""
 
     task: str
     sizes: Mapping[str, Any] = field(default_factory=dict)
@@ -30,51 +30,52 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """How a `model_type` is read and written."""
+    """How the models of a `model_type` are imported and exported."""
 
     family: str
     heads: Mapping[str, Head]
-    """By the name of the class; the first is meant where config.json names none."""
+    """Class name -> head. The first one is used if config.json has no `architectures`."""
     names: Callable[[Any], Names]
-    """Of our sizes, the table of names."""
+    """Our config -> table of weight names."""
     sizes: Callable[[Record, Tensors], Record]
-    """Of their config and tensors, our sizes."""
+    """transformers config and tensors -> fields of our config."""
     config: Callable[[Any], Record]
-    """Of our sizes, their config."""
+    """Our config -> transformers config."""
     body: str = ""
-    """What the names of the body begin with; a body saved alone leaves it out."""
+    """Prefix of the weight names of the body; absent if the body was saved without a head."""
     copies: Mapping[str, str] = field(default_factory=dict)
-    """Tensors that some files hold twice, and the names that we know them by."""
+    """Tied tensors that some files contain twice: name of the copy -> name used here."""
     ignored: str = r"$^"
-    """Names in their folders that carry nothing of their own, or what the head does not use."""
+    """Regular expression of tensor names to ignore: buffers, and weights that the head does not use."""
     unpack: Callable[[Tensors], Tensors] = lambda tensors: tensors
-    """Their tensors as they would be if they had our layout."""
+    """Convert transformers tensors to our layout, under transformers names."""
     pack: Callable[[Any, Tensors], Tensors] = lambda sizes, tensors: tensors
+    """Inverse of `unpack`, given our config."""
 
 
-def refuse_unless(config: Record, **known: Any) -> None:
-    """Raise CheckpointError if an option has another value than the one that this version knows."""
-    for name, value in known.items():
+def refuse_unless(config: Record, **supported: Any) -> None:
+    """Raise CheckpointError if an option is set to another value than the supported one."""
+    for name, value in supported.items():
         if config.get(name) not in (None, value):
-            raise CheckpointError(f"{name} = {config[name]!r}: this version knows {value!r} alone.")
+            raise CheckpointError(f"{name} = {config[name]!r} is not supported. The only supported value is {value!r}.")
 
 
 ACTIVATIONS = {
     **{"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu"},
     **{"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh"},
 }
-THEIRS = {"relu": "relu", "gelu": "gelu", "silu": "silu", "gelu_tanh": "gelu_new"}
+HF_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "silu", "gelu_tanh": "gelu_new"}
 
 
 def activation(name: str) -> str:
-    """Our name of an activation."""
+    """Our name of a transformers activation function."""
     if name not in ACTIVATIONS:
-        raise CheckpointError(f"activation {name!r}: this version knows {', '.join(ACTIVATIONS)}.")
+        raise CheckpointError(f"activation {name!r} is not supported. Supported activations: {', '.join(ACTIVATIONS)}.")
     return ACTIVATIONS[name]
 
 
-def encoder_decoder(c: Any) -> Record:
-    """What all configs of encoder-decoders say."""
+def encoder_decoder_fields(c: Any) -> Record:
+    """Config fields shared by all encoder-decoders."""
     return {
         "is_encoder_decoder": True,
         "pad_token_id": c.pad_id,

@@ -1,4 +1,4 @@
-"""The architectures that are known, by the `model_type` of their config.json."""
+"""Registry of supported architectures: `model_type` in config.json -> architecture."""
 
 from typing import Any
 
@@ -14,15 +14,17 @@ from glassformer.models.families import family_of
 ARCHITECTURES: dict[str, Architecture] = {**BERTS, "gpt2": GPT2, "t5": T5, "marian": MARIAN, "pegasus": PEGASUS}
 
 
-def type_of(model: Model) -> str:
-    """The `model_type` that our model is.
+def model_type_of(model: Model) -> str:
+    """The transformers `model_type` that corresponds to a model.
 
     Raises:
-        UserError: it is none.
+        UserError: transformers has no corresponding model.
     """
     c: Any = model.config
     if getattr(c, "pruned_heads", None):
-        raise UserError("a model without some of its heads: transformers has no such model, so it cannot be exported.")
+        raise UserError(
+            "a model with pruned attention heads: transformers has no such model, so it cannot be exported."
+        )
     match family_of(model):
         case "transformer" if c.attention == "dot":
             return "pegasus" if c.pre_norm else "marian"
@@ -35,5 +37,5 @@ def type_of(model: Model) -> str:
         case "gpt2" | "t5" as family:
             return family
         case family:
-            what = f"a {family} with additive attention" if family == "transformer" else f"a {family}"
-            raise UserError(f"{what}: transformers has no such model, so it cannot be exported to it.")
+            description = f"a {family} with additive attention" if family == "transformer" else f"a {family}"
+            raise UserError(f"{description}: transformers has no such model, so it cannot be exported.")

@@ -1,9 +1,9 @@
-"""BERT, RoBERTa and DistilBERT: names, sizes and heads."""
+"""BERT, RoBERTa and DistilBERT: weight names, config fields and heads."""
 
 import torch
 
 from glassformer.interop.architecture import (
-    THEIRS,
+    HF_ACTIVATIONS,
     Architecture,
     Head,
     Names,
@@ -17,7 +17,7 @@ from glassformer.model_config import BertConfig
 
 
 def _bert_body(self_attn_residual: str, feedforward_residual: str) -> Names:
-    """BERT's body, given where its norms are."""
+    """Weight names of BERT's body, given the names of its LayerNorms."""
     layer = "encoder.layer.{i}."
     return (
         ("embedding", "embeddings.word_embeddings"),
@@ -46,13 +46,13 @@ BERT: Names = (
     ("mlm_transform_norm", "cls.predictions.transform.LayerNorm"),
     ("mlm_bias", "cls.predictions.bias"),
 )
-_ROBERTA_WORDS: Names = (
+_ROBERTA_MLM_HEAD: Names = (
     ("mlm_transform", "lm_head.dense"),
     ("mlm_transform_norm", "lm_head.layer_norm"),
     ("mlm_bias", "lm_head.bias"),
 )
-ROBERTA: Names = (*prefixed("roberta.", _POST_NORM), *_ROBERTA_WORDS)
-ROBERTA_PRE_NORM: Names = (*prefixed("roberta_prelayernorm.", _PRE_NORM), *_ROBERTA_WORDS)
+ROBERTA: Names = (*prefixed("roberta.", _POST_NORM), *_ROBERTA_MLM_HEAD)
+ROBERTA_PRE_NORM: Names = (*prefixed("roberta_prelayernorm.", _PRE_NORM), *_ROBERTA_MLM_HEAD)
 DISTILBERT: Names = (
     *prefixed(
         "distilbert.",
@@ -77,7 +77,7 @@ DISTILBERT: Names = (
 
 
 def bert_sizes(c: Record, tensors: Tensors) -> Record:
-    """BertConfig of a BERT's config.json."""
+    """BertConfig fields from config.json of a BERT."""
     refuse_unless(c, position_embedding_type="absolute", is_decoder=False, add_cross_attention=False)
     return {
         "vocab_size": c["vocab_size"],
@@ -94,19 +94,19 @@ def bert_sizes(c: Record, tensors: Tensors) -> Record:
 
 
 def roberta_sizes(c: Record, tensors: Tensors) -> Record:
-    """BertConfig of a RoBERTa's config.json: it counts places from the one after the padding's id."""
+    """BertConfig fields from config.json of a RoBERTa, whose positions start at pad_token_id + 1."""
     refuse_unless(c, hidden_act="gelu")
     first = c["pad_token_id"] + 1
     return {**bert_sizes(c, tensors), "position_offset": first, "max_len": c["max_position_embeddings"] - first}
 
 
 def roberta_pre_norm_sizes(c: Record, tensors: Tensors) -> Record:
-    """BertConfig of a RoBERTa with norms before the sub-layers."""
+    """BertConfig fields from config.json of a pre-norm RoBERTa."""
     return {**roberta_sizes(c, tensors), "pre_norm": True}
 
 
 def distilbert_sizes(c: Record, tensors: Tensors) -> Record:
-    """BertConfig of a DistilBERT's config.json."""
+    """BertConfig fields from config.json of a DistilBERT."""
     return {
         "vocab_size": c["vocab_size"],
         "d_model": c["dim"],
@@ -122,7 +122,7 @@ def distilbert_sizes(c: Record, tensors: Tensors) -> Record:
 
 
 def bert_config(c: BertConfig) -> Record:
-    """config.json of a BERT with our sizes."""
+    """config.json of a BERT."""
     return {
         "model_type": "bert",
         "vocab_size": c.vocab_size,
@@ -132,7 +132,7 @@ def bert_config(c: BertConfig) -> Record:
         "num_hidden_layers": c.n_layers,
         "max_position_embeddings": c.max_len,
         "type_vocab_size": c.n_token_types,
-        "hidden_act": THEIRS[c.activation],
+        "hidden_act": HF_ACTIVATIONS[c.activation],
         "layer_norm_eps": c.norm_eps,
         "hidden_dropout_prob": c.dropout,
         "attention_probs_dropout_prob": 0.0,
@@ -141,7 +141,7 @@ def bert_config(c: BertConfig) -> Record:
 
 
 def roberta_config(c: BertConfig) -> Record:
-    """config.json of a RoBERTa with our sizes."""
+    """config.json of a RoBERTa."""
     return {
         **bert_config(c),
         "model_type": "roberta-prelayernorm" if c.pre_norm else "roberta",
@@ -152,7 +152,7 @@ def roberta_config(c: BertConfig) -> Record:
 
 
 def distilbert_config(c: BertConfig) -> Record:
-    """config.json of a DistilBERT with our sizes."""
+    """config.json of a DistilBERT."""
     return {
         "model_type": "distilbert",
         "vocab_size": c.vocab_size,
@@ -161,7 +161,7 @@ def distilbert_config(c: BertConfig) -> Record:
         "hidden_dim": c.d_ff,
         "n_layers": c.n_layers,
         "max_position_embeddings": c.max_len,
-        "activation": THEIRS[c.activation],
+        "activation": HF_ACTIVATIONS[c.activation],
         "dropout": c.dropout,
         "attention_dropout": 0.0,
         "pad_token_id": c.pad_id,
@@ -169,7 +169,7 @@ def distilbert_config(c: BertConfig) -> Record:
 
 
 def roberta_pack(c: BertConfig, tensors: Tensors) -> Tensors:
-    """Places counted from the one after the padding's id."""
+    """Shift the position embeddings so that positions start at pad_id + 1."""
     name = f"roberta{'_prelayernorm' if c.pre_norm else ''}.embeddings.position_embeddings.weight"
     table = tensors[name][c.position_offset :]
     return {**tensors, name: torch.cat([table.new_zeros(c.pad_id + 1, c.d_model), table])}
@@ -179,7 +179,12 @@ NO_POOLER = {"pooler": False}
 
 
 def bert_heads(name: str, sequence: Names, **more: Head) -> dict[str, Head]:
-    """The heads that BERT, RoBERTa and DistilBERT all have; `sequence`: names of the one for classes."""
+    """Heads shared by BERT, RoBERTa and DistilBERT.
+
+    Args:
+        sequence: weight names of the sequence classification head.
+        more: further heads.
+    """
     labels: Names = (("classifier", "classifier"),)
     spans: Names = (("classifier", "qa_outputs"),)
     return {

@@ -1,9 +1,9 @@
-"""GPT-2: names and sizes."""
+"""GPT-2: weight names and config fields."""
 
 import torch
 
 from glassformer.interop.architecture import (
-    THEIRS,
+    HF_ACTIVATIONS,
     Architecture,
     Head,
     Names,
@@ -20,7 +20,7 @@ NAMES: Names = prefixed(
     (
         ("embedding", "wte"),
         ("position_embedding", "wpe"),
-        ("decoder.{i}.self_attention.q_proj", "h.{i}.attn.c_attn.q"),  # c_attn, cut in three
+        ("decoder.{i}.self_attention.q_proj", "h.{i}.attn.c_attn.q"),  # c_attn, split in three
         ("decoder.{i}.self_attention.k_proj", "h.{i}.attn.c_attn.k"),
         ("decoder.{i}.self_attention.v_proj", "h.{i}.attn.c_attn.v"),
         ("decoder.{i}.self_attention.out_proj", "h.{i}.attn.c_proj"),
@@ -34,7 +34,7 @@ NAMES: Names = prefixed(
 
 
 def gpt2_sizes(c: Record, tensors: Tensors) -> Record:
-    """Gpt2Config of a GPT-2's config.json."""
+    """Gpt2Config fields from config.json of a GPT-2."""
     refuse_unless(c, scale_attn_weights=True, scale_attn_by_inverse_layer_idx=False, add_cross_attention=False)
     return {
         "vocab_size": c["vocab_size"],
@@ -50,7 +50,7 @@ def gpt2_sizes(c: Record, tensors: Tensors) -> Record:
 
 
 def gpt2_config(c: Gpt2Config) -> Record:
-    """config.json of a GPT-2 with our sizes."""
+    """config.json of a GPT-2."""
     return {
         "model_type": "gpt2",
         "vocab_size": c.vocab_size,
@@ -59,7 +59,7 @@ def gpt2_config(c: Gpt2Config) -> Record:
         "n_inner": c.d_ff,
         "n_layer": c.n_layers,
         "n_positions": c.max_len,
-        "activation_function": THEIRS[c.activation],
+        "activation_function": HF_ACTIVATIONS[c.activation],
         "layer_norm_epsilon": c.norm_eps,
         "resid_pdrop": c.dropout,
         "embd_pdrop": c.dropout,
@@ -74,20 +74,20 @@ TRANSPOSED = ("c_attn.weight", "c_proj.weight", "c_fc.weight")
 
 
 def gpt2_unpack(tensors: Tensors) -> Tensors:
-    """Matrices transposed, that of queries, keys and values cut in three."""
+    """Transpose the matrices and split c_attn into the projections of queries, keys and values."""
     unpacked = {}
     for name, value in tensors.items():
-        whole = value.t().contiguous() if name.endswith(TRANSPOSED) else value
+        matrix = value.t().contiguous() if name.endswith(TRANSPOSED) else value
         if ".c_attn." in name:
-            for part, third in zip("qkv", whole.chunk(3), strict=True):
+            for part, third in zip("qkv", matrix.chunk(3), strict=True):
                 unpacked[name.replace(".c_attn.", f".c_attn.{part}.")] = third.clone()
         else:
-            unpacked[name] = whole
+            unpacked[name] = matrix
     return unpacked
 
 
 def gpt2_pack(c: Gpt2Config, tensors: Tensors) -> Tensors:
-    """The inverse of `gpt2_unpack`."""
+    """Inverse of `gpt2_unpack`."""
     packed = {}
     for name, value in tensors.items():
         if ".c_attn.q." in name:

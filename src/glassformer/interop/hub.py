@@ -1,4 +1,4 @@
-"""Names of the Hugging Face hub as folders."""
+"""Model folders by path or by repository name on the Hugging Face hub."""
 
 import re
 from pathlib import Path
@@ -7,34 +7,41 @@ from glassformer.errors import CheckpointError
 
 HUB_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 FILES = ["*.json", "*.safetensors", "vocab.txt", "merges.txt", "*.model", "*.spm"]
-"""What is read of a repository: no code and no pickle."""
+"""Files downloaded from a repository. Code and pickles are excluded."""
 
 
 def folder_of(name: str, *, revision: str | None = None, token: str | bool | None = None) -> Path:
-    """A folder as it is; else the files of the repository of that name, from the hub or from where it was put before.
+    """Path of a model folder: `name` if it is a folder, else the downloaded or cached hub repository of that name.
+
+    Args:
+        name: path of a folder, or name of a repository on the hub.
+        revision: branch, tag or commit of the repository.
+        token: access token for the hub.
 
     Raises:
-        CheckpointError: neither a folder nor a repository that can be had, or one whose weights are a pickle alone.
+        CheckpointError: neither a folder nor an accessible repository, or the repository has no safetensors weights.
     """
     if Path(name).is_dir():
         return Path(name)
     if not HUB_NAME.fullmatch(name):
-        raise CheckpointError(f"{name}: no such folder.\n  Name a folder of ours, or one of transformers'.")
+        raise CheckpointError(
+            f"{name}: no such folder.\n  Give the path of a glassformer or transformers model folder."
+        )
     try:
         from huggingface_hub import snapshot_download
 
         folder = Path(snapshot_download(name, revision=revision, token=token, allow_patterns=FILES))
-    except Exception as error:  # the hub's client and what carries it raise dozens of kinds
+    except Exception as error:  # the hub client and its HTTP library raise many exception types
         reason = str(error).strip().split("\n")[0] or type(error).__name__
         raise CheckpointError(
-            f"{name}: no such folder, and not to be had from the hub: {reason}\n"
-            "  Name a folder; or check the name, the network, HF_HUB_OFFLINE and HF_TOKEN."
+            f"{name}: no such folder, and the download from the Hugging Face hub failed: {reason}\n"
+            "  Give the path of a folder, or check the name, the network, HF_HUB_OFFLINE and HF_TOKEN."
         ) from None
     if not list(folder.glob("*.safetensors")):
         raise CheckpointError(
-            f"{name}: the hub has its weights as a pickle alone, which can run code when it is read; not fetched.\n"
-            "  Convert it where you trust it, by the class that config.json names under architectures:\n"
+            f"{name}: the hub has the weights as a pickle only, which can execute code when loaded; not downloaded.\n"
+            "  If you trust the source, convert it with the class that config.json lists under architectures:\n"
             f"  python -c \"from transformers import CLASS as M; M.from_pretrained('{name}').save_pretrained('DIR')\"\n"
-            "  and put the tokenizer's files beside the weights."
+            "  and copy the tokenizer files into the same folder."
         )
     return folder

@@ -1,4 +1,4 @@
-"""Model folders of Hugging Face's transformers, in and out: tables of names, safetensors, no code from the folder."""
+"""Import and export of Hugging Face transformers model folders. Reads safetensors; runs no code from the folder."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -13,7 +13,7 @@ from glassformer import checkpoint
 from glassformer.config import describe
 from glassformer.errors import CheckpointError, UserError
 from glassformer.interop.architecture import Architecture, Head, Names, Record, Tensors
-from glassformer.interop.architectures import ARCHITECTURES, type_of
+from glassformer.interop.architectures import ARCHITECTURES, model_type_of
 from glassformer.interop.tokenizer import export_tokenizer, import_tokenizer
 from glassformer.model_config import ModelConfig
 from glassformer.models.base import Model
@@ -21,18 +21,19 @@ from glassformer.models.families import FAMILIES
 from glassformer.tasks.base import Task
 from glassformer.tasks.registry import load, task_class
 
-N_NAMED = 8
+MAX_LISTED = 8
+"""Number of mismatched weights listed in an error message."""
 
 MAX_VOCAB_PADDING = 1024
-"""Rows of an embedding beyond the tokenizer's entries: vocabularies are padded to multiples of 8 to 1,024."""
+"""Maximum number of embedding rows beyond the tokenizer's vocabulary: some are padded to multiples of 8 to 1,024."""
 
 
 def import_folder(source: Path, out: Path) -> Task:
-    """Read a folder of transformers and write ours.
+    """Convert a transformers model folder to a glassformer model folder.
 
     Raises:
-        CheckpointError: an unknown architecture, weights missing, left over, of other shapes or not finite, pickled
-            weights, no tokenizer.
+        CheckpointError: unsupported architecture; weights missing, unexpected, of another shape, not finite or pickled;
+            no tokenizer.
     """
     checkpoint.check_empty(out)
     task = read_folder(source)
@@ -41,46 +42,47 @@ def import_folder(source: Path, out: Path) -> Task:
 
 
 def export_folder(folder: Path, out: Path) -> str:
-    """Read a model folder of ours and write one that transformers' AutoModel and AutoTokenizer load.
+    """Convert a glassformer model folder to one that transformers' AutoModel and AutoTokenizer can load.
 
     Returns:
-        The name of the class of transformers that it is.
+        Name of the transformers class.
 
     Raises:
-        UserError: transformers has no such model.
+        UserError: transformers has no corresponding model.
     """
     checkpoint.check_empty(out)
-    contents = exported(load(folder, device="cpu"))
+    contents = build_contents(load(folder, device="cpu"))
     checkpoint.save_folder(out, contents)
     return str(checkpoint.read_json(out / "config.json")["architectures"][0])
 
 
-# In
+# Import
 
 
 def read_folder(source: Path) -> Task:
-    """The task that a folder of transformers holds."""
+    """Load the model of a transformers folder as a task."""
     config = checkpoint.read_json(source / "config.json")
-    with reading(source / "config.json"):
+    with config_errors(source / "config.json"):
         architecture, head = find_head(config)
         task_name, labels = task_of(head, config)
-    tensors = arranged(read_weights(source), architecture, source)
+    tensors = normalize_weights(read_weights(source), architecture, source)
     tokenizer = import_tokenizer(source, config)
     sizes_type, model_type = FAMILIES[architecture.family]
-    with reading(source / "config.json"):
-        given = {**architecture.sizes(config, tensors), **head.sizes}
+    with config_errors(source / "config.json"):
+        values = {**architecture.sizes(config, tensors), **head.sizes}
         if labels:
-            given["n_labels"] = 1 if task_name == "regression" else len(labels)
+            values["n_labels"] = 1 if task_name == "regression" else len(labels)
         if head.task == "feature-extraction":
-            given["pooler"] = any(name.endswith("pooler.dense.weight") for name in tensors)
-        given |= {"pad_id": tokenizer.pad_id, "bos_id": tokenizer.bos_id, "eos_id": tokenizer.eos_id}
-        sizes = sizes_type.model_validate(given)
+            values["pooler"] = any(name.endswith("pooler.dense.weight") for name in tensors)
+        values |= {"pad_id": tokenizer.pad_id, "bos_id": tokenizer.bos_id, "eos_id": tokenizer.eos_id}
+        sizes = sizes_type.model_validate(values)
     if tokenizer.vocab_size > sizes.vocab_size:
         raise CheckpointError(
-            f"{source}: the tokenizer has {tokenizer.vocab_size:,} units, the embedding {sizes.vocab_size:,}."
+            f"{source}: the tokenizer has {tokenizer.vocab_size:,} entries, but the embedding has only"
+            f" {sizes.vocab_size:,} rows."
         )
-    n_missing = sizes.vocab_size - tokenizer.vocab_size
-    if n_missing > MAX_VOCAB_PADDING or 2 * tokenizer.vocab_size < sizes.vocab_size:
+    n_unused = sizes.vocab_size - tokenizer.vocab_size
+    if n_unused > MAX_VOCAB_PADDING or 2 * tokenizer.vocab_size < sizes.vocab_size:
         raise CheckpointError(
             f"{source}: the tokenizer has {tokenizer.vocab_size:,} entries, the vocabulary of the model"
             f" {sizes.vocab_size:,}: it is not the tokenizer of this model.\n"
@@ -91,14 +93,14 @@ def read_folder(source: Path) -> Task:
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Whatever is wrong with what a config says, as a CheckpointError that names the file."""
+def config_errors(path: Path) -> Iterator[None]:
+    """Convert errors caused by an invalid config to a CheckpointError with the file name."""
     try:
         yield
     except ValidationError as error:
         raise CheckpointError(f"{path}: {describe(error, {})}") from None
     except KeyError as error:
-        raise CheckpointError(f"{path}: lacks {error}.") from None
+        raise CheckpointError(f"{path}: missing field {error}.") from None
     except (TypeError, ValueError, AttributeError) as error:
         raise CheckpointError(f"{path}: damaged: {error}.") from None
     except CheckpointError as error:
@@ -106,42 +108,42 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def find_head(config: Record) -> tuple[Architecture, Head]:
-    """What the folder holds, by `model_type` and `architectures`."""
-    kind = str(config.get("model_type"))
-    if kind not in ARCHITECTURES:
-        raise CheckpointError(
-            f"model_type {kind!r} is not one that this version knows.\n  Known are {', '.join(ARCHITECTURES)}."
-        )
-    heads = ARCHITECTURES[kind].heads
+    """Find architecture and head by `model_type` and `architectures` of config.json."""
+    model_type = str(config.get("model_type"))
+    if model_type not in ARCHITECTURES:
+        raise CheckpointError(f"model_type {model_type!r} is not supported.\n  Supported: {', '.join(ARCHITECTURES)}.")
+    heads = ARCHITECTURES[model_type].heads
     name = (config.get("architectures") or [next(iter(heads))])[0]
     if name not in heads:
         raise CheckpointError(
-            f"architecture {name!r} is not one that this version knows.\n  Known of {kind} are {', '.join(heads)}."
+            f"architecture {name!r} is not supported.\n  Supported for {model_type}: {', '.join(heads)}."
         )
-    return ARCHITECTURES[kind], heads[name]
+    return ARCHITECTURES[model_type], heads[name]
 
 
 def task_of(head: Head, config: Record) -> tuple[str, tuple[str, ...]]:
-    """Our task and its labels."""
+    """Task name and labels of a head."""
     if head.task not in ("classification", "tagging"):
         return head.task, ()
     table = config.get("id2label") or {str(i): f"LABEL_{i}" for i in range(int(config.get("num_labels", 2)))}
     labels = tuple(str(table[key]) for key in sorted(table, key=int))
-    kind = config.get("problem_type")
-    if kind == "multi_label_classification" or (kind == "regression" and len(labels) > 1):
-        raise CheckpointError(f"problem_type {kind!r} with {len(labels)} labels: this version answers with one.")
-    if head.task == "classification" and (kind == "regression" or len(labels) == 1):
-        return "regression", ("-0.5", "0.5")  # the range in which the head's number is the answer itself
+    problem_type = config.get("problem_type")
+    if problem_type == "multi_label_classification" or (problem_type == "regression" and len(labels) > 1):
+        raise CheckpointError(
+            f"problem_type {problem_type!r} with {len(labels)} labels: only one label per example is supported."
+        )
+    if head.task == "classification" and (problem_type == "regression" or len(labels) == 1):
+        return "regression", ("-0.5", "0.5")  # with this range the prediction is the output of the head itself
     return head.task, labels
 
 
 def read_weights(source: Path) -> Tensors:
-    """All tensors of a folder's safetensors files, in fp32."""
+    """Read all tensors from the safetensors files of a folder, in fp32."""
     files = sorted(source.glob("model*.safetensors"))
     if not files and (source / "pytorch_model.bin").exists():
         raise CheckpointError(
-            f"{source / 'pytorch_model.bin'}: a pickle, which can run code when it is read; refused.\n"
-            "  Convert it where you trust it, by the class that config.json names under architectures:\n"
+            f"{source / 'pytorch_model.bin'}: a pickle, which can execute code when loaded, is not read.\n"
+            "  If you trust the source, convert it with the class that config.json lists under architectures:\n"
             '  python -c "from transformers import CLASS as M; '
             f"M.from_pretrained('{source}').save_pretrained('{source}')\""
         )
@@ -153,17 +155,17 @@ def read_weights(source: Path) -> Tensors:
             if value.is_floating_point():
                 value = value.float()
                 if not value.isfinite().all():
-                    raise CheckpointError(f"{file}: the weight {name} holds values that are not finite numbers.")
+                    raise CheckpointError(f"{file}: the weight {name} contains values that are not finite.")
             tensors[name] = value
     return tensors
 
 
-def arranged(tensors: Tensors, architecture: Architecture, source: Path) -> Tensors:
-    """Their tensors under the names and in the layout that the tables know."""
+def normalize_weights(tensors: Tensors, architecture: Architecture, source: Path) -> Tensors:
+    """Rename and convert transformers tensors to the names and the layout of the name table."""
     body = architecture.body
     if not any(name.startswith(body) for name in tensors):
         tensors = {body + name: value for name, value in tensors.items()}
-    for old, new in ((".gamma", ".weight"), (".beta", ".bias")):  # of BERT's first files
+    for old, new in ((".gamma", ".weight"), (".beta", ".bias")):  # in the original BERT files
         tensors = {re.sub(rf"\{old}$", new, name): value for name, value in tensors.items()}
     for copy, name in architecture.copies.items():
         copy = copy if copy in tensors else body + copy
@@ -173,64 +175,64 @@ def arranged(tensors: Tensors, architecture: Architecture, source: Path) -> Tens
             tensors[name] = tensors.pop(copy)
         elif torch.equal(tensors[copy], tensors[name]):
             del tensors[copy]
-        elif architecture.family != "t5":  # which may have an output matrix of its own
-            raise CheckpointError(f"{source}: {copy} and {name} differ: this version has one matrix for both.")
+        elif architecture.family != "t5":  # T5 may have a separate output matrix
+            raise CheckpointError(f"{source}: {copy} and {name} differ, but only tied weights are supported.")
     try:
         return architecture.unpack(tensors)
     except (RuntimeError, ValueError) as error:
-        raise CheckpointError(f"{source}: its weights are not those of its architecture: {error}.") from None
+        raise CheckpointError(f"{source}: the weights do not match the architecture: {error}.") from None
 
 
 def convert(
     model_type: type[Model], sizes: ModelConfig, tensors: Tensors, table: Names, ignored: str, source: Path
 ) -> Model:
-    """Our model with their weights."""
+    """Create our model with transformers weights."""
     with torch.device("meta"):
-        wanted = {name: tuple(tensor.shape) for name, tensor in model_type(sizes).state_dict().items()}
-    theirs = {name: translate(name, table) for name in wanted}
-    used = set(theirs.values())
-    rows = [f"  missing: {name}" for name in theirs.values() if name not in tensors]
-    rows += [f"  left over: {name}" for name in tensors if name not in used and not re.fullmatch(ignored, name)]
-    for name, their_name in theirs.items():
-        if their_name in tensors and tuple(tensors[their_name].shape) != wanted[name]:
-            rows.append(f"  {their_name}: {tuple(tensors[their_name].shape)}, by config.json {wanted[name]}")
-    if rows:
-        more = [f"  and {len(rows) - N_NAMED} more"] if len(rows) > N_NAMED else []
+        expected = {name: tuple(tensor.shape) for name, tensor in model_type(sizes).state_dict().items()}
+    hf_names = {name: hf_weight_name(name, table) for name in expected}
+    used = set(hf_names.values())
+    problems = [f"  missing: {name}" for name in hf_names.values() if name not in tensors]
+    problems += [f"  unexpected: {name}" for name in tensors if name not in used and not re.fullmatch(ignored, name)]
+    for name, hf_name in hf_names.items():
+        if hf_name in tensors and tuple(tensors[hf_name].shape) != expected[name]:
+            problems.append(f"  {hf_name}: {tuple(tensors[hf_name].shape)}, expected from config.json {expected[name]}")
+    if problems:
+        more = [f"  and {len(problems) - MAX_LISTED} more"] if len(problems) > MAX_LISTED else []
         raise CheckpointError(
-            f"{source}: its weights are not those of its architecture:\n" + "\n".join(rows[:N_NAMED] + more)
+            f"{source}: the weights do not match the architecture:\n" + "\n".join(problems[:MAX_LISTED] + more)
         )
-    return model_type.from_state_dict(sizes, {name: tensors[theirs[name]] for name in wanted})  # type: ignore[no-any-return]
+    return model_type.from_state_dict(sizes, {name: tensors[hf_names[name]] for name in expected})  # type: ignore[no-any-return]
 
 
-def translate(name: str, table: Iterable[tuple[str, str]]) -> str:
-    """Our name of a tensor as theirs."""
+def hf_weight_name(name: str, table: Iterable[tuple[str, str]]) -> str:
+    """The transformers name of one of our tensors."""
     layer = re.search(r"\.(\d+)\.", name)
     number = layer.group(1) if layer else ""
-    for ours, theirs in table:
-        ours, theirs = ours.replace("{i}", number), theirs.replace("{i}", number)
-        if name == ours:
-            return theirs
-        if name.startswith(ours + ".") and name[len(ours) + 1 :] in ("weight", "bias"):
-            return theirs + name[len(ours) :]
-    raise ValueError(f"no name of theirs for {name}")
+    for our_name, hf_name in table:
+        our_name, hf_name = our_name.replace("{i}", number), hf_name.replace("{i}", number)
+        if name == our_name:
+            return hf_name
+        if name.startswith(our_name + ".") and name[len(our_name) + 1 :] in ("weight", "bias"):
+            return hf_name + name[len(our_name) :]
+    raise ValueError(f"no transformers name for {name}")
 
 
-# Out
+# Export
 
 
-def exported(task: Task) -> dict[str, str | Tensors]:
-    """The files of a folder of transformers."""
-    kind = type_of(task.model)
-    architecture, sizes = ARCHITECTURES[kind], task.model.config
-    alike = {"regression": "classification", "summarization": "causal-lm"}.get(task.name, task.name)
-    name, head = next(((k, h) for k, h in architecture.heads.items() if h.task == alike), (None, None))
+def build_contents(task: Task) -> dict[str, str | Tensors]:
+    """File contents of a transformers model folder."""
+    model_type = model_type_of(task.model)
+    architecture, sizes = ARCHITECTURES[model_type], task.model.config
+    head_task = {"regression": "classification", "summarization": "causal-lm"}.get(task.name, task.name)
+    name, head = next(((k, h) for k, h in architecture.heads.items() if h.task == head_task), (None, None))
     if name is None or head is None:
-        raise UserError(f"{task.name} by {kind}: transformers has no such model, so it cannot be exported to it.")
+        raise UserError(f"{task.name} with {model_type}: transformers has no such model, so it cannot be exported.")
     if head.sizes.get("head") == "sequence" and (sizes.pooling != "first" or not sizes.pooler):
         raise UserError(
-            f"{task.name}: transformers' {name} judges by the first token, through a dense layer; this model by the"
-            f" {'mean of all' if sizes.pooling == 'mean' else 'token itself'}.\n"
-            "  Train it with --pooling first from a model that has that layer."
+            f"{task.name}: transformers' {name} classifies the first token after a dense layer; this model classifies"
+            f" {'the mean over all tokens' if sizes.pooling == 'mean' else 'the first token without that layer'}.\n"
+            "  Train with --pooling first, initialized from a model that has the dense layer."
         )
     config = {"architectures": [name], **architecture.config(sizes)}
     if head.task in ("classification", "tagging"):
@@ -240,7 +242,7 @@ def exported(task: Task) -> dict[str, str | Tensors]:
         config["problem_type"] = "regression"
     contents: dict[str, str | Tensors] = {
         "config.json": checkpoint.to_json(config),
-        "model.safetensors": their_weights(task, architecture, head),
+        "model.safetensors": export_weights(task, architecture, head),
         **export_tokenizer(task.tokenizer, task.name, sizes),
     }
     if hasattr(task.model, "step"):
@@ -248,25 +250,26 @@ def exported(task: Task) -> dict[str, str | Tensors]:
     return contents
 
 
-def their_weights(task: Task, architecture: Architecture, head: Head) -> Tensors:
-    """Our weights under their names and in their layout."""
+def export_weights(task: Task, architecture: Architecture, head: Head) -> Tensors:
+    """Our weights under transformers names and in transformers layout."""
     sizes = task.model.config
     ours = dict(task.model.state_dict())
     if head.sizes.get("pooler") is False:
         ours = {name: value for name, value in ours.items() if not name.startswith("pooler.")}
-    if task.name == "regression":  # the number itself, where ours is a place in the range of the training labels
+    if task.name == "regression":
+        # transformers' head predicts the value itself, ours predicts it relative to the range of the training labels.
         low, high = map(float, task.labels)
         ours["classifier.weight"] = ours["classifier.weight"] * (high - low)
         ours["classifier.bias"] = low + (ours["classifier.bias"] + 0.5) * (high - low)
     table = (*head.names, *architecture.names(sizes))
-    return architecture.pack(sizes, {translate(name, table): value.clone() for name, value in ours.items()})
+    return architecture.pack(sizes, {hf_weight_name(name, table): value.clone() for name, value in ours.items()})
 
 
 def generation_config(task: Task) -> dict[str, Any]:
-    """What their `generate` is to do unless told otherwise: what ours does."""
+    """generation_config.json: defaults for transformers' `generate` that match ours."""
     c = task.model.config
     special = {"bos_token_id": c.bos_id, "eos_token_id": c.eos_id, "pad_token_id": c.pad_id, "max_length": c.max_len}
-    never = sorted({c.pad_id, c.bos_id} - {c.eos_id})
-    if never:
-        special["bad_words_ids"] = [[token] for token in never]
+    banned_ids = sorted({c.pad_id, c.bos_id} - {c.eos_id})
+    if banned_ids:
+        special["bad_words_ids"] = [[token_id] for token_id in banned_ids]
     return special | ({"decoder_start_token_id": c.bos_id, "num_beams": 4} if hasattr(c, "n_decoder_layers") else {})

@@ -1,16 +1,16 @@
-"""MarianMT, and Pegasus, which is a Marian with norms before the sub-layers: names and sizes."""
+"""MarianMT and Pegasus (a pre-norm Marian): weight names and config fields."""
 
 import torch
 
 from glassformer.interop.architecture import (
-    THEIRS,
+    HF_ACTIVATIONS,
     Architecture,
     Head,
     Names,
     Record,
     Tensors,
     activation,
-    encoder_decoder,
+    encoder_decoder_fields,
     refuse_unless,
 )
 from glassformer.limits import MAX_TOKENS
@@ -27,11 +27,11 @@ def _marian_side(side: str, *, cross: bool) -> Names:
     ]
     return (
         *(
-            (f"{side}.{{i}}.{ours}.{p}", f"model.{side}.layers.{{i}}.{theirs}.{p}")
-            for ours, theirs in attentions
+            (f"{side}.{{i}}.{our_name}.{p}", f"model.{side}.layers.{{i}}.{hf_name}.{p}")
+            for our_name, hf_name in attentions
             for p in ("q_proj", "k_proj", "v_proj", "out_proj")
         ),
-        *((f"{side}.{{i}}.{ours}.norm", f"model.{side}.layers.{{i}}.{theirs}") for ours, theirs in norms),
+        *((f"{side}.{{i}}.{our_name}.norm", f"model.{side}.layers.{{i}}.{hf_name}") for our_name, hf_name in norms),
         (f"{side}.{{i}}.feedforward.up", f"model.{side}.layers.{{i}}.fc1"),
         (f"{side}.{{i}}.feedforward.down", f"model.{side}.layers.{{i}}.fc2"),
         (f"{side}.{{i}}.feedforward_residual.norm", f"model.{side}.layers.{{i}}.final_layer_norm"),
@@ -42,14 +42,14 @@ NAMES: Names = (
     ("embedding", "model.shared"),
     *_marian_side("encoder", cross=False),
     *_marian_side("decoder", cross=True),
-    ("encoder_norm", "model.encoder.layer_norm"),  # Pegasus: Marian with norms before the sub-layers
+    ("encoder_norm", "model.encoder.layer_norm"),  # Pegasus only
     ("decoder_norm", "model.decoder.layer_norm"),
     ("output_bias", "final_logits_bias"),
 )
 
 
 def marian_sizes(c: Record, tensors: Tensors) -> Record:
-    """TransformerConfig of a Marian's config.json."""
+    """TransformerConfig fields from config.json of a Marian."""
     refuse_unless(
         c, share_encoder_decoder_embeddings=True, decoder_ffn_dim=c["encoder_ffn_dim"],
         decoder_attention_heads=c["encoder_attention_heads"], decoder_vocab_size=c["vocab_size"],
@@ -71,12 +71,12 @@ def marian_sizes(c: Record, tensors: Tensors) -> Record:
 
 
 def pegasus_sizes(c: Record, tensors: Tensors) -> Record:
-    """TransformerConfig of a Pegasus' config.json: a Marian with norms before the sub-layers."""
+    """TransformerConfig fields from config.json of a Pegasus, a pre-norm Marian."""
     return {**marian_sizes(c, tensors), "pre_norm": True}
 
 
 def marian_config(c: TransformerConfig) -> Record:
-    """config.json of a Marian, or with norms before the sub-layers a Pegasus, with our sizes."""
+    """config.json of a Marian, or of a Pegasus for a pre-norm model."""
     return {
         "model_type": "pegasus" if c.pre_norm else "marian",
         "vocab_size": c.vocab_size,
@@ -89,26 +89,26 @@ def marian_config(c: TransformerConfig) -> Record:
         "encoder_layers": c.n_encoder_layers,
         "decoder_layers": c.n_decoder_layers,
         "max_position_embeddings": c.max_len,
-        "activation_function": THEIRS[c.activation],
+        "activation_function": HF_ACTIVATIONS[c.activation],
         "scale_embedding": c.scale_embedding,
         "share_encoder_decoder_embeddings": True,
         "dropout": c.dropout,
         "attention_dropout": 0.0,
         "activation_dropout": 0.0,
-        **encoder_decoder(c),
+        **encoder_decoder_fields(c),
     }
 
 
 def marian_unpack(tensors: Tensors) -> Tensors:
-    """The bias of the words as one row, left out where it is 0."""
+    """Flatten the output bias; remove it if it is 0."""
     bias = tensors.pop("final_logits_bias", None)
     return tensors if bias is None or not bias.any() else {**tensors, "final_logits_bias": bias.flatten()}
 
 
 def marian_pack(c: TransformerConfig, tensors: Tensors) -> Tensors:
-    """Sines before cosines, the bias of the words always there, and for Pegasus the table of places."""
+    """Reorder channels for concatenated sinusoids, add a missing output bias, and for Pegasus the position table."""
     if c.sinusoid_layout == "interleaved":
-        tensors = sines_first(tensors, c.d_model)
+        tensors = reorder_channels(tensors, c.d_model)
     bias = tensors.get("final_logits_bias", torch.zeros(c.vocab_size))
     tensors = {**tensors, "final_logits_bias": bias[None]}
     if c.pre_norm:
@@ -118,17 +118,21 @@ def marian_pack(c: TransformerConfig, tensors: Tensors) -> Tensors:
     return tensors
 
 
-READS = ("q_proj.weight", "k_proj.weight", "v_proj.weight", "fc1.weight", "shared.weight")
-"""Matrices whose columns are the channels of d_model."""
-WRITES = ("out_proj.weight", "out_proj.bias", "fc2.weight", "fc2.bias", "layer_norm.weight", "layer_norm.bias")
-"""Tensors whose rows are."""
+INPUT_WEIGHTS = ("q_proj.weight", "k_proj.weight", "v_proj.weight", "fc1.weight", "shared.weight")
+"""Matrices whose columns are channels of d_model."""
+OUTPUT_WEIGHTS = ("out_proj.weight", "out_proj.bias", "fc2.weight", "fc2.bias", "layer_norm.weight", "layer_norm.bias")
+"""Tensors whose rows are channels of d_model."""
 
 
-def sines_first(tensors: Tensors, d_model: int) -> Tensors:
-    """The same model with the channels of d_model in another order: the even ones first, as Marian's sinusoids are."""
+def reorder_channels(tensors: Tensors, d_model: int) -> Tensors:
+    """Permute the channels of d_model, even channels first, to match Marian's layout: sines before cosines."""
     channels = torch.cat([torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)])
     return {
-        name: value[:, channels] if name.endswith(READS) else value[channels] if name.endswith(WRITES) else value
+        name: value[:, channels]
+        if name.endswith(INPUT_WEIGHTS)
+        else value[channels]
+        if name.endswith(OUTPUT_WEIGHTS)
+        else value
         for name, value in tensors.items()
     }
 

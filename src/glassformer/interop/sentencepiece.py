@@ -1,4 +1,4 @@
-"""SentencePiece's .model files, as tokenizers of the library that all others are of."""
+"""Conversion of SentencePiece .model files to Hugging Face tokenizers."""
 
 import struct
 from collections.abc import Iterator
@@ -14,165 +14,171 @@ from glassformer.limits import MAX_JSON_BYTES
 
 UNIGRAM, BPE = 1, 2
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED = 1, 2, 3, 4, 5
-HIDDEN = "\ue000"
-"""Begins a unit that no text may become; taken out of what is read and of what is said."""
-UNKNOWN_RUN = "\ue001"
-"""Stands for several characters that are unknown."""
+NEVER_ENCODED = "\ue000"
+"""Prefix of vocabulary entries that no text may be encoded to. Removed from input text and from decoded text."""
+UNKNOWN_SPAN = "\ue001"
+"""Replaces a span of several unknown characters."""
 SPECIAL = ["<unk>", "</s>", "<pad>"]
 
 
 @dataclass(frozen=True, slots=True)
-class Pieces:
-    """What a .model file says."""
+class SentencePieceModel:
+    """Contents of a .model file."""
 
-    rows: list[tuple[str, float, int]]
-    """Text, log-probability and kind, in the order of the ids."""
+    entries: list[tuple[str, float, int]]
+    """Text, log-probability and type of each vocabulary entry, in the order of the ids."""
     algorithm: int
     byte_fallback: bool
     charsmap: bytes
-    """How characters are rewritten first; empty for not at all."""
+    """Precompiled character normalization; empty if there is none."""
 
-    def of_kind(self, *kinds: int) -> list[str]:
-        """The texts of some kinds of pieces."""
-        return [text for text, _, kind in self.rows if kind in kinds]
+    def of_type(self, *types: int) -> list[str]:
+        """Texts of all entries of the given types."""
+        return [text for text, _, entry_type in self.entries if entry_type in types]
 
 
-def read_pieces(path: Path) -> Pieces:
-    """Read a .model file.
+def read_pieces(path: Path) -> SentencePieceModel:
+    """Read a SentencePiece .model file.
 
     Raises:
-        CheckpointError: it is none, or one of a kind that this version does not read.
+        CheckpointError: not a SentencePiece model, or of an unsupported type.
     """
     try:
         if path.stat().st_size > MAX_JSON_BYTES:
             raise ValueError("too large")
-        rows, trainer, normalizer = [], {}, {}
-        for number, value in fields(path.read_bytes()):
+        entries, trainer, normalizer = [], {}, {}
+        for number, value in protobuf_fields(path.read_bytes()):
             if number == 1:
-                piece = dict(fields(value))
-                kind = piece.get(3, NORMAL)
-                text = HIDDEN * (kind == UNUSED) + piece[1].decode()
-                rows.append((text, struct.unpack("<f", piece.get(2, bytes(4)))[0], kind))
+                piece = dict(protobuf_fields(value))
+                entry_type = piece.get(3, NORMAL)
+                text = NEVER_ENCODED * (entry_type == UNUSED) + piece[1].decode()
+                entries.append((text, struct.unpack("<f", piece.get(2, bytes(4)))[0], entry_type))
             elif number == 2:
-                trainer = dict(fields(value))
+                trainer = dict(protobuf_fields(value))
             elif number == 3:
-                normalizer = dict(fields(value))
-        pieces = Pieces(rows, trainer.get(3, UNIGRAM), bool(trainer.get(35)), normalizer.get(2, b""))
-        if not pieces.of_kind(UNKNOWN):
-            raise ValueError("no unknown piece")
+                normalizer = dict(protobuf_fields(value))
+        pieces = SentencePieceModel(entries, trainer.get(3, UNIGRAM), bool(trainer.get(35)), normalizer.get(2, b""))
+        if not pieces.of_type(UNKNOWN):
+            raise ValueError("no entry for unknown text")
     except OSError as error:
         raise CheckpointError(f"{path}: {error.strerror}.") from None
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, struct.error) as error:
         raise CheckpointError(f"{path}: not a SentencePiece model: {error}.") from None
     if pieces.algorithm not in (UNIGRAM, BPE) or not normalizer.get(3, 1) or trainer.get(24):
         raise CheckpointError(
-            f"{path}: this version reads unigram and BPE pieces with a space before the text, and this is another kind."
+            f"{path}: unsupported type of SentencePiece model. Supported: unigram and BPE with a space before the text."
         )
     return pieces
 
 
-def fields(message: bytes) -> Iterator[tuple[int, Any]]:
+def protobuf_fields(message: bytes) -> Iterator[tuple[int, Any]]:
     """Number and value of each field of a protobuf message."""
-    at = 0
-    while at < len(message):
-        key, at = varint(message, at)
+    offset = 0
+    while offset < len(message):
+        key, offset = varint(message, offset)
         match key & 7:
             case 0:
-                value, at = varint(message, at)
+                value, offset = varint(message, offset)
                 yield key >> 3, value
                 continue
             case 1:
                 n = 8
             case 2:
-                n, at = varint(message, at)
+                n, offset = varint(message, offset)
             case 5:
                 n = 4
-            case kind:
-                raise ValueError(f"a field of kind {kind}")
-        if at + n > len(message):
-            raise ValueError("cut off")
-        yield key >> 3, message[at : at + n]
-        at += n
+            case wire_type:
+                raise ValueError(f"unknown wire type {wire_type}")
+        if offset + n > len(message):
+            raise ValueError("truncated")
+        yield key >> 3, message[offset : offset + n]
+        offset += n
 
 
-def varint(message: bytes, at: int) -> tuple[int, int]:
-    """The number that begins at a place, and the place after it: 7 bits a byte, the lowest first."""
+def varint(message: bytes, offset: int) -> tuple[int, int]:
+    """Decode a protobuf varint (7 bits per byte, lowest first): its value and the offset after it."""
     value = shift = 0
     while True:
-        byte = message[at]
+        byte = message[offset]
         value |= (byte & 127) << shift
-        at, shift = at + 1, shift + 7
+        offset, shift = offset + 1, shift + 7
         if byte < 128:
-            return value, at
+            return value, offset
         if shift > 63:
-            raise ValueError("a number too long")
+            raise ValueError("varint too long")
 
 
-def sentencepiece_tokenizer(pieces: Pieces, sentinels: int = 0) -> tokenizers.Tokenizer:
-    """A tokenizer with the ids of a .model file.
+def sentencepiece_tokenizer(pieces: SentencePieceModel, sentinels: int = 0) -> tokenizers.Tokenizer:
+    """Tokenizer with the vocabulary and the ids of a .model file.
 
     Args:
-        sentinels: T5's <extra_id_N-1> to <extra_id_0>, put behind all others.
+        pieces: the .model file, from `read_pieces`.
+        sentinels: number N of T5's sentinel tokens <extra_id_N-1> to <extra_id_0>, added after all other tokens.
     """
-    unknown = pieces.of_kind(UNKNOWN)[0]
-    more = [f"<extra_id_{i}>" for i in reversed(range(sentinels))]
-    units = [text for text, _, _ in pieces.rows] + more
+    unknown = pieces.of_type(UNKNOWN)[0]
+    sentinel_tokens = [f"<extra_id_{i}>" for i in reversed(range(sentinels))]
+    tokens = [text for text, _, _ in pieces.entries] + sentinel_tokens
     if pieces.algorithm == UNIGRAM:
-        scores = [*((text, score) for text, score, _ in pieces.rows), *((text, 0.0) for text in more)]
-        model: models.Model = models.Unigram(scores, units.index(unknown), pieces.byte_fallback)
+        scores = [*((text, score) for text, score, _ in pieces.entries), *((text, 0.0) for text in sentinel_tokens)]
+        model: models.Model = models.Unigram(scores, tokens.index(unknown), pieces.byte_fallback)
     else:
-        vocab = {text: i for i, text in enumerate(units)}
+        vocab = {text: i for i, text in enumerate(tokens)}
         model = models.BPE(vocab, merges(pieces), unk_token=unknown, fuse_unk=True, byte_fallback=pieces.byte_fallback)
-    inner = tokenizers.Tokenizer(model)
-    inner.add_special_tokens([unknown, *pieces.of_kind(CONTROL)])
-    inner.add_tokens([AddedToken(text, normalized=False) for text in [*pieces.of_kind(USER_DEFINED), *more]])
-    return with_spaces(inner, pieces)
+    backend = tokenizers.Tokenizer(model)
+    backend.add_special_tokens([unknown, *pieces.of_type(CONTROL)])
+    backend.add_tokens(
+        [AddedToken(text, normalized=False) for text in [*pieces.of_type(USER_DEFINED), *sentinel_tokens]]
+    )
+    return add_text_processing(backend, pieces)
 
 
-def marian_tokenizer(pieces: Pieces, vocab: dict[str, int]) -> tokenizers.Tokenizer:
-    """A tokenizer that cuts text as source.spm does and has the ids of vocab.json.
+def marian_tokenizer(pieces: SentencePieceModel, vocab: dict[str, int]) -> tokenizers.Tokenizer:
+    """Tokenizer that segments text as source.spm does, with the ids of vocab.json.
 
-    Units that source.spm lacks are only said, never read, but for single characters that it does not know. Where a
-    piece is not in vocab.json others spell it, and transformers has <unk>; a run of characters unknown to source.spm
-    is one <unk>, and transformers looks it up in vocab.json.
+    Entries of vocab.json that are not in source.spm are only decoded, never encoded, except single characters.
+    Two differences from transformers: a token of source.spm that is not in vocab.json is split into other tokens,
+    where transformers gives <unk>; a span of characters unknown to source.spm is one <unk>, where transformers looks
+    it up in vocab.json.
     """
-    scores = {text: score for text, score, kind in pieces.rows if kind in (NORMAL, USER_DEFINED)}
-    units = sorted(vocab, key=vocab.__getitem__)
+    scores = {text: score for text, score, entry_type in pieces.entries if entry_type in (NORMAL, USER_DEFINED)}
+    tokens = sorted(vocab, key=vocab.__getitem__)
     if sorted(vocab.values()) != list(range(len(vocab))) or not {*SPECIAL} <= vocab.keys():
-        raise CheckpointError("vocab.json does not number its units 0, 1, 2 and so on, or lacks <unk>, </s> or <pad>.")
+        raise CheckpointError(
+            "vocab.json: the ids are not 0, 1, 2, ... without gaps, or <unk>, </s> or <pad> is missing."
+        )
     known = {character for text in scores for character in text}
-    codes = [unit for unit in units if unit.startswith(">>") and unit.endswith("<<")]
-    unread = min(scores.values(), default=0.0) - 10  # what SentencePiece takes for an unknown character
-    scores = dict.fromkeys((*codes, *(unit for unit in units if len(unit) == 1), *SPECIAL), unread) | scores
-    named = [(unit if unit in scores else HIDDEN + unit, scores.get(unit, unread)) for unit in units]
-    inner = tokenizers.Tokenizer(models.Unigram(named, vocab["<unk>"], False))
-    inner.add_special_tokens(SPECIAL)
-    inner.add_tokens([AddedToken(code, normalized=False) for code in codes])
-    with_spaces(inner, pieces)
-    run = Regex(f"[^\\s{quote(''.join(sorted(known)))}]{{2,}}")
-    inner.normalizer = normalizers.Sequence([inner.normalizer, normalizers.Replace(run, UNKNOWN_RUN)])
-    return inner
+    codes = [token for token in tokens if token.startswith(">>") and token.endswith("<<")]
+    unk_score = min(scores.values(), default=0.0) - 10  # SentencePiece's score of an unknown character
+    scores = dict.fromkeys((*codes, *(token for token in tokens if len(token) == 1), *SPECIAL), unk_score) | scores
+    entries = [(token if token in scores else NEVER_ENCODED + token, scores.get(token, unk_score)) for token in tokens]
+    backend = tokenizers.Tokenizer(models.Unigram(entries, vocab["<unk>"], False))
+    backend.add_special_tokens(SPECIAL)
+    backend.add_tokens([AddedToken(code, normalized=False) for code in codes])
+    add_text_processing(backend, pieces)
+    unknown_span = Regex(f"[^\\s{quote(''.join(sorted(known)))}]{{2,}}")
+    backend.normalizer = normalizers.Sequence([backend.normalizer, normalizers.Replace(unknown_span, UNKNOWN_SPAN)])
+    return backend
 
 
-def with_spaces(inner: tokenizers.Tokenizer, pieces: Pieces) -> tokenizers.Tokenizer:
-    """The tokenizer with SentencePiece's reading and writing of text."""
-    rewriting: list[normalizers.Normalizer] = [normalizers.Replace(HIDDEN, "")]
+def add_text_processing(backend: tokenizers.Tokenizer, pieces: SentencePieceModel) -> tokenizers.Tokenizer:
+    """Set SentencePiece's normalizer, pre-tokenizer and decoder on a tokenizer, and return it."""
+    steps: list[normalizers.Normalizer] = [normalizers.Replace(NEVER_ENCODED, "")]
     if pieces.charsmap:
-        rewriting.append(normalizers.Precompiled(pieces.charsmap))
-    inner.normalizer = normalizers.Sequence(rewriting)
-    inner.pre_tokenizer = pre_tokenizers.Sequence(
+        steps.append(normalizers.Precompiled(pieces.charsmap))
+    backend.normalizer = normalizers.Sequence(steps)
+    backend.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(prepend_scheme="always")]
     )
-    saying: list[decoders.Decoder] = [decoders.Replace(HIDDEN, "")]
-    saying += [decoders.ByteFallback()] if pieces.byte_fallback else []
-    inner.decoder = decoders.Sequence([*saying, decoders.Metaspace()])
-    return inner
+    decoding: list[decoders.Decoder] = [decoders.Replace(NEVER_ENCODED, "")]
+    decoding += [decoders.ByteFallback()] if pieces.byte_fallback else []
+    backend.decoder = decoders.Sequence([*decoding, decoders.Metaspace()])
+    return backend
 
 
-def merges(pieces: Pieces) -> list[tuple[str, str]]:
-    """Of each piece all pairs of pieces that make it, most probable pieces first."""
-    known = {text for text, _, kind in pieces.rows if kind == NORMAL}
-    ranked = sorted((row for row in pieces.rows if row[2] == NORMAL), key=lambda row: -row[1])
+def merges(pieces: SentencePieceModel) -> list[tuple[str, str]]:
+    """BPE merges: for each entry all pairs of entries that form it, most probable entries first."""
+    known = {text for text, _, entry_type in pieces.entries if entry_type == NORMAL}
+    ranked = sorted((entry for entry in pieces.entries if entry[2] == NORMAL), key=lambda entry: -entry[1])
     return [
         (text[:i], text[i:])
         for text, _, _ in ranked
@@ -181,20 +187,20 @@ def merges(pieces: Pieces) -> list[tuple[str, str]]:
     ]
 
 
-def keep_names_apart(inner: tokenizers.Tokenizer) -> None:
-    """Let no unigram of a text be a special token: its name is cut after the first character."""
-    if not isinstance(inner.model, models.Unigram):
+def split_special_token_names(backend: tokenizers.Tokenizer) -> None:
+    """Keep a unigram model from encoding text to special tokens: split their names after the first character."""
+    if not isinstance(backend.model, models.Unigram):
         return
-    names = [token.content for token in inner.get_added_tokens_decoder().values() if token.special]
+    names = [token.content for token in backend.get_added_tokens_decoder().values() if token.special]
     names += [f"<0x{byte:02X}>" for byte in range(256)]
-    known = [name for name in names if len(name) > 1 and inner.token_to_id(name) is not None]
+    known = [name for name in names if len(name) > 1 and backend.token_to_id(name) is not None]
     if known:
-        quoted = (f"(?<={quote(name[0])})(?={quote(name[1:])})" for name in known)
-        cut = pre_tokenizers.Split(Regex("|".join(quoted)), "isolated")
-        first = [inner.pre_tokenizer] if inner.pre_tokenizer else []
-        inner.pre_tokenizer = pre_tokenizers.Sequence([*first, cut])
+        patterns = (f"(?<={quote(name[0])})(?={quote(name[1:])})" for name in known)
+        split = pre_tokenizers.Split(Regex("|".join(patterns)), "isolated")
+        first = [backend.pre_tokenizer] if backend.pre_tokenizer else []
+        backend.pre_tokenizer = pre_tokenizers.Sequence([*first, split])
 
 
 def quote(text: str) -> str:
-    """The pattern of a text."""
+    """Regular expression that matches a literal text."""
     return "".join(f"\\x{{{ord(character):x}}}" for character in text)

@@ -1,43 +1,53 @@
-"""T5, versions 1.0 and 1.1: names and sizes."""
+"""T5, versions 1.0 and 1.1: weight names and config fields."""
 
 from glassformer.errors import CheckpointError
-from glassformer.interop.architecture import THEIRS, Architecture, Head, Names, Record, Tensors, encoder_decoder
+from glassformer.interop.architecture import (
+    HF_ACTIVATIONS,
+    Architecture,
+    Head,
+    Names,
+    Record,
+    Tensors,
+    encoder_decoder_fields,
+)
 from glassformer.limits import MAX_TOKENS
 from glassformer.model_config import T5Config
 
 
-def _t5_side(ours: str, theirs: str, *, cross: bool) -> Names:
+def _t5_side(our_name: str, hf_name: str, *, cross: bool) -> Names:
     last = 2 if cross else 1
-    rows = [(f"{ours}.{{i}}.self_attention.{p}_proj", f"{theirs}.block.{{i}}.layer.0.SelfAttention.{p}") for p in "qkv"]
+    rows = [
+        (f"{our_name}.{{i}}.self_attention.{p}_proj", f"{hf_name}.block.{{i}}.layer.0.SelfAttention.{p}") for p in "qkv"
+    ]
     rows += [
-        (f"{ours}.{{i}}.self_attention.out_proj", f"{theirs}.block.{{i}}.layer.0.SelfAttention.o"),
-        (f"{ours}.{{i}}.self_attn_residual.norm", f"{theirs}.block.{{i}}.layer.0.layer_norm"),
+        (f"{our_name}.{{i}}.self_attention.out_proj", f"{hf_name}.block.{{i}}.layer.0.SelfAttention.o"),
+        (f"{our_name}.{{i}}.self_attn_residual.norm", f"{hf_name}.block.{{i}}.layer.0.layer_norm"),
     ]
     if cross:
         rows += [
-            (f"{ours}.{{i}}.cross_attention.{p}_proj", f"{theirs}.block.{{i}}.layer.1.EncDecAttention.{p}")
+            (f"{our_name}.{{i}}.cross_attention.{p}_proj", f"{hf_name}.block.{{i}}.layer.1.EncDecAttention.{p}")
             for p in "qkv"
         ]
         rows += [
-            (f"{ours}.{{i}}.cross_attention.out_proj", f"{theirs}.block.{{i}}.layer.1.EncDecAttention.o"),
-            (f"{ours}.{{i}}.cross_attn_residual.norm", f"{theirs}.block.{{i}}.layer.1.layer_norm"),
+            (f"{our_name}.{{i}}.cross_attention.out_proj", f"{hf_name}.block.{{i}}.layer.1.EncDecAttention.o"),
+            (f"{our_name}.{{i}}.cross_attn_residual.norm", f"{hf_name}.block.{{i}}.layer.1.layer_norm"),
         ]
-    dense = f"{theirs}.block.{{i}}.layer.{last}.DenseReluDense"
+    dense = f"{hf_name}.block.{{i}}.layer.{last}.DenseReluDense"
     return (
         *rows,
-        (f"{ours}.{{i}}.feedforward.down", f"{dense}.wo"),
-        (f"{ours}.{{i}}.feedforward_residual.norm", f"{theirs}.block.{{i}}.layer.{last}.layer_norm"),
-        (f"{ours}_bias", f"{theirs}.block.0.layer.0.SelfAttention.relative_attention_bias"),
-        (f"{ours}_norm", f"{theirs}.final_layer_norm"),
+        (f"{our_name}.{{i}}.feedforward.down", f"{dense}.wo"),
+        (f"{our_name}.{{i}}.feedforward_residual.norm", f"{hf_name}.block.{{i}}.layer.{last}.layer_norm"),
+        (f"{our_name}_bias", f"{hf_name}.block.0.layer.0.SelfAttention.relative_attention_bias"),
+        (f"{our_name}_norm", f"{hf_name}.final_layer_norm"),
     )
 
 
 def names(*, gated: bool) -> Names:
-    """T5's names; gated is v1.1."""
+    """Weight names of T5. Gated: version 1.1."""
     up = [
-        (f"{side}.{{i}}.feedforward.{ours}", f"{side}.block.{{i}}.layer.{last}.DenseReluDense.{theirs}")
+        (f"{side}.{{i}}.feedforward.{our_name}", f"{side}.block.{{i}}.layer.{last}.DenseReluDense.{hf_name}")
         for side, last in (("encoder", 1), ("decoder", 2))
-        for ours, theirs in ((("gate", "wi_0"), ("up", "wi_1")) if gated else (("up", "wi"),))
+        for our_name, hf_name in ((("gate", "wi_0"), ("up", "wi_1")) if gated else (("up", "wi"),))
     ]
     return (
         ("embedding", "shared"),
@@ -49,11 +59,13 @@ def names(*, gated: bool) -> Names:
 
 
 def t5_sizes(c: Record, tensors: Tensors) -> Record:
-    """T5Config of a T5's config.json. Version 1.1 is known by its gate, and by an output matrix of its own."""
-    known = {"relu": "relu", "gated-gelu": "gated_gelu"}
-    kind = c.get("feed_forward_proj", "relu")
-    if kind not in known:
-        raise CheckpointError(f"feed_forward_proj = {kind!r}: this version knows {', '.join(known)}.")
+    """T5Config fields from config.json of a T5. Version 1.1 has a gated feed-forward and may have an output matrix."""
+    supported = {"relu": "relu", "gated-gelu": "gated_gelu"}
+    projection = c.get("feed_forward_proj", "relu")
+    if projection not in supported:
+        raise CheckpointError(
+            f"feed_forward_proj = {projection!r} is not supported. Supported values: {', '.join(supported)}."
+        )
     return {
         "vocab_size": c["vocab_size"],
         "d_model": c["d_model"],
@@ -65,7 +77,7 @@ def t5_sizes(c: Record, tensors: Tensors) -> Record:
         "max_len": min(MAX_TOKENS, c.get("n_positions", 512)),
         "n_buckets": c.get("relative_attention_num_buckets", 32),
         "max_distance": c.get("relative_attention_max_distance", 128),
-        "activation": known[kind],
+        "activation": supported[projection],
         "tie_embeddings": "lm_head.weight" not in tensors,
         "scale_output": c.get("scale_decoder_outputs", c.get("tie_word_embeddings") is not False),
         "norm_eps": c.get("layer_norm_epsilon", 1e-6),
@@ -74,7 +86,7 @@ def t5_sizes(c: Record, tensors: Tensors) -> Record:
 
 
 def t5_config(c: T5Config) -> Record:
-    """config.json of a T5 with our sizes."""
+    """config.json of a T5."""
     return {
         "model_type": "t5",
         "vocab_size": c.vocab_size,
@@ -87,17 +99,17 @@ def t5_config(c: T5Config) -> Record:
         "n_positions": c.max_len,
         "relative_attention_num_buckets": c.n_buckets,
         "relative_attention_max_distance": c.max_distance,
-        "feed_forward_proj": "gated-gelu" if c.activation == "gated_gelu" else THEIRS[c.activation],
+        "feed_forward_proj": "gated-gelu" if c.activation == "gated_gelu" else HF_ACTIVATIONS[c.activation],
         "tie_word_embeddings": c.scale_output,
         "scale_decoder_outputs": c.scale_output,
         "layer_norm_epsilon": c.norm_eps,
         "dropout_rate": c.dropout,
-        **encoder_decoder(c),
+        **encoder_decoder_fields(c),
     }
 
 
 def t5_pack(c: T5Config, tensors: Tensors) -> Tensors:
-    """With an output matrix wherever their config says that there is one."""
+    """Add an output matrix if the exported config has untied embeddings."""
     return tensors if c.scale_output else {"lm_head.weight": tensors["shared.weight"].clone(), **tensors}
 
 

@@ -1,7 +1,7 @@
-"""Text in, numbers out: one module per kind of task, and `significance` for how far to trust a figure.
+"""Metrics: one module per type of task, and `significance` for confidence intervals and significance tests.
 
-BLEU, chrF2 and TER run from 0 to 100, as sacrebleu gives them; every other figure is a fraction, 0 to 1, correlations
-and Matthews' coefficient -1 to 1. Perplexity and bits per byte have no upper end.
+BLEU, chrF2 and TER range from 0 to 100, as in sacrebleu. All other metrics are fractions from 0 to 1, except
+correlations and Matthews correlation coefficients (-1 to 1), and perplexity and bits per byte (no upper bound).
 """
 
 from glassformer.metrics.score import Score

@@ -1,4 +1,4 @@
-"""Exact match and F1 of answers, as SQuAD scores them."""
+"""Exact match and F1 of answers, as defined by SQuAD."""
 
 import re
 import string
@@ -15,10 +15,12 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normalize(text: str) -> str:
-    """Lower case, without ASCII punctuation and English articles, with single spaces.
+    """Normalize an answer: lower case, no ASCII punctuation, no English articles, single spaces.
 
-    Source: the evaluation script of SQuAD 2.0. Other languages keep their articles and punctuation, as there; text
-    without spaces between words, such as Chinese, is one word, so that F1 is hardly more than exact match.
+    As in the original, articles and punctuation of other languages are kept. Text without spaces between words, such as
+    Chinese, is treated as one word, so that its F1 is close to exact match.
+
+    Source: the evaluation script of SQuAD 2.0.
     """
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
@@ -28,28 +30,28 @@ def exact_match(predicted: str, expected: Sequence[str]) -> float:
 
     Args:
         predicted: the answer, "" for none.
-        expected: the references; none where the question has no answer.
+        expected: the references; empty if the question has no answer.
     """
-    said = normalize(predicted)
-    return float(any(said == normalize(each) for each in _references(expected)))
+    normalized = normalize(predicted)
+    return float(any(normalized == normalize(reference) for reference in _references(expected)))
 
 
 def answer_f1(predicted: str, expected: Sequence[str]) -> float:
-    """F1 of the words shared with the reference that shares most; arguments as in `exact_match`."""
-    said = normalize(predicted).split()
-    return max(_word_f1(said, normalize(each).split()) for each in _references(expected))
+    """Word F1 against the best of the references; arguments as in `exact_match`."""
+    words = normalize(predicted).split()
+    return max(_word_f1(words, normalize(reference).split()) for reference in _references(expected))
 
 
 def _references(expected: Sequence[str]) -> Sequence[str]:
-    # A reference that normalizes to nothing ("The") would turn the empty answer into a right one.
-    return [each for each in expected if normalize(each)] or [""]
+    # With a reference that normalizes to an empty text ("The"), an empty answer would be counted as correct.
+    return [reference for reference in expected if normalize(reference)] or [""]
 
 
-def _word_f1(said: Sequence[str], true: Sequence[str]) -> float:
-    if not said or not true:
-        return float(said == true)
-    n_shared = (Counter(said) & Counter(true)).total()
-    return 2 * n_shared / (len(said) + len(true))
+def _word_f1(predicted: Sequence[str], expected: Sequence[str]) -> float:
+    if not predicted or not expected:
+        return float(predicted == expected)
+    n_shared = (Counter(predicted) & Counter(expected)).total()
+    return 2 * n_shared / (len(predicted) + len(expected))
 
 
 def answer_statistics(predicted: Sequence[str], expected: Sequence[Sequence[str]]) -> Float[np.ndarray, "n 3"]:
@@ -61,12 +63,12 @@ def answer_statistics(predicted: Sequence[str], expected: Sequence[Sequence[str]
 
 
 def exact_match_from(sums: Float[np.ndarray, "*n 3"]) -> Float[np.ndarray, "*n"]:
-    """Share of questions with an exact match, of summed `answer_statistics`."""
+    """Fraction of questions with an exact match, from summed `answer_statistics`."""
     return mean_from(sums[..., [0, 2]])
 
 
 def answer_f1_from(sums: Float[np.ndarray, "*n 3"]) -> Float[np.ndarray, "*n"]:
-    """Mean F1 over questions, of summed `answer_statistics`."""
+    """Mean F1 over questions, from summed `answer_statistics`."""
     return mean_from(sums[..., [1, 2]])
 
 
@@ -76,5 +78,5 @@ def answer_scores(predicted: Sequence[str], expected: Sequence[Sequence[str]]) -
     Source: Rajpurkar et al. 2016, section 6.1; 2018 for questions without an answer.
     """
     sums = answer_statistics(predicted, expected).sum(0)
-    how = "norm:squad|refs:best"
-    return [Score("EM", float(exact_match_from(sums)), how), Score("F1", float(answer_f1_from(sums)), how)]
+    signature = "norm:squad|refs:best"
+    return [Score("EM", float(exact_match_from(sums)), signature), Score("F1", float(answer_f1_from(sums)), signature)]

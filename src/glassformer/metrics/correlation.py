@@ -1,4 +1,4 @@
-"""Pearson's and Spearman's correlation of predicted and expected numbers."""
+"""Pearson and Spearman correlation of predicted and expected numbers."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from glassformer.metrics.score import Score, divide, same_length
 
 
 def pearson_statistics(predicted: Sequence[float], expected: Sequence[float]) -> Float[np.ndarray, "n 6"]:
-    """Per example: 1, x, y, x², y², xy, with x and y standardized so that no digits cancel.
+    """Per example: 1, x, y, x², y², xy, with x and y standardized to avoid cancellation.
 
     Raises:
         ValueError: a number that is not finite.
@@ -20,7 +20,7 @@ def pearson_statistics(predicted: Sequence[float], expected: Sequence[float]) ->
 
 
 def spearman_statistics(predicted: Sequence[float], expected: Sequence[float]) -> Float[np.ndarray, "n 6"]:
-    """`pearson_statistics` of ranks. The ranks are those of the whole sample: its resamples are not ranked anew."""
+    """`pearson_statistics` of the ranks. Ranks are computed once for the whole sample, not per resample."""
     return pearson_statistics(ranks(predicted).tolist(), ranks(expected).tolist())
 
 
@@ -31,14 +31,14 @@ def _standardized(values: Sequence[float]) -> Float[np.ndarray, " n"]:
         raise ValueError(f"example {first}: {numbers[first]} is not finite")
     centered = numbers - numbers.mean()
     scale = np.abs(centered).max()
-    # Equal numbers may differ from their mean by rounding: that is no variation.
+    # Equal numbers may differ from their mean by rounding errors, which are not variation.
     if scale <= 1e-12 * np.abs(numbers).max():
         return np.zeros_like(numbers)
     return centered / scale
 
 
 def pearson_from(sums: Float[np.ndarray, "*n 6"]) -> Float[np.ndarray, "*n"]:
-    """Pearson's coefficient of summed `pearson_statistics`, 0 where one side is constant."""
+    """Pearson correlation from summed `pearson_statistics`; 0 if one side is constant."""
     n, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
     x_variance, y_variance = (n * xx - x * x), (n * yy - y * y)
     is_constant = (x_variance <= 1e-12 * n * xx) | (y_variance <= 1e-12 * n * yy)
@@ -47,22 +47,22 @@ def pearson_from(sums: Float[np.ndarray, "*n 6"]) -> Float[np.ndarray, "*n"]:
 
 
 def ranks(values: Sequence[float]) -> Float[np.ndarray, " n"]:
-    """Place of each number in ascending order, from 1; equal numbers share the mean of their places."""
+    """Rank of each number in ascending order, from 1; equal numbers get the mean of their ranks."""
     _, inverse, counts = np.unique(np.asarray(values, dtype=np.float64), return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     return (last - (counts - 1) / 2)[inverse]
 
 
 def pearson(predicted: Sequence[float], expected: Sequence[float]) -> float:
-    """Pearson's correlation, -1 to 1: how nearly a straight line. 0 where one side is constant."""
+    """Pearson correlation (linear), -1 to 1; 0 if one side is constant."""
     return float(pearson_from(pearson_statistics(predicted, expected).sum(0)))
 
 
 def spearman(predicted: Sequence[float], expected: Sequence[float]) -> float:
-    """Spearman's rank correlation, -1 to 1: how nearly one order. Ties share their mean rank; 0 if one is constant."""
+    """Spearman rank correlation (monotonic), -1 to 1; ties get their mean rank; 0 if one side is constant."""
     return float(pearson_from(spearman_statistics(predicted, expected).sum(0)))
 
 
 def correlation_scores(predicted: Sequence[float], expected: Sequence[float]) -> list[Score]:
-    """Pearson's and Spearman's correlation of a regression."""
+    """Pearson and Spearman correlation of a regression."""
     return [Score("Pearson", pearson(predicted, expected)), Score("Spearman", spearman(predicted, expected))]

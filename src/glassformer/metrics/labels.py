@@ -1,4 +1,4 @@
-"""Accuracy, F1 and Matthews' coefficient of predicted classes."""
+"""Accuracy, F1 and Matthews correlation coefficient of predicted classes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from glassformer.metrics.score import Score, divide, f1_from, same_length
 
 @dataclass(frozen=True, slots=True)
 class ClassScore:
-    """One class: precision is 0 where it was never predicted, recall 0 where it never occurs, F1 where neither."""
+    """Metrics of one class. Precision is 0 if it was never predicted, recall if it never occurs, F1 if neither."""
 
     label: str
     precision: float
@@ -21,9 +21,9 @@ class ClassScore:
     n_expected: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)  # arrays have no one truth value
+@dataclass(frozen=True, slots=True, eq=False)  # comparison of arrays gives no single truth value
 class Confusion:
-    """How often each class was taken for each: rows are expected, columns predicted."""
+    """Confusion matrix: rows are expected classes, columns predicted classes."""
 
     labels: tuple[str, ...]
     counts: Int[np.ndarray, "expected predicted"]
@@ -32,81 +32,83 @@ class Confusion:
 def label_statistics(
     predicted: Sequence[str], expected: Sequence[str], labels: Sequence[str] | None = None
 ) -> Float[np.ndarray, "n k"]:
-    """Per example, for each class whether it is rightly predicted, then whether predicted, then whether expected.
+    """Per example: for each class whether it is correctly predicted, then whether predicted, then whether expected.
 
     Args:
-        labels: the classes in order; by default all that occur. Two systems that are compared need the same.
+        predicted: predicted class of each example.
+        expected: expected class of each example.
+        labels: all classes, in order; default: those that occur. Must be the same for systems that are compared.
 
     Raises:
         ValueError: a class that is not among `labels`.
     """
     n = same_length(predicted, expected)
-    places = _places([*predicted, *expected], labels)
-    said = np.zeros((n, len(places)))
-    true = np.zeros((n, len(places)))
-    said[range(n), [places[label] for label in predicted]] = 1
-    true[range(n), [places[label] for label in expected]] = 1
-    return np.concatenate([said * true, said, true], axis=1)
+    indices = _label_indices([*predicted, *expected], labels)
+    is_predicted = np.zeros((n, len(indices)))
+    is_expected = np.zeros((n, len(indices)))
+    is_predicted[range(n), [indices[label] for label in predicted]] = 1
+    is_expected[range(n), [indices[label] for label in expected]] = 1
+    return np.concatenate([is_predicted * is_expected, is_predicted, is_expected], axis=1)
 
 
-def _places(found: Sequence[str], labels: Sequence[str] | None) -> dict[str, int]:
-    if labels is not None and (unknown := set(found) - set(labels)):
+def _label_indices(occurring: Sequence[str], labels: Sequence[str] | None) -> dict[str, int]:
+    if labels is not None and (unknown := set(occurring) - set(labels)):
         raise ValueError(f"the class {min(unknown)!r} is not among the labels {list(labels)}")
-    return {label: i for i, label in enumerate(sorted(set(found)) if labels is None else labels)}
+    return {label: i for i, label in enumerate(sorted(set(occurring)) if labels is None else labels)}
 
 
 def accuracy_from(sums: Float[np.ndarray, "*n k"]) -> Float[np.ndarray, "*n"]:
-    """Share of examples that got their class."""
-    right, _, true = _split(sums)
-    return divide(right.sum(-1), true.sum(-1))
+    """Fraction of examples with the correct class."""
+    correct, _, expected = _split(sums)
+    return divide(correct.sum(-1), expected.sum(-1))
 
 
 def macro_f1_from(sums: Float[np.ndarray, "*n k"]) -> Float[np.ndarray, "*n"]:
-    """Mean F1 of the classes that were predicted or expected."""
-    right, said, true = _split(sums)
-    f1 = f1_from(np.stack([right, said, true], axis=-1))
-    return divide(f1.sum(-1), (said + true > 0).sum(-1))
+    """Mean F1 over the classes that were predicted or expected."""
+    correct, predicted, expected = _split(sums)
+    f1 = f1_from(np.stack([correct, predicted, expected], axis=-1))
+    return divide(f1.sum(-1), (predicted + expected > 0).sum(-1))
 
 
 def matthews_from(sums: Float[np.ndarray, "*n k"]) -> Float[np.ndarray, "*n"]:
-    """Matthews' correlation of predicted and expected class, for any number of classes; 0 where one side is constant.
+    """Matthews correlation coefficient for any number of classes; 0 if the predicted or expected class is constant.
 
     Source: Gorodkin 2004, "Comparing two K-category assignments by a K-category correlation coefficient".
     """
-    right, said, true = _split(sums)
-    n = true.sum(-1)
-    covariance = n * right.sum(-1) - (said * true).sum(-1)
-    variances = (n**2 - (said**2).sum(-1)) * (n**2 - (true**2).sum(-1))
+    correct, predicted, expected = _split(sums)
+    n = expected.sum(-1)
+    covariance = n * correct.sum(-1) - (predicted * expected).sum(-1)
+    variances = (n**2 - (predicted**2).sum(-1)) * (n**2 - (expected**2).sum(-1))
     return divide(covariance, np.sqrt(variances))
 
 
 def _split(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    right, said, true = np.split(sums, 3, axis=-1)
-    return right, said, true
+    correct, predicted, expected = np.split(sums, 3, axis=-1)
+    return correct, predicted, expected
 
 
 def accuracy(predicted: Sequence[str], expected: Sequence[str]) -> float:
-    """Share of examples that got their class."""
+    """Fraction of examples with the correct class."""
     return float(accuracy_from(label_statistics(predicted, expected).sum(0)))
 
 
 def macro_f1(predicted: Sequence[str], expected: Sequence[str]) -> float:
-    """Mean F1 of the classes that were predicted or expected, rare ones counting like frequent ones."""
+    """Mean F1 over the classes that were predicted or expected, with equal weights."""
     return float(macro_f1_from(label_statistics(predicted, expected).sum(0)))
 
 
 def matthews(predicted: Sequence[str], expected: Sequence[str]) -> float:
-    """Matthews' correlation coefficient, -1 to 1, 0 for a constant answer; see `matthews_from`."""
+    """Matthews correlation coefficient, -1 to 1; 0 for constant predictions; see `matthews_from`."""
     return float(matthews_from(label_statistics(predicted, expected).sum(0)))
 
 
 def confusion(predicted: Sequence[str], expected: Sequence[str], labels: Sequence[str] | None = None) -> Confusion:
-    """How often each class was taken for each; `labels` as in `label_statistics`."""
+    """Confusion matrix; arguments as in `label_statistics`."""
     same_length(predicted, expected)
-    places = _places([*predicted, *expected], labels)
-    counts = np.zeros((len(places), len(places)), dtype=np.int64)
-    np.add.at(counts, ([places[label] for label in expected], [places[label] for label in predicted]), 1)
-    return Confusion(tuple(places), counts)
+    indices = _label_indices([*predicted, *expected], labels)
+    counts = np.zeros((len(indices), len(indices)), dtype=np.int64)
+    np.add.at(counts, ([indices[label] for label in expected], [indices[label] for label in predicted]), 1)
+    return Confusion(tuple(indices), counts)
 
 
 def class_scores(predicted: Sequence[str], expected: Sequence[str]) -> list[ClassScore]:
@@ -118,16 +120,16 @@ def class_scores(predicted: Sequence[str], expected: Sequence[str]) -> list[Clas
 
 
 def scores_of_counts(labels: Sequence[str], counts: Int[np.ndarray, "labels 3"]) -> list[ClassScore]:
-    """Precision, recall and F1 from how often each class is right, predicted, expected."""
-    right, said, true = counts.T
-    columns = (divide(right, said), divide(right, true), f1_from(counts), said, true)
+    """Precision, recall and F1 of each class from its counts (correct, predicted, expected)."""
+    correct, predicted, expected = counts.T
+    columns = (divide(correct, predicted), divide(correct, expected), f1_from(counts), predicted, expected)
     return [
         ClassScore(label, *row) for label, *row in zip(labels, *(column.tolist() for column in columns), strict=True)
     ]
 
 
 def label_scores(predicted: Sequence[str], expected: Sequence[str]) -> list[Score]:
-    """Accuracy, macro F1 and Matthews' coefficient of a classifier."""
+    """Accuracy, macro F1 and Matthews correlation coefficient of a classifier."""
     sums = label_statistics(predicted, expected).sum(0)
     return [
         Score("accuracy", float(accuracy_from(sums))),

@@ -1,4 +1,4 @@
-"""What all metrics share: a figure with its name, and figures as functions of sums over examples."""
+"""Common definitions of all metrics: scores, and metrics as functions of statistics summed over examples."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,12 +7,15 @@ import numpy as np
 from jaxtyping import Float
 
 MetricFn = Callable[[np.ndarray], np.ndarray]
-"""Statistics summed over examples, [… k] -> the metric, […]; what `significance` resamples."""
+"""Computes a metric, [...], from statistics summed over examples, [... k]. Used by `significance` for resampling."""
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """One figure of a corpus and, where there are several ways, how it was computed; for its range see the package."""
+    """Value of a metric on a corpus. `signature` states how it was computed where there are variants.
+
+    For the ranges of the metrics see the package.
+    """
 
     name: str
     value: float
@@ -20,20 +23,20 @@ class Score:
 
 
 def same_length(predicted: Sequence[object], expected: Sequence[object]) -> int:
-    """The number of examples.
+    """Check that there is one prediction per example and return the number of examples.
 
     Raises:
-        ValueError: none, or not one prediction for each.
+        ValueError: no examples, or a different number of predictions.
     """
     if len(predicted) != len(expected):
         raise ValueError(f"{len(predicted)} predictions for {len(expected)} examples")
     if len(expected) == 0:  # may be an array
-        raise ValueError("no examples: no figure")
+        raise ValueError("no examples: the metric is undefined")
     return len(expected)
 
 
 def divide(a: Float[np.ndarray, "*n"], b: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:
-    """a / b, and 0 where b is 0: nothing found of nothing counts as nothing."""
+    """a / b elementwise, 0 where b is 0."""
     return np.divide(a, b, out=np.zeros(np.broadcast_shapes(np.shape(a), np.shape(b))), where=np.asarray(b) != 0)
 
 
@@ -43,10 +46,10 @@ def mean_statistics(values: Sequence[float]) -> Float[np.ndarray, "n 2"]:
 
 
 def mean_from(sums: Float[np.ndarray, "*n 2"]) -> Float[np.ndarray, "*n"]:
-    """The mean; more generally the ratio of two sums."""
+    """Mean from summed `mean_statistics`; more generally the ratio of two sums."""
     return divide(sums[..., 0], sums[..., 1])
 
 
 def f1_from(sums: Float[np.ndarray, "*n 3"]) -> Float[np.ndarray, "*n"]:
-    """F1 of the sums (right, predicted, expected)."""
+    """F1 from the sums (correct, predicted, expected)."""
     return divide(2 * sums[..., 0], sums[..., 1] + sums[..., 2])

@@ -1,7 +1,7 @@
-"""How far to trust a figure, and a difference of two: the bootstrap over test examples.
+"""Confidence intervals and significance tests of metrics by bootstrap resampling of test examples.
 
-A metric comes as statistics, one row per example, and the figure that it makes of their sums, so that a thousand
-resamples are one matrix product: `label_statistics` with `macro_f1_from`, `pearson_statistics` with `pearson_from`,
+A metric is given as statistics, one row per example, and a function of their sums, so that a thousand resamples are
+one matrix product: `label_statistics` with `macro_f1_from`, `pearson_statistics` with `pearson_from`,
 `entity_statistics` with `f1_from`, `mean_statistics` with `mean_from` for any mean over examples.
 """
 
@@ -13,12 +13,12 @@ from jaxtyping import Float
 
 from glassformer.metrics.score import MetricFn
 
-_CHUNK = 1 << 20  # drawn numbers held at once
+_CHUNK = 1 << 20  # number of random numbers in memory at a time
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A figure and the interval that holds its true value in the given share of test sets."""
+    """Value of a metric and its confidence interval at level `confidence` (a fraction between 0 and 1)."""
 
     value: float
     low: float
@@ -28,10 +28,11 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two systems on the same examples: their figures, the second less the first, and how likely that is by chance.
+    """Comparison of two systems on the same examples: their metrics, the difference (second - first), and its p-value.
 
-    `p_value` is two-sided: the share of resamples that differ by as much were both systems equally good.
-    sacrebleu's --paired-bs takes absolute differences before it shifts them to mean zero, and so prints less.
+    `p_value` is two-sided: the fraction of resamples with at least this difference under the null hypothesis that both
+    systems are equally good. sacrebleu's --paired-bs takes absolute differences before it shifts them to mean zero,
+    and so reports smaller values.
     """
 
     first: float
@@ -48,14 +49,17 @@ def bootstrap(
     n_resamples: int = 1000,
     seed: int = 0,
 ) -> Interval:
-    """The figure of a test set with its percentile interval.
+    """Metric of a test set with its percentile bootstrap interval.
 
     Args:
         statistics: one row per example.
-        figure: what the sums of the columns mean; takes many sums at once.
+        metric: computes the metric from the sums of the columns, for many sums at once.
+        confidence: confidence level, between 0 and 1.
+        n_resamples: number of bootstrap resamples.
+        seed: seed of the random numbers.
 
     Raises:
-        ValueError: no examples, or a confidence outside 0 to 1.
+        ValueError: no examples, no resamples, or a confidence outside 0 to 1.
 
     Source: Efron & Tibshirani 1993, section 13.3.
     """
@@ -73,14 +77,14 @@ def paired_bootstrap(
     n_resamples: int = 1000,
     seed: int = 0,
 ) -> Comparison:
-    """Two systems compared on resamples of the same test examples.
+    """Compare two systems by paired bootstrap resampling; other arguments as in `bootstrap`.
 
     Args:
-        first: statistics of one system (the baseline), as in `bootstrap`.
-        second: of the other; row n is of the same example, columns mean the same.
+        first: statistics of the first system (the baseline).
+        second: statistics of the second system, for the same examples and with the same columns.
 
     Raises:
-        ValueError: statistics of different shape; else as in `bootstrap`.
+        ValueError: the shapes of the statistics differ; otherwise as in `bootstrap`.
 
     Source: Koehn 2004, "Statistical significance tests for machine translation evaluation"; Riezler & Maxwell 2005,
         section 4, for shifting the resampled differences to mean zero, which makes the test two-sided.
@@ -93,7 +97,7 @@ def paired_bootstrap(
     differences = metric(sums[:, k:]) - metric(sums[:, :k])
     values = float(metric(first.sum(0))), float(metric(second.sum(0)))
     difference = values[1] - values[0]
-    # Equality counts, up to rounding: a system compared with itself differs by chance.
+    # Equality counts, up to rounding, so that a system compared with itself has p = 1.
     n_extreme = int((np.abs(differences - differences.mean()) >= abs(difference) - 1e-12).sum())
     return Comparison(
         *values, _interval(difference, differences, confidence), p_value=(n_extreme + 1) / (n_resamples + 1)
@@ -104,24 +108,24 @@ def _check(statistics: np.ndarray, confidence: float, n_resamples: int) -> None:
     if len(statistics) == 0:
         raise ValueError("no examples to resample")
     if not 0 < confidence < 1:
-        raise ValueError(f"confidence {confidence}: expected a share between 0 and 1, such as 0.95")
+        raise ValueError(f"confidence {confidence}: expected a fraction between 0 and 1, such as 0.95")
     if n_resamples < 1:
         raise ValueError(f"n_resamples {n_resamples}: expected at least 1")
 
 
 def _resampled(statistics: np.ndarray, n_resamples: int, seed: int) -> Float[np.ndarray, "resamples k"]:
-    """Sums of the statistics over resamples; the examples drawn depend on their number and the seed alone."""
+    """Sums of the statistics over each resample. The resamples depend only on the number of examples and the seed."""
     return np.concatenate([counts @ statistics for counts in _draws(len(statistics), n_resamples, seed)])
 
 
 def _draws(n: int, n_resamples: int, seed: int) -> Iterator[Float[np.ndarray, "chunk n"]]:
-    """How often each resample holds each example, some resamples at a time."""
+    """Number of occurrences of each example in each resample, in chunks of resamples."""
     rng = np.random.default_rng(seed)
     n_chunk = max(1, _CHUNK // n)
     for start in range(0, n_resamples, n_chunk):
-        rows = min(n_chunk, n_resamples - start)
-        drawn = rng.integers(n, size=(rows, n)) + n * np.arange(rows)[:, None]
-        yield np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n).astype(np.float64)
+        n_rows = min(n_chunk, n_resamples - start)
+        draws = rng.integers(n, size=(n_rows, n)) + n * np.arange(n_rows)[:, None]
+        yield np.bincount(draws.ravel(), minlength=n_rows * n).reshape(n_rows, n).astype(np.float64)
 
 
 def _interval(value: float, values: np.ndarray, confidence: float) -> Interval:

@@ -1,4 +1,4 @@
-"""ROUGE of summaries by the rouge-score package."""
+"""ROUGE of summaries, computed with the rouge-score package."""
 
 import re
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ KINDS = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
 
 Words = Literal["ascii", "unicode"]
 
-# A script without spaces between words counts by character.
+# In scripts without spaces between words, each character is a word.
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|[^\W_\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
 
 
@@ -27,16 +27,18 @@ class _UnicodeTokenizer:
 def rouge(
     predicted: Sequence[str], expected: Sequence[Sequence[str]], *, stem: bool = False, words: Words = "ascii"
 ) -> Float[np.ndarray, "n 3"]:
-    """F1 of ROUGE-1, ROUGE-2 and ROUGE-L of each summary, each against the best of its references.
+    """F1 of ROUGE-1, ROUGE-2 and ROUGE-L of each summary, against the best of its references.
 
     Args:
-        stem: cut English words down to their stems (Porter), as in some publications.
-        words: "ascii" as published for English: a-z and digits make words, any other letter ends one; "unicode" for
-            other languages: letters of all scripts, Chinese and Japanese characters one by one.
+        predicted: the summaries.
+        expected: references of each summary.
+        stem: reduce English words to their stems (Porter), as in some publications.
+        words: "ascii", as published, for English: words consist of a-z and digits. "unicode" for other languages: words
+            consist of letters of any script, and each Chinese or Japanese character is a word.
 
     Raises:
-        ConfigError: the package is not installed.
-        ValueError: a summary without reference; stems of other than ASCII words.
+        ConfigError: the package rouge-score is not installed.
+        ValueError: a summary has no reference, or `stem` with words="unicode".
 
     Source: Lin 2004.
     """
@@ -48,7 +50,7 @@ def rouge(
         ) from None
     same_length(predicted, expected)
     if stem and words == "unicode":
-        raise ValueError("stem: only English has stems here, not words='unicode'")
+        raise ValueError("stem=True requires words='ascii': only English words can be stemmed")
     if not all(expected):
         raise ValueError(f"summary {list(map(bool, expected)).index(False)} has no reference")
     tokenizer = _UnicodeTokenizer() if words == "unicode" else None
@@ -56,7 +58,7 @@ def rouge(
     rows = []
     for summary, references in zip(predicted, expected, strict=True):
         best = scorer.score_multi(list(references), summary)
-        rows.append([best[kind].fmeasure for kind in KINDS])
+        rows.append([best[name].fmeasure for name in KINDS])
     return np.array(rows, dtype=np.float64)
 
 
@@ -65,5 +67,7 @@ def summary_scores(
 ) -> list[Score]:
     """Mean F1 of ROUGE-1, ROUGE-2 and ROUGE-L; arguments as in `rouge`."""
     means = rouge(predicted, expected, stem=stem, words=words).mean(0)
-    how = f"F1|refs:best|stem:{'yes' if stem else 'no'}|words:{words}|version:rouge-score-{version('rouge-score')}"
-    return [Score(kind, float(mean), how) for kind, mean in zip(KINDS.values(), means, strict=True)]
+    signature = (
+        f"F1|refs:best|stem:{'yes' if stem else 'no'}|words:{words}|version:rouge-score-{version('rouge-score')}"
+    )
+    return [Score(name, float(mean), signature) for name, mean in zip(KINDS.values(), means, strict=True)]

@@ -1,4 +1,4 @@
-"""BLEU, chrF and TER by sacrebleu, each with the signature that makes it comparable."""
+"""BLEU, chrF and TER, computed with sacrebleu and reported with its signatures."""
 
 from collections.abc import Sequence
 
@@ -14,10 +14,13 @@ from glassformer.metrics.score import Score, same_length
 def translation_scores(
     hypotheses: Sequence[str], references: Sequence[str], *, tokenize: str = "13a", lowercase: bool = False
 ) -> list[Score]:
-    """BLEU, chrF2 and TER of translations against one reference each.
+    """BLEU, chrF2 and TER of translations, with one reference each.
 
     Args:
-        tokenize: sacrebleu's tokenizer for BLEU: 13a, intl, char, zh, ja-mecab, or none for text that is tokenized.
+        hypotheses: the translations.
+        references: one reference translation of each.
+        tokenize: sacrebleu's tokenizer for BLEU: 13a, intl, char, zh, ja-mecab, or none for tokenized text.
+        lowercase: ignore case.
 
     Source: Papineni et al. 2002; Popović 2015; Snover et al. 2006; Post 2018 for the signatures.
     """
@@ -41,18 +44,18 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
 def bleu_statistics(
     hypotheses: Sequence[str], references: Sequence[str], *, tokenize: str = "13a", lowercase: bool = False
 ) -> Float[np.ndarray, "n 10"]:
-    """Per sentence: matching n-grams of order 1 to 4, n-grams of order 1 to 4, length, length of the reference."""
+    """Per sentence: matching n-grams of orders 1 to 4, n-grams of orders 1 to 4, length, length of the reference."""
     same_length(hypotheses, references)
     metric = BLEU(tokenize=tokenize, lowercase=lowercase, force=True)
     rows = []
     for hypothesis, reference in zip(hypotheses, references, strict=True):
-        one = metric.corpus_score([hypothesis], [[reference]])
-        rows.append([*one.counts, *one.totals, one.sys_len, one.ref_len])
+        result = metric.corpus_score([hypothesis], [[reference]])
+        rows.append([*result.counts, *result.totals, result.sys_len, result.ref_len])
     return np.array(rows, dtype=np.float64)
 
 
 def bleu_from(sums: Float[np.ndarray, "*n 10"]) -> Float[np.ndarray, "*n"]:
-    """BLEU with sacrebleu's defaults, of summed `bleu_statistics`."""
-    rows = sums.reshape(-1, 10).astype(np.int64).tolist()  # counts, and sacrebleu wants them whole
+    """BLEU with sacrebleu's defaults, from summed `bleu_statistics`."""
+    rows = sums.reshape(-1, 10).astype(np.int64).tolist()  # sacrebleu requires integer counts
     scores = [BLEU.compute_bleu(row[:4], row[4:8], row[8], row[9], smooth_method="exp").score for row in rows]
     return np.array(scores, dtype=np.float64).reshape(sums.shape[:-1])

@@ -1,1 +1,1 @@
-"""Families of models, made of the blocks in nn."""
+"""Model classes, built from the modules in nn."""

@@ -1,4 +1,4 @@
-"""What search and objectives ask of a model, and what all models have. They know no model class."""
+"""Base class of all models, and the protocols that decoding requires of a model."""
 
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -15,58 +15,62 @@ from glassformer.nn.masks import padding_mask
 from glassformer.nn.positions import sinusoids
 
 PAD_TO_MULTIPLE_OF = 8
-"""Sources are padded to a multiple of this: a function of the sentence alone, so neighbours change no bit of it."""
+"""Sources are padded to a multiple of this. The padded length, and so the result, does not
+depend on the other sentences of the batch."""
 
 REFERENCE_D_MODEL = 768
-"""Width of the smallest BERT and GPT-2 that were published."""
+"""d_model of the smallest published BERT and GPT-2."""
 
 
 def initial_std(d_model: int) -> float:
-    """Standard deviation of BERT's and GPT-2's first weights: the published 0.02 from the published width on.
+    """Standard deviation of the initial weights of BERT and GPT-2: the published 0.02 for d_model >= 768.
 
-    A narrower model starts with larger ones, so that its sums are as large; with 0.02 it learns slowly at first.
+    Narrower models get a larger value, so that sums over d_model terms have the same variance. With 0.02 they train
+    slowly at first.
     """
     return 0.02 * max(1.0, REFERENCE_D_MODEL / d_model) ** 0.5
 
 
 def init_sinusoidal_(positions: nn.Embedding) -> None:
-    """Give learned places of a narrower model the original Transformer's as first values, about three times as large
-    as words: what is near is alike from the start, and need not be learned from little text.
+    """Initialize learned position embeddings of a model with d_model < 768 in place with scaled sinusoids.
+
+    The sinusoids are about three times as large as the token embeddings. Nearby positions have similar embeddings from
+    the start, which need not be learned from little text.
     """
     if positions.embedding_dim < REFERENCE_D_MODEL:
         with torch.no_grad():
-            waves = sinusoids(positions.num_embeddings, positions.embedding_dim)
-            positions.weight.copy_(4 * initial_std(positions.embedding_dim) * waves)
+            encoding = sinusoids(positions.num_embeddings, positions.embedding_dim)
+            positions.weight.copy_(4 * initial_std(positions.embedding_dim) * encoding)
 
 
 @runtime_checkable
 class State(Protocol):
-    """What a model remembers of hypotheses that are being decoded."""
+    """Decoder state of the hypotheses of a batch."""
 
     def select(self, rows: Int[Tensor, " rows"], sentences: Int[Tensor, " sentences"] | None = None) -> None:
-        """Keep these hypotheses, in this order, and of the sentences only these (None: all)."""
+        """Keep only these hypotheses, in this order, and only these sentences (None: all)."""
 
 
 @runtime_checkable
 class Decodable(Protocol):
-    """A model that reads sources and then says one token after the other."""
+    """A model that generates text token by token from source sequences or prompts."""
 
     pad_to_multiple_of: ClassVar[int]
-    """Sources of a batch are padded to a multiple of this, and all of them to the same."""
+    """All sources of a batch are padded to the same length, a multiple of this."""
 
     def start(self, src: Int[Tensor, "sentences src"], n_hypotheses: int = 1) -> tuple[Any, Int[Tensor, " rows"]]:
-        """Read the sources; get ready for `n_hypotheses` of each, side by side.
+        """Encode the sources and create the decoder state for `n_hypotheses` adjacent hypotheses of each.
 
         Returns:
-            The state, and the token that each hypothesis goes on from.
+            The state, and the first input token of each hypothesis.
         """
 
     def step(self, ids: Int[Tensor, " rows"], state: Any) -> Float[Tensor, "rows vocab"]:
-        """Logits of what follows, given the last token of each hypothesis."""
+        """Logits of the next token, given the last token of each hypothesis. Updates the state."""
 
 
 class DecoderState:
-    """What decoding remembers: of each sentence its keys and values, of each hypothesis its past."""
+    """Decoder state: cross-attention keys and values per sentence, self-attention cache per hypothesis."""
 
     def __init__(
         self, n_layers: int, memory: list[KeysValues] | None = None, mask: Bool[Tensor, "batch 1 1 m"] | None = None
@@ -77,11 +81,11 @@ class DecoderState:
 
     @property
     def length(self) -> int:
-        """Positions decoded so far."""
+        """Number of positions decoded so far."""
         return self.caches[0].length
 
     def select(self, rows: Int[Tensor, " rows"], sentences: Int[Tensor, " sentences"] | None = None) -> None:
-        """Keep these hypotheses, in this order, and of the sentences only these (None: all)."""
+        """Keep only these hypotheses, in this order, and only these sentences (None: all)."""
         for cache in self.caches:
             cache.select(rows)
         if sentences is not None and self.mask is not None:
@@ -90,7 +94,7 @@ class DecoderState:
 
 
 class Model(nn.Module):
-    """A model that its sizes and its weights say everything about."""
+    """Base class of all models: a config and a state dict define a model completely."""
 
     config: Any
 
@@ -103,55 +107,58 @@ class Model(nn.Module):
         return super().train(mode)
 
     def prune_heads(self) -> None:
-        """Take out of attentions the heads that they have no more.
+        """Replace the attention modules listed in `config.pruned_heads` by ones with fewer heads.
 
         Raises:
-            CheckpointError: there is no such attention, or it had no so many heads.
+            CheckpointError: a listed module does not exist, or its number of heads is out of range.
         """
         attentions = {name for name, module in self.named_modules() if isinstance(module, Attention)}
         for name, n_heads in self.config.pruned_heads.items():
             if name not in attentions or not 1 <= n_heads <= self.config.n_heads:
                 raise CheckpointError(
-                    f"pruned_heads in config.json: {name!r}: {n_heads} is nothing that this model can have."
+                    f"Invalid `pruned_heads` in config.json: {name!r}: {n_heads}. Expected the name of an attention"
+                    f" module and a number of heads from 1 to {self.config.n_heads}."
                 )
-            parent, _, own = name.rpartition(".")
-            setattr(self.get_submodule(parent), own, self.get_submodule(name).with_n_heads(n_heads))  # type: ignore[operator]
+            parent, _, attribute = name.rpartition(".")
+            setattr(self.get_submodule(parent), attribute, self.get_submodule(name).with_n_heads(n_heads))  # type: ignore[operator]
 
     def reset_buffers(self) -> None:
-        """Compute what is no weight and yet a tensor."""
+        """Compute the buffers that are not saved with the weights."""
 
     @classmethod
     def from_state_dict(cls, config: Any, tensors: dict[str, Tensor]) -> Any:
-        """The model with these weights, taken as they are.
+        """Create a model from a config and a state dict. The weights are converted to fp32.
 
         Raises:
-            CheckpointError: a tensor is missing, left over, of another shape than the sizes say, or not finite.
+            CheckpointError: a tensor is missing, unexpected, of a shape that does not match the config, or not finite.
         """
         with torch.device("meta"):
             model = cls(config)
-        wanted = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-        given = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
-        if wanted != given:
-            names = sorted(name for name in wanted.keys() | given.keys() if wanted.get(name) != given.get(name))
-            rows = [f"  {name}: {given.get(name, 'missing')}, wanted {wanted.get(name, 'none')}" for name in names]
-            raise CheckpointError("the weights do not fit the sizes in config.json:\n" + "\n".join(rows[:10]))
+        expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+        actual = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+        if expected != actual:
+            names = sorted(name for name in expected.keys() | actual.keys() if expected.get(name) != actual.get(name))
+            lines = [
+                f"  {name}: {actual.get(name, 'missing')}, expected {expected.get(name, 'none')}" for name in names
+            ]
+            raise CheckpointError("the weights do not match the sizes in config.json:\n" + "\n".join(lines[:10]))
         for name, tensor in tensors.items():
             if not tensor.is_floating_point() or not tensor.isfinite().all():
-                raise CheckpointError(f"the weight {name} holds values that are not finite numbers.")
+                raise CheckpointError(f"the weight {name} contains values that are not finite.")
         model.load_state_dict({name: tensor.float() for name, tensor in tensors.items()}, assign=True)
         model.reset_buffers()
         return model
 
 
 class EncoderDecoder(Model):
-    """A Transformer that reads a source before it says anything: `encode` and a `decoder` of layers are its own."""
+    """Base class of encoder-decoder Transformers. Subclasses define `encode` and `decoder`, a list of blocks."""
 
     pad_to_multiple_of: ClassVar[int] = PAD_TO_MULTIPLE_OF
     encode: Any
     decoder: Any
 
     def start(self, src: Int[Tensor, "sentences src"], n_hypotheses: int = 1) -> tuple[DecoderState, Tensor]:
-        """Read the sources and get ready to decode `n_hypotheses` of each, from the start token on."""
+        """Encode the sources and create the decoder state for `n_hypotheses` of each; the first input is `bos_id`."""
         memory = self.encode(src)
         state = DecoderState(
             len(self.decoder),

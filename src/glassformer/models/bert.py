@@ -1,4 +1,4 @@
-"""BERT: the encoder, and what is asked of it."""
+"""BERT: a Transformer encoder with heads for pretraining and classification."""
 
 from typing import Any
 
@@ -16,9 +16,11 @@ from glassformer.nn.masks import padding_mask
 
 
 class Bert(Model):
-    """Words, places and types summed; a stack of layers that see both ways; a head.
+    """Bidirectional Transformer encoder over the sum of token, position and token type embeddings, with a head.
 
-    Source: Devlin et al. 2018. RoBERTa counts places from 2 and DistilBERT has no types: the same module.
+    Also used for RoBERTa, whose positions start at 2, and DistilBERT, which has no token types.
+
+    Source: Devlin et al. 2018.
     """
 
     def __init__(self, config: BertConfig) -> None:
@@ -44,7 +46,7 @@ class Bert(Model):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Truncated normal matrices."""
+        """Initialize matrices from a truncated normal distribution and biases with 0."""
         std = initial_std(self.config.d_model)
         for name, p in self.named_parameters():
             if p.dim() > 1:
@@ -58,13 +60,13 @@ class Bert(Model):
     def forward(
         self, ids: Int[Tensor, "batch length"], token_type_ids: Int[Tensor, "batch length"] | None = None
     ) -> Float[Tensor, "batch length d_model"]:
-        """The last layer's output at every place.
+        """Output of the last layer at every position.
 
         Args:
-            types: 0 for the first text of a pair, 1 for the second; default: all 0.
+            token_type_ids: 0 for the first text of a pair, 1 for the second; default: all 0.
         """
         c = self.config
-        # Padding may stand behind the last place, and RoBERTa has one type for both texts of a pair.
+        # Padding may exceed the last position, and RoBERTa has a single token type for both texts of a pair.
         positions = torch.arange(ids.size(1), device=ids.device).clamp(max=c.max_len - 1) + c.position_offset
         x = self.embedding(ids) + self.position_embedding(positions)
         if self.token_type_embedding is not None:
@@ -78,22 +80,22 @@ class Bert(Model):
         return self.encoder_norm(x)  # type: ignore[no-any-return]
 
     def mlm_head(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
-        """What the tied embeddings, with `mlm_bias`, make logits of."""
+        """Hidden states of the masked-token head; the tied embeddings and `mlm_bias` project them to logits."""
         return self.mlm_transform_norm(ACTIVATIONS[self.config.activation](self.mlm_transform(hidden)))  # type: ignore[no-any-return]
 
     def mlm_logits(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:
-        """Of masked places."""
+        """Vocabulary logits for masked-token prediction."""
         return batch_invariant_linear(self.mlm_head(hidden), self.embedding.weight, self.mlm_bias)
 
     def pool(
         self, hidden: Float[Tensor, "batch length d_model"], ids: Int[Tensor, "batch length"]
     ) -> Float[Tensor, "batch d_model"]:
-        """One vector a sequence: of its first token, or the mean over its tokens."""
+        """Pool each sequence to one vector: its first token, or the mean over its tokens without padding."""
         if self.config.pooling == "first":
             x = hidden[:, 0]
         else:
-            there = (ids != self.config.pad_id)[..., None].to(hidden.dtype)
-            x = (hidden * there).sum(1) / there.sum(1)
+            nonpad = (ids != self.config.pad_id)[..., None].to(hidden.dtype)
+            x = (hidden * nonpad).sum(1) / nonpad.sum(1)
         if self.pooler is None:
             return x
         x = self.pooler(x)
@@ -102,7 +104,7 @@ class Bert(Model):
     def label_logits(
         self, hidden: Float[Tensor, "batch length d_model"], ids: Int[Tensor, "batch length"]
     ) -> Float[Tensor, "..."]:
-        """[batch, labels] of sequences; [batch, length, labels] of tokens and spans."""
+        """Label logits: [batch, labels] for sequences; [batch, length, labels] for tokens and spans."""
         assert self.classifier is not None
         x = self.pool(hidden, ids) if self.config.head in ("sequence", "mlm") else hidden
         return self.classifier(self.dropout(x))  # type: ignore[no-any-return]

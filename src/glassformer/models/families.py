@@ -1,4 +1,4 @@
-"""Every family of models by its name in config.json."""
+"""Registry of model families: name in config.json -> config class and model class."""
 
 from glassformer.model_config import (
     BertConfig,
@@ -28,5 +28,5 @@ FAMILIES: dict[str, tuple[type[ModelConfig], type[Model]]] = {
 
 
 def family_of(model: Model) -> str:
-    """The name of a model's family."""
-    return next(name for name, (_, kind) in FAMILIES.items() if type(model) is kind)
+    """Name of a model's family, as in config.json."""
+    return next(name for name, (_, model_class) in FAMILIES.items() if type(model) is model_class)

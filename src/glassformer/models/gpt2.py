@@ -1,4 +1,4 @@
-"""GPT-2: the decoder alone."""
+"""GPT-2: a decoder-only Transformer."""
 
 from typing import Any, ClassVar
 
@@ -15,15 +15,14 @@ from glassformer.nn.masks import causal_mask
 
 
 class Gpt2(Model):
-    """Words and learned places summed; pre-norm layers that see the past; one matrix for words in and out.
+    """Decoder-only Transformer: learned position embeddings, pre-norm blocks, causal attention, tied embeddings.
 
     Source: Radford et al. 2019.
     """
 
     output_bias: ClassVar[None] = None
-    pad_to_multiple_of: ClassVar[int] = (
-        1  # prompts of a batch are equally long: nothing stands between them and what follows
-    )
+    pad_to_multiple_of: ClassVar[int] = 1
+    """Prompts of a batch have the same length, without padding between a prompt and its continuation."""
 
     def __init__(self, config: Gpt2Config) -> None:
         super().__init__(config)
@@ -40,7 +39,7 @@ class Gpt2(Model):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Normal matrices; those that end a residual branch smaller by the square root of their number."""
+        """Initialize matrices from a normal distribution, at the end of residual branches times (2 n_layers)^-0.5."""
         std = initial_std(self.config.d_model)
         for name, p in self.named_parameters():
             if p.dim() > 1:
@@ -53,11 +52,11 @@ class Gpt2(Model):
     def forward(
         self, ids: Int[Tensor, "batch length"], segments: Int[Tensor, "batch length"] | None = None
     ) -> Float[Tensor, "batch length d_model"]:
-        """The last layer's output at every place: `logits` makes words of it.
+        """Output of the last layer at every position; `logits` projects it to the vocabulary.
 
         Args:
-            segments: of texts packed into one row, the number of each token's; a token sees only its own text, and
-                places are counted from where that begins.
+            segments: for several texts packed into one sequence, the index of each token's text. A token attends only
+                to its own text, and positions are counted from the start of that text.
         """
         if segments is None:
             return self.run_blocks(ids, torch.arange(ids.size(1), device=ids.device))
@@ -79,14 +78,14 @@ class Gpt2(Model):
 
     @property
     def output_weight(self) -> Tensor:
-        """Rows of the projection to the vocabulary."""
+        """Weight of the projection to the vocabulary."""
         return self.embedding.weight
 
     def logits(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:
         return batch_invariant_linear(hidden, self.output_weight)
 
     def start(self, src: Int[Tensor, "sentences src"], n_hypotheses: int = 1) -> tuple[DecoderState, Tensor]:
-        """Read prompts, all equally long, and get ready to go on with each in `n_hypotheses` ways."""
+        """Process prompts of equal length and create the decoder state for `n_hypotheses` continuations of each."""
         state = DecoderState(len(self.decoder))
         if src.size(1) > 1:
             self.run_blocks(src[:, :-1], torch.arange(src.size(1) - 1, device=src.device), state=state)
@@ -94,6 +93,6 @@ class Gpt2(Model):
         return state, src[:, -1].repeat_interleave(n_hypotheses)
 
     def step(self, ids: Int[Tensor, " rows"], state: DecoderState) -> Float[Tensor, "rows vocab"]:
-        """Logits of the token after `ids`, the last token of each hypothesis; the state moves on by one."""
+        """Logits of the next token, given `ids`, the last token of each hypothesis. Updates the state."""
         positions = torch.full((1,), state.length, device=ids.device)
         return self.logits(self.run_blocks(ids[:, None], positions, state=state)[:, 0])

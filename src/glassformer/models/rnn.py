@@ -1,4 +1,4 @@
-"""The recurrent baseline: what Transformers are compared with."""
+"""Recurrent encoder-decoder with attention: a baseline for comparison with Transformers."""
 
 from typing import Any, ClassVar
 
@@ -16,13 +16,13 @@ from glassformer.nn.masks import padding_mask
 
 
 class RnnState:
-    """What decoding remembers: of each sentence its keys and values, of each hypothesis the state of the LSTM."""
+    """Decoder state: cross-attention keys and values per sentence, LSTM state per hypothesis."""
 
     def __init__(self, memory: KeysValues, mask: Bool[Tensor, "batch 1 1 m"], hidden_state: list[Tensor]) -> None:
         self.memory, self.mask, self.hidden_state = memory, mask, hidden_state
 
     def select(self, rows: Int[Tensor, " rows"], sentences: Int[Tensor, " sentences"] | None = None) -> None:
-        """Keep these hypotheses, in this order, and of the sentences only these (None: all)."""
+        """Keep only these hypotheses, in this order, and only these sentences (None: all)."""
         self.hidden_state = [value[rows] for value in self.hidden_state]
         if sentences is not None:
             self.memory = self.memory[0][sentences], self.memory[1][sentences]
@@ -30,12 +30,13 @@ class RnnState:
 
 
 class Rnn(Model):
-    """LSTMs that read both ways and say word after word, looking at what was read by additive attention.
+    """Bidirectional LSTM encoder and LSTM decoder with additive attention.
 
-    At each step the decoder reads the last word beside what it attended to before, looks at the source from its new
-    state, and makes the next word of both. One matrix for both embeddings and the projection, as in the Transformer.
+    At each step the input of the decoder is the embedding of the last token, concatenated with the previous attentional
+    hidden state (input feeding). Its new state attends to the encoder output, and both together predict the next token.
+    The embeddings of both sides and the output projection share one matrix, as in the Transformer.
 
-    Source: Bahdanau et al. 2014; Luong et al. 2015 for feeding what was attended to; Hochreiter & Schmidhuber 1997.
+    Source: Bahdanau et al. 2014; Luong et al. 2015 for input feeding; Hochreiter & Schmidhuber 1997.
     """
 
     pad_to_multiple_of: ClassVar[int] = PAD_TO_MULTIPLE_OF
@@ -59,7 +60,7 @@ class Rnn(Model):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Uniform within d_model^-0.5, embeddings normal; forget gates begin open (Jozefowicz et al. 2015)."""
+        """Uniform within +-d_model^-0.5, normal embeddings, forget gate bias 1 (Jozefowicz et al. 2015)."""
         for p in self.parameters():
             nn.init.uniform_(p, -(self.config.d_model**-0.5), self.config.d_model**-0.5)
         nn.init.normal_(self.embedding.weight, std=self.config.d_model**-0.5)
@@ -71,7 +72,7 @@ class Rnn(Model):
                     p[n : 2 * n] = 1.0
 
     def encode(self, src: Int[Tensor, "batch src"]) -> tuple[Float[Tensor, "batch src d_model"], list[Tensor]]:
-        """What was read at every place, and what the decoder begins with."""
+        """Encoder output at every position, and the initial state of the decoder."""
         x = self.dropout(self.embedding(src) * self.config.d_model**0.5)
         lengths = (src != self.config.pad_id).sum(1).cpu()
         packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
@@ -89,22 +90,22 @@ class Rnn(Model):
         memory: KeysValues,
         mask: Bool[Tensor, "batch 1 1 m"],
     ) -> list[Tensor]:
-        """One word read: the LSTM's new states, and what the next word is made of."""
+        """One decoder step: the new LSTM states, and last the attentional hidden state that predicts the next token."""
         n = self.config.n_layers
         x = torch.cat([self.dropout(self.embedding(ids) * self.config.d_model**0.5), hidden_state[-1]], dim=-1)
-        new = []
+        new_state = []
         for i, cell in enumerate(self.decoder):
             x, c = cell(x, (hidden_state[2 * i], hidden_state[2 * i + 1]))
-            new += [x, c]
+            new_state += [x, c]
             x = self.dropout(x) if i + 1 < n else x
-        queries = x.reshape(memory[0].size(0), -1, x.size(-1))  # hypotheses of a sentence side by side
-        seen = self.cross_attention.attend(queries, *memory, mask).reshape(x.shape)
-        return [*new, self.dropout(torch.tanh(self.combine(torch.cat([x, seen], dim=-1))))]
+        queries = x.reshape(memory[0].size(0), -1, x.size(-1))  # hypotheses of a sentence are adjacent
+        context = self.cross_attention.attend(queries, *memory, mask).reshape(x.shape)
+        return [*new_state, self.dropout(torch.tanh(self.combine(torch.cat([x, context], dim=-1))))]
 
     def forward(
         self, src: Int[Tensor, "batch src"], tgt_in: Int[Tensor, "batch tgt"]
     ) -> Float[Tensor, "batch tgt d_model"]:
-        """The decoder's output at every target position, one after the other: `logits` makes words of it."""
+        """Decoder output at every target position, computed sequentially; `logits` projects it to the vocabulary."""
         memory, hidden_state = self.encode(src)
         keys_values, mask = self.cross_attention.keys_values(memory), padding_mask(src, self.config.pad_id)
         outputs = []
@@ -115,14 +116,14 @@ class Rnn(Model):
 
     @property
     def output_weight(self) -> Tensor:
-        """Rows of the projection to the vocabulary."""
+        """Weight of the projection to the vocabulary."""
         return self.embedding.weight
 
     def logits(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:
         return batch_invariant_linear(hidden, self.output_weight)
 
     def start(self, src: Int[Tensor, "sentences src"], n_hypotheses: int = 1) -> tuple[RnnState, Tensor]:
-        """Read the sentences and get ready to decode `n_hypotheses` of each, from the start token on."""
+        """Encode the sources and create the decoder state for `n_hypotheses` of each; the first input is `bos_id`."""
         memory, hidden_state = self.encode(src)
         state = RnnState(
             self.cross_attention.keys_values(memory),
@@ -132,6 +133,6 @@ class Rnn(Model):
         return state, src.new_full((len(src) * n_hypotheses,), self.config.bos_id)
 
     def step(self, ids: Int[Tensor, " rows"], state: RnnState) -> Float[Tensor, "rows vocab"]:
-        """Logits of the token after `ids`, the last token of each hypothesis; the state moves on by one."""
+        """Logits of the next token, given `ids`, the last token of each hypothesis. Updates the state."""
         state.hidden_state = self.lstm_step(ids, state.hidden_state, state.memory, state.mask)
         return self.logits(state.hidden_state[-1])

@@ -1,4 +1,4 @@
-"""Skip-gram: vectors of words from the words around them."""
+"""Skip-gram with negative sampling: word vectors learned from context words."""
 
 import torch
 import torch.nn.functional as F
@@ -10,7 +10,7 @@ from glassformer.models.base import Model
 
 
 class SkipGram(Model):
-    """A vector for each word as it stands, and one for each word as it stands beside others.
+    """Two embeddings per word: one as center word, one as context word.
 
     Source: Mikolov et al. 2013 (1310.4546), section 2.2.
     """
@@ -29,8 +29,14 @@ class SkipGram(Model):
         context_ids: Int[Tensor, " pairs"],
         negative_ids: Int[Tensor, "pairs negatives"],
     ) -> Float[Tensor, ""]:
-        """Summed loss: -log s(v_word . u_beside) - sum over others of log s(-v_word . u_other), s the logistic."""
+        """Summed loss: -log s(v_center . u_context) - sum over negatives of log s(-v_center . u_negative), s = sigmoid.
+
+        Args:
+            center_ids: center word of each pair.
+            context_ids: a word within the window around the center word.
+            negative_ids: words drawn as negative examples.
+        """
         v = self.embedding(center_ids)
-        near = (v * self.context_embedding(context_ids)).sum(-1)
-        far = torch.bmm(self.context_embedding(negative_ids), v[:, :, None])[:, :, 0]
-        return -(F.logsigmoid(near.float()).sum() + F.logsigmoid(-far.float()).sum())
+        positive = (v * self.context_embedding(context_ids)).sum(-1)
+        negative = torch.bmm(self.context_embedding(negative_ids), v[:, :, None])[:, :, 0]
+        return -(F.logsigmoid(positive.float()).sum() + F.logsigmoid(-negative.float()).sum())

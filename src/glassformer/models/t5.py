@@ -1,4 +1,4 @@
-"""T5: everything is text to text."""
+"""T5: text-to-text encoder-decoder with relative position biases."""
 
 import math
 from typing import Any, ClassVar
@@ -18,10 +18,10 @@ from glassformer.nn.masks import padding_mask
 def relative_position_bucket(
     relative_position: Int[Tensor, "q k"], *, n_buckets: int, max_distance: int, bidirectional: bool
 ) -> Int[Tensor, "q k"]:
-    """Which bucket a distance (place of the key less place of the query) falls in.
+    """Bucket index of each relative position (key position - query position).
 
-    Half of the buckets hold one near distance each, the others stretches that grow as the logarithm up to max_distance,
-    and what is further away. Looking both ways, each way has half of the buckets.
+    Half of the buckets hold one small distance each. The others cover ranges that grow logarithmically up to
+    max_distance; the last one also holds all larger distances. If bidirectional, each direction has half of them.
 
     Source: Raffel et al. 2019, section 2.1, and its published code.
     """
@@ -32,14 +32,14 @@ def relative_position_bucket(
         relative_position = relative_position.abs()
     else:
         relative_position = (-relative_position).clamp(min=0)
-    n_near = n_buckets // 2
-    growth = (relative_position.clamp(min=1).float() / n_near).log() / math.log(max_distance / n_near)
-    far = (n_near + (growth * (n_buckets - n_near)).long()).clamp(max=n_buckets - 1)
-    return buckets + torch.where(relative_position < n_near, relative_position, far)
+    max_exact = n_buckets // 2
+    growth = (relative_position.clamp(min=1).float() / max_exact).log() / math.log(max_distance / max_exact)
+    if_large = (max_exact + (growth * (n_buckets - max_exact)).long()).clamp(max=n_buckets - 1)
+    return buckets + torch.where(relative_position < max_exact, relative_position, if_large)
 
 
 class T5(EncoderDecoder):
-    """Encoder-decoder with RMS norms before the sub-layers, no biases, no scaling, and places as a bias of scores.
+    """Encoder-decoder with RMSNorm before sub-layers, no biases, unscaled attention and relative position biases.
 
     Source: Raffel et al. 2019; Shazeer 2020 for the gated feed-forward of v1.1.
     """
@@ -67,7 +67,7 @@ class T5(EncoderDecoder):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Normal matrices of (fan in)^-0.5, queries smaller by d_head^0.5 for want of a scale."""
+        """Normal with std (fan in)^-0.5; queries with a further factor d_head^-0.5, because attention is not scaled."""
         c = self.config
         for name, p in self.named_parameters():
             if p.dim() > 1:
@@ -81,7 +81,7 @@ class T5(EncoderDecoder):
                 nn.init.normal_(p, std=std)
 
     def compute_bias(self, table: nn.Embedding, n_queries: int, n_keys: int) -> Float[Tensor, "1 heads q k"]:
-        """What is added to the scores of queries that are the last of the keys."""
+        """Relative position bias of the attention scores. The queries are the last `n_queries` of the key positions."""
         c, device = self.config, table.weight.device
         positions = torch.arange(n_keys, device=device)
         buckets = relative_position_bucket(
@@ -93,7 +93,7 @@ class T5(EncoderDecoder):
         return table(buckets).permute(2, 0, 1)[None]  # type: ignore[no-any-return]
 
     def encode(self, src: Int[Tensor, "batch src"]) -> Float[Tensor, "batch src d_model"]:
-        """The encoder's output, called memory."""
+        """Encoder output (memory)."""
         mask, x = padding_mask(src, self.config.pad_id), self.dropout(self.embedding(src))
         bias = self.compute_bias(self.encoder_bias, src.size(1), src.size(1))
         for layer in self.encoder:
@@ -103,7 +103,7 @@ class T5(EncoderDecoder):
     def forward(
         self, src: Int[Tensor, "batch src"], tgt_in: Int[Tensor, "batch tgt"]
     ) -> Float[Tensor, "batch tgt d_model"]:
-        """The decoder's output at every target position: `logits` makes words of it."""
+        """Decoder output at every target position; `logits` projects it to the vocabulary."""
         memory, mask = self.encode(src), padding_mask(src, self.config.pad_id)
         x = self.dropout(self.embedding(tgt_in))
         bias = self.compute_bias(self.decoder_bias, tgt_in.size(1), tgt_in.size(1))
@@ -112,20 +112,20 @@ class T5(EncoderDecoder):
         return self.scale_hidden(self.decoder_norm(x))
 
     def scale_hidden(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
-        """What the output matrix makes logits of."""
+        """Decoder output after dropout and, with tied embeddings, the scale d_model^-0.5: the input of `logits`."""
         hidden = self.dropout(hidden)
         return hidden * self.config.d_model**-0.5 if self.config.scale_output else hidden
 
     @property
     def output_weight(self) -> Tensor:
-        """Rows of the projection to the vocabulary."""
+        """Weight of the projection to the vocabulary."""
         return self.embedding.weight if self.output is None else self.output.weight
 
     def logits(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:
         return batch_invariant_linear(hidden, self.output_weight)
 
     def step(self, ids: Int[Tensor, " rows"], state: DecoderState) -> Float[Tensor, "rows vocab"]:
-        """Logits of the token after `ids`, the last token of each hypothesis; the state moves on by one."""
+        """Logits of the next token, given `ids`, the last token of each hypothesis. Updates the state."""
         x = self.embedding(ids[:, None])
         bias = self.compute_bias(self.decoder_bias, 1, state.length + 1)
         for layer, memory, cache in zip(self.decoder, state.memory, state.caches, strict=True):

@@ -16,12 +16,12 @@ from glassformer.nn.positions import sinusoids
 
 
 def n_positions(config: TransformerConfig) -> int:
-    """Positions that may be asked for: the longest sentence, its end, and the padding behind it."""
+    """Size of the position table: the maximum length, the end token and the padding."""
     return config.max_len + 1 + PAD_TO_MULTIPLE_OF
 
 
 class Transformer(EncoderDecoder):
-    """Encoder-decoder with one matrix for both embeddings and the projection to the vocabulary.
+    """Encoder-decoder Transformer. One matrix is shared by both embeddings and the projection to the vocabulary.
 
     Source: Vaswani et al. 2017; Press & Wolf 2017 for the shared matrix.
     """
@@ -38,25 +38,25 @@ class Transformer(EncoderDecoder):
         self.decoder: Any = nn.ModuleList(
             TransformerBlock(layer, causal=True, cross=True) for _ in range(c.n_decoder_layers)
         )
-        # Post-norm layers end in a norm of their own.
+        # Post-norm blocks already end with a normalization.
         self.encoder_norm = nn.LayerNorm(c.d_model) if c.pre_norm else nn.Identity()
         self.decoder_norm = nn.LayerNorm(c.d_model) if c.pre_norm else nn.Identity()
         self.output_bias = nn.Parameter(torch.zeros(c.vocab_size)) if c.output_bias else None
-        """Added to the logits of the words."""
+        """Added to the logits."""
         self.positions: Tensor
         self.prune_heads()
         self.reset_buffers()
         self.reset_parameters()
 
     def reset_buffers(self) -> None:
-        """The sinusoids."""
+        """Compute the sinusoidal position encoding."""
         table = sinusoids(n_positions(self.config), self.config.d_model)
         if self.config.sinusoid_layout == "concat":
             table = torch.cat([table[:, 0::2], table[:, 1::2]], dim=1)
         self.register_buffer("positions", table, persistent=False)
 
     def reset_parameters(self) -> None:
-        """Glorot-uniform matrices and embeddings of standard deviation d_model^-0.5, so that scaled they are 1."""
+        """Glorot-uniform matrices; embeddings with std d_model^-0.5, which is 1 after scaling by d_model^0.5."""
         for p in self.parameters():
             if p.dim() > 1:
                 nn.init.xavier_uniform_(p)
@@ -71,7 +71,7 @@ class Transformer(EncoderDecoder):
         return self.dropout(x + self.positions[start : start + ids.size(1)])  # type: ignore[no-any-return]
 
     def encode(self, src: Int[Tensor, "batch src"]) -> Float[Tensor, "batch src d_model"]:
-        """The encoder's output, called memory."""
+        """Encoder output (memory)."""
         mask = padding_mask(src, self.config.pad_id)
         x = self.embed(src)
         for layer in self.encoder:
@@ -81,9 +81,9 @@ class Transformer(EncoderDecoder):
     def forward(
         self, src: Int[Tensor, "batch src"], tgt_in: Int[Tensor, "batch tgt"]
     ) -> Float[Tensor, "batch tgt d_model"]:
-        """The decoder's output at every target position: `logits` makes words of it.
+        """Decoder output at every target position; `logits` projects it to the vocabulary.
 
-        Target padding needs no mask: it stands behind the words, and no position looks ahead.
+        Target padding needs no mask: it follows all tokens, and causal attention excludes later positions.
         """
         memory, mask = self.encode(src), padding_mask(src, self.config.pad_id)
         x = self.embed(tgt_in)
@@ -93,14 +93,14 @@ class Transformer(EncoderDecoder):
 
     @property
     def output_weight(self) -> Tensor:
-        """Rows of the projection to the vocabulary."""
+        """Weight of the projection to the vocabulary."""
         return self.embedding.weight
 
     def logits(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:
         return batch_invariant_linear(hidden, self.output_weight, self.output_bias)
 
     def step(self, ids: Int[Tensor, " rows"], state: DecoderState) -> Float[Tensor, "rows vocab"]:
-        """Logits of the token after `ids`, the last token of each hypothesis; the state moves on by one."""
+        """Logits of the next token, given `ids`, the last token of each hypothesis. Updates the state."""
         x = self.embed(ids[:, None], state.length)
         for layer, memory, cache in zip(self.decoder, state.memory, state.caches, strict=True):
             x = layer(x, memory=memory, memory_mask=state.mask, cache=cache)

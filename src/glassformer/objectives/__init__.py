@@ -1,1 +1,1 @@
-"""What a model is trained to do: (model, batch) to a summed loss."""
+"""Training objectives: losses and input corruption."""

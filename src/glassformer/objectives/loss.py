@@ -1,4 +1,4 @@
-"""Cross-entropy over a vocabulary, without the logits of a whole batch in memory."""
+"""Memory-efficient cross-entropy over a vocabulary, computed in chunks of logits."""
 
 from typing import Any
 
@@ -7,15 +7,15 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 CHUNK_ELEMENTS = 1 << 22
-"""Logits held at a time: about what a processor's last-level cache keeps."""
+"""Number of logits in memory at a time, about the size of a CPU's last-level cache."""
 
 
 class ProjectedCrossEntropy(torch.autograd.Function):
-    """Projection, softmax and label-smoothed cross-entropy in one, chunk by chunk.
+    """Fused projection to the vocabulary, softmax and label-smoothed cross-entropy, computed in chunks.
 
     With p the softmax and smoothing e over V words, the gradient of the logits is
-    p - (1 - e) onehot(target) - e / V. Only p is as wide as the vocabulary: the other two terms are added to
-    the gradients of hidden, weight and bias without ever being spread out. All are made on the way forward.
+    p - (1 - e) onehot(target) - e / V. Only p is a dense matrix: the other two terms are added directly to the
+    gradients of hidden, weight and bias. All gradients are computed in the forward pass.
     """
 
     @staticmethod
@@ -39,7 +39,7 @@ class ProjectedCrossEntropy(torch.autograd.Function):
         b_sum = 0.0 if bias is None else bias.sum(dtype=torch.float32)
         on, off = 1 - smoothing, smoothing / vocab_size
 
-        dtype_of_hidden = hidden.dtype
+        hidden_dtype = hidden.dtype
         need_grad = hidden.requires_grad or weight.requires_grad
         d_hidden = torch.empty_like(hidden, dtype=torch.float32)
         d_weight = torch.zeros_like(weight, dtype=torch.float32)
@@ -52,8 +52,8 @@ class ProjectedCrossEntropy(torch.autograd.Function):
             if bias is not None:
                 logits += bias
             probs = logits.softmax(-1)
-            top, best = logits.max(-1)
-            lse = top.float() - probs.gather(1, best[:, None])[:, 0].float().log()
+            max_logits, argmax = logits.max(-1)
+            lse = max_logits.float() - probs.gather(1, argmax[:, None])[:, 0].float().log()
             at_target = logits.gather(1, targets[rows, None])[:, 0].float()
             logits_sum = hidden[rows].float() @ w_sum + b_sum
             losses = lse - on * at_target - off * logits_sum
@@ -74,11 +74,11 @@ class ProjectedCrossEntropy(torch.autograd.Function):
             d_weight -= off * hidden.sum(0)
             d_weight.index_add_(0, targets, hidden, alpha=-on)
             if d_bias is not None:
-                each = torch.ones_like(hidden[:, 0]) if token_weights is None else token_weights
-                d_bias -= off * each.sum()
-                d_bias.index_add_(0, targets, each, alpha=-on)
+                target_weights = torch.ones_like(hidden[:, 0]) if token_weights is None else token_weights
+                d_bias -= off * target_weights.sum()
+                d_bias.index_add_(0, targets, target_weights, alpha=-on)
             ctx.save_for_backward(d_hidden, d_weight, d_bias)
-            ctx.dtypes = dtype_of_hidden, weight.dtype
+            ctx.dtypes = hidden_dtype, weight.dtype
         return loss
 
     @staticmethod
@@ -86,9 +86,9 @@ class ProjectedCrossEntropy(torch.autograd.Function):
         ctx: Any, grad: Tensor
     ) -> tuple[Tensor, Tensor, Tensor | None, None, None, None]:
         d_hidden, d_weight, d_bias = ctx.saved_tensors
-        of_hidden, of_weight = ctx.dtypes
-        d_bias = None if d_bias is None else (d_bias * grad).to(of_weight)
-        return (d_hidden * grad).to(of_hidden), (d_weight * grad).to(of_weight), d_bias, None, None, None
+        hidden_dtype, weight_dtype = ctx.dtypes
+        d_bias = None if d_bias is None else (d_bias * grad).to(weight_dtype)
+        return (d_hidden * grad).to(hidden_dtype), (d_weight * grad).to(weight_dtype), d_bias, None, None, None
 
 
 def projected_cross_entropy(
@@ -100,11 +100,15 @@ def projected_cross_entropy(
     label_smoothing: float = 0.0,
     token_weights: Float[Tensor, " tokens"] | None = None,
 ) -> Float[Tensor, ""]:
-    """Summed loss of predicting each target from hidden W^T + b, in nats.
+    """Summed cross-entropy of the targets with logits hidden W^T + b, in nats.
 
     Args:
-        label_smoothing: the share of probability spread evenly over the vocabulary, 0 to 1.
-        importance: what each target's loss is multiplied by; default: 1.
+        hidden: hidden state of each target.
+        weight: projection to the vocabulary, W.
+        targets: ids of the target tokens.
+        bias: b; default: 0.
+        label_smoothing: label smoothing epsilon, 0 to 1.
+        token_weights: weight of the loss of each target; default: 1.
 
     Source: Szegedy et al. 2016, section 7, as in Vaswani et al. 2017, section 5.4.
     """

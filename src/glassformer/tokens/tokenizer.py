@@ -1,4 +1,4 @@
-"""Text to ids and back."""
+"""Tokenizers: training, encoding and decoding."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -21,7 +21,12 @@ Result = TypeVar("Result")
 
 
 def wrap_native_errors(call: Callable[[], Result], error: Callable[[str], UserError]) -> Result:
-    """The result of a native library's call, its failures as ours: a Rust panic is no Exception."""
+    """Call a native library and convert its failures to a UserError. A Rust panic is not a subclass of Exception.
+
+    Args:
+        call: the function to call.
+        error: creates the UserError from the message of the failure.
+    """
     try:
         return call()
     except (KeyboardInterrupt, SystemExit, UserError):
@@ -31,7 +36,7 @@ def wrap_native_errors(call: Callable[[], Result], error: Callable[[str], UserEr
 
 
 def well_formed(text: str) -> str:
-    """The text with U+FFFD for each lone surrogate, which no file can hold but JSON can name."""
+    """Replace each lone surrogate by U+FFFD. UTF-8 cannot encode them, but JSON escapes can contain them."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -41,28 +46,29 @@ def well_formed(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SpecialTokens:
-    """Names of the special tokens and what is put before every text: tokenizer_config.json of a model folder."""
+    """Special tokens and prefix of a tokenizer, as saved in tokenizer_config.json of a model folder."""
 
     pad_token: str = PAD
     bos_token: str = BOS
-    """Begins what a decoder says, and what an encoder reads ([CLS])."""
+    """First input token of a decoder, and first token of an encoder input ([CLS])."""
     eos_token: str = EOS
-    """Ends a text ([SEP])."""
+    """End of a text ([SEP])."""
     mask_token: str | None = None
     prefix: str = " "
-    """A space makes the first word the same unit as elsewhere; it is taken off again."""
+    """Added before every text and removed when decoding. With a space, the first word of a text gets the same token as
+    elsewhere in a text."""
 
 
 class Tokenizer:
-    """Text to ids and back.
+    """Tokenizer: encodes text to token ids and decodes ids to text.
 
-    Unless it was imported or is WordPiece, every byte is a unit or can be spelled by units, so nothing is unknown and
-    ids give the same text again. Names of special tokens inside a text are text.
+    Trained tokenizers of the types bpe, unigram, char and byte can encode any text and decode it to the same text.
+    Names of special tokens in a text are encoded as ordinary text.
     """
 
     def __init__(self, backend: tokenizers.Tokenizer, specials: SpecialTokens = SpecialTokens()) -> None:
         self.backend, self.special_tokens = backend, specials
-        backend.encode_special_tokens = True  # "</s>" typed by a user is four characters
+        backend.encode_special_tokens = True  # "</s>" in a text is four characters, not the special token
         backend.no_padding()
         backend.no_truncation()
         self.pad_id, self.bos_id, self.eos_id = map(
@@ -82,19 +88,23 @@ class Tokenizer:
         lowercase: bool = False,
         add_prefix_space: bool = True,
     ) -> "Tokenizer":
-        """Units learned from texts.
+        """Train a tokenizer on texts.
 
         Args:
-            kind: "bpe" merges the most frequent pair again and again (Sennrich et al. 2016); "unigram" prunes
-                a large inventory by likelihood (Kudo 2018) - the library orders unigrams by chance: trained again on
-                the same text they differ a little, where BPE does not; "wordpiece" merges what raises the likelihood
-                most, and reads text as BERT does; "word" has the most frequent words, and `<unk>`; "char" has the
-                characters of the text, and bytes for all others; "byte" has the 256 bytes.
-            vocab_size: units wanted, the 256 bytes and special tokens among them; fewer if the text has no more. Of
-                no effect on "char" and "byte".
-            extra_special_tokens: special tokens besides pad, start and end; `<mask>` is known as the mask.
-            lowercase: WordPiece and words alone: lower case, of WordPiece also accents taken off.
-            add_prefix_space: BPE and unigram alone: put a space before every text, and take it off again.
+            texts: training texts.
+            kind: type of the tokenizer. "bpe" repeatedly merges the most frequent pair (Sennrich et al. 2016).
+                "unigram" prunes a large vocabulary by likelihood (Kudo 2018); its training is not deterministic, so
+                that two vocabularies from the same texts differ slightly. "wordpiece" repeatedly makes the merge that
+                increases the likelihood most, and pre-tokenizes as BERT does. "word" has the most frequent words and
+                `<unk>`. "char" has the characters of the texts, and bytes for all others. "byte" has the 256 bytes.
+            vocab_size: maximum vocabulary size, including the 256 bytes and the special tokens; less if the texts do
+                not have enough different tokens. Ignored for "char" and "byte".
+            extra_special_tokens: special tokens in addition to pad, start and end. `<mask>` becomes the mask token.
+            lowercase: convert text to lower case, for "wordpiece" also remove accents. "wordpiece" and "word" only.
+            add_prefix_space: add a space before every text and remove it when decoding. "bpe" and "unigram" only.
+
+        Raises:
+            ConfigError: `lowercase` with another type than "wordpiece" or "word".
         """
         if kind == "wordpiece":
             return cls.train_wordpiece(texts, vocab_size, extra_special_tokens, lowercase=lowercase)
@@ -104,7 +114,7 @@ class Tokenizer:
             )
         if lowercase:
             raise ConfigError(
-                "lowercase: only wordpiece and word can; the other tokenizers give a text back as it was."
+                "lowercase is supported only by the tokenizers wordpiece and word; the others preserve the text."
             )
         specials = [*DEFAULT_SPECIAL_TOKENS, *extra_special_tokens]
         names = SpecialTokens(
@@ -137,7 +147,7 @@ class Tokenizer:
     def train_wordpiece(
         cls, texts: Iterable[str], vocab_size: int, extra_special_tokens: Sequence[str], *, lowercase: bool
     ) -> "Tokenizer":
-        """WordPiece by likelihood gain, with BERT's special tokens."""
+        """Train WordPiece by likelihood gain, with BERT's special tokens."""
         from glassformer.tokens import wordpiece as w
 
         specials = [*w.BERT_SPECIALS, *(token for token in extra_special_tokens if token != MASK)]
@@ -148,10 +158,10 @@ class Tokenizer:
 
     @classmethod
     def from_folder(cls, folder: Path) -> "Tokenizer":
-        """The tokenizer that `files` wrote.
+        """Load a tokenizer from a model folder (see `files`).
 
         Raises:
-            CheckpointError: not a tokenizer's JSON, or a special token that it lacks.
+            CheckpointError: a file is missing or invalid, or a special token is not in the vocabulary.
         """
         try:
             text = (folder / "tokenizer.json").read_text(encoding="utf-8")
@@ -169,10 +179,10 @@ class Tokenizer:
 
     @classmethod
     def from_json(cls, text: str, specials: SpecialTokens = SpecialTokens()) -> "Tokenizer":
-        """The tokenizer that `to_json` wrote.
+        """Load a tokenizer from the contents of a tokenizer.json (see `to_json`).
 
         Raises:
-            CheckpointError: not a tokenizer's JSON.
+            CheckpointError: not the JSON of a tokenizer, or a special token is not in the vocabulary.
         """
         backend = wrap_native_errors(
             lambda: tokenizers.Tokenizer.from_str(text),
@@ -181,27 +191,31 @@ class Tokenizer:
         return cls(backend, specials)
 
     def to_json(self) -> str:
-        """The whole tokenizer, as Hugging Face's `tokenizer.json`."""
+        """Serialize the tokenizer in the format of Hugging Face's `tokenizer.json`."""
         return self.backend.to_str(pretty=True)
 
     def files(self) -> dict[str, str]:
-        """The files of a model folder that `from_folder` reads."""
+        """Contents of the tokenizer files of a model folder, which `from_folder` reads."""
         names = {"tokenizer_class": "PreTrainedTokenizerFast", **asdict(self.special_tokens)}
         return {"tokenizer.json": self.to_json(), "tokenizer_config.json": json.dumps(names, indent=2) + "\n"}
 
     def special_id(self, token: str) -> int:
-        """The id of a special token."""
-        found = self.backend.token_to_id(token)
-        if found is None:
-            raise CheckpointError(f"tokenizer.json: lacks the special token {token}.")
-        return found
+        """Id of a special token.
+
+        Raises:
+            CheckpointError: the token is not in the vocabulary.
+        """
+        token_id = self.backend.token_to_id(token)
+        if token_id is None:
+            raise CheckpointError(f"tokenizer.json: the special token {token} is missing.")
+        return token_id
 
     @property
     def vocab_size(self) -> int:
         return self.backend.get_vocab_size()
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids of each text, without special tokens."""
+        """Token ids of each text, without special tokens."""
         clean = [self.special_tokens.prefix + well_formed(text) for text in texts]
         encodings = wrap_native_errors(
             lambda: self.backend.encode_batch_fast(clean, add_special_tokens=False),
@@ -210,30 +224,30 @@ class Tokenizer:
         return [encoding.ids for encoding in encodings]
 
     def encode(self, text: str) -> list[int]:
-        """Ids of a text, without special tokens."""
+        """Token ids of a text, without special tokens."""
         return self.encode_batch([text])[0]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids; special tokens are left out."""
+        """Decode ids to text. Special tokens are skipped."""
         return self.backend.decode(list(ids), skip_special_tokens=True).removeprefix(self.special_tokens.prefix)
 
     def decode_stable_prefix(self, ids: Sequence[int]) -> str:
-        """As much of the text of ids as no further id can change: bytes wait until their character is whole."""
+        """Decode ids to the longest text that further ids cannot change: without a trailing incomplete character."""
         n = len(ids)
         while n and (not self.decode(ids[n - 1 : n]) or (self.backend.id_to_token(ids[n - 1]) or "").startswith("<0x")):
             n -= 1
         return self.decode(ids[:n]).rstrip("\ufffd")
 
     def starts_word(self, token_id: int) -> bool:
-        """Whether a unit begins with a space."""
+        """Whether a token begins with a space."""
         return (self.backend.id_to_token(token_id) or "").startswith(("Ġ", " ", "▁"))
 
     def encode_words(self, words: Sequence[str]) -> list[list[int]]:
-        """Ids of each word of a sentence; a word without any gets those of a space."""
+        """Token ids of each word of a sentence. A word without tokens gets those of a space, so no list is empty."""
         return [ids or self.encode(" ") or [self.eos_id] for ids in self.encode_batch(words)]
 
     def offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """Ids of a text, and of each the stretch of characters that it stands for."""
+        """Token ids of a text, and the character span (start, end) of each token."""
         prefix = self.special_tokens.prefix
         encoding = wrap_native_errors(
             lambda: self.backend.encode(prefix + well_formed(text), add_special_tokens=False),
@@ -243,15 +257,15 @@ class Tokenizer:
         return encoding.ids, [(max(0, start - n), max(0, end - n)) for start, end in encoding.offsets]
 
     def token(self, token_id: int) -> str:
-        """One unit as text; a unit that is part of a character shows as U+FFFD."""
+        """Text of one token. Part of a multi-byte character is shown as U+FFFD."""
         return self.backend.decode([token_id], skip_special_tokens=False)
 
 
 def character_tokenizer(texts: Iterable[str], specials: Sequence[str]) -> tokenizers.Tokenizer:
-    """The characters of the texts by code point, and the bytes that spell all others."""
+    """Character tokenizer: the characters of the texts in order of code points, and bytes for all others."""
     characters = sorted({character for text in texts for character in well_formed(text)})
-    units = [*specials, *(f"<0x{byte:02X}>" for byte in range(256)), *characters]
-    vocab = {unit: i for i, unit in enumerate(units)}
+    tokens = [*specials, *(f"<0x{byte:02X}>" for byte in range(256)), *characters]
+    vocab = {token: i for i, token in enumerate(tokens)}
     backend = tokenizers.Tokenizer(models.BPE(vocab, [], byte_fallback=True))
     backend.add_special_tokens(list(specials))
     backend.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])
@@ -261,7 +275,7 @@ def character_tokenizer(texts: Iterable[str], specials: Sequence[str]) -> tokeni
 def word_tokenizer(
     texts: Iterable[str], vocab_size: int, extra_special_tokens: Sequence[str], *, lowercase: bool
 ) -> tokenizers.Tokenizer:
-    """The most frequent words; what is neither letter, digit nor space is a word of its own."""
+    """Word tokenizer: the most frequent words. A sequence of symbols (not letters, digits or spaces) is a word too."""
     backend = tokenizers.Tokenizer(models.WordLevel(unk_token=UNK))  # type: ignore[call-arg, unused-ignore]
     if lowercase:
         backend.normalizer = normalizers.Lowercase()

@@ -1,4 +1,4 @@
-"""WordPiece: the units that make the training words most likely, over text read as BERT reads it."""
+"""WordPiece: training by likelihood gain, and BERT's tokenizer."""
 
 import math
 from collections import Counter, defaultdict
@@ -15,8 +15,8 @@ from glassformer.tokens.tokenizer import well_formed
 
 PAD, UNK, CLS, SEP, MASK = BERT_SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 CONTINUATION = "##"
-MAX_WORD_CHARACTERS = 100  # a longer word is unknown as a whole, as in BERT
-TIE_TOLERANCE = 1e-12  # of N log N: gains closer than that differ by rounding alone
+MAX_WORD_CHARACTERS = 100  # a longer word is encoded as one [UNK], as in BERT
+TIE_TOLERANCE = 1e-12  # relative to N log N: smaller differences between gains are rounding errors
 
 Pair = tuple[int, int]
 Ints = NDArray[np.int64]
@@ -31,35 +31,36 @@ def train_wordpiece(
     max_characters: int = 1000,
     min_gain: float = 0.0,
 ) -> list[str]:
-    """Units learned from words: the characters, then again and again the merge that most raises the likelihood.
+    """Learn a WordPiece vocabulary: from single characters, repeatedly make the merge that increases likelihood most.
 
-    With c_u the count of unit u and N their sum, the log-likelihood of the words cut into units, under the unigram
-    model that fits them best, is L = sum_u c_u log c_u - N log N. Two adjacent units a and b that are merged n times
-    leave c_a and c_b by n each, add n to c_ab and take n from N; the gain is the exact change of L. Among equal gains
-    the pair first by code points of a, then of b, is merged, so that the same counts give the same units in any order.
+    With c_u the count of token u and N the sum of all counts, the log-likelihood of the segmented words under the best
+    unigram model is L = sum_u c_u log c_u - N log N. Merging two adjacent tokens a and b n times subtracts n from c_a
+    and from c_b, adds n to c_ab and subtracts n from N; the gain is the exact change of L. Among equal gains, the pair
+    that is first by code points of a, then of b, is merged, so that the result does not depend on the order of words.
 
-    Words over 100 characters or with a character left out of the alphabet are unknown to the encoder as a whole, and
-    nothing is learned from them.
+    Words of more than 100 characters or with a character outside the alphabet are encoded as unknown, and are ignored
+    in training.
 
     Args:
-        word_counts: how often each word occurs, from `count_words`.
-        vocab_size: units wanted, special tokens among them; fewer when words or gains run out.
-        max_characters: most characters in the alphabet; the rarest are left out.
-        min_gain: least gain in L of a merge, in nats over the whole text.
+        word_counts: number of occurrences of each word, from `count_words`.
+        vocab_size: maximum vocabulary size, including special tokens; less if no merge is left with enough gain.
+        special_tokens: first entries of the vocabulary.
+        max_characters: maximum size of the alphabet; the rarest characters are left out.
+        min_gain: minimum gain in L of a merge, in nats over the whole text.
 
     Returns:
-        Special tokens, then characters, then characters as continuations, each by code point, then merged units in the
-        order of merging. A character met only as a word of its own (punctuation, CJK) has no continuation.
+        Special tokens, then characters, then continuation characters (##), each by code point, then merged tokens in
+        the order of merging. A character that only occurs as a separate word (punctuation, CJK) has no continuation.
 
     Raises:
-        ConfigError: the special tokens and characters alone are more than `vocab_size`.
-        ValueError: a word is empty or begins with a special token or "##"; a count is below 1.
+        ConfigError: there are more special tokens and characters than `vocab_size`.
+        ValueError: a word is empty or begins with a special token or "##"; a count is less than 1.
 
     Source: Schuster & Nakajima 2012; Wu et al. 2016, section 4.1.
     """
     for word, count in word_counts.items():
         if not word or count < 1 or word.startswith((CONTINUATION, *special_tokens)):
-            raise ValueError(f"word {word!r} with count {count}: no word that count_words gives.")
+            raise ValueError(f"word {word!r} with count {count}: not a valid result of count_words.")
     characters = _alphabet(word_counts, max_characters)
     words = {
         word: count
@@ -71,8 +72,9 @@ def train_wordpiece(
     vocab = [*special_tokens, *alphabet]
     if len(vocab) > vocab_size:
         raise ConfigError(
-            f"{vocab_size} WordPiece units are too few: {len(special_tokens)} special tokens and {len(alphabet)} "
-            f"single characters come first.\n  Ask for {len(vocab)} or more, or leave out more characters."
+            f"vocab_size {vocab_size} is too small for WordPiece: {len(special_tokens)} special tokens and "
+            f"{len(alphabet)} single characters are needed.\n"
+            f"  Set it to at least {len(vocab)}, or reduce max_characters."
         )
     segmentation = _Segmentation(words)
     while len(vocab) < vocab_size and (pair := segmentation.best(min_gain)):
@@ -89,40 +91,40 @@ def _alphabet(word_counts: Mapping[str, int], max_characters: int) -> set[str]:
 
 
 class _Segmentation:
-    """Words cut into units, with the counts that gains are made of, kept true from merge to merge.
+    """Words segmented into tokens, with the counts of tokens and pairs, updated after every merge.
 
-    A merge always makes a unit that was not there before. For wherever a unit's text stands with its ends between
-    units, the same merges have met the same text since the first: it is cut alike, so one pair makes it, at one time.
+    A merge always creates a new token: wherever the text of a token occurs with both ends at token boundaries, the
+    same merges have been applied to the same text, so it is segmented in the same way and is formed by the same merge.
     """
 
     def __init__(self, word_counts: Mapping[str, int]) -> None:
         self.word_counts = list(word_counts.values())
-        cut = [[word[0], *(CONTINUATION + character for character in word[1:])] for word in word_counts]
-        ids = {unit: i for i, unit in enumerate(dict.fromkeys(unit for units in cut for unit in units))}
-        self.units = list(ids)
-        self.words = [[ids[unit] for unit in units] for units in cut]
-        n_merges = sum(len(units) - 1 for units in cut)  # at most
-        self.unit_counts: Ints = np.zeros(len(ids) + n_merges, np.int64)
-        self.slots: dict[Pair, int] = {}  # columns of `pairs`
-        self.pairs: Ints = np.zeros((3, 1024), np.int64)  # left unit, right unit, count
-        self.words_with: defaultdict[Pair, set[int]] = defaultdict(set)  # also some that no longer hold the pair
+        segmented = [[word[0], *(CONTINUATION + character for character in word[1:])] for word in word_counts]
+        ids = {token: i for i, token in enumerate(dict.fromkeys(token for tokens in segmented for token in tokens))}
+        self.tokens = list(ids)
+        self.words = [[ids[token] for token in tokens] for tokens in segmented]
+        n_merges = sum(len(tokens) - 1 for tokens in segmented)  # upper bound
+        self.token_counts: Ints = np.zeros(len(ids) + n_merges, np.int64)
+        self.slots: dict[Pair, int] = {}  # pair -> column of `pairs`
+        self.pairs: Ints = np.zeros((3, 1024), np.int64)  # rows: left token, right token, count
+        self.words_with: defaultdict[Pair, set[int]] = defaultdict(set)  # includes former occurrences
         changes: Counter[Pair] = Counter()
-        for word, units in enumerate(self.words):
-            for unit in units:
-                self.unit_counts[unit] += self.word_counts[word]
-            for pair in _mergeable(units):
+        for word, tokens in enumerate(self.words):
+            for token in tokens:
+                self.token_counts[token] += self.word_counts[word]
+            for pair in _mergeable(tokens):
                 changes[pair] += self.word_counts[word]
                 self.words_with[pair].add(word)
         self._change(changes)
-        self.n = int(self.unit_counts.sum())
-        self.floor = max(self.n // 2, 1)  # no pair occurs more often than that
+        self.n = int(self.token_counts.sum())
+        self.floor = max(self.n // 2, 1)  # no pair occurs more often
 
     def best(self, min_gain: float) -> Pair | None:
-        """The pair to merge next, None if no gain reaches `min_gain`.
+        """The pair with the highest gain, None if it is less than `min_gain`.
 
-        Not every gain is computed. Merging n times gains at most N log N - (N-n) log (N-n) - n log n, the gain when a
-        and b occur nowhere else. This rises with n up to N/2, so pairs rarer than a floor are passed over once the
-        best gain found exceeds the bound just below the floor.
+        Not every gain is computed. Merging n times gains at most N log N - (N-n) log (N-n) - n log n, which is the gain
+        if a and b occur nowhere else. This bound increases with n up to N/2, so pairs that are rarer than a floor can
+        be skipped once the best gain exceeds the bound just below the floor.
         """
         equal = TIE_TOLERANCE * _x_log_x(self.n)
         pairs = self.pairs[:, : len(self.slots)]
@@ -138,24 +140,24 @@ class _Segmentation:
         if not gains.size or best < min_gain - equal:
             return None
         equals = candidates[:2, gains >= best - equal].T.tolist()
-        left, right = min(equals, key=lambda pair: [self.units[unit] for unit in pair])
+        left, right = min(equals, key=lambda pair: [self.tokens[token] for token in pair])
         return left, right
 
     def _gains(self, left: Ints, right: Ints, n: Ints) -> Floats:
-        """What each pair would add to L, merged n times."""
+        """Gain in L of merging each pair n times."""
         same = left == right
-        a, b = self.unit_counts[left], self.unit_counts[right]
+        a, b = self.token_counts[left], self.token_counts[right]
         from_a = _x_log_x(a) - _x_log_x(a - n - n * same)
         from_b = np.where(same, 0, _x_log_x(b) - _x_log_x(b - n))
         return _x_log_x(n) - (from_a + from_b) + (_x_log_x(self.n) - _x_log_x(self.n - n))
 
     def merge(self, left: int, right: int) -> str:
-        """Merge the pair wherever it occurs and return the unit it becomes."""
-        merged = len(self.units)
-        self.units.append(self.units[left] + self.units[right].removeprefix(CONTINUATION))
+        """Merge all occurrences of a pair and return the new token."""
+        merged = len(self.tokens)
+        self.tokens.append(self.tokens[left] + self.tokens[right].removeprefix(CONTINUATION))
         n = self.pairs[2, self.slots[left, right]].item()
-        for unit, change in (left, -n), (right, -n), (merged, n):
-            self.unit_counts[unit] += change
+        for token, change in (left, -n), (right, -n), (merged, n):
+            self.token_counts[token] += change
         self.n -= n
         changes: Counter[Pair] = Counter()
         for word in self.words_with.pop((left, right)):
@@ -169,10 +171,10 @@ class _Segmentation:
                     self.words_with[pair].add(word)
         self._change(changes)
         assert self.pairs[2, self.slots[left, right]] == 0
-        return self.units[merged]
+        return self.tokens[merged]
 
     def _change(self, changes: Mapping[Pair, int]) -> None:
-        """Add to the counts of pairs, new ones among them."""
+        """Add changes to the counts of pairs; new pairs are added."""
         for pair, change in changes.items():
             slot = self.slots.setdefault(pair, len(self.slots))
             if slot == self.pairs.shape[1]:
@@ -185,22 +187,22 @@ def _x_log_x(x: int | Ints) -> Floats:
     return np.multiply(x, np.log(np.maximum(x, 1)))
 
 
-def _mergeable(units: list[int]) -> Iterator[Pair]:
-    """Adjacent pairs as often as they can be merged: a a a a holds (a, a) twice, not three times."""
+def _mergeable(tokens: list[int]) -> Iterator[Pair]:
+    """Adjacent pairs, counted as often as they can be merged: a a a a contains (a, a) twice, not three times."""
     last = None
-    for pair in pairwise(units):
+    for pair in pairwise(tokens):
         last = None if pair == last else pair
         if last:
             yield last
 
 
-def _merge(units: list[int], left: int, right: int, merged: int) -> list[int]:
+def _merge(tokens: list[int], left: int, right: int, merged: int) -> list[int]:
     new: list[int] = []
-    for unit in units:
-        if unit == right and new and new[-1] == left:
+    for token in tokens:
+        if token == right and new and new[-1] == left:
             new[-1] = merged
         else:
-            new.append(unit)
+            new.append(token)
     return new
 
 
@@ -211,9 +213,9 @@ def _normalizer(lowercase: bool, strip_accents: bool) -> normalizers.Normalizer:
 
 
 def count_words(texts: Iterable[str], *, lowercase: bool, strip_accents: bool) -> Counter[str]:
-    """How often each word occurs, the words as `wordpiece_tokenizer` with the same options sees them.
+    """Count words, split as by `wordpiece_tokenizer` with the same options.
 
-    BERT's reading: control characters go, spaces and punctuation separate, every CJK character is a word.
+    As in BERT: control characters are removed, text is split at spaces and punctuation, each CJK character is a word.
     """
     normalizer, pre_tokenizer = _normalizer(lowercase, strip_accents), pre_tokenizers.BertPreTokenizer()
     counts: Counter[str] = Counter()
@@ -233,21 +235,26 @@ def wordpiece_tokenizer(
     cls: str = CLS,
     sep: str = SEP,
 ) -> tokenizers.Tokenizer:
-    """BERT's tokenizer over a vocabulary: longest match first, `[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]`.
+    """BERT's tokenizer with a given vocabulary: greedy longest match, `[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]`.
 
-    Type ids are 1 for B and the [SEP] after it, else 0. A word that no units make up is one `unk`.
+    Token type ids are 1 for B and the [SEP] after it, else 0. A word that cannot be segmented is encoded as one `unk`.
 
     Args:
-        vocab: units in the order of their ids, from `train_wordpiece`.
-        special_tokens: those of `vocab` that are no text: decoding can leave them out.
+        vocab: tokens in the order of their ids, from `train_wordpiece`.
+        lowercase: convert text to lower case.
+        strip_accents: remove accents.
+        special_tokens: entries of `vocab` that decoding can skip.
+        unk: token for unknown words.
+        cls: first token of an input.
+        sep: token after each text.
 
     Raises:
-        ValueError: a special token is not in `vocab`, or a unit is there twice.
+        ValueError: a special token is not in `vocab`, or `vocab` contains duplicates.
     """
-    ids = {unit: i for i, unit in enumerate(vocab)}
+    ids = {token: i for i, token in enumerate(vocab)}
     missing = {*special_tokens, unk, cls, sep} - ids.keys()
     if missing or len(ids) < len(vocab):
-        raise ValueError(f"{len(vocab) - len(ids)} units twice, special tokens missing: {sorted(missing)}.")
+        raise ValueError(f"vocab: {len(vocab) - len(ids)} duplicate tokens, missing special tokens: {sorted(missing)}.")
     model = models.WordPiece(
         ids, unk_token=unk, max_input_chars_per_word=MAX_WORD_CHARACTERS, continuing_subword_prefix=CONTINUATION
     )
