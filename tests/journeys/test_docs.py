@@ -1,0 +1,39 @@
+"""The examples of docs/extending.md and docs/inspection.md, as they are printed there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def python_blocks(name: str) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```$", (DOCS / name).read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+def test_every_example_of_extending_runs(capsys):
+    namespace: dict[str, object] = {}
+    blocks = python_blocks("extending.md")
+    assert len(blocks) == 7
+    for block in blocks:
+        exec(compile(block, "extending.md", "exec"), namespace)
+    printed = capsys.readouterr().out.split("\n")
+    assert "('a cat', 'un chat')" in printed
+    assert printed[-2] == f"{namespace['tokenizer'].vocab_size} 8"
+
+
+@pytest.mark.parametrize("name", [path.name for path in DOCS.glob("*.md")])
+def test_every_link_to_a_file_of_the_repository_leads_somewhere(name):
+    links = re.findall(r"\]\((?!http)([^)#]+)", (DOCS / name).read_text(encoding="utf-8"))
+    assert [link for link in links if not (DOCS / link).exists()] == []
+
+
+def test_every_option_and_variable_of_the_glossary_exists():
+    from glassformer.config import DecodeConfig, TrainConfig
+
+    table = (DOCS / "glossary.md").read_text(encoding="utf-8")
+    options = set(re.findall(r"^\| `--([a-z-]+)`", table, flags=re.MULTILINE))
+    known = {name.replace("_", "-") for config in (TrainConfig, DecodeConfig) for name in config.model_fields}
+    assert options
+    assert options <= known
