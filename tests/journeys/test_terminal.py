@@ -167,11 +167,11 @@ def test_a_command_runs_on_a_terminal(folder, command, monkeypatch):
 
 def test_streamed_text_names_what_was_not_read(folder):
     typed = "the film\n\nfilm\n" + "a " * 400 + "\n"
-    code, said = on_terminal("run", folder / "language", "--max-length", 5, typed=typed)
+    code, said = on_terminal("run", folder / "causal-lm", "--max-length", 5, typed=typed)
     assert code == 0, said
     assert "line 4: longer than the" in said
 
 
 def test_streamed_text_ends_at_its_first_newline(folder, monkeypatch):
     monkeypatch.setattr(LanguageModel, "stream", lambda *_, **options: iter(["the ", "film\nwas", " cast"]))
-    assert on_terminal("run", folder / "language", typed="a\n\nb\n") == (0, "the film\n\nthe film\n")
+    assert on_terminal("run", folder / "causal-lm", typed="a\n\nb\n") == (0, "the film\n\nthe film\n")
