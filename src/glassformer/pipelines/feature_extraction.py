@@ -41,10 +41,8 @@ class FeatureExtraction(Pipeline):
 
     def run(self, inputs: list[Any], options: FeatureOptions) -> list[Any]:
         tokenize = options.tokenize_kwargs
-        max_length, truncates = (
-            options.max_length or tokenize.max_length,
-            options.truncates or bool(tokenize.truncation),
-        )
+        max_length = options.max_length or tokenize.max_length
+        truncates = options.truncates or bool(tokenize.truncation)
         limit = self.tokenizer.limit(truncates=truncates, max_length=max_length)
         encoded_texts = []
         for text in inputs:

@@ -81,9 +81,8 @@ class TokenizerAdapter:
         self.model_max_length = int(min(float(largest or "inf"), task.model.config.max_len))
         """Maximum number of tokens of a truncated text, including special tokens."""
         names = source.tokenizer_config.get("model_input_names")
-        is_bare = (
-            source.tokenizer_config.get("tokenizer_class") == "TokenizersBackend"
-        )  # of transformers 5: no token types
+        # The TokenizersBackend of transformers 5 returns no token type ids by default.
+        is_bare = source.tokenizer_config.get("tokenizer_class") == "TokenizersBackend"
         self.has_token_types = "token_type_ids" in names if names else not is_bare
         unk = getattr(self.backend.model, "unk_token", None) or source.tokenizer_config.get("unk_token")
         self.unk_token_id = self.backend.token_to_id(unk) if isinstance(unk, str) else None

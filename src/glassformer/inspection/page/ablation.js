@@ -28,7 +28,7 @@ document.querySelector("main").append(
     el("p", { class: "facts" }, `Validation metrics with one of ${record.losses.length} ${record.parts} disabled at a time, on ${record.examples} examples`)),
   section("Map", "Blue: the metric is higher without the part. Orange: it is lower.", metrics.map((metric) => map(record, metric))),
   section("Table", "Most important part first.", el("div", { class: "scroll" }, el("table", {},
-    el("thead", {}, el("tr", {}, ["part", ...figures.flatMap((name) => [name, "change"])].map((text) => el("th", { scope: "col" }, text)))),
+    el("thead", {}, el("tr", {}, ["part", ...metrics.flatMap((name) => [name, "change"])].map((text) => el("th", { scope: "col" }, text)))),
     el("tbody", {}, record.losses.map((loss) => el("tr", {},
       el("td", {}, loss.head === null ? loss.name : `${loss.name} head ${loss.head + 1}`),
       metrics.flatMap((name) => [loss.metrics[name], loss.change[name]]).map((x) => el("td", { class: "number" }, digits(x))))))))),

@@ -53,7 +53,7 @@ export function heatmap({ rows, columns, values, color, describe, hover, mark, l
     canvas, frame, marks,
   );
   const largest = values.reduce((a, b) => Math.max(a, b), 1e-9);
-  const idle = color ? "\u00a0" : `Darkest color (lightest in dark mode): ${largest.toPrecision(3)}`;
+  const idle = color ? "\u00a0" : `Color scale: 0 to ${largest.toPrecision(3)}`;
   const readout = el("output", { class: "readout" }, idle);
   let selected = null;
   let pinned = false;
