@@ -97,7 +97,8 @@ export function stream(record) {
     const steps = Object.keys(norms);
     const rows = steps.flatMap((step, i) => [...unpack(norms[step])].map((x, token) => ({ step: i, token, norm: x })));
     const means = d3.rollups(rows, (group) => d3.mean(group, (row) => row.norm), (row) => row.step);
-    const short = (i) => (steps[i] || "").replace("encoder.", "e").replace("decoder.", "d").replace(".", " ");
+    const short = (i) => (steps[i] || "").replace("encoder.", "e").replace("decoder.", "d").replace(".", " ")
+      .replace("_residual", "").replace("_attn", " attention");
     return el("figure", {}, el("figcaption", {}, name), plotted(() => ({
       x: { ticks: steps.length > 14 ? d3.range(0, steps.length, Math.ceil(steps.length / 14)) : d3.range(steps.length),
         tickFormat: short, tickRotate: -40, label: null },
