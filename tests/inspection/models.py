@@ -1,4 +1,4 @@
-"""Small tasks of every family with random weights, and texts that they read."""
+"""Small tasks of every model family with random weights, and input texts for them."""
 
 from functools import cache
 
@@ -51,19 +51,19 @@ def make(name, family, *, kind="bpe", std=0.3, max_len=48, **sizes):
     task = task_class(name)
     tokenizer = tokenizer_of(kind, tuple(task.extra_special_tokens))
     labels = LABELS.get(name, ())
-    config, model = FAMILIES[family]
-    more = (
+    config, model_type = FAMILIES[family]
+    head = (
         dict(task.head, n_labels=task.n_labels(labels) if labels or name == "bert-pretraining" else 0)
         if family == "bert"
         else {}
     )
     ids = dict(pad_id=tokenizer.pad_id, bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id)
     torch.manual_seed(5)
-    made = model(config(vocab_size=tokenizer.vocab_size, max_len=max_len, **SIZES[family] | sizes, **more, **ids))
+    model = model_type(config(vocab_size=tokenizer.vocab_size, max_len=max_len, **SIZES[family] | sizes, **head, **ids))
     with torch.no_grad():
-        for p in made.parameters():
+        for p in model.parameters():
             torch.nn.init.normal_(p, std=std)
-    return task(made, tokenizer, labels=() if name == "question-answering" else labels)
+    return task(model, tokenizer, labels=() if name == "question-answering" else labels)
 
 
 def text_for(name):

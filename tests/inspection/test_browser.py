@@ -1,4 +1,4 @@
-"""Pages in Chromium, from disk, with the network cut; skipped without playwright or Chromium (CI has both)."""
+"""Pages in Chromium, opened from disk without a network; skipped without playwright or Chromium (CI has both)."""
 
 import os
 import shutil
@@ -35,8 +35,8 @@ def browser():
 
 @pytest.fixture
 def opened(browser, tmp_path):
-    """Opens a page and, at the end, checks that it complained of nothing and asked for nothing."""
-    contexts, faults = [], []
+    """A function that opens a page. At the end, pages must have caused no messages, errors or network requests."""
+    contexts, problems = [], []
 
     def open_page(text, *, width=1280, scheme="light"):
         path = tmp_path / f"{len(contexts)}.html"
@@ -45,10 +45,10 @@ def opened(browser, tmp_path):
         context = browser.new_context(viewport=viewport, color_scheme=scheme, offline=True)
         contexts.append(context)
         page = context.new_page()
-        page.on("console", lambda message: faults.append(message.text))
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("dialog", lambda dialog: faults.append(dialog.message))
-        page.on("request", lambda request: request.url.startswith(("file:", "data:")) or faults.append(request.url))
+        page.on("console", lambda message: problems.append(message.text))
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("dialog", lambda dialog: problems.append(dialog.message))
+        page.on("request", lambda request: request.url.startswith(("file:", "data:")) or problems.append(request.url))
         page.goto(path.as_uri())
         page.wait_for_selector("main h1")
         return page
@@ -56,7 +56,7 @@ def opened(browser, tmp_path):
     yield open_page
     for context in contexts:
         context.close()
-    assert not faults
+    assert not problems
 
 
 def pixels(page, selector):
@@ -64,21 +64,21 @@ def pixels(page, selector):
 
 
 @pytest.mark.parametrize(("name", "family"), CASES)
-def test_every_family_draws_itself(opened, name, family):
-    found = inspect(make(name, family), text_for(name), max_length=7)
+def test_pages_of_every_family_render(opened, name, family):
+    inspection = inspect(make(name, family), text_for(name), max_length=7)
     for width, scheme in ((1280, "light"), (390, "dark")):
-        page = opened(inspection_page(found.record()), width=width, scheme=scheme)
+        page = opened(inspection_page(inspection.record()), width=width, scheme=scheme)
         assert page.locator(".thumbnail").count() == sum(
             a.weights.shape[0]
-            for a in found.attention
-            if a.kind == ("cross" if name == "translation" else found.attention[0].kind)
+            for a in inspection.attention
+            if a.kind == ("cross" if name == "translation" else inspection.attention[0].kind)
         )
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 
-def test_heads_are_chosen_and_hovering_highlights(opened):
-    found = inspect(make("translation", "transformer"), "The black cat sat", "Der Hund")
-    page = opened(inspection_page(found.record()))
+def test_selecting_heads_and_hovering_updates_the_page(opened):
+    inspection = inspect(make("translation", "transformer"), "The black cat sat", "Der Hund")
+    page = opened(inspection_page(inspection.record()))
     mean = pixels(page, ".heat canvas")
     page.locator(".thumbnail").nth(3).click()
     assert page.locator('.thumbnail[aria-pressed="true"]').get_attribute("title") == "layer 2, head 2"
@@ -89,13 +89,13 @@ def test_heads_are_chosen_and_hovering_highlights(opened):
     assert pixels(page, ".heat canvas") not in (mean, one)
     area = page.locator(".cell-area").first
     area.hover(position={"x": 5, "y": 5})
-    weight = found.rollout["encoder"][0, 0]
+    weight = inspection.rollout["encoder"][0, 0]
     assert f"{weight:.4f}" in page.locator(".heat output").first.text_content()
     assert page.locator(".heat .rows .on").count() == 1
     area.focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowDown")
-    assert f"{found.rollout['encoder'][1, 1]:.4f}" in page.locator(".heat output").first.text_content()
+    assert f"{inspection.rollout['encoder'][1, 1]:.4f}" in page.locator(".heat output").first.text_content()
     page.keyboard.press("Enter")
     page.mouse.move(1, 1)
     assert page.locator(".heat .rows .on").count() == 1
@@ -111,7 +111,7 @@ def test_heads_are_chosen_and_hovering_highlights(opened):
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_tokens_are_text(opened, text):
+def test_hostile_tokens_are_displayed_as_text(opened, text):
     task = make("translation", "transformer")
     page = opened(inspection_page(inspect(task, text, text).record()))
     assert page.locator("blockquote").first.text_content() == "source" + text
@@ -119,7 +119,7 @@ def test_hostile_tokens_are_text(opened, text):
     opened(worked_page(worked_model(task, text, target=text)))
 
 
-def test_the_other_pages_draw_themselves(opened):
+def test_the_other_pages_render(opened):
     page = opened(worked_page(worked_example()))
     assert page.locator("summary h2").all_text_contents()[:3] == [
         "1. Input",

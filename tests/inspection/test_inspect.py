@@ -1,4 +1,4 @@
-"""An inspection's numbers are the model's, and its record is all JSON."""
+"""Numbers of an inspection match those of the model, and its record is valid JSON."""
 
 import json
 import math
@@ -15,7 +15,7 @@ from tests.inspection.models import CASES, make, text_for
 
 
 @pytest.mark.parametrize(("name", "family"), CASES)
-def test_everything_has_the_shape_of_the_text_and_is_json(name, family):
+def test_shapes_match_the_text_and_the_record_is_json(name, family):
     task = make(name, family)
     found = inspect(task, text_for(name), max_length=9)
     record = json.loads(json.dumps(found.record(), allow_nan=False))
@@ -44,14 +44,14 @@ def test_everything_has_the_shape_of_the_text_and_is_json(name, family):
 
 
 @pytest.mark.parametrize("family", ["transformer", "t5", "rnn"])
-def test_a_translation_is_the_tasks_and_so_is_its_loss(family):
+def test_translation_and_loss_match_the_task(family):
     task = make("translation", family)
     text = "The black cat sat on the rug."
     best = task.translate([text])[0][0]
     found = inspect(task, text)
     assert found.sides["target"].text == best.text
     assert [p.expected for p in found.predictions] == best.tokens
-    # Search shares out what tokens that are never said would have had.
+    # The search renormalizes the probabilities after removing banned tokens.
     np.testing.assert_allclose([p.log_prob for p in found.predictions], best.log_probs, atol=0.05)
     followed = inspect(task, text, "Der Hund schlief.")
     expected = task.score([text], ["Der Hund schlief."])[0]
@@ -63,18 +63,18 @@ def test_a_translation_is_the_tasks_and_so_is_its_loss(family):
         assert sum(guess.probability > math.exp(p.log_prob) for guess in p.best) == min(p.rank, len(p.best))
 
 
-def test_what_follows_a_prompt_is_the_tasks():
+def test_continuation_of_a_prompt_matches_the_task():
     task = make("causal-lm", "gpt2")
     found = inspect(task, "The black cat", max_length=7, beam=1)
-    said = found.predictions[found.first_predicted :]
-    assert task.tokenizer.decode([found.sides["text"].ids[p.position + 1] for p in said[:-1]]) in task(
+    generated = found.predictions[found.first_predicted :]
+    assert task.tokenizer.decode([found.sides["text"].ids[p.position + 1] for p in generated[:-1]]) in task(
         "The black cat", beam=1, max_length=7
     )
-    assert said[0].rank == 0
+    assert generated[0].rank == 0
 
 
 @pytest.mark.parametrize(("name", "family"), [("classification", "bert"), ("regression", "bert"), ("tagging", "bert")])
-def test_labels_are_the_tasks(name, family):
+def test_labels_match_the_task(name, family):
     task = make(name, family)
     text = text_for(name)
     found = inspect(task, text)
@@ -95,7 +95,7 @@ def test_labels_are_the_tasks(name, family):
 
 @pytest.mark.parametrize("kind", ["bpe", "char", "byte"])
 @pytest.mark.parametrize("name", ["tagging", "masked-lm", "classification"])
-def test_every_token_stands_for_its_stretch_of_the_text(name, kind):
+def test_character_spans_match_the_tokens(name, kind):
     task = make(name, "bert", kind=kind, max_len=60)
     text = "The <mask> cat, <mask>on the  couch." if name == "masked-lm" else "The black  cat, on a couch."
     for window in (1, 2):
@@ -103,38 +103,38 @@ def test_every_token_stands_for_its_stretch_of_the_text(name, kind):
         expected = [
             i for i in side.ids if i not in (task.tokenizer.pad_id, task.tokenizer.bos_id, task.tokenizer.eos_id)
         ]
-        there = [
+        spans = [
             (token, side.text[slice(*offset)])
             for token, offset in zip(side.tokens, side.offsets, strict=True)
             if offset
         ]
-        assert len(there) == len(expected)
-        for token, stretch in there:
-            assert token.strip() == stretch.strip() or (kind == "byte" and len(stretch) <= 1) or not token.strip()
+        assert len(spans) == len(expected)
+        for token, span in spans:
+            assert token.strip() == span.strip() or (kind == "byte" and len(span) <= 1) or not token.strip()
 
 
-def test_an_answer_is_the_tasks():
+def test_answer_matches_the_task():
     task = make("question-answering", "bert")
     found = inspect(task, text_for("question-answering"))
     assert found.answer == task(*text_for("question-answering").split("\t"))
 
 
-def test_a_first_text_that_fills_the_model_is_cut_and_said():
+def test_a_long_first_text_is_truncated_with_a_note():
     for name in ("question-answering", "classification"):
         task = make(name, "bert")
         inputs = read(task, "The black cat sat on the couch. " * 12 + "\tcat")
         assert inputs.inputs[0].size(1) <= 48
-        assert "the first text has" in inputs.notes[0]
+        assert "The first text has" in inputs.notes[0]
 
 
-def test_a_summary_is_asked_for_however_long_the_text():
+def test_the_separator_of_a_summary_is_kept_for_long_texts():
     task = make("summarization", "gpt2")
     for text in ("The cat.", "The black cat sat on the couch. " * 12):
         inputs = read(task, text)
         assert inputs.inputs[0][0, inputs.first_predicted] == task.tokenizer.eos_id
 
 
-def test_a_model_that_has_gone_wrong_says_so():
+def test_non_finite_logits_are_an_error():
     task = make("translation", "transformer")
     with torch.no_grad():
         task.model.embedding.weight[:] = 1e30
@@ -142,7 +142,7 @@ def test_a_model_that_has_gone_wrong_says_so():
         inspect(task, "The cat")
 
 
-def test_tokens_of_a_pair_stand_for_their_own_text():
+def test_character_spans_of_a_pair_match_the_tokens():
     task = make("question-answering", "bert")
     text = text_for("question-answering")
     found = inspect(task, text)
@@ -158,7 +158,7 @@ def test_tokens_of_a_pair_stand_for_their_own_text():
     [("translation", "transformer", {}), ("translation", "transformer", {"pre_norm": True}), ("translation", "t5", {}),
      ("causal-lm", "gpt2", {}), ("masked-lm", "bert", {}), ("classification", "bert", {"pre_norm": True})],
 )  # fmt: skip
-def test_the_lens_is_what_the_model_says_without_its_later_layers(name, family, sizes):
+def test_the_logit_lens_matches_a_model_without_later_layers(name, family, sizes):
     task = make(name, family, **sizes)
     text = text_for(name)
     target = {"translation": "Der Hund", "causal-lm": " sat"}.get(name)
@@ -174,9 +174,9 @@ def test_the_lens_is_what_the_model_says_without_its_later_layers(name, family, 
             np.testing.assert_allclose([g.probability for g in a.best], [g.probability for g in b.best], atol=1e-5)
 
 
-def test_roll_out_sums_over_all_ways():
-    sample_inverse_cdf = np.random.default_rng(3)
-    maps = [(x := sample_inverse_cdf.random((2, 3, 3)).astype(np.float32)) / x.sum(-1, keepdims=True) for _ in range(3)]
+def test_roll_out_sums_over_all_paths():
+    rng = np.random.default_rng(3)
+    maps = [(x := rng.random((2, 3, 3)).astype(np.float32)) / x.sum(-1, keepdims=True) for _ in range(3)]
     mixed = [0.5 * m.mean(0) + 0.5 * np.eye(3) for m in maps]
     expected = np.zeros((3, 3))
     for a in range(3):
@@ -187,7 +187,7 @@ def test_roll_out_sums_over_all_ways():
     np.testing.assert_allclose(rollout(maps), expected, atol=1e-6)
 
 
-def test_gradient_times_input_is_the_slope_of_scaling_a_token():
+def test_gradient_times_input_matches_finite_differences():
     task = make("classification", "bert")
     task.model.double()
     found = inspect(task, text_for("classification"))
@@ -195,24 +195,24 @@ def test_gradient_times_input_is_the_slope_of_scaling_a_token():
     label = task.labels.index(found.predictions[0].best[0].text)
     embed = task.model.embedding.forward
 
-    def log_prob(place, factor):
+    def log_prob(position, factor):
         def scaled(ids):
             x = embed(ids).clone()
-            x[:, place] *= factor
+            x[:, position] *= factor
             return x
 
         task.model.embedding.forward = scaled
         with torch.no_grad():
-            found = float(task.model.label_logits(inputs.forward(), inputs.inputs[0]).log_softmax(-1)[0, label])
+            value = float(task.model.label_logits(inputs.forward(), inputs.inputs[0]).log_softmax(-1)[0, label])
         del task.model.embedding.forward
-        return found
+        return value
 
     h = 1e-2  # scores of attention are fp32
     slopes = [(log_prob(i, 1 + h) - log_prob(i, 1 - h)) / (2 * h) for i in range(len(found.sides["text"].ids))]
     np.testing.assert_allclose(found.saliency["gradient x input"], slopes, rtol=0.02, atol=3e-5)
 
 
-def test_alignment_is_the_mean_of_all_heads_and_agreement_their_votes():
+def test_alignment_is_the_mean_of_all_heads_and_agreement_their_fraction():
     found = inspect(make("translation", "transformer"), "The black cat", "Der Hund")
     heads = [head for a in found.attention if a.kind == "cross" for head in a.weights]
     assert len(heads) == 6
@@ -223,17 +223,17 @@ def test_alignment_is_the_mean_of_all_heads_and_agreement_their_votes():
 
 
 @pytest.mark.parametrize("x", [np.zeros((2, 3)), np.full((1, 1), -7.5), np.linspace(-3, 11, 60).reshape(3, 4, 5)])
-def test_arrays_come_back_to_a_65535th_of_their_range(x):
-    back = unpack(json.loads(json.dumps(pack(x.astype(np.float32)))))
-    assert back.shape == x.shape
-    assert np.abs(back - x).max() <= (x.max() - x.min()) / 65535 + 1e-6
+def test_packing_error_is_at_most_a_65535th_of_the_range(x):
+    unpacked = unpack(json.loads(json.dumps(pack(x.astype(np.float32)))))
+    assert unpacked.shape == x.shape
+    assert np.abs(unpacked - x).max() <= (x.max() - x.min()) / 65535 + 1e-6
 
 
-def test_what_cannot_be_looked_at_is_said():
+def test_inputs_that_cannot_be_inspected_are_errors():
     translator, classifier = make("translation", "transformer"), make("classification", "bert")
     with pytest.raises(ConfigError, match="the text is empty"):
         inspect(translator, "  ")
-    with pytest.raises(ConfigError, match="says nothing that a target"):
+    with pytest.raises(ConfigError, match="generate no text"):
         inspect(classifier, "a", "b")
     with pytest.raises(ConfigError, match="window 3: this text has 2"):
         inspect(translator, "cat " * 60, "Hund", window=3)
@@ -243,7 +243,7 @@ def test_what_cannot_be_looked_at_is_said():
     ("name", "family"),
     [case for case in CASES if case[0] not in ("masked-lm", "bert-pretraining", "question-answering")],
 )
-def test_of_a_long_text_one_window_is_shown_and_said(name, family):
+def test_one_window_of_a_long_text_is_shown_with_a_note(name, family):
     task = make(name, family)
     first = inspect(task, "cat sat on the rug " * 30, max_length=5)
     second = inspect(task, "cat sat on the rug " * 30, max_length=5, window=2)

@@ -1,4 +1,4 @@
-"""Pages that run nothing but their own scripts, whatever stands in the text."""
+"""Pages run no code except their own scripts, for any content of the text."""
 
 import base64
 import hashlib
@@ -28,7 +28,7 @@ HOSTILE = [
 
 
 class Parser(HTMLParser):
-    """The scripts of a page, and everything in it that could fetch or run something."""
+    """Parser that collects the scripts of a page, and all tags and attributes."""
 
     def __init__(self, text):
         super().__init__()
@@ -75,7 +75,7 @@ def check(text):
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_no_text_becomes_part_of_the_page(text):
+def test_text_is_never_interpreted_as_markup(text):
     task = make("translation", "transformer")
     record, found = check(inspection_page(inspect(task, text, text).record()))
     assert record["sides"]["source"]["text"] == text
@@ -86,13 +86,13 @@ def test_no_text_becomes_part_of_the_page(text):
     assert record == {"run": text, "rows": [[text]]}
 
 
-def test_the_other_pages_are_as_closed():
+def test_the_other_pages_run_only_their_own_scripts():
     check(worked_page(worked_example()))
     check(ablation_page({"loss": 1.0}, [], "heads", 3))
 
 
 @pytest.mark.parametrize("entry", ["inspection", "report", "worked", "ablation"])
-def test_modules_are_joined_whole_and_in_order(entry):
+def test_bundled_modules_are_complete_and_ordered(entry):
     text = bundle(entry)
     assert not re.search(r"^\s*(import|export)\b", text, re.MULTILINE)
     made = re.findall(r"^const \$(\w+) = ", text, re.MULTILINE)
@@ -104,12 +104,12 @@ def test_modules_are_joined_whole_and_in_order(entry):
         assert {name.strip() for name in match[1].split(",") if name.strip()} <= set(exported)
 
 
-def test_not_a_number_is_no_page():
+def test_nan_in_a_record_is_an_error():
     with pytest.raises(ValueError, match="Out of range float"):
         page("x", {"x": float("nan")}, "report")
 
 
-def test_a_notebook_shows_a_page_in_a_frame_of_its_own():
+def test_notebooks_embed_the_page_in_an_iframe():
     found = inspect(make("classification", "bert"), "The black cat")
     text = found._repr_html_()
     assert text.startswith("<iframe srcdoc=")

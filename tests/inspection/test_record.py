@@ -1,4 +1,4 @@
-"""Recording changes nothing, misses nothing and leaves nothing behind; its weights are transformers'."""
+"""Recording does not change outputs, is complete and reverted; recorded weights match transformers."""
 
 import pytest
 import torch
@@ -12,15 +12,15 @@ from tests.inspection.models import SIZES as FAMILY_SIZES
 from tests.interop.theirs import ragged, random_model, write_byte_level, write_unigram, write_wordpiece
 
 SIZES = {**FAMILY_SIZES, "additive": {**FAMILY_SIZES["transformer"], "attention": "additive"}}
-LONG = (71, 3, 67, 13, 1)  # more than a few queries take the blocked kernel
+LONG = (71, 3, 67, 13, 1)  # long enough for the fused attention kernel
 
 
 def make(family):
-    config, model = FAMILIES["transformer" if family == "additive" else family]
-    made = model(config(vocab_size=101, max_len=90, **SIZES[family])).eval()
-    for p in made.parameters():
+    config, model_type = FAMILIES["transformer" if family == "additive" else family]
+    model = model_type(config(vocab_size=101, max_len=90, **SIZES[family])).eval()
+    for p in model.parameters():
         torch.nn.init.normal_(p, std=0.3)
-    return made
+    return model
 
 
 def run(model):
@@ -33,7 +33,7 @@ def run(model):
 
 @pytest.mark.parametrize("family", SIZES)
 @pytest.mark.parametrize("with_grad", [False, True])
-def test_recording_changes_nothing_and_leaves_nothing_behind(family, with_grad):
+def test_recording_does_not_change_outputs_and_is_reverted(family, with_grad):
     model = make(family)
     with torch.set_grad_enabled(with_grad):
         before = run(model)
@@ -43,7 +43,7 @@ def test_recording_changes_nothing_and_leaves_nothing_behind(family, with_grad):
     torch.testing.assert_close(recorded, before, rtol=1e-5, atol=1e-5)
     assert torch.equal(after, before)
     for module in model.modules():
-        assert not {"look", "weights", "logits", "mlm_logits", "label_logits"} & vars(module).keys()
+        assert not {"sdpa", "weights", "logits", "mlm_logits", "label_logits"} & vars(module).keys()
         assert not module._forward_hooks
     attentions = [name for name, module in model.named_modules() if isinstance(module, Attention)]
     assert attentions
@@ -54,7 +54,7 @@ def test_recording_changes_nothing_and_leaves_nothing_behind(family, with_grad):
 
 
 @pytest.mark.parametrize("family", SIZES)
-def test_rows_sum_to_one_and_vanish_where_masked(family):
+def test_weights_sum_to_one_and_are_zero_at_masked_positions(family):
     model = make(family)
     with torch.no_grad(), record(model) as cache:
         run(model)
@@ -69,23 +69,23 @@ def test_rows_sum_to_one_and_vanish_where_masked(family):
     assert (tgt == 0).any()
 
 
-def test_a_step_of_decoding_is_a_row_of_the_whole():
+def test_a_decoding_step_equals_a_row_of_the_full_forward_pass():
     model = make("transformer")
     src = ragged(101, 0, (9, 9))
     with record(model) as cache:
         (best,) = search(model, src[:1], [7], eos_id=2, beam=1)[0]
     ids = torch.tensor([[1, *best.ids[:-1]]])
-    with torch.no_grad(), record(model) as whole:
+    with torch.no_grad(), record(model) as full:
         model(src[:1], ids)
     for name in ("decoder.2.cross_attention.weights", "decoder.1.self_attention.weights"):
         steps = cache.calls(name)
         assert len(steps) == ids.size(1)
         for i, step in enumerate(steps):
-            expected = whole[name][:, :, i, : step.size(-1)]
+            expected = full[name][:, :, i, : step.size(-1)]
             torch.testing.assert_close(step[:, :, 0], expected, rtol=1e-5, atol=1e-5)
 
 
-def test_an_unknown_name_is_answered_by_names_like_it():
+def test_error_of_an_unknown_name_lists_similar_names():
     with torch.no_grad(), record(make("bert")) as cache:
         pass
     with pytest.raises(KeyError, match="0 names"):
@@ -98,7 +98,7 @@ def test_an_unknown_name_is_answered_by_names_like_it():
     assert "encoder.0.self_attention.weight" not in cache
 
 
-def test_a_tape_inside_a_tape_has_the_same():
+def test_nested_recorders_record_the_same():
     model = make("transformer")
     with torch.no_grad(), record(model) as outer, record(model) as inner:
         run(model)
@@ -108,7 +108,7 @@ def test_a_tape_inside_a_tape_has_the_same():
 
 
 def their_folder(kind, folder):
-    """A random model of theirs that gives attention weights, and the name of ours."""
+    """A random model of transformers that returns attention weights, saved in a folder."""
     transformers = pytest.importorskip("transformers")
     common = {"attn_implementation": "eager"}
     match kind:
@@ -157,7 +157,7 @@ def their_folder(kind, folder):
 
 
 @pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert", "gpt2", "t5", "marian"])
-def test_weights_are_those_of_transformers(kind, tmp_path):
+def test_attention_weights_match_transformers(kind, tmp_path):
     from glassformer.interop.huggingface import import_folder
 
     theirs = their_folder(kind, tmp_path / "theirs")
@@ -165,16 +165,16 @@ def test_weights_are_those_of_transformers(kind, tmp_path):
     task = load(tmp_path / "ours", device="cpu")
     pad_id = task.model.config.pad_id
     ids = ragged(140, pad_id)
-    given = {"input_ids": ids, "attention_mask": (ids != pad_id).long()}
+    inputs = {"input_ids": ids, "attention_mask": (ids != pad_id).long()}
     with torch.no_grad(), record(task) as cache:
         if kind in ("t5", "marian"):
             tgt = ragged(140, pad_id, (9,) * 5)
             task.model(ids, tgt)
-            given["decoder_input_ids"] = tgt
+            inputs["decoder_input_ids"] = tgt
         else:
             task.model(ids)
     with torch.no_grad():
-        out = theirs(**given, output_attentions=True)
+        out = theirs(**inputs, output_attentions=True)
     if kind in ("t5", "marian"):
         sides = {
             "encoder.{}.self_attention": out.encoder_attentions,
@@ -185,8 +185,8 @@ def test_weights_are_those_of_transformers(kind, tmp_path):
         sides = {f"{'decoder' if kind == 'gpt2' else 'encoder'}.{{}}.self_attention": out.attentions}
     for name, layers in sides.items():
         for i, expected in enumerate(layers):
-            found = cache[f"{name.format(i)}.weights"]
-            there = (ids != pad_id) if "decoder" not in name or kind == "gpt2" else torch.ones(5, 9, dtype=bool)
+            weights = cache[f"{name.format(i)}.weights"]
+            nonpad = (ids != pad_id) if "decoder" not in name or kind == "gpt2" else torch.ones(5, 9, dtype=bool)
             torch.testing.assert_close(
-                found.transpose(1, 2)[there], expected.transpose(1, 2)[there], rtol=1e-5, atol=1e-5
+                weights.transpose(1, 2)[nonpad], expected.transpose(1, 2)[nonpad], rtol=1e-5, atol=1e-5
             )

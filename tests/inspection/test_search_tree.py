@@ -1,4 +1,4 @@
-"""The tree of a search: what it says was looked at was, and what it says won did."""
+"""Search trees: nodes match the expanded hypotheses, and the best path is the result of the search."""
 
 import itertools
 
@@ -14,7 +14,7 @@ from tests.inspection.models import make
     ("name", "family"), [("translation", "transformer"), ("translation", "rnn"), ("causal-lm", "gpt2")]
 )
 @pytest.mark.parametrize("beam", [1, 3])
-def test_every_node_is_among_the_best_extensions_of_what_was_kept(name, family, beam):
+def test_nodes_are_the_best_extensions_of_the_kept_hypotheses(name, family, beam):
     task = make(name, family)
     n = 6
     found = inspect(task, "The black cat", beam=beam, max_length=n)
@@ -24,8 +24,8 @@ def test_every_node_is_among_the_best_extensions_of_what_was_kept(name, family, 
     prompt = found.sides["text"].ids[: found.first_predicted + 1] if name == "causal-lm" else [task.model.config.bos_id]
     src = torch.tensor([found.sides["source"].ids]) if name == "translation" else None
 
-    def log_probs(said):
-        ids = torch.tensor([[*prompt, *said]])
+    def log_probs(generated):
+        ids = torch.tensor([[*prompt, *generated]])
         with torch.no_grad():
             hidden = task.model(src, ids) if src is not None else task.model(ids)
             logits = task.model.logits(hidden)[0, -1].float()
@@ -35,14 +35,14 @@ def test_every_node_is_among_the_best_extensions_of_what_was_kept(name, family, 
     front = [((), 0.0)]
     for _, group in itertools.groupby(nodes, key=lambda node: node.step):
         group = list(group)
-        every = [
-            (total + float(p), (*said, token))
-            for said, total in front
-            for token, p in enumerate(log_probs(said))
+        extensions = [
+            (total + float(p), (*generated, token))
+            for generated, total in front
+            for token, p in enumerate(log_probs(generated))
             if p > -torch.inf
         ]
-        best = sorted(every, reverse=True)[: 2 * beam]
-        assert {said for _, said in best} == {
+        best = sorted(extensions, reverse=True)[: 2 * beam]
+        assert {ids for _, ids in best} == {
             tuple(nodes[i].token_id for i in path(nodes, nodes.index(node))) for node in group
         }
         assert sorted(node.total for node in group) == pytest.approx(sorted(total for total, _ in best), abs=1e-3)
@@ -53,7 +53,7 @@ def test_every_node_is_among_the_best_extensions_of_what_was_kept(name, family, 
 
 @pytest.mark.parametrize("options", [{}, {"no_repeat_ngram_size": 1, "max_length": 12}])
 @pytest.mark.parametrize("beam", [1, 2, 4])
-def test_the_winner_has_the_best_score_and_its_way_is_the_translation(beam, options):
+def test_the_best_path_has_the_best_score_and_is_the_translation(beam, options):
     task = make("translation", "transformer")
     for text in ("The black cat sat.", "Der Hund", "on the rug on the couch"):
         found = inspect(task, text, beam=beam, **options)

@@ -1,4 +1,4 @@
-"""Figures of every tensor, and flags where something is wrong."""
+"""Statistics of every tensor, and flags for numerical problems."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ from tests.inspection.models import CASES, make, text_for
 
 
 @pytest.mark.parametrize(("name", "family"), CASES)
-def test_every_step_has_its_figures(name, family):
+def test_every_step_has_statistics(name, family):
     steps = trace(read(make(name, family), text_for(name), "Der Hund" if name == "translation" else None))
     names = [step.name for step in steps]
     assert len(set(names)) == len(names)
@@ -25,7 +25,7 @@ def test_every_step_has_its_figures(name, family):
         assert not {"nan", "infinite"} & set(step.flags)
 
 
-def test_figures_are_torchs():
+def test_statistics_match_torch():
     x = torch.randn(2, 3, 5).relu()
     step = step_of("x", x, ("batch", "position", "width"))
     assert (step.shape, step.flags) == ((2, 3, 5), ())
@@ -35,20 +35,20 @@ def test_figures_are_torchs():
     assert step.zeros == pytest.approx(int((x == 0).sum()) / 30)
 
 
-def test_what_is_wrong_is_flagged():
+def test_numerical_problems_are_flagged():
     x = torch.randn(2, 3)
     x[0, 0], x[1, 1] = torch.nan, torch.inf
     assert step_of("x", x, ("a", "b")).flags == ("nan", "infinite")
-    nothing = step_of("x", torch.full((3, 2), torch.nan), ("a", "b"))
-    assert (nothing.flags, nothing.mean, nothing.max) == (("nan",), None, None)
-    sure = (0.999 * torch.eye(4) + 0.00025)[None, None]
-    assert step_of("x.weights", torch.eye(4)[None, None], ("a", "b", "c", "d")).flags == ()  # no choice
-    assert step_of("encoder.0.self_attention.weights", sure, ("a", "b", "c", "d")).flags == ("saturated",)
-    assert step_of("x", sure, ("a", "b", "c", "d")).flags == ()
+    all_nan = step_of("x", torch.full((3, 2), torch.nan), ("a", "b"))
+    assert (all_nan.flags, all_nan.mean, all_nan.max) == (("nan",), None, None)
+    saturated = (0.999 * torch.eye(4) + 0.00025)[None, None]
+    assert step_of("x.weights", torch.eye(4)[None, None], ("a", "b", "c", "d")).flags == ()  # one key per query
+    assert step_of("encoder.0.self_attention.weights", saturated, ("a", "b", "c", "d")).flags == ("saturated",)
+    assert step_of("x", saturated, ("a", "b", "c", "d")).flags == ()
     assert step_of("x", torch.zeros(2, 2), ("a", "b")).flags == ("dead",)
 
 
-def test_a_model_gone_wrong_shows_where():
+def test_the_first_nan_tensor_is_flagged():
     task = make("translation", "transformer")
     with torch.no_grad():
         task.model.decoder[1].feedforward.up.weight[0, 0] = torch.nan

@@ -1,4 +1,4 @@
-"""The worked example to the last printed digit, and the same steps with a model's matrices."""
+"""The worked example matches the reference to the last digit, and the steps of a model match its attention module."""
 
 import numpy as np
 import pytest
@@ -28,36 +28,36 @@ OUTPUTS = [
 ]
 
 
-def shown(step):
+def matrices(step):
     return {matrix.name: matrix.values for matrix in step.matrices}
 
 
-def test_every_digit_of_the_reference():
+def test_all_digits_match_the_reference():
     example = worked_example()
     steps = example.steps
     assert len(steps) == 10
-    assert shown(steps[0])["x"].tolist() == [[1, 0, 1, 0], [0, 2, 0, 2], [1, 1, 1, 1]]
-    weights = shown(steps[1])
+    assert matrices(steps[0])["x"].tolist() == [[1, 0, 1, 0], [0, 2, 0, 2], [1, 1, 1, 1]]
+    weights = matrices(steps[1])
     assert weights["W_query"].tolist() == [[1, 0, 1], [1, 0, 0], [0, 0, 1], [0, 1, 1]]
     assert weights["W_key"].tolist() == [[0, 0, 1], [1, 1, 0], [0, 1, 0], [1, 1, 0]]
     assert weights["W_value"].tolist() == [[0, 2, 0], [0, 3, 0], [1, 0, 3], [1, 1, 0]]
-    assert {name: x.tolist() for name, x in shown(steps[2]).items()} == {"Q": Q, "K": K, "V": V}
-    assert shown(steps[3])["scores"].tolist() == SCORES
-    softmax = shown(steps[4])["weights"]
+    assert {name: x.tolist() for name, x in matrices(steps[2]).items()} == {"Q": Q, "K": K, "V": V}
+    assert matrices(steps[3])["scores"].tolist() == SCORES
+    softmax = matrices(steps[4])["weights"]
     assert str(softmax) == WEIGHTS
     assert str(softmax[0]) == "[0.06337894 0.46831053 0.46831053]"
-    assert [str(row) for row in shown(steps[5])["weighted"]] == WEIGHTED
-    assert str(shown(steps[6])["output"][0]) == OUTPUTS[0]
-    assert [str(row) for row in shown(steps[7])["outputs"]] == OUTPUTS
-    assert shown(steps[8])["heads"].shape == (3, 8 * 64)
-    assert shown(steps[9])["z"].shape == (3, 512)
+    assert [str(row) for row in matrices(steps[5])["weighted"]] == WEIGHTED
+    assert str(matrices(steps[6])["output"][0]) == OUTPUTS[0]
+    assert [str(row) for row in matrices(steps[7])["outputs"]] == OUTPUTS
+    assert matrices(steps[8])["heads"].shape == (3, 8 * 64)
+    assert matrices(steps[9])["z"].shape == (3, 512)
     p = example.positions
     assert f"{p.cosines[0]:.7f} {p.cosines[1]:.7f}" == "0.7225201 0.8600013"
-    begins = " ".join(f"{x:.8e}" for x in p.doubled[2, :4].astype(np.float32))
-    assert begins == "9.09297407e-01 -4.16146845e-01 9.58144367e-01 -2.86285430e-01"
+    first_values = " ".join(f"{x:.8e}" for x in p.doubled[2, :4].astype(np.float32))
+    assert first_values == "9.09297407e-01 -4.16146845e-01 9.58144367e-01 -2.86285430e-01"
 
 
-def test_without_the_scale_the_softmax_saturates_and_with_it_does_not():
+def test_the_softmax_saturates_only_without_the_scale():
     rows = saturation()
     for row in rows:
         assert row.deviation == pytest.approx(row.d_k**0.5, rel=0.06)
@@ -77,7 +77,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "family", "layer", "head"), CASES)
-def test_a_models_steps_lead_to_what_its_module_gives(name, family, layer, head):
+def test_steps_of_a_model_match_its_attention_module(name, family, layer, head):
     task = make(name, family)
     target = {"translation": "Der Hund", "causal-lm": " sat"}.get(name)
     example = worked_model(task, "The black cat", target=target, layer=layer, head=head)
@@ -86,11 +86,11 @@ def test_a_models_steps_lead_to_what_its_module_gives(name, family, layer, head)
     inputs = read(task, "The black cat", target)
     module = task.model.get_submodule(layer)
     outputs = []
-    hook = module.out_proj.register_forward_hook(lambda *given: outputs.append(given[-1][0]))
+    hook = module.out_proj.register_forward_hook(lambda *args: outputs.append(args[-1][0]))
     with torch.no_grad(), record(task) as cache:
         inputs.forward()
     hook.remove()
-    steps = [shown(step) for step in example.steps]
+    steps = [matrices(step) for step in example.steps]
     expected = torch.cat(outputs).double().numpy()
     np.testing.assert_allclose(steps[9]["z"], expected, rtol=1e-5, atol=1e-5)
     x, w = steps[0]["x"], steps[1]
@@ -121,7 +121,7 @@ def test_a_models_steps_lead_to_what_its_module_gives(name, family, layer, head)
     )
 
 
-def test_two_words_are_compared_by_word_position_and_sum():
+def test_similarities_match_torch():
     task = make("translation", "transformer")
     s = worked_model(task, "The black cat sat", words=("black", "sat")).similarities
     assert s.words == ("black", "sat")
@@ -129,20 +129,20 @@ def test_two_words_are_compared_by_word_position_and_sum():
     a, b = tokens.index("black"), tokens.index("sat")
     ids = task.tokenizer.encode("The black cat sat")
     words = task.model.embedding.weight.detach()[[ids[a], ids[b]]] * 22**0.5
-    places = task.model.positions[[a, b]]
+    positions = task.model.positions[[a, b]]
     cosine = torch.nn.functional.cosine_similarity
     assert s.word == pytest.approx(float(cosine(*words, dim=0)), abs=1e-5)
-    assert s.position == pytest.approx(float(cosine(*places, dim=0)), abs=1e-5)
-    assert s.sum == pytest.approx(float(cosine(*(words + places), dim=0)), abs=1e-5)
+    assert s.position == pytest.approx(float(cosine(*positions, dim=0)), abs=1e-5)
+    assert s.sum == pytest.approx(float(cosine(*(words + positions), dim=0)), abs=1e-5)
 
 
-def test_what_is_not_there_is_said_with_what_is():
+def test_errors_list_the_available_parts():
     task = make("causal-lm", "gpt2")
     with pytest.raises(
-        ConfigError, match=r"no attention 'decoder\.0\.cross_attention'; there are: decoder\.0\.self_attention"
+        ConfigError, match=r"no attention module 'decoder\.0\.cross_attention'; available: decoder\.0\.self_attention"
     ):
         worked_model(task, "a", layer="decoder.0.cross_attention")
     with pytest.raises(ConfigError, match=r"head 3: .* has heads 1 to 2"):
         worked_model(task, "a", head=3)
-    with pytest.raises(ConfigError, match="'dog' is no token of the text"):
+    with pytest.raises(ConfigError, match="'dog' is not a token of the text"):
         worked_model(task, "The cat", words=("The", "dog"))

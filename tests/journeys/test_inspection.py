@@ -1,4 +1,4 @@
-"""Looking inside from the command line: pages that are whole, and what is said when there is nothing to see."""
+"""Inspection commands: complete pages, and error messages."""
 
 import json
 import re
@@ -16,7 +16,7 @@ DOCS = (Path(__file__).parents[2] / "docs" / "inspection.md").read_text(encoding
 TEXT = "the black cat sat on the couch ."
 
 
-def test_a_translation_is_looked_at_on_a_page_in_lines_and_as_json(model, tmp_path):
+def test_a_translation_is_inspected_as_page_lines_and_json(model, tmp_path):
     page = tmp_path / "report.html"
     done = glassformer("inspect", model, TEXT, "--out", page)
     assert (done.returncode, done.stdout) == (0, "")
@@ -60,7 +60,7 @@ def test_a_trace_has_a_line_for_every_tensor(model):
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """A run of every kind of task whose report differs, barely trained."""
+    """Briefly trained runs of the tasks whose reports differ."""
     folder = tmp_path_factory.mktemp("runs")
     rows = [f"a {word} film {n}\t{label}" for n in range(30) for word, label in (("lovely", "good"), ("dull", "bad"))]
     labeled = write_lines(folder / "labeled.tsv", ["text\tlabel", *rows])
@@ -76,7 +76,7 @@ def runs(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", ["classes", "tags", "language"])
-def test_a_run_is_reported(runs, name, tmp_path):
+def test_a_report_describes_the_run(runs, name, tmp_path):
     page = tmp_path / "report.html"
     done = glassformer("report", runs / name, "--out", page, "--examples", 20)
     assert done.returncode == 0, done.stderr
@@ -85,7 +85,7 @@ def test_a_run_is_reported(runs, name, tmp_path):
     assert record["curves"][f"dev_{record['metric']}"]
     assert record["data"]["examples"]
     assert "finished" in record["samples"]["outputs"]
-    assert any(place.startswith("checkpoints/step-") for place in record["samples"]["outputs"])
+    assert any(name.startswith("checkpoints/step-") for name in record["samples"]["outputs"])
     assert record["machine"]["torch"]
     assert record["command"].startswith("glassformer train --src ")
     assert ("confusion" in record) == (name != "language")
@@ -97,7 +97,7 @@ def test_a_run_is_reported(runs, name, tmp_path):
         )
 
 
-def test_parts_are_switched_off_and_heads_taken_out(runs, tmp_path):
+def test_parts_are_disabled_and_heads_pruned(runs, tmp_path):
     model, test = runs / "classes", [runs / "labeled.tsv", "--examples", 12]
     page, out = tmp_path / "map.html", tmp_path / "pruned"
     done = glassformer("ablate", model, *test, "--html", page, "--prune", 1, "--out", out)
@@ -119,7 +119,7 @@ def test_parts_are_switched_off_and_heads_taken_out(runs, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_translator_without_its_layers_is_measured(model, corpus, tmp_path):
+def test_layers_of_a_translator_are_ablated(model, corpus, tmp_path):
     test = ["--src", corpus / "test.en", "--ref", corpus / "test.fr", "--examples", 2]
     rows = glassformer("ablate", model, *test, "--parts", "layers", "--json").stdout.splitlines()
     assert len(rows) == 2
@@ -138,7 +138,7 @@ def test_the_command_of_a_report_repeats_the_run(model, corpus, tmp_path):
     page = tmp_path / "report.html"
     assert glassformer("report", model, "--out", page).returncode == 0
     record, _ = check(page.read_text(encoding="utf-8"))
-    assert {name for name, _ in record["errors"]} >= {"empty", "the source, copied"}
+    assert {name for name, _ in record["errors"]} >= {"empty", "copy of the source"}
     words = record["command"].split()[1:]
     words[words.index("--out") + 1] = str(tmp_path / "again")
     done = glassformer(*words)
@@ -146,7 +146,7 @@ def test_the_command_of_a_report_repeats_the_run(model, corpus, tmp_path):
     assert (tmp_path / "again" / "model.safetensors").read_bytes() == (model / "model.safetensors").read_bytes()
 
 
-def test_the_worked_example_is_printed_and_drawn(model, tmp_path):
+def test_the_worked_example_is_printed_and_written_as_page(model, tmp_path):
     page = tmp_path / "worked.html"
     done = glassformer("worked-example", "--html", page)
     assert done.returncode == 0, done.stderr
@@ -169,27 +169,27 @@ def test_the_worked_example_is_printed_and_drawn(model, tmp_path):
 
 BAD = {
     "an empty text": (["inspect", "MODEL", "  "], "the text is empty"),
-    "a window that is not there": (["inspect", "MODEL", "a", "--window", "2"], "this text has 1"),
-    "a layer that is not there": (
+    "a missing window": (["inspect", "MODEL", "a", "--window", "2"], "this text has 1 windows"),
+    "a missing layer": (
         ["worked-example", "--model", "MODEL", "--text", "a", "--layer", "decoder.9.cross_attention"],
-        "there are: encoder.0.self_attention, decoder.0.self_attention, decoder.0.cross_attention",
+        "available: encoder.0.self_attention, decoder.0.self_attention, decoder.0.cross_attention",
     ),
-    "a head that is not there": (["worked-example", "--model", "MODEL", "--text", "a", "--head", "3"], "heads 1 to 2"),
+    "a missing head": (["worked-example", "--model", "MODEL", "--text", "a", "--head", "3"], "heads 1 to 2"),
     "a text without a model": (["worked-example", "--text", "a"], "give both"),
-    "a folder that is no run": (["report", "EMPTY"], "no run folder"),
-    "nothing to try on": (["ablate", "MODEL"], "no text to try on"),
-    "heads taken out to nowhere": (["ablate", "MODEL", "--prune", "1", "--src", "x"], "give both"),
+    "a folder that is no run": (["report", "EMPTY"], "not a run folder"),
+    "no examples to evaluate": (["ablate", "MODEL"], "no text to try on"),
+    "pruning without an output folder": (["ablate", "MODEL", "--prune", "1", "--src", "x"], "give both"),
     "a page that cannot be written": (["worked-example", "--html", "EMPTY/no/page.html"], "there is no folder"),
-    "fewer than no heads": (["ablate", "MODEL", "--prune", "-1", "--out", "EMPTY/x", "--src", "x"], "at least"),
+    "a negative number of heads": (["ablate", "MODEL", "--prune", "-1", "--out", "EMPTY/x", "--src", "x"], "at least"),
     "no examples": (["ablate", "MODEL", "--examples", "0", "--src", "x"], "at least 1"),
-    "a page where there is no folder": (["inspect", "MODEL", "a", "--out", "EMPTY/no/x.html"], "there is no folder"),
-    "a layer of no model": (["worked-example", "--layer", "encoder.0.self_attention"], "give both"),
+    "a page in a missing folder": (["inspect", "MODEL", "a", "--out", "EMPTY/no/x.html"], "there is no folder"),
+    "a layer without a model": (["worked-example", "--layer", "encoder.0.self_attention"], "give both"),
     "no model": (["trace", "EMPTY/no", "a"], "no such folder"),
 }
 
 
 @pytest.mark.parametrize("what", BAD)
-def test_what_cannot_be_done_is_said(what, model, tmp_path):
+def test_invalid_calls_are_errors_without_traceback(what, model, tmp_path):
     words, message = BAD[what]
     (tmp_path / "empty").mkdir()
     words = [word.replace("MODEL", str(model)).replace("EMPTY", str(tmp_path / "empty")) for word in words]
@@ -199,7 +199,7 @@ def test_what_cannot_be_done_is_said(what, model, tmp_path):
     assert "Traceback" not in done.stderr
 
 
-def test_a_run_without_metrics_is_said(model, tmp_path):
+def test_a_run_without_metrics_is_an_error(model, tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "run.toml").write_text((model / "run.toml").read_text())
     done = glassformer("report", tmp_path / "run", "--out", tmp_path / "page.html")
@@ -217,7 +217,7 @@ def test_the_commands_and_the_python_of_the_page_work(model, corpus, tmp_path, m
     commands = re.findall(r"^glassformer (.*)$", DOCS, flags=re.MULTILINE)
     assert len(commands) == 8
     for command in commands:
-        done = run(f"glassformer {command}", tmp_path)  # in a process of its own: no shapes are checked
+        done = run(f"glassformer {command}", tmp_path)  # in a separate process, without shape checks
         assert done.returncode == 0, f"{command}: {done.stderr}"
     for page in ("cat", "forced", "map", "run", "worked", "head"):
         check((tmp_path / f"{page}.html").read_text(encoding="utf-8"))
@@ -228,18 +228,18 @@ def test_the_page_names_every_key_of_the_record():
     from glassformer.inspection.inspect import inspect
 
     record = inspect(make("translation", "transformer"), "The black cat").record()
-    named = re.findall(r"`(\w+)`", DOCS.split("| key | what |")[1])
+    named = re.findall(r"`(\w+)`", DOCS.split("| key | content |")[1])
     assert record.keys() <= set(named)
 
 
-def test_labels_that_training_has_not_seen_are_named(runs, tmp_path):
+def test_labels_absent_from_training_are_named(runs, tmp_path):
     rows = write_lines(tmp_path / "new.tsv", ["text\tlabel", "a film\tgood", "a film too\todd"])
     done = glassformer("ablate", runs / "classes", rows)
     assert done.returncode == 2
     assert "has not seen: odd" in done.stderr
 
 
-def test_a_run_that_goes_on_is_reported(runs, tmp_path):
+def test_an_unfinished_run_can_be_reported(runs, tmp_path):
     shutil.copytree(runs / "classes", tmp_path / "run")
     with (tmp_path / "run" / "metrics.jsonl").open("a") as file:
         file.write('{"step": 13, "los')

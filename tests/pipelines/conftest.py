@@ -1,4 +1,4 @@
-"""Folders of transformers made once, and a comparison that looks at everything."""
+"""Folders of transformers, created once per session, and a recursive comparison of outputs."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -42,13 +42,13 @@ MAKERS: dict[str, Callable[[Path], Path]] = {
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
-    """The folder of a name, made when first asked for."""
-    made: dict[str, str] = {}
+    """The folder of a model by its name, created at the first request."""
+    created: dict[str, str] = {}
 
     def named(name: str) -> str:
-        if name not in made:
-            made[name] = str(MAKERS[name](tmp_path_factory.mktemp("theirs") / name))
-        return made[name]
+        if name not in created:
+            created[name] = str(MAKERS[name](tmp_path_factory.mktemp("theirs") / name))
+        return created[name]
 
     return named
 

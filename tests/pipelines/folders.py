@@ -69,12 +69,14 @@ def gpt2_tokenizer() -> hf.PreTrainedTokenizerBase:
 
 
 def unigram(names: list[str]) -> hf.PreTrainedTokenizerBase:
-    """A unigram tokenizer of what BPE finds: the library's own trainer of unigrams gives others each time."""
+    """A unigram tokenizer with the vocabulary of BPE, as the unigram trainer of tokenizers is not deterministic."""
     merged = Tokenizer(models.BPE())
     merged.pre_tokenizer = pre_tokenizers.Metaspace()
     merged.train_from_iterator(TEXTS * 2, trainers.BpeTrainer(vocab_size=VOCAB, show_progress=False))
     vocab = merged.get_vocab()
-    rows = [(name, 0.0) for name in names] + [(unit, -1.0 - vocab[unit] / 50) for unit in sorted(vocab, key=vocab.get)]
+    rows = [(name, 0.0) for name in names] + [
+        (token, -1.0 - vocab[token] / 50) for token in sorted(vocab, key=vocab.get)
+    ]
     inner = Tokenizer(models.Unigram(rows, names.index("<unk>"), False))
     inner.add_special_tokens(names)
     inner.pre_tokenizer = pre_tokenizers.Metaspace()
@@ -92,7 +94,7 @@ def save(folder: Path, model: Any, tokenizer: Any) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     model.eval()
     if isinstance(getattr(model, "classifier", None), torch.nn.Linear):
-        with torch.no_grad():  # or random weights give every token one and the same label
+        with torch.no_grad():  # otherwise random weights give all tokens the same label
             logits = model(torch.randint(5, len(tokenizer), (9, 11))).logits
             model.classifier.bias -= logits.flatten(0, -2).mean(0)
     model.save_pretrained(folder)

@@ -1,4 +1,4 @@
-"""Wrong calls: what is wrong, and what there is instead."""
+"""Invalid calls of pipelines: error messages name the problem and the valid alternatives."""
 
 import json
 import shutil
@@ -15,8 +15,9 @@ from glassformer.errors import CheckpointError, ConfigError, UserError
 CAT = "The cat sat on the mat."
 
 
-def refused(kind, *parts):
-    return pytest.raises(kind, match="(?s)" + ".*".join(parts))
+def refused(error_type, *parts):
+    """Expect an error whose message contains the regular expressions in order."""
+    return pytest.raises(error_type, match="(?s)" + ".*".join(parts))
 
 
 def test_importing_the_package_imports_no_torch_for_pipeline():
@@ -24,8 +25,10 @@ def test_importing_the_package_imports_no_torch_for_pipeline():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_an_unknown_task_is_refused_with_those_there_are(folder):
-    with refused(ConfigError, "no task 'translate'", "Known are translation, summarization", "sentiment-analysis, ner"):
+def test_error_of_an_unknown_task_lists_the_available_tasks(folder):
+    with refused(
+        ConfigError, "no task 'translate'", "Available tasks: translation, summarization", "sentiment-analysis, ner"
+    ):
         pipeline("translate", folder("marian"))
 
 
@@ -40,18 +43,18 @@ def test_an_unknown_task_is_refused_with_those_there_are(folder):
         ("text-classification", "bert", "feature-extraction"),
     ],
 )
-def test_a_model_that_was_not_trained_for_a_task_says_what_it_can_do(folder, task, name, can):
-    with refused(ConfigError, f"not trained for {task}", f"It can do {can}\\."):
+def test_error_of_an_unsupported_task_lists_the_supported_pipelines(folder, task, name, can):
+    with refused(ConfigError, f"not trained for {task}", f"Supported pipelines: {can}\\."):
         pipeline(task, folder(name))
 
 
-def test_a_task_left_out_is_found_from_the_architecture(folder):
+def test_default_task_follows_from_the_architecture(folder):
     assert [pipeline(model=folder(name)).task for name in ["marian", "t5", "gpt2", "bert-one", "bert-entities"]] == [
         "translation", "text2text-generation", "text-generation", "text-classification", "token-classification",
     ]  # fmt: skip
 
 
-def test_folders_that_are_not_there_or_hold_no_model_are_refused(tmp_path):
+def test_missing_folders_and_folders_without_a_model_are_errors(tmp_path):
     with refused(CheckpointError, "no such folder"):
         pipeline("translation", str(tmp_path / "not there"))
     with refused(CheckpointError, "not a model folder: it has no config.json"):
@@ -61,7 +64,7 @@ def test_folders_that_are_not_there_or_hold_no_model_are_refused(tmp_path):
         pipeline("translation", tmp_path)
 
 
-def test_a_hub_name_without_a_network_is_one_clear_error(monkeypatch):
+def test_hub_name_without_network_is_a_single_error(monkeypatch):
     import huggingface_hub
 
     def fail(*_, **__):
@@ -75,20 +78,26 @@ def test_a_hub_name_without_a_network_is_one_clear_error(monkeypatch):
         pipeline("translation", "someone/model")
 
 
-def test_a_hub_name_is_fetched_without_code_and_pickles(monkeypatch, folder, tmp_path):
+def test_download_from_the_hub_excludes_code_and_pickles(monkeypatch, folder, tmp_path):
     import huggingface_hub
 
-    asked = {}
+    requested = {}
 
     def fetch(name, **options):
-        asked.update(options, name=name)
+        requested.update(options, name=name)
         return folder("marian") if name == "someone/model" else str(tmp_path)
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", fetch)
     assert pipeline("translation", "someone/model", revision="v2").task == "translation"
+<<<<<<< HEAD
     assert (asked["name"], asked["revision"]) == ("someone/model", "v2")
     assert not {"*.py", "*.bin", "*"} & {*asked["allow_patterns"]}
     with refused(CheckpointError, "the weights as a pickle only", "from_pretrained\\('someone/other'\\)"):
+=======
+    assert (requested["name"], requested["revision"]) == ("someone/model", "v2")
+    assert not {"*.py", "*.bin", "*"} & {*requested["allow_patterns"]}
+    with refused(CheckpointError, "its weights as a pickle alone", "from_pretrained\\('someone/other'\\)"):
+>>>>>>> prose-d
         pipeline("translation", "someone/other")
 
 
@@ -96,8 +105,8 @@ def test_a_hub_name_is_fetched_without_code_and_pickles(monkeypatch, folder, tmp
     ("task", "name"),
     [("translation", "marian"), ("text-generation", "gpt2"), ("ner", "bert-entities"), ("fill-mask", "bert-fill")],
 )
-def test_unknown_arguments_are_refused_when_given_and_when_called(folder, task, name):
-    with refused(ConfigError, "num_beans: there is no such option", "This pipeline takes .*batch_size"):
+def test_unknown_arguments_are_errors_at_construction_and_at_call(folder, task, name):
+    with refused(ConfigError, "num_beans: there is no such option", "Arguments of this pipeline: .*batch_size"):
         pipeline(task, folder(name), num_beans=3)
     with refused(ConfigError, "num_beans: there is no such option"):
         pipeline(task, folder(name))(CAT, num_beans=3)
@@ -109,28 +118,28 @@ def test_unknown_arguments_are_refused_when_given_and_when_called(folder, task, 
         ({"model": None}, "model: required"),
         ({"model": 3}, "expected a folder, a name"),
         ({"tokenizer": "another"}, "tokenizer = 'another'"),
-        ({"framework": "tf"}, "PyTorch alone"),
-        ({"trust_remote_code": True}, "no code of a folder is run"),
-        ({"torch_dtype": "float16"}, "float32 alone"),
+        ({"framework": "tf"}, "only PyTorch is supported"),
+        ({"trust_remote_code": True}, "code in a model folder is never run"),
+        ({"torch_dtype": "float16"}, "only float32 is supported"),
         ({"device": "tpu"}, "device 'tpu' is not here"),
         ({"device": "cuda:99"}, "is not here"),
         ({"top_k": "many"}, "top_k: 'many'"),
     ],
 )
-def test_impossible_arguments_are_refused(folder, options, what):
+def test_invalid_arguments_are_errors(folder, options, what):
     with refused(ConfigError, what):
         pipeline("text-generation", **{"model": folder("gpt2"), **options})
 
 
-def test_arguments_of_scripts_for_transformers_are_taken(folder):
+def test_arguments_of_transformers_are_accepted(folder):
     name = folder("bert-grades")
-    made = pipeline(
+    classify = pipeline(
         "text-classification", model=name, tokenizer=name, framework="pt", device=-1, use_fast=True, dtype="auto",
         trust_remote_code=False, batch_size=8, num_workers=0, padding=True,
     )  # fmt: skip
-    assert made(CAT, batch_size=2, truncation=True, clean_up_tokenization_spaces=True) == made([CAT])
-    assert str(made.device) == "cpu"
-    assert made.tokenizer.pad_token == "[PAD]"
+    assert classify(CAT, batch_size=2, truncation=True, clean_up_tokenization_spaces=True) == classify([CAT])
+    assert str(classify.device) == "cpu"
+    assert classify.tokenizer.pad_token == "[PAD]"
 
 
 @pytest.mark.parametrize(
@@ -138,15 +147,15 @@ def test_arguments_of_scripts_for_transformers_are_taken(folder):
     [
         ("translation", "marian", 3, "expected a text or a list of texts, found int"),
         ("translation", "marian", [["a"]], "found list"),
-        ("text-generation", "gpt2", [{"role": "user", "content": "hi"}], "chats are not"),
-        ("text-generation", "gpt2", [[{"role": "user", "content": "hi"}]], "chats are not"),
+        ("text-generation", "gpt2", [{"role": "user", "content": "hi"}], "chat messages are not supported"),
+        ("text-generation", "gpt2", [[{"role": "user", "content": "hi"}]], "chat messages are not supported"),
         ("text-classification", "bert-grades", [["a", "b"]], '"text_pair"'),
         ("text-classification", "bert-grades", {"text": "a", "pair": "b"}, '"text_pair"'),
         ("ner", "bert-entities", [3], "found int"),
         ("feature-extraction", "bert", None, "found NoneType"),
     ],
 )
-def test_what_is_no_text_is_refused(folder, task, name, wrong, what):
+def test_inputs_that_are_not_texts_are_errors(folder, task, name, wrong, what):
     with refused(ConfigError, what):
         pipeline(task, folder(name))(wrong)
 
@@ -160,10 +169,10 @@ def test_what_is_no_text_is_refused(folder, task, name, wrong, what):
         ({"question": ["a", "b"], "context": [CAT]}, "2 questions and 1 contexts"),
         ({"question": "a", "context": CAT, "top_k": 0}, "top_k: 0"),
         ({"question": "cat " * 60, "context": CAT}, "a question of 60 tokens leaves 0 of 61"),
-        ({"question": "a", "context": CAT, "max_seq_len": 30, "doc_stride": 29}, "windows are to share 29"),
+        ({"question": "a", "context": CAT, "max_seq_len": 30, "doc_stride": 29}, "adjacent windows share 29"),
     ],
 )
-def test_questions_that_cannot_be_asked_are_refused(folder, arguments, what):
+def test_invalid_questions_are_errors(folder, arguments, what):
     with refused(ConfigError, what):
         pipeline("question-answering", folder("bert-answers"))(**arguments)
     with refused(ConfigError, 'expected ."question"'):
@@ -173,62 +182,64 @@ def test_questions_that_cannot_be_asked_are_refused(folder, arguments, what):
 @pytest.mark.parametrize(
     ("options", "what"),
     [
-        ({"num_return_sequences": 3, "do_sample": False}, "only num_beams = 1 are looked at"),
+        ({"num_return_sequences": 3, "do_sample": False}, "must not exceed num_beams = 1 without sampling"),
         ({"do_sample": True, "temperature": 0.0}, "temperature = 0"),
-        ({"max_length": 2}, "leaves no room"),
+        ({"max_length": 2}, "must be greater than .*, the number of prompt tokens"),
         ({"top_p": 1.5}, "top_p: 1.5"),
-        ({"return_full_text": True, "return_tensors": True}, "excludes"),
+        ({"return_full_text": True, "return_tensors": True}, "cannot be combined"),
         ({"handle_long_generation": "cut"}, "handle_long_generation = 'cut'"),
     ],
 )
-def test_impossible_ways_to_say_something_are_refused(folder, options, what):
+def test_invalid_generation_arguments_are_errors(folder, options, what):
     with refused(ConfigError, what):
         pipeline("text-generation", folder("gpt2"))(CAT, **options)
 
 
-def test_what_has_no_effect_is_said(folder):
-    with pytest.warns(UserWarning, match="temperature, top_p: of no effect without do_sample=True"):
+def test_arguments_without_effect_cause_a_warning(folder):
+    with pytest.warns(UserWarning, match="temperature, top_p: no effect without do_sample=True"):
         pipeline("translation", folder("marian"), max_new_tokens=2)(CAT, temperature=0.5, top_p=0.9)
 
 
-def test_what_generation_config_says_and_we_do_not_know_is_named(folder, tmp_path):
+def test_unsupported_entries_of_generation_config_cause_a_warning(folder, tmp_path):
     shutil.copytree(folder("marian"), tmp_path / "it")
     path = tmp_path / "it" / "generation_config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "guidance_scale": 3.0}))
-    with pytest.warns(UserWarning, match="names guidance_scale, which this version leaves out"):
+    with pytest.warns(UserWarning, match="generation_config.json are ignored: guidance_scale"):
         pipeline("translation", tmp_path / "it", max_new_tokens=2)(CAT)
     path.write_text(json.dumps({"num_beams": "many"}))
-    with refused(CheckpointError, "generation_config.json, .*num_beams: 'many'"):
+    with refused(CheckpointError, "generation_config.json: .*num_beams: 'many'"):
         pipeline("translation", tmp_path / "it", max_new_tokens=2)(CAT)
 
 
-def test_gaps_and_targets_that_are_not_there_are_refused(folder):
+def test_missing_masks_and_targets_are_errors(folder):
     fill = pipeline("fill-mask", folder("bert-fill"))
-    with refused(UserError, "no mask \\(\\[MASK\\]\\) in what is read of 'The cat"):
+    with refused(UserError, "no mask \\(\\[MASK\\]\\) in the first 61 tokens of 'The cat"):
         fill(CAT)
     with refused(ConfigError, "targets: none"):
         fill("a [MASK]", targets=[])
 
 
-def test_stride_needs_groups(folder):
-    with refused(ConfigError, "stride: windows need an aggregation_strategy"):
+def test_stride_requires_an_aggregation_strategy(folder):
+    with refused(ConfigError, "stride: requires an aggregation_strategy"):
         pipeline("ner", folder("bert-entities"))(CAT, stride=3)
-    with refused(ConfigError, "stride = 60: must be less"):
+    with refused(ConfigError, "stride = 60: must be from 0 to 58"):
         pipeline("ner", folder("bert-entities"), aggregation_strategy="first")(CAT, stride=60)
 
 
-def test_a_long_prompt_keeps_its_end_and_that_is_said(folder):
-    say = pipeline("text-generation", folder("gpt2"), do_sample=False, max_new_tokens=3)
-    with pytest.warns(UserWarning, match="longer than the 94 tokens .* its beginning was not read"):
-        found = say(CAT * 20, return_full_text=False)
-    assert found == say(CAT * 20, return_full_text=False, handle_long_generation="hole")
+def test_a_long_prompt_loses_its_beginning_with_a_warning(folder):
+    generate = pipeline("text-generation", folder("gpt2"), do_sample=False, max_new_tokens=3)
+    with pytest.warns(UserWarning, match="maximum length of 94 tokens: its beginning was removed"):
+        outputs = generate(CAT * 20, return_full_text=False)
+    assert outputs == generate(CAT * 20, return_full_text=False, handle_long_generation="hole")
 
 
-def test_a_model_says_no_more_than_it_can_hold(folder):
-    say = pipeline("text-generation", folder("gpt2"), do_sample=False, return_tensors=True, eos_token_id=330)
-    assert len(say(CAT * 9, max_new_tokens=95)[0]["generated_token_ids"]) == 98  # a place for all but the last
+def test_generated_length_is_limited_by_the_positions_of_the_model(folder):
+    generate = pipeline("text-generation", folder("gpt2"), do_sample=False, return_tensors=True, eos_token_id=330)
+    assert (
+        len(generate(CAT * 9, max_new_tokens=95)[0]["generated_token_ids"]) == 98
+    )  # every token but the last needs a position
 
 
-def test_no_inputs_give_no_outputs(folder):
+def test_an_empty_list_gives_an_empty_list(folder):
     assert pipeline("ner", folder("bert-entities"))([]) == []
     assert pipeline("translation", folder("marian"))([]) == []

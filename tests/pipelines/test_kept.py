@@ -1,4 +1,4 @@
-"""Pipelines that transformers still has: the same folder through both, the same arguments, the same output."""
+"""Pipelines that transformers 5 still has: both implementations give the same output for the same arguments."""
 
 import warnings
 
@@ -21,15 +21,15 @@ INPUTS = [CAT, [ROME], [CAT, ROME, RAIN]]
 
 @pytest.fixture(scope="module")
 def both(folder):
-    """The pipelines of a folder, ours and theirs."""
-    made = {}
+    """Pipelines of glassformer and of transformers for the same folder."""
+    cache = {}
 
     def pair(task, name, **options):
         key = repr((task, name, options))
-        if key not in made:
+        if key not in cache:
             theirs = transformers.pipeline(task, model=folder(name), device=-1, **options)
-            made[key] = pipeline(task, model=folder(name), device=-1, **options), theirs
-        return made[key]
+            cache[key] = pipeline(task, model=folder(name), device=-1, **options), theirs
+        return cache[key]
 
     return pair
 
@@ -38,7 +38,7 @@ def compare(pipelines, inputs, **options):
     ours, theirs = pipelines
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Tokenizer does not support real words", UserWarning)
-        warnings.filterwarnings("ignore", "the tokenizer knows no words", UserWarning)
+        warnings.filterwarnings("ignore", "the tokenizer does not split texts into words", UserWarning)
         assert_same(ours(inputs, **options), theirs(inputs, **options))
 
 
@@ -47,7 +47,7 @@ MODELS = ["bert-grades", "bert-one", "bert-number", "roberta-grades", "distilber
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("init", [{}, {"top_k": 2, "function_to_apply": "none"}])
-def test_labels_are_theirs(both, name, init):
+def test_labels_match_transformers(both, name, init):
     pipelines = both("text-classification", name, **init)
     for inputs in [*INPUTS, PAIR, [PAIR, {"text": RAIN}], [[[CAT, RAIN]]]]:
         for options in [{}, {"top_k": None}, {"top_k": 1}, {"function_to_apply": "SIGMOID"}]:
@@ -55,38 +55,38 @@ def test_labels_are_theirs(both, name, init):
 
 
 @pytest.mark.parametrize("name", MODELS[3:])
-def test_long_texts_are_cut_where_theirs_are(both, name):
+def test_truncation_matches_transformers(both, name):
     pipelines = both("sentiment-analysis", name)
     for inputs in [LONG, {"text": LONG, "text_pair": ROME}, {"text": ROME, "text_pair": LONG}]:
         compare(pipelines, inputs, truncation=True)
         compare(pipelines, inputs, truncation=True, max_length=19, padding=True)
 
 
-def test_special_tokens_in_a_text_are_read_as_theirs(both):
+def test_special_tokens_in_a_text_match_transformers(both):
     compare(both("text-classification", "bert-grades"), "A [SEP] cat [CLS] [MASK] sat [PAD")
     compare(both("token-classification", "bert-entities", ignore_labels=[]), "A [SEP] cat [MASK] ☃ żółw sat")
 
 
 @pytest.mark.parametrize("name", ["bert-entities", "roberta-entities"])
 @pytest.mark.parametrize("strategy", ["none", "simple", "first", "average", "max"])
-def test_entities_are_theirs(both, name, strategy):
+def test_entities_match_transformers(both, name, strategy):
     pipelines = both("ner", name, aggregation_strategy=strategy)
     for inputs in INPUTS:
         for ignored in [["O"], [], ["B-LOC", "LOC"]]:
             compare(pipelines, inputs, ignore_labels=ignored)
 
 
-def test_entities_of_a_long_text_are_those_of_its_beginning_and_that_is_said(both):
+def test_a_long_text_is_truncated_with_a_warning(both):
     ours, theirs = both("ner", "bert-entities")
-    with pytest.warns(UserWarning, match="longer than the 61 tokens that the model reads"):
-        found = ours(LONG)
-    assert_same(found, theirs(LONG))
-    assert ours(LONG, truncation=True) == found
+    with pytest.warns(UserWarning, match="exceeds the maximum length of 61 tokens"):
+        outputs = ours(LONG)
+    assert_same(outputs, theirs(LONG))
+    assert ours(LONG, truncation=True) == outputs
 
 
 @pytest.mark.parametrize("name", ["bert-entities", "roberta-entities"])
 @pytest.mark.parametrize("strategy", ["none", "simple", "average"])
-def test_entities_of_words_are_theirs(both, name, strategy):
+def test_entities_of_word_lists_match_transformers(both, name, strategy):
     pipelines = both("token-classification", name)
     words = ["The", "unbelievable", "cat's", "Berlin-hill"]
     options = {"is_split_into_words": True, "aggregation_strategy": strategy, "ignore_labels": []}
@@ -97,13 +97,13 @@ def test_entities_of_words_are_theirs(both, name, strategy):
 
 @pytest.mark.parametrize("strategy", ["simple", "first", "max"])
 @pytest.mark.parametrize("stride", [0, 7])
-def test_entities_of_long_texts_in_windows_are_theirs(both, strategy, stride):
+def test_entities_of_overlapping_windows_match_transformers(both, strategy, stride):
     pipelines = both("ner", "bert-entities", stride=stride, aggregation_strategy=strategy)
     compare(pipelines, [LONG, CAT], ignore_labels=[])
 
 
 @pytest.mark.parametrize(("name", "mask"), [("bert-fill", "[MASK]"), ("roberta-fill", "<mask>")])
-def test_words_for_gaps_are_theirs(both, name, mask):
+def test_predictions_for_masks_match_transformers(both, name, mask):
     pipelines = both("fill-mask", name)
     for inputs in [
         f"The {mask} sat.",
@@ -117,23 +117,25 @@ def test_words_for_gaps_are_theirs(both, name, mask):
 
 
 def compare_fill(pipelines, inputs, **options):
-    """RoBERTa's words have spaces that their targets lack: both stand for them, and say so."""
+    """Compare without warnings: words of RoBERTa begin with a space, so both implementations replace the targets."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "targets:", UserWarning)
         compare(pipelines, inputs, **options)
 
 
-def test_a_cut_text_has_its_gap_filled(both):
+def test_the_mask_of_a_truncated_text_is_predicted(both):
     compare(both("fill-mask", "bert-fill"), "The [MASK] sat. " + LONG, tokenizer_kwargs={"truncation": True})
 
 
-def test_a_target_that_is_no_unit_is_named(folder):
-    with pytest.warns(UserWarning, match="'unbelievably' is no unit of the model: 'un.*' stands for it"):
+def test_a_target_outside_the_vocabulary_is_replaced_with_a_warning(folder):
+    with pytest.warns(
+        UserWarning, match="'unbelievably' is not in the model's vocabulary: its first token 'un.*' is used"
+    ):
         pipeline("fill-mask", folder("bert-fill"))("a [MASK]", targets=["unbelievably"])
 
 
 @pytest.mark.parametrize("name", ["bert", "bert-grades", "roberta-fill", "gpt2"])
-def test_vectors_are_theirs(both, name):
+def test_hidden_states_match_transformers(both, name):
     pipelines = both("feature-extraction", name)
     for inputs in INPUTS:
         compare(pipelines, inputs)
@@ -170,7 +172,7 @@ GREEDY = {"do_sample": False, "max_new_tokens": 9, "clean_up_tokenization_spaces
     ],
     ids=str,
 )
-def test_what_follows_is_theirs(both, options):
+def test_continuations_match_transformers(both, options):
     options = {name: value for name, value in {**GREEDY, **options}.items() if value is not None}
     if "return_tensors" in options:
         del options["clean_up_tokenization_spaces"]
@@ -178,22 +180,22 @@ def test_what_follows_is_theirs(both, options):
     compare(pipelines, ["The cat", "It is raining . isn't it ?"], **options)
 
 
-def test_a_prompt_gives_a_list_and_prompts_a_list_of_lists(both):
+def test_nesting_of_outputs_matches_transformers(both):
     for inputs in ["The cat", ["The cat"], ["A", "The cat"]]:
         compare(both("text-generation", "gpt2"), inputs, **{**GREEDY, "max_new_tokens": 2})
 
 
-def test_a_long_prompt_loses_its_beginning_as_theirs_does(both):
+def test_truncated_prompts_match_transformers(both):
     options = {**GREEDY, "max_new_tokens": 3, "handle_long_generation": "hole"}
     compare(both("text-generation", "gpt2"), LONG, **options)
     compare(both("text-generation", "gpt2"), CAT, **options)
 
 
-def test_what_a_pipeline_was_given_stands_behind_what_a_call_is_given(both):
+def test_arguments_of_the_call_override_those_of_the_pipeline(both):
     compare(both("text-generation", "gpt2", **GREEDY, num_beams=2), "The cat", max_new_tokens=5)
 
 
-def test_a_generator_gives_one_output_after_the_other(both):
+def test_a_generator_of_texts_gives_a_generator_of_outputs(both):
     texts = [CAT, ROME, RAIN]
     for task, name in [
         ("text-classification", "bert-grades"),
@@ -201,13 +203,13 @@ def test_a_generator_gives_one_output_after_the_other(both):
         ("feature-extraction", "bert"),
     ]:
         ours, theirs = both(task, name)
-        found = ours(text for text in texts)
-        assert not isinstance(found, list)
-        assert_same(list(found), list(theirs(text for text in texts)))
+        outputs = ours(text for text in texts)
+        assert not isinstance(outputs, list)
+        assert_same(list(outputs), list(theirs(text for text in texts)))
         assert_same(list(ours((text for text in texts), batch_size=2)), list(theirs(text for text in texts)))
 
 
-def test_a_data_set_is_read_like_a_generator(folder):
+def test_a_dataset_is_processed_like_a_generator(folder):
     class Texts(torch.utils.data.Dataset):
         def __len__(self):
             return 2

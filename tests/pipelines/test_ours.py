@@ -1,4 +1,4 @@
-"""Folders of ours: what a pipeline says is what the task itself says, in the dictionaries of transformers."""
+"""Pipelines for folders of glassformer: the outputs are those of the task, in the dictionaries of transformers."""
 
 import pytest
 import torch
@@ -28,7 +28,7 @@ SIZES = dict(d_model=14, n_heads=2, d_ff=23, dropout=0.0)
 
 
 def build(name, kind="wordpiece"):
-    """An untrained task of ours with large weights."""
+    """An untrained glassformer task with large random weights."""
     torch.manual_seed(1)
     task = task_class(name)
     tokenizer = Tokenizer.train(
@@ -77,14 +77,14 @@ def ours(tmp_path_factory):
         ("feature-extraction", "feature-extraction"),
     ],
 )  # fmt: skip
-def test_a_task_left_out_is_found(ours, name, task):
+def test_default_task_follows_from_the_model(ours, name, task):
     assert (
         pipeline(model=ours(name, "bpe" if name in ("translation", "summarization", "causal-lm") else "wordpiece")).task
         == task
     )
 
 
-def test_translations_are_those_of_the_task(ours):
+def test_translations_match_the_task(ours):
     folder = ours("translation", "bpe")
     task, translate = gf.load(folder), pipeline("translation", model=folder)
     assert translate([CAT, DOG]) == [{"translation_text": text} for text in task([CAT, DOG])]
@@ -95,52 +95,54 @@ def test_translations_are_those_of_the_task(ours):
     assert pipeline("text2text-generation", folder)(DOG, max_length=4) == [{"generated_text": task(DOG, max_length=4)}]
 
 
-def test_translations_are_drawn_anew_for_each_sequence(ours):
-    sample_inverse_cdf = pipeline(
+def test_each_returned_translation_is_sampled_independently(ours):
+    translate = pipeline(
         "translation", ours("translation", "bpe"), do_sample=True, num_return_sequences=3, max_new_tokens=4
     )
-    drawn = sample_inverse_cdf([CAT, CAT], seed=4)
-    assert [len(records) for records in drawn] == [3, 3]
-    assert drawn == sample_inverse_cdf([CAT, CAT], seed=4)
-    assert len({record["translation_text"] for records in drawn for record in records}) == 6
+    samples = translate([CAT, CAT], seed=4)
+    assert [len(records) for records in samples] == [3, 3]
+    assert samples == translate([CAT, CAT], seed=4)
+    assert len({record["translation_text"] for records in samples for record in records}) == 6
 
 
-def test_a_long_text_is_translated_in_parts_and_that_is_said(ours):
+def test_a_long_text_is_translated_in_parts_with_a_warning(ours):
     translate = pipeline(model=ours("translation", "bpe"), max_new_tokens=3)
     with pytest.warns(UserWarning, match="longer than the model's 22 tokens: translated in . parts"):
         found = translate(" ".join(TEXTS * 2))
     assert translate(" ".join(TEXTS * 2), truncation=True) == found
 
 
-def test_summaries_are_those_of_the_task(ours):
+def test_summaries_match_the_task(ours):
     folder = ours("summarization", "bpe")
     task = gf.load(folder)
     assert pipeline("summarization", folder)([CAT, DOG]) == [{"summary_text": text} for text in task([CAT, DOG])]
 
 
-def test_what_follows_is_what_the_task_says(ours):
+def test_continuations_match_the_task(ours):
     folder = ours("causal-lm", "bpe")
-    task, say = gf.load(folder), pipeline("text-generation", folder, max_new_tokens=9)
+    task, generate = gf.load(folder), pipeline("text-generation", folder, max_new_tokens=9)
     greedy = task([CAT, DOG], beam=1, max_length=9)
-    assert say([CAT, DOG], do_sample=False) == [
+    assert generate([CAT, DOG], do_sample=False) == [
         [{"generated_text": a + b}] for a, b in zip([CAT, DOG], greedy, strict=True)
     ]
-    assert say(CAT, do_sample=False, return_full_text=False) == [{"generated_text": greedy[0]}]
-    # As the task draws unless told otherwise.
-    assert say(CAT, seed=5) == [{"generated_text": CAT + task(CAT, temperature=0.8, top_k=40, seed=5, max_length=9)}]
-    assert say(CAT, top_p=0.5, seed=5, return_full_text=False) == [
+    assert generate(CAT, do_sample=False, return_full_text=False) == [{"generated_text": greedy[0]}]
+    # Default: the sampling options of the task.
+    assert generate(CAT, seed=5) == [
+        {"generated_text": CAT + task(CAT, temperature=0.8, top_k=40, seed=5, max_length=9)}
+    ]
+    assert generate(CAT, top_p=0.5, seed=5, return_full_text=False) == [
         {"generated_text": task(CAT, temperature=0.8, top_k=40, top_p=0.5, seed=5, max_length=9)}
     ]
-    assert len(say(CAT, num_return_sequences=4)) == 4
+    assert len(generate(CAT, num_return_sequences=4)) == 4
     stop = greedy[0][2:4]
     assert (
-        say(CAT, do_sample=False, return_full_text=False, stop_sequence=stop)[0]["generated_text"]
+        generate(CAT, do_sample=False, return_full_text=False, stop_sequence=stop)[0]["generated_text"]
         == greedy[0].split(stop)[0]
     )
 
 
 @pytest.mark.parametrize("kind", ["wordpiece", "bpe"])
-def test_labels_and_numbers_are_those_of_the_task(ours, kind):
+def test_labels_and_numbers_match_the_task(ours, kind):
     task, grade = gf.load(ours("classification", kind)), pipeline(model=ours("classification", kind))
     for text, row in zip(TEXTS, task.probabilities(TEXTS).tolist(), strict=True):
         assert [(r["label"], pytest.approx(r["score"], abs=1e-6)) for r in grade(text, return_all_scores=True)[0]] == [
@@ -153,15 +155,15 @@ def test_labels_and_numbers_are_those_of_the_task(ours, kind):
 
 
 @pytest.mark.parametrize("kind", ["wordpiece", "bpe", "char"])
-def test_tags_stand_where_their_words_do(ours, kind):
+def test_tags_cover_all_words(ours, kind):
     tag = pipeline("ner", ours("tagging", kind), ignore_labels=[])
     text = "In Rome, with ☃ & Ann."
     tokens = tag(text)
     assert [token["index"] for token in tokens] == list(range(1, 1 + len(tokens)))
-    places = [place for token in tokens for place in range(token["start"], token["end"])]
-    assert {*places} >= {i for i, character in enumerate(text) if character != " "}
+    positions = [position for token in tokens for position in range(token["start"], token["end"])]
+    assert {*positions} >= {i for i, character in enumerate(text) if character != " "}
     assert {token["entity"] for token in tokens} <= {*LABELS["tagging"]}
-    if kind != "char":  # whose spaces are tokens that the task never sees
+    if kind != "char":  # for char, spaces are tokens, which the task does not use
         words = "Ann live with cats"
         starts = [0, 4, 9, 14]
         firsts = [token["entity"] for token in tag(words) if token["start"] in starts]
@@ -169,7 +171,7 @@ def test_tags_stand_where_their_words_do(ours, kind):
 
 
 @pytest.mark.parametrize("kind", ["wordpiece", "bpe", "char"])
-def test_answers_are_stretches_of_the_context(ours, kind):
+def test_answers_are_spans_of_the_context(ours, kind):
     answer = pipeline(model=ours("question-answering", kind), top_k=7, max_answer_len=4)
     for context in [ANN, " ".join(TEXTS)]:
         found = answer(question="Who?", context=context)
@@ -183,27 +185,27 @@ def test_answers_are_stretches_of_the_context(ours, kind):
 
 
 @pytest.mark.parametrize("kind", ["wordpiece", "bpe"])
-def test_gaps_are_filled_as_the_task_fills_them(ours, kind):
+def test_predictions_for_masks_match_the_task(ours, kind):
     task, fill = gf.load(ours("masked-lm", kind)), pipeline(model=ours("masked-lm", kind), top_k=3)
     for text in [f"The {MASK} sat.", f"A {MASK} ran {MASK} Berlin!"]:
         found = fill(text)
         expected = [
-            [{"score": pytest.approx(g.score, abs=1e-6), "token": g.token_id, "sequence": g.text} for g in gap]
-            for gap in task.fill_mask(text, top_k=3)
+            [{"score": pytest.approx(g.score, abs=1e-6), "token": g.token_id, "sequence": g.text} for g in mask]
+            for mask in task.fill_mask(text, top_k=3)
         ]
         found = [found] if isinstance(found[0], dict) else found
-        assert [[{k: row[k] for k in ("score", "token", "sequence")} for row in gap] for gap in found] == expected
+        assert [[{k: row[k] for k in ("score", "token", "sequence")} for row in mask] for mask in found] == expected
     assert fill.tokenizer.mask_token in (MASK, "[MASK]")
     assert fill(f"The {fill.tokenizer.mask_token} sat.") == fill(f"The {MASK} sat.")
 
 
-def test_a_special_tokens_name_in_a_text_is_text(ours):
+def test_names_of_special_tokens_in_a_text_are_plain_text(ours):
     grade = pipeline(model=ours("classification"))
     ids = grade.tokenizer.read("a [SEP] b")[0].ids
     assert ids.count(grade.tokenizer.sep_token_id) == 1
 
 
-def test_vectors_have_a_row_a_token(ours):
+def test_hidden_states_have_one_row_per_token(ours):
     extract = pipeline(model=ours("feature-extraction"))
     vectors = torch.tensor(extract(CAT))
     assert vectors.shape == (1, len(extract.tokenizer.read(CAT)[0].ids), SIZES["d_model"])
@@ -212,18 +214,19 @@ def test_vectors_have_a_row_a_token(ours):
     assert torch.tensor(pipeline("feature-extraction", ours("causal-lm", "bpe"))(CAT)).shape[2] == SIZES["d_model"]
 
 
-def test_a_loaded_task_is_a_model_too(ours):
+def test_a_loaded_task_can_be_passed_as_model(ours):
     folder = ours("translation", "bpe")
     found = [pipeline("translation", model, max_new_tokens=4)(CAT) for model in (gf.load(folder), str(folder))]
     assert found[0] == found[1]
 
 
-def test_what_a_folder_of_ours_cannot_do_is_said(ours):
+def test_unsupported_arguments_of_native_folders_are_reported(ours):
     with pytest.raises(
-        gf.errors.ConfigError, match="no_repeat_ngram_size: not for a folder of ours, which knows max_length"
+        gf.errors.ConfigError,
+        match="no_repeat_ngram_size: not supported for folders of glassformer, which support max_length",
     ):
         pipeline(model=ours("translation", "bpe"))(CAT, no_repeat_ngram_size=3)
-    with pytest.raises(gf.errors.ConfigError, match="says several with do_sample=True alone"):
+    with pytest.raises(gf.errors.ConfigError, match="requires do_sample=True for several outputs"):
         pipeline(model=ours("causal-lm", "bpe"))(CAT, num_beams=4, num_return_sequences=2)
-    with pytest.warns(UserWarning, match="top_k: of no effect without do_sample=True"):
+    with pytest.warns(UserWarning, match="top_k: no effect without do_sample=True"):
         pipeline(model=ours("translation", "bpe"))(CAT, top_k=5, max_new_tokens=2)

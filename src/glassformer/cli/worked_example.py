@@ -75,7 +75,7 @@ def show(example: Any) -> None:
             begins = np.array2string(table[p.first][:4], max_line_width=110)
             print(f"  {name}: PE({p.first}) begins {begins}; cosine {cosine:.7f}")
     if s := example.similarities:
-        print(f"\n{s.words[0]!r} (position {s.places[0]}) and {s.words[1]!r} (position {s.places[1]})")
+        print(f"\n{s.words[0]!r} (position {s.positions[0]}) and {s.words[1]!r} (position {s.positions[1]})")
         print(f"  cosine of the words {s.word:.4f}, of the positions {s.position:.4f}, of the sums {s.sum:.4f}")
     if example.saturation:
         print("\nWhat scaling is for: softmax over 16 random keys of unit variance")

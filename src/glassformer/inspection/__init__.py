@@ -1,1 +1,1 @@
-"""What happens inside a model, as data: recorded, explained, switched off, drawn."""
+"""Model inspection: activation recording, attention and prediction pages, ablation, run reports."""

@@ -1,4 +1,4 @@
-"""What is lost when a part of a model is switched off, and models without the parts that are missed least."""
+"""Ablation: change of the metrics when a head, sub-layer or layer is disabled; pruning of unimportant heads."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -23,12 +23,12 @@ KINDS = ("heads", "sublayers", "layers")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Something that can be switched off."""
+    """A part of a model that can be disabled."""
 
     name: str
-    """Of the module."""
+    """Module name."""
     head: int | None = None
-    """Of attention, one head of it."""
+    """Index of the attention head, counted from 0. None: the whole module."""
 
     def __str__(self) -> str:
         return self.name if self.head is None else f"{self.name} head {self.head + 1}"
@@ -36,54 +36,58 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class AblationResult:
-    """What switching a part off changes."""
+    """Metrics of a model with one part disabled."""
 
     part: Part
     metrics: dict[str, float]
-    """Without the part."""
+    """Validation metrics without the part."""
     change: dict[str, float]
+    """`metrics` minus the metrics of the full model."""
 
 
 def parts(model: Model, kind: str) -> list[Part]:
-    """The heads, sub-layers or layers of a model.
+    """All heads, sub-layers or layers of a model.
 
     Raises:
-        ConfigError: it has none.
+        ConfigError: the model has no parts of this kind.
     """
-    found = []
+    found_parts: list[Part] = []
     for name, module in model.named_modules():
         match kind:
             case "heads" if isinstance(module, Attention):
-                found += [Part(name, head) for head in range(module.n_heads)]
+                found_parts += [Part(name, head) for head in range(module.n_heads)]
             case "sublayers" if isinstance(module, (Attention, FeedForward)):
-                found.append(Part(name))
+                found_parts.append(Part(name))
             case "layers" if isinstance(module, TransformerBlock):
-                found.append(Part(name))
-    if not found:
-        raise ConfigError(f"a {family_of(model)} has no {kind} to switch off.")
-    return found
+                found_parts.append(Part(name))
+    if not found_parts:
+        raise ConfigError(f"a {family_of(model)} has no {kind} that can be disabled.")
+    return found_parts
 
 
 def part(model: Model, name: str) -> Part:
-    """The part of a name: a module's, or `MODULE head N`, counted from 1.
+    """Find a part by name: a module name, or `MODULE head N` with N counted from 1.
 
     Raises:
-        ConfigError: there is none, with those there are.
+        ConfigError: no part has this name; the message lists all names.
     """
-    known = {str(one): one for kind in KINDS for one in parts(model, kind)}
+    known = {str(candidate): candidate for kind in KINDS for candidate in parts(model, kind)}
     if name not in known:
-        raise ConfigError(f"no part {name!r}; there are: {', '.join(known)}.")
+        raise ConfigError(f"no part {name!r}; available: {', '.join(known)}.")
     return known[name]
 
 
 @contextmanager
-def switched_off(model: Model, off: Sequence[Part]) -> Iterator[None]:
-    """The model without some of its parts: a head says nothing, a sub-layer adds nothing, a layer is passed by."""
+def switched_off(model: Model, disabled: Sequence[Part]) -> Iterator[None]:
+    """Disable parts of a model inside the `with` block.
+
+    The output of a head is replaced by 0, a sub-layer adds 0 to the residual stream, a layer returns its input.
+    """
     with ExitStack() as undo:
-        for one in off:
-            module = model.get_submodule(one.name)
-            if one.head is not None:
-                handle = module.out_proj.register_forward_pre_hook(zero_head_hook(one.head, module.n_heads))  # type: ignore[union-attr, operator, arg-type]
+        for disabled_part in disabled:
+            module = model.get_submodule(disabled_part.name)
+            if disabled_part.head is not None:
+                handle = module.out_proj.register_forward_pre_hook(zero_head_hook(disabled_part.head, module.n_heads))  # type: ignore[union-attr, operator, arg-type]
                 undo.callback(handle.remove)
             elif isinstance(module, Attention):
                 undo.enter_context(replaced(module, "attend", lambda x, *_, **__: torch.zeros_like(x)))
@@ -95,10 +99,10 @@ def switched_off(model: Model, off: Sequence[Part]) -> Iterator[None]:
 
 
 def zero_head_hook(head: int, n_heads: int) -> Callable[..., Tensor]:
-    """A hook before the output projection that leaves one head out."""
+    """Forward pre-hook of the output projection that sets the output of one head to 0."""
 
-    def hook(module: nn.Module, given: tuple[Tensor]) -> Tensor:
-        (heads,) = given
+    def hook(module: nn.Module, args: tuple[Tensor]) -> Tensor:
+        (heads,) = args
         width = heads.size(-1) // n_heads
         heads = heads.clone()
         heads[..., head * width : (head + 1) * width] = 0
@@ -108,60 +112,67 @@ def zero_head_hook(head: int, n_heads: int) -> Callable[..., Tensor]:
 
 
 def skip_block(x: Tensor, *_: Any, cache: KeyValueCache | None = None, **__: Any) -> Tensor:
-    """A layer that gives what it is given; its cache counts the places all the same."""
+    """Forward pass of a disabled layer: returns its input. The length of the cache still grows by the new positions."""
     if cache is not None:
-        nothing = x.new_zeros(x.size(0), 1, x.size(1), 1)
-        cache.append(nothing, nothing)
+        empty = x.new_zeros(x.size(0), 1, x.size(1), 1)
+        cache.append(empty, empty)
     return x
 
 
 def ablate(
     task: Any, examples: Sequence[Any], kind: str = "heads", *, progress: Callable[[int], None] = lambda n: None
 ) -> tuple[dict[str, float], list[AblationResult]]:
-    """The task's figures of validation as it is, and what each part's absence changes: what is missed most first.
+    """Validation metrics of the full model and of the model without each part, most important part first.
 
     Args:
-        kind: heads, sublayers or layers.
+        kind: "heads", "sublayers" or "layers".
+        progress: called with 1 after each part.
+
+        Returns: the metrics of the full model, and one result per part.
     """
-    whole = task.validate(examples)
-    found = []
-    for one in parts(task.model, kind):
-        with switched_off(task.model, [one]):
+    baseline = task.validate(examples)
+    results = []
+    for disabled_part in parts(task.model, kind):
+        with switched_off(task.model, [disabled_part]):
             metrics = task.validate(examples)
-        found.append(AblationResult(one, metrics, {name: metrics[name] - whole[name] for name in whole}))
+        results.append(
+            AblationResult(disabled_part, metrics, {name: metrics[name] - baseline[name] for name in baseline})
+        )
         progress(1)
-    return whole, sorted(found, key=lambda loss: importance(task, loss), reverse=True)
+    return baseline, sorted(results, key=lambda result: importance(task, result), reverse=True)
 
 
-def importance(task: Any, loss: AblationResult) -> float:
-    """How much a part is missed: the rise of the loss, or the fall of the task's figure where it has no loss."""
-    if "loss" in loss.change:
-        return loss.change["loss"]
-    return -loss.change[task.metric] if task.larger_is_better else loss.change[task.metric]
+def importance(task: Any, result: AblationResult) -> float:
+    """Importance of a part: increase of the loss, or for a task without a loss the degradation of its metric."""
+    if "loss" in result.change:
+        return result.change["loss"]
+    return -result.change[task.metric] if task.larger_is_better else result.change[task.metric]
 
 
-def prune(task: Any, losses: Sequence[AblationResult], n: int) -> list[Part]:
-    """Take the n heads that are missed least out of a task's model; each attention keeps one.
+def prune(task: Any, results: Sequence[AblationResult], n: int) -> list[Part]:
+    """Remove the n least important heads from a task's model. Each attention module keeps at least one head.
+
+    Returns: the removed heads.
 
     Source: Michel et al. 2019, section 4.
 
     Raises:
-        ConfigError: there are fewer heads to spare, or heads that cannot be told apart from outside.
+        ConfigError: fewer than n heads can be removed, or heads of this model family cannot be removed.
     """
     model = task.model
     check_prunable(model)
-    left = {name: module.n_heads for name, module in model.named_modules() if isinstance(module, Attention)}
-    chosen: list[Part] = []
-    for one in (loss.part for loss in sorted(losses, key=lambda loss: importance(task, loss))):
-        if len(chosen) == n:
+    n_left = {name: module.n_heads for name, module in model.named_modules() if isinstance(module, Attention)}
+    removed: list[Part] = []
+    for head in (result.part for result in sorted(results, key=lambda result: importance(task, result))):
+        if len(removed) == n:
             break
-        if one.head is not None and left[one.name] > 1:
-            chosen.append(one)
-            left[one.name] -= 1
-    if len(chosen) < n:
-        raise ConfigError(f"--prune {n}: {len(chosen)} heads can be spared, for each attention keeps one.")
+        if head.head is not None and n_left[head.name] > 1:
+            removed.append(head)
+            n_left[head.name] -= 1
+    if len(removed) < n:
+        raise ConfigError(f"--prune {n}: only {len(removed)} heads can be removed; each attention module keeps one.")
     kept = {
-        name: [h for h in range(module.n_heads) if Part(name, h) not in chosen]
+        name: [h for h in range(module.n_heads) if Part(name, h) not in removed]
         for name, module in model.named_modules()
         if isinstance(module, Attention)
     }
@@ -169,31 +180,34 @@ def prune(task: Any, losses: Sequence[AblationResult], n: int) -> list[Part]:
     for name, heads in kept.items():
         n_heads = model.get_submodule(name).n_heads
         for proj, axis in (("q_proj", 0), ("k_proj", 0), ("v_proj", 0), ("out_proj", 1)):
-            for kind in ("weight", "bias"):
-                key = f"{name}.{proj}.{kind}"
-                if key in tensors and (kind == "weight" or axis == 0):
+            for parameter_name in ("weight", "bias"):
+                key = f"{name}.{proj}.{parameter_name}"
+                if key in tensors and (parameter_name == "weight" or axis == 0):
                     split = tensors[key].unflatten(axis, (n_heads, -1))
                     tensors[key] = split.index_select(axis, torch.tensor(heads)).flatten(axis, axis + 1).contiguous()
         if f"{name}.additive" in tensors:
             tensors[f"{name}.additive"] = tensors[f"{name}.additive"][:, heads].contiguous()
-    sizes = model.config.model_copy(
+    config = model.config.model_copy(
         update={"pruned_heads": {name: len(heads) for name, heads in kept.items() if len(heads) < model.config.n_heads}}
     )
     for parameter in model.parameters():
         invalidate_packed_weight(parameter)
-    task.model = FAMILIES[family_of(model)][1].from_state_dict(sizes, tensors).to(task.device).eval()
-    return chosen
+    task.model = FAMILIES[family_of(model)][1].from_state_dict(config, tensors).to(task.device).eval()
+    return removed
 
 
 def check_prunable(model: Model) -> None:
-    """Raise ConfigError if heads cannot be taken out of this family."""
-    why = {"t5": "all layers share one table of biases, a column a head.", "rnn": "it has one."}.get(family_of(model))
-    if why:
-        raise ConfigError(f"heads of a {family_of(model)} cannot be taken out: {why}")
+    """Raise ConfigError if heads of this model family cannot be removed."""
+    reason = {
+        "t5": "all layers share one relative position bias table with one column per head.",
+        "rnn": "its attention has only one head.",
+    }.get(family_of(model))
+    if reason:
+        raise ConfigError(f"heads of a {family_of(model)} cannot be removed: {reason}")
 
 
 def timed(task: Any, examples: Sequence[Any], rounds: int = 3) -> float:
-    """Seconds of validation, the least of some rounds."""
+    """Time of one validation in seconds: the minimum of `rounds` runs."""
     seconds = []
     for _ in range(rounds):
         start = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Everything there is to see of one text in a model, as one record: for notebooks, for programs, for the page."""
+"""Inspection of one text: attention, predictions, search and hidden states, as one record."""
 
 import math
 from dataclasses import dataclass, field
@@ -16,32 +16,32 @@ from glassformer.inspection.search_tree import Node, best_path, path, tree
 from glassformer.models.families import family_of
 
 FORMAT = 1
-"""Of the JSON that `Inspection.record` gives; docs/inspection.md describes it."""
+"""Version of the JSON format of `Inspection.record`, documented in docs/inspection.md."""
 
 TOP = 8
-"""Alternatives kept of each prediction."""
+"""Default number of alternatives kept for each prediction."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttentionMap:
-    """One attention: who looks at whom."""
+    """Attention weights of one module."""
 
     name: str
     kind: str
-    """encoder, decoder or cross."""
+    """"encoder", "decoder" or "cross"."""
     layer: int
     queries: str
     keys: str
-    """Names of sides."""
+    """`queries` and `keys`: names of sides."""
     weights: Array
     """[heads, queries, keys]; rows sum to 1."""
     norms: dict[str, Array]
-    """Of queries, keys and values their lengths, [heads, tokens]."""
+    """Euclidean norms of the queries, keys and values: [heads, tokens]."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Something a model may say, and how probable it finds that."""
+    """A candidate output and its probability."""
 
     text: str
     probability: float
@@ -49,20 +49,20 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What a model makes of one place."""
+    """Prediction at one position."""
 
     position: int
     best: list[Candidate]
     expected: str | None = None
     log_prob: float | None = None
-    """Natural logarithm of the probability of what was expected: its loss with the sign turned."""
+    """Natural logarithm of the probability of the expected token: the negative loss."""
     rank: int | None = None
-    """How many the model found more probable than what was expected."""
+    """Number of tokens with a higher probability than the expected token."""
 
 
 @dataclass(slots=True)
 class Inspection:
-    """What a model does with a text."""
+    """Activations and predictions of a model for one text."""
 
     task: str
     family: str
@@ -70,36 +70,37 @@ class Inspection:
     sides: dict[str, Side]
     notes: list[str]
     vectors: dict[str, dict[str, Array]] = field(default_factory=dict)
-    """Of each side: embedding, positions, sum [tokens, d_model]."""
+    """By side: embedding, positions, token types and their sum, each [tokens, d_model]."""
     attention: list[AttentionMap] = field(default_factory=list)
     rollout: dict[str, Array] = field(default_factory=dict)
-    """Of stacks of self-attention [tokens, tokens]: what each place has of each token at the end."""
+    """By stack of self-attention: attention roll-out from each position to each token, [tokens, tokens]."""
     stream: dict[str, dict[str, Array]] = field(default_factory=dict)
-    """Of each side, by the name of the sub-layer: lengths of the residual stream [tokens]."""
+    """By side and sub-layer: norms of the residual stream, [tokens]."""
     lens: dict[str, list[Prediction]] = field(default_factory=dict)
-    """By layer: what would be predicted if the stack ended there."""
+    """By layer: predictions made from the output of that layer (logit lens)."""
     predictions: list[Prediction] = field(default_factory=list)
-    """Of the last layer: of a decoder what follows each place, of an encoder what stands or holds there."""
+    """Predictions of the last layer: next tokens of a decoder, tokens or labels of an encoder."""
     predicts: str = ""
-    """next: the token that follows; words: the token that stands there; tags: its tag; span: answer ends; label."""
+    """next: the following token; words: the token at the position; tags: its tag; span: start and end of the answer;
+    label; number; nothing."""
     first_predicted: int = 0
     answer: str = ""
-    """What the task answers, where that is no token's prediction: the answer to a question."""
+    """Output of the task where it is not a prediction of single tokens: the answer to a question."""
     nodes: list[Node] = field(default_factory=list)
     best_path: list[int] = field(default_factory=list)
-    """The hypotheses that search looked at, and those on the winner's way."""
+    """Hypotheses expanded by the search, and indices of those that lead to the best one."""
     node_texts: list[str] = field(default_factory=list)
     ended_texts: list[str | None] = field(default_factory=list)
-    """Of each hypothesis its token; of those that ended all that they say."""
+    """Token of each node, and the complete text of each node that ends a hypothesis."""
     alignment: Array | None = None
-    """[target tokens, source tokens]: the mean of all heads of cross-attention, for the token that was said next."""
+    """[target tokens, source tokens]: mean of all cross-attention heads for the prediction of each target token."""
     agreement: Array | None = None
-    """[target tokens]: the share of heads whose largest weight is where the mean's is."""
+    """[target tokens]: fraction of heads whose largest weight is on the same source token as that of the mean."""
     saliency: dict[str, Array] = field(default_factory=dict)
-    """Of classifiers [tokens]: gradient x input of the answer, and roll-out to the place that is pooled."""
+    """Classification: gradient x input of the predicted class and roll-out to the pooled position, each [tokens]."""
 
     def record(self) -> dict[str, Any]:
-        """As JSON holds it; arrays are 16-bit steps between their least and largest value, in base 64."""
+        """Convert to JSON-serializable data. Arrays are encoded by `pack`."""
         return {
             "format": FORMAT,
             "task": self.task,
@@ -127,8 +128,8 @@ class Inspection:
             "first_predicted": self.first_predicted,
             "answer": self.answer,
             "beam": [
-                [n.parent, n.step, text, rounded(n.log_prob), rounded(n.total), n.status, rounded(n.score), whole]
-                for n, text, whole in zip(self.nodes, self.node_texts, self.ended_texts, strict=True)
+                [n.parent, n.step, text, rounded(n.log_prob), rounded(n.total), n.status, rounded(n.score), ended_text]
+                for n, text, ended_text in zip(self.nodes, self.node_texts, self.ended_texts, strict=True)
             ],
             "best_path": self.best_path,
             "alignment": None if self.alignment is None else pack(self.alignment),
@@ -143,115 +144,115 @@ class Inspection:
 
 
 def rounded(x: float | None) -> float | None:
-    """Five digits are more than the page shows."""
+    """Round to 5 decimals, more than the page shows."""
     return None if x is None else round(x, 5)
 
 
 def plain(p: Prediction) -> list[Any]:
-    """A prediction as a row: place, what was expected, its log-probability and rank, the best ones."""
-    best = [[guess.text, round(guess.probability, 5)] for guess in p.best]
+    """Convert a prediction to a row: position, expected token, its log-probability and rank, best candidates."""
+    best = [[candidate.text, round(candidate.probability, 5)] for candidate in p.best]
     return [p.position, p.expected, rounded(p.log_prob), p.rank, best]
 
 
 def inspect(
     task: Any, text: str, target: str | None = None, *, window: int = 1, top: int = TOP, **options: Any
 ) -> Inspection:
-    """Look at what a task's model does with a text.
+    """Record attention, predictions, search and hidden states of a task's model for one text.
 
     Args:
-        task: what `glassformer.load` gives.
-        text: what the model is to read; of a pair, two texts that a tab separates.
-        target: what a translator or a language model is to follow in place of what search finds best.
-        window: of a text longer than the model reads, the stretch to look at, counted from 1.
-        top: alternatives to keep of each prediction.
-        options: those of `DecodeConfig`: beam, length_penalty, max_length, no_repeat_ngram_size.
+        task: a task returned by `glassformer.load`.
+        text: input text. Two texts of a pair are separated by a tab.
+        target: translation and language models: text to score instead of the best hypothesis of the search.
+        window: index of the window of a text that exceeds the maximum length, counted from 1.
+        top: number of alternatives to keep for each prediction.
+        options: fields of `DecodeConfig`: beam, length_penalty, max_length, no_repeat_ngram_size.
 
     Raises:
-        ConfigError: nothing to read, or a target for a model that says nothing.
+        ConfigError: the text is empty, or a target is given for a model that generates no text.
     """
     inputs = read(task, text, target, options=DecodeConfig.resolve(options), window=window)
     with torch.inference_mode(), record(task.model) as cache:
         hidden = inputs.forward()
-    found = Inspection(
+    inspection = Inspection(
         task.name, family_of(task.model), task.model.config.model_dump(), inputs.sides, inputs.notes,
         first_predicted=inputs.first_predicted,
     )  # fmt: skip
     with torch.inference_mode():
-        found.vectors = vectors(inputs, cache)
-        found.attention = attention_maps(inputs, cache)
-        found.stream = stream(inputs, cache)
+        inspection.vectors = vectors(inputs, cache)
+        inspection.attention = attention_maps(inputs, cache)
+        inspection.stream = stream(inputs, cache)
         for name, x in [*layers(cache, "target" in inputs.sides), ("", hidden)]:
             predicts, predictions = predict(inputs, x, top, is_last=not name)
             if not name:
-                found.predicts, found.predictions = predicts, predictions
+                inspection.predicts, inspection.predictions = predicts, predictions
             elif predictions:
-                found.lens[name] = predictions
-    found.rollout = {
-        kind: rollout([a.weights for a in found.attention if a.kind == kind])
+                inspection.lens[name] = predictions
+    inspection.rollout = {
+        kind: rollout([a.weights for a in inspection.attention if a.kind == kind])
         for kind in ("encoder", "decoder")
-        if any(a.kind == kind for a in found.attention)
+        if any(a.kind == kind for a in inspection.attention)
     }
     if inputs.recorder:
-        add_search_tree(found, inputs)
-    if any(a.kind == "cross" for a in found.attention):
-        add_alignment(found)
-    if found.predicts == "label":
-        found.saliency = saliency(inputs, found)
-    if found.predicts == "span":
-        found.answer = task(*text.split("\t", 1)) if "\t" in text else task.run([text])[0]
-    return found
+        add_search_tree(inspection, inputs)
+    if any(a.kind == "cross" for a in inspection.attention):
+        add_alignment(inspection)
+    if inspection.predicts == "label":
+        inspection.saliency = saliency(inputs, inspection)
+    if inspection.predicts == "span":
+        inspection.answer = task(*text.split("\t", 1)) if "\t" in text else task.run([text])[0]
+    return inspection
 
 
 def vectors(inputs: ModelInputs, cache: ActivationCache) -> dict[str, dict[str, Array]]:
-    """What each side's tokens begin as."""
+    """Embedding, position and token type vectors of each side, and their sum."""
     model = inputs.task.model
-    found = {}
+    results = {}
     calls = cache.calls("embedding")
-    for i, (name, one) in enumerate(inputs.sides.items()):
-        # A recurrent decoder reads one token after the other.
-        words = calls[i] if calls[i].dim() == 3 else torch.stack(calls[i:], dim=1)
-        words = words[:, : len(one.ids)]
+    for i, (name, side) in enumerate(inputs.sides.items()):
+        # A recurrent decoder embeds one token per call.
+        embedding = calls[i] if calls[i].dim() == 3 else torch.stack(calls[i:], dim=1)
+        embedding = embedding[:, : len(side.ids)]
         if getattr(model.config, "scale_embedding", family_of(model) == "rnn"):
-            words = words * model.config.d_model**0.5
-        parts = {"embedding": words}
+            embedding = embedding * model.config.d_model**0.5
+        parts = {"embedding": embedding}
         match family_of(model):
             case "transformer":
-                parts["positions"] = model.positions[: len(one.ids)][None]
+                parts["positions"] = model.positions[: len(side.ids)][None]
             case "gpt2" | "bert":
                 parts["positions"] = cache["position_embedding"].view(1, -1, model.config.d_model)
         if "token_type_embedding" in cache:
             parts["token_types"] = cache["token_type_embedding"]
         if len(parts) > 1:
-            parts["sum"] = torch.stack([part.expand_as(words) for part in parts.values()]).sum(0)
-        found[name] = {kind: array(part[0]) for kind, part in parts.items()}
-    return found
+            parts["sum"] = torch.stack([part.expand_as(embedding) for part in parts.values()]).sum(0)
+        results[name] = {kind: array(part[0]) for kind, part in parts.items()}
+    return results
 
 
 def attention_maps(inputs: ModelInputs, cache: ActivationCache) -> list[AttentionMap]:
-    """All attentions, in the order in which they came."""
+    """Attention weights of all modules, in the order of execution."""
     maps = []
     for name in (name.removesuffix(".weights") for name in cache if name.endswith(".weights")):
         stack, _, kind = name.partition(".")
         layer, _, kind = kind.partition(".") if kind else ("0", "", name)
         cross = kind == "cross_attention"
-        own = next(iter(inputs.sides)) if stack == "encoder" else inputs.predicted.name
+        side = next(iter(inputs.sides)) if stack == "encoder" else inputs.predicted.name
         weights = torch.cat([call[0] for call in cache.calls(f"{name}.weights")], dim=-2)
-        n_keys = len(inputs.sides["source" if cross else own].ids)
+        n_keys = len(inputs.sides["source" if cross else side].ids)
         maps.append(
             AttentionMap(
                 name=name,
                 kind="cross" if cross else stack,
                 layer=int(layer) if layer.isdecimal() else 0,
-                queries=inputs.predicted.name if cross else own,
-                keys="source" if cross else own,
+                queries=inputs.predicted.name if cross else side,
+                keys="source" if cross else side,
                 weights=array(weights[..., :n_keys]),
                 norms={
-                    what: array(
-                        torch.cat([call[0] for call in cache.calls(f"{name}.{what}")], dim=-2).norm(dim=-1)
-                        if what == "queries"
-                        else cache[f"{name}.{what}"][0].norm(dim=-1)
+                    projection: array(
+                        torch.cat([call[0] for call in cache.calls(f"{name}.{projection}")], dim=-2).norm(dim=-1)
+                        if projection == "queries"
+                        else cache[f"{name}.{projection}"][0].norm(dim=-1)
                     )
-                    for what in ("queries", "keys", "values")
+                    for projection in ("queries", "keys", "values")
                 },
             )
         )
@@ -259,28 +260,35 @@ def attention_maps(inputs: ModelInputs, cache: ActivationCache) -> list[Attentio
 
 
 def stream(inputs: ModelInputs, cache: ActivationCache) -> dict[str, dict[str, Array]]:
-    """Lengths of the residual stream after every sub-layer."""
-    found: dict[str, dict[str, Array]] = {}
+    """Norms of the residual stream after every sub-layer, by side and sub-layer."""
+    results: dict[str, dict[str, Array]] = {}
     for name, x in cache.items():
         stack, _, rest = name.partition(".")
         if stack in ("encoder", "decoder") and rest.endswith("_residual") and rest.count(".") == 1:
-            own = next(iter(inputs.sides)) if stack == "encoder" else inputs.predicted.name
-            found.setdefault(own, {})[name] = array(x[0].norm(dim=-1))
-    return found
+            side = next(iter(inputs.sides)) if stack == "encoder" else inputs.predicted.name
+            results.setdefault(side, {})[name] = array(x[0].norm(dim=-1))
+    return results
 
 
-def layers(cache: ActivationCache, says: bool) -> list[tuple[str, Tensor]]:
-    """The output of each layer but the last of the stack that predicts."""
-    stacks = ("decoder",) if says else ("encoder", "decoder")
-    found = [(name, x) for name, x in cache.items() if name.partition(".")[0] in stacks and name.count(".") == 1]
-    return [(name, x) for name, x in found if name.partition(".")[2].isdecimal() and x.dim() == 3][:-1]
+def layers(cache: ActivationCache, decoder_only: bool) -> list[tuple[str, Tensor]]:
+    """Outputs of all layers except the last one of the predicting stack.
+
+    Args:
+        decoder_only: ignore the encoder of an encoder-decoder.
+    """
+    stacks = ("decoder",) if decoder_only else ("encoder", "decoder")
+    outputs = [(name, x) for name, x in cache.items() if name.partition(".")[0] in stacks and name.count(".") == 1]
+    return [(name, x) for name, x in outputs if name.partition(".")[2].isdecimal() and x.dim() == 3][:-1]
 
 
 def predict(inputs: ModelInputs, x: Tensor, top: int, *, is_last: bool) -> tuple[str, list[Prediction]]:
-    """What the model's head makes of a layer's output.
+    """Apply the model's output head to the output of a layer.
 
     Args:
-        is_last: the output of the whole model, not of a layer before its final norm.
+        top: maximum number of candidates per position.
+        is_last: x is the output of the complete model, to which the final norm is already applied.
+
+        Returns: the kind of prediction (see `Inspection.predicts`) and the predictions.
     """
     task, model, t = inputs.task, inputs.task.model, inputs.task.tokenizer
     ids = inputs.inputs[0]
@@ -317,29 +325,29 @@ def predict(inputs: ModelInputs, x: Tensor, top: int, *, is_last: bool) -> tuple
             predicts, logits = "next", model.logits(x if is_last else model.decoder_norm(x))[0]
     log_probs = logits.float().log_softmax(-1)
     best = log_probs.topk(min(top, log_probs.size(-1)))
-    rows = []
-    for place, (values, choice) in enumerate(zip(best.values.tolist(), best.indices.tolist(), strict=True)):
-        if predicts == "tags" and not begins_word(inputs.predicted, place):
+    predictions = []
+    for position, (values, indices) in enumerate(zip(best.values.tolist(), best.indices.tolist(), strict=True)):
+        if predicts == "tags" and not begins_word(inputs.predicted, position):
             continue
-        guesses = [Candidate(names(i), math.exp(p)) for i, p in zip(choice, values, strict=True)]
-        if place < len(inputs.expected):
-            told = inputs.expected[place]
-            log_prob = log_probs[place, told]
-            rank = int((log_probs[place] > log_prob).sum())
-            rows.append(Prediction(place, guesses, names(told), float(log_prob), rank))
+        candidates = [Candidate(names(i), math.exp(p)) for i, p in zip(indices, values, strict=True)]
+        if position < len(inputs.expected):
+            expected = inputs.expected[position]
+            log_prob = log_probs[position, expected]
+            rank = int((log_probs[position] > log_prob).sum())
+            predictions.append(Prediction(position, candidates, names(expected), float(log_prob), rank))
         else:
-            rows.append(Prediction(place, guesses))
-    return predicts, rows
+            predictions.append(Prediction(position, candidates))
+    return predicts, predictions
 
 
-def begins_word(side: Side, place: int) -> bool:
-    """Whether a token is the first of a word, which is the one that is tagged."""
-    offset = side.offsets[place]
+def begins_word(side: Side, position: int) -> bool:
+    """Whether a token is the first token of a word. Only first tokens are tagged."""
+    offset = side.offsets[position]
     return offset is not None and (offset[0] == 0 or side.text[offset[0] - 1].isspace())
 
 
 def rollout(maps: list[Array]) -> Array:
-    """How much of each token has come to each place after a stack of self-attention, residuals counted as half.
+    """Attention roll-out: attention from each position to each token through a stack, with residuals weighted 0.5.
 
     Source: Abnar & Zuidema 2020.
     """
@@ -350,36 +358,36 @@ def rollout(maps: list[Array]) -> Array:
     return total
 
 
-def add_search_tree(found: Inspection, inputs: ModelInputs) -> None:
-    """The search that found the target."""
+def add_search_tree(inspection: Inspection, inputs: ModelInputs) -> None:
+    """Add the recorded search tree to the inspection."""
     t, recorder = inputs.task.tokenizer, inputs.recorder
     assert recorder is not None
     banned = (t.pad_id, t.bos_id) if "source" in inputs.sides else inputs.task.banned_ids
-    found.nodes = tree(recorder, eos_id=t.eos_id, banned_ids=banned)
-    found.node_texts = [t.token(node.token_id) for node in found.nodes]
-    found.ended_texts = [
-        None if node.score is None else t.decode([found.nodes[j].token_id for j in path(found.nodes, i)])
-        for i, node in enumerate(found.nodes)
+    inspection.nodes = tree(recorder, eos_id=t.eos_id, banned_ids=banned)
+    inspection.node_texts = [t.token(node.token_id) for node in inspection.nodes]
+    inspection.ended_texts = [
+        None if node.score is None else t.decode([inspection.nodes[j].token_id for j in path(inspection.nodes, i)])
+        for i, node in enumerate(inspection.nodes)
     ]
-    found.best_path = best_path(found.nodes, recorder.found[0])
+    inspection.best_path = best_path(inspection.nodes, recorder.found[0])
 
 
-def add_alignment(found: Inspection) -> None:
-    """The mean of all heads of cross-attention, and how many agree with it."""
-    heads = np.concatenate([a.weights for a in found.attention if a.kind == "cross"])
-    found.alignment = heads.mean(0)
-    found.agreement = (heads.argmax(-1) == found.alignment.argmax(-1)).mean(0).astype(np.float32)
+def add_alignment(inspection: Inspection) -> None:
+    """Add the mean of all cross-attention heads, and the fraction of heads that agree with it."""
+    heads = np.concatenate([a.weights for a in inspection.attention if a.kind == "cross"])
+    inspection.alignment = heads.mean(0)
+    inspection.agreement = (heads.argmax(-1) == inspection.alignment.argmax(-1)).mean(0).astype(np.float32)
 
 
-def saliency(inputs: ModelInputs, found: Inspection) -> dict[str, Array]:
-    """Which tokens the most probable class rests on."""
+def saliency(inputs: ModelInputs, inspection: Inspection) -> dict[str, Array]:
+    """Attribution of the most probable class to the input tokens: gradient x input and attention roll-out."""
     model = inputs.task.model
     with torch.enable_grad(), record(model) as cache:
         logits = model.label_logits(inputs.forward(), inputs.inputs[0])
-        words = cache["embedding"]
-        (gradient,) = torch.autograd.grad(logits.log_softmax(-1)[0].max(), words)
-    flow = found.rollout["encoder"]
+        embedding = cache["embedding"]
+        (gradient,) = torch.autograd.grad(logits.log_softmax(-1)[0].max(), embedding)
+    pooled = inspection.rollout["encoder"]
     return {
-        "gradient x input": array((gradient * words).sum(-1)[0]),
-        "roll-out": flow[0] if model.config.pooling == "first" else flow.mean(0),
+        "gradient x input": array((gradient * embedding).sum(-1)[0]),
+        "roll-out": pooled[0] if model.config.pooling == "first" else pooled.mean(0),
     }

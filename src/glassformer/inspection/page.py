@@ -1,4 +1,4 @@
-"""Records as pages: one file each, which opens from disk and asks nothing of any network."""
+"""HTML pages from records: self-contained files that need no network access."""
 
 import base64
 import hashlib
@@ -13,7 +13,7 @@ from typing import Any
 
 from glassformer.inspection.ablation import AblationResult
 from glassformer.inspection.arrays import pack
-from glassformer.inspection.worked_example import Worked
+from glassformer.inspection.worked_example import WorkedExample
 from glassformer.tokens.tokenizer import well_formed
 
 IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([\w]+)\.js";\n', re.MULTILINE)
@@ -23,38 +23,42 @@ VENDORED = ("d3", "plot")
 
 @cache
 def source(name: str) -> str:
-    """A file of the page."""
+    """Read a file of the folder `page/`."""
     return (files(__package__) / "page" / name).read_text(encoding="utf-8")
 
 
 def bundle(entry: str) -> str:
-    """A module and all that it imports as one script: each a function's body that gives what it exports."""
-    done: dict[str, str] = {}
+    """Bundle a JavaScript module and its imports into one script.
+
+    Each module becomes a function that returns its exports.
+    """
+    bundled: dict[str, str] = {}
 
     def add(name: str) -> None:
-        if name in done:
+        if name in bundled:
             return
         text = source(f"{name}.js")
-        done[name] = ""  # before what it imports: a circle would be endless
+        bundled[name] = ""  # set before the imports are added, so that circular imports terminate
         for match in IMPORT.finditer(text):
             add(match[2])
         exports = [match[1] or match[2] for match in EXPORT.finditer(text)]
         text = IMPORT.sub(lambda m: f"const {{{' '.join(m[1].split())}}} = ${m[2]};\n", text)
         text = EXPORT.sub("", text)
-        del done[name]
-        done[name] = f"const ${name} = (() => {{\n{text}\nreturn {{ {', '.join(exports)} }};\n}})();\n"
+        del bundled[name]
+        bundled[name] = f"const ${name} = (() => {{\n{text}\nreturn {{ {', '.join(exports)} }};\n}})();\n"
 
     add(entry)
-    return '"use strict";\n' + "".join(done.values())
+    return '"use strict";\n' + "".join(bundled.values())
 
 
 def page(title: str, record: Any, entry: str) -> str:
-    """A page that draws a record.
+    """Build an HTML page that displays a record.
 
     Args:
-        entry: the module that draws, a file of `page/` without its ending.
+        entry: JavaScript module of `page/` that renders the record, without its suffix.
 
-    The record stands in the page as JSON in which no "<" is left, and only scripts whose hashes its policy names run.
+    The record is embedded as JSON in which every "<" is escaped. The Content-Security-Policy allows only the scripts of
+    the page, identified by their hashes.
     """
     scripts = [*(source(f"vendor/{name}.min.js") for name in VENDORED), bundle(entry)]
     hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in scripts]
@@ -80,29 +84,30 @@ def page(title: str, record: Any, entry: str) -> str:
 
 
 def inspection_page(record: dict[str, Any]) -> str:
-    """What `glassformer inspect` writes."""
+    """Page of `glassformer inspect`."""
     first = next(iter(record["sides"].values()))["text"]
     return page(f"glassformer inspect: {first[:60]}", record, "inspection")
 
 
 def report_page(record: dict[str, Any]) -> str:
-    """What `glassformer report` writes."""
+    """Page of `glassformer report`."""
     return page(f"glassformer report: {record['run']}", record, "report")
 
 
-def ablation_page(whole: dict[str, float], losses: Sequence[AblationResult], parts: str, n_examples: int) -> str:
-    """What `glassformer ablate --html` writes."""
-    rows = [{**asdict(loss.part), "metrics": loss.metrics, "change": loss.change} for loss in losses]
-    record = {"whole": whole, "parts": parts, "examples": n_examples, "losses": rows}
+def ablation_page(baseline: dict[str, float], results: Sequence[AblationResult], parts: str, n_examples: int) -> str:
+    """Page of `glassformer ablate --html`."""
+    rows = [{**asdict(result.part), "metrics": result.metrics, "change": result.change} for result in results]
+    record = {"baseline": baseline, "parts": parts, "examples": n_examples, "losses": rows}
     return page("glassformer ablate", record, "ablation")
 
 
-def worked_page(example: Worked) -> str:
-    """What `glassformer worked-example --html` writes."""
+def worked_page(example: WorkedExample) -> str:
+    """Page of `glassformer worked-example --html`."""
     record = asdict(example)
     for step in record["steps"]:
         step["matrices"] = [
-            {**shown, "shape": shown["values"].shape, "values": numbers(shown["values"])} for shown in step["matrices"]
+            {**matrix, "shape": matrix["values"].shape, "values": numbers(matrix["values"])}
+            for matrix in step["matrices"]
         ]
     if example.positions:
         record["positions"] |= {name: pack(getattr(example.positions, name)) for name in ("paper", "doubled")}
@@ -110,12 +115,12 @@ def worked_page(example: Worked) -> str:
 
 
 def numbers(x: Any) -> Any:
-    """A small matrix to the last digit, a large one packed."""
+    """Encode a small matrix as a list of exact values, a large one with `pack`."""
     return x.flatten().tolist() if x.size <= 1000 else pack(x)
 
 
 def frame(page: str, height: int = 900) -> str:
-    """A page within a page, as notebooks show it."""
+    """Embed a page in a sandboxed iframe, for notebooks."""
     return (
         f'<iframe srcdoc="{html.escape(page)}" sandbox="allow-scripts" '
         f'style="width: 100%; height: {height}px; border: 0"></iframe>'

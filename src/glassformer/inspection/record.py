@@ -1,4 +1,4 @@
-"""A tape of what happens inside a model: every tensor by its name, while it runs."""
+"""Recording of activations: every intermediate tensor of a model, by module name."""
 
 import difflib
 from collections.abc import Callable, Iterator, Mapping
@@ -21,42 +21,44 @@ TABLES: dict[str, Axes] = {
     "encoder_bias": ("query", "key", "head"),
     "decoder_bias": ("query", "key", "head"),
 }
-"""What is looked up for all texts of a batch at once."""
+"""Axes of embedding tables that are computed once for all sequences of a batch."""
 
 LOGITS = ("logits", "mlm_logits", "label_logits")
-"""Methods of models that make logits."""
+"""Methods of models that compute logits."""
 
 
 class ActivationCache(Mapping[str, Tensor]):
-    """Named tensors of everything that ran while it recorded, in the order in which they first came.
+    """Tensors recorded during forward passes, by name, in the order of their first computation.
 
-    `cache["decoder.3.cross_attention.weights"]` is the tensor of the last time that it was made, `cache.calls(name)` has
-    one of each time: a decoder makes one a step.
+    `cache["decoder.3.cross_attention.weights"]` is the most recent tensor of this name. `cache.calls(name)` lists the
+    tensors of all calls: incremental decoding makes one call per step.
     """
 
     def __init__(self) -> None:
         self.found: dict[str, list[Tensor]] = {}
+        """Tensors of each name, oldest first."""
         self.kinds: dict[str, Axes] = {}
+        """Axis names of each name."""
 
     def add(self, name: str, tensor: Tensor, axes: Axes) -> None:
-        """Remember one more tensor of a name."""
+        """Append a tensor to those of a name."""
         self.found.setdefault(name, []).append(tensor)
         self.kinds[name] = axes
 
     def axes(self, name: str, call: int = -1) -> Axes:
-        """What the axes of a name's tensor count; a step of decoding lacks some of the whole's."""
-        kind = self.kinds[name]
-        return (*kind[: self.calls(name)[call].dim() - 1], kind[-1])
+        """Axis names of a recorded tensor. A tensor of one decoding step may lack inner axes of the full tensor."""
+        full = self.kinds[name]
+        return (*full[: self.calls(name)[call].dim() - 1], full[-1])
 
     def calls(self, name: str) -> list[Tensor]:
-        """The tensors of a name, oldest first.
+        """All tensors of a name, oldest first.
 
         Raises:
-            KeyError: nothing of that name was recorded; with the names that are like it.
+            KeyError: no tensor of this name was recorded; the message lists similar names.
         """
         if name not in self.found:
-            near = difflib.get_close_matches(name, self.found, n=5) or [*self.found][:5]
-            raise KeyError(f"nothing named {name!r} was recorded; there are {len(self)} names, such as {near}")
+            similar = difflib.get_close_matches(name, self.found, n=5) or [*self.found][:5]
+            raise KeyError(f"no tensor named {name!r} was recorded; there are {len(self)} names, such as {similar}")
         return self.found[name]
 
     def __getitem__(self, name: str) -> Tensor:
@@ -71,11 +73,13 @@ class ActivationCache(Mapping[str, Tensor]):
 
 @contextmanager
 def record(model: Any) -> Iterator[ActivationCache]:
-    """Record what a model, or a task's model, makes of whatever it is given inside the `with` block.
+    """Record all activations of a model, or of a task's model, inside the `with` block.
 
-    Every module's output goes by the module's name; of attention there are `queries`, `keys`, `values`, `weights` and
-    `heads` (what each head takes of the values), and `logits` of the whole. Nothing is looked for while none records:
-    a recorded model has its modules' methods replaced, and attention goes the explicit way.
+    The output of each module is recorded under the module's name. Attention modules also record `queries`, `keys`,
+    `values`, `weights` and `heads` (the attention output of each head); the model records `logits`.
+
+    Recording replaces methods of this model's modules and restores them afterwards, so a model that is not recorded has
+    no overhead. A recorded model computes attention weights explicitly instead of with a fused kernel.
     """
     model = getattr(model, "model", model)
     cache = ActivationCache()
@@ -94,27 +98,27 @@ def record(model: Any) -> Iterator[ActivationCache]:
 
 
 @contextmanager
-def replaced(module: nn.Module, method: str, by: Callable[..., Any]) -> Iterator[None]:
-    """Another method on this one module."""
-    before = vars(module).get(method)
-    setattr(module, method, by)
+def replaced(module: nn.Module, method: str, replacement: Callable[..., Any]) -> Iterator[None]:
+    """Replace a method of one module inside the `with` block."""
+    original = vars(module).get(method)
+    setattr(module, method, replacement)
     try:
         yield
     finally:
-        if before is None:
+        if original is None:
             delattr(module, method)
         else:
-            setattr(module, method, before)
+            setattr(module, method, original)
 
 
 def attention_hook(module: Attention, name: str, cache: ActivationCache) -> Callable[..., Tensor]:
-    """`Attention.sdpa`, the explicit way."""
+    """Replacement of `Attention.sdpa` that computes weights explicitly and records queries, keys, values and heads."""
 
-    inner_sdpa = module.sdpa if "sdpa" in vars(module) else module.eager_attention  # another tape may be recording
+    inner_sdpa = module.sdpa if "sdpa" in vars(module) else module.eager_attention  # recorders can be nested
 
     def recorded_sdpa(q: Tensor, k: Tensor, v: Tensor, *options: Any) -> Tensor:
-        for kind, tensor in (("queries", q), ("keys", k), ("values", v)):
-            cache.add(f"{name}.{kind}", tensor, HEADS)
+        for projection, tensor in (("queries", q), ("keys", k), ("values", v)):
+            cache.add(f"{name}.{projection}", tensor, HEADS)
         heads = inner_sdpa(q, k, v, *options)
         cache.add(f"{name}.heads", heads, HEADS)
         return heads
@@ -123,22 +127,22 @@ def attention_hook(module: Attention, name: str, cache: ActivationCache) -> Call
 
 
 def weights_hook(module: Attention, name: str, cache: ActivationCache) -> Callable[..., Tensor]:
-    """`Attention.weights`, remembered."""
-    weights_of = module.weights
+    """Replacement of `Attention.weights` that records the result."""
+    compute_weights = module.weights
 
-    def weights(*given: Any) -> Tensor:
-        weights = weights_of(*given)
+    def weights(*args: Any) -> Tensor:
+        weights = compute_weights(*args)
         cache.add(f"{name}.weights", weights, WEIGHTS)
         return weights
 
     return weights
 
 
-def logits_hook(logits_of: Callable[..., Tensor], cache: ActivationCache) -> Callable[..., Tensor]:
-    """What makes logits, remembered."""
+def logits_hook(compute_logits: Callable[..., Tensor], cache: ActivationCache) -> Callable[..., Tensor]:
+    """Replacement of a method that computes logits, which records the result."""
 
-    def logits(*given: Any) -> Tensor:
-        logits = logits_of(*given)
+    def logits(*args: Any) -> Tensor:
+        logits = compute_logits(*args)
         cache.add("logits", logits, STREAM)
         return logits
 
@@ -146,14 +150,14 @@ def logits_hook(logits_of: Callable[..., Tensor], cache: ActivationCache) -> Cal
 
 
 def output_hook(name: str, cache: ActivationCache) -> Callable[..., None]:
-    """A hook that remembers a module's output; of an LSTM's cell its state."""
+    """Forward hook that records a module's output, or the hidden and cell state of an LSTM cell."""
 
-    def hook(module: nn.Module, given: Any, output: Any) -> None:
+    def hook(module: nn.Module, args: Any, output: Any) -> None:
         if isinstance(output, Tensor):
             cache.add(name, output, TABLES.get(name, STREAM))
         elif isinstance(module, nn.LSTMCell):
-            for kind, tensor in zip(("hidden", "cell"), output, strict=True):
-                cache.add(f"{name}.{kind}", tensor, ("batch", "width"))
+            for state, tensor in zip(("hidden", "cell"), output, strict=True):
+                cache.add(f"{name}.{state}", tensor, ("batch", "width"))
         elif isinstance(module, nn.LSTM):
             (packed, _) = output
             cache.add(name, nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)[0], STREAM)

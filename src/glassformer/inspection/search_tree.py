@@ -1,4 +1,4 @@
-"""What a search saw: every hypothesis that it looked at, what became of it, and why the winner won."""
+"""Search trees: every hypothesis that a search expanded, its status, and the path to the best hypothesis."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -12,33 +12,34 @@ from glassformer.models.base import Decodable
 
 
 class RecorderState:
-    """A decoder's state that tells who went on from whom."""
+    """Decoder state that records the parent of each hypothesis."""
 
     def __init__(self, inner: Any, recorder: "SearchRecorder") -> None:
         self.backend, self.recorder = inner, recorder
 
     def select(self, rows: Tensor, sentences: Tensor | None = None) -> None:
-        """As the state within."""
+        """Record the parents and reorder the wrapped state."""
         self.recorder.parents.append(rows.tolist())
         self.backend.select(rows, sentences)
 
 
 class SearchRecorder:
-    """A model as search sees it, which remembers one sentence's logits and choices."""
+    """Wrapper of a model that records the logits, tokens and parents of the search of one sequence."""
 
-    pad_to_multiple_of: ClassVar[int] = 1  # one sentence needs no padding
+    pad_to_multiple_of: ClassVar[int] = 1  # a single sequence needs no padding
 
     def __init__(self, model: Decodable, limit: int, options: DecodeConfig) -> None:
         self.model, self.options = model, options
         self.limit = limit
-        """Tokens that may be said at most."""
+        """Maximum number of generated tokens."""
         self.log_probs: list[Tensor] = []
-        """Of each step [hypotheses, vocab], as the model gave them."""
+        """Log-probabilities of each step, [hypotheses, vocab], before banned tokens are removed."""
         self.last: list[list[int]] = []
-        """Of each step the token that each hypothesis ended in."""
+        """Last token of each hypothesis, by step."""
         self.parents: list[list[int]] = []
+        """Parent of each hypothesis, by step."""
         self.found: list[Hypothesis] = []
-        """What the search gave back, best first."""
+        """Hypotheses returned by the search, best first."""
 
     def start(self, src: Tensor, n_hypotheses: int = 1) -> tuple[RecorderState, Tensor]:
         """As the model's."""
@@ -55,39 +56,39 @@ class SearchRecorder:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One extension that was looked at."""
+    """One extension of a hypothesis by a token."""
 
     parent: int
-    """Number of the node it goes on from; -1: the start."""
+    """Index of the node that is extended; -1: the start."""
     step: int
     token_id: int
     log_prob: float
     total: float
-    """Sum of log-probabilities up to here."""
+    """Sum of log-probabilities from the start to this node."""
     status: str
-    """kept: it went on; ended: it ended its sentence; cut: it was as long as allowed; left: search was over, for what
-    had ended could not be overtaken; pruned: others were better."""
+    """kept: extended further; ended: complete, with an end token; cut: at the maximum length; left: not extended, the
+    search stopped because no hypothesis could exceed the score of the completed ones; pruned: outside the beam."""
     score: float | None = None
-    """Of what ended: the total by the length penalty."""
+    """Hypotheses with status ended or cut: `total` divided by the length penalty. Otherwise None."""
 
 
 def tree(recorder: SearchRecorder, *, eos_id: int, banned_ids: tuple[int, ...]) -> list[Node]:
-    """The extensions that search looked at: at each step the 2 x beam most probable."""
+    """Reconstruct the search tree: at each step the 2 x beam most probable extensions."""
     beam, no_repeat_ngram_size = recorder.options.beam, recorder.options.no_repeat_ngram_size
     nodes: list[Node] = []
-    front = [-1] * beam  # the node that each hypothesis ends in
+    front = [-1] * beam  # last node of each hypothesis
     sums = [0.0] + [float("-inf")] * (beam - 1)
     for step, log_probs in enumerate(recorder.log_probs):
-        seen = log_probs.clone()
+        log_probs = log_probs.clone()
         if banned_ids:
-            seen[:, list(banned_ids)] = -torch.inf
-            seen = seen.log_softmax(-1)
+            log_probs[:, list(banned_ids)] = -torch.inf
+            log_probs = log_probs.log_softmax(-1)
         if no_repeat_ngram_size:
-            for row, node in zip(seen, front, strict=True):
+            for row, node in zip(log_probs, front, strict=True):
                 row[
                     banned_ngram_tokens([nodes[i].token_id for i in path(nodes, node)], no_repeat_ngram_size)
                 ] = -torch.inf
-        totals = torch.tensor(sums)[:, None] + seen.cpu()
+        totals = torch.tensor(sums)[:, None] + log_probs.cpu()
         best, index = totals.flatten().topk(min(2 * beam, totals.numel()))
         kept = {
             (parent, token): row
@@ -98,9 +99,9 @@ def tree(recorder: SearchRecorder, *, eos_id: int, banned_ids: tuple[int, ...]) 
             )
         }
         new_front, new_sums = [-1] * beam, [float("-inf")] * beam
-        may_go_on = beam
-        for rank, (total, place) in enumerate(zip(best.tolist(), index.tolist(), strict=True)):
-            parent, token = divmod(place, totals.size(1))
+        capacity = beam  # hypotheses that can still be extended at this step
+        for rank, (total, i) in enumerate(zip(best.tolist(), index.tolist(), strict=True)):
+            parent, token = divmod(i, totals.size(1))
             if total == float("-inf"):
                 continue
             status, score = "pruned", None
@@ -109,27 +110,27 @@ def tree(recorder: SearchRecorder, *, eos_id: int, banned_ids: tuple[int, ...]) 
             elif (parent, token) in kept:
                 status = "kept"
                 new_front[kept[parent, token]], new_sums[kept[parent, token]] = len(nodes), total
-            elif token != eos_id and may_go_on > 0 and not kept:
+            elif token != eos_id and capacity > 0 and not kept:
                 status = "cut" if step + 1 == recorder.limit else "left"
             if status in ("ended", "cut"):
                 score = total / length_penalty(step + 1, recorder.options.length_penalty)
-            may_go_on -= token != eos_id
-            nodes.append(Node(front[parent], step, token, float(seen[parent, token]), total, status, score))
+            capacity -= token != eos_id
+            nodes.append(Node(front[parent], step, token, float(log_probs[parent, token]), total, status, score))
         front, sums = new_front, new_sums
     return nodes
 
 
 def path(nodes: list[Node], node: int) -> list[int]:
-    """The nodes from the start to one, in order."""
-    found = []
+    """Indices of the nodes from the start to a node, in order."""
+    indices = []
     while node >= 0:
-        found.append(node)
+        indices.append(node)
         node = nodes[node].parent
-    return found[::-1]
+    return indices[::-1]
 
 
 def best_path(nodes: list[Node], best: Hypothesis) -> list[int]:
-    """The nodes of the hypothesis that search gave back."""
+    """Indices of the nodes of the best hypothesis returned by the search."""
     for i, node in enumerate(nodes):
         if node.score is not None and [nodes[j].token_id for j in path(nodes, i)] == best.ids:
             return path(nodes, i)

@@ -1,4 +1,4 @@
-"""Shapes and figures of every step of a forward pass."""
+"""Shapes, statistics and numerical problems of every tensor of a forward pass."""
 
 from dataclasses import dataclass
 
@@ -8,13 +8,13 @@ from torch import Tensor
 from glassformer.inspection.inputs import ModelInputs
 from glassformer.inspection.record import ActivationCache, record
 
-SURE = 0.99
-"""A row of attention whose largest weight is above this is saturated: hardly any gradient comes through its softmax."""
+SATURATION_THRESHOLD = 0.99
+"""An attention row with a larger maximum weight is saturated: almost no gradient passes through its softmax."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Figures of one tensor."""
+    """Statistics of one tensor."""
 
     name: str
     shape: tuple[int, ...]
@@ -24,16 +24,16 @@ class Step:
     min: float | None
     max: float | None
     zeros: float
-    """Share of numbers that are 0."""
+    """Fraction of elements equal to 0."""
     flags: tuple[str, ...]
-    """What is wrong: nan, infinite, saturated (half of the rows of attention with a choice, or more), dead (all 0)."""
+    """Problems: nan, infinite, saturated (half or more of the attention rows with more than one key), dead (all 0)."""
 
 
 def step_of(name: str, x: Tensor, axes: tuple[str, ...]) -> Step:
-    """The figures of a tensor; what is not finite is left out of mean, deviation and bounds."""
+    """Statistics of a tensor. Non-finite elements are excluded from mean, standard deviation, minimum and maximum."""
     values = x.detach().float()
     finite = values[values.isfinite()]
-    mean, std, least, most = (
+    mean, std, minimum, maximum = (
         (float(f(finite)) for f in (torch.mean, deviation, torch.min, torch.max)) if len(finite) else [None] * 4
     )
     flags = {
@@ -48,35 +48,35 @@ def step_of(name: str, x: Tensor, axes: tuple[str, ...]) -> Step:
         axes,
         mean,
         std,
-        least,
-        most,
+        minimum,
+        maximum,
         float((values == 0).float().mean()),
-        tuple(flag for flag, is_so in flags.items() if is_so),
+        tuple(flag for flag, is_set in flags.items() if is_set),
     )
 
 
 def deviation(x: Tensor) -> Tensor:
-    """Standard deviation of all there is."""
+    """Population standard deviation over all elements."""
     return x.std(correction=0)
 
 
 def is_saturated(weights: Tensor) -> bool:
-    """Whether half of the rows that have a choice, or more, have made it."""
+    """Whether at minimum half of the rows with more than one non-zero weight are saturated."""
     rows = weights[(weights > 0).sum(-1) > 1]
-    return len(rows) > 0 and bool((rows.amax(-1) > SURE).float().mean() >= 0.5)
+    return len(rows) > 0 and bool((rows.amax(-1) > SATURATION_THRESHOLD).float().mean() >= 0.5)
 
 
 def steps_of(cache: ActivationCache) -> list[Step]:
-    """The figures of all that was recorded, call by call."""
-    found = []
+    """Statistics of all recorded tensors, call by call."""
+    steps = []
     for name, calls in cache.found.items():
         for i, x in enumerate(calls):
-            found.append(step_of(name if len(calls) == 1 else f"{name}[{i}]", x, cache.axes(name, i)))
-    return found
+            steps.append(step_of(name if len(calls) == 1 else f"{name}[{i}]", x, cache.axes(name, i)))
+    return steps
 
 
 def trace(inputs: ModelInputs) -> list[Step]:
-    """The figures of every step of a passage through its model."""
+    """Run a forward pass and return the statistics of every tensor."""
     with torch.inference_mode(), record(inputs.task.model) as cache:
         hidden = inputs.forward()
         if hasattr(inputs.task.model, "logits"):

@@ -1,4 +1,4 @@
-"""Attention worked out step by step: the small example of reference.md, or any head of a trained model."""
+"""Attention computed step by step: the example of reference.md, or any head of a trained model."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,8 +19,8 @@ Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """A matrix with its name."""
+class NamedMatrix:
+    """A matrix with its name and optional row and column labels."""
 
     name: str
     values: Matrix
@@ -30,29 +30,30 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One of the ten steps."""
+    """One of the ten steps of the computation."""
 
     title: str
     text: str
-    matrices: tuple[Shown, ...] = ()
+    matrices: tuple[NamedMatrix, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """Sinusoids by the paper's formula beside those of a loop that doubles the exponent."""
+    """Sinusoidal position encodings by the paper's formula, and by a common incorrect implementation."""
 
     paper: Matrix
     """[positions, d_model]"""
     doubled: Matrix
+    """[positions, d_model], with an exponent of 4i / d_model instead of 2i / d_model."""
     first: int
     second: int
     cosines: tuple[float, float]
-    """Of the two positions, by the paper's formula and by the other."""
+    """Cosine similarity of positions `first` and `second`, for `paper` and `doubled`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Similarities:
-    """Cosines of two words: of their vectors, of their positions, of the sums."""
+    """Cosine similarities of two tokens: of their embeddings, of their position encodings, and of the sums."""
 
     words: tuple[str, str]
     positions: tuple[int, int]
@@ -63,19 +64,19 @@ class Similarities:
 
 @dataclass(frozen=True, slots=True)
 class Saturation:
-    """What a softmax of unscaled products comes to as heads grow wider."""
+    """Attention statistics for one head dimension, with and without the scale 1/sqrt(d_k)."""
 
     d_k: int
     deviation: float
-    """Standard deviation of the product of two vectors of unit variance; scaled it is 1."""
+    """Standard deviation of the dot product of two vectors with unit variance. With the scale it is 1."""
     largest: tuple[float, float, float]
-    """Mean largest weight of softmax over the keys: unscaled, scaled by 1/sqrt(d_k), of additive scores."""
+    """Mean of the largest attention weight: unscaled, scaled by 1/sqrt(d_k), with additive scores."""
     gradient: tuple[float, float]
-    """Mean size of the softmax's derivative, unscaled and scaled: what is left to learn from."""
+    """Mean derivative of the softmax, w (1 - w), unscaled and scaled."""
 
 
 @dataclass(slots=True)
-class Worked:
+class WorkedExample:
     """A worked example."""
 
     title: str
@@ -94,7 +95,7 @@ N_HEADS, D_HEAD = 8, 64
 
 
 def softmax(x: Matrix) -> Matrix:
-    """Each row's exponentials as shares of their sum."""
+    """Softmax over the last axis."""
     e = np.exp(x - x.max(-1, keepdims=True))
     return np.asarray(e / e.sum(-1, keepdims=True))
 
@@ -105,79 +106,97 @@ def steps(
     qkv: tuple[Matrix, Matrix, Matrix],
     scores: Matrix,
     attention: Matrix,
-    others: tuple[Matrix, Matrix],
+    all_heads: tuple[Matrix, Matrix],
     tokens: tuple[str, ...],
     *,
-    how: str,
+    score_text: str,
     keys: tuple[str, ...] = (),
     memory: Matrix | None = None,
     query: int = 0,
 ) -> list[Step]:
-    """The ten steps of reference.md, section 2.
+    """Build the ten steps of reference.md, section 2.
 
     Args:
-        weights: of queries, keys, values.
-        attention: rows of softmax.
-        others: all heads side by side, and what the output projection makes of them.
-        tokens: names of the rows of x.
-        how: the scores come about.
-        keys: names of what is looked at, where it is not x.
-        memory: what keys and values are made of, where it is not x.
-        query: the row that steps 6 and 7 follow.
+        weights: projection matrices of queries, keys and values.
+        attention: attention weights, one row per query.
+        all_heads: concatenated outputs of all heads, and the result of the output projection.
+        tokens: labels of the rows of x.
+        score_text: explanation of the scores.
+        keys: labels of the keys. Default: `tokens`.
+        memory: input of the key and value projections. Default: x.
+        query: row of x used in steps 6 and 7.
     """
     q, k, v = qkv
     keys = keys or tokens
     weighted = attention[query][:, None] * v
-    heads, out = others
+    heads, out = all_heads
     name = tokens[query]
     return [
         Step(
             "Input",
             f"{len(x)} vectors of width {x.shape[1]}"
-            + ("." if memory is None else f", which look at {len(memory)} others."),
-            (Shown("x", x, tokens), *((Shown("memory", memory, keys),) if memory is not None else ())),
+            + ("." if memory is None else f", which attend to {len(memory)} memory vectors."),
+            (NamedMatrix("x", x, tokens), *((NamedMatrix("memory", memory, keys),) if memory is not None else ())),
         ),
         Step(
             "Weight matrices",
-            "One each for queries, keys and values; learned.",
-            (Shown("W_query", weights[0]), Shown("W_key", weights[1]), Shown("W_value", weights[2])),
+            "One learned projection matrix each for queries, keys and values.",
+            (NamedMatrix("W_query", weights[0]), NamedMatrix("W_key", weights[1]), NamedMatrix("W_value", weights[2])),
         ),
         Step(
             "Queries, keys and values",
-            "Queries are x times their matrix; keys and values what is looked at times theirs.",
-            (Shown("Q", q, tokens), Shown("K", k, keys), Shown("V", v, keys)),
+            "Q = x W_query, K = x W_key, V = x W_value."
+            if memory is None
+            else "Q = x W_query, K = memory W_key, V = memory W_value.",
+            (NamedMatrix("Q", q, tokens), NamedMatrix("K", k, keys), NamedMatrix("V", v, keys)),
         ),
-        Step("Scaled scores", how, (Shown("scores", scores, tokens, keys),)),
+        Step("Scaled scores", score_text, (NamedMatrix("scores", scores, tokens, keys),)),
         Step(
             "Softmax",
-            "Each row's exponentials as shares of their sum: how much each token takes of each.",
-            (Shown("weights", attention, tokens, keys),),
+            "Softmax over each row: the attention weights of each query over all keys.",
+            (NamedMatrix("weights", attention, tokens, keys),),
         ),
         Step(
             "Weighted values",
-            f"The values, each times its weight in the row of {name}.",
-            (Shown("weighted", weighted, keys),),
+            f"Each value multiplied by its attention weight for the query {name}.",
+            (NamedMatrix("weighted", weighted, keys),),
         ),
-        Step("Their sum", f"The output for {name}.", (Shown("output", weighted.sum(0)[None], (name,)),)),
-        Step("The same for every input", "The weights times V.", (Shown("outputs", attention @ v, tokens),)),
-        Step("All heads", f"Side by side: {heads.shape[0]} x {heads.shape[1]}.", (Shown("heads", heads, tokens),)),
-        Step("Output projection", "Side by side times W^O: as wide as the input again.", (Shown("z", out, tokens),)),
+        Step(
+            "Sum of the weighted values",
+            f"The attention output for {name}.",
+            (NamedMatrix("output", weighted.sum(0)[None], (name,)),),
+        ),
+        Step(
+            "Outputs for all queries",
+            "The attention weights multiplied by V.",
+            (NamedMatrix("outputs", attention @ v, tokens),),
+        ),
+        Step(
+            "All heads",
+            f"Outputs of all heads, concatenated: {heads.shape[0]} x {heads.shape[1]}.",
+            (NamedMatrix("heads", heads, tokens),),
+        ),
+        Step(
+            "Output projection",
+            "The concatenated heads multiplied by W^O.",
+            (NamedMatrix("z", out, tokens),),
+        ),
     ]
 
 
-def worked_example() -> Worked:
-    """The example of reference.md, with its numbers; heads and W^O of the last two steps are drawn from a seed."""
+def worked_example() -> WorkedExample:
+    """The example of reference.md. Heads and W^O of the last two steps are random numbers from a fixed seed."""
     q, k, v = X @ W_QUERY, X @ W_KEY, X @ W_VALUE
     attention = softmax(q @ k.T)
-    draw = np.random.default_rng(1)
-    heads = draw.standard_normal((3, N_HEADS * D_HEAD))
-    w_o = draw.standard_normal((N_HEADS * D_HEAD, N_HEADS * D_HEAD)) / (N_HEADS * D_HEAD) ** 0.5
-    return Worked(
+    rng = np.random.default_rng(1)
+    heads = rng.standard_normal((3, N_HEADS * D_HEAD))
+    w_o = rng.standard_normal((N_HEADS * D_HEAD, N_HEADS * D_HEAD)) / (N_HEADS * D_HEAD) ** 0.5
+    return WorkedExample(
         "The worked example",
         steps(
             X, (W_QUERY, W_KEY, W_VALUE), (q, k, v), q @ k.T, attention, (heads, heads @ w_o),
             ("input 1", "input 2", "input 3"),
-            how="Q K^T divided by sqrt(3), which the example rounds down to 1; the paper divides by sqrt(d_k).",
+            score_text="Q K^T divided by sqrt(3), which the example rounds to 1. The paper divides by sqrt(d_k).",
         ),
         positions=positions(2, 10),
         saturation=saturation(),
@@ -185,7 +204,7 @@ def worked_example() -> Worked:
 
 
 def positions(first: int, second: int, d_model: int = 512, n: int = 64) -> Positions:
-    """Two positions by both formulas. Source: Vaswani et al. 2017, section 3.5."""
+    """Compare two positions under both formulas. Source: Vaswani et al. 2017, section 3.5."""
     n = max(n, first + 1, second + 1)
     paper = sinusoids(n, d_model).double().numpy()
     doubled = np.zeros((n, d_model))
@@ -197,28 +216,28 @@ def positions(first: int, second: int, d_model: int = 512, n: int = 64) -> Posit
 
 
 def cosine(a: Matrix, b: Matrix) -> float:
-    """Of the angle between two vectors."""
+    """Cosine similarity of two vectors."""
     return float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)))
 
 
 def saturation(widths: tuple[int, ...] = (4, 16, 64, 256, 1024), n_keys: int = 16, n: int = 256) -> list[Saturation]:
-    """What scaling is for, on vectors of unit variance drawn from a seed.
+    """Effect of the scale 1/sqrt(d_k) on attention weights, for random vectors of unit variance from a fixed seed.
 
     Source: Vaswani et al. 2017, section 3.2.1.
     """
-    found = []
+    rows = []
     for d_k in widths:
-        draw = np.random.default_rng(d_k)
-        q, k = draw.standard_normal((n, 1, d_k)), draw.standard_normal((n, n_keys, d_k))
+        rng = np.random.default_rng(d_k)
+        q, k = rng.standard_normal((n, 1, d_k)), rng.standard_normal((n, n_keys, d_k))
         products = (q * k).sum(-1)
-        additive = np.tanh(q + k) @ (draw.standard_normal(d_k) / d_k**0.5)
+        additive = np.tanh(q + k) @ (rng.standard_normal(d_k) / d_k**0.5)
         weights = [softmax(products), softmax(products / d_k**0.5), softmax(additive)]
         largest = [float(w.max(-1).mean()) for w in weights]
         gradients = [float((w * (1 - w)).mean()) for w in weights[:2]]
-        found.append(
+        rows.append(
             Saturation(d_k, float(products.std()), (largest[0], largest[1], largest[2]), (gradients[0], gradients[1]))
         )
-    return found
+    return rows
 
 
 def worked_model(
@@ -229,24 +248,24 @@ def worked_model(
     layer: str = "",
     head: int = 1,
     words: tuple[str, str] | None = None,
-) -> Worked:
-    """The same steps with the matrices of one head of a model.
+) -> WorkedExample:
+    """The ten steps with the matrices of one attention head of a model.
 
     Args:
-        layer: name of the attention, such as encoder.0.self_attention; default: the first.
-        head: counted from 1.
-        words: two tokens of the text to compare; default: the first and the last that are no special tokens.
+        layer: module name of the attention, such as encoder.0.self_attention. Default: the first attention module.
+        head: index of the head, counted from 1.
+        words: two tokens of the text to compare. Default: the first and the last token that are not special tokens.
 
     Raises:
-        ConfigError: a layer, a head or a word that is not there, with those there are.
+        ConfigError: the layer, head or word does not exist; the message lists those that do.
     """
     model = task.model
     known = {name: module for name, module in model.named_modules() if isinstance(module, Attention)}
     if not known:
-        raise ConfigError(f"{task.name} by this model has no attention to work out.")
+        raise ConfigError(f"this {task.name} model has no attention.")
     name = layer or next(iter(known))
     if name not in known:
-        raise ConfigError(f"no attention {name!r}; there are: {', '.join(known)}.")
+        raise ConfigError(f"no attention module {name!r}; available: {', '.join(known)}.")
     module = known[name]
     if not 1 <= head <= module.n_heads:
         raise ConfigError(f"head {head}: {name} has heads 1 to {module.n_heads}.")
@@ -254,28 +273,28 @@ def worked_model(
     inputs: list[Tensor] = []
     memories: list[Tensor] = []
     hooks = [
-        proj.register_forward_pre_hook(lambda _, given, found=found: found.append(given[0][0]))
-        for proj, found in ((module.q_proj, inputs), (module.k_proj, memories))
+        proj.register_forward_pre_hook(lambda _, args, captured=captured: captured.append(args[0][0]))
+        for proj, captured in ((module.q_proj, inputs), (module.k_proj, memories))
     ]
     with torch.inference_mode(), record(model) as cache:
         model_inputs.forward()
-        # A recurrent decoder looks once a step: its rows are one after the other.
+        # A recurrent decoder attends once per step: concatenate the rows of its steps.
         q, attention, heads = (
-            torch.cat([call[0] for call in cache.calls(f"{name}.{kind}")], dim=-2)
-            for kind in ("queries", "weights", "heads")
+            torch.cat([call[0] for call in cache.calls(f"{name}.{tensor}")], dim=-2)
+            for tensor in ("queries", "weights", "heads")
         )
         k, v = cache[f"{name}.keys"][0], cache[f"{name}.values"][0]
         scores = module.scores(q[None], k[None])[0]
-        every = heads.transpose(0, 1).flatten(1)
-        out = module.out_proj(every)
+        concatenated = heads.transpose(0, 1).flatten(1)
+        out = module.out_proj(concatenated)
     for hook in hooks:
         hook.remove()
     h, width = head - 1, q.size(-1)
     rows = slice(h * width, (h + 1) * width)
     side = next(iter(model_inputs.sides.values())) if name.startswith("encoder") else model_inputs.predicted
-    seen = model_inputs.sides["source"] if "cross" in name else side
+    key_side = model_inputs.sides["source"] if "cross" in name else side
     wq, wk, wv = (proj.weight[rows].T for proj in (module.q_proj, module.k_proj, module.v_proj))
-    found = Worked(
+    example = WorkedExample(
         f"{name}, head {head}",
         steps(
             matrix(torch.cat(inputs)),
@@ -283,30 +302,30 @@ def worked_model(
             (matrix(q[h]), matrix(k[h]), matrix(v[h])),
             matrix(scores[h]),
             matrix(attention[h]),
-            (matrix(every), matrix(out)),
+            (matrix(concatenated), matrix(out)),
             tuple(side.tokens),
-            how=(f"Q K^T times {module.scale:.6g}. " if module.additive is None else "w^T tanh(q + k + b). ")
-            + "Q, K and V have their biases in them; masks, and T5's biases, enter before softmax.",
-            keys=tuple(seen.tokens),
-            memory=matrix(memories[-1]) if seen is not side else None,
+            score_text=(f"Q K^T times {module.scale:.6g}. " if module.additive is None else "w^T tanh(q + k + b). ")
+            + "Q, K and V include their biases. Mask and relative position bias (T5) are added before the softmax.",
+            keys=tuple(key_side.tokens),
+            memory=matrix(memories[-1]) if key_side is not side else None,
             query=min(1, len(side.tokens) - 1),
         ),
         notes=model_inputs.notes,
     )
-    found.similarities = similarities(task, next(iter(model_inputs.sides.values())), words)
-    return found
+    example.similarities = similarities(task, next(iter(model_inputs.sides.values())), words)
+    return example
 
 
 def matrix(x: Tensor) -> Matrix:
-    """A tensor's numbers."""
+    """Convert a tensor to a float64 NumPy array."""
     return x.detach().double().cpu().numpy()
 
 
 def similarities(task: Any, side: Any, words: tuple[str, str] | None) -> Similarities | None:
-    """Three cosines of two tokens of a text, where the model has positions of its own.
+    """Cosine similarities of two tokens of a text. None if the model has no position embeddings.
 
     Raises:
-        ConfigError: a word that is no token of the text, with those there are.
+        ConfigError: a word is not a token of the text, or the model has no position embeddings.
     """
     model = task.model
     tokens = [token.strip() for token in side.tokens]
@@ -315,7 +334,7 @@ def similarities(task: Any, side: Any, words: tuple[str, str] | None) -> Similar
     if words:
         missing = [word for word in words if word not in tokens]
         if missing:
-            raise ConfigError(f"{missing[0]!r} is no token of the text; there are: {', '.join(tokens)}.")
+            raise ConfigError(f"{missing[0]!r} is not a token of the text; its tokens are: {', '.join(tokens)}.")
         a = tokens.index(words[0])
         b = tokens.index(words[1], a + 1 if words[0] == words[1] and tokens.count(words[0]) > 1 else 0)
     elif len(positions) > 1:
@@ -328,17 +347,17 @@ def similarities(task: Any, side: Any, words: tuple[str, str] | None) -> Similar
     if table is None:
         if words:
             raise ConfigError(
-                f"--words compares words and positions: a {family_of(model)} has no vectors of positions."
+                f"--words compares words and positions, but a {family_of(model)} has no position embeddings."
             )
         return None
     rows = table.weight if isinstance(table, torch.nn.Embedding) else table
     first = getattr(model.config, "position_offset", 0)
-    place = rows[first : first + len(side.ids)].detach().double().cpu().numpy()
-    both = vectors + place
+    position_vectors = rows[first : first + len(side.ids)].detach().double().cpu().numpy()
+    sums = vectors + position_vectors
     return Similarities(
         (tokens[a], tokens[b]),
         (a, b),
         cosine(vectors[a], vectors[b]),
-        cosine(place[a], place[b]),
-        cosine(both[a], both[b]),
+        cosine(position_vectors[a], position_vectors[b]),
+        cosine(sums[a], sums[b]),
     )

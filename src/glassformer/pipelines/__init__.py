@@ -1,7 +1,7 @@
-"""Pipelines as transformers 4 had them: `pipeline("translation", model=FOLDER)("text")`.
+"""Pipelines with the interface of transformers 4: `pipeline("translation", model=FOLDER)("text")`.
 
-Names of tasks and arguments, dictionaries, nesting and scores are those of transformers 4.57, for the users of the
-pipelines that transformers 5 took away, and of those that it kept.
+Task names, arguments, output dictionaries, nesting and scores are those of transformers 4.57, including the pipelines
+that transformers 5 removed.
 """
 
 import re
@@ -14,7 +14,7 @@ from glassformer.pipelines.feature_extraction import FeatureExtraction
 from glassformer.pipelines.fill_mask import FillMask
 from glassformer.pipelines.generation import Summarization, TextGeneration, TextToText, Translation
 from glassformer.pipelines.question_answering import QuestionAnswering
-from glassformer.pipelines.source import Source, device_of, find_source
+from glassformer.pipelines.source import Source, load_source, resolve_device
 from glassformer.pipelines.text_classification import TextClassification
 from glassformer.pipelines.token_classification import TokenClassification
 
@@ -50,82 +50,84 @@ def pipeline(
     torch_dtype: Any = None,
     **options: Any,
 ) -> Pipeline:
-    """A model as a function of texts.
+    """Create a pipeline: a callable that applies a model to texts.
 
     Args:
         task: translation, translation_xx_to_yy, summarization, text2text-generation, text-generation, fill-mask,
             question-answering, text-classification or sentiment-analysis, token-classification or ner,
-            feature-extraction; default: what the model was trained for.
-        model: a folder of ours or of transformers', a name on the Hugging Face hub, or what `glassformer.load` gave.
-        device: None for the best there is, a name, or a number: -1 is the CPU.
-        tokenizer: of no effect; a model's own is used, and another cannot be named.
-        framework, use_fast: of no effect; "pt" alone is there.
-        revision, token: for the hub.
-        trust_remote_code: must not be True: no code of a folder is run.
-        dtype, torch_dtype: float32 alone is there.
-        options: arguments of every call, unless the call says otherwise.
+            feature-extraction. Default: the task that the model was trained for.
+        model: a folder of glassformer or of transformers, a name on the Hugging Face hub, or a task returned by
+            `glassformer.load`.
+        device: a device name or index; -1 is the CPU. None: the best available device.
+        tokenizer: must be None or equal `model`: a model is always used with its own tokenizer.
+        framework, use_fast: ignored; the only framework is "pt".
+        revision, token: for downloads from the hub.
+        trust_remote_code: must not be True; code in a model folder is never run.
+        dtype, torch_dtype: only float32 is supported.
+        options: default arguments of the calls of the pipeline.
 
     Raises:
-        ConfigError: an unknown task or argument, or a model that was not trained for the task.
-        CheckpointError: no such folder, or one without a model that this version knows.
+        ConfigError: unknown task or argument, or the model was not trained for the task.
+        CheckpointError: the folder does not exist or holds no supported model.
     """
     if task is not None:
         check_task(task)
     if model is None:
-        raise ConfigError("model: must be given: a folder, or a name on the Hugging Face hub.")
+        raise ConfigError("model: required: a folder, or a name on the Hugging Face hub.")
     if tokenizer is not None and str(tokenizer) != str(model):
-        raise ConfigError(f"tokenizer = {tokenizer!r}: a model is used with its own; leave it out.")
+        raise ConfigError(f"tokenizer = {tokenizer!r}: a model requires its own tokenizer; omit the argument.")
     if framework not in (None, "pt"):
-        raise ConfigError(f"framework = {framework!r}: there is PyTorch alone.")
+        raise ConfigError(f"framework = {framework!r}: only PyTorch is supported.")
     if trust_remote_code:
-        raise ConfigError("trust_remote_code: no code of a folder is run; leave it out.")
-    for kind in (dtype, torch_dtype):
-        if str(kind).removeprefix("torch.") not in ("None", "auto", "float32"):
-            raise ConfigError(f"dtype = {kind}: there is float32 alone.")
-    place = device_of(device)
-    source = find_source(model, revision=revision, token=token)
-    able = [name for name, kind in PIPELINES.items() if kind.supports(source)]
-    name = task or usual_task(source, able)
-    name = named_languages(source, name)
-    kind = "translation" if LANGUAGES.fullmatch(name) else ALIASES.get(name, name)
-    if kind not in able:
+        raise ConfigError("trust_remote_code: code in a model folder is never run; omit the argument.")
+    for type_ in (dtype, torch_dtype):
+        if str(type_).removeprefix("torch.") not in ("None", "auto", "float32"):
+            raise ConfigError(f"dtype = {type_}: only float32 is supported.")
+    torch_device = resolve_device(device)
+    source = load_source(model, revision=revision, token=token)
+    supported = [name for name, pipeline_type in PIPELINES.items() if pipeline_type.supports(source)]
+    name = task or default_task(source, supported)
+    name = resolve_translation_task(source, name)
+    pipeline_name = "translation" if LANGUAGES.fullmatch(name) else ALIASES.get(name, name)
+    if pipeline_name not in supported:
         raise ConfigError(
-            f"{source.name}: not trained for {name}: its task is {source.task.name}.\n"
-            f"  It can do {', '.join(able) or 'no pipeline'}."
+            f"{source.name}: not trained for {name}; the task of this model is {source.task.name}.\n"
+            f"  Supported pipelines: {', '.join(supported) or 'none'}."
         )
-    source.task.device = place
-    source.task.model.to(place)
-    return PIPELINES[kind](source, ALIASES.get(name, name), **options)
+    source.task.device = torch_device
+    source.task.model.to(torch_device)
+    return PIPELINES[pipeline_name](source, ALIASES.get(name, name), **options)
 
 
 def check_task(task: str) -> None:
-    """Raise ConfigError for a task that there is not."""
+    """Raise ConfigError if there is no such task."""
     if task not in PIPELINES and task not in ALIASES and not LANGUAGES.fullmatch(task):
         raise ConfigError(
             f"there is no task {task!r}.\n"
-            f"  Known are {', '.join(PIPELINES)}, translation_xx_to_yy, {', '.join(ALIASES)}."
+            f"  Available tasks: {', '.join(PIPELINES)}, translation_xx_to_yy, {', '.join(ALIASES)}."
         )
 
 
-def named_languages(source: Source, task: str) -> str:
-    """Of "translation" the first pair of languages of which config.json says how to ask for it, as in T5's."""
+def resolve_translation_task(source: Source, task: str) -> str:
+    """Resolve "translation" to the first language pair in `task_specific_params` of config.json, as of T5."""
     table = source.config.get("task_specific_params")
     if task != "translation" or not isinstance(table, dict):
         return task
-    found = next((name for name in table if LANGUAGES.fullmatch(name)), task)
-    if found != task:
-        others = ", ".join(name for name in table if LANGUAGES.fullmatch(name) and name != found)
+    resolved = next((name for name in table if LANGUAGES.fullmatch(name)), task)
+    if resolved != task:
+        others = ", ".join(name for name in table if LANGUAGES.fullmatch(name) and name != resolved)
         warnings.warn(
-            f"{source.name}: translation is taken to be {found}" + (f"; there are also {others}." if others else "."),
+            f"{source.name}: translation is resolved to {resolved}"
+            + (f"; also available: {others}." if others else "."),
             UserWarning,
             stacklevel=3,
         )
-    return found
+    return resolved
 
 
-def usual_task(source: Source, able: list[str]) -> str:
-    """What a model was trained for: several tasks, or a T5 of transformers, are text to text."""
-    if not able:
-        raise ConfigError(f"{source.name}: there is no pipeline for its task, {source.task.name}.")
-    is_any = source.task.name == "multitask" or source.config.get("model_type") == "t5"
-    return "text2text-generation" if is_any else able[0]
+def default_task(source: Source, supported: list[str]) -> str:
+    """Default pipeline of a model; text2text-generation for multitask models and T5 models of transformers."""
+    if not supported:
+        raise ConfigError(f"{source.name}: no pipeline supports its task, {source.task.name}.")
+    is_text_to_text = source.task.name == "multitask" or source.config.get("model_type") == "t5"
+    return "text2text-generation" if is_text_to_text else supported[0]

@@ -1,4 +1,4 @@
-"""What all pipelines share: how they are called, and which arguments they take."""
+"""Base class and common arguments of all pipelines."""
 
 import warnings
 from abc import ABC, abstractmethod
@@ -13,46 +13,47 @@ from glassformer.pipelines.tokenizer_adapter import TokenizerAdapter
 
 
 class Options(Config):
-    """Arguments of every pipeline. What concerns batches alone is taken and changes no output."""
+    """Arguments of every pipeline. Arguments that only concern batching are accepted and do not change the output."""
 
     batch_size: int | None = None
-    """Of a generator, how many texts are read together; a list is read as fits the machine."""
+    """Number of texts processed together if the input is a generator. Lists are batched automatically."""
     num_workers: int | None = None
-    """Of no effect: nothing is read by other processes."""
+    """Ignored: data is not loaded in worker processes."""
     truncation: bool | str | None = None
-    """Whether it is meant that a text longer than the model reads is cut; it is in any case, but not without a word."""
+    """Whether to truncate long texts. Texts longer than the maximum length are always truncated; without this option, a
+    warning is issued."""
     padding: bool | str | None = None
-    """Of no effect: an output does not depend on what stands beside it."""
+    """Ignored: padding does not change the output."""
     clean_up_tokenization_spaces: bool | None = None
-    """Take away the spaces before punctuation in what is said."""
+    """Remove spaces before punctuation from generated text."""
 
     @classmethod
-    def given(cls, *sets: Mapping[str, Any]) -> Self:
-        """The arguments of the pipeline and of the call, the latter before the former.
+    def merge(cls, *sets: Mapping[str, Any]) -> Self:
+        """Merge arguments of the pipeline and of the call. Later sets override earlier ones.
 
         Raises:
-            ConfigError: naming every unknown and impossible one.
+            ConfigError: unknown arguments or invalid values; the message lists all of them.
         """
         merged = {name: value for options in sets for name, value in options.items()}
         try:
             return cls.resolve(merged, environment={})
         except ConfigError as error:
-            raise ConfigError(f"{error}\n  This pipeline takes {', '.join(cls.model_fields)}.") from None
+            raise ConfigError(f"{error}\n  Arguments of this pipeline: {', '.join(cls.model_fields)}.") from None
 
     @property
-    def cuts(self) -> bool:
-        """Whether the caller knows that long texts are cut."""
+    def truncates(self) -> bool:
+        """Whether the caller requested truncation."""
         return self.truncation not in (None, False, "do_not_truncate")
 
 
 class Pipeline(ABC):
-    """Texts to dictionaries, as transformers 4 gave them.
+    """Base class of pipelines, which map texts to dictionaries in the format of transformers 4.
 
-    A text gives what there is to say of it, a list of texts a list, a generator a generator.
+    A single text gives one result, a list a list of results, and a generator a generator of results.
     """
 
     tasks: ClassVar[tuple[str, ...]] = ()
-    """Our tasks that do it."""
+    """Names of the glassformer tasks that support the pipeline."""
     options_type: ClassVar[type[Options]] = Options
     model: Any
 
@@ -61,11 +62,11 @@ class Pipeline(ABC):
         self.model = source.task
         self.tokenizer = TokenizerAdapter(source)
         self.options = options
-        self.options_type.given(options)  # what is wrong with them is said at once
+        self.options_type.merge(options)  # report invalid options immediately
 
     @classmethod
     def supports(cls, source: Source) -> bool:
-        """Whether a model was trained for it."""
+        """Whether a model supports this pipeline."""
         return source.task.name in cls.tasks
 
     @property
@@ -73,15 +74,15 @@ class Pipeline(ABC):
         return self.model.device
 
     def __call__(self, inputs: Any, **options: Any) -> Any:
-        """What there is to say of a text, or of each text of a list or a generator.
+        """Process a text, or each text of a list or generator.
 
         Raises:
-            ConfigError: an argument that this pipeline does not take, or of an impossible value.
+            ConfigError: an argument is unknown or has an invalid value.
         """
         return self.each(inputs, options)
 
     def each(self, inputs: Any, options: Mapping[str, Any]) -> Any:
-        c = self.options_type.given(self.options, options)
+        c = self.options_type.merge(self.options, options)
         if isinstance(inputs, list):
             return self.run(inputs, c) if inputs else []
         if isinstance(inputs, (str, Mapping, tuple)) or not is_stream(inputs):
@@ -89,31 +90,31 @@ class Pipeline(ABC):
         return self.stream(inputs, c)
 
     def stream(self, inputs: Any, options: Any) -> Iterator[Any]:
-        rest = iter(inputs) if isinstance(inputs, Iterable) else (inputs[i] for i in range(len(inputs)))
-        while batch := list(islice(rest, options.batch_size or 1)):
+        items = iter(inputs) if isinstance(inputs, Iterable) else (inputs[i] for i in range(len(inputs)))
+        while batch := list(islice(items, options.batch_size or 1)):
             yield from self.run(batch, options)
 
     @abstractmethod
     def run(self, inputs: list[Any], options: Any) -> list[Any]:
-        """What there is to say of each input."""
+        """Process a list of inputs."""
 
-    def text(self, given: Any) -> str:
-        """The input, which must be a text."""
-        if not isinstance(given, str):
-            raise ConfigError(f"{self.task}: expected a text or a list of texts, found {type(given).__name__}.")
-        return given
+    def text(self, value: Any) -> str:
+        """Return the input if it is a string, else raise ConfigError."""
+        if not isinstance(value, str):
+            raise ConfigError(f"{self.task}: expected a text or a list of texts, found {type(value).__name__}.")
+        return value
 
 
 def is_stream(inputs: Any) -> bool:
-    """Whether it gives one input after the other: a generator, a data set."""
+    """Whether the input is a stream of texts: a generator or a dataset."""
     return isinstance(inputs, Iterable) or (hasattr(inputs, "__getitem__") and hasattr(inputs, "__len__"))
 
 
-def warn_cut(n_tokens: int, what: str) -> None:
-    """Say that a text was cut."""
+def warn_truncated(n_tokens: int, removed: str) -> None:
+    """Warn that the beginning or the end of a text was removed."""
     warnings.warn(
-        f"a text is longer than the {n_tokens} tokens that the model reads: its {what} was not read."
-        " truncation=True says that this is meant.",
+        f"a text exceeds the maximum length of {n_tokens} tokens: its {removed} was removed."
+        " Pass truncation=True to truncate without this warning.",
         UserWarning,
         stacklevel=2,
     )

@@ -1,7 +1,7 @@
-"""Saying something by the rules of transformers' `generate`, over the same protocol of models as `generate/`.
+"""Greedy decoding, sampling and beam search with the exact behavior of `generate` in transformers.
 
-`generate/` is for models trained here: it stops a beam earlier and penalizes lengths by another formula. What a model
-said in transformers it says again only by transformers' own rules.
+The package `generate/`, for models trained with glassformer, has another stopping criterion and another length penalty.
+Models of transformers only reproduce their outputs with the algorithms in this module.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,12 +20,12 @@ from glassformer.pipelines.generation_config import GenerationConfig
 
 BATCH_TOKENS = 1024
 NO_SCORE = -1e9
-"""The score of a hypothesis that is none."""
+"""Initial score of inactive hypotheses."""
 
 
 @dataclass(slots=True)
 class Finished:
-    """The best ended hypotheses of one text."""
+    """The best completed hypotheses of one text."""
 
     n: int
     rows: list[tuple[float, list[int]]] = field(default_factory=list)
@@ -42,45 +42,46 @@ class Finished:
 def continuations(
     model: Decodable,
     prompts: Sequence[Sequence[int]],
-    rules: GenerationConfig,
+    config: GenerationConfig,
     *,
     seed: int,
     pad_id: int,
     device: torch.device,
     reads_prompt: bool,
-    room: int | None,
+    max_positions: int | None,
 ) -> list[list[list[int]]]:
-    """What follows each prompt, or answers each source: ids without it, num_return_sequences of each, best first.
+    """Generate from each prompt or source. Returns num_return_sequences lists of generated ids per prompt, best first.
 
     Args:
-        reads_prompt: whether prompts are what a decoder goes on from, not what an encoder reads.
-        room: tokens that a decoder can hold; None: any number.
+        reads_prompt: the model is decoder-only and continues the prompt. False: the encoder reads it.
+        max_positions: maximum number of decoder tokens; None: unlimited.
     """
-    found: list[list[list[int]]] = [[] for _ in prompts]
-    n = rules.num_return_sequences
-    for places in batches_by_length([len(ids) for ids in prompts], BATCH_TOKENS, model.pad_to_multiple_of):
-        src = pad_sources([prompts[i] for i in places], pad_id, device, model.pad_to_multiple_of)
+    results: list[list[list[int]]] = [[] for _ in prompts]
+    n = config.num_return_sequences
+    for indices in batches_by_length([len(ids) for ids in prompts], BATCH_TOKENS, model.pad_to_multiple_of):
+        src = pad_sources([prompts[i] for i in indices], pad_id, device, model.pad_to_multiple_of)
         with torch.inference_mode():
-            if rules.num_beams == 1:
+            if config.num_beams == 1:
                 src = src.repeat_interleave(n, dim=0)
-            state, last = model.start(src, rules.num_beams)
-            if not reads_prompt and rules.decoder_start_token_id is not None:
-                last = torch.full_like(last, rules.decoder_start_token_id)
-            past = src.repeat_interleave(rules.num_beams, dim=0) if reads_prompt else last[:, None]
-            max_length = rules.total_max_length(past.size(1), room)
-            if rules.num_beams == 1:
-                draws = [generator_for(seed, n * i + j) for i in places for j in range(n)]
-                rows = greedy_or_sample(model, state, past, rules, max_length, draws)
-                several = [rows[start : start + n] for start in range(0, len(rows), n)]
+            state, last = model.start(src, config.num_beams)
+            if not reads_prompt and config.decoder_start_token_id is not None:
+                last = torch.full_like(last, config.decoder_start_token_id)
+            past = src.repeat_interleave(config.num_beams, dim=0) if reads_prompt else last[:, None]
+            max_length = config.total_max_length(past.size(1), max_positions)
+            if config.num_beams == 1:
+                rngs = [random_generator(seed, n * i + j) for i in indices for j in range(n)]
+                sequences = greedy_or_sample(model, state, past, config, max_length, rngs)
+                by_prompt = [sequences[start : start + n] for start in range(0, len(sequences), n)]
             else:
-                several = beam_search(model, state, past, rules, max_length, [generator_for(seed, i) for i in places])
-        for place, said in zip(places, several, strict=True):
-            found[place] = said
-    return found
+                rngs = [random_generator(seed, i) for i in indices]
+                by_prompt = beam_search(model, state, past, config, max_length, rngs)
+        for i, returned in zip(indices, by_prompt, strict=True):
+            results[i] = returned
+    return results
 
 
-def generator_for(seed: int, index: int) -> np.random.Generator:
-    """Random numbers of one output: a function of the seed and its place alone."""
+def random_generator(seed: int, index: int) -> np.random.Generator:
+    """Random number generator of one output, determined by the seed and the index of the output."""
     return np.random.Generator(np.random.Philox(key=[seed, index]))
 
 
@@ -88,87 +89,88 @@ def greedy_or_sample(
     model: Decodable,
     state: Any,
     past: Tensor,
-    rules: GenerationConfig,
+    config: GenerationConfig,
     max_length: int,
-    draws: Sequence[np.random.Generator],
+    rngs: Sequence[np.random.Generator],
 ) -> list[list[int]]:
-    """Each next token the most probable one, or drawn."""
+    """Generate with the most probable token or a sampled token at each step."""
     n_prompt = past.size(1)
-    said: list[list[int]] = [[] for _ in range(len(past))]
-    alive, ids = list(range(len(past))), past
-    adjust = logits_processor(rules, n_prompt, max_length)
+    generated: list[list[int]] = [[] for _ in range(len(past))]
+    active, ids = list(range(len(past))), past
+    adjust = logits_processor(config, n_prompt, max_length)
     while True:
         scores = adjust(model.step(ids[:, -1], state).float(), ids)
-        if rules.do_sample:
-            at = torch.tensor([draws[row].random() for row in alive], dtype=torch.float64, device=ids.device)
-            next_ids = sample_inverse_cdf(*top_k_top_p_filter(scores), at)
+        if config.do_sample:
+            u = torch.tensor([rngs[row].random() for row in active], dtype=torch.float64, device=ids.device)
+            next_ids = sample_inverse_cdf(*top_k_top_p_filter(scores), u)
         else:
             next_ids = scores.argmax(-1)
         keep = []
-        for i, (row, token) in enumerate(zip(alive, next_ids.tolist(), strict=True)):
-            said[row].append(token)
-            if token not in rules.eos_token_id and n_prompt + len(said[row]) < max_length:
+        for i, (row, token) in enumerate(zip(active, next_ids.tolist(), strict=True)):
+            generated[row].append(token)
+            if token not in config.eos_token_id and n_prompt + len(generated[row]) < max_length:
                 keep.append(i)
         if not keep:
-            return said
+            return generated
         kept = torch.tensor(keep, device=ids.device)
-        if len(keep) < len(alive):
+        if len(keep) < len(active):
             state.select(kept, kept)
         ids = torch.cat([ids[kept], next_ids[kept, None]], dim=1)
-        alive = [alive[i] for i in keep]
+        active = [active[i] for i in keep]
 
 
 def beam_search(
     model: Decodable,
     state: Any,
     past: Tensor,
-    rules: GenerationConfig,
+    config: GenerationConfig,
     max_length: int,
-    draws: Sequence[np.random.Generator],
+    rngs: Sequence[np.random.Generator],
 ) -> list[list[list[int]]]:
-    """Beam search, or with do_sample beams drawn without replacement.
+    """Beam search; with do_sample, the extensions are sampled without replacement.
 
-    At each step the best (1 + number of end tokens) x beam extensions are looked at; those among the first `beam` that
-    end are finished, at a score of their sum divided by length^length_penalty; the best `beam` of the others go on.
-    A text is done when it has `beam` finished and early_stopping is True, or none that goes on can score better: judged
-    by its present length, or with early_stopping "never" by the length at which it would score best.
+    Each step considers the best (1 + number of end tokens) x beam extensions. Those among the first `beam` that end
+    with an end token are completed, with the score sum / length^length_penalty. The best `beam` of the others are kept.
+    The search of a text stops when it has `beam` completed hypotheses and either early_stopping is True or no active
+    hypothesis can reach a better score. The bound uses the current length, or with early_stopping "never" the length
+    that maximizes the score.
     """
-    n, n_prompt = rules.num_beams, past.size(1)
-    n_looked_at = max(2, 1 + len(rules.eos_token_id)) * n
+    n, n_prompt = config.num_beams, past.size(1)
+    n_considered = max(2, 1 + len(config.eos_token_id)) * n
     finished = [Finished(n) for _ in range(len(past) // n)]
     sums = torch.full((len(finished), n), NO_SCORE, device=past.device)
-    sums[:, 0] = 0.0  # all beams of a text start alike: only the first counts until they part
-    alive, ids = list(range(len(finished))), past
-    adjust = logits_processor(rules, n_prompt, max_length)
+    sums[:, 0] = 0.0  # all beams of a text are identical at the start: only the first one is used in the first step
+    active, ids = list(range(len(finished))), past
+    adjust = logits_processor(config, n_prompt, max_length)
     for length in range(n_prompt + 1, max_length + 1):
         scores = adjust(model.step(ids[:, -1], state).float().log_softmax(-1), ids)
         vocab = scores.size(-1)
-        totals = (scores + sums.view(-1, 1)).view(len(alive), -1)
+        totals = (scores + sums.view(-1, 1)).view(len(active), -1)
         index = top_or_sampled(
-            totals, min(n_looked_at, totals.size(1)), [draws[i] for i in alive] if rules.do_sample else None
+            totals, min(n_considered, totals.size(1)), [rngs[i] for i in active] if config.do_sample else None
         )
         totals = totals.gather(1, index)
-        n_said = length - n_prompt
+        n_generated = length - n_prompt
         blocks, columns = [], []
-        for block, text in enumerate(alive):
+        for block, text in enumerate(active):
             values, tokens = totals[block].tolist(), (index[block] % vocab).tolist()
-            ends = [token in rules.eos_token_id or length == max_length for token in tokens]
+            is_end = [token in config.eos_token_id or length == max_length for token in tokens]
             done = finished[text]
             for i in range(n):
-                if ends[i]:
+                if is_end[i]:
                     row = int(index[block, i]) // vocab + block * n
-                    said = [*ids[row, n_prompt:].tolist(), tokens[i]]
-                    done.add(values[i] / n_said**rules.length_penalty, said)
-            going_on = sorted((i for i, end in enumerate(ends) if not end), key=lambda i: -values[i])[:n]
-            if not going_on or (rules.early_stopping is True and done.is_full):
+                    hypothesis = [*ids[row, n_prompt:].tolist(), tokens[i]]
+                    done.add(values[i] / n_generated**config.length_penalty, hypothesis)
+            continuing = sorted((i for i, end in enumerate(is_end) if not end), key=lambda i: -values[i])[:n]
+            if not continuing or (config.early_stopping is True and done.is_full):
                 continue
             best_length = (
-                max_length - n_prompt if rules.early_stopping == "never" and rules.length_penalty > 0 else n_said
+                max_length - n_prompt if config.early_stopping == "never" and config.length_penalty > 0 else n_generated
             )
-            if done.is_full and values[going_on[0]] / best_length**rules.length_penalty <= done.rows[-1][0]:
+            if done.is_full and values[continuing[0]] / best_length**config.length_penalty <= done.rows[-1][0]:
                 continue
             blocks.append(block)
-            columns.append(going_on)
+            columns.append(continuing)
         if not blocks:
             break
         keep, column = torch.tensor(blocks, device=ids.device), torch.tensor(columns, device=ids.device)
@@ -176,80 +178,81 @@ def beam_search(
         parents = (index // vocab + n * keep[:, None]).flatten()
         ids = torch.cat([ids[parents], (index % vocab).view(-1, 1)], dim=1)
         sums = totals[keep].gather(1, column)
-        state.select(parents, keep if len(keep) < len(alive) else None)
-        alive = [alive[block] for block in blocks]
-    return [[said for _, said in done.rows[: rules.num_return_sequences]] for done in finished]
+        state.select(parents, keep if len(keep) < len(active) else None)
+        active = [active[block] for block in blocks]
+    return [[ids for _, ids in done.rows[: config.num_return_sequences]] for done in finished]
 
 
-def top_or_sampled(totals: Tensor, k: int, draws: Sequence[np.random.Generator] | None) -> Tensor:
-    """Places of the k best of each row; or of k drawn by their probabilities without replacement, first drawn first."""
-    if draws is None:
+def top_or_sampled(totals: Tensor, k: int, rngs: Sequence[np.random.Generator] | None) -> Tensor:
+    """Indices of the k largest totals of each row, or of k samples without replacement in the order of sampling."""
+    if rngs is None:
         return totals.topk(k).indices
-    # The largest of log-probabilities with Gumbel noise are a draw without replacement (Yellott 1977).
-    noise = np.stack(
-        [-np.log(-np.log(sample_inverse_cdf.random(totals.size(1)) + 1e-300)) for sample_inverse_cdf in draws]
-    )
+    # Gumbel-top-k: the k largest log-probabilities after adding Gumbel noise are a sample without replacement
+    # (Yellott 1977).
+    noise = np.stack([-np.log(-np.log(rng.random(totals.size(1)) + 1e-300)) for rng in rngs])
     return (totals.double() + torch.from_numpy(noise).to(totals.device)).topk(k).indices
 
 
-def logits_processor(rules: GenerationConfig, n_prompt: int, max_length: int) -> Callable[[Tensor, Tensor], Tensor]:
-    """What is done to the scores [rows, vocab] of the next tokens, given the ids [rows, length] before them.
+def logits_processor(config: GenerationConfig, n_prompt: int, max_length: int) -> Callable[[Tensor, Tensor], Tensor]:
+    """Build the function that processes the scores [rows, vocab] of the next tokens, given the ids [rows, length].
 
-    In the order of transformers: penalties and bans, forced tokens, then what shapes a draw.
+    Order as in transformers: penalties and bans, forced tokens, then temperature, top-k and top-p.
     """
-    eos = list(rules.eos_token_id)
-    banned = [*rules.suppress_tokens]
-    banned += [word[0] for word in rules.bad_words_ids if len(word) == 1 and list(word) != eos[:1]]
-    phrases = [word for word in rules.bad_words_ids if len(word) > 1]
-    shortest = max(rules.min_length, n_prompt + rules.min_new_tokens if rules.min_new_tokens else 0)
+    eos = list(config.eos_token_id)
+    banned = [*config.suppress_tokens]
+    banned += [word[0] for word in config.bad_words_ids if len(word) == 1 and list(word) != eos[:1]]
+    phrases = [word for word in config.bad_words_ids if len(word) > 1]
+    min_total = max(config.min_length, n_prompt + config.min_new_tokens if config.min_new_tokens else 0)
 
     def adjust(scores: Tensor, ids: Tensor) -> Tensor:
         length = ids.size(1)
         scores = scores.clone()
-        if rules.repetition_penalty != 1.0:
-            said = scores.gather(1, ids)
-            said = torch.where(said < 0, said * rules.repetition_penalty, said / rules.repetition_penalty)
-            scores.scatter_(1, ids, said)
-        if rules.no_repeat_ngram_size:
-            for row, before in zip(scores, ids.tolist(), strict=True):
-                row[banned_ngram_tokens(before, rules.no_repeat_ngram_size)] = -torch.inf
+        if config.repetition_penalty != 1.0:
+            penalized = scores.gather(1, ids)
+            penalized = torch.where(
+                penalized < 0, penalized * config.repetition_penalty, penalized / config.repetition_penalty
+            )
+            scores.scatter_(1, ids, penalized)
+        if config.no_repeat_ngram_size:
+            for row, previous in zip(scores, ids.tolist(), strict=True):
+                row[banned_ngram_tokens(previous, config.no_repeat_ngram_size)] = -torch.inf
         if banned:
             scores[:, banned] = -torch.inf
         for *start, last in phrases:
             if len(start) < length:
                 scores[(ids[:, -len(start) :] == ids.new_tensor(start)).all(1), last] = -torch.inf
-        if length < shortest:
+        if length < min_total:
             scores[:, eos] = -torch.inf
-        if rules.forced_bos_token_id is not None and length == 1:
-            force(scores, rules.forced_bos_token_id)
-        if rules.forced_eos_token_id is not None and length == max_length - 1:
-            force(scores, rules.forced_eos_token_id)
-        if rules.do_sample:
-            scores = warp_logits(scores, rules, 1 if rules.num_beams == 1 else len(eos) + 1)
-        return scores.log_softmax(-1) if rules.renormalize_logits else scores
+        if config.forced_bos_token_id is not None and length == 1:
+            force(scores, config.forced_bos_token_id)
+        if config.forced_eos_token_id is not None and length == max_length - 1:
+            force(scores, config.forced_eos_token_id)
+        if config.do_sample:
+            scores = warp_logits(scores, config, 1 if config.num_beams == 1 else len(eos) + 1)
+        return scores.log_softmax(-1) if config.renormalize_logits else scores
 
     return adjust
 
 
 def force(scores: Tensor, token: int) -> None:
-    """Let no other token be said."""
+    """Allow only one token, in place."""
     scores.fill_(-torch.inf)
     scores[:, token] = 0.0
 
 
-def warp_logits(scores: Tensor, rules: GenerationConfig, n_least: int) -> Tensor:
-    """Scores at a temperature, those outside top_k and top_p never.
+def warp_logits(scores: Tensor, config: GenerationConfig, min_tokens_to_keep: int) -> Tensor:
+    """Apply temperature, top-k and top-p to scores. Excluded tokens get -inf.
 
     Args:
-        n_least: tokens that stay in any case.
+        min_tokens_to_keep: number of tokens that are never excluded.
     """
-    scores = scores / rules.temperature
-    if rules.top_k:
-        lowest = scores.topk(min(max(rules.top_k, n_least), scores.size(-1))).values[:, -1:]
+    scores = scores / config.temperature
+    if config.top_k:
+        lowest = scores.topk(min(max(config.top_k, min_tokens_to_keep), scores.size(-1))).values[:, -1:]
         scores = scores.masked_fill(scores < lowest, -torch.inf)
-    if rules.top_p < 1.0:
+    if config.top_p < 1.0:
         ascending, order = scores.sort(dim=-1)
-        out = ascending.softmax(-1).cumsum(-1) <= 1 - rules.top_p
-        out[:, -n_least:] = False
-        scores = scores.masked_fill(out.scatter(1, order, out), -torch.inf)
+        excluded = ascending.softmax(-1).cumsum(-1) <= 1 - config.top_p
+        excluded[:, -min_tokens_to_keep:] = False
+        scores = scores.masked_fill(excluded.scatter(1, order, excluded), -torch.inf)
     return scores

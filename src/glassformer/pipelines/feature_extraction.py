@@ -1,4 +1,4 @@
-"""Vectors of tokens: what an encoder, or a decoder alone, makes of a text."""
+"""feature-extraction: hidden states of tokens, from an encoder or a decoder-only model."""
 
 from typing import Any
 
@@ -7,18 +7,18 @@ from pydantic import Field
 
 from glassformer.config import Config
 from glassformer.models.families import family_of
-from glassformer.pipelines.base import Options, Pipeline, warn_cut
+from glassformer.pipelines.base import Options, Pipeline, warn_truncated
 from glassformer.pipelines.source import Source
-from glassformer.pipelines.tokenizer_adapter import encoded
+from glassformer.pipelines.tokenizer_adapter import encode_batches
 
 
 class TokenizeOptions(Config):
-    """How a text is read."""
+    """Arguments of tokenization."""
 
     truncation: bool | str | None = None
     padding: bool | str | None = None
     max_length: int | None = Field(default=None, ge=3)
-    """Tokens that are read, special tokens among them."""
+    """Maximum number of tokens, including special tokens."""
 
 
 class FeatureOptions(Options):
@@ -27,11 +27,11 @@ class FeatureOptions(Options):
     max_length: int | None = Field(default=None, ge=3)
     tokenize_kwargs: TokenizeOptions = TokenizeOptions()
     return_tensors: bool | str | None = None
-    """Give tensors, not lists."""
+    """Return tensors instead of lists."""
 
 
 class FeatureExtraction(Pipeline):
-    """[1, tokens, d_model] numbers of a text as nested lists: the last layer's output, special tokens among it."""
+    """Output of the last layer for each token, including special tokens: nested lists of shape [1, tokens, d_model]."""
 
     options_type = FeatureOptions
 
@@ -40,17 +40,18 @@ class FeatureExtraction(Pipeline):
         return family_of(source.task.model) in ("bert", "gpt2")
 
     def run(self, inputs: list[Any], options: FeatureOptions) -> list[Any]:
-        more = options.tokenize_kwargs
-        max_length, cuts = options.max_length or more.max_length, options.cuts or bool(more.truncation)
-        limit = self.tokenizer.limit(cuts=cuts, max_length=max_length)
-        rows = []
-        for given in inputs:
-            window, *cut = self.tokenizer.read(self.text(given), max_length=limit)
-            if cut and not cuts and not max_length:
-                warn_cut(limit, "end")
-            rows.append((window.ids, window.token_type_ids))
-        found: list[torch.Tensor] = [torch.empty(0)] * len(rows)
-        for places, hidden, _ in encoded(self.model, rows):
-            for place, vectors in zip(places, hidden.float().cpu(), strict=True):
-                found[place] = vectors[None, : len(rows[place][0])].clone()
-        return list(found) if options.return_tensors else [vectors.tolist() for vectors in found]
+        tokenize = options.tokenize_kwargs
+        max_length = options.max_length or tokenize.max_length
+        truncates = options.truncates or bool(tokenize.truncation)
+        limit = self.tokenizer.limit(truncates=truncates, max_length=max_length)
+        encoded_texts = []
+        for text in inputs:
+            window, *overflow = self.tokenizer.read(self.text(text), max_length=limit)
+            if overflow and not truncates and not max_length:
+                warn_truncated(limit, "end")
+            encoded_texts.append((window.ids, window.token_type_ids))
+        results: list[torch.Tensor] = [torch.empty(0)] * len(encoded_texts)
+        for indices, hidden, _ in encode_batches(self.model, encoded_texts):
+            for i, vectors in zip(indices, hidden.float().cpu(), strict=True):
+                results[i] = vectors[None, : len(encoded_texts[i][0])].clone()
+        return list(results) if options.return_tensors else [vectors.tolist() for vectors in results]

@@ -1,4 +1,4 @@
-"""The words that fit the gaps of a text."""
+"""fill-mask: the most probable tokens for the masks of a text."""
 
 import warnings
 from collections.abc import Mapping
@@ -8,12 +8,13 @@ import torch
 from pydantic import Field
 
 from glassformer.errors import ConfigError, UserError
-from glassformer.pipelines.base import Options, Pipeline, warn_cut
+from glassformer.pipelines.base import Options, Pipeline, warn_truncated
 from glassformer.pipelines.feature_extraction import TokenizeOptions
-from glassformer.pipelines.tokenizer_adapter import encoded
+from glassformer.pipelines.tokenizer_adapter import encode_batches
 from glassformer.tasks.masked_lm import MaskedLM
 
 TOP_K = 5
+"""Default number of candidates per mask."""
 
 
 class FillOptions(Options):
@@ -21,14 +22,14 @@ class FillOptions(Options):
 
     top_k: int | None = Field(default=None, ge=1)
     targets: str | tuple[str, ...] | None = None
-    """The only words that may be said; of one that is no unit, its first unit stands for it."""
+    """The only candidate words. A word that is not in the vocabulary is replaced by its first token."""
     tokenizer_kwargs: TokenizeOptions = TokenizeOptions()
 
 
 class FillMask(Pipeline):
-    """{"score", "token", "token_str", "sequence"} of the most probable units for a mask, best first.
+    """{"score", "token", "token_str", "sequence"} of the most probable tokens for a mask, best first.
 
-    Of a text with several masks, such a list for each; the score is a probability over the vocabulary.
+    A text with several masks gives one such list per mask. The score is a probability over the vocabulary.
     """
 
     tasks = ("masked-lm", "bert-pretraining")
@@ -36,15 +37,15 @@ class FillMask(Pipeline):
     model: MaskedLM
 
     def each(self, inputs: Any, options: Mapping[str, Any]) -> Any:
-        found = super().each(inputs, options)
-        return found[0] if isinstance(inputs, list) and len(inputs) == 1 else found
+        results = super().each(inputs, options)
+        return results[0] if isinstance(inputs, list) and len(inputs) == 1 else results
 
     def run(self, inputs: list[Any], options: FillOptions) -> list[Any]:
-        rows = [self.read(self.text(given), options) for given in inputs]
+        encoded_texts = [self.read(self.text(text), options) for text in inputs]
         targets = self.targets(options.targets)
-        found: list[Any] = [None] * len(rows)
-        for places, hidden, ids in encoded(self.model, rows):
-            for place, states, row in zip(places, hidden, ids, strict=True):
+        results: list[Any] = [None] * len(encoded_texts)
+        for indices, hidden, ids in encode_batches(self.model, encoded_texts):
+            for i, states, row in zip(indices, hidden, ids, strict=True):
                 with torch.inference_mode():
                     logits = self.model.model.mlm_logits(states[row == self.model.mask_id])
                     probs = logits.float().softmax(-1).cpu()
@@ -53,52 +54,58 @@ class FillMask(Pipeline):
                     kept[:, targets] = 1.0
                     probs = torch.where(kept.bool(), probs, -1.0)
                 best = probs.topk(min(options.top_k or TOP_K, len(targets) or probs.size(-1)))
-                gaps = [
-                    [self.format_output(inputs[place], rows[place][0], gap, *pair) for pair in zip(*pairs, strict=True)]
-                    for gap, pairs in enumerate(zip(best.values.tolist(), best.indices.tolist(), strict=True))
+                masks = [
+                    [
+                        self.format_output(inputs[i], encoded_texts[i][0], mask, *pair)
+                        for pair in zip(*pairs, strict=True)
+                    ]
+                    for mask, pairs in enumerate(zip(best.values.tolist(), best.indices.tolist(), strict=True))
                 ]
-                found[place] = gaps[0] if len(gaps) == 1 else gaps
-        return found
+                results[i] = masks[0] if len(masks) == 1 else masks
+        return results
 
     def read(self, text: str, options: FillOptions) -> tuple[list[int], list[int]]:
-        """Ids and types of a text that has a mask."""
-        more = options.tokenizer_kwargs
-        cuts = options.cuts or bool(more.truncation)
-        limit = self.tokenizer.limit(cuts=cuts, max_length=more.max_length)
-        if self.source.is_ours:
-            whole, _ = self.model.add_special_tokens(self.model.encode_masked(text), [])
-            ids = whole if len(whole) <= limit else [*whole[: limit - 1], whole[-1]]
-            token_type_ids, was_cut = [0] * len(ids), len(ids) < len(whole)
+        """Ids and token type ids of a text, which must contain a mask after truncation."""
+        tokenize = options.tokenizer_kwargs
+        truncates = options.truncates or bool(tokenize.truncation)
+        limit = self.tokenizer.limit(truncates=truncates, max_length=tokenize.max_length)
+        if self.source.is_native:
+            all_ids, _ = self.model.add_special_tokens(self.model.encode_masked(text), [])
+            ids = all_ids if len(all_ids) <= limit else [*all_ids[: limit - 1], all_ids[-1]]
+            token_type_ids, was_truncated = [0] * len(ids), len(ids) < len(all_ids)
         else:
-            window, *cut = self.tokenizer.read(text, max_length=limit)
-            ids, token_type_ids, was_cut = window.ids, window.token_type_ids, bool(cut)
-        if was_cut and not cuts and not more.max_length:
-            warn_cut(limit, "end")
+            window, *overflow = self.tokenizer.read(text, max_length=limit)
+            ids, token_type_ids, was_truncated = window.ids, window.token_type_ids, bool(overflow)
+        if was_truncated and not truncates and not tokenize.max_length:
+            warn_truncated(limit, "end")
         if self.model.mask_id not in ids:
-            raise UserError(f"{self.task}: no mask ({self.tokenizer.mask_token}) in what is read of {text!r:.60}.")
+            raise UserError(
+                f"{self.task}: no mask ({self.tokenizer.mask_token}) in the first {limit} tokens of {text!r:.60}."
+            )
         return ids, token_type_ids
 
-    def format_output(self, text: str, ids: list[int], gap: int, score: float, token: int) -> dict[str, Any]:
-        """One unit in one gap."""
-        places = [place for place, i in enumerate(ids) if i == self.model.mask_id]
-        if self.source.is_ours:
-            sequence = self.model.fill_masks(text, [*([None] * gap), token])
+    def format_output(self, text: str, ids: list[int], mask: int, score: float, token: int) -> dict[str, Any]:
+        """Output dictionary of one token for the mask of index `mask`."""
+        positions = [position for position, i in enumerate(ids) if i == self.model.mask_id]
+        if self.source.is_native:
+            sequence = self.model.fill_masks(text, [*([None] * mask), token])
         else:
-            filled = [token if place == places[gap] else i for place, i in enumerate(ids)]
+            filled = [token if position == positions[mask] else i for position, i in enumerate(ids)]
             filled = [i for i in filled if i != self.tokenizer.pad_token_id]
-            sequence = self.tokenizer.decode(filled, skip_special_tokens=len(places) == 1)
+            sequence = self.tokenizer.decode(filled, skip_special_tokens=len(positions) == 1)
         return {"score": score, "token": token, "token_str": self.tokenizer.decode([token]), "sequence": sequence}
 
-    def targets(self, wanted: str | tuple[str, ...] | None) -> list[int]:
-        """Units of the words that may be said."""
+    def targets(self, words: str | tuple[str, ...] | None) -> list[int]:
+        """Token ids of the candidate words."""
         vocab = self.tokenizer.get_vocab()
-        found = []
-        for word in [wanted] if isinstance(wanted, str) else wanted or ():
+        results = []
+        for word in [words] if isinstance(words, str) else words or ():
             ids = [vocab[word]] if word in vocab else self.tokenizer.read(word, special_tokens=False)[0].ids[:1]
             if word not in vocab:
-                instead = f"{self.tokenizer.unit(ids[0])!r} stands for it" if ids else "it is left out"
-                warnings.warn(f"targets: {word!r} is no unit of the model: {instead}.", UserWarning, stacklevel=2)
-            found += ids
-        if wanted is not None and not found:
-            raise ConfigError("targets: none of them is a word.")
-        return sorted(set(found))
+                fallback = f"its first token {self.tokenizer.token(ids[0])!r} is used" if ids else "it is ignored"
+                message = f"targets: {word!r} is not in the model's vocabulary: {fallback}."
+                warnings.warn(message, UserWarning, stacklevel=2)
+            results += ids
+        if words is not None and not results:
+            raise ConfigError("targets: none of the words can be used.")
+        return sorted(set(results))

@@ -1,4 +1,4 @@
-"""What is said and how: the arguments of transformers' `generate`, and what a model's files say of them."""
+"""Generation parameters: the arguments of `generate` in transformers, and their values in the files of a model."""
 
 import warnings
 from collections.abc import Mapping
@@ -17,18 +17,18 @@ Record = dict[str, Any]
 
 TEXT_TO_TEXT_DEFAULTS: Record = {"max_new_tokens": 256, "num_beams": 4}
 TEXT_GENERATION_DEFAULTS: Record = {"max_new_tokens": 256, "do_sample": True, "temperature": 0.7}
-"""What a pipeline does unless its model's files or the caller say otherwise."""
+"""Defaults of the pipelines, for arguments that neither the caller nor the model files set."""
 DEFAULT_MAX_LENGTH = 20
-"""transformers writes it into files where nothing was meant."""
+"""Value of max_length that transformers writes to model files if it was not set."""
 IGNORED_ENTRIES = {"transformers_version", "use_cache", "bos_token_id", "pad_token_id", "cache_implementation"}
-"""Entries of generation_config.json that change nothing here."""
+"""Entries of generation_config.json without effect in this implementation."""
 
 
 class GenerateOptions(Options):
-    """Arguments of whatever says something: those of transformers' `generate`, and `seed`."""
+    """Arguments of pipelines that generate text: those of `generate` in transformers, and `seed`."""
 
     max_length: int | None = Field(default=None, ge=1)
-    """Tokens of the whole: a decoder's start or prompt and what it says."""
+    """Maximum total number of decoder tokens: start token or prompt, and generated tokens."""
     max_new_tokens: int | None = Field(default=None, ge=1)
     min_length: int | None = Field(default=None, ge=0)
     min_new_tokens: int | None = Field(default=None, ge=0)
@@ -39,9 +39,10 @@ class GenerateOptions(Options):
     top_k: int | None = Field(default=None, ge=0)
     top_p: float | None = Field(default=None, gt=0, le=1)
     seed: int | None = Field(default=None, ge=0, lt=1 << 63)
-    """Of what is drawn, with a text's place in its list; default: drawn from torch's random state."""
+    """Seed of sampling. The result also depends on the index of the text. Default: drawn from torch's random state."""
     length_penalty: float | None = None
-    """A beam's score is divided by length to this power; of a folder of ours it is that of `glassformer translate`."""
+    """The score of a hypothesis is divided by length^length_penalty. Folders of glassformer: the length penalty of
+    `glassformer translate`."""
     early_stopping: bool | Literal["never"] | None = None
     repetition_penalty: float | None = Field(default=None, gt=0)
     no_repeat_ngram_size: int | None = Field(default=None, ge=0)
@@ -56,17 +57,17 @@ class GenerateOptions(Options):
     pad_token_id: int | None = None
     use_cache: bool | None = None
     stop_sequence: str | None = None
-    """Stop at its first token; of a folder of ours, before this text."""
+    """Stop at the first token of this text. Folders of glassformer: stop before this text."""
     prefix: str | None = None
-    """Put before every text."""
+    """Text that is prepended to every input."""
     return_tensors: bool | None = None
-    """Give ids in place of text."""
+    """Return ids instead of text."""
     return_text: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class GenerationConfig:
-    """How a model says something, all settled."""
+    """Generation parameters after merging caller, model files and defaults."""
 
     max_length: int | None = None
     max_new_tokens: int | None = None
@@ -90,109 +91,109 @@ class GenerationConfig:
     decoder_start_token_id: int | None = None
     eos_token_id: tuple[int, ...] = ()
 
-    def total_max_length(self, n_prompt: int, room: int | None) -> int:
-        """Tokens of the whole.
+    def total_max_length(self, n_prompt: int, max_positions: int | None) -> int:
+        """Maximum total number of decoder tokens.
 
         Args:
-            n_prompt: those of them that are given.
-            room: those that the model can hold; None: any number.
+            n_prompt: number of prompt tokens.
+            max_positions: maximum number of decoder tokens of the model; None: unlimited.
         """
         if self.max_new_tokens is not None or self.max_length is None:
             n = n_prompt + (self.max_new_tokens or DEFAULT_MAX_LENGTH)
         else:
             n = self.max_length
-        n = n if room is None else min(n, room)
+        n = n if max_positions is None else min(n, max_positions)
         if n <= n_prompt:
-            raise ConfigError(f"max_length = {n} leaves no room after the {n_prompt} tokens that are given.")
+            raise ConfigError(f"max_length = {n}: must be greater than {n_prompt}, the number of prompt tokens.")
         return n
 
 
 def resolve_generation_config(
     source: Source, task: str, default_arguments: Mapping[str, Any], options: GenerateOptions
 ) -> GenerationConfig:
-    """The caller's arguments before what the model's files say before what the pipeline does."""
-    said = read_generation_config(source)
-    if said.get("max_length") == DEFAULT_MAX_LENGTH:
-        del said["max_length"]
-    values = {**default_arguments, **said}
-    if "max_length" in said and "max_new_tokens" not in said:
+    """Merge arguments with decreasing precedence: caller, model files, defaults of the pipeline."""
+    file_values = read_generation_config(source)
+    if file_values.get("max_length") == DEFAULT_MAX_LENGTH:
+        del file_values["max_length"]
+    values = {**default_arguments, **file_values}
+    if "max_length" in file_values and "max_new_tokens" not in file_values:
         del values["max_new_tokens"]
     names = {f.name for f in fields(GenerationConfig)}
     values |= checked(
         {n: x for n, x in task_specific_params(source, task).items() if n in names and x is not None}, source
     )
-    asked = explicit_arguments(options)
-    if "max_length" in asked and "max_new_tokens" not in asked:
+    explicit = explicit_arguments(options)
+    if "max_length" in explicit and "max_new_tokens" not in explicit:
         values.pop("max_new_tokens", None)
-    values |= asked
+    values |= explicit
     eos = values.get("eos_token_id", source.task.tokenizer.eos_id)
     values["eos_token_id"] = (eos,) if isinstance(eos, int) else tuple(eos)
-    rules = GenerationConfig(**{f.name: values[f.name] for f in fields(GenerationConfig) if f.name in values})
-    check(rules, asked)
-    return rules
+    config = GenerationConfig(**{f.name: values[f.name] for f in fields(GenerationConfig) if f.name in values})
+    check(config, explicit)
+    return config
 
 
 def explicit_arguments(options: GenerateOptions) -> Record:
-    """The arguments that the caller gave."""
+    """Arguments that the caller set."""
     return {name: value for name, value in options.model_dump(exclude_unset=True).items() if value is not None}
 
 
 def read_generation_config(source: Source) -> Record:
-    """What generation_config.json says that we know; of what we do not, a warning."""
-    is_its_own = source.generation is not source.config
+    """Known entries of generation_config.json. Unknown entries cause a warning."""
+    has_own_file = source.generation_config is not source.config
     names = {f.name for f in fields(GenerationConfig)}
-    said, unknown = {}, []
-    for name, value in source.generation.items():
+    values, unknown = {}, []
+    for name, value in source.generation_config.items():
         if name in names and value is not None:
-            said[name] = value
-        elif is_its_own and value and name not in IGNORED_ENTRIES and not name.startswith("_"):
+            values[name] = value
+        elif has_own_file and value and name not in IGNORED_ENTRIES and not name.startswith("_"):
             unknown.append(name)
     if unknown:
         warnings.warn(
-            f"{source.name}: its generation_config.json names {', '.join(unknown)}, which this version leaves out.",
+            f"{source.name}: unsupported entries of generation_config.json are ignored: {', '.join(unknown)}.",
             UserWarning,
             stacklevel=2,
         )
-    return checked(said, source)
+    return checked(values, source)
 
 
 def task_specific_params(source: Source, task: str) -> Record:
-    """What task_specific_params of config.json says of a task."""
+    """Entries for a task in `task_specific_params` of config.json."""
     table = source.config.get("task_specific_params")
-    found = table.get(task) if isinstance(table, dict) else None
-    return dict(found) if isinstance(found, dict) else {}
+    params = table.get(task) if isinstance(table, dict) else None
+    return dict(params) if isinstance(params, dict) else {}
 
 
-def checked(said: Record, source: Source) -> Record:
-    """What a file says, as the values that we know.
+def checked(values: Record, source: Source) -> Record:
+    """Validate and convert the values of a model file.
 
     Raises:
-        CheckpointError: it says what cannot be.
+        CheckpointError: a value is invalid.
     """
     try:
-        return GenerateOptions.resolve(said, environment={}).model_dump(include=set(said))
+        return GenerateOptions.resolve(values, environment={}).model_dump(include=set(values))
     except ConfigError as error:
-        raise CheckpointError(f"{source.name}: of its config.json and generation_config.json, {error}") from None
+        raise CheckpointError(f"{source.name}: invalid config.json or generation_config.json: {error}") from None
 
 
-def check(rules: GenerationConfig, asked: Record) -> None:
-    """Raise ConfigError for what cannot be together; warn of what has no effect."""
-    n = rules.num_return_sequences
-    if not rules.do_sample and n > rules.num_beams:
+def check(config: GenerationConfig, explicit: Record) -> None:
+    """Raise ConfigError for invalid combinations of arguments; warn about arguments without effect."""
+    n = config.num_return_sequences
+    if not config.do_sample and n > config.num_beams:
         raise ConfigError(
-            f"num_return_sequences = {n}: only num_beams = {rules.num_beams} are looked at.\n"
-            "  Raise num_beams, or give do_sample=True."
+            f"num_return_sequences = {n}: must not exceed num_beams = {config.num_beams} without sampling.\n"
+            "  Increase num_beams, or pass do_sample=True."
         )
-    if rules.do_sample and rules.num_beams > 1 and n > rules.num_beams:
-        raise ConfigError(f"num_return_sequences = {n} is more than num_beams = {rules.num_beams}.")
-    if rules.do_sample and rules.temperature == 0:
-        raise ConfigError("temperature = 0: must be above 0.\n  For the most probable text: do_sample=False.")
-    if not rules.do_sample:
-        warn_unused_sampling({name: asked[name] for name in SAMPLING_ARGUMENTS if name in asked})
+    if config.do_sample and config.num_beams > 1 and n > config.num_beams:
+        raise ConfigError(f"num_return_sequences = {n}: must not exceed num_beams = {config.num_beams}.")
+    if config.do_sample and config.temperature == 0:
+        raise ConfigError("temperature = 0: must be above 0.\n  Pass do_sample=False for the most probable text.")
+    if not config.do_sample:
+        warn_unused_sampling({name: explicit[name] for name in SAMPLING_ARGUMENTS if name in explicit})
 
 
-def seed_of(options: GenerateOptions) -> int:
-    """The caller's, else one drawn from torch's random state."""
+def resolve_seed(options: GenerateOptions) -> int:
+    """Seed set by the caller, or a seed drawn from torch's random state."""
     return int(torch.randint(1 << 62, ())) if options.seed is None else options.seed
 
 
@@ -206,7 +207,7 @@ NATIVE_NAMES = {
     "top_k": "top_k",
     "top_p": "top_p",
 }
-"""Arguments that a folder of ours knows, and their names in DecodeConfig."""
+"""Arguments that apply to folders of glassformer, and their names in DecodeConfig."""
 SAMPLING_ARGUMENTS = ("temperature", "top_k", "top_p")
 NOT_DECODING = {"do_sample", "seed", "stop_sequence", "use_cache", "pad_token_id", "bos_token_id", "prefix"}
 NOT_DECODING |= {
@@ -220,40 +221,42 @@ NOT_DECODING |= {
 
 
 def native_decode_config(options: GenerateOptions, default_arguments: DecodeConfig) -> DecodeConfig:
-    """The caller's arguments for a folder of ours.
+    """Convert the caller's arguments to a DecodeConfig for a folder of glassformer.
 
     Args:
-        usual: what its task does unless told otherwise.
+        default_arguments: defaults of the task.
     """
-    asked = explicit_arguments(options)
-    if unknown := sorted(asked.keys() - NATIVE_NAMES.keys() - NOT_DECODING):
+    explicit = explicit_arguments(options)
+    if unknown := sorted(explicit.keys() - NATIVE_NAMES.keys() - NOT_DECODING):
         raise ConfigError(
-            f"{', '.join(unknown)}: not for a folder of ours, which knows {', '.join(NATIVE_NAMES)}, do_sample, seed and"
-            " stop_sequence."
+            f"{', '.join(unknown)}: not supported for folders of glassformer, which support {', '.join(NATIVE_NAMES)},"
+            f" do_sample, seed and stop_sequence."
         )
-    draws = asked.get("do_sample", default_arguments.do_sample and "num_beams" not in asked)
-    given = {
-        NATIVE_NAMES[name]: asked[name] for name in NATIVE_NAMES if name in asked and name not in SAMPLING_ARGUMENTS
+    do_sample = explicit.get("do_sample", default_arguments.do_sample and "num_beams" not in explicit)
+    values = {
+        NATIVE_NAMES[name]: explicit[name]
+        for name in NATIVE_NAMES
+        if name in explicit and name not in SAMPLING_ARGUMENTS
     }
-    drawing = {name: asked[name] for name in SAMPLING_ARGUMENTS if name in asked}
-    if draws:
-        from_usual = (
+    sampling = {name: explicit[name] for name in SAMPLING_ARGUMENTS if name in explicit}
+    if do_sample:
+        sampling_defaults = (
             {name: getattr(default_arguments, name) for name in SAMPLING_ARGUMENTS}
             if default_arguments.do_sample
             else {"temperature": 1.0}
         )
-        given |= {**from_usual, **drawing, "seed": seed_of(options), "beam": 1, "nbest": 1}
-        given["top_k"] = given.get("top_k") or None
+        values |= {**sampling_defaults, **sampling, "seed": resolve_seed(options), "beam": 1, "nbest": 1}
+        values["top_k"] = values.get("top_k") or None
     else:
-        warn_unused_sampling(drawing)
-        given.setdefault("beam", 1 if default_arguments.do_sample else default_arguments.beam)
+        warn_unused_sampling(sampling)
+        values.setdefault("beam", 1 if default_arguments.do_sample else default_arguments.beam)
     if options.stop_sequence:
-        given["stop"] = (options.stop_sequence,)
-    return DecodeConfig.resolve(given, environment={})
+        values["stop"] = (options.stop_sequence,)
+    return DecodeConfig.resolve(values, environment={})
 
 
-def warn_unused_sampling(drawing: Record) -> None:
-    """Say that arguments of drawing change nothing; those that would change nothing anyway are passed over."""
-    idle = [name for name, value in drawing.items() if (name, value) not in (("temperature", 1.0), ("top_p", 1.0))]
-    if idle:
-        warnings.warn(f"{', '.join(idle)}: of no effect without do_sample=True.", UserWarning, stacklevel=2)
+def warn_unused_sampling(sampling: Record) -> None:
+    """Warn about sampling arguments that have no effect, unless their value equals the neutral default."""
+    unused = [name for name, value in sampling.items() if (name, value) not in (("temperature", 1.0), ("top_p", 1.0))]
+    if unused:
+        warnings.warn(f"{', '.join(unused)}: no effect without do_sample=True.", UserWarning, stacklevel=2)

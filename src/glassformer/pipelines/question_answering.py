@@ -1,4 +1,4 @@
-"""Answers to questions, as stretches of a context."""
+"""question-answering: spans of a context that answer a question."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,15 +10,15 @@ from pydantic import Field
 
 from glassformer.errors import ConfigError
 from glassformer.pipelines.base import Options, Pipeline
-from glassformer.pipelines.tokenizer_adapter import Window, encoded
+from glassformer.pipelines.tokenizer_adapter import Window, encode_batches
 
 Answer = dict[str, Any]
 Logits = NDArray[np.float32]
 
 MAX_WINDOW, MAX_OVERLAP = 384, 128
-"""Tokens that are read at once, and that windows share, unless the caller says."""
-HIDDEN = -10000.0
-"""Logit of a token that cannot be part of an answer."""
+"""Defaults: maximum number of tokens of a window, and of tokens shared by adjacent windows."""
+MASKED_LOGIT = -10000.0
+"""Logit of tokens that cannot be part of an answer."""
 
 
 class AnswerOptions(Options):
@@ -26,89 +26,91 @@ class AnswerOptions(Options):
 
     top_k: int | None = Field(default=None, ge=1)
     topk: int | None = Field(default=None, ge=1)
-    """The old name of top_k."""
+    """Old name of top_k."""
     doc_stride: int | None = Field(default=None, ge=0)
-    """Tokens that two windows of a long context share."""
+    """Number of tokens shared by adjacent windows of a long context."""
     max_answer_len: int = Field(default=15, ge=1)
-    """Tokens of the longest answer that is looked for."""
+    """Maximum number of tokens of an answer."""
     max_seq_len: int | None = Field(default=None, ge=8)
-    """Tokens of a window, question and special tokens among them."""
+    """Maximum number of tokens of a window, including question and special tokens."""
     max_question_len: int | None = None
-    """Of no effect, as in transformers with its fast tokenizers."""
+    """Ignored, as in transformers with fast tokenizers."""
     handle_impossible_answer: bool = False
-    """Whether no answer at all, "", is one of them."""
+    """Whether the empty answer "" is a candidate."""
     align_to_words: bool = True
-    """Whether an answer is stretched to whole words."""
+    """Whether to extend answers to complete words."""
 
 
 class QuestionAnswering(Pipeline):
-    """{"score", "start", "end", "answer"} of a question about a context; with top_k above 1 a list of them.
+    """{"score", "start", "end", "answer"} for a question about a context, or a list of them if top_k is above 1.
 
-    The score is the probability of the first token times that of the last, each over the context of a window; an
-    answer that is found more than once has the sum.
+    The score is the product of the probabilities of the first and the last token, each normalized over the context of a
+    window. Scores of identical answers are added.
     """
 
     tasks = ("question-answering",)
     options_type = AnswerOptions
 
     def __call__(self, inputs: Any = None, context: str | Sequence[str] | None = None, /, **options: Any) -> Any:
-        """The best answer to a question, or to each of several.
+        """Answer a question, or each question of a list.
 
         Args:
-            inputs, context: a question and its context; or one dictionary, a list or a generator of them.
-            options: question and context, each a text or a list, where they are not given so; arguments.
+            inputs, context: a question and its context, or a dictionary with both, or a list or generator of those.
+            options: arguments of the pipeline. question and context may also be passed here, each as a text or a list.
         """
         question, named = options.pop("question", None), options.pop("context", None)
         if inputs is None:
-            inputs = asked(question, named)
+            inputs = pair_questions(question, named)
         elif isinstance(inputs, str) and context is not None:
-            inputs = asked(inputs, context)
+            inputs = pair_questions(inputs, context)
         elif question is not None or named is not None or context is not None:
-            raise ConfigError(f"{self.task}: give question and context, or dictionaries that hold them; not both.")
+            raise ConfigError(
+                f"{self.task}: pass either question and context, or dictionaries with both keys, but not both."
+            )
         if isinstance(inputs, list) and len(inputs) == 1:
             inputs = inputs[0]
         return self.each(inputs, options)
 
     def run(self, inputs: list[Any], options: AnswerOptions) -> list[Any]:
-        asked = [question_of(given) for given in inputs]
-        read = [self.windows(question, context, options) for question, context in asked]
-        every = [window for windows in read for window in windows]
-        logits = iter(self.logits(every))
+        questions = [question_of(record) for record in inputs]
+        windows_of_questions = [self.windows(question, context, options) for question, context in questions]
+        all_windows = [window for windows in windows_of_questions for window in windows]
+        logits = iter(self.logits(all_windows))
         results: list[Any] = []
-        for (_, context), windows in zip(asked, read, strict=True):
-            found = self.best(context, [(window, next(logits)) for window in windows], options)
-            results.append(found[0] if len(found) == 1 else found)
+        for (_, context), windows in zip(questions, windows_of_questions, strict=True):
+            answers = self.best(context, [(window, next(logits)) for window in windows], options)
+            results.append(answers[0] if len(answers) == 1 else answers)
         return results
 
     def windows(self, question: str, context: str, options: AnswerOptions) -> list[Window]:
-        """Question and context, in windows if need be."""
-        longest = self.tokenizer.model_max_length
-        size = min(options.max_seq_len or MAX_WINDOW, longest)
+        """Encode a question and its context as one or more windows."""
+        max_len = self.tokenizer.model_max_length
+        size = min(options.max_seq_len or MAX_WINDOW, max_len)
         n_question = len(self.tokenizer.read(question, special_tokens=False)[0].ids)
-        room = size - n_question - self.tokenizer.backend.num_special_tokens_to_add(True)
-        default_arguments = min(size // 2, MAX_OVERLAP)
+        n_context = size - n_question - self.tokenizer.backend.num_special_tokens_to_add(True)
+        default_overlap = min(size // 2, MAX_OVERLAP)
         overlap = (
-            (default_arguments if default_arguments < room else room // 2)
+            (default_overlap if default_overlap < n_context else n_context // 2)
             if options.doc_stride is None
             else options.doc_stride
         )
-        if room < 1 or overlap >= room:
+        if n_context < 1 or overlap >= n_context:
             raise ConfigError(
-                f"{self.task}: a question of {n_question} tokens leaves {max(0, room)} of {size} for its context,"
-                f" and windows are to share {overlap}.\n"
-                f"  Shorten the question, lower doc_stride or raise max_seq_len, up to the {longest} of the model."
+                f"{self.task}: a question of {n_question} tokens leaves {max(0, n_context)} of {size} for the context"
+                f" and adjacent windows share {overlap}.\n"
+                f"  Shorten the question, decrease doc_stride or increase max_seq_len (at most {max_len})."
             )
         return self.tokenizer.read(question, context, max_length=size, strategy="only_second", overlap=overlap)
 
     def logits(self, windows: Sequence[Window]) -> list[Logits]:
-        """Of each window [tokens, 2]: of an answer's first and last token."""
-        found: list[Logits] = [np.empty(0, np.float32)] * len(windows)
-        for places, hidden, ids in encoded(self.model, [(w.ids, w.token_type_ids) for w in windows]):
+        """Logits of the first and last token of the answer for each window, [tokens, 2]."""
+        results: list[Logits] = [np.empty(0, np.float32)] * len(windows)
+        for indices, hidden, ids in encode_batches(self.model, [(w.ids, w.token_type_ids) for w in windows]):
             with torch.inference_mode():
                 logits = self.model.model.label_logits(hidden, ids).float().cpu().numpy()
-            for place, rows in zip(places, logits, strict=True):
-                found[place] = rows[: len(windows[place].ids)]
-        return found
+            for i, rows in zip(indices, logits, strict=True):
+                results[i] = rows[: len(windows[i].ids)]
+        return results
 
     def best(self, context: str, windows: Sequence[tuple[Window, Logits]], options: AnswerOptions) -> list[Answer]:
         """The best answers, best first."""
@@ -118,61 +120,61 @@ class QuestionAnswering(Pipeline):
         no_answer = 1_000_000.0
         for window, logits in windows:
             in_context = np.array([number == 1 for number in window.encoding.sequence_ids])
-            may = in_context | (np.array(window.ids) == self.tokenizer.cls_token_id)
-            start, end = (probabilities(np.where(may, column, HIDDEN)) for column in logits.T)
+            allowed = in_context | (np.array(window.ids) == self.tokenizer.cls_token_id)
+            start, end = (probabilities(np.where(allowed, column, MASKED_LOGIT)) for column in logits.T)
             no_answer = min(no_answer, float(start[0] * end[0]))
             start[0] = end[0] = 0.0
             for first, last, score in spans(start, end, n_tried, options.max_answer_len):
-                if not may[first] or not may[last]:
+                if not allowed[first] or not allowed[last]:
                     continue
                 a, b = self.characters(window, first, last, options.align_to_words)
                 answer = context[a:b]
                 same = answers.setdefault(answer.lower(), {"score": 0.0, "start": a, "end": b, "answer": answer})
                 same["score"] += score
-        found = list(answers.values())
+        results = list(answers.values())
         if options.handle_impossible_answer:
-            found.append({"score": no_answer, "start": 0, "end": 0, "answer": ""})
-        return sorted(found, key=lambda answer: -answer["score"])[:top_k]
+            results.append({"score": no_answer, "start": 0, "end": 0, "answer": ""})
+        return sorted(results, key=lambda answer: -answer["score"])[:top_k]
 
     def characters(self, window: Window, first: int, last: int, to_words: bool) -> tuple[int, int]:
-        """The stretch of the context from one token to another."""
+        """Character span of the context from one token to another."""
         if to_words and self.tokenizer.backend.pre_tokenizer is not None:
             return window.characters_of_words(first, last, 1)
         return window.characters(first)[0], window.characters(last)[1]
 
 
-def asked(question: Any, context: Any) -> list[dict[str, Any]]:
-    """Questions with their contexts; one context may serve several questions."""
+def pair_questions(question: Any, context: Any) -> list[dict[str, Any]]:
+    """Combine questions with their contexts. One context may be used for several questions."""
     if isinstance(question, str) and isinstance(context, str):
         return [{"question": question, "context": context}]
     if isinstance(question, list) and isinstance(context, str):
-        return [{"question": each, "context": context} for each in question]
+        return [{"question": q, "context": context} for q in question]
     if isinstance(question, list) and isinstance(context, list):
         if len(question) != len(context):
-            raise ConfigError(f"{len(question)} questions and {len(context)} contexts: give as many of each.")
+            raise ConfigError(f"{len(question)} questions and {len(context)} contexts: the numbers must be equal.")
         return [{"question": q, "context": c} for q, c in zip(question, context, strict=True)]
     raise ConfigError("question-answering: expected question= and context=, texts or lists of texts.")
 
 
-def question_of(given: Any) -> tuple[str, str]:
+def question_of(record: Any) -> tuple[str, str]:
     """Question and context of a dictionary."""
-    if not isinstance(given, Mapping) or not {"question", "context"} <= given.keys():
-        raise ConfigError(f'question-answering: expected {{"question": …, "context": …}}, found {given!r:.60}.')
+    if not isinstance(record, Mapping) or not {"question", "context"} <= record.keys():
+        raise ConfigError(f'question-answering: expected {{"question": …, "context": …}}, found {record!r:.60}.')
     for name in ("question", "context"):
-        if not isinstance(given[name], str) or not given[name]:
-            raise ConfigError(f"question-answering: the {name} is {given[name]!r}; expected text.")
-    return given["question"], given["context"]
+        if not isinstance(record[name], str) or not record[name]:
+            raise ConfigError(f"question-answering: the {name} is {record[name]!r}; expected non-empty text.")
+    return record["question"], record["context"]
 
 
 def probabilities(logits: Logits) -> Logits:
-    """Softmax."""
-    found = np.exp(logits - logits.max())
-    return found / found.sum()  # type: ignore[no-any-return]
+    """Softmax of the logits of a window."""
+    exponentials = np.exp(logits - logits.max())
+    return exponentials / exponentials.sum()  # type: ignore[no-any-return]
 
 
-def spans(start: Logits, end: Logits, n: int, longest: int) -> list[tuple[int, int, float]]:
-    """The n most probable (first, last, probability) of at most `longest` tokens, best first."""
-    pairs = np.tril(np.triu(start[:, None] * end[None]), longest - 1)
+def spans(start: Logits, end: Logits, n: int, max_len: int) -> list[tuple[int, int, float]]:
+    """The n most probable spans (first, last, probability) of at most `max_len` tokens, best first."""
+    pairs = np.tril(np.triu(start[:, None] * end[None]), max_len - 1)
     best = np.argsort(-pairs, axis=None, kind="stable")[:n]
     firsts, lasts = np.unravel_index(best, pairs.shape)
     return [(int(i), int(j), float(pairs[i, j])) for i, j in zip(firsts, lasts, strict=True)]

@@ -1,4 +1,4 @@
-"""From a folder or a name to a model, and what its files say of how it is to be used."""
+"""Locating and loading the model of a pipeline and its configuration files."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,55 +18,55 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A model, and what a folder of transformers says besides; of a folder of ours the records are empty."""
+    """A loaded model and the configuration files of its folder. For folders of glassformer the records are empty."""
 
     task: Task
     name: str
-    """What the caller named."""
+    """Folder or name given by the caller."""
     folder: Path | None = None
-    """The folder of transformers that it was read from; None for ours."""
+    """Folder of transformers that the model was loaded from; None for models of glassformer."""
     config: Record = field(default_factory=dict)
-    """config.json"""
-    generation: Record = field(default_factory=dict)
-    """What `generate` is to do unless told otherwise: generation_config.json, before that was known config.json."""
-    settings: Record = field(default_factory=dict)
-    """tokenizer_config.json"""
+    """Contents of config.json."""
+    generation_config: Record = field(default_factory=dict)
+    """Defaults of `generate`: contents of generation_config.json, or of config.json if that file does not exist."""
+    tokenizer_config: Record = field(default_factory=dict)
+    """Contents of tokenizer_config.json."""
 
     @property
-    def is_ours(self) -> bool:
-        """Whether it is a folder of ours, used by our rules."""
+    def is_native(self) -> bool:
+        """Whether the model is a glassformer model and not one of transformers."""
         return self.folder is None
 
 
-def find_source(model: Any, *, revision: str | None = None, token: str | bool | None = None) -> Source:
-    """The model of a folder of ours, of a folder of transformers, or of a name on the Hugging Face hub.
+def load_source(model: Any, *, revision: str | None = None, token: str | bool | None = None) -> Source:
+    """Load a model from a folder of glassformer or transformers, or by its name on the Hugging Face hub.
 
     Args:
-        model: a path, a name, or a task that `glassformer.load` gave.
-        revision, token: for the hub alone.
+        model: a path, a name, or a task returned by `glassformer.load`.
+        revision, token: for downloads from the hub.
 
     Raises:
-        CheckpointError: no such folder and no such name, or a folder without a model.
+        CheckpointError: the folder or name does not exist, or the folder holds no model.
     """
     if isinstance(model, Task):
         return Source(model, type(model).__name__)
     if not isinstance(model, (str, Path)):
         raise ConfigError(f"model = {model!r}: expected a folder, a name on the Hugging Face hub, or a loaded task.")
     folder = folder_of(str(model), revision=revision, token=token)
-    if is_ours(folder):
+    if is_native(folder):
         return Source(load(folder, device="cpu"), str(model))
     if not (folder / "config.json").exists():
         raise CheckpointError(
             f"{folder}: not a model folder: it has no config.json.\n"
-            "  Name a folder written by `glassformer train`, or one of transformers'."
+            "  Pass a folder written by `glassformer train` or by transformers."
         )
-    config, settings = record(folder / "config.json"), record(folder / "tokenizer_config.json")
-    generation = record(folder / "generation_config.json") or config
-    return Source(read_folder(folder), str(model), folder, config, generation, settings)
+    config, tokenizer_config = record(folder / "config.json"), record(folder / "tokenizer_config.json")
+    generation_config = record(folder / "generation_config.json") or config
+    return Source(read_folder(folder), str(model), folder, config, generation_config, tokenizer_config)
 
 
-def is_ours(folder: Path) -> bool:
-    """Whether `glassformer.load` is to read it."""
+def is_native(folder: Path) -> bool:
+    """Whether a folder was written by glassformer."""
     config = folder / "config.json"
     if not config.exists():
         return (folder / "run.toml").exists() or (folder / checkpoint.MANIFEST).exists()
@@ -74,15 +74,15 @@ def is_ours(folder: Path) -> bool:
 
 
 def record(path: Path) -> Record:
-    """The object in a JSON file; of one that is not there, nothing."""
+    """Contents of a JSON file; empty if the file does not exist."""
     return checkpoint.read_json(path) if path.exists() else {}
 
 
-def device_of(device: Any) -> torch.device:
-    """The device as transformers' users name it: None, a name, a torch.device, or a number: -1 is the CPU.
+def resolve_device(device: Any) -> torch.device:
+    """Resolve a device argument of transformers: None, a name, a torch.device or an index; -1 is the CPU.
 
     Raises:
-        ConfigError: it is not there.
+        ConfigError: the device is not available.
     """
     if device is None:
         return pick_device("auto")
@@ -90,10 +90,12 @@ def device_of(device: Any) -> torch.device:
         if device < 0:
             return torch.device("cpu")
         return torch.device("cuda", device) if torch.cuda.is_available() else pick_device("auto")
-    kind, _, number = str(device).partition(":")
-    found = pick_device(kind)
-    if not number:
-        return found
-    if found.type == "cuda" and not (number.isdecimal() and int(number) < torch.cuda.device_count()):
-        raise ConfigError(f"device {str(device)!r} is not here: there are {torch.cuda.device_count()}.")
+    type_, _, index = str(device).partition(":")
+    resolved = pick_device(type_)
+    if not index:
+        return resolved
+    if resolved.type == "cuda" and not (index.isdecimal() and int(index) < torch.cuda.device_count()):
+        raise ConfigError(
+            f"device {str(device)!r} is not available: this machine has {torch.cuda.device_count()} CUDA devices."
+        )
     return torch.device(str(device))

@@ -1,4 +1,4 @@
-"""Classes of texts."""
+"""text-classification: classes or scores of texts."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from pydantic import field_validator
 
 from glassformer.errors import ConfigError
-from glassformer.pipelines.base import Options, Pipeline, warn_cut
-from glassformer.pipelines.tokenizer_adapter import Window, encoded
+from glassformer.pipelines.base import Options, Pipeline, warn_truncated
+from glassformer.pipelines.tokenizer_adapter import Window, encode_batches
 from glassformer.tasks.classification import Regressor
 
 
@@ -18,12 +18,12 @@ class ClassifyOptions(Options):
     """Arguments of text-classification."""
 
     top_k: int | None = None
-    """How many labels, the most probable first; None: all. Left out: the best alone, and no list of one."""
+    """Number of labels, most probable first; None: all. If it is not given, a single dictionary is returned."""
     return_all_scores: bool | None = None
-    """All labels in their own order; of no effect beside top_k."""
+    """Return all labels in their original order. Ignored if top_k is given."""
     function_to_apply: Literal["sigmoid", "softmax", "none"] | None = None
     max_length: int | None = None
-    """Tokens of a text that are read, special tokens among them."""
+    """Maximum number of tokens, including special tokens."""
 
     @field_validator("function_to_apply", mode="before")
     @classmethod
@@ -32,30 +32,30 @@ class ClassifyOptions(Options):
 
 
 class TextClassification(Pipeline):
-    """{"label", "score"} of a text, or of a pair: {"text": …, "text_pair": …}.
+    """{"label", "score"} of a text, or of a pair of texts {"text": …, "text_pair": …}.
 
-    The score is a probability: a softmax over the labels, a sigmoid where there is one label or each stands alone. Of
-    a number that was learned (regression) it is the number.
+    The score is a probability: a softmax over the labels, or a sigmoid if there is a single label or the labels are
+    independent. For regression models it is the predicted number.
     """
 
     tasks = ("classification", "regression")
     options_type = ClassifyOptions
 
     def each(self, inputs: Any, options: Mapping[str, Any]) -> Any:
-        found = super().each(inputs, options)
-        return [found] if isinstance(inputs, str) and "top_k" not in options else found
+        results = super().each(inputs, options)
+        return [results] if isinstance(inputs, str) and "top_k" not in options else results
 
     def run(self, inputs: list[Any], options: ClassifyOptions) -> list[Any]:
-        windows = [self.read(given, options) for given in inputs]
+        windows = [self.read(text, options) for text in inputs]
         return [self.format_output(logits, options) for logits in self.logits(windows)]
 
-    def read(self, given: Any, options: ClassifyOptions) -> Window:
-        """A text, a dictionary of a pair, or, as it was once, [[text, pair]]."""
+    def read(self, value: Any, options: ClassifyOptions) -> Window:
+        """Encode a text, a dictionary with a pair of texts, or the old format [[text, pair]]."""
         pair: str | None = None
-        match given:
-            case {"text": str(text), "text_pair": str(pair)} if len(given) == 2:
+        match value:
+            case {"text": str(text), "text_pair": str(pair)} if len(value) == 2:
                 pass
-            case {"text": str(text)} if len(given) == 1:
+            case {"text": str(text)} if len(value) == 1:
                 pass
             case [[str(text), str(pair)]]:
                 pass
@@ -63,40 +63,40 @@ class TextClassification(Pipeline):
                 pass
             case _:
                 raise ConfigError(
-                    f"{self.task}: expected a text, a list of texts, or of a pair"
-                    f' {{"text": …, "text_pair": …}}, found {given!r:.60}.'
+                    f"{self.task}: expected a text, a list of texts, or a pair of texts"
+                    f' {{"text": …, "text_pair": …}}, found {value!r:.60}.'
                 )
-        limit = self.tokenizer.limit(cuts=options.cuts, max_length=options.max_length)
-        window, *cut = self.tokenizer.read(text, pair, max_length=limit)
-        if cut and not options.cuts and not options.max_length:
-            warn_cut(limit, "end")
+        limit = self.tokenizer.limit(truncates=options.truncates, max_length=options.max_length)
+        window, *overflow = self.tokenizer.read(text, pair, max_length=limit)
+        if overflow and not options.truncates and not options.max_length:
+            warn_truncated(limit, "end")
         return window
 
     def logits(self, windows: list[Window]) -> NDArray[np.float32]:
-        """What the head says of each text; of a regression the number itself."""
-        found = torch.empty(len(windows), self.model.model.config.n_labels)
-        for places, hidden, ids in encoded(self.model, [(w.ids, w.token_type_ids) for w in windows]):
+        """Outputs of the head, [windows, labels]; for regression the predicted numbers."""
+        results = torch.empty(len(windows), self.model.model.config.n_labels)
+        for indices, hidden, ids in encode_batches(self.model, [(w.ids, w.token_type_ids) for w in windows]):
             with torch.inference_mode():
-                found[places] = self.model.model.label_logits(hidden, ids).float().cpu()
+                results[indices] = self.model.model.label_logits(hidden, ids).float().cpu()
         if isinstance(self.model, Regressor):
             low, high = self.model.range
-            found = low + (high - low) * (found + 0.5)
-        return found.numpy()
+            results = low + (high - low) * (results + 0.5)
+        return results.numpy()
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What the outputs of the head are called."""
+        """Names of the outputs of the head."""
         if not isinstance(self.model, Regressor):
             return self.model.labels
         return (str(self.source.config.get("id2label", {}).get("0", "LABEL_0")),)
 
     @property
     def default_function(self) -> str:
-        """What makes a score of an output unless the caller says."""
-        kind = self.source.config.get("problem_type")
-        if kind == "regression" or (self.source.is_ours and isinstance(self.model, Regressor)):
+        """Function that is applied to the outputs by default: "none", "sigmoid" or "softmax"."""
+        problem_type = self.source.config.get("problem_type")
+        if problem_type == "regression" or (self.source.is_native and isinstance(self.model, Regressor)):
             return "none"
-        return "sigmoid" if kind == "multi_label_classification" or len(self.labels) == 1 else "softmax"
+        return "sigmoid" if problem_type == "multi_label_classification" or len(self.labels) == 1 else "softmax"
 
     def format_output(self, logits: NDArray[np.float32], options: ClassifyOptions) -> Any:
         function = options.function_to_apply or self.default_function

@@ -1,4 +1,4 @@
-"""Labels of tokens, and the entities that they make up."""
+"""token-classification: labels of tokens, and entities made of several tokens."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from pydantic import field_validator
 
 from glassformer.errors import ConfigError
-from glassformer.pipelines.base import Options, Pipeline, warn_cut
-from glassformer.pipelines.tokenizer_adapter import Window, encoded
+from glassformer.pipelines.base import Options, Pipeline, warn_truncated
+from glassformer.pipelines.tokenizer_adapter import Window, encode_batches
 
 Entity = dict[str, Any]
 Scores = NDArray[np.float32]
@@ -23,13 +23,13 @@ class EntityOptions(Options):
 
     aggregation_strategy: Literal["none", "simple", "first", "average", "max"] = "none"
     ignore_labels: tuple[str, ...] | None = None
-    """Labels that are left out; default: "O"."""
+    """Labels that are omitted from the output. Default: "O"."""
     stride: int | None = None
-    """Read a long text in windows that share so many tokens; with an aggregation_strategy alone."""
+    """Process long texts in windows that share this number of tokens. Requires an aggregation_strategy."""
     is_split_into_words: bool = False
-    """Texts are lists of words."""
+    """Whether texts are given as lists of words."""
     delimiter: str | None = None
-    """What stood between the words, for start and end; default: a space."""
+    """Separator of the words, used to compute start and end. Default: a space."""
     grouped_entities: bool | None = None
     ignore_subwords: bool | None = None
 
@@ -41,7 +41,7 @@ class EntityOptions(Options):
 
     @property
     def strategy(self) -> str:
-        """How tokens become entities, by the old names too."""
+        """Aggregation strategy, also from the old arguments grouped_entities and ignore_subwords."""
         if self.grouped_entities is None and self.ignore_subwords is None:
             return self.aggregation_strategy
         if not self.grouped_entities:
@@ -51,24 +51,25 @@ class EntityOptions(Options):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token of a text with what the model says of it."""
+    """A token of a text with its label probabilities."""
 
-    unit: str
+    token: str
     scores: Scores
-    """Probabilities of the labels."""
+    """Label probabilities, [labels]."""
     start: int
     end: int
     index: int
-    """Its place in what the model read, special tokens among it."""
-    goes_on: bool
-    """Whether it is part of the word of the token before."""
+    """Position in the model input, including special tokens."""
+    is_continuation: bool
+    """Whether the token belongs to the same word as the previous token."""
 
 
 class TokenClassification(Pipeline):
-    """Of a text the tokens with a label ("entity"), or their groups ("entity_group"), with score, word, start, end.
+    """Labeled tokens ("entity") or groups of tokens ("entity_group") of a text, with score, word, start and end.
 
-    aggregation_strategy: "none" gives every token; "simple" joins neighbors of one label; "first", "average" and "max"
-    first give each word the label of its first token, of its tokens' mean, or of the surest one.
+    aggregation_strategy: "none" returns every token; "simple" merges adjacent tokens of the same label; "first",
+    "average" and "max" first assign each word the label of its first token, of the mean over its tokens, or of its
+    most probable token.
     """
 
     tasks = ("tagging",)
@@ -82,80 +83,78 @@ class TokenClassification(Pipeline):
         return super().each(list(inputs) if isinstance(inputs, tuple) else inputs, options)
 
     def run(self, inputs: list[Any], options: EntityOptions) -> list[list[Entity]]:
-        read = [self.windows(given, options) for given in inputs]
-        texts = [self.whole(given, options) for given in inputs]
-        every = [window for windows in read for window in windows]
-        scores = iter(self.scores(every))
+        windows_of_texts = [self.windows(text, options) for text in inputs]
+        texts = [self.full_text(text, options) for text in inputs]
+        all_windows = [window for windows in windows_of_texts for window in windows]
+        scores = iter(self.scores(all_windows))
         results = []
-        for given, text, windows in zip(inputs, texts, read, strict=True):
-            begins = word_begins(given, options)
+        for value, text, windows in zip(inputs, texts, windows_of_texts, strict=True):
+            word_starts = find_word_starts(value, options)
             entities: list[Entity] = []
             for window in windows:
-                entities += self.entities(text, window, next(scores), begins, options)
-            results.append(longest_of_overlapping(entities) if len(windows) > 1 else entities)
+                entities += self.entities(text, window, next(scores), word_starts, options)
+            results.append(remove_overlaps(entities) if len(windows) > 1 else entities)
         return results
 
-    def windows(self, given: Any, options: EntityOptions) -> list[Window]:
-        """The text in as many windows as are asked for: one, unless there is a stride."""
+    def windows(self, text: Any, options: EntityOptions) -> list[Window]:
+        """Encode a text as one window, or with `stride` as several overlapping windows."""
         limit = self.tokenizer.model_max_length
         if options.is_split_into_words:
-            if not isinstance(given, list) or not all(isinstance(word, str) for word in given):
-                raise ConfigError(f"{self.task}: is_split_into_words asks for lists of words, found {given!r:.60}.")
+            if not isinstance(text, list) or not all(isinstance(word, str) for word in text):
+                raise ConfigError(f"{self.task}: is_split_into_words requires lists of words, found {text!r:.60}.")
         else:
-            self.text(given)
+            self.text(text)
         if options.stride is not None and options.strategy == "none":
-            raise ConfigError('stride: windows need an aggregation_strategy other than "none".')
+            raise ConfigError('stride: requires an aggregation_strategy other than "none".')
         if options.stride is not None and not 0 <= options.stride < limit - 2:
-            raise ConfigError(f"stride = {options.stride}: must be less than the {limit} tokens that the model reads.")
-        windows = self.tokenizer.read(given, max_length=limit, overlap=options.stride or 0)
+            raise ConfigError(f"stride = {options.stride}: must be from 0 to {limit - 3}.")
+        windows = self.tokenizer.read(text, max_length=limit, overlap=options.stride or 0)
         if options.stride is None and len(windows) > 1:
-            if not options.cuts:
-                warn_cut(limit, "end")
+            if not options.truncates:
+                warn_truncated(limit, "end")
             return windows[:1]
         return windows
 
-    def whole(self, given: Any, options: EntityOptions) -> str:
-        """The text; of words, as it may have been."""
-        return (
-            (" " if options.delimiter is None else options.delimiter).join(given) if isinstance(given, list) else given
-        )
+    def full_text(self, text: Any, options: EntityOptions) -> str:
+        """The text, or the words joined by the delimiter."""
+        return (" " if options.delimiter is None else options.delimiter).join(text) if isinstance(text, list) else text
 
     def scores(self, windows: Sequence[Window]) -> list[Scores]:
-        """Of each window [tokens, labels] probabilities."""
-        found: list[Scores] = [np.empty(0, np.float32)] * len(windows)
-        for places, hidden, ids in encoded(self.model, [(w.ids, w.token_type_ids) for w in windows]):
+        """Label probabilities of the tokens of each window, [tokens, labels]."""
+        results: list[Scores] = [np.empty(0, np.float32)] * len(windows)
+        for indices, hidden, ids in encode_batches(self.model, [(w.ids, w.token_type_ids) for w in windows]):
             with torch.inference_mode():
                 probs = self.model.model.label_logits(hidden, ids).float().softmax(-1).cpu().numpy()
-            for place, rows in zip(places, probs, strict=True):
-                found[place] = rows[: len(windows[place].ids)]
-        return found
+            for i, rows in zip(indices, probs, strict=True):
+                results[i] = rows[: len(windows[i].ids)]
+        return results
 
     def entities(
-        self, text: str, window: Window, scores: Scores, begins: Sequence[int] | None, options: EntityOptions
+        self, text: str, window: Window, scores: Scores, word_starts: Sequence[int] | None, options: EntityOptions
     ) -> list[Entity]:
-        """What a window says, without what is to be ignored."""
-        tokens = self.tokens(text, window, scores, begins)
+        """Entities of a window, without those with ignored labels."""
+        tokens = self.tokens(text, window, scores, word_starts)
         strategy = options.strategy
         if strategy in ("none", "simple"):
-            entities = [self.entity(token.scores, token.unit, token.start, token.end, token.index) for token in tokens]
+            entities = [self.entity(token.scores, token.token, token.start, token.end, token.index) for token in tokens]
         else:
             if not self.tokenizer.continuation:
                 warnings.warn(
-                    "the tokenizer knows no words: they are taken to be what spaces separate.",
+                    "the tokenizer does not split texts into words: words are determined by spaces.",
                     UserWarning,
                     stacklevel=2,
                 )
-            entities = [self.word(tokens_of_word, strategy) for tokens_of_word in by_word(tokens)]
+            entities = [self.word(tokens_of_word, strategy) for tokens_of_word in group_by_word(tokens)]
         if strategy != "none":
-            entities = [self.group(members) for members in by_label(entities)]
+            entities = [self.group(members) for members in group_by_label(entities)]
         ignored = ("O",) if options.ignore_labels is None else options.ignore_labels
         return [e for e in entities if e.get("entity", e.get("entity_group")) not in ignored]
 
-    def tokens(self, text: str, window: Window, scores: Scores, begins: Sequence[int] | None) -> list[Token]:
-        """The tokens of a window that are text.
+    def tokens(self, text: str, window: Window, scores: Scores, word_starts: Sequence[int] | None) -> list[Token]:
+        """The tokens of a window except special tokens.
 
         Args:
-            begins: where in the text each word begins, if it was given in words.
+            word_starts: character offset of each word, if the text was given as words.
         """
         tokens = []
         for index, (row, is_special) in enumerate(zip(scores, window.is_special, strict=True)):
@@ -163,44 +162,44 @@ class TokenClassification(Pipeline):
                 continue
             start, end = window.characters(index)
             word = window.encoding.word_ids[index]
-            if begins is not None and word is not None:
-                start, end = start + begins[word], end + begins[word]
-            unit, shown = self.tokenizer.unit(window.ids[index]), text[start:end]
+            if word_starts is not None and word is not None:
+                start, end = start + word_starts[word], end + word_starts[word]
+            token, span = self.tokenizer.token(window.ids[index]), text[start:end]
             if window.ids[index] == self.tokenizer.unk_token_id:
-                unit, goes_on = shown, False
+                token, is_continuation = span, False
             elif self.tokenizer.continuation:
-                goes_on = len(unit) != len(shown)
+                is_continuation = len(token) != len(span)
             else:
-                goes_on = start > 0 and " " not in text[start - 1 : start + 1]
-            tokens.append(Token(unit, row, start, end, index, goes_on))
+                is_continuation = start > 0 and " " not in text[start - 1 : start + 1]
+            tokens.append(Token(token, row, start, end, index, is_continuation))
         return tokens
 
     def entity(self, scores: Scores, word: str, start: int, end: int, index: int | None = None) -> Entity:
-        """The most probable label of a token, or of a word."""
+        """Output dictionary with the most probable label of a token or word."""
         best = int(scores.argmax())
-        place = {} if index is None else {"index": index}
+        position = {} if index is None else {"index": index}
         return {
             "entity": self.model.labels[best],
             "score": float(scores[best]),
-            **place,
+            **position,
             "word": word,
             "start": start,
             "end": end,
         }
 
     def word(self, tokens: Sequence[Token], strategy: str) -> Entity:
-        """One label for the tokens of a word."""
+        """Assign one label to the tokens of a word."""
         if strategy == "first":
             scores = tokens[0].scores
         elif strategy == "max":
             scores = max(tokens, key=lambda token: float(token.scores.max())).scores
         else:
             scores = np.stack([token.scores for token in tokens]).mean(axis=0)
-        word = self.tokenizer.join([token.unit for token in tokens])
+        word = self.tokenizer.join([token.token for token in tokens])
         return self.entity(scores, word, tokens[0].start, tokens[-1].end)
 
     def group(self, members: Sequence[Entity]) -> Entity:
-        """Neighbors of one label as one entity."""
+        """Merge adjacent entities of the same label into one."""
         return {
             "entity_group": members[0]["entity"].split("-", 1)[-1],
             "score": float(np.mean([member["score"] for member in members])),
@@ -210,32 +209,32 @@ class TokenClassification(Pipeline):
         }
 
 
-def word_begins(given: Any, options: EntityOptions) -> list[int] | None:
-    """Of words, where each begins in the whole text."""
-    if not isinstance(given, list):
+def find_word_starts(text: Any, options: EntityOptions) -> list[int] | None:
+    """Character offset of each word of a text given as words; None for a string."""
+    if not isinstance(text, list):
         return None
-    between = len(" " if options.delimiter is None else options.delimiter)
-    ends = np.cumsum([len(word) + between for word in given]).tolist()
-    return [0, *ends[:-1]]
+    n_delimiter = len(" " if options.delimiter is None else options.delimiter)
+    starts = np.cumsum([len(word) + n_delimiter for word in text]).tolist()
+    return [0, *starts[:-1]]
 
 
-def by_word(tokens: Sequence[Token]) -> list[list[Token]]:
-    """The tokens of each word."""
+def group_by_word(tokens: Sequence[Token]) -> list[list[Token]]:
+    """Group tokens by word."""
     words: list[list[Token]] = []
     for token in tokens:
-        if words and token.goes_on:
+        if words and token.is_continuation:
             words[-1].append(token)
         else:
             words.append([token])
     return words
 
 
-def by_label(entities: Sequence[Entity]) -> list[list[Entity]]:
-    """Neighbors of one kind; B- begins another entity even after one of its kind."""
+def group_by_label(entities: Sequence[Entity]) -> list[list[Entity]]:
+    """Group adjacent entities of the same type. The prefix B- always starts a new group."""
     groups: list[list[Entity]] = []
     for entity in entities:
-        begins, kind = tag(entity["entity"])
-        if groups and kind == tag(groups[-1][-1]["entity"])[1] and not begins:
+        is_start, type_ = tag(entity["entity"])
+        if groups and type_ == tag(groups[-1][-1]["entity"])[1] and not is_start:
             groups[-1].append(entity)
         else:
             groups.append([entity])
@@ -243,17 +242,20 @@ def by_label(entities: Sequence[Entity]) -> list[list[Entity]]:
 
 
 def tag(label: str) -> tuple[bool, str]:
-    """Whether a label begins an entity, and of what kind that is."""
+    """Split a label: whether it starts an entity, and its type."""
     return label.startswith("B-"), label[2:] if label.startswith(("B-", "I-")) else label
 
 
-def longest_of_overlapping(entities: list[Entity]) -> list[Entity]:
-    """Of the entities of windows that overlap, the longer one of each two, or the surer one of two equally long."""
+def remove_overlaps(entities: list[Entity]) -> list[Entity]:
+    """Remove overlaps of entities from different windows; the longer, or else the more probable entity is kept."""
     kept: list[Entity] = []
     for entity in sorted(entities, key=lambda e: e["start"]):
-        before = kept[-1] if kept else None
-        if before is None or not before["start"] <= entity["start"] < before["end"]:
+        previous = kept[-1] if kept else None
+        if previous is None or not previous["start"] <= entity["start"] < previous["end"]:
             kept.append(entity)
-        elif (entity["end"] - entity["start"], entity["score"]) > (before["end"] - before["start"], before["score"]):
+        elif (entity["end"] - entity["start"], entity["score"]) > (
+            previous["end"] - previous["start"],
+            previous["score"],
+        ):
             kept[-1] = entity
     return kept

@@ -1,5 +1,5 @@
-// Every head of every layer as thumbnails; one of them, their mean or their roll-out as a map and as lines.
-import { choice, digits, drawn, el, mean, part, pixels, shade, table, unpack, visible } from "./base.js";
+// Attention: thumbnails of all heads, and one head, their mean or their roll-out as a heat map and as lines.
+import { choice, digits, redrawOnThemeChange, el, mean, part, pixels, shade, table, unpack, visible } from "./base.js";
 import { heatmap } from "./heatmap.js";
 import { lines } from "./lines.js";
 
@@ -17,25 +17,25 @@ export function attention(record) {
   const overview = el("div", { class: "overview" });
   const view = el("div", { class: "view" });
 
-  function of(kind) {
+  function ofKind(kind) {
     return maps.filter((a) => a.kind === kind);
   }
 
   function choose(change) {
     Object.assign(state, change);
     if (change.kind) {
-      const found = of(state.kind);
-      state.map = found[found.length - 1];
+      const layers = ofKind(state.kind);
+      state.map = layers[layers.length - 1];
       state.head = "mean";
     }
     if (typeof state.head === "number" && state.head >= state.map.weights.shape[0]) state.head = "mean";
-    const place = placeOf(document.activeElement);
+    const restoreFocus = focusRestorer(document.activeElement);
     draw();
-    if (place) place();
+    if (restoreFocus) restoreFocus();
   }
 
-  /** What gives the focus back to a control that is drawn anew. */
-  function placeOf(element) {
+  /** A function that moves the focus to the redrawn copy of a control; null if the element is no control. */
+  function focusRestorer(element) {
     for (const [holder, kind] of [[controls, "input"], [overview, "button"]]) {
       const n = [...holder.querySelectorAll(kind)].indexOf(element);
       const key = element.value && `input[value="${element.value}"]`;
@@ -48,7 +48,7 @@ export function attention(record) {
 
   function thumbnail(a, head) {
     const canvas = el("canvas", {});
-    drawn(() => pixels(canvas, part(a.weights, head), table(shade)));
+    redrawOnThemeChange(() => pixels(canvas, part(a.weights, head), table(shade)));
     return el(
       "button",
       {
@@ -62,7 +62,7 @@ export function attention(record) {
   }
 
   function draw() {
-    const found = of(state.kind);
+    const layers = ofKind(state.kind);
     const n = state.map.weights.shape[0];
     const heads = [["mean", "mean"], ...Array.from({ length: n }, (_, i) => [i, String(i + 1)])];
     if (record.rollout[state.kind]) heads.push(["roll-out", "roll-out of all layers"]);
@@ -70,12 +70,12 @@ export function attention(record) {
       kinds.length > 1
         ? choice("attention", kinds.map((kind) => [kind, KINDS[kind]]), state.kind, (kind) => choose({ kind }))
         : "",
-      choice("layer", found.map((a) => [a.layer, String(a.layer + 1)]), state.map.layer, (layer) =>
-        choose({ map: found.find((a) => a.layer === layer) })),
+      choice("layer", layers.map((a) => [a.layer, String(a.layer + 1)]), state.map.layer, (layer) =>
+        choose({ map: layers.find((a) => a.layer === layer) })),
       choice("head", heads, state.head, (head) => choose({ head })),
     );
     overview.replaceChildren(
-      ...found.map((a) =>
+      ...layers.map((a) =>
         el(
           "div", { class: "thumbnails" }, el("span", {}, `layer ${a.layer + 1}`),
           Array.from({ length: a.weights.shape[0] }, (_, head) => thumbnail(a, head)),
@@ -87,15 +87,15 @@ export function attention(record) {
       state.head === "mean" ? mean(state.map.weights)
       : state.head === "roll-out" ? unpack(record.rollout[state.kind])
       : part(state.map.weights, state.head);
-    const said = state.head === "roll-out" ? "has of" : "looks at";
-    const picture = { rows, columns, values };
+    const verb = state.head === "roll-out" ? "has roll-out weight on" : "attends to";
+    const weights = { rows, columns, values };
     view.replaceChildren(
       heatmap({
-        ...picture,
+        ...weights,
         label: KINDS[state.kind],
-        say: (i, j, x) => `“${visible(rows[i])}” ${said} “${visible(columns[j])}”: ${digits(x)}`,
+        describe: (i, j, x) => `“${visible(rows[i])}” ${verb} “${visible(columns[j])}”: ${digits(x)}`,
       }),
-      lines({ ...picture, rowTitle: `${state.map.queries} (queries)`, columnTitle: `${state.map.keys} (keys)` }),
+      lines({ ...weights, rowTitle: `${state.map.queries} (queries)`, columnTitle: `${state.map.keys} (keys)` }),
       norms(state, rows, columns),
     );
   }
@@ -104,7 +104,7 @@ export function attention(record) {
   return el("div", {}, controls, overview, view);
 }
 
-/** Lengths of queries, keys and values, a bar for each token. */
+/** Norms of queries, keys and values, one bar per token. */
 function norms({ map, head }, rows, columns) {
   const sides = { queries: rows, keys: columns, values: columns };
   return el(
@@ -113,12 +113,12 @@ function norms({ map, head }, rows, columns) {
       const values = typeof head === "number" ? part(all, head) : mean(all);
       const largest = values.reduce((a, b) => Math.max(a, b), 1e-9);
       return el(
-        "div", {}, el("h4", {}, `length of ${name}`),
+        "div", {}, el("h4", {}, `norm of ${name}`),
         el(
           "ol", { class: "bars" },
           [...sides[name]].map((token, i) =>
             el(
-              "li", { style: { "--share": `${(100 * values[i]) / largest}%` } },
+              "li", { style: { "--fraction": `${(100 * values[i]) / largest}%` } },
               el("span", {}, visible(token)), el("b", {}, digits(values[i], 2)),
             ),
           ),

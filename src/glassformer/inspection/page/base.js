@@ -1,6 +1,6 @@
-// Elements, arrays and colours that every part of a page uses. Text only ever goes in as text.
+// Elements, arrays and colors shared by all parts of a page. Text is only ever inserted as text, never as HTML.
 
-/** An element with attributes and children; a string child is text, an `on…` attribute a listener. */
+/** Create an element. String children become text; attributes that start with "on" become event listeners. */
 export function el(name, attributes = {}, ...children) {
   const node = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
@@ -13,7 +13,7 @@ export function el(name, attributes = {}, ...children) {
   return node;
 }
 
-/** The array that Python packed: values with `shape`, rows last. */
+/** Decode an array encoded by `pack` in arrays.py: a flat Float32Array with a `shape` property. */
 export function unpack(packed) {
   const bytes = Uint8Array.from(atob(packed.data), (c) => c.charCodeAt(0));
   const steps = new Uint16Array(bytes.buffer);
@@ -23,7 +23,7 @@ export function unpack(packed) {
   return Object.assign(values, { shape: packed.shape, low: packed.low, high: packed.high });
 }
 
-/** A part of an array along its first axis. */
+/** Item i of an array along its first axis. */
 export function part(values, i) {
   const [, ...shape] = values.shape;
   const size = shape.reduce((a, b) => a * b, 1);
@@ -34,16 +34,17 @@ export function part(values, i) {
 export function mean(values) {
   const [n, ...shape] = values.shape;
   const size = shape.reduce((a, b) => a * b, 1);
-  const found = new Float32Array(size);
-  for (let i = 0; i < n; i++) for (let j = 0; j < size; j++) found[j] += values[i * size + j] / n;
-  return Object.assign(found, { shape });
+  const result = new Float32Array(size);
+  for (let i = 0; i < n; i++) for (let j = 0; j < size; j++) result[j] += values[i * size + j] / n;
+  return Object.assign(result, { shape });
 }
 
-/** A token as it can be seen: a space is an open box, a line end an arrow. */
+/** A token with visible white space: "·" for a space, "↵" for a line end, "⇥" for a tab, "∅" for an empty token. */
 export function visible(token) {
   return token.replace(/^ | $/g, "·").replace(/\n/g, "↵").replace(/\t/g, "⇥") || "∅";
 }
 
+/** Format a number with n decimals, or in scientific notation if it is very small or large. */
 export function digits(x, n = 4) {
   if (x === null || x === undefined) return "";
   const size = Math.abs(x);
@@ -54,79 +55,79 @@ const dark = window.matchMedia("(prefers-color-scheme: dark)");
 const redraws = new Set();
 dark.addEventListener("change", () => redraws.forEach((draw) => draw()));
 
-/** Draw now, and again whenever light turns to dark or back. */
-export function drawn(draw) {
+/** Call a drawing function now, and again whenever the color scheme changes. */
+export function redrawOnThemeChange(draw) {
   redraws.add(draw);
   draw();
 }
 
-// One hue and a rising lightness, or two hues around none: told apart with any kind of colour vision.
+// Sequential and diverging color scales that are distinguishable with any kind of color vision.
 const light = d3.interpolateRgbBasis(["#ffffff", "#d6e6f4", "#89bedc", "#3787c0", "#08488e", "#08306b"]);
 const night = d3.interpolateRgbBasis(["#14171c", "#12355c", "#1c5c93", "#3f8fc9", "#8cc4ea", "#e3f2fd"]);
 
-/** The colour of x between 0 and 1. */
+/** Color of x, from 0 to 1. */
 export function shade(x) {
   return (dark.matches ? night : light)(Math.max(0, Math.min(1, x)));
 }
 
-/** The colour of x between -1 and 1: orange below nothing, blue above. */
+/** Color of x, from -1 to 1: orange below 0, blue above. */
 export function balance(x) {
-  const none = dark.matches ? "#14171c" : "#ffffff";
+  const zero = dark.matches ? "#14171c" : "#ffffff";
   const end = x < 0 ? (dark.matches ? "#f39c50" : "#b35806") : dark.matches ? "#8cc4ea" : "#08488e";
-  return d3.interpolateRgb(none, end)(Math.min(1, Math.abs(x)));
+  return d3.interpolateRgb(zero, end)(Math.min(1, Math.abs(x)));
 }
 
-/** Colours as bytes, looked up and not made anew for each of many cells. */
+/** A lookup table of 256 colors of a scale, packed as 32-bit integers. */
 export function table(scale, from = 0, to = 1) {
-  const found = new Uint32Array(256);
+  const colors = new Uint32Array(256);
   for (let i = 0; i < 256; i++) {
     const { r, g, b } = d3.rgb(scale(from + ((to - from) * i) / 255));
-    found[i] = (255 << 24) | (b << 16) | (g << 8) | r;
+    colors[i] = (255 << 24) | (b << 16) | (g << 8) | r;
   }
-  return (x) => found[Math.max(0, Math.min(255, Math.round(((x - from) / (to - from)) * 255)))];
+  return (x) => colors[Math.max(0, Math.min(255, Math.round(((x - from) / (to - from)) * 255)))];
 }
 
-/** Black or white, whichever can be read on a colour. */
-export function ink(colour) {
-  return d3.lab(colour).l > 60 ? "#111" : "#fff";
+/** Text color that is readable on a background color. */
+export function ink(color) {
+  return d3.lab(color).l > 60 ? "#111" : "#fff";
 }
 
-/** Values as pixels, one each. */
-export function pixels(canvas, values, colour) {
+/** Draw a matrix on a canvas, one pixel per value. */
+export function pixels(canvas, values, color) {
   const [rows, columns] = values.shape;
   canvas.width = columns;
   canvas.height = rows;
   const image = new ImageData(columns, rows);
   const target = new Uint32Array(image.data.buffer);
-  for (let i = 0; i < target.length; i++) target[i] = colour(values[i]);
+  for (let i = 0; i < target.length; i++) target[i] = color(values[i]);
   canvas.getContext("2d").putImageData(image, 0, 0);
 }
 
 const bar = el("output", { class: "bar", hidden: true });
 
-/** Attributes of an element that has more to say: at the foot of the page, by pointer, tap or Tab. */
-export function told(text, attributes = {}) {
-  const say = () => {
+/** Attributes of an element with a tooltip, shown at the foot of the page on hover, tap or focus. */
+export function tooltip(text, attributes = {}) {
+  const show = () => {
     bar.textContent = text;
     bar.hidden = false;
     if (!bar.isConnected) document.body.append(bar);
   };
-  const hush = () => { bar.hidden = true; };
-  return { ...attributes, tabindex: 0, onpointerenter: say, onclick: say, onfocus: say, onpointerleave: hush, onblur: hush };
+  const hide = () => { bar.hidden = true; };
+  return { ...attributes, tabindex: 0, onpointerenter: show, onclick: show, onfocus: show, onpointerleave: hide, onblur: hide };
 }
 
-/** A titled part of the page that can be closed. */
-export function section(title, explained, ...children) {
+/** A titled, collapsible section of the page. */
+export function section(title, description, ...children) {
   return el(
     "details", { class: "section", open: true },
     el("summary", {}, el("h2", {}, title)),
-    explained ? el("p", { class: "why" }, explained) : null,
+    description ? el("p", { class: "why" }, description) : null,
     ...children,
   );
 }
 
-/** Buttons of which one is chosen; arrows move among them. */
-export function choice(label, items, chosen, choose) {
+/** A group of radio buttons. */
+export function choice(label, items, selected, select) {
   const name = `choice-${Math.random().toString(36).slice(2)}`;
   return el(
     "fieldset", { class: "choice" },
@@ -135,7 +136,7 @@ export function choice(label, items, chosen, choose) {
       el(
         "label", {},
         el("input", {
-          type: "radio", name, value: String(value), checked: value === chosen, onchange: () => choose(value),
+          type: "radio", name, value: String(value), checked: value === selected, onchange: () => select(value),
         }),
         el("span", {}, text),
       ),

@@ -1,12 +1,12 @@
-// The search as a tree: a column a step, the most probable above; what became of each; the winner's way.
-import { digits, drawn, el, told, visible } from "./base.js";
+// Search tree: one column per step, most probable hypotheses at the top, the best hypothesis highlighted.
+import { digits, redrawOnThemeChange, el, tooltip, visible } from "./base.js";
 import { accent } from "./curves.js";
 
 const [WIDTH, HEIGHT, GAP] = [104, 24, 34];
 
 export function beam(record) {
-  const nodes = record.beam.map(([parent, step, text, logProb, total, status, score, whole], i) =>
-    ({ i, parent, step, text, logProb, total, status, score, whole, won: record.best_path.includes(i) }));
+  const nodes = record.beam.map(([parent, step, text, logProb, total, status, score, fullText], i) =>
+    ({ i, parent, step, text, logProb, total, status, score, fullText, isBest: record.best_path.includes(i) }));
   const steps = d3.groups(nodes, (node) => node.step);
   for (const [, column] of steps) {
     column.sort((a, b) => b.total - a.total).forEach((node, row) => { node.row = row; });
@@ -19,18 +19,18 @@ export function beam(record) {
   const chips = nodes.map((node) =>
     el(
       "span",
-      told(
+      tooltip(
         `${visible(node.text)}: log-probability ${digits(node.logProb, 3)}, sum ${digits(node.total, 3)}, ${node.status}`
           + (node.score === null ? "" : `, score ${digits(node.score, 4)}`),
         {
-          class: `node ${node.status}${node.won ? " won" : ""}`,
+          class: `node ${node.status}${node.isBest ? " best" : ""}`,
           style: { left: `${x(node)}px`, top: `${y(node) - HEIGHT / 2}px`, width: `${WIDTH}px` },
         },
       ),
       el("b", {}, visible(node.text)), el("small", {}, digits(node.total, 2)),
     ),
   );
-  drawn(() => {
+  redrawOnThemeChange(() => {
     const ratio = Math.min(window.devicePixelRatio || 1, 16000 / width);
     canvas.width = width * ratio;
     canvas.height = height * ratio;
@@ -39,35 +39,35 @@ export function beam(record) {
     for (const node of nodes) {
       if (node.parent < 0) continue;
       const from = nodes[node.parent];
-      context.strokeStyle = accent(node.won ? "--other" : "--line");
-      context.lineWidth = node.won ? 2.5 : 1;
+      context.strokeStyle = accent(node.isBest ? "--other" : "--line");
+      context.lineWidth = node.isBest ? 2.5 : 1;
       context.beginPath();
       context.moveTo(x(from) + WIDTH, y(from));
       context.bezierCurveTo(x(from) + WIDTH + GAP / 2, y(from), x(node) - GAP / 2, y(node), x(node), y(node));
       context.stroke();
     }
   });
-  return el("div", {}, why(nodes),
+  return el("div", {}, completed(nodes),
     el("div", { class: "scroll" }, el("div", { class: "tree", style: { width: `${width}px`, height: `${height}px` } },
       canvas, chips)));
 }
 
-/** What ended, best first, and what decided. */
-function why(nodes) {
+/** Completed hypotheses, best first, and how the best one was selected. */
+function completed(nodes) {
   const ended = nodes.filter((node) => node.score !== null).sort((a, b) => b.score - a.score);
   if (!ended.length) return null;
   const [first, second] = ended;
-  const probable = d3.greatest(ended, (node) => node.total);
-  const words = [`The winner's score is its sum of log-probabilities by the length penalty: ${digits(first.score, 4)}`];
-  if (second) words.push(`, ${digits(first.score - second.score, 4)} above the next`);
-  words.push(probable === first ? "; it is also the most probable as a whole."
-    : `; by the sum alone “${visible(probable.whole)}” would have won: the penalty favours longer text.`);
+  const mostProbable = d3.greatest(ended, (node) => node.total);
+  const words = [`The best hypothesis has score ${digits(first.score, 4)}: its sum of log-probabilities divided by the length penalty`];
+  if (second) words.push(`, ${digits(first.score - second.score, 4)} above the second best`);
+  words.push(mostProbable === first ? ". It also has the highest sum."
+    : `. Without the length penalty, “${visible(mostProbable.fullText)}” would be the best: the penalty favors longer texts.`);
   return el("div", {},
     el("p", {}, words.join("")),
     el("div", { class: "scroll" }, el("table", {},
       el("thead", {}, el("tr", {}, ["text", "tokens", "sum", "penalty", "score"].map((t) => el("th", { scope: "col" }, t)))),
       el("tbody", {}, ended.map((node) => el("tr", { class: node === first ? "on" : "" },
-        el("td", { class: "text" }, visible(node.whole)), el("td", { class: "number" }, String(node.step + 1)),
+        el("td", { class: "text" }, visible(node.fullText)), el("td", { class: "number" }, String(node.step + 1)),
         el("td", { class: "number" }, digits(node.total, 3)),
         el("td", { class: "number" }, digits(node.total / node.score, 3)),
         el("td", { class: "number" }, digits(node.score, 4))))))));

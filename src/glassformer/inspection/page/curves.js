@@ -1,16 +1,17 @@
-// Curves over steps or layers, drawn by Observable Plot.
-import { drawn, el } from "./base.js";
+// Line plots over steps or layers, drawn with Observable Plot.
+import { redrawOnThemeChange, el } from "./base.js";
 
-/** Replace a holder's content by a plot, and draw it again when light turns to dark. */
+/** A plot that is redrawn when the color scheme changes. */
 export function plotted(options) {
-  const holder = el("div", { class: "plot" });
-  drawn(() => {
+  const container = el("div", { class: "plot" });
+  redrawOnThemeChange(() => {
     const style = { background: "transparent", fontSize: "12px", overflow: "visible" };
-    holder.replaceChildren(Plot.plot({ width: 720, height: 260, style, ...options() }));
+    container.replaceChildren(Plot.plot({ width: 720, height: 260, style, ...options() }));
   });
-  return holder;
+  return container;
 }
 
+/** Value of a color variable of the style sheet. */
 export function accent(name = "--accent") {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }

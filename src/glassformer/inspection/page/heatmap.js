@@ -1,26 +1,26 @@
-// A heat map with a token beside every row and over every column: hover, arrows and Enter to pin.
-import { drawn, el, pixels, shade, table, visible } from "./base.js";
+// Heat map with labeled rows and columns. Hover or arrow keys select a cell, click or Enter pins it.
+import { redrawOnThemeChange, el, pixels, shade, table, visible } from "./base.js";
 
 /**
  * @param {object} options
  * @param {string[]} options.rows labels
  * @param {string[]} options.columns labels
  * @param {Float32Array} options.values with shape [rows, columns]
- * @param {(x: number) => string} [options.colour] of a value; default: shades of 0 to the largest
- * @param {(row: number, column: number, x: number) => string} options.say what is read out of a cell
+ * @param {() => (x: number) => number} [options.color] color scale; default: 0 to the largest value
+ * @param {(row: number, column: number, x: number) => string} options.describe text for a selected cell
  * @param {(row: number | null, column: number | null) => void} [options.hover]
- * @param {(row: number) => number} [options.mark] column of each row to mark
+ * @param {(row: number) => number} [options.mark] column to mark in each row
  */
-export function heatmap({ rows, columns, values, colour, say, hover, mark, label }) {
+export function heatmap({ rows, columns, values, color, describe, hover, mark, label }) {
   const [n, m] = [rows.length, columns.length];
   const size = Math.max(11, Math.min(30, Math.floor(760 / m), Math.floor(760 / n)));
   const rowLabels = rows.map((text) => el("span", {}, visible(text)));
-  const every = m > 64 ? Math.ceil(14 / size) * 4 : 1; // of so many columns a few are enough to count by
-  const columnLabels = columns.map((text, j) => el("span", {}, el("b", {}, j % every ? "" : visible(text))));
-  const longest = columns.reduce((a, text) => Math.max(a, visible(text).length), 1);
+  const labelStep = m > 64 ? Math.ceil(14 / size) * 4 : 1; // many columns: label only some of them
+  const columnLabels = columns.map((text, j) => el("span", {}, el("b", {}, j % labelStep ? "" : visible(text))));
+  const maxLength = columns.reduce((a, text) => Math.max(a, visible(text).length), 1);
   const canvas = el("canvas", { class: "cells" });
   const frame = el("div", { class: "frame", hidden: true });
-  const marks = mark ? rows.map((_, i) => el("i", { style: place(mark(i), i) })) : [];
+  const marks = mark ? rows.map((_, i) => el("i", { style: center(mark(i), i) })) : [];
   const cells = el(
     "div",
     {
@@ -32,16 +32,16 @@ export function heatmap({ rows, columns, values, colour, say, hover, mark, label
       },
       onpointerleave: () => pinned || show(null, null),
       onclick: (event) => {
-        const was = at;
-        if (event.detail) { // a pointer's click, or a tap, which nothing hovered before
+        const previous = selected;
+        if (event.detail) { // click or tap; a tap is not preceded by a pointermove event
           pinned = false;
           follow(event);
         }
-        pinned = at !== null && !(cells.classList.contains("pinned") && was && was[0] === at[0] && was[1] === at[1]);
+        pinned = selected !== null && !(cells.classList.contains("pinned") && previous && previous[0] === selected[0] && previous[1] === selected[1]);
         cells.classList.toggle("pinned", pinned);
       },
       onkeydown: (event) => {
-        const [row, column] = at || [0, 0];
+        const [row, column] = selected || [0, 0];
         const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
         if (step) show(Math.max(0, Math.min(n - 1, row + step[0])), Math.max(0, Math.min(m - 1, column + step[1])));
         else if (event.key === "Enter") cells.click();
@@ -53,12 +53,12 @@ export function heatmap({ rows, columns, values, colour, say, hover, mark, label
     canvas, frame, marks,
   );
   const largest = values.reduce((a, b) => Math.max(a, b), 1e-9);
-  const rest = colour ? "\u00a0" : `the deepest shade is ${largest.toPrecision(3)}`;
-  const readout = el("output", { class: "readout" }, rest);
-  let at = null;
+  const idle = color ? "\u00a0" : `Color scale: 0 to ${largest.toPrecision(3)}`;
+  const readout = el("output", { class: "readout" }, idle);
+  let selected = null;
   let pinned = false;
 
-  function place(column, row) {
+  function center(column, row) {
     return { left: `${column * size + size / 2}px`, top: `${row * size + size / 2}px` };
   }
 
@@ -69,30 +69,30 @@ export function heatmap({ rows, columns, values, colour, say, hover, mark, label
 
   function show(row, column) {
     if (row !== null && (row < 0 || row >= n || column < 0 || column >= m)) return;
-    if (at && row !== null && at[0] === row && at[1] === column) return;
-    if (at) {
-      rowLabels[at[0]].classList.remove("on");
-      columnLabels[at[1]].classList.remove("on");
+    if (selected && row !== null && selected[0] === row && selected[1] === column) return;
+    if (selected) {
+      rowLabels[selected[0]].classList.remove("on");
+      columnLabels[selected[1]].classList.remove("on");
     }
-    at = row === null ? null : [row, column];
-    frame.hidden = at === null;
-    if (at) {
+    selected = row === null ? null : [row, column];
+    frame.hidden = selected === null;
+    if (selected) {
       rowLabels[row].classList.add("on");
       columnLabels[column].classList.add("on");
       frame.style.transform = `translate(${column * size}px, ${row * size}px)`;
-      readout.textContent = say(row, column, values[row * m + column]);
-    } else readout.textContent = rest;
+      readout.textContent = describe(row, column, values[row * m + column]);
+    } else readout.textContent = idle;
     if (hover) hover(row, column);
   }
-  drawn(() => {
-    pixels(canvas, values, colour ? colour() : ((look) => (x) => look(x / largest))(table(shade)));
+  redrawOnThemeChange(() => {
+    pixels(canvas, values, color ? color() : ((colorOf) => (x) => colorOf(x / largest))(table(shade)));
   });
   return el(
     "div", { class: "heat", style: { "--cell": `${size}px` } },
     readout,
     el(
       "div", { class: "scroll" },
-      el("div", { class: "heat-grid" }, el("div", { class: "corner" }), el("div", { class: "columns", style: { height: `${Math.min(6.5, 1 + 0.4 * longest)}rem` } }, columnLabels),
+      el("div", { class: "heat-grid" }, el("div", { class: "corner" }), el("div", { class: "columns", style: { height: `${Math.min(6.5, 1 + 0.4 * maxLength)}rem` } }, columnLabels),
         el("div", { class: "rows" }, rowLabels), cells),
     ),
   );

@@ -1,10 +1,10 @@
-// The page of `glassformer inspect`, from the record in the element "record".
+// Page of `glassformer inspect`. Its record is in the element "record".
 import { el, section } from "./base.js";
 import { attention } from "./attention.js";
 import { beam } from "./beam.js";
 import { alignment, lens, predictions, saliency, stream, tokens, vectors } from "./parts.js";
 
-/** What there is to see of a record, as elements. */
+/** Elements of the page of a record. */
 export function inspection(record) {
   const s = record.sizes;
   const layers = s.n_layers ?? `${s.n_encoder_layers} + ${s.n_decoder_layers}`;
@@ -14,27 +14,27 @@ export function inspection(record) {
       record.notes.map((note) => el("p", { class: "note" }, note)),
       Object.entries(record.sides).map(([name, side]) => el("blockquote", {}, el("small", {}, name), side.text)),
       record.answer && el("blockquote", {}, el("small", {}, "answer"), record.answer)),
-    section("Tokens", "What the text is cut into. Under each token stands its number in the vocabulary; hover for the "
-      + "characters it stands for.", Object.entries(record.sides).map(([name, side]) => [el("h3", {}, name), tokens(side)]).flat()),
+    section("Tokens", "The tokens of the text with their ids in the vocabulary. Hover for the character span.",
+      Object.entries(record.sides).map(([name, side]) => [el("h3", {}, name), tokens(side)]).flat()),
     record.predictions.length && section("Predictions", record.predicts === "next"
-      ? "At each place of the target, how probable the model found what came, and what it would rather have said."
-      : "What the model makes of the text.", predictions(record)),
-    Object.keys(record.saliency).length && section("Tokens that matter",
-      "Blue speaks for the answer, orange against it.", saliency(record)),
+      ? "Probability of each token of the target given the tokens before it, and the most probable alternatives."
+      : "The most probable outputs of the model.", predictions(record)),
+    Object.keys(record.saliency).length && section("Token attribution",
+      "Contribution of each token to the predicted class. Blue: positive. Orange: negative.", saliency(record)),
     record.attention.length && section("Attention",
-      "Each row shares out a weight of 1 over what it looks at. Pick a head among the thumbnails; hover the map or the "
-      + "lines, click to keep.", attention(record)),
+      "Attention weights; each row sums to 1. Select a head by its thumbnail. Hover over the map or the lines for values, "
+      + "click to pin.", attention(record)),
     record.alignment && section("Alignment",
-      "All heads of cross-attention together: where each token of the target comes from.", alignment(record)),
+      "Mean of all cross-attention heads: the source tokens that each target token attends to.", alignment(record)),
     record.beam.length && section("Search",
-      "What beam search looked at, a column a step, the most probable above. Grey was pruned.", beam(record)),
+      "Hypotheses of the beam search: one column per step, the most probable at the top. Gray: pruned.", beam(record)),
     Object.keys(record.lens).length && section("Layer by layer",
-      "What the model would say if it ended at this layer (the logit lens). Darker in the light, lighter in the dark: surer.",
+      "Predictions made from the output of each layer (logit lens). Stronger color: higher probability.",
       lens(record)),
-    Object.keys(record.stream).length && section("The residual stream",
-      "How long each token's vector is after every sub-layer; the thick line is their mean.", stream(record)),
+    Object.keys(record.stream).length && section("Residual stream",
+      "Norm of each token's vector after every sub-layer. Thick line: mean of all tokens.", stream(record)),
     Object.keys(record.vectors).length && section("Vectors",
-      "What each token begins as: its embedding, its position, their sum.", vectors(record)),
+      "Input vectors of each token: token embedding, position embedding and their sum.", vectors(record)),
   ].filter(Boolean);
 }
 

@@ -1,5 +1,5 @@
-// Who looks at whom, as lines between two columns of tokens: hover shows one token's lines, a click keeps them.
-import { drawn, el, visible } from "./base.js";
+// Attention weights as lines between two columns of tokens. Hovering shows the lines of one token, a click pins them.
+import { redrawOnThemeChange, el, visible } from "./base.js";
 
 const HEIGHT = 22;
 const WIDTH = 220;
@@ -8,7 +8,7 @@ export function lines({ rows, columns, values, rowTitle, columnTitle }) {
   const [n, m] = [rows.length, columns.length];
   const height = Math.max(n, m) * HEIGHT;
   const canvas = el("canvas", { style: { width: `${WIDTH}px`, height: `${height}px` } });
-  let at = null; // ["row" | "column", number]
+  let selected = null; // ["row" | "column", number]
   let pinned = null;
 
   function token(side, text, i) {
@@ -32,12 +32,12 @@ export function lines({ rows, columns, values, rowTitle, columnTitle }) {
   const right = columns.map((text, i) => token("column", text, i));
 
   function show(next) {
-    at = next || pinned;
+    selected = next || pinned;
     for (const [side, buttons] of [["row", left], ["column", right]]) {
       buttons.forEach((button, i) => {
-        button.classList.toggle("on", Boolean(at && at[0] === side && at[1] === i));
+        button.classList.toggle("on", Boolean(selected && selected[0] === side && selected[1] === i));
         button.setAttribute("aria-pressed", String(Boolean(pinned && pinned[0] === side && pinned[1] === i)));
-        const weight = !at || at[0] === side ? 0 : at[0] === "row" ? values[at[1] * m + i] : values[i * m + at[1]];
+        const weight = !selected || selected[0] === side ? 0 : selected[0] === "row" ? values[selected[1] * m + i] : values[i * m + selected[1]];
         button.style.setProperty("--weight", `${Math.round(weight * 100)}%`);
       });
     }
@@ -62,11 +62,11 @@ export function lines({ rows, columns, values, rowTitle, columnTitle }) {
       context.bezierCurveTo(WIDTH / 2, from, WIDTH / 2, to, WIDTH, to);
       context.stroke();
     };
-    if (!at) for (let i = 0; i < n; i++) for (let j = 0; j < m; j++) stroke(i, j);
-    else if (at[0] === "row") for (let j = 0; j < m; j++) stroke(at[1], j);
-    else for (let i = 0; i < n; i++) stroke(i, at[1]);
+    if (!selected) for (let i = 0; i < n; i++) for (let j = 0; j < m; j++) stroke(i, j);
+    else if (selected[0] === "row") for (let j = 0; j < m; j++) stroke(selected[1], j);
+    else for (let i = 0; i < n; i++) stroke(i, selected[1]);
   }
-  drawn(draw);
+  redrawOnThemeChange(draw);
   return el(
     "div", { class: "scroll" },
     el(

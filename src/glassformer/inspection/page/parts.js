@@ -1,87 +1,87 @@
-// The other parts of an inspection: tokens, predictions, layers, the residual stream, vectors, alignment, tokens that matter.
-import { balance, choice, digits, drawn, el, ink, pixels, shade, table, told, unpack, visible } from "./base.js";
+// The other sections of an inspection: tokens, predictions, layers, residual stream, vectors, alignment, attribution.
+import { balance, choice, digits, redrawOnThemeChange, el, ink, pixels, shade, table, tooltip, unpack, visible } from "./base.js";
 import { accent, plotted } from "./curves.js";
 import { heatmap } from "./heatmap.js";
 
-/** The tokens of a side, each with its id and the stretch of text that it stands for. */
+/** The tokens of a side with their ids and character spans. */
 export function tokens(side) {
   return el(
     "ol", { class: "tokens" },
     side.tokens.map((token, i) => {
       const offset = side.offsets[i];
-      const where = offset ? `characters ${offset[0]} to ${offset[1]}` : "a special token";
+      const position = offset ? `characters ${offset[0]} to ${offset[1]}` : "special token";
       return el(
-        "li", told(`token ${i}, id ${side.ids[i]}, ${where}`, { class: offset ? "" : "special" }),
+        "li", tooltip(`token ${i}, id ${side.ids[i]}, ${position}`, { class: offset ? "" : "special" }),
         el("b", {}, visible(token)), el("small", {}, String(side.ids[i])),
       );
     }),
   );
 }
 
-const HEADINGS = { next: "what follows", words: "what stands here", tags: "tag", span: "ends of the answer", label: "class",
+const HEADINGS = { next: "next token", words: "token", tags: "tag", span: "start and end of the answer", label: "class",
   number: "number" };
 
-/** A row for each place: what was expected, and the alternatives as bars. */
+/** Table of predictions: one row per position with the expected token and the candidates as bars. */
 export function predictions(record) {
   const side = record.sides.target || record.sides.text;
   const single = ["label", "number"].includes(record.predicts);
-  const list = record.predictions.filter(([place]) => place >= record.first_predicted);
-  const told = list.filter(([, expected]) => expected !== null);
-  const loss = -d3.mean(told, ([, , logProb]) => logProb);
-  const body = list.map(([place, expected, logProb, rank, best]) =>
+  const list = record.predictions.filter(([position]) => position >= record.first_predicted);
+  const scored = list.filter(([, expected]) => expected !== null);
+  const loss = -d3.mean(scored, ([, , logProb]) => logProb);
+  const body = list.map(([position, expected, logProb, rank, best]) =>
     el(
       "tr", {},
-      single ? null : el("th", { scope: "row" }, visible(side.tokens[place])),
+      single ? null : el("th", { scope: "row" }, visible(side.tokens[position])),
       expected === null ? null : el("td", { class: "expected" }, visible(expected)),
       expected === null ? null : cell(Math.exp(logProb)),
       expected === null ? null : el("td", { class: "number" }, digits(-logProb, 3)),
       expected === null ? null : el("td", { class: "number" }, String(rank + 1)),
       el("td", {}, el("ol", { class: "guesses" }, best.map(([text, p]) =>
-        el("li", { style: { "--share": `${100 * p}%` }, class: text === expected ? "on" : "" },
+        el("li", { style: { "--fraction": `${100 * p}%` }, class: text === expected ? "on" : "" },
           el("span", {}, visible(text)), el("b", {}, digits(p, 3)))))),
     ),
   );
-  const heads = told.length
-    ? ["after", "came", "probability", "loss", "rank", "the model's best"]
-    : [...(single ? [] : ["at"]), HEADINGS[record.predicts]];
+  const headings = scored.length
+    ? ["previous token", "expected token", "probability", "loss", "rank", "most probable tokens"]
+    : [...(single ? [] : ["position"]), HEADINGS[record.predicts]];
   return el(
     "div", {},
-    told.length
-      ? el("p", {}, `Mean loss ${digits(loss, 4)} nats a token, perplexity ${digits(Math.exp(loss), 2)}.`)
+    scored.length
+      ? el("p", {}, `Mean loss ${digits(loss, 4)} nats per token, perplexity ${digits(Math.exp(loss), 2)}.`)
       : null,
     el("div", { class: "scroll" },
       el("table", { class: "predictions" },
-        el("thead", {}, el("tr", {}, heads.map((text) => el("th", { scope: "col" }, text)))), el("tbody", {}, body))),
+        el("thead", {}, el("tr", {}, headings.map((text) => el("th", { scope: "col" }, text)))), el("tbody", {}, body))),
   );
 }
 
 function cell(p) {
   const node = el("td", { class: "number" }, digits(p, 3));
-  drawn(() => {
+  redrawOnThemeChange(() => {
     node.style.background = shade(p);
     node.style.color = ink(shade(p));
   });
   return node;
 }
 
-/** What would be said at each place if the stack ended at each layer. */
+/** Logit lens: most probable prediction at each position from the output of each layer. */
 export function lens(record) {
   const side = record.sides.target || record.sides.text;
-  const rows = [...Object.entries(record.lens), ["the whole", record.predictions]].reverse();
+  const rows = [...Object.entries(record.lens), ["final output", record.predictions]].reverse();
   const single = ["label", "number"].includes(record.predicts);
-  const places = record.predictions.map(([place]) => place).filter((place) => place >= record.first_predicted);
+  const positions = record.predictions.map(([position]) => position).filter((i) => i >= record.first_predicted);
   return el(
     "div", { class: "scroll" },
     el(
       "table", { class: "lens" },
       el("thead", {}, el("tr", {}, el("th", {}, ""),
-        places.map((i) => el("th", { scope: "col" }, single ? record.predicts : visible(side.tokens[i]))))),
+        positions.map((i) => el("th", { scope: "col" }, single ? record.predicts : visible(side.tokens[i]))))),
       el("tbody", {}, rows.map(([name, row]) =>
-        el("tr", {}, el("th", { scope: "row" }, name), places.map((i) => {
-          const [, , , , best] = row.find(([place]) => place === i);
-          const node = el("td", told(best.map(([text, p]) => `${visible(text)} ${digits(p, 3)}`).join(", ")),
+        el("tr", {}, el("th", { scope: "row" }, name), positions.map((i) => {
+          const [, , , , best] = row.find(([position]) => position === i);
+          const node = el("td", tooltip(best.map(([text, p]) => `${visible(text)} ${digits(p, 3)}`).join(", ")),
             visible(best[0][0]));
-          drawn(() => {
+          redrawOnThemeChange(() => {
             node.style.background = shade(best[0][1]);
             node.style.color = ink(shade(best[0][1]));
           });
@@ -91,29 +91,30 @@ export function lens(record) {
   );
 }
 
-/** Lengths of the residual stream from sub-layer to sub-layer: each token, and their mean. */
+/** Norms of the residual stream after each sub-layer: one line per token, and their mean. */
 export function stream(record) {
   return el("div", {}, Object.entries(record.stream).map(([name, norms]) => {
     const steps = Object.keys(norms);
-    const rows = steps.flatMap((step, i) => [...unpack(norms[step])].map((x, token) => ({ step: i, token, length: x })));
-    const means = d3.rollups(rows, (group) => d3.mean(group, (row) => row.length), (row) => row.step);
-    const short = (i) => (steps[i] || "").replace("encoder.", "e").replace("decoder.", "d").replace(".", " ");
+    const rows = steps.flatMap((step, i) => [...unpack(norms[step])].map((x, token) => ({ step: i, token, norm: x })));
+    const means = d3.rollups(rows, (group) => d3.mean(group, (row) => row.norm), (row) => row.step);
+    const short = (i) => (steps[i] || "").replace("encoder.", "e").replace("decoder.", "d").replace(".", " ")
+      .replace("_residual", "").replace("_attn", " attention");
     return el("figure", {}, el("figcaption", {}, name), plotted(() => ({
       x: { ticks: steps.length > 14 ? d3.range(0, steps.length, Math.ceil(steps.length / 14)) : d3.range(steps.length),
         tickFormat: short, tickRotate: -40, label: null },
-      y: { label: "length", grid: true, zero: true },
+      y: { label: "norm", grid: true, zero: true },
       marginBottom: 90,
       marks: [
-        Plot.line(rows, { x: "step", y: "length", z: "token", stroke: accent(), strokeOpacity: 0.25, strokeWidth: 1 }),
+        Plot.line(rows, { x: "step", y: "norm", z: "token", stroke: accent(), strokeOpacity: 0.25, strokeWidth: 1 }),
         Plot.line(means, { x: "0", y: "1", stroke: accent("--other"), strokeWidth: 2.5 }),
-        Plot.tip(rows, Plot.pointer({ x: "step", y: "length",
-          title: (row) => `${visible(record.sides[name].tokens[row.token] || "")}\n${digits(row.length, 3)}` })),
+        Plot.tip(rows, Plot.pointer({ x: "step", y: "norm",
+          title: (row) => `${visible(record.sides[name].tokens[row.token] || "")}\n${digits(row.norm, 3)}` })),
       ],
     })));
   }));
 }
 
-/** Embedding, positions and sum of each token, a stripe of colours for its numbers. */
+/** Input vectors of each token: one row of colored cells per token. */
 export function vectors(record) {
   return el("div", {}, Object.entries(record.vectors).map(([name, kinds]) =>
     el("div", {}, el("h3", {}, name), Object.entries(kinds).map(([kind, packed]) => {
@@ -132,16 +133,16 @@ export function vectors(record) {
             `“${visible(record.sides[name].tokens[i])}”, dimension ${j}: ${digits(values[i * width + j])}`;
         }
       });
-      drawn(() => {
-        const look = table(balance, -1, 1);
-        pixels(canvas, values, (x) => look(x / largest));
+      redrawOnThemeChange(() => {
+        const colorOf = table(balance, -1, 1);
+        pixels(canvas, values, (x) => colorOf(x / largest));
       });
-      return el("figure", {}, el("figcaption", {}, `${kind}: ${n} tokens of ${width} numbers within ±${digits(largest, 3)}`),
+      return el("figure", {}, el("figcaption", {}, `${kind}: ${n} tokens x ${width} dimensions, range ±${digits(largest, 3)}`),
         canvas, readout);
     }))));
 }
 
-/** Which source token each target token comes from, and how many heads agree. */
+/** Cross-attention averaged over all heads, and the fraction of heads that agree with it. */
 export function alignment(record) {
   const values = unpack(record.alignment);
   const agreement = unpack(record.agreement);
@@ -154,22 +155,22 @@ export function alignment(record) {
   return el("div", {},
     heatmap({
       rows, columns, values, mark: (i) => best[i], label: "alignment",
-      say: (i, j, x) => `“${visible(rows[i])}” comes from “${visible(columns[j])}”: ${digits(x)}; `
-        + `${Math.round(100 * agreement[i])}% of heads look most at “${visible(columns[best[i]])}”`,
+      describe: (i, j, x) => `“${visible(rows[i])}” attends to “${visible(columns[j])}”: ${digits(x)}; `
+        + `the largest weight of ${Math.round(100 * agreement[i])}% of the heads is on “${visible(columns[best[i]])}”`,
     }),
-    el("p", {}, `On average ${Math.round(100 * d3.mean(agreement))}% of the heads look most at the same token.`));
+    el("p", {}, `On average, ${Math.round(100 * d3.mean(agreement))}% of the heads have their largest weight on the same token as the mean.`));
 }
 
-/** How much each token counts for the answer. */
+/** Contribution of each token to the predicted class. */
 export function saliency(record) {
   const kinds = Object.fromEntries(Object.entries(record.saliency).map(([name, packed]) => [name, unpack(packed)]));
-  const holder = el("p", { class: "salient" });
+  const container = el("p", { class: "salient" });
   const show = (name) => {
     const values = kinds[name];
     const largest = values.reduce((a, b) => Math.max(a, Math.abs(b)), 1e-9);
-    holder.replaceChildren(...record.sides.text.tokens.map((token, i) => {
-      const node = el("span", told(digits(values[i], 5)), visible(token));
-      drawn(() => {
+    container.replaceChildren(...record.sides.text.tokens.map((token, i) => {
+      const node = el("span", tooltip(digits(values[i], 5)), visible(token));
+      redrawOnThemeChange(() => {
         node.style.background = balance(values[i] / largest);
         node.style.color = ink(balance(values[i] / largest));
       });
@@ -178,5 +179,5 @@ export function saliency(record) {
   };
   const names = Object.keys(kinds);
   show(names[0]);
-  return el("div", {}, choice("by", names.map((name) => [name, name]), names[0], show), holder);
+  return el("div", {}, choice("method", names.map((name) => [name, name]), names[0], show), container);
 }

@@ -1,28 +1,28 @@
-// The page of `glassformer worked-example`: ten steps that unfold, positions, what scaling is for.
-import { balance, digits, drawn, el, ink, section, unpack, visible } from "./base.js";
+// Page of `glassformer worked-example`: the ten steps, position encodings, effect of the scale.
+import { balance, digits, redrawOnThemeChange, el, ink, section, unpack, visible } from "./base.js";
 import { accent, plotted } from "./curves.js";
 import { heatmap } from "./heatmap.js";
 
-const FEW = 20;
+const MAX_TABLE_COLUMNS = 20;
 
-/** A small matrix as a table of coloured numbers, a large one as a map. */
+/** A small matrix as a table of colored numbers, a large one as a heat map. */
 function matrix({ name, shape, values, rows, columns }) {
   const [n, m] = shape;
-  const labels = (given, count) => (given.length ? given : d3.range(count).map((i) => String(i + 1)));
+  const labels = (texts, count) => (texts.length ? texts : d3.range(count).map((i) => String(i + 1)));
   const flat = Array.isArray(values) ? values : unpack(values);
   const title = `${name} [${n} x ${m}]`;
-  if (m > FEW || n > 3 * FEW) {
+  if (m > MAX_TABLE_COLUMNS || n > 3 * MAX_TABLE_COLUMNS) {
     const largest = flat.reduce((a, b) => Math.max(a, Math.abs(b)), 1e-9);
     return el("figure", {}, el("figcaption", {}, title), heatmap({
       rows: labels(rows, n), columns: labels(columns, m), values: Object.assign(Float32Array.from(flat), { shape }),
-      colour: () => (x) => bytes(balance(x / largest)), label: name,
-      say: (i, j, x) => `${name}[${i + 1}, ${j + 1}] = ${digits(x, 6)}`,
+      color: () => (x) => bytes(balance(x / largest)), label: name,
+      describe: (i, j, x) => `${name}[${i + 1}, ${j + 1}] = ${digits(x, 6)}`,
     }));
   }
   const largest = flat.reduce((a, b) => Math.max(a, Math.abs(b)), 1e-9);
   const cell = (x) => {
     const node = el("td", { title: String(x) }, Number.isInteger(x) ? String(x) : digits(x, 4));
-    drawn(() => {
+    redrawOnThemeChange(() => {
       node.style.background = balance(x / largest);
       node.style.color = ink(balance(x / largest));
     });
@@ -35,18 +35,19 @@ function matrix({ name, shape, values, rows, columns }) {
         d3.range(m).map((j) => cell(flat[i * m + j]))))))));
 }
 
-function bytes(colour) {
-  const { r, g, b } = d3.rgb(colour);
+function bytes(color) {
+  const { r, g, b } = d3.rgb(color);
   return (255 << 24) | (b << 16) | (g << 8) | r;
 }
 
 function positions(p) {
-  const maps = Object.entries({ "the paper's formula": p.paper, "a loop that doubles the exponent": p.doubled });
+  const maps = Object.entries({ "Formula of the paper": p.paper, "Incorrect loop with a doubled exponent": p.doubled });
   return el("div", {},
-    el("p", {}, "The paper divides a position by 10000 to the power of 2i/d. A loop over i = 0, 2, 4, … that writes 2i again "
-      + "divides by 10000 to the power of 4i/d: the waves grow twice as fast, and half of the dimensions hardly move."),
-    el("p", {}, `Cosine of positions ${p.first} and ${p.second}: ${p.cosines[0].toFixed(7)} by the paper's formula, `
-      + `${p.cosines[1].toFixed(7)} by the other.`),
+    el("p", {}, "The paper divides a position by 10000 to the power of 2i/d. A common error is a loop over i = 0, 2, 4, … that uses 2i "
+      + "again and thus divides by 10000 to the power of 4i/d. The wavelengths then grow twice as fast, and half of the "
+      + "dimensions are almost constant."),
+    el("p", {}, `Cosine similarity of positions ${p.first} and ${p.second}: ${p.cosines[0].toFixed(7)} with the formula of the paper, `
+      + `${p.cosines[1].toFixed(7)} with the doubled exponent.`),
     maps.map(([name, packed]) => {
       const values = unpack(packed);
       const [n, d] = values.shape;
@@ -60,30 +61,30 @@ function positions(p) {
           rows: d3.range(n).map(String), columns: d3.range(0, d, Math.ceil(d / 128)).map(String), label: name,
           values: Object.assign(Float32Array.from(d3.range(n).flatMap((i) =>
             d3.range(0, d, Math.ceil(d / 128)).map((j) => values[i * d + j]))), { shape: [n, Math.ceil(d / Math.ceil(d / 128))] }),
-          colour: () => (x) => bytes(balance(x)),
-          say: (i, j, x) => `position ${i}, dimension ${j * Math.ceil(d / 128)}: ${digits(x, 6)}`,
+          color: () => (x) => bytes(balance(x)),
+          describe: (i, j, x) => `position ${i}, dimension ${j * Math.ceil(d / 128)}: ${digits(x, 6)}`,
         }));
     }));
 }
 
 function similarities(s) {
-  return el("p", {}, `“${visible(s.words[0])}” (position ${s.places[0]}) and “${visible(s.words[1])}” (position ${s.places[1]}): `
-    + `cosine of the words ${digits(s.word)}, of the positions ${digits(s.position)}, of the sums ${digits(s.sum)}.`);
+  return el("p", {}, `“${visible(s.words[0])}” (position ${s.positions[0]}) and “${visible(s.words[1])}” (position ${s.positions[1]}): `
+    + `cosine similarity of the embeddings ${digits(s.word)}, of the position encodings ${digits(s.position)}, of the sums ${digits(s.sum)}.`);
 }
 
 function saturation(rows) {
   const kinds = ["unscaled", "scaled by 1/√d_k", "additive"];
   const points = rows.flatMap((row) => row.largest.map((value, i) => ({ d_k: row.d_k, kind: kinds[i], value })));
   return el("div", {},
-    el("p", {}, "The product of two vectors of unit variance varies as d_k. Without the scale the softmax puts nearly all weight on "
-      + "one key as heads grow wider, and its derivative, what is left to learn from, goes to nothing."),
+    el("p", {}, "The variance of the dot product of two vectors with unit variance is d_k. Without the scale, the softmax puts nearly "
+      + "all weight on one key as d_k grows, and its derivative, and with it the gradient, approaches 0."),
     plotted(() => ({ height: 240, x: { type: "log", base: 4, label: "d_k", tickFormat: "d", ticks: rows.map((row) => row.d_k) },
       y: { label: "largest weight", domain: [0, 1], grid: true },
       color: { legend: true, domain: kinds, range: [accent("--other"), accent(), accent("--soft")] },
       marks: [Plot.line(points, { x: "d_k", y: "value", stroke: "kind", strokeWidth: 2 }),
         Plot.dot(points, { x: "d_k", y: "value", fill: "kind", tip: true })] })),
     el("div", { class: "scroll" }, el("table", {},
-      el("thead", {}, el("tr", {}, ["d_k", "deviation of q·k", ...kinds.map((kind) => `largest weight, ${kind}`),
+      el("thead", {}, el("tr", {}, ["d_k", "standard deviation of q·k", ...kinds.map((kind) => `largest weight, ${kind}`),
         "derivative, unscaled", "derivative, scaled"].map((text) => el("th", { scope: "col" }, text)))),
       el("tbody", {}, rows.map((row) => el("tr", {}, [row.d_k, row.deviation, ...row.largest, ...row.gradient].map((x, i) =>
         el("td", { class: "number" }, i ? digits(x) : String(x)))))))));
@@ -91,11 +92,11 @@ function saturation(rows) {
 
 const record = JSON.parse(document.getElementById("record").textContent);
 document.querySelector("main").append(...[
-  el("header", {}, el("h1", {}, record.title), el("p", { class: "facts" }, "Attention(Q, K, V) = softmax(Q Kᵀ / √d_k) V, step by step"),
+  el("header", {}, el("h1", {}, record.title), el("p", { class: "facts" }, "Attention(Q, K, V) = softmax(Q Kᵀ / √d_k) V, computed step by step"),
     record.notes.map((note) => el("p", { class: "note" }, note))),
   ...record.steps.map((step, i) => section(`${i + 1}. ${step.title}`, step.text, step.matrices.map(matrix))),
-  record.similarities && section("Three similarities", "Of two words: of their vectors, of their positions, of the sums that the model reads.",
+  record.similarities && section("Cosine similarities", "Similarities of two tokens: of their embeddings, of their position encodings, and of the sums that the model uses as input.",
     similarities(record.similarities)),
-  record.positions && section("Positions", null, positions(record.positions)),
-  record.saturation.length && section("What the scale is for", null, saturation(record.saturation)),
+  record.positions && section("Position encodings", null, positions(record.positions)),
+  record.saturation.length && section("Effect of the scale 1/√d_k", null, saturation(record.saturation)),
 ].filter(Boolean));
