@@ -140,8 +140,8 @@ def test_only_the_beginning_is_read(tmp_path, name):
     [
         ({"file": "a.po", "en": "About these documents", "fr": "À propos de ces documents"}, "--keys src=en tgt=fr"),
         ({"id": 7, "review": "what a lovely film", "stars": 5}, "--keys text=review label="),
-        ({"translation": {"en": "a", "fr": "b", "de": "c"}}, "--keys src=translation.en tgt=translation.fr"),
-        ({"source": ["One.", "Two."], "target": ["It is one."]}, "--keys src=source tgt=target"),
+        ({"pair": {"en": "a", "fr": "b", "de": "c"}}, "--keys src=pair.en tgt=pair.fr"),
+        ({"source": ["One is here.", "Two."], "target": ["It is one."]}, "--keys src=source tgt=target"),
     ],
 )
 def test_the_error_names_keys_that_fit_the_data(tmp_path, record, suggested):

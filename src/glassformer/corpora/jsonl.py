@@ -87,9 +87,9 @@ def _leaves(record: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     for key, value in record.items():
         if isinstance(value, dict):
             yield from ((f"{key}.{inner}", str(text)) for inner, text in value.items() if isinstance(text, str))
-        elif isinstance(value, str | int | float) or (
-            isinstance(value, list) and value and all(isinstance(item, str) for item in value)
-        ):
+        elif isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+            yield key, " ".join(value)
+        elif isinstance(value, str | int | float):
             yield key, str(value)
 
 
