@@ -181,3 +181,26 @@ def test_in_python_a_text_gives_a_text_and_a_list_a_list(model):
     assert isinstance(one, str)
     assert translator(["The cat slept.", ""], beam=1, max_length=9) == [one, ""]
     assert translator("The cat slept.\nThe cat slept.", beam=1, max_length=9) == f"{one}\n{one}"
+
+
+@pytest.mark.parametrize("command", ["translate", "run"])
+def test_lines_are_answered_when_the_input_pauses(model, command):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "glassformer", command, str(model), "--beam", "1", "--max-length", "5"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=ENVIRONMENT, bufsize=0,
+    )  # fmt: skip
+    try:
+        for lines in ([b"The cat slept.\n"], [b"\n"], [b"The dog slept.\n", b"The cat slept.\n"]):
+            process.stdin.write(b"".join(lines))
+            assert [process.stdout.readline().endswith(b"\n") for _ in lines] == [True] * len(lines)
+    finally:
+        process.stdin.close()
+        assert process.wait(30) == 0
+        process.stdout.close()
+
+
+def test_an_error_while_reading_comes_after_the_answers_to_the_lines_before(model):
+    done = glassformer("translate", model, "--beam", 1, stdin=b"The cat slept.\n" * 3 + b"\xff\xfe\n")
+    assert done.returncode == 1
+    assert done.stdout.count(b"\n") == 3
+    assert b"standard input:4" in done.stderr

@@ -1,0 +1,94 @@
+"""Speed of training steps and of decoding in two checkouts of this repository, measured in turn (A B A B).
+
+Shows that a change of the code costs no speed. Each measurement is a process of its own, with one checkout's sources.
+
+usage: python -m benchmarks.two_checkouts OTHER_CHECKOUT [THREADS] [ROUNDS]
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks.machine import describe, save
+
+MEASURE = """
+import sys, time, torch
+
+threads = int(sys.argv[1])
+torch.set_num_threads(threads)
+torch.manual_seed(0)
+try:
+    from glassformer.model_config import TransformerConfig
+except ModuleNotFoundError:
+    from glassformer.sizes import TransformerConfig  # before the module was renamed
+from glassformer.generate.search import search
+from glassformer.models.transformer import Transformer
+from glassformer.objectives.loss import projected_cross_entropy
+
+def seconds(function, n):
+    function()
+    times = []
+    for _ in range(n):
+        start = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - start)
+    return sorted(times)[n // 2]
+
+for name, (d_model, d_ff, n_heads, n_layers), n in (("tiny", (128, 256, 4, 4), 9), ("base", (512, 2048, 8, 6), 3)):
+    config = TransformerConfig(
+        vocab_size=8000, d_model=d_model, d_ff=d_ff, n_heads=n_heads,
+        n_encoder_layers=n_layers, n_decoder_layers=n_layers,
+    )
+    model = Transformer(config).train()
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, fused=True)
+    src, tgt = torch.randint(4, 8000, (128, 18)), torch.randint(4, 8000, (128, 19))
+
+    def step():
+        with torch.autocast("cpu", torch.bfloat16):
+            hidden = model(src, tgt[:, :-1]).flatten(0, 1)
+            loss = projected_cross_entropy(hidden, model.output_weight, tgt[:, 1:].flatten(), label_smoothing=0.1)
+        optimizer.zero_grad()
+        (loss / tgt[:, 1:].numel()).backward()
+        optimizer.step()
+
+    print(f"training step {name}", seconds(step, n))
+    model.eval()
+    src = torch.randint(4, 8000, (32, 20))
+    decode = lambda: search(model, src, [30] * 32, eos_id=2, banned_ids=(0, 1, 2), beam=4)
+    print(f"decoding {name}", seconds(decode, n))
+"""
+
+
+def measure(checkout: Path, threads: int) -> dict[str, float]:
+    """Median seconds of each measurement, with the sources of a checkout."""
+    environment = {**os.environ, "PYTHONPATH": str(checkout / "src")}
+    command = [sys.executable, "-c", MEASURE, str(threads)]
+    done = subprocess.run(command, env=environment, cwd=checkout, capture_output=True, text=True, check=True)
+    rows = (line.rpartition(" ") for line in done.stdout.strip().split("\n"))
+    return {name: float(value) for name, _, value in rows}
+
+
+def main() -> None:
+    other = Path(sys.argv[1]).resolve()
+    threads = int(sys.argv[2]) if len(sys.argv) > 2 else os.cpu_count()
+    rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 5
+    here = Path(__file__).parents[1]
+    pairs = [(measure(other, threads), measure(here, threads)) for _ in range(rounds)]
+    ratios = {name: [before[name] / after[name] for before, after in pairs] for name in pairs[0][0]}
+    commit = subprocess.run(["git", "-C", other, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+    record = {
+        "other_commit": commit.stdout.strip(),
+        "threads": threads,
+        "speed_ratio_to_other": {
+            name: {"median": round(statistics.median(r), 3), "min": round(min(r), 3), "max": round(max(r), 3)}
+            for name, r in ratios.items()
+        },
+    }
+    print(describe("")["commit"], record)
+    save("two_checkouts", record, "python -m benchmarks.two_checkouts OTHER_CHECKOUT")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""Help texts of the command line."""
+
+import re
+import subprocess
+import sys
+
+from glassformer.cli.options import GROUPS, RARE
+from glassformer.config import TrainConfig
+from tests.journeys.conftest import ENVIRONMENT
+
+
+def help_of(*arguments: str) -> str:
+    environment = {**ENVIRONMENT, "COLUMNS": "100"}
+    done = subprocess.run(
+        [sys.executable, "-m", "glassformer", *arguments], capture_output=True, encoding="utf-8", env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_help_of_train_fits_two_screens_and_help_all_lists_every_option():
+    short, full = help_of("train", "--help"), help_of("train", "--help-all")
+    assert short.count("\n") <= 72
+    options = {f"--{name.replace('_', '-')}" for name in TrainConfig.model_fields}
+    assert {*re.findall(r"--[a-z][a-z-]*", full)} >= options
+    assert not {f"--{name.replace('_', '-')}" for name in RARE} & {*re.findall(r"│ (--[a-z-]+)", short)}
+
+
+def test_every_option_of_train_is_in_one_group():
+    names = " ".join(GROUPS.values()).split()
+    assert sorted(names) == sorted(TrainConfig.model_fields)
+
+
+def test_commands_are_grouped_and_each_has_a_sentence_of_its_own():
+    page = help_of("--help")
+    assert [group for group in ("Train", "Use", "Evaluate", "Inspect", "Convert") if f"─ {group} ─" in page] == [
+        "Train", "Use", "Evaluate", "Inspect", "Convert",
+    ]  # fmt: skip
+    sentences = re.findall(r"│ [a-z-]+ +([A-Z][^│]+)", page)
+    assert len(sentences) == len({*sentences})
