@@ -48,20 +48,23 @@ class Config(BaseModel):
         try:
             return cls.model_validate(given)
         except ValidationError as error:
-            places = {**dict.fromkeys(from_file, f"in {file}"), **dict.fromkeys(from_environment, "in the environment")}
-            raise ConfigError(describe(error, {**places, **dict.fromkeys(flags, "")})) from None
+            origins = {
+                **dict.fromkeys(from_file, f"in {file}"),
+                **dict.fromkeys(from_environment, "in the environment"),
+            }
+            raise ConfigError(describe(error, {**origins, **dict.fromkeys(flags, "")})) from None
 
     def to_toml(self) -> str:
         """The options as TOML, without those that are None."""
         return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
 
 
-def describe(error: ValidationError, places: Mapping[str, str]) -> str:
+def describe(error: ValidationError, origins: Mapping[str, str]) -> str:
     """The validation errors as text, one per line, each with its value and where it was given."""
     faults = []
     for fault in error.errors():
         name = ".".join(str(part) for part in fault["loc"]) or "options"
-        place = places.get(str(fault["loc"][0])) if fault["loc"] else ""
+        origin = origins.get(str(fault["loc"][0])) if fault["loc"] else ""
         match fault["type"]:
             case "extra_forbidden":
                 what = "no such option"
@@ -72,7 +75,7 @@ def describe(error: ValidationError, places: Mapping[str, str]) -> str:
             case _:
                 message = fault["msg"]
                 what = f"{fault['input']!r}: {message[0].lower()}{message[1:]}"
-        faults.append(f"  {name}: {what}{f' ({place})' if place else ''}")
+        faults.append(f"  {name}: {what}{f' ({origin})' if origin else ''}")
     return "invalid options:\n" + "\n".join(faults)
 
 
