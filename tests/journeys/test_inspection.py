@@ -103,7 +103,7 @@ def test_parts_are_disabled_and_heads_pruned(runs, tmp_path):
     done = glassformer("ablate", model, *test, "--html", page, "--prune", 1, "--out", out)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert lines[0].startswith("the whole model")
+    assert lines[0].startswith("full model")
     assert len(lines) == 1 + 2
     record, _ = check(page.read_text(encoding="utf-8"))
     assert [loss["name"] for loss in record["losses"]] == [line.split(" head")[0] for line in lines[1:]]
@@ -177,7 +177,7 @@ BAD = {
     "a missing head": (["worked-example", "--model", "MODEL", "--text", "a", "--head", "3"], "heads 1 to 2"),
     "a text without a model": (["worked-example", "--text", "a"], "give both"),
     "a folder that is no run": (["report", "EMPTY"], "not a run folder"),
-    "no examples to evaluate": (["ablate", "MODEL"], "no text to try on"),
+    "no examples to evaluate": (["ablate", "MODEL"], "no evaluation examples given"),
     "pruning without an output folder": (["ablate", "MODEL", "--prune", "1", "--src", "x"], "give both"),
     "a page that cannot be written": (["worked-example", "--html", "EMPTY/no/page.html"], "there is no folder"),
     "a negative number of heads": (["ablate", "MODEL", "--prune", "-1", "--out", "EMPTY/x", "--src", "x"], "at least"),
@@ -236,7 +236,7 @@ def test_labels_absent_from_training_are_named(runs, tmp_path):
     rows = write_lines(tmp_path / "new.tsv", ["text\tlabel", "a film\tgood", "a film too\todd"])
     done = glassformer("ablate", runs / "classes", rows)
     assert done.returncode == 2
-    assert "has not seen: odd" in done.stderr
+    assert "are not among the model's labels: odd" in done.stderr
 
 
 def test_an_unfinished_run_can_be_reported(runs, tmp_path):
