@@ -186,10 +186,10 @@ def test_a_damaged_newest_is_reported_and_passed_over(tmp_path):
     for n in (1, 2, 3):
         save_folder(tmp_path / f"step-{n}", contents(n))
     (tmp_path / "step-3" / "config.json").write_text("{}")
-    said = []
-    assert newest(tmp_path, report=said.append) == tmp_path / "step-2"
-    assert len(said) == 1
-    assert "step-3" in said[0]
+    reports = []
+    assert newest(tmp_path, report=reports.append) == tmp_path / "step-2"
+    assert len(reports) == 1
+    assert "step-3" in reports[0]
 
 
 def test_there_is_no_newest_among_damaged_ones_or_none(tmp_path):
@@ -325,7 +325,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path):
         save_folder(tmp_path / "file" / "step-1", contents())
 
 
-# Single files, and models beside other files
+# Single files, and models next to other files
 
 
 def test_a_model_is_put_beside_other_files(tmp_path):

@@ -24,8 +24,8 @@ def write(tmp_path, text):
 
 def test_all_faults_are_told_at_once_each_with_its_value_and_place(tmp_path):
     file = write(tmp_path, 'beam = 0\nbeem = 4\nlength_penalty = "much"\n')
-    said = refusal(DecodeConfig, {"nbest": 100}, file, {"GLASSFORMER_BATCH_TOKENS": "-7"})
-    lines = {line.split(":")[0].strip(): line for line in said.split("\n")[1:]}
+    message = refusal(DecodeConfig, {"nbest": 100}, file, {"GLASSFORMER_BATCH_TOKENS": "-7"})
+    lines = {line.split(":")[0].strip(): line for line in message.split("\n")[1:]}
     assert lines.keys() == {"beam", "beem", "length_penalty", "nbest", "batch_tokens"}
     assert "no such option" in lines["beem"]
     for name, value in {"beam": "0", "length_penalty": "'much'", "nbest": "100", "batch_tokens": "'-7'"}.items():
@@ -37,9 +37,9 @@ def test_all_faults_are_told_at_once_each_with_its_value_and_place(tmp_path):
 
 
 def test_what_must_be_given_is_named():
-    said = refusal(TrainConfig)
-    assert "src: required" in said
-    assert "out: required" in said
+    message = refusal(TrainConfig)
+    assert "src: required" in message
+    assert "out: required" in message
 
 
 def test_a_mistake_of_usage_exits_with_2():
@@ -141,9 +141,9 @@ def test_a_file_that_is_no_text_is_named(tmp_path):
 
 
 def test_a_missing_file_is_named_with_what_is_wanted(tmp_path):
-    said = refusal(DecodeConfig, file=tmp_path / "no.toml")
-    assert "no.toml: No such file" in said
-    assert "run.toml" in said
+    message = refusal(DecodeConfig, file=tmp_path / "no.toml")
+    assert "no.toml: No such file" in message
+    assert "run.toml" in message
 
 
 # Presets

@@ -50,16 +50,16 @@ def test_cached_decoding_follows_the_selected_hypotheses():
     """Three hypotheses per sentence, reordered after every step; one sentence is removed in between."""
     model, beam = random_model(22), 3
     src = ragged([11, 2, 7], SRC)
-    (state, last), said = model.start(src, beam), torch.empty(9, 0, dtype=torch.long)
+    (state, last), generated = model.start(src, beam), torch.empty(9, 0, dtype=torch.long)
     sentences = torch.arange(3)
     for step in range(TGT):
-        said = torch.cat([said, last[:, None]], dim=1)
-        whole = model.logits(model(src[sentences].repeat_interleave(beam, 0), said))[:, -1]
+        generated = torch.cat([generated, last[:, None]], dim=1)
+        whole = model.logits(model(src[sentences].repeat_interleave(beam, 0), generated))[:, -1]
         torch.testing.assert_close(model.step(last, state), whole, rtol=1e-5, atol=1e-5)
         keep = torch.tensor([0, 2]) if step == 5 else torch.arange(len(sentences))
         parents = (keep[:, None] * beam + torch.randint(beam, (len(keep), beam))).flatten()
         state.select(parents, keep if step == 5 else None)
-        said, sentences = said[parents], sentences[keep]
+        generated, sentences = generated[parents], sentences[keep]
         last = torch.randint(3, VOCAB, (len(parents),))
 
 

@@ -192,7 +192,10 @@ def test_masked_tokens_are_predicted_as_by_transformers(kind, tmp_path):
             probs = model(**given).logits.softmax(-1)[given["input_ids"] == tokenizer.mask_token_id]
         expected = probs.topk(3)
         found = task.fill_mask(text, 3)
-        assert [[guess.token_id for guess in gap] for gap in found] == expected.indices.tolist()
+        assert [[guess.token_id for guess in predictions] for predictions in found] == expected.indices.tolist()
         torch.testing.assert_close(
-            torch.tensor([[guess.score for guess in gap] for gap in found]), expected.values, rtol=1e-4, atol=1e-6
+            torch.tensor([[guess.score for guess in predictions] for predictions in found]),
+            expected.values,
+            rtol=1e-4,
+            atol=1e-6,
         )

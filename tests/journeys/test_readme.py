@@ -225,7 +225,7 @@ def test_the_python_lines_work(folder):
     code = re.search(r"```python\n(.*?)```", README, flags=re.DOTALL).group(1)
     *lines, last = code.replace('out="en-fr"', 'out="py-en-fr"').replace("epochs=20", "epochs=2").strip().split("\n")
     program = folder / "lines.py"
-    write_lines(program, [*lines, f"said = {last}", "print(repr(said))"])
+    write_lines(program, [*lines, f"result = {last}", "print(repr(result))"])
     done = run(f"{sys.executable} {program}", folder)
     assert done.returncode == 0, done.stderr
     assert isinstance(ast.literal_eval(done.stdout), str)

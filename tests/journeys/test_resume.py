@@ -173,8 +173,8 @@ def test_a_second_process_on_the_same_folder_is_refused(corpus, tmp_path):
 def test_a_full_disk_stops_cleanly_and_the_last_checkpoint_stands(corpus, tmp_path, unbroken):
     out = tmp_path / "run"
     broken_off(command(corpus, out), out, signal.SIGKILL, 14, 0.0)
-    stands = step_reached(out)
-    limit = (out / "checkpoints" / f"step-{stands}" / "training.safetensors").stat().st_size // 2
+    last_step = step_reached(out)
+    limit = (out / "checkpoints" / f"step-{last_step}" / "training.safetensors").stat().st_size // 2
     program = (
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
         f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}));"
@@ -189,7 +189,7 @@ def test_a_full_disk_stops_cleanly_and_the_last_checkpoint_stands(corpus, tmp_pa
     assert done.returncode == 1
     assert "disk is full" in done.stderr
     assert "Traceback" not in done.stderr
-    assert step_reached(out) == stands
+    assert step_reached(out) == last_step
     assert glassformer(*command(corpus, out)).returncode == 0
     assert weights(out) == unbroken
 

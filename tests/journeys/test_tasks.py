@@ -98,8 +98,8 @@ def figures(model, dev) -> dict[str, float]:
 def test_labels_are_learned_said_and_measured(train):
     model, dev, _ = train("classification")
     assert figures(model, dev)["accuracy"] == 1.0
-    said = glassformer("run", model, stdin="the film was great\n\na very dull plot\n").stdout
-    assert said == "good\n\nbad\n"
+    output = glassformer("run", model, stdin="the film was great\n\na very dull plot\n").stdout
+    assert output == "good\n\nbad\n"
     record = json.loads(glassformer("run", model, "--json", stdin="the film was great\n").stdout)
     assert record["label"] == "good"
     assert sum(record["probabilities"].values()) == pytest.approx(1)
@@ -108,8 +108,8 @@ def test_labels_are_learned_said_and_measured(train):
 def test_numbers_are_learned_said_and_measured(train):
     model, dev, _ = train("regression", steps=300)
     assert figures(model, dev)["Pearson"] > 0.9
-    said = glassformer("run", model, stdin="so so so so so so\ngood good good good good so\n").stdout
-    low, high = map(float, said.split())
+    output = glassformer("run", model, stdin="so so so so so so\ngood good good good good so\n").stdout
+    low, high = map(float, output.split())
     assert low < 2 < 6 < high
 
 
@@ -178,7 +178,7 @@ def of_four_tasks(rng):
 @pytest.mark.parametrize(
     ("family", "learned"),
     [("transformer", ["mood", "count", "long"]), pytest.param("t5", ["mood"], marks=pytest.mark.slow)],
-)  # without places of their own, words all alike are hard to count
+)  # without position embeddings, equal words are hard to count
 def test_four_tasks_are_learned_by_one_model_and_measured_apart(tmp_path, family, learned):
     rng = random.Random(1)
     data = write(tmp_path / "train.jsonl", [of_four_tasks(rng) for _ in range(600)])
@@ -254,8 +254,8 @@ def test_a_label_of_the_dev_set_alone_is_named_with_its_line(tmp_path):
     rng = random.Random(1)
     data = write(tmp_path / "train.jsonl", [sentiment(rng) for _ in range(20)])
     dev = write(tmp_path / "dev.jsonl", [sentiment(rng), {"text": "so so", "label": "so"}])
-    said = refused("train", data, "--dev", dev, "--out", tmp_path / "run", *SMALL)
-    assert f"{dev}:2: the label 'so' is in the dev set alone" in said
+    output = refused("train", data, "--dev", dev, "--out", tmp_path / "run", *SMALL)
+    assert f"{dev}:2: the label 'so' is in the dev set alone" in output
 
 
 def test_a_label_with_one_example_is_named(tmp_path):
@@ -288,8 +288,8 @@ def test_similarity_wants_two_texts_on_each_line(train):
     model, _, _ = train("regression", steps=300)
     assert glassformer("similarity", model, stdin="so\tgood\n\ngood\tso\n").stdout.count("\n") == 3
     for bad, n in (("so good", 1), ("a\tb\tc\td", 4)):
-        said = refused("similarity", model, stdin=f"so\tgood\n\n{bad}\n")
-        assert f"standard input:3: expected 2 texts separated by a tab, found {n}" in said
+        output = refused("similarity", model, stdin=f"so\tgood\n\n{bad}\n")
+        assert f"standard input:3: expected 2 texts separated by a tab, found {n}" in output
 
 
 def test_json_keeps_blank_lines_and_names_lines_that_are_cut(train):

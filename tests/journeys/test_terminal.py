@@ -159,17 +159,17 @@ def test_a_command_runs_on_a_terminal(folder, command, monkeypatch):
     monkeypatch.setitem(demo.RECIPE, "threads", 1)
     monkeypatch.setattr(grammar, "SHOWCASE", ())
     arguments, typed = COMMANDS[command]
-    code, said = on_terminal(*use(folder, *arguments), typed=typed)
-    assert "Traceback" not in said, said
-    assert code == 0, said
-    assert typed.count("\n") <= said.count("\n")
+    code, output = on_terminal(*use(folder, *arguments), typed=typed)
+    assert "Traceback" not in output, output
+    assert code == 0, output
+    assert typed.count("\n") <= output.count("\n")
 
 
 def test_streamed_text_names_what_was_not_read(folder):
     typed = "the film\n\nfilm\n" + "a " * 400 + "\n"
-    code, said = on_terminal("run", folder / "causal-lm", "--max-length", 5, typed=typed)
-    assert code == 0, said
-    assert "line 4: longer than the" in said
+    code, output = on_terminal("run", folder / "causal-lm", "--max-length", 5, typed=typed)
+    assert code == 0, output
+    assert "line 4: longer than the" in output
 
 
 def test_streamed_text_ends_at_its_first_newline(folder, monkeypatch):

@@ -26,7 +26,7 @@ quick = settings(max_examples=60, deadline=None)
 
 
 def split(corpus) -> tuple[list[list[str]], list[list[str]]]:
-    return [[said for said, _ in pairs] for pairs in corpus], [[true for _, true in pairs] for pairs in corpus]
+    return [[tag for tag, _ in pairs] for pairs in corpus], [[true for _, true in pairs] for pairs in corpus]
 
 
 @given(CORPUS)
@@ -92,7 +92,7 @@ def test_a_tag_that_marks_no_span_is_refused(tag):
 @quick
 def test_tag_accuracy_counts_words_not_sentences(corpus):
     flat = [*chain(*corpus)]
-    assert tag_accuracy(*split(corpus)) == pytest.approx(np.mean([said == true for said, true in flat]))
+    assert tag_accuracy(*split(corpus)) == pytest.approx(np.mean([tag == true for tag, true in flat]))
 
 
 @given(CORPUS)
@@ -100,7 +100,7 @@ def test_tag_accuracy_counts_words_not_sentences(corpus):
 def test_statistics_add_up(corpus):
     predicted, expected = split(corpus)
     assert f1_from(entity_statistics(predicted, expected).sum(0)) == entity_f1(predicted, expected)
-    parts = [tag_statistics([said], [true])[0] for said, true in zip(predicted, expected, strict=True)]
+    parts = [tag_statistics([tags], [true])[0] for tags, true in zip(predicted, expected, strict=True)]
     np.testing.assert_array_equal(tag_statistics(predicted, expected), parts)
 
 

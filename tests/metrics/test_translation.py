@@ -21,7 +21,7 @@ def test_bleu_of_the_sums_is_that_of_the_corpus(options, n):
 
 def test_bleu_of_many_sums_is_smoothed_like_each():
     statistics = bleu_statistics(HYPOTHESES, REFERENCES)
-    each = [bleu([said], [true]) for said, true in zip(HYPOTHESES, REFERENCES, strict=True)]
+    each = [bleu([hypothesis], [reference]) for hypothesis, reference in zip(HYPOTHESES, REFERENCES, strict=True)]
     np.testing.assert_allclose(bleu_from(statistics), each)
 
 

@@ -22,7 +22,7 @@ def test_dropout_passes_the_gradient_where_it_passed_the_value():
 def test_dropout_drops_each_place_independently():
     dropped = (Dropout(0.5)(torch.ones(1 << 18)) == 0).float().view(-1, 8) - 0.5
     correlations = dropped.T @ dropped / len(dropped) / 0.25
-    assert (correlations - torch.eye(8)).abs().max() < 0.03  # eight places share one random word
+    assert (correlations - torch.eye(8)).abs().max() < 0.03  # eight elements share one random word
 
 
 def test_dropout_does_nothing_out_of_training():
