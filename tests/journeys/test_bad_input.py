@@ -178,7 +178,7 @@ def test_a_run_folder_in_the_middle_translates_with_its_best(corpus, tmp_path):
     assert train(corpus, out).returncode == 0
     (out / "manifest.json").unlink()
     done = glassformer("translate", out, stdin="The cat.\n")
-    assert "has not ended; using best/step-" in done.stderr
+    assert "has not finished; using best/step-" in done.stderr
     assert done.returncode == 0
 
 
