@@ -95,7 +95,7 @@ def test_two_budgets(corpus, tmp_path):
 
 def test_out_that_holds_something_else_is_left_alone(corpus, tmp_path):
     (tmp_path / "thesis.txt").write_text("years of work")
-    refused(train(corpus, tmp_path), 2, "holds something that is not a run (thesis.txt)")
+    refused(train(corpus, tmp_path), 2, "contains a file that is not from a run (thesis.txt)")
     assert (tmp_path / "thesis.txt").read_text() == "years of work"
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
@@ -290,10 +290,10 @@ def test_a_fraction_is_not_rounded(arguments):
 def test_blank_lines_alone_are_no_text(corpus, tmp_path, task):
     blank = write_lines(tmp_path / "blank.txt", ["", " "] * 150)
     done = glassformer("train", blank, "--task", task, "--out", tmp_path / "run", "--steps", 2, *SMALL)
-    refused(done, 1, "blank.txt: nothing in it that could be trained on: all its lines are blank")
+    refused(done, 1, "blank.txt: contains no text to train on: all lines are blank")
     files = [corpus / "train.en", "--dev", blank]
     done = glassformer("train", *files, "--task", task, "--out", tmp_path / "run2", "--steps", 2, *SMALL)
-    refused(done, 1, "blank.txt: nothing in it to validate on")
+    refused(done, 1, "blank.txt: contains no text to validate on")
 
 
 def test_a_corpus_of_which_much_is_too_long_is_an_error_that_says_what_to_do(tmp_path):
