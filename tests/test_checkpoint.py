@@ -295,7 +295,7 @@ def test_a_full_disk_at_any_write_leaves_the_folder_as_it_was_and_says_so(saved,
             raise OSError(number, os.strerror(number))
 
         monkeypatch.setattr(checkpoint, "write_synced", full)
-        with pytest.raises(UserError, match=r"the disk is full.*\n.*Make room"):
+        with pytest.raises(UserError, match=r"the disk is full.*\n.*Free disk space"):
             save_folder(saved, contents(2.0))
         verify(saved)
         assert value_in(saved) == 1.0

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from glassformer.version import __version__
 
-# Threads that wait for one another in a busy loop for ever stand still as soon as anything else runs on the machine:
-# a decoding of 3 s took more than 60. Waiting this many turns and then sleeping cost nothing that showed.
-# Read once, when torch is loaded.
+# OpenMP threads that wait in a busy loop without limit are very slow as soon as other processes use the cores: decoding
+# that takes 3 s took more than 60 s. With this limit, threads sleep after a while, without measurable cost.
+# The variable is read when torch is loaded.
 os.environ.setdefault("GOMP_SPINCOUNT", "20000")
 
 __all__ = ["__version__", "inspect", "load", "pipeline", "record", "train"]

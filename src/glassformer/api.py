@@ -1,4 +1,4 @@
-"""The Python door: what `import glassformer as gf` gives."""
+"""Public Python API: `import glassformer as gf`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,19 +16,25 @@ Files = str | Path | Sequence[str | Path]
 
 
 def train(src: Files, tgt: Files = (), *, out: str | Path, quiet: bool = False, **options: Any) -> Any:
-    """Train on text files, what for follows from them; the same call again goes on where it was broken off.
+    """Train a model on text files. The task is inferred from the files unless `task` is given. Repeating the call
+    resumes an interrupted training.
 
     Args:
-        src: the text to learn from, one file or several; of a translation the source text, or TSV or JSONL of pairs.
-        tgt: of a translation the target text, line by line.
-        out: the run folder.
-        options: those of `TrainConfig`, as on the command line: task, preset, minutes, dev_src, init_from, ...
+        src: training text, one or more files; for translation the source text, or TSV or JSONL with pairs.
+        tgt: for translation the target text, line by line.
+        out: run folder.
+        quiet: print no progress.
+        options: fields of `TrainConfig`, as on the command line: task, preset, minutes, dev_src, init_from, ...
+
+    Returns:
+        The trained task, as returned by `load`.
 
     Raises:
-        UserError: what the user can mend.
+        UserError: a file or an option cannot be used.
     """
     return run(TrainConfig.resolve({"src": paths(src), "tgt": paths(tgt), "out": out, **options}), quiet=quiet)
 
 
 def paths(files: Files) -> tuple[Path, ...]:
+    """One or more files as a tuple of paths."""
     return (Path(files),) if isinstance(files, (str, Path)) else tuple(map(Path, files))

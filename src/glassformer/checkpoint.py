@@ -1,8 +1,8 @@
-"""Folders that are either whole or not there: every save and every load of the project.
+"""Saving and loading of model folders and checkpoints, atomically and with checksums.
 
-A folder is written beside its target, every file flushed to the disk and named in `manifest.json` with its size and
-SHA-256, and only then renamed into place. What is loaded is checked against the manifest first: a flipped bit in a
-weight is an error, not another translation. Tensors are safetensors, all else JSON; nothing is ever unpickled.
+A folder is written under a temporary name, all files are flushed to the disk and listed in `manifest.json` with size
+and SHA-256, and then the folder is renamed. Before loading, the files are verified against the manifest, so that
+damaged weights are an error. Tensors are stored as safetensors, all other data as JSON; nothing is unpickled.
 """
 
 import contextlib
@@ -31,53 +31,57 @@ Contents = Mapping[str, str | Mapping[str, Tensor]]
 
 
 def save_folder(target: Path, contents: Contents) -> None:
-    """Write a folder all or nothing: after a crash at any instant the target is the old one or the new one.
+    """Write a folder atomically: after a crash at any time, the target is either the old or the new folder.
 
     Args:
-        contents: of each file name its text, or its tensors.
+        contents: file name -> text or tensors.
 
     Raises:
-        UserError: the disk is full or the place cannot be written; the target is as it was.
+        UserError: the disk is full or the target cannot be written; the target is unchanged.
     """
-    fresh = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     replaced = target.with_name(f".{target.name}.{os.getpid()}.old")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(fresh, ignore_errors=True)
-        fresh.mkdir()
-        write_files(fresh, contents)
-        sync_folder(fresh)
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir()
+        write_files(temporary, contents)
+        sync_folder(temporary)
         if target.exists():
             os.rename(target, replaced)
-        os.rename(fresh, target)
+        os.rename(temporary, target)
         shutil.rmtree(replaced, ignore_errors=True)
         sync_folder(target.parent)
     except (OSError, safetensors.SafetensorError) as error:
         if replaced.exists() and not target.exists():
             os.rename(replaced, target)
-        shutil.rmtree(fresh, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
         raise write_error(target, error) from error
 
 
 def save_into_folder(folder: Path, contents: Contents) -> None:
-    """Put a model's files into a folder that holds other things too. While they change it has no manifest."""
-    fresh = folder / f".model.{os.getpid()}.tmp"
+    """Write model files into a folder that contains other files. The manifest is absent until all files are in place.
+
+    Raises:
+        UserError: the disk is full or the folder cannot be written.
+    """
+    temporary = folder / f".model.{os.getpid()}.tmp"
     try:
-        shutil.rmtree(fresh, ignore_errors=True)
-        fresh.mkdir(parents=True)
-        write_files(fresh, contents)
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir(parents=True)
+        write_files(temporary, contents)
         (folder / MANIFEST).unlink(missing_ok=True)
         for name in [*contents, MANIFEST]:
-            os.rename(fresh / name, folder / name)
-        fresh.rmdir()
+            os.rename(temporary / name, folder / name)
+        temporary.rmdir()
         sync_folder(folder)
     except (OSError, safetensors.SafetensorError) as error:
-        shutil.rmtree(fresh, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
         raise write_error(folder, error) from error
 
 
 def write_files(folder: Path, contents: Contents) -> None:
-    """Write each file and then the manifest that names them, all flushed to the disk."""
+    """Write files and then the manifest that lists them, all flushed to the disk."""
     files = {}
     for name, content in contents.items():
         if isinstance(content, str):
@@ -98,7 +102,7 @@ def write_files(folder: Path, contents: Contents) -> None:
 
 
 def write_synced(path: Path, data: bytes) -> None:
-    """Write a file and wait until the disk has it."""
+    """Write a file and flush it to the disk."""
     with open(path, "wb") as file:
         file.write(data)
         file.flush()
@@ -106,19 +110,23 @@ def write_synced(path: Path, data: bytes) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace a file's text; after a crash it is the old one or the new one."""
-    fresh = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    """Replace the text of a file atomically: after a crash, the file has either the old or the new text.
+
+    Raises:
+        UserError: the disk is full or the file cannot be written.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        write_synced(fresh, text.encode())
-        os.replace(fresh, path)
+        write_synced(temporary, text.encode())
+        os.replace(temporary, path)
     except OSError as error:
         raise write_error(path, error) from error
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder survive a power cut."""
+    """Flush the directory entries of a folder to the disk, so that they survive a power failure."""
     if os.name == "nt":
-        return  # Windows has no such call
+        return  # not available on Windows
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -127,19 +135,19 @@ def sync_folder(folder: Path) -> None:
 
 
 def write_error(target: Path, error: Exception) -> UserError:
-    """What to tell a user whose file system refused."""
+    """The UserError for a failed write."""
     if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or "No space" in str(error):
         return UserError(
-            f"{target}: the disk is full; nothing was written.\n  Make room and give the same command again."
+            f"{target}: the disk is full; nothing was written.\n  Free disk space and run the same command again."
         )
     return UserError(f"{target}: cannot be written: {getattr(error, 'strerror', None) or error}.")
 
 
 def verify(folder: Path) -> dict[str, Any]:
-    """The manifest of a folder all of whose files are as they were written.
+    """Verify the files of a folder against its manifest, and return the manifest.
 
     Raises:
-        CheckpointError: no such folder, no manifest, a file missing or not as written.
+        CheckpointError: no such folder, no manifest, or a file is missing or damaged.
         FormatVersionError: an older or newer format.
     """
     if not folder.is_dir():
@@ -149,10 +157,10 @@ def verify(folder: Path) -> dict[str, Any]:
     manifest = read_json(folder / MANIFEST)
     try:
         version, files = manifest["format_version"], dict(manifest["files"])
-        rows = [(str(name), int(row["bytes"]), str(row["sha256"])) for name, row in files.items()]
+        entries = [(str(name), int(entry["bytes"]), str(entry["sha256"])) for name, entry in files.items()]
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise CheckpointError(
-            f"{folder / MANIFEST}: damaged.\n  Copy the folder again from where it was made."
+            f"{folder / MANIFEST}: damaged.\n  Copy the folder again from its original location."
         ) from None
     if version != FORMAT_VERSION:
         is_older = isinstance(version, int) and version < FORMAT_VERSION
@@ -165,43 +173,43 @@ def verify(folder: Path) -> dict[str, Any]:
                 else "  Install the version of glassformer that wrote it."
             )
         )
-    if not rows:
-        raise CheckpointError(f"{folder / MANIFEST}: damaged: it names no file.")
-    for name, size, digest in rows:
+    if not entries:
+        raise CheckpointError(f"{folder / MANIFEST}: damaged: it lists no files.")
+    for name, size, expected_sha256 in entries:
         path = folder / name
         if Path(name).name != name:
-            raise CheckpointError(f"{folder / MANIFEST}: names {name!r}, which is not a file of this folder.")
+            raise CheckpointError(f"{folder / MANIFEST}: lists {name!r}, which is not a file of this folder.")
         if not path.is_file():
-            raise CheckpointError(f"{path}: missing.\n  Copy the folder again from where it was made.")
+            raise CheckpointError(f"{path}: missing.\n  Copy the folder again from its original location.")
         try:
-            same = path.stat().st_size == size and sha256(path) == digest
+            is_intact = path.stat().st_size == size and sha256(path) == expected_sha256
         except OSError as error:
             raise CheckpointError(f"{path}: cannot be read: {error.strerror}.") from None
-        if not same:
+        if not is_intact:
             raise CheckpointError(
                 f"{path}: damaged: its SHA-256 is not the one in {MANIFEST}.\n"
-                "  Copy the folder again from where it was made."
+                "  Copy the folder again from its original location."
             )
     return manifest
 
 
 def sha256(path: Path) -> str:
-    """SHA-256 of a file, in hex."""
+    """SHA-256 of a file, as a hexadecimal string."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The object in a JSON file.
+    """Read a JSON object from a file.
 
     Raises:
-        CheckpointError: missing, too large, or not a JSON object.
+        CheckpointError: the file is missing, too large, or does not contain a JSON object.
     """
     try:
         if not path.is_file() and path.exists():
             raise CheckpointError(f"{path}: not a regular file.")
         if path.stat().st_size > MAX_JSON_BYTES:
-            raise CheckpointError(f"{path}: larger than {MAX_JSON_BYTES:,} bytes; not a file of ours.")
+            raise CheckpointError(f"{path}: larger than {MAX_JSON_BYTES:,} bytes; not a glassformer file.")
         value = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise CheckpointError(f"{path}: {error.strerror}.") from None
@@ -213,15 +221,15 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def to_json(value: Mapping[str, Any]) -> str:
-    """An object as indented JSON."""
+    """Format an object as indented JSON."""
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file.
+    """Read the tensors of a safetensors file.
 
     Raises:
-        CheckpointError: missing or not safetensors.
+        CheckpointError: the file is missing or not in safetensors format.
     """
     try:
         return safetensors.torch.load_file(path)
@@ -230,61 +238,61 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def newest(folder: Path, report: Any = None) -> Path | None:
-    """The newest `step-N` folder that verifies; None if there is none. Damaged ones are reported and passed over.
+    """The newest intact `step-N` folder, or None. Damaged folders are reported and skipped.
 
     Args:
-        report: called with a sentence for each damaged folder; default: standard error.
+        report: called with a message for each damaged folder. Default: print to standard error.
 
     Raises:
-        FormatVersionError: none verifies, and one is of another version: training anew would replace it.
+        FormatVersionError: no folder is intact, and one has another format version; a new training would replace it.
     """
     report = report or (lambda line: print(line, file=sys.stderr))
     recover(folder)
     other_version: FormatVersionError | None = None
     warnings = []
-    found = None
+    newest_valid = None
     for path in steps(folder):
         try:
             verify(path)
-            found = path
+            newest_valid = path
             break
         except CheckpointError as error:
             if isinstance(error, FormatVersionError):
                 other_version = other_version or error
-            warnings.append(f"warning: {error}\n  Going on from the one before it.")
-    if found is None and other_version is not None:
+            warnings.append(f"warning: {error}\n  Using the previous checkpoint instead.")
+    if newest_valid is None and other_version is not None:
         raise other_version
     for warning in warnings:
         report(warning)
-    return found
+    return newest_valid
 
 
 def steps(folder: Path) -> list[Path]:
-    """The `step-N` folders, newest first."""
-    named = {int(path.name[5:]): path for path in folder.glob("step-*") if path.name[5:].isdecimal()}
-    return [path for _, path in sorted(named.items(), reverse=True)]
+    """The `step-N` folders of a folder, newest first."""
+    folders = {int(path.name[5:]): path for path in folder.glob("step-*") if path.name[5:].isdecimal()}
+    return [path for _, path in sorted(folders.items(), reverse=True)]
 
 
 def recover(folder: Path) -> None:
-    """Put back what a save had set aside when it was killed before the new folder had the name."""
-    for aside in folder.glob(".step-*.old"):
-        target = folder / aside.name[1:].split(".")[0]
+    """Restore the previous folder of a save that was killed before the new folder was renamed into place."""
+    for backup in folder.glob(".step-*.old"):
+        target = folder / backup.name[1:].split(".")[0]
         if not target.exists():
             with contextlib.suppress(CheckpointError, OSError):
-                verify(aside)
-                os.rename(aside, target)
+                verify(backup)
+                os.rename(backup, target)
 
 
 def remove(folder: Path) -> None:
-    """Delete a folder so that no instant shows half of it under its name."""
-    doomed = folder.with_name(f".{folder.name}.{os.getpid()}.old")
-    with contextlib.suppress(OSError):  # a leftover takes room, no more
-        os.rename(folder, doomed)
-        shutil.rmtree(doomed)
+    """Delete a folder. It is renamed first, so that a partly deleted folder never has its name."""
+    renamed = folder.with_name(f".{folder.name}.{os.getpid()}.old")
+    with contextlib.suppress(OSError):  # a leftover only takes disk space
+        os.rename(folder, renamed)
+        shutil.rmtree(renamed)
 
 
 def prune(folder: Path, keep: int) -> None:
-    """Delete all but the newest `keep` step folders, and what a killed save left behind."""
+    """Delete all but the newest `keep` step folders, and leftovers of killed saves."""
     for path in [*folder.glob(".step-*.tmp"), *folder.glob(".step-*.old")]:
         shutil.rmtree(path, ignore_errors=True)
     for path in steps(folder)[keep:]:
@@ -292,6 +300,10 @@ def prune(folder: Path, keep: int) -> None:
 
 
 def check_empty(out: Path) -> None:
-    """Raise ConfigError if there is something under this name."""
+    """Check that an output folder is empty or does not exist.
+
+    Raises:
+        ConfigError: the folder is not empty, or is a file.
+    """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ConfigError(f"{out}: not empty.\n  --out names a new folder.")
+        raise ConfigError(f"{out}: not empty.\n  --out must be a new or empty folder.")

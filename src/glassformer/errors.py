@@ -1,31 +1,32 @@
-"""Errors that a user can mend. Everything else that is raised is a bug or a programmer's wrong call."""
+"""Errors that a user can fix. Any other exception is a bug, or an incorrect call by a programmer."""
 
 
 class UserError(Exception):
-    """What is wrong, with place and value, and how to mend it; shown without a traceback.
+    """Error with a message that states the problem, its location and value, and how to fix it. The command line shows
+    it without a traceback.
 
-    `exit_code` is 1 for a run that failed, 2 for wrong usage or configuration.
+    `exit_code` is 1 for a failed run, 2 for wrong usage or configuration.
     """
 
     exit_code = 1
 
 
 class ConfigError(UserError):
-    """An option that is unknown, impossible or at odds with another."""
+    """An option is unknown, invalid or in conflict with another."""
 
     exit_code = 2
 
 
 class CorpusError(UserError):
-    """A text file that cannot be used as it is."""
+    """A corpus file cannot be used."""
 
 
 class CheckpointError(UserError):
-    """A model or run folder that is missing, incomplete, damaged or from another version."""
+    """A model or run folder is missing, incomplete, damaged or from another version."""
 
 
 class NonFiniteError(UserError):
-    """A model whose outputs are NaN or infinite, as those of a model whose training diverged."""
+    """The outputs of a model are NaN or infinite, for example because its training diverged."""
 
 
 NON_FINITE = (
@@ -35,4 +36,4 @@ NON_FINITE = (
 
 
 class FormatVersionError(CheckpointError):
-    """A model or run folder written in another version of the format."""
+    """A model or run folder has another version of the format."""

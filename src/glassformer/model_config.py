@@ -1,4 +1,4 @@
-"""Sizes of each family of models, as frozen records: what a model folder's config.json says."""
+"""Configurations of the model families, as stored in config.json of a model folder."""
 
 from typing import Literal, Self
 
@@ -11,7 +11,7 @@ Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "gated_gelu"]
 
 
 class ModelConfig(Config):
-    """What all families have."""
+    """Fields of all model families."""
 
     vocab_size: int = Field(ge=4, le=1 << 20)  # no default: the tokenizer decides
     d_model: int = Field(default=512, ge=2, le=1 << 14)
@@ -24,30 +24,30 @@ class ModelConfig(Config):
     @model_validator(mode="after")
     def check_special_tokens(self) -> Self:
         if max(self.pad_id, self.bos_id, self.eos_id) >= self.vocab_size:
-            raise ValueError(f"a special token's id is not among the {self.vocab_size} of the vocabulary")
+            raise ValueError(f"the id of a special token is not less than vocab_size = {self.vocab_size}")
         return self
 
 
 class AttentionModelConfig(ModelConfig):
-    """What all Transformers have."""
+    """Fields of all Transformer families."""
 
     n_heads: int = Field(default=8, ge=1)
     d_ff: int = Field(default=2048, ge=1, le=1 << 16)
     pruned_heads: dict[str, int] = Field(default_factory=dict)
-    """Of attentions that lost heads by `glassformer ablate --prune`, by their names, how many are left."""
+    """Number of remaining heads of each attention that was pruned by `glassformer ablate --prune`, by module name."""
 
     @model_validator(mode="after")
     def check_heads(self) -> Self:
         if getattr(self, "d_head", None) is None and self.d_model % self.n_heads:
             raise ValueError(
-                f"d_model = {self.d_model} does not split into n_heads = {self.n_heads} equal heads; "
+                f"d_model = {self.d_model} is not divisible by n_heads = {self.n_heads}; "
                 f"choose n_heads from the divisors of {self.d_model}"
             )
         return self
 
 
 class TransformerConfig(AttentionModelConfig):
-    """The encoder-decoder. Defaults: "base", Vaswani et al. 2017, table 3."""
+    """Encoder-decoder Transformer. Defaults: "base", Vaswani et al. 2017, table 3."""
 
     n_encoder_layers: int = Field(default=6, ge=1, le=128)
     n_decoder_layers: int = Field(default=6, ge=1, le=128)
@@ -55,42 +55,42 @@ class TransformerConfig(AttentionModelConfig):
     attention: Literal["dot", "additive"] = "dot"
     activation: Activation = "relu"
     sinusoid_layout: Literal["interleaved", "concat"] = "interleaved"
-    """Where sines and cosines stand: by turns, as published, or all sines first (MarianMT)."""
-    scale_embedding: bool = True  # by d_model^0.5
-    output_bias: bool = False  # of each word's logit (MarianMT)
+    """Order of sines and cosines: alternating, as published, or all sines first (MarianMT)."""
+    scale_embedding: bool = True  # multiply embeddings by d_model^0.5
+    output_bias: bool = False  # bias of the output logits (MarianMT)
 
     @model_validator(mode="after")
     def check_pairs(self) -> Self:
         if self.d_model % 2:
-            raise ValueError(f"d_model = {self.d_model} must be even: sines and cosines come in pairs")
+            raise ValueError(f"d_model = {self.d_model} must be even, for pairs of sine and cosine")
         return self
 
 
 class BertConfig(AttentionModelConfig):
-    """The encoder. Defaults: "base", Devlin et al. 2018, section 3; RoBERTa and DistilBERT differ in what is named."""
+    """Transformer encoder. Defaults: "base", Devlin et al. 2018, section 3. Comments name values of other models."""
 
     d_model: int = Field(default=768, ge=2, le=1 << 14)
     n_heads: int = Field(default=12, ge=1)
     d_ff: int = Field(default=3072, ge=1, le=1 << 16)
     n_layers: int = Field(default=12, ge=1, le=128)
     max_len: int = Field(default=512, ge=8, le=MAX_TOKENS)
-    n_token_types: int = Field(default=2, ge=0, le=16)  # token types; 0 = none (DistilBERT)
-    position_offset: int = Field(default=0, ge=0)  # of the position table; RoBERTa: 2
+    n_token_types: int = Field(default=2, ge=0, le=16)  # 0 = no token type embedding (DistilBERT)
+    position_offset: int = Field(default=0, ge=0)  # index of the first position; RoBERTa: 2
     pre_norm: bool = False
     activation: Activation = "gelu"
     norm_eps: float = 1e-12
     head: Literal["none", "mlm", "sequence", "tokens", "span"] = "mlm"
-    """What is asked of it: nothing but vectors, the masked words, an answer a sequence or a token, or a stretch."""
+    """Output head: none (features), masked language model, labels per sequence or per token, or answer spans."""
     n_labels: int = Field(default=0, ge=0, le=1 << 20)
     pooling: Literal["first", "mean"] = "first"
-    """What stands for a sequence: its first token ([CLS]) or the mean of all."""
+    """Representation of a sequence: the output of its first token ([CLS]), or the mean over its tokens."""
     pooler: bool = True
-    """A dense layer between the pooled vector and what is asked of it."""
+    """Apply a dense layer between the pooled vector and the head."""
     pooler_activation: Literal["tanh", "relu"] = "tanh"  # DistilBERT: relu
 
 
 class Gpt2Config(AttentionModelConfig):
-    """The decoder. Defaults: the 124 M model, Radford et al. 2019."""
+    """Decoder-only Transformer. Defaults: the model of 124 M parameters, Radford et al. 2019."""
 
     d_model: int = Field(default=768, ge=2, le=1 << 14)
     n_heads: int = Field(default=12, ge=1)
@@ -102,7 +102,7 @@ class Gpt2Config(AttentionModelConfig):
 
 
 class T5Config(AttentionModelConfig):
-    """Text to text. Defaults: "base", Raffel et al. 2019; v1.1 has gated_gelu and an output matrix of its own."""
+    """T5 encoder-decoder. Defaults: "base", Raffel et al. 2019; v1.1 has gated_gelu and a separate output matrix."""
 
     d_model: int = Field(default=768, ge=2, le=1 << 14)
     n_heads: int = Field(default=12, ge=1)
@@ -115,17 +115,17 @@ class T5Config(AttentionModelConfig):
     max_distance: int = Field(default=128, ge=8)
     activation: Activation = "relu"
     tie_embeddings: bool = True  # one matrix for embedding and output; False = v1.1
-    scale_output: bool = True  # by d_model^-0.5 before that matrix; False = v1.1
+    scale_output: bool = True  # multiply the decoder output by d_model^-0.5 before the output matrix; False = v1.1
     norm_eps: float = 1e-6
 
 
 class RnnConfig(ModelConfig):
-    """The recurrent baseline: bidirectional LSTM encoder, LSTM decoder, additive attention (Bahdanau et al. 2014)."""
+    """Recurrent baseline: bidirectional LSTM encoder, LSTM decoder, additive attention (Bahdanau et al. 2014)."""
 
     n_layers: int = Field(default=1, ge=1, le=16)
 
 
 class SkipGramConfig(ModelConfig):
-    """Vectors of words. Defaults: Mikolov et al. 2013."""
+    """Skip-gram word vectors. Defaults: Mikolov et al. 2013."""
 
     d_model: int = Field(default=300, ge=2, le=1 << 14)

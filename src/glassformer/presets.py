@@ -1,8 +1,8 @@
-"""Named sizes and recipes, one row each, only what differs from the first row of its family."""
+"""Presets: model sizes and training options by name. Each lists only what differs from "base" of its family."""
 
 from typing import Any
 
-# On little text and little time pre-norm and small batches learn in far fewer steps than the published recipe.
+# For small corpora and short trainings: pre-norm and small batches need far fewer steps than the published recipe.
 SHORT = {"pre_norm": True, "warmup_ratio": 0.05, "decay_ratio": 0.3, "batch_tokens": 1500}
 
 TINY = {"d_model": 128, "n_heads": 4, "d_ff": 256, "n_layers": 4, "dropout": 0.25}
@@ -39,7 +39,8 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "tiny": SHORT | TINY | {"n_layers": 2, "lr": 1e-3, "max_len": 256, "pooling": "mean"},
     },
     "gpt2": {
-        # Sizes: Radford et al. 2019, the smallest model (124 M parameters). The recipe is ours: none was published.
+        # Sizes: Radford et al. 2019, the smallest model (124 M parameters). Training options were not
+        # published; these are our own.
         "base": {
             **{"d_model": 768, "n_heads": 12, "d_ff": 3072, "n_layers": 12, "dropout": 0.1},
             **{"batch_tokens": 8_000, "lr": 6e-4, "warmup_ratio": 0.02, "decay_ratio": 0.9, "steps": 100_000},
@@ -55,14 +56,14 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         },
     },
     "rnn": {
-        # Layers, dropout and gradient norm: Luong et al. 2015, section 4.1, which has 1,000 cells a layer and plain
+        # Layers, dropout and gradient norm: Luong et al. 2015, section 4.1, which has 1,000 cells per layer and plain
         # gradient descent. Optimizer, rate, label smoothing and length of training are those of the Transformer.
         "base": {
             **{"d_model": 1024, "n_layers": 4, "dropout": 0.2, "max_grad_norm": 5.0},
             **{"batch_tokens": 8_000, "lr": 5e-4, "warmup_ratio": 0.04, "decay_ratio": 0.3, "steps": 100_000},
             **{"label_smoothing": 0.1, "max_len": 256},
         },
-        # As many parameters as the tiny Transformer with 8,000 units.
+        # About as many parameters as the tiny Transformer with a vocabulary of 8,000.
         "tiny": {
             "d_model": 192,
             "n_layers": 1,
@@ -73,7 +74,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         },
     },
     "skipgram": {
-        # Vectors of 300 numbers: Mikolov et al. 2013 (1310.4546). Optimizer (Adam), rate and epochs are ours.
+        # Vectors of 300 numbers: Mikolov et al. 2013 (1310.4546). Adam, learning rate and epochs are our own.
         "base": {
             **{"d_model": 300, "batch_tokens": 4000, "lr": 1e-3, "warmup_ratio": 0.0, "decay_ratio": 1.0, "epochs": 5},
             **{"label_smoothing": 0.0, "max_len": 256},
@@ -81,8 +82,8 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "tiny": {"d_model": 100, "batch_tokens": 1000, "lr": 1e-2, "epochs": 15},
     },
     "t5": {
-        # Sizes and dropout: Raffel et al. 2019, section 3.1.1. The recipe is that of the Transformer, with Adam in
-        # place of AdaFactor.
+        # Sizes and dropout: Raffel et al. 2019, section 3.1.1. The training options are those of the Transformer, with
+        # Adam instead of AdaFactor.
         "base": {
             **{"d_model": 768, "n_heads": 12, "d_ff": 3072, "n_layers": 12, "dropout": 0.1},
             **{"batch_tokens": 25_000, "lr": 7e-4, "warmup_ratio": 0.04, "decay_ratio": 0.0, "steps": 100_000},
@@ -93,26 +94,26 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     },
 }
 
-# Epochs: Devlin et al. 2018, section A.3 (2 to 4). The rate is above its 2e-5 to 5e-5: small models bear it. Warm-up,
-# linear decay and batch size are ours.
+# Epochs: Devlin et al. 2018, section A.3 (2 to 4). The learning rate is above its 2e-5 to 5e-5, which small models
+# tolerate. Warm-up, linear decay and batch size are our own.
 FINE_TUNING: dict[str, Any] = {"lr": 1e-4, "warmup_ratio": 0.1, "decay_ratio": 0.9, "batch_tokens": 1000, "epochs": 4}
 
 
 def preset(name: str, family: str = "transformer") -> dict[str, Any]:
-    """Sizes and recipe: options of `TrainConfig`, all that a preset decides."""
-    row = {**PRESETS[family]["base"], **PRESETS[family][name]}
-    if len({"steps", "epochs"} & row.keys()) == 2:
-        del row["epochs"]
-    return row
+    """All options of `TrainConfig` that a preset sets: model sizes and training options."""
+    options = {**PRESETS[family]["base"], **PRESETS[family][name]}
+    if len({"steps", "epochs"} & options.keys()) == 2:
+        del options["epochs"]
+    return options
 
 
 def preset_for(n_examples: int, family: str = "transformer") -> str:
-    """The preset that a corpus of this many examples can feed."""
+    """Default preset for a corpus with this number of examples."""
     if family != "transformer":
         return "tiny" if n_examples < 100_000 or "small" not in PRESETS[family] else "small"
     return "tiny" if n_examples < 100_000 else "small" if n_examples < 1_000_000 else "base"
 
 
 def vocab_size_for(n_examples: int) -> int:
-    """Subword units that a corpus of this many examples has enough of each of: 1,000 to 32,000."""
+    """Default vocabulary size for a corpus with this number of examples: 1,000 to 32,000."""
     return next((size for size in (1_000, 2_000, 4_000, 8_000, 16_000) if n_examples < 4 * size), 32_000)

@@ -95,7 +95,7 @@ def test_two_budgets(corpus, tmp_path):
 
 def test_out_that_holds_something_else_is_left_alone(corpus, tmp_path):
     (tmp_path / "thesis.txt").write_text("years of work")
-    refused(train(corpus, tmp_path), 2, "holds something that is not a run (thesis.txt)")
+    refused(train(corpus, tmp_path), 2, "contains a file that is not from a run (thesis.txt)")
     assert (tmp_path / "thesis.txt").read_text() == "years of work"
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
@@ -144,7 +144,7 @@ def test_a_device_that_is_not_there(model):
 
     if torch.cuda.is_available():
         pytest.skip("CUDA is here")
-    refused(glassformer("translate", model, "--device", "cuda", stdin="a\n"), 2, "this machine has: ")
+    refused(glassformer("translate", model, "--device", "cuda", stdin="a\n"), 2, "not available; available: ")
 
 
 def test_evaluation_with_unequal_counts(model, corpus):
@@ -178,7 +178,7 @@ def test_a_run_folder_in_the_middle_translates_with_its_best(corpus, tmp_path):
     assert train(corpus, out).returncode == 0
     (out / "manifest.json").unlink()
     done = glassformer("translate", out, stdin="The cat.\n")
-    assert "has not ended; using best/step-" in done.stderr
+    assert "has not finished; using best/step-" in done.stderr
     assert done.returncode == 0
 
 
@@ -257,7 +257,7 @@ def test_a_model_of_weights_that_are_not_finite_is_one_error(model, tmp_path, op
     tensors["embedding.weight"][:] = float("nan")
     checkpoint.safetensors.torch.save_file(tensors, folder / "model.safetensors")
     sign(folder, "model.safetensors")
-    refused(glassformer("translate", folder, *options, "--max-length", 5, stdin="a\n"), 1, "not finite")
+    refused(glassformer("translate", folder, *options, "--max-length", 5, stdin="a\n"), 1, "values that are not finite")
 
 
 def test_a_budget_of_no_time_makes_one_update(corpus, tmp_path):
@@ -290,10 +290,10 @@ def test_a_fraction_is_not_rounded(arguments):
 def test_blank_lines_alone_are_no_text(corpus, tmp_path, task):
     blank = write_lines(tmp_path / "blank.txt", ["", " "] * 150)
     done = glassformer("train", blank, "--task", task, "--out", tmp_path / "run", "--steps", 2, *SMALL)
-    refused(done, 1, "blank.txt: nothing in it that could be trained on: all its lines are blank")
+    refused(done, 1, "blank.txt: contains no text to train on: all lines are blank")
     files = [corpus / "train.en", "--dev", blank]
     done = glassformer("train", *files, "--task", task, "--out", tmp_path / "run2", "--steps", 2, *SMALL)
-    refused(done, 1, "blank.txt: nothing in it to validate on")
+    refused(done, 1, "blank.txt: contains no text to validate on")
 
 
 def test_a_corpus_of_which_much_is_too_long_is_an_error_that_says_what_to_do(tmp_path):

@@ -80,10 +80,10 @@ def test_a_signal_saves_and_exits_and_the_same_command_goes_on(corpus, tmp_path,
     out = tmp_path / "run"
     process = broken_off(command(corpus, out), out, signum, 14, 0.0)
     assert process.returncode == code, process.err
-    assert "The same command goes on from here" in process.err
+    assert "Run the same command again to resume" in process.err
     assert "Traceback" not in process.err
     done = glassformer(*command(corpus, out))
-    assert "Going on from step" in done.stderr
+    assert "Resuming from step" in done.stderr
     assert weights(out) == unbroken
 
 
@@ -114,7 +114,7 @@ def test_asking_for_more_goes_on(corpus, tmp_path):
     few = ["train", corpus / "train.en", corpus / "train.fr", "--out", out, *SMALL, *RARE]
     assert glassformer(*few, "--steps", 10).returncode == 0
     done = glassformer(*few, "--steps", 20)
-    assert "Going on from step 10" in done.stderr
+    assert "Resuming from step 10" in done.stderr
     assert done.returncode == 0
     assert (out / "checkpoints" / "step-20").is_dir()
 
@@ -140,14 +140,14 @@ def test_another_run_is_never_overwritten(corpus, model):
         "train", corpus / "train.en", corpus / "train.fr", "--out", model, "--steps", 40, *SMALL, "--seed", 5
     )
     assert done.returncode == 2
-    assert "seed: 1 there, 5 asked for" in done.stderr
+    assert "seed: 1 in the run, 5 requested" in done.stderr
     assert weights(model) == before
 
 
 def test_other_text_is_another_run(corpus, model):
     done = glassformer("train", corpus / "dev.en", corpus / "dev.fr", "--out", model, "--steps", 40, *SMALL)
     assert done.returncode == 2
-    assert "other text" in done.stderr
+    assert "contains a run on other files" in done.stderr
 
 
 def test_a_second_process_on_the_same_folder_is_refused(corpus, tmp_path):

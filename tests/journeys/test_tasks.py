@@ -255,7 +255,7 @@ def test_a_label_of_the_dev_set_alone_is_named_with_its_line(tmp_path):
     data = write(tmp_path / "train.jsonl", [sentiment(rng) for _ in range(20)])
     dev = write(tmp_path / "dev.jsonl", [sentiment(rng), {"text": "so so", "label": "so"}])
     output = refused("train", data, "--dev", dev, "--out", tmp_path / "run", *SMALL)
-    assert f"{dev}:2: the label 'so' is in the dev set alone" in output
+    assert f"{dev}:2: the label 'so' does not occur in the training set" in output
 
 
 def test_a_label_with_one_example_is_named(tmp_path):
@@ -264,13 +264,15 @@ def test_a_label_with_one_example_is_named(tmp_path):
     data = write(tmp_path / "train.jsonl", [*records, {"text": "so so", "label": "so"}])
     dev = write(tmp_path / "dev.jsonl", records[:5])
     ended = glassformer("train", data, "--dev", dev, "--out", tmp_path / "run", "--steps", 2, *SMALL, *RARE)
-    assert "one example each, too few to learn from: 'so'" in ended.stderr
+    assert "one training example each, too few to learn them: 'so'" in ended.stderr
 
 
 def test_a_task_that_a_family_cannot_do_is_refused(tmp_path):
     rng = random.Random(1)
     data = write(tmp_path / "train.jsonl", [sentiment(rng) for _ in range(20)])
-    assert "classification: by bert, not by gpt2" in refused("train", data, "--family", "gpt2", "--out", tmp_path / "r")
+    assert "classification: not supported by the model family gpt2; use bert" in refused(
+        "train", data, "--family", "gpt2", "--out", tmp_path / "r"
+    )
     assert "task 'classify': unknown" in refused("train", data, "--task", "classify", "--out", tmp_path / "r")
 
 

@@ -1,4 +1,4 @@
-"""What follows a text, at once and in pieces."""
+"""Text completion, streaming, and initialization of decoder-only models."""
 
 import math
 from functools import partial
@@ -28,16 +28,16 @@ def task() -> LanguageModel:
     return task
 
 
-@pytest.mark.parametrize("asked", [{"temperature": 1.0}, {"top_k": 5, "seed": 7}, {"beam": 1}])
+@pytest.mark.parametrize("explicit", [{"temperature": 1.0}, {"top_k": 5, "seed": 7}, {"beam": 1}])
 @pytest.mark.parametrize("stop", [(), ("c",), ("d", " f"), ("ab", "bca", "cabd")])
 @pytest.mark.parametrize("text", ["abc", ""])
-def test_the_pieces_of_a_stream_are_what_follows(task, asked, stop, text):
-    options = DecodeConfig(**asked, stop=stop, max_length=30)
+def test_the_parts_of_a_stream_concatenate_to_the_completion(task, explicit, stop, text):
+    options = DecodeConfig(**explicit, stop=stop, max_length=30)
     assert "".join(task.stream(text, options)) == task.complete([text], options)[0]
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("explicit", "expected"),
     [
         ({}, {"temperature": 0.8, "top_k": 40}),
         ({"seed": 7, "max_length": 9}, {"temperature": 0.8, "top_k": 40, "seed": 7, "max_length": 9}),
@@ -45,12 +45,12 @@ def test_the_pieces_of_a_stream_are_what_follows(task, asked, stop, text):
         ({"beam": 2, "seed": 1}, {"beam": 2}),
     ],
 )
-def test_what_nobody_asks_for_is_as_it_suits_the_task(task, asked, expected):
-    assert task.options(DecodeConfig(**asked)) == DecodeConfig(**expected)
+def test_options_default_to_those_of_the_task(task, explicit, expected):
+    assert task.options(DecodeConfig(**explicit)) == DecodeConfig(**expected)
     assert task.options(None) == DecodeConfig(temperature=0.8, top_k=40)
 
 
-def test_a_summary_is_the_likeliest_words_without_repeating_itself_unless_asked_for():
+def test_summaries_are_decoded_greedily_without_repeated_n_grams_by_default():
     options = partial(Summarizer.options, Summarizer)
     assert options(DecodeConfig(max_length=20)) == DecodeConfig(beam=1, no_repeat_ngram_size=6, max_length=20)
     assert options(DecodeConfig(beam=4)) == DecodeConfig(no_repeat_ngram_size=6)
@@ -58,38 +58,38 @@ def test_a_summary_is_the_likeliest_words_without_repeating_itself_unless_asked_
     assert options(DecodeConfig(temperature=0.5)) == DecodeConfig(temperature=0.5, no_repeat_ngram_size=6)
 
 
-def test_a_blank_line_is_answered_by_a_blank_line(task):
-    out = task.run(["abc", "  ", "", "def"], DecodeConfig(beam=1, max_length=5))
-    assert [bool(text) for text in out][1:3] == [False, False]
-    assert len(out) == 4
-    assert out[3] == task.run(["def"], DecodeConfig(beam=1, max_length=5))[0]
+def test_the_output_of_a_blank_line_is_blank(task):
+    outputs = task.run(["abc", "  ", "", "def"], DecodeConfig(beam=1, max_length=5))
+    assert [bool(text) for text in outputs][1:3] == [False, False]
+    assert len(outputs) == 4
+    assert outputs[3] == task.run(["def"], DecodeConfig(beam=1, max_length=5))[0]
 
 
-def test_looking_at_texts_leaves_the_callers_mode_alone(task):
+def test_inference_does_not_change_the_grad_mode_of_the_caller(task):
     for _ in task.stream("abc", DecodeConfig(temperature=1.0, max_length=3)):
         assert not torch.is_inference_mode_enabled()
 
 
-def test_training_reads_a_plain_text_from_anywhere_and_a_figure_each_token_once(task):
+def test_training_samples_windows_and_evaluation_counts_each_token_once(task):
     text = "abc déf ☃ " * 20
     size = task.model.config.max_len
     document = Document(text, is_whole=False, path="text", line=1)
     rows, _ = task.encode([document])
     stream = task.tokenizer.encode(text)
     torch.manual_seed(5)
-    begins = set()
+    starts = set()
     for _ in range(200):
         batch = task.batch(rows)
         for i, (ids, targets, weights) in enumerate(zip(batch.ids, batch.targets, batch.weights, strict=True)):
             n = int(weights.sum())
-            said = targets[:n].tolist()
-            places = [i * size + start for start in range(size + 1) if stream[i * size + start :][:n] == said]
+            predicted = targets[:n].tolist()
+            positions = [i * size + start for start in range(size + 1) if stream[i * size + start :][:n] == predicted]
             assert ids[0] == task.tokenizer.bos_id
-            assert ids[1:n].tolist() == said[:-1]
+            assert ids[1:n].tolist() == predicted[:-1]
             assert n == min(size, len(stream) - i * size)
-            assert places
-            begins |= {places[0] % size}
-    assert len(begins) >= 10  # the text repeats itself after ten characters
+            assert positions
+            starts |= {positions[0] % size}
+    assert len(starts) >= 10  # the text has a period of ten characters
     state = torch.get_rng_state()
     nll, n_tokens, n_bytes = task.nll_sums([document])
     assert (n_tokens, n_bytes) == (len(stream), len(text.encode()))
@@ -98,19 +98,19 @@ def test_training_reads_a_plain_text_from_anywhere_and_a_figure_each_token_once(
 
 
 @pytest.mark.parametrize(("d_model", "std"), [(768, 0.02), (1600, 0.02), (192, 0.04), (48, 0.08)])
-def test_published_widths_begin_as_published_and_narrow_ones_with_larger_weights(d_model, std):
+def test_initial_standard_deviation_is_the_published_one_at_published_widths_and_larger_below(d_model, std):
     sizes = {"vocab_size": 500, "d_model": d_model, "n_heads": 4, "d_ff": 64, "n_layers": 1, "max_len": 16}
     torch.manual_seed(1)
     gpt2 = Gpt2(Gpt2Config(**sizes))
     bert = Bert(BertConfig(**sizes))
     assert gpt2.embedding.weight.std().item() == pytest.approx(std, rel=0.03)
-    # Cut off at two standard deviations, a normal distribution keeps 0.88 of its own.
+    # Truncated at two standard deviations, a normal distribution has 0.88 of its standard deviation.
     assert bert.embedding.weight[1:].std().item() == pytest.approx(0.88 * std, rel=0.03)
     assert bert.embedding.weight.abs().max().item() <= 2 * std
 
 
 @pytest.mark.parametrize("family", ["gpt2", "bert"])
-def test_learned_places_of_a_narrow_model_begin_as_sinusoids_and_published_ones_as_published(family):
+def test_learned_positions_start_as_sinusoids_in_narrow_models_and_as_published_otherwise(family):
     def begin(d_model: int) -> torch.Tensor:
         sizes = dict(vocab_size=300, n_layers=1, n_heads=1, d_ff=8, max_len=50, d_model=d_model)
         model = Gpt2(Gpt2Config(**sizes)) if family == "gpt2" else Bert(BertConfig(**sizes))

@@ -1,4 +1,4 @@
-"""Texts longer than the model reads, and where labels stand."""
+"""Texts longer than the maximum length, and positions of labels."""
 
 import pytest
 import torch
@@ -33,28 +33,28 @@ def build(kind, labels, max_len: int = MAX_LEN):
 
 
 @given(st.integers(1, 97), st.integers(2, 31), st.data())
-def test_windows_cover_everything_and_share_what_was_asked(n, size, data):
+def test_windows_cover_all_positions_and_have_the_requested_overlap(n, size, data):
     overlap = data.draw(st.integers(0, size - 1))
-    found = list(windows(n, size, overlap))
-    assert found[0][0] == 0
-    assert found[-1][1] == n
-    assert all(end - start <= size for start, end in found)
-    assert all(a[1] - b[0] == overlap for a, b in zip(found, found[1:], strict=False))
+    spans = list(windows(n, size, overlap))
+    assert spans[0][0] == 0
+    assert spans[-1][1] == n
+    assert all(end - start <= size for start, end in spans)
+    assert all(a[1] - b[0] == overlap for a, b in zip(spans, spans[1:], strict=False))
 
 
-def test_a_tag_stands_at_the_first_piece_of_its_word():
+def test_the_tag_of_a_word_is_at_its_first_subword():
     task = build(Tagger, ("X", "Y"))
     words, tags = ("sat", "unheard", "cat"), ("X", "Y", "X")
     rows, left = task.encode([Tagged(words, tags, "a", 1)])
     batch = task.batch(rows)
-    pieces = [len(ids) for ids in task.tokenizer.encode_words(words)]
-    assert pieces[1] > 1
-    expected = [IGNORED_TAG, 0, *[IGNORED_TAG] * (pieces[0] - 1), 1, *[IGNORED_TAG] * (pieces[1] - 1), 0]
+    subwords = [len(ids) for ids in task.tokenizer.encode_words(words)]
+    assert subwords[1] > 1
+    expected = [IGNORED_TAG, 0, *[IGNORED_TAG] * (subwords[0] - 1), 1, *[IGNORED_TAG] * (subwords[1] - 1), 0]
     assert batch.tags[0, : len(expected)].tolist() == expected
     assert left == []
 
 
-def test_a_long_sentence_gets_a_tag_for_every_word_and_short_ones_are_untouched_by_it():
+def test_every_word_of_a_long_sentence_has_a_tag_and_short_sentences_are_unaffected():
     task = build(Tagger, ("X", "Y"))
     short, long = WORDS[:4], WORDS * 11
     alone, together = task.log_probs([short]), task.log_probs([short, long, []])
@@ -63,7 +63,7 @@ def test_a_long_sentence_gets_a_tag_for_every_word_and_short_ones_are_untouched_
     assert all(row.exp().sum(-1).allclose(torch.ones(len(row))) for row in together)
 
 
-def test_a_long_sentence_is_learned_whole():
+def test_training_includes_all_words_of_a_long_sentence():
     task = build(Tagger, ("X", "Y"))
     words = tuple(WORDS * 11)
     rows, _ = task.encode([Tagged(words, tuple("XY"[i % 2] for i in range(99)), "a", 1)])
@@ -72,7 +72,7 @@ def test_a_long_sentence_is_learned_whole():
 
 
 @pytest.mark.parametrize("n_before", [0, 3, 40])
-def test_an_answer_is_found_again_wherever_it_stands(n_before):
+def test_the_span_of_an_answer_is_encoded_at_its_position(n_before):
     task = build(QuestionAnswerer, (), max_len=47)
     context = "the cat sat " * n_before + "a black couch slept" + " on and on" * 20
     answer = "black couch"
@@ -85,7 +85,7 @@ def test_an_answer_is_found_again_wherever_it_stands(n_before):
     assert all(len(question) + len(ids) + 3 <= 47 for question, ids, _ in rows)
 
 
-def test_answers_are_stretches_of_their_context():
+def test_answers_are_spans_of_their_context():
     task = build(QuestionAnswerer, (), max_len=47)
     context = "the cat sat on a couch and slept " * 9
     for answer in task.answers([("what ?", context)], n_best=5)[0]:
@@ -93,7 +93,7 @@ def test_answers_are_stretches_of_their_context():
         assert 0 <= answer.score <= 1
 
 
-def test_a_text_too_long_to_classify_is_cut_with_a_warning_and_left_out_of_training():
+def test_a_text_too_long_to_classify_is_truncated_with_a_warning_and_left_out_of_training():
     task = build(Classifier, ("a", "b"))
     warnings = []
     assert len(task.run([" ".join(WORDS * 9), "cat"], warn=lambda i, what: warnings.append((i, what)))) == 2
@@ -103,58 +103,58 @@ def test_a_text_too_long_to_classify_is_cut_with_a_warning_and_left_out_of_train
     assert (len(rows), left) == (1, [long])
 
 
-def test_probabilities_do_not_depend_on_neighbors():
+def test_probabilities_do_not_depend_on_the_batch():
     task = build(Classifier, ("a", "b", "c"))
     texts = [" ".join(WORDS[:n]) for n in (1, 5, 2, 9, 3)]
     together = task.logits(texts)
     assert torch.equal(together, torch.cat([task.logits([text]) for text in texts]))
 
 
-def test_looking_at_texts_leaves_the_callers_mode_alone():
+def test_inference_does_not_change_the_grad_mode_of_the_caller():
     task = build(Classifier, ("a", "b"))
     for _ in task.hidden([([5, 6], []), ([7], [8])]):
         assert not torch.is_inference_mode_enabled()
 
 
 @pytest.mark.parametrize("tag", ["BX", "B-"])
-def test_a_dev_set_of_span_tags_is_judged_though_another_tag_is_predicted(tag):
+def test_validation_with_span_tags_accepts_other_predicted_tags(tag):
     task = build(Tagger, ("O", "B-X", tag))
     with torch.no_grad():
         task.model.classifier.weight.zero_()
         task.model.classifier.bias.copy_(torch.tensor([0.0, 0.0, 9.0]))
     dev = [Tagged(("the", "cat"), ("O", "B-X"), "a", 1)]
     assert task.validate(dev)["score"] == 0
-    found, scores = task.scores(dev)
-    assert found == [f"{tag} {tag}"]
+    predicted, scores = task.scores(dev)
+    assert predicted == [f"{tag} {tag}"]
     assert {score.name: score.value for score in scores}["F1"] == 0
-    assert task.bootstrap_statistics(found, dev)["F1"][0].tolist() == [[0, 0, 1]]
+    assert task.bootstrap_statistics(predicted, dev)["F1"][0].tolist() == [[0, 0, 1]]
 
 
-@pytest.mark.parametrize("max_new_tokens", [1, 9, MAX_LEN - 2, 500])
-def test_a_long_sentence_is_read_in_few_windows_however_long_its_longest_word_is(max_new_tokens):
+@pytest.mark.parametrize("n_characters", [1, 9, MAX_LEN - 2, 500])
+def test_the_number_of_windows_is_bounded_however_long_the_longest_word_is(n_characters):
     task = build(Tagger, ("X", "Y"))
     words = ["cat"] * 997
-    words[500] = "x" * max_new_tokens
-    pieces = task.subword_ids(words)
-    found = task.word_windows(pieces)
-    lengths = [sum(map(len, pieces[start:end])) for start, end in found]
+    words[500] = "x" * n_characters
+    subwords = task.subword_ids(words)
+    spans = task.word_windows(subwords)
+    lengths = [sum(map(len, subwords[start:end])) for start, end in spans]
     assert max(lengths) <= task.limit
-    assert len(found) <= 3 * sum(map(len, pieces)) // task.limit
+    assert len(spans) <= 3 * sum(map(len, subwords)) // task.limit
     covered = 0
-    for start, end in found:
+    for start, end in spans:
         assert start <= covered < end
         covered = end
     assert covered == len(words)
     assert [len(tags) for tags in task.tags([words])] == [len(words)]
 
 
-def test_a_question_longer_than_the_model_reads_leaves_half_of_it_for_the_context():
+def test_a_long_question_leaves_half_of_the_maximum_length_for_the_context():
     task = build(QuestionAnswerer, (), max_len=8)
     context = "the black cat sat on a couch and slept"
     assert task(" ".join(WORDS), context) in context
 
 
-def test_blank_lines_have_blank_records_and_long_lines_are_named():
+def test_blank_lines_have_empty_records_and_long_lines_a_warning():
     task = build(Classifier, ("good", "bad"))
     warnings = []
     records = task.records(["cat", "", " ", "cat " * 40], warn=lambda i, what: warnings.append(i))

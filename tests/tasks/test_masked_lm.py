@@ -1,4 +1,4 @@
-"""Masked words: what is learned from them, and gaps filled."""
+"""Masked language modeling, BERT pretraining, and prediction of masked tokens."""
 
 import json
 from itertools import pairwise
@@ -36,7 +36,7 @@ def plain(*lines):
     return [Document("\n".join(lines) + "\n", False, "x", 1)]
 
 
-def test_a_plain_text_is_one_stream_cut_to_what_the_model_reads():
+def test_plain_text_is_one_stream_split_into_windows_of_the_maximum_length():
     task = make()
     rows, too_long = task.encode(plain(*LINES) + plain(*LINES))
     stream = task.tokenizer.encode("\n".join(LINES)) * 2
@@ -45,26 +45,26 @@ def test_a_plain_text_is_one_stream_cut_to_what_the_model_reads():
     assert not too_long
 
 
-def test_documents_do_not_run_into_one_another():
+def test_documents_are_encoded_separately():
     task = make()
     rows, _ = task.encode([Document(line, True, "x", i) for i, line in enumerate(LINES)])
     assert rows == [(ids,) for ids in task.tokenizer.encode_batch(LINES)]
 
 
-def test_a_batch_asks_for_what_it_masked():
+def test_targets_are_the_original_tokens_at_masked_positions():
     task = make()
     rows, _ = task.encode(plain(*LINES))
     batch = task.batch(rows[:5])
     assert batch.n_targets == len(batch.targets) == int(batch.chosen.sum()) > 0
-    whole = batch.ids.clone()
-    whole[batch.chosen] = batch.targets
-    assert [row[1 : 1 + len(ids)] for row, (ids,) in zip(whole.tolist(), rows, strict=False)] == [
+    original = batch.ids.clone()
+    original[batch.chosen] = batch.targets
+    assert [row[1 : 1 + len(ids)] for row, (ids,) in zip(original.tolist(), rows, strict=False)] == [
         r for (r,) in rows[:5]
     ]
-    assert set(whole[:, 0].tolist()) == {task.tokenizer.bos_id}
+    assert set(original[:, 0].tolist()) == {task.tokenizer.bos_id}
 
 
-def test_the_loss_is_the_cross_entropy_of_the_masked_words():
+def test_the_loss_is_the_cross_entropy_of_the_masked_tokens():
     task = make()
     torch.nn.init.normal_(task.model.mlm_bias)
     batch = task.batch(task.encode(plain(*LINES))[0][:5])
@@ -75,7 +75,7 @@ def test_the_loss_is_the_cross_entropy_of_the_masked_words():
     assert task.model.mlm_bias.grad.abs().sum() > 0
 
 
-def test_validation_masks_the_same_words_each_time_and_draws_nothing():
+def test_validation_masks_the_same_tokens_each_time_and_leaves_the_random_state_unchanged():
     task = make()
     before = torch.get_rng_state()
     first, second = task.validate(plain(*LINES)), task.validate(plain(*LINES))
@@ -85,7 +85,7 @@ def test_validation_masks_the_same_words_each_time_and_draws_nothing():
 
 @pytest.fixture(scope="module")
 def learned():
-    """A model that knows the lines by heart."""
+    """A model that has memorized the lines."""
     torch.manual_seed(1)
     task = make()
     rows, _ = task.encode([Document(line, True, "x", i) for i, line in enumerate(LINES)])
@@ -98,13 +98,13 @@ def learned():
     return task
 
 
-def test_gaps_are_filled_with_what_was_learned(learned):
+def test_masks_are_replaced_by_the_most_probable_tokens(learned):
     lines = ["the cat [MASK] on the mat", "a <mask> sang in the tree", "", "nothing to fill here"]
     assert learned.run(lines) == ["the cat sat on the mat", "a bird sang in the tree", "", "nothing to fill here"]
     assert learned("the sun is <mask>") == "the sun is warm"
 
 
-def test_predictions_are_probabilities_best_first_and_leave_other_masks(learned):
+def test_predictions_are_sorted_by_probability_and_keep_other_masks(learned):
     first, second = learned.fill_mask("a <mask> sang in the <mask>", top_k=3)
     assert [g.score for g in first] == sorted((g.score for g in first), reverse=True)
     assert sum(g.score for g in first) <= 1
@@ -116,32 +116,32 @@ def test_predictions_are_probabilities_best_first_and_leave_other_masks(learned)
     assert len(record["predictions"][0]) == 5
 
 
-def test_a_line_is_filled_alike_alone_and_among_others(learned):
+def test_predictions_do_not_depend_on_the_batch(learned):
     lines = ["the cat <mask> on the mat", "the <mask>", "the <mask> lay on the <mask>"]
     assert [learned.fill_mask(line) for line in lines] == learned.predict_masks(lines)
 
 
-def test_gaps_beyond_what_the_model_reads_are_left_with_a_warning(learned):
+def test_masks_beyond_the_maximum_length_are_kept_with_a_warning(learned):
     warnings = []
     line = "the cat " * 9 + "<mask>"
     assert learned.run([line], warn=lambda i, what: warnings.append((i, what))) == [line]
-    assert warnings == [(0, "longer than the model's 15 tokens: its end was not read")]
+    assert warnings == [(0, "longer than the maximum length of 15 tokens: its end was cut off")]
 
 
 @pytest.mark.parametrize(
     ("kind", "text"), [("bpe", "the <mask> sat"), ("char", "the <mask>at"), ("wordpiece", "the <mask> sat")]
 )
-def test_a_word_put_in_its_gap_gives_the_text_again(kind, text):
-    """With units that hold the space before a word, with characters, and with pieces of words."""
+def test_replacing_a_mask_by_its_token_restores_the_text(kind, text):
+    """For tokens that include the space before a word, characters, and subwords with a continuation prefix."""
     task = make(kind)
-    whole = text.replace("<mask>", "c" if kind == "char" else "cat")
-    gap = task.encode_masked(text).index(task.mask_id)
-    ids = task.tokenizer.encode(whole)
-    assert task.encode_masked(text) == [*ids[:gap], task.mask_id, *ids[gap + 1 :]]
-    assert task.fill_masks(text, [ids[gap]]) == whole
+    original = text.replace("<mask>", "c" if kind == "char" else "cat")
+    mask_index = task.encode_masked(text).index(task.mask_id)
+    ids = task.tokenizer.encode(original)
+    assert task.encode_masked(text) == [*ids[:mask_index], task.mask_id, *ids[mask_index + 1 :]]
+    assert task.fill_masks(text, [ids[mask_index]]) == original
 
 
-def test_a_newline_in_a_gap_is_a_space(monkeypatch):
+def test_a_predicted_newline_is_output_as_a_space(monkeypatch):
     task = make("bpe")
     newline = task.tokenizer.encode("\n")[-1]
     assert "\n" in task.fill_masks("the <mask> sat", [newline])
@@ -153,24 +153,24 @@ def test_a_newline_in_a_gap_is_a_space(monkeypatch):
     assert "\n" not in found
 
 
-def test_a_continuation_joins_the_word_before_it():
+def test_a_continuation_token_is_joined_to_the_previous_word():
     task = make()
     vocab = task.tokenizer.backend.get_vocab()
-    piece = next(unit for unit in vocab if unit.startswith("##"))
-    assert task.fill_masks("the play <mask>", [vocab[piece]]) == "the play" + piece[2:]
+    token = next(entry for entry in vocab if entry.startswith("##"))
+    assert task.fill_masks("the play <mask>", [vocab[token]]) == "the play" + token[2:]
 
 
-def test_pairs_are_half_following_and_half_drawn():
+def test_half_of_the_pairs_are_consecutive_lines():
     task = make("byte", task=BertPretraining)
     words = [f"{i}" for i in range(401)]
     rows, _ = task.encode(plain(*words))
     following = {tuple(a): b for a, b in pairwise(task.tokenizer.encode_batch(words))}
-    drawn = sum(label for _, _, (label,) in rows)
-    assert abs(drawn - 200) < 4 * 10
+    n_random = sum(label for _, _, (label,) in rows)
+    assert abs(n_random - 200) < 4 * 10
     assert all(second == following[tuple(first)] for first, second, (label,) in rows if not label)
 
 
-def test_what_follows_is_learned_with_the_words():
+def test_the_loss_is_the_sum_of_both_objectives():
     task = make(task=BertPretraining)
     rows, _ = task.encode(plain(*LINES))
     batch = task.batch(rows[:7])
@@ -185,7 +185,7 @@ def test_what_follows_is_learned_with_the_words():
 
 
 @pytest.mark.parametrize("name", ["masked-lm", "bert-pretraining"])
-def test_train_and_run_by_command(name, tmp_path, capsys, monkeypatch):
+def test_train_with_the_command_line(name, tmp_path, capsys, monkeypatch):
     (tmp_path / "text.txt").write_text("\n".join(LINES * 12))
     out = str(tmp_path / "run")
     options = ["--steps", "3", "--vocab-size", "300", "--preset", "tiny", "--d-model", "8", "--n-heads", "2", "-q"]

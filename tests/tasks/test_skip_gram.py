@@ -21,7 +21,7 @@ def vectors() -> WordVectors:
     return WordVectors(SkipGram(SkipGramConfig(vocab_size=tokenizer.vocab_size, d_model=11)), tokenizer)
 
 
-def test_the_loss_is_the_papers(vectors):
+def test_the_loss_equals_that_of_the_paper(vectors):
     words, context_ids, negative_ids = torch.tensor([3, 5]), torch.tensor([4, 6]), torch.tensor([[7, 8, 9], [3, 3, 4]])
     for p in vectors.model.parameters():
         torch.nn.init.normal_(p)
@@ -33,8 +33,8 @@ def test_the_loss_is_the_papers(vectors):
     torch.testing.assert_close(vectors.model(words, context_ids, negative_ids), expected)
 
 
-def test_pairs_stand_within_the_window_and_the_nearest_are_always_there(vectors):
-    row = list(range(3, 14))  # all words once: a word tells its place
+def test_pairs_are_within_the_window_and_include_all_adjacent_words(vectors):
+    row = list(range(3, 14))  # all words are distinct, so that a word identifies its position
     vectors.keep_probs[:] = 1
     found = {(w, c) for seed in range(20) for w, c in as_pairs(vectors.pairs([row], seed))}
     assert all(1 <= abs(w - c) <= WINDOW for w, c in found)
@@ -47,18 +47,18 @@ def as_pairs(batch) -> list[tuple[int, int]]:
     return list(zip(batch.center_ids.tolist(), batch.context_ids.tolist(), strict=True))
 
 
-def test_frequent_words_are_left_out_as_word2vec_does(vectors):
+def test_frequent_words_are_subsampled_as_in_word2vec(vectors):
     counts = np.ones(vectors.tokenizer.vocab_size)
     counts[5] = 10_000
     vectors.set_counts(counts)
-    share = 10_000 / counts.sum()
+    frequency = 10_000 / counts.sum()
     assert vectors.keep_probs[5] == pytest.approx(
-        (np.sqrt(share / SUBSAMPLING_THRESHOLD) + 1) * SUBSAMPLING_THRESHOLD / share
+        (np.sqrt(frequency / SUBSAMPLING_THRESHOLD) + 1) * SUBSAMPLING_THRESHOLD / frequency
     )
     assert vectors.keep_probs[6] == 1
 
 
-def test_others_are_drawn_by_the_three_quarter_power_of_how_often_words_occur(vectors):
+def test_negatives_are_sampled_in_proportion_to_the_word_counts_to_the_power_three_quarters(vectors):
     counts = np.arange(vectors.tokenizer.vocab_size, dtype=float) ** 2
     vectors.set_counts(counts)
     vectors.keep_probs[:] = 1
@@ -69,9 +69,9 @@ def test_others_are_drawn_by_the_three_quarter_power_of_how_often_words_occur(ve
     assert np.abs(found.numpy() - expected).max() < 0.01
 
 
-def test_words_of_a_kind_come_to_stand_together(vectors):
+def test_words_with_similar_contexts_become_nearest_neighbors(vectors):
     rng = np.random.default_rng(3)
-    lines = [" ".join(rng.choice(kind, 6)) for _ in range(600) for kind in (ANIMALS, COLORS)]
+    lines = [" ".join(rng.choice(group, 6)) for _ in range(600) for group in (ANIMALS, COLORS)]
     rows, _ = vectors.encode([Document(line, False, "a", 1) for line in lines])
     optimizer = torch.optim.Adam(vectors.model.parameters(), lr=0.05)
     vectors.keep_probs[:] = 1
@@ -80,16 +80,16 @@ def test_words_of_a_kind_come_to_stand_together(vectors):
         optimizer.zero_grad()
         (vectors.loss(batch) / batch.n_targets).backward()
         optimizer.step()
-    assert {unit for unit, _ in nearest_tokens(vectors, "cat", 4)} == set(ANIMALS) - {"cat"}
-    assert {unit for unit, _ in nearest_tokens(vectors, "teal", 4)} == set(COLORS) - {"teal"}
+    assert {token for token, _ in nearest_tokens(vectors, "cat", 4)} == set(ANIMALS) - {"cat"}
+    assert {token for token, _ in nearest_tokens(vectors, "teal", 4)} == set(COLORS) - {"teal"}
 
 
-def test_a_word_that_is_not_known_is_refused(vectors):
+def test_an_unknown_word_is_an_error(vectors):
     with pytest.raises(UserError, match="not in the vocabulary"):
         nearest_tokens(vectors, "zebra")
 
 
-def test_an_embedding_table_begins_with_the_vectors_of_the_units_it_shares(vectors):
+def test_shared_tokens_are_initialized_with_the_word_vectors(vectors):
     tokenizer = Tokenizer.train(["the cat sat on a red rug"] * 3, kind="word", vocab_size=100)
     other = WordVectors(SkipGram(SkipGramConfig(vocab_size=tokenizer.vocab_size, d_model=11)), tokenizer)
     before = other.model.embedding.weight.clone()

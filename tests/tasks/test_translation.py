@@ -1,4 +1,4 @@
-"""Long texts: nothing is lost without a word."""
+"""Translation of texts that are longer than the maximum length."""
 
 import pytest
 import torch
@@ -29,32 +29,32 @@ def test_a_text_that_fits_is_one_part_without_a_warning(translator):
     assert split(translator, TEXTS[1]) == ([TEXTS[1]], [])
 
 
-def test_a_long_text_is_cut_at_ends_of_sentences(translator):
+def test_a_long_text_is_split_at_sentence_ends(translator):
     text = " ".join(["The cat slept. The dog ran!"] * 7)
     parts, warnings = split(translator, text)
     assert " ".join(parts) == text
     assert all(part[-1] in ".!" for part in parts)
     assert all(len(translator.tokenizer.encode(part)) < MAX_LEN for part in parts)
-    assert "at ends of sentences" in warnings[0]
+    assert "split at sentence ends" in warnings[0]
 
 
-def test_a_long_sentence_is_cut_between_words_and_says_so(translator):
+def test_a_long_sentence_is_split_between_words_with_a_warning(translator):
     text = " ".join([TEXTS[1]] * 5)
     parts, warnings = split(translator, text)
     assert " ".join(parts) == text
-    assert "inside a sentence" in warnings[0]
+    assert "split within a sentence" in warnings[0]
 
 
-def test_a_word_longer_than_the_model_is_cut_and_not_lost(translator):
+def test_a_word_longer_than_the_maximum_length_is_split_without_loss(translator):
     text = "z" * (3 * MAX_LEN)
     parts, warnings = split(translator, text)
     assert "".join(parts) == text
-    assert "inside a sentence" in warnings[0]
+    assert "split within a sentence" in warnings[0]
 
 
 @pytest.mark.parametrize("length", [MAX_LEN - 4, MAX_LEN - 3, MAX_LEN - 2])
-def test_the_longest_source_that_fits_is_translated_whole(translator, length):
-    """The search finds the same when it is given every token of the source."""
+def test_a_source_of_maximum_length_is_translated_in_one_part(translator, length):
+    """The result equals that of a search with all tokens of the source."""
     warnings = []
     options = DecodeConfig(beam=1, max_length=3)
     ((found,),) = translator.translate(["z" * length], options, warn=lambda *warning: warnings.append(warning))
@@ -78,9 +78,9 @@ def test_a_source_one_token_longer_is_translated_in_parts_with_a_warning(transla
     assert "translated in 2 parts" in message
 
 
-def test_blank_texts_are_given_back_empty(translator):
+def test_the_translation_of_a_blank_text_is_empty(translator):
     assert translator(["", "  ", "\u3000"]) == ["", "", ""]
 
 
-def test_a_newline_in_the_output_would_be_a_space(translator):
+def test_output_contains_no_newline(translator):
     assert "\n" not in "".join(best[0].text for best in translator.translate(["a b", "c\nd"]))

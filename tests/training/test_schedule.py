@@ -9,20 +9,20 @@ RECIPE = dict(peak=7e-4, warmup_ratio=0.05, decay_ratio=0.3)
 
 
 def rates(n_steps: int = N_STEPS, **recipe) -> list[float]:
-    """The rate of each update of a run of that many steps."""
+    """Learning rate of each update of a run of `n_steps` steps."""
     return [inverse_sqrt_schedule((step - 1) / n_steps, step / n_steps, **recipe) for step in range(1, n_steps + 1)]
 
 
 def scheduled(make) -> list[float]:
-    """The rate of each update of a run, as a scheduler of torch or transformers sets it."""
+    """Learning rate of each update of a run, from a scheduler of torch or transformers."""
     optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=RECIPE["peak"])
     scheduler = make(optimizer)
-    found = []
+    learning_rates = []
     for _ in range(N_STEPS):
-        found.append(scheduler.get_last_lr()[0])
+        learning_rates.append(scheduler.get_last_lr()[0])
         optimizer.step()
         scheduler.step()
-    return found
+    return learning_rates
 
 
 @pytest.mark.parametrize("n_warmup", [1, 7, N_WARMUP])
@@ -30,64 +30,64 @@ def test_warm_up_and_decay_match_transformers(n_warmup):
     schedules = pytest.importorskip("transformers").optimization
     theirs = scheduled(lambda o: schedules.get_inverse_sqrt_schedule(o, n_warmup, timescale=n_warmup))
     ours = rates(peak=RECIPE["peak"], warmup_ratio=n_warmup / N_STEPS)
-    assert ours[:-1] == pytest.approx(theirs[1:])  # theirs gives the first update a rate of 0
+    assert ours[:-1] == pytest.approx(theirs[1:])  # the rate of their first update is 0
 
 
-def test_cool_down_matches_pytorch():
-    n_cooldown = 601
+def test_decay_matches_pytorch():
+    n_decay = 601
     theirs = scheduled(
         lambda o: SequentialLR(
             o,
-            [ConstantLR(o, factor=1, total_iters=1), PolynomialLR(o, total_iters=n_cooldown)],
-            [N_STEPS - n_cooldown],
+            [ConstantLR(o, factor=1, total_iters=1), PolynomialLR(o, total_iters=n_decay)],
+            [N_STEPS - n_decay],
         )
     )
-    assert rates(peak=RECIPE["peak"], warmup_ratio=0.0, decay_ratio=n_cooldown / N_STEPS) == pytest.approx(theirs)
+    assert rates(peak=RECIPE["peak"], warmup_ratio=0.0, decay_ratio=n_decay / N_STEPS) == pytest.approx(theirs)
 
 
-def test_without_cooldown_it_is_the_papers_equation_3():
-    found = rates(peak=(D_MODEL * N_WARMUP) ** -0.5, warmup_ratio=N_WARMUP / N_STEPS)
+def test_without_decay_the_schedule_is_equation_3_of_the_paper():
+    learning_rates = rates(peak=(D_MODEL * N_WARMUP) ** -0.5, warmup_ratio=N_WARMUP / N_STEPS)
     expected = [D_MODEL**-0.5 * min(step**-0.5, step * N_WARMUP**-1.5) for step in range(1, N_STEPS + 1)]
-    assert found == pytest.approx(expected)
+    assert learning_rates == pytest.approx(expected)
 
 
 def test_the_base_model_of_the_paper_peaks_after_4000_updates():
-    found = rates(100_000, peak=(512 * 4000) ** -0.5, warmup_ratio=4000 / 100_000)
-    assert found.index(max(found)) + 1 == 4000
-    assert max(found) == pytest.approx((512 * 4000) ** -0.5)
+    learning_rates = rates(100_000, peak=(512 * 4000) ** -0.5, warmup_ratio=4000 / 100_000)
+    assert learning_rates.index(max(learning_rates)) + 1 == 4000
+    assert max(learning_rates) == pytest.approx((512 * 4000) ** -0.5)
 
 
-def test_fitted_rises_in_the_warm_up_and_never_again():
-    found = rates(**RECIPE)
-    peak = found.index(max(found))
+def test_the_rate_rises_during_warm_up_only():
+    learning_rates = rates(**RECIPE)
+    peak = learning_rates.index(max(learning_rates))
     assert peak + 1 == pytest.approx(RECIPE["warmup_ratio"] * N_STEPS, abs=1)
-    assert found[: peak + 1] == sorted(found[: peak + 1])
-    assert found[peak:] == sorted(found[peak:], reverse=True)
+    assert learning_rates[: peak + 1] == sorted(learning_rates[: peak + 1])
+    assert learning_rates[peak:] == sorted(learning_rates[peak:], reverse=True)
 
 
-def test_fitted_peaks_at_the_peak():
+def test_the_maximum_is_the_peak_rate():
     assert max(rates(**RECIPE)) == pytest.approx(RECIPE["peak"], rel=0.01)
 
 
-def test_cool_down_ends_near_zero_but_above_it():
+def test_decay_ends_near_zero_but_above_it():
     last = rates(**RECIPE)[-1]
     assert 0 < last < 0.001 * RECIPE["peak"]
 
 
-def test_cool_down_changes_nothing_before_it_begins():
-    begin = int(0.7 * N_STEPS)
-    assert rates(**RECIPE)[:begin] == rates(**RECIPE | {"decay_ratio": 0.0})[:begin]
+def test_decay_does_not_change_the_rate_before_it_starts():
+    start = int(0.7 * N_STEPS)
+    assert rates(**RECIPE)[:start] == rates(**RECIPE | {"decay_ratio": 0.0})[:start]
 
 
-def test_no_warm_up_begins_at_the_peak_and_stays():
+def test_without_warm_up_and_decay_the_rate_is_constant():
     assert set(rates(peak=7e-4, warmup_ratio=0.0)) == {7e-4}
 
 
-def test_every_update_has_a_rate_above_zero_even_the_only_one():
+def test_every_update_has_a_positive_rate():
     for n_steps in (1, 2, 3, 11):
         assert min(rates(n_steps, **RECIPE)) > 0
 
 
-def test_the_shape_does_not_depend_on_the_number_of_steps():
+def test_the_schedule_scales_with_the_number_of_steps():
     short, long = rates(401, **RECIPE), rates(4010, **RECIPE)
     assert long[9::10] == pytest.approx(short, abs=RECIPE["peak"] / 401)

@@ -27,7 +27,7 @@ def tokenizer() -> Tokenizer:
 
 @pytest.fixture
 def trainer(tmp_path, tokenizer) -> Trainer:
-    """A small model without dropout on ragged pairs of random ids."""
+    """A small model without dropout, with pairs of random ids of different lengths."""
     lengths = torch.randint(1, 17, (N_PAIRS, 2)).tolist()
     pairs = [tuple(torch.randint(3, tokenizer.vocab_size, (n,)).tolist() for n in sides) for sides in lengths]
     sizes = TransformerConfig(
@@ -50,7 +50,7 @@ def gradients(trainer: Trainer) -> dict[str, torch.Tensor]:
     return {name: p.grad.clone() for name, p in trainer.parameters.items()}
 
 
-def test_a_batch_is_cut_into_parts_within_the_limit_that_are_the_whole(trainer, monkeypatch):
+def test_a_batch_is_split_into_parts_within_the_limit_without_loss(trainer, monkeypatch):
     monkeypatch.setattr(module, "MICRO_TOKENS", 53)
     parts = trainer.batch(np.arange(N_PAIRS))
     assert len(parts) > 3
@@ -58,23 +58,23 @@ def test_a_batch_is_cut_into_parts_within_the_limit_that_are_the_whole(trainer, 
     assert sum(len(part.src) for part in parts) == N_PAIRS
 
 
-def test_a_pair_longer_than_the_limit_is_a_part_of_its_own(trainer, monkeypatch):
+def test_a_pair_longer_than_the_limit_is_a_separate_part(trainer, monkeypatch):
     monkeypatch.setattr(module, "MICRO_TOKENS", 2)
     assert [len(part.src) for part in trainer.batch(np.arange(N_PAIRS))] == [1] * N_PAIRS
 
 
 @pytest.mark.parametrize("micro_tokens", [1, 53, 101])
-def test_gradient_and_loss_of_a_cut_batch_are_those_of_the_whole(trainer, monkeypatch, micro_tokens):
-    whole = trainer.update(trainer.batch(np.arange(N_PAIRS)), 0.0)
-    wanted = gradients(trainer)
+def test_gradient_and_loss_do_not_depend_on_how_a_batch_is_split(trainer, monkeypatch, micro_tokens):
+    full = trainer.update(trainer.batch(np.arange(N_PAIRS)), 0.0)
+    expected = gradients(trainer)
     monkeypatch.setattr(module, "MICRO_TOKENS", micro_tokens)
-    cut = trainer.update(trainer.batch(np.arange(N_PAIRS)), 0.0)
-    assert cut[2] == whole[2]
-    torch.testing.assert_close(cut[0], whole[0], rtol=1e-6, atol=1e-6)
-    torch.testing.assert_close(gradients(trainer), wanted, rtol=1e-5, atol=1e-6)
+    split = trainer.update(trainer.batch(np.arange(N_PAIRS)), 0.0)
+    assert split[2] == full[2]
+    torch.testing.assert_close(split[0], full[0], rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(gradients(trainer), expected, rtol=1e-5, atol=1e-6)
 
 
-def test_the_loss_is_a_mean_over_target_tokens_and_the_norm_its_gradients(trainer):
+def test_the_loss_is_a_mean_over_target_tokens_and_the_norm_is_that_of_its_gradient(trainer):
     (batch,) = trainer.batch(np.arange(N_PAIRS))
     summed = trainer.task.loss(batch, label_smoothing=trainer.config.label_smoothing or 0.0)
     loss, grad_norm, n_tokens = trainer.update([batch], 0.0)
@@ -83,80 +83,80 @@ def test_the_loss_is_a_mean_over_target_tokens_and_the_norm_its_gradients(traine
     assert grad_norm == pytest.approx(torch.cat([g.flatten() for g in gradients(trainer).values()]).norm().item())
 
 
-def test_a_first_update_moves_each_weight_by_the_rate_against_its_gradient(trainer):
-    """Adam's first step is the sign of the gradient times the rate."""
+def test_the_first_update_changes_each_weight_by_the_rate_times_the_sign_of_its_gradient(trainer):
+    """The first step of Adam is the negative sign of the gradient times the learning rate."""
     before = weights(trainer)
     trainer.update(trainer.batch(np.arange(N_PAIRS)), 1e-3)
     for name, gradient in gradients(trainer).items():
         moved = trainer.parameters[name].detach() - before[name]
-        clear = gradient.abs() > 1e-5  # beside it epsilon and rounding show
+        clear = gradient.abs() > 1e-5  # below, epsilon and rounding are visible
         torch.testing.assert_close(moved[clear], -1e-3 * gradient.sign()[clear], rtol=1e-2, atol=1e-6)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_loss_that_is_no_number_is_told_and_the_weights_stay(trainer, monkeypatch, value):
+def test_a_loss_that_is_not_finite_is_an_error_and_leaves_the_weights_unchanged(trainer, monkeypatch, value):
     loss = trainer.task.loss
     monkeypatch.setattr(trainer.task, "loss", lambda *args, **options: loss(*args, **options) * value)
     before = weights(trainer)
-    with pytest.raises(UserError, match=r"step 1: .*no longer a number.*\n.*--lr"):
+    with pytest.raises(UserError, match=r"step 1: .*not finite.*\n.*--lr"):
         trainer.update(trainer.batch(np.arange(N_PAIRS)), 1e-3)
     torch.testing.assert_close(weights(trainer), before, rtol=0, atol=0)
 
 
-def test_updates_learn(trainer):
+def test_updates_decrease_the_loss(trainer):
     batches = trainer.batch(np.arange(N_PAIRS))
     losses = [trainer.update(batches, 1e-2)[0].item() for _ in range(11)]
     assert losses[-1] < 0.8 * losses[0]
 
 
-def test_the_budget_is_used_up_step_by_step(trainer):
+def test_the_used_budget_is_proportional_to_the_steps(trainer):
     assert [trainer.budget_used(step) for step in (0, 7, 8)] == [0, 1, 1]
 
 
 @pytest.mark.parametrize("n", [1, 2, 12, 100])
 @pytest.mark.parametrize("n_steps", [100, 101, 997])
-def test_every_even_mark_is_crossed_by_one_update(n_steps, n):
-    shares = [step / n_steps for step in range(n_steps + 1)]
-    hits = [step for step in range(1, n_steps + 1) if crossed(shares[step - 1], shares[step], n)]
+def test_each_multiple_of_one_nth_is_crossed_by_one_update(n_steps, n):
+    fractions = [step / n_steps for step in range(n_steps + 1)]
+    hits = [step for step in range(1, n_steps + 1) if crossed(fractions[step - 1], fractions[step], n)]
     assert len(hits) == n
     assert hits[-1] == n_steps
 
 
-def test_an_update_that_stays_between_two_marks_crosses_none():
+def test_an_update_between_two_multiples_crosses_none():
     assert not crossed(0.26, 0.49, 4)
     assert crossed(0.26, 0.51, 4)
 
 
-def test_a_mark_reached_belongs_to_the_update_before_it():
+def test_the_update_that_reaches_a_multiple_crosses_it():
     assert crossed(0.4, 0.5, 2)
     assert not crossed(0.5, 0.6, 2)
 
 
-def test_what_is_validated_are_the_weights_of_now(trainer):
-    """Inference rearranges weights once; an update must not leave it with those of before."""
+def test_validation_uses_the_updated_weights(trainer):
+    """Inference caches packed weights; an update must invalidate the cache."""
     batch = trainer.batch(np.arange(N_PAIRS))[0]
-    ask = lambda: trainer.model.logits(trainer.model(batch.src, batch.tgt_in))
+    logits = lambda: trainer.model.logits(trainer.model(batch.src, batch.tgt_in))
     trainer.model.eval()
     with torch.inference_mode():
-        ask()
+        logits()
     trainer.update([batch], 0.01)
     trainer.model.eval()
     with torch.inference_mode():
-        found = ask()
+        actual = logits()
     with torch.no_grad():
-        weight = trainer.model.embedding.weight.clone()  # nothing can have been made of it before
+        weight = trainer.model.embedding.weight.clone()  # a new tensor, of which no packed weight is cached
         expected = torch.nn.functional.linear(trainer.model(batch.src, batch.tgt_in), weight)
-    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(actual, expected)
 
 
 @pytest.fixture
 def validating(trainer, monkeypatch):
-    """The trainer with a dev set of 1,000 pairs and a validation that records what it is asked for."""
+    """The trainer with a dev set of 1,000 pairs and a validation that records the arguments of its calls."""
     trainer.data.dev = ["pair"] * 1000
-    trainer.asked = []
+    trainer.calls = []
 
     def validate(examples, n_decoded=None):
-        trainer.asked.append((len(examples), n_decoded))
+        trainer.calls.append((len(examples), n_decoded))
         return {"bleu": 1.0, "loss": 1.0}
 
     monkeypatch.setattr(trainer.task, "validate", validate)
@@ -168,7 +168,7 @@ def validating(trainer, monkeypatch):
 def test_a_validation_costs_at_most_its_fraction_of_the_training_since_the_last(validating, n_examples):
     validating.progress.n_examples = n_examples
     validating.validate(Stop())
-    ((n_loss, n_decoded),) = validating.asked
+    ((n_loss, n_decoded),) = validating.calls
     assert n_loss == 1000
     assert 16 <= n_decoded <= 1000
     cost = module.LOSS_COST * n_loss + module.DECODE_COST * n_decoded
@@ -176,7 +176,7 @@ def test_a_validation_costs_at_most_its_fraction_of_the_training_since_the_last(
     assert n_decoded == 1000 or cost + module.DECODE_COST > module.MAX_VALIDATION_COST * n_examples
 
 
-def test_a_validation_that_would_cost_too_much_is_left_out_but_for_the_last(validating):
+def test_a_validation_that_costs_too_much_is_skipped_except_for_the_last(validating):
     validating.progress.n_examples = 9_000
     assert not validating.is_validation_due(0.05, 0.1)
     validating.progress.n_examples = 11_100
@@ -190,13 +190,13 @@ def test_all_validations_of_a_run_decode_the_same_examples(validating):
     validating.validate(Stop())
     validating.progress.n_examples = 90_000
     validating.validate(Stop())
-    assert validating.asked[0] == validating.asked[1]
+    assert validating.calls[0] == validating.calls[1]
 
 
-def test_a_signal_within_a_validation_stops_it_and_the_validation_is_due_again(validating, monkeypatch):
+def test_a_signal_interrupts_a_validation_which_is_then_due_again(validating, monkeypatch):
     def interrupted(examples, n_decoded=None):
         os.kill(os.getpid(), signal.SIGINT)
-        raise AssertionError("the validation went on")
+        raise AssertionError("the validation was not interrupted")
 
     monkeypatch.setattr(validating.task, "validate", interrupted)
     validating.progress.validation_due = True
@@ -207,7 +207,7 @@ def test_a_signal_within_a_validation_stops_it_and_the_validation_is_due_again(v
     assert json.loads(saved.read_text())["validation_due"]
 
 
-def test_evenly_spaced_examples_are_in_order_and_cover_the_whole():
+def test_evenly_spaced_examples_are_in_order_and_cover_all_items():
     assert list(evenly_spaced(range(10), 5)) == [0, 2, 4, 6, 8]
     assert list(evenly_spaced(range(7), 3)) == [0, 2, 4]
     assert list(evenly_spaced(range(3), 5)) == list(evenly_spaced(range(3), None)) == [0, 1, 2]

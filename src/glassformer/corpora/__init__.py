@@ -1,1 +1,1 @@
-"""Files to sentence pairs: readers, the data doctor, and the embedded corpus."""
+"""Corpora: readers of all file formats, checks and repairs of parallel data, and a generated demo corpus."""

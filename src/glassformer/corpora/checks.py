@@ -1,4 +1,4 @@
-"""What can be wrong with one sentence pair: the table of checks, how each is seen, how some are repaired."""
+"""Checks of sentence pairs: table of all checks, detection of faults, and repair of text."""
 
 import html
 import math
@@ -14,18 +14,18 @@ from typing import Literal, NamedTuple
 Severity = Literal["error", "warning"]
 Repair = Literal["refuse", "drop", "repair", "keep"]
 
-MAX_CHARS = 5_000  # a pair beyond this is a document; training would cut or skip it
-COPY_WORDS = 4  # shorter copies are names, titles and loan words more often than faults
-RATIO_MIN_CHARS = 20  # below, one word more or less already makes a ratio extreme
-RATIO_FACTOR = 3.0  # never called extreme below this multiple of the corpus's own ratio
-RATIO_SPREADS = 7.0  # nor within this many robust standard deviations
-SCRIPT_LETTERS = 10  # a line with fewer foreign letters holds a name, not another language
-SCRIPT_SHARE = 0.1  # of the lines; a script seen more often belongs to the corpus
-NORM_PAIRS = 20  # fewer pairs say nothing about what is usual
+MAX_CHARS = 5_000  # longer sides are documents, which training would truncate or skip
+COPY_WORDS = 4  # minimum number of words of a copy; shorter ones are often names, titles or loan words
+RATIO_MIN_CHARS = 20  # in shorter texts, one word more or less makes a ratio extreme
+RATIO_FACTOR = 3.0  # a ratio is extreme only if it exceeds the corpus median by this factor
+RATIO_SPREADS = 7.0  # and by this number of robust standard deviations
+SCRIPT_LETTERS = 10  # minimum number of foreign letters; lines with fewer contain a name, not another language
+SCRIPT_SHARE = 0.1  # minimum fraction of lines for a script to be expected in the corpus
+NORM_PAIRS = 20  # minimum number of pairs for statistics
 
 
 class Check(NamedTuple):
-    """One kind of fault: an error breaks pairing, reading or training; a warning may be meant."""
+    """One type of fault. An error breaks pairing, reading or training; a warning may be intended."""
 
     severity: Severity
     repair: Repair
@@ -37,26 +37,26 @@ CHECKS: dict[str, Check] = {
     "unequal-counts": Check("error", "refuse", "the two files have different numbers of lines"),
     "malformed": Check("error", "drop", "the line is not a pair in the file's format"),
     "not-utf8": Check("error", "drop", "the line is not UTF-8 text"),
-    "over-limit": Check("error", "drop", "the line is longer than any reader here accepts"),
+    "over-limit": Check("error", "drop", "the line exceeds the maximum length of all readers"),
     "blank-side": Check("error", "drop", "one side is blank, the other is not"),
     "nul": Check("error", "repair", "a NUL character: binary data, refused by the readers"),
-    # An error although our readers cope: str.splitlines and universal newlines shift every later pair.
+    # An error, although our readers handle it: str.splitlines and universal newlines shift all later pairs.
     "line-break": Check("error", "repair", "a character at which other tools split the line"),
     "blank-both": Check("warning", "drop", "both sides are blank"),
     "bom": Check("warning", "repair", "a byte order mark"),
-    "crlf": Check("warning", "repair", "Windows line ends (named once a file)"),
+    "crlf": Check("warning", "repair", "Windows line ends (reported once per file)"),
     "control": Check("warning", "repair", "an invisible control character"),
     "invisible": Check("warning", "keep", "a zero-width or direction character"),
     "html": Check("warning", "repair", "an HTML escape, such as &amp;"),
     "mojibake": Check("warning", "repair", "UTF-8 read as Windows-1252, such as Ã©"),
     "replacement": Check("warning", "drop", "U+FFFD: a character was lost in an earlier conversion"),
     "copy": Check("warning", "drop", "the target is the untranslated source"),
-    "length-ratio": Check("warning", "drop", "one side is far too long for the other"),
+    "length-ratio": Check("warning", "drop", "the ratio of the lengths is extreme"),
     "over-long": Check("warning", "drop", f"a side is longer than {MAX_CHARS} characters"),
-    "wrong-script": Check("warning", "drop", "most letters are in a script that its side does not use"),
-    "duplicate": Check("warning", "drop", "the same pair stands earlier"),
-    "many-targets": Check("warning", "keep", "the same source stands earlier with another target"),
-    "overlap-pair": Check("warning", "drop", "the pair is also in a held-out set: scores there would be too good"),
+    "wrong-script": Check("warning", "drop", "most letters are in a script that is unusual for this side"),
+    "duplicate": Check("warning", "drop", "the same pair occurs earlier"),
+    "many-targets": Check("warning", "keep", "the same source occurs earlier with another target"),
+    "overlap-pair": Check("warning", "drop", "the pair is also in a held-out set, whose scores would be too high"),
     "overlap-source": Check("warning", "drop", "the source is also in a held-out set"),
 }
 
@@ -69,21 +69,21 @@ class Fault(NamedTuple):
     detail: str
 
 
-# Not "\n": it can only stand escaped in JSON, where nobody splits at it.
+# Not "\n": it occurs only escaped in JSON, where no tool splits at it.
 _BREAKS = "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _BREAK = re.compile(f"[{_BREAKS}]")
 _CONTROL = re.compile("[\x01-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f]")
-# Not U+200C and U+200D, which Persian, Indic scripts and emoji need.
+# Without U+200C and U+200D, which Persian, Indic scripts and emoji need.
 _INVISIBLE = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069]|(?<!^)\ufeff")
-# With the semicolon only: "?a=1&copy=2" is a web address.
+# Only with a semicolon: "?a=1&copy=2" is part of a URL.
 _HTML = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});")
 
-# Windows-1252 as lenient programs decode it: its five holes are the control characters of Latin-1.
+# Windows-1252 as decoded by lenient programs: its five undefined bytes are control characters of Latin-1.
 _CP1252 = {chr(byte): byte for byte in range(0x80, 0x100)}
 _CP1252 |= {bytes([byte]).decode("cp1252"): byte for byte in range(0x80, 0x100) if byte not in b"\x81\x8d\x8f\x90\x9d"}
 _TAIL = "[" + "".join(char for char, byte in _CP1252.items() if byte < 0xC0) + "]"
 # Lead bytes of Latin, Cyrillic, punctuation, ligatures and emoji. No capital before a two-byte sequence:
-# "SÃO", "CAFÉ»" and „Ä“ are what they seem.
+# "SÃO", "CAFÉ»" and „Ä“ are correct text.
 _MOJIBAKE = re.compile(f"(?:(?<![A-ZÀ-Þ„“‘«])[ÂÃÄÅÐÑ]{_TAIL}|[âï]{_TAIL}{{2}}|ð{_TAIL}{{3}})+")
 
 _ODD = re.compile(
@@ -112,7 +112,7 @@ def _plain_control(match: re.Match[str]) -> str:
 
 
 def repair(text: str) -> str:
-    """The text without any fault whose mend is "repair"; all else is left as it is."""
+    """Repair all faults of a text whose repair in CHECKS is "repair". Other faults are unchanged."""
     while _ODD.search(text):
         before = text
         text = _HTML.sub(_unescaped, text.replace("\0", "").lstrip("\ufeff"))
@@ -130,32 +130,32 @@ _CONTROL_NAMES = {
 }  # fmt: skip
 
 
-def _place(text: str, at: int) -> str:
-    char = text[at]
-    known = unicodedata.name(char, _CONTROL_NAMES.get(char, ""))
-    return f"U+{ord(char):04X}{' ' + known if known else ''} at column {at + 1}"
+def _location(text: str, index: int) -> str:
+    char = text[index]
+    char_name = unicodedata.name(char, _CONTROL_NAMES.get(char, ""))
+    return f"U+{ord(char):04X}{' ' + char_name if char_name else ''} at column {index + 1}"
 
 
 def text_faults(text: str, side: int) -> list[Fault]:
-    """What is wrong with one side by itself."""
+    """Faults of one side of a pair."""
     faults = []
     if len(text) > MAX_CHARS:
         faults.append(Fault("over-long", side, f"{len(text)} characters"))
     if not _ODD.search(text):
         return faults
     if "\0" in text:
-        faults.append(Fault("nul", side, _place(text, text.index("\0"))))
+        faults.append(Fault("nul", side, _location(text, text.index("\0"))))
     for kind, pattern in (("line-break", _BREAK), ("control", _CONTROL), ("invisible", _INVISIBLE)):
-        if found := pattern.search(text):
-            faults.append(Fault(kind, side, _place(text, found.start())))
+        if match := pattern.search(text):
+            faults.append(Fault(kind, side, _location(text, match.start())))
     if text.startswith("\ufeff"):
         faults.append(Fault("bom", side, "U+FEFF at column 1"))
     if "\ufffd" in text:
-        faults.append(Fault("replacement", side, _place(text, text.index("\ufffd"))))
-    for kind, pattern, mended in (("html", _HTML, _unescaped), ("mojibake", _MOJIBAKE, _decoded)):
-        for found in pattern.finditer(text):
-            if (better := mended(found)) != found.group():
-                faults.append(Fault(kind, side, f"{found.group()!r} for {better!r} at column {found.start() + 1}"))
+        faults.append(Fault("replacement", side, _location(text, text.index("\ufffd"))))
+    for kind, pattern, fix in (("html", _HTML, _unescaped), ("mojibake", _MOJIBAKE, _decoded)):
+        for match in pattern.finditer(text):
+            if (fixed := fix(match)) != match.group():
+                faults.append(Fault(kind, side, f"{match.group()!r} for {fixed!r} at column {match.start() + 1}"))
                 break
     return faults
 
@@ -165,7 +165,7 @@ def _is_copy(src: str, tgt: str) -> bool:
         return False
     words = [word.strip(_PUNCTUATION) for word in _CODE.sub(" ", src).split()]
     words = [word for word in words if word.replace("'", "").isalpha()]
-    # Capitalized words are names, which stay; scripts without case or spaces are counted by letter.
+    # Capitalized words are names, which are not translated; scripts without case or spaces are counted by letter.
     running = [word for word in words if word[0].islower() and len(word) > 1]
     uncased = sum(len(word) for word in words if word.lower() == word.upper())
     return (len(words) >= COPY_WORDS and len(running) >= COPY_WORDS - 1) or uncased >= 4 * COPY_WORDS
@@ -186,7 +186,7 @@ def _all_latin(text: str) -> bool:
 
 
 def _letters(text: str) -> Counter[str]:
-    """Letters by script."""
+    """Number of letters of each script."""
     counts = Counter(map(_script, text))
     counts.pop("", None)
     return counts
@@ -198,14 +198,14 @@ def _log_ratio(src: str, tgt: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Norms:
-    """What is usual in this corpus: the length ratio and the scripts of each side."""
+    """Statistics of a corpus: median length ratio, its tolerance, and the scripts of each side."""
 
     log_ratio: float
     tolerance: float
     scripts: tuple[frozenset[str], frozenset[str]]
 
     def faults(self, src: str, tgt: str) -> Iterator[Fault]:
-        """How the pair departs from them."""
+        """Faults of a pair relative to these statistics."""
         ratio = _log_ratio(src, tgt) - self.log_ratio
         if abs(ratio) > self.tolerance and max(len(src), len(tgt)) >= RATIO_MIN_CHARS:
             shorter = tgt if len(src) > len(tgt) else src
@@ -226,7 +226,7 @@ class Norms:
 
 
 class NormSampler:
-    """Learns `Norms` from an evenly thinned sample of a stream whose length is unknown."""
+    """Computes `Norms` from an evenly spaced sample of a stream of unknown length."""
 
     def __init__(self, n_sample: int = 20_000):
         self.n_sample = n_sample
@@ -235,7 +235,7 @@ class NormSampler:
         self.sample: list[tuple[str, str]] = []
 
     def add(self, src: str, tgt: str) -> None:
-        """Take the pair in, if it is its turn."""
+        """Add a pair of the stream."""
         if self.n_seen % self.step == 0:
             self.sample.append((src, tgt))
             if len(self.sample) == 2 * self.n_sample:
@@ -244,11 +244,11 @@ class NormSampler:
         self.n_seen += 1
 
     def norms(self) -> Norms | None:
-        """None while there are too few pairs to say what is usual."""
+        """The statistics, or None for fewer than NORM_PAIRS pairs."""
         full = [(src, tgt) for src, tgt in self.sample if src.strip() and tgt.strip()]
         if len(full) < NORM_PAIRS:
             return None
-        # Short pairs vary more: the spread comes from those that are long enough to be judged.
+        # The ratios of short pairs vary more: estimate the spread from pairs that are long enough to be checked.
         ratios = [_log_ratio(*pair) for pair in full if max(map(len, pair)) >= RATIO_MIN_CHARS]
         if len(ratios) < NORM_PAIRS:
             ratios = [_log_ratio(*pair) for pair in full]
@@ -265,7 +265,7 @@ def _usual_scripts(texts: Sequence[str]) -> frozenset[str]:
 
 
 def pair_faults(src: str, tgt: str, norms: Norms | None = None) -> list[Fault]:
-    """What is wrong with one pair, by itself and, given `norms`, among the others."""
+    """Faults of a pair; with `norms` also relative to the rest of the corpus."""
     faults = text_faults(src, 0) + text_faults(tgt, 1)
     src_blank, tgt_blank = not src.strip(), not tgt.strip()
     if src_blank or tgt_blank:

@@ -1,4 +1,4 @@
-"""Files to sentence pairs: plain lines, TSV or JSONL, gzip or not, each pair with the place it came from."""
+"""Readers of parallel corpora: plain text, TSV or JSONL, optionally gzip-compressed."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from glassformer.errors import ConfigError, CorpusError
 __all__ = ["Example", "Format", "UnequalCountsError", "format_of", "guess_misalignment", "read_lines", "read_pairs"]
 
 SUMMARY_KEYS = (("text", "summary"), ("document", "summary"), ("dialogue", "summary"), ("article", "highlights"))
-"""Keys of JSONL that hold a text and its summary."""
+"""JSON keys of a text and its summary."""
 
 N_DETECTION_LINES = 200
 """Lines at the beginning of a file that are read to detect its format."""
@@ -24,7 +24,7 @@ N_DETECTION_LINES = 200
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A sentence pair and where it stands: the (source) file and its line, counted from 1."""
+    """A sentence pair, with its (source) file and line, counted from 1."""
 
     src: str
     tgt: str
@@ -33,7 +33,7 @@ class Example:
 
 
 class UnequalCountsError(CorpusError):
-    """Two files that should pair line by line, but have different numbers of lines."""
+    """Two parallel files have different numbers of lines."""
 
     def __init__(self, src: Path, tgt: Path, n_src: int, n_tgt: int, misalignment: int | None):
         self.n_src, self.n_tgt, self.misalignment = n_src, n_tgt, misalignment
@@ -42,17 +42,17 @@ class UnequalCountsError(CorpusError):
         where = (
             ""
             if misalignment is None
-            else f"  The pairing seems to slip from about line {misalignment} on: look there first.\n"
+            else f"  The files seem to be misaligned from about line {misalignment} on: check there first.\n"
         )
         super().__init__(
-            f"{name(longer)}:{line}: no partner line: {name(src)} has {n_src} lines, {name(tgt)} has {n_tgt}.\n"
+            f"{name(longer)}:{line}: no corresponding line: {name(src)} has {n_src} lines, {name(tgt)} has {n_tgt}.\n"
             f"{where}"
             f"  Line n of one file must translate line n of the other: add or remove the line that differs."
         )
 
 
 class PairParser(Protocol):
-    """One line of a single-file format -> (src, tgt); raises BadLine."""
+    """Parser of the lines of a single-file format: line -> (src, tgt). Raises BadLine."""
 
     def parse(self, line: str) -> tuple[str, str]: ...
 
@@ -63,7 +63,11 @@ class Tsv:
     """src TAB tgt, without quoting."""
 
     def parse(self, line: str) -> tuple[str, str]:
-        """The two cells."""
+        """Source and target of a line.
+
+        Raises:
+            BadLine: not two columns.
+        """
         cells = line.split("\t")
         if len(cells) != 2:
             raise BadLine(
@@ -74,13 +78,13 @@ class Tsv:
         return cells[0], cells[1]
 
     def render(self, src: str, tgt: str) -> str:
-        """The line that `parse` reads back."""
+        """Format a pair as a line, the inverse of `parse`."""
         return f"{src}\t{tgt}"
 
 
 class Jsonl:
     """Pairs as JSON objects: {"src": …, "tgt": …}, {"translation": {"en": …, "fr": …}}, a text with its summary (see
-    SUMMARY_KEYS), or any keys that `field_keys` names. All lines have the keys of the first.
+    SUMMARY_KEYS), or with the keys given by `field_keys`. All lines must have the keys of the first line.
     """
 
     def __init__(self, field_keys: Mapping[str, str] | None = None) -> None:
@@ -93,11 +97,15 @@ class Jsonl:
         self.keys: tuple[str, str] | None = None
 
     def parse(self, line: str) -> tuple[str, str]:
-        """The two sentences; under "translation" the first key of the first line is the source."""
+        """Source and target of a line. Under "translation", the first key of the first line is the source.
+
+        Raises:
+            BadLine: the line is not such an object.
+        """
         texts = self._texts(parse_json(line), line)
         for text in texts:
             if SURROGATE.search(text):
-                raise self._bad("a lone surrogate, which is half a character", line)
+                raise self._bad("an unpaired surrogate, which is not a character", line)
         return texts
 
     def _texts(self, record: object, line: str) -> tuple[str, str]:
@@ -107,7 +115,7 @@ class Jsonl:
             except KeyError as error:
                 raise BadLine(
                     "malformed",
-                    f"no key {error.args[0]!r}, which --keys names; found {outline(record)}",
+                    f"no key {error.args[0]!r}, which is given by --keys; found {outline(record)}",
                     "Fix --keys, or fix or delete the line.",
                 ) from None
         if isinstance(record, dict) and (names := summary_keys(record)):
@@ -126,24 +134,24 @@ class Jsonl:
             raise self._bad(f"both must be strings, found {outline(pair)}", line)
         return src, tgt
 
-    def _bad(self, found: str, line: str, record: object = None) -> BadLine:
+    def _bad(self, problem: str, line: str, record: object = None) -> BadLine:
         suggested = suggest_keys([record]) if isinstance(record, dict) else None
         return BadLine(
             "malformed",
             'expected {"src": …, "tgt": …} or {"translation": {"en": …, "fr": …}}, the same on every line: '
-            f"{found}.\n  The line begins {line[:40]!r}",
+            f"{problem}.\n  The line begins {line[:40]!r}",
             f"Name the keys of the two texts, for instance: {suggested or '--keys src=en tgt=fr'}",
         )
 
     def render(self, src: str, tgt: str) -> str:
-        """The line that `parse` reads back."""
+        """Format a pair as a line, the inverse of `parse`."""
         src_key, tgt_key = self.keys or ("src", "tgt")
         pair = {src_key: src, tgt_key: tgt}
         return json.dumps({"translation": pair} if self.nested else pair, ensure_ascii=False)
 
 
 def summary_keys(keys: Mapping[str, object]) -> tuple[str, str] | None:
-    """The keys of a JSON object that hold a text and its summary, or None."""
+    """The keys of the text and its summary in a JSON object, or None."""
     return next((pair for pair in SUMMARY_KEYS if pair[0] in keys and pair[1] in keys), None)
 
 
@@ -159,7 +167,7 @@ def format_of(path: Path) -> Format:
 
 
 def detect_format(path: Path) -> Format:
-    """Format by file name; of a name that tells none, tab-separated pairs if each line has exactly one tab.
+    """Format by file name. Files with other names are TSV if each of the first lines has exactly one tab.
 
     Raises:
         CorpusError: the file is missing or its beginning is not readable as text.
@@ -171,7 +179,7 @@ def detect_format(path: Path) -> Format:
 
 
 def parser_of(format: Format, keys: Mapping[str, str] | None = None) -> PairParser | None:
-    """A new parser for a single-file format; None for plain lines, which pair two files."""
+    """A new parser for a single-file format, or None for parallel files of plain lines."""
     match format:
         case "tsv":
             return Tsv()
@@ -185,7 +193,7 @@ def parser_of(format: Format, keys: Mapping[str, str] | None = None) -> PairPars
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file of pairs, or two files of lines that pair."""
+    """One file of pairs, or two parallel files of lines."""
 
     src: Path
     tgt: Path | None
@@ -194,44 +202,44 @@ class Source:
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """Its one or two files."""
+        """The one or two files."""
         return (self.src,) if self.tgt is None else (self.src, self.tgt)
 
 
 def sources(
     src: Sequence[Path], tgt: Sequence[Path] = (), format: Format | None = None, keys: Sequence[str] = ()
 ) -> list[Source]:
-    """The files paired up, in order, after checking that they can be opened.
+    """Pair source and target files in order, after checking that they can be opened.
 
     Raises:
-        ConfigError: sides that do not fit each other or the format.
+        ConfigError: the files do not match each other or the format.
         CorpusError: a file is missing, a folder, or not permitted.
     """
     if format is not None and format not in get_args(Format):
         raise ConfigError(f"--format {format}: unknown.\n  Use one of: {', '.join(get_args(Format))}.")
     if not src:
-        raise ConfigError("no source file given.\n  Name two text files, or one .tsv or .jsonl.")
+        raise ConfigError("no source file given.\n  Give two text files, or one .tsv or .jsonl file.")
     check_readable(*src, *tgt, by_content=format is None)
     formats = [format or (format_of(path) if tgt else detect_format(path)) for path in src]
-    kinds = {each == "lines" for each in formats}
+    are_lines = {file_format == "lines" for file_format in formats}
     names = ", ".join(map(name, src))
-    if len(kinds) == 2:
-        raise ConfigError(f"{names}: plain text and files of pairs mixed.\n  Use one kind in one corpus.")
-    if kinds == {False} and tgt:
+    if len(are_lines) == 2:
+        raise ConfigError(f"{names}: plain text and files of pairs are mixed.\n  Use files of one type per corpus.")
+    if are_lines == {False} and tgt:
         raise ConfigError(
-            f"{names}: holds both sides already ({formats[0]}), yet {name(tgt[0])} is given as target.\n"
+            f"{names}: contains both sides ({formats[0]}), but {name(tgt[0])} is given as target.\n"
             "  Leave the target out, or use --format lines if these are plain lines."
         )
-    if kinds == {True} and len(src) != len(tgt):
+    if are_lines == {True} and len(src) != len(tgt):
         raise ConfigError(
             f"{names}: plain text, {len(src)} source files for {len(tgt)} target files.\n"
-            "  Give one target file for each source file, or a .tsv or .jsonl that holds both sides."
+            "  Give one target file for each source file, or a .tsv or .jsonl file with both sides."
         )
     for path in tgt:
         if format is None and format_of(path) != "lines":
             raise ConfigError(f"{path}: a file of pairs as target of plain text.\n  Give it alone, as the source.")
     if [*src, *tgt].count(STDIN) > 1:
-        raise ConfigError("standard input (-) is named twice.\n  It can be read once: put one side into a file.")
+        raise ConfigError("standard input (-) is given twice.\n  It can be read only once: save one side to a file.")
     targets: Sequence[Path | None] = tgt or [None for _ in src]
     field_keys = parse_keys(keys)
     return [Source(*source, field_keys) for source in zip(src, targets, formats, strict=True)]
@@ -240,22 +248,24 @@ def sources(
 def read_pairs(
     src: Sequence[Path], tgt: Sequence[Path] = (), *, format: Format | None = None, keys: Sequence[str] = ()
 ) -> Iterator[Example]:
-    """Sentence pairs of a corpus in order, blank ones included, in constant memory.
+    """Read the sentence pairs of a corpus in order, including blank ones, in constant memory.
 
     Args:
-        src: plain text (one sentence a line, needs `tgt`), .tsv (src TAB tgt) or .jsonl; each may end in .gz.
-        tgt: as many plain text files as `src` has.
+        src: plain text (one sentence per line, needs `tgt`), .tsv (src TAB tgt) or .jsonl; each may end in .gz.
+        tgt: one plain text file for each file of `src`.
         format: "lines", "tsv" or "jsonl". Default: by file name, for other names by content.
         keys: FIELD=KEY of JSONL, as in `parse_keys`.
 
     Raises:
-        CorpusError: a line that is no pair; UnequalCountsError at the end, when one file of two ends first.
-        ConfigError: sides that do not fit each other or the format.
+        CorpusError: a line is not a pair; UnequalCountsError at the end if the files have different lengths.
+        ConfigError: the files do not match each other or the format.
     """
-    found = sources(src, tgt, format, keys)  # at once, not at the first pair: a wrong call should not wait
+    all_sources = sources(
+        src, tgt, format, keys
+    )  # before the first pair is requested, so that errors are raised by this call
 
     def pairs() -> Iterator[Example]:
-        for source in found:
+        for source in all_sources:
             yield from (_read_two(source.src, source.tgt) if source.tgt else _read_one(source))
 
     return pairs()
@@ -273,7 +283,7 @@ def _read_one(source: Source) -> Iterator[Example]:
         if "\0" in src or "\0" in tgt:
             raise CorpusError(
                 f"{name(source.src)}:{number}: binary data: a NUL character in the text.\n"
-                "  Remove it; `glassformer doctor` names every such line."
+                "  Remove it; `glassformer doctor` lists all such lines."
             )
         yield Example(src, tgt, path, number)
 
@@ -295,7 +305,7 @@ def _read_two(src_path: Path, tgt_path: Path) -> Iterator[Example]:
 
 
 def find_misalignment(src: Path, tgt: Path) -> int | None:
-    """The line where the pairing of two files slips, if both can be read again and it shows."""
+    """The line from which two files seem to be misaligned, or None if unknown or if a file cannot be read again."""
     if is_stream(src) or is_stream(tgt):
         return None
     sides = [[raw.decode(errors="replace") for raw in islice(byte_lines(path), MAX_LINES + 1)] for path in (src, tgt)]

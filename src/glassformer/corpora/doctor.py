@@ -1,4 +1,4 @@
-"""What is wrong with this data, by line; and the same data without it."""
+"""Diagnosis of parallel corpora: all faults by file and line."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ __all__ = ["CHECKS", "Diagnosis", "Finding", "PairChecker", "RepairResult", "exa
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One fault at one place; `kind` is a key of CHECKS."""
+    """One fault and its location; `kind` is a key of CHECKS."""
 
     kind: str
     severity: Severity
@@ -29,7 +29,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What is wrong with a corpus: how many faults of each kind, and the first of them by place."""
+    """Faults of a corpus: the number of each type, and the first ones with their locations."""
 
     n_pairs: int
     counts: Mapping[str, int]
@@ -37,11 +37,11 @@ class Diagnosis:
 
     @property
     def has_errors(self) -> bool:
-        """Whether the corpus cannot be used as it is."""
+        """Whether the corpus has faults of severity "error"."""
         return any(CHECKS[kind].severity == "error" for kind in self.counts)
 
     def rows(self) -> list[tuple[str, Severity, int, str, str]]:
-        """(kind, severity, count, first place, meaning) for each kind that was found, errors first."""
+        """(kind, severity, count, first location, meaning) for each type of fault found, errors first."""
         first = {finding.kind: finding for finding in reversed(self.findings)}
         return [
             (kind, CHECKS[kind].severity, n, f"{first[kind].path}:{first[kind].line}", CHECKS[kind].meaning)
@@ -49,7 +49,7 @@ class Diagnosis:
         ]
 
     def to_json(self) -> dict[str, object]:
-        """Plain dictionaries and lists, for `json.dumps`."""
+        """The diagnosis as dictionaries and lists, for `json.dumps`."""
         return {
             "n_pairs": self.n_pairs,
             "has_errors": self.has_errors,
@@ -60,7 +60,7 @@ class Diagnosis:
 
 @dataclass
 class _Tally:
-    """Counts every finding and keeps the first of each kind."""
+    """Counts all findings and stores the first `n_shown` of each type."""
 
     n_shown: int | None
     counts: Counter[str] = field(default_factory=Counter)
@@ -68,7 +68,7 @@ class _Tally:
 
     def __post_init__(self) -> None:
         if self.n_shown is not None and self.n_shown < 1:
-            raise ValueError(f"n_shown must be at least 1, is {self.n_shown}: every kind shows its first place")
+            raise ValueError(f"n_shown must be at least 1, is {self.n_shown}")
 
     def add(self, kind: str, path: str, line: int, detail: str) -> None:
         self.counts[kind] += 1
@@ -82,14 +82,14 @@ class _Tally:
 
 
 def _on_side(fault: Fault) -> str:
-    """The detail, with the side where the path does not tell it."""
+    """The detail, marked as target where both sides are in one file."""
     return f"target: {fault.detail}" if fault.side == 1 else fault.detail
 
 
 class PairChecker:
-    """The checks that need no second look, on pairs that stream by, as in training.
+    """Checks of single pairs in one pass, as in training.
 
-    Corpus-wide faults (length ratios, scripts, duplicates, overlap) are left to `examine`.
+    Corpus-wide faults (length ratios, scripts, duplicates, overlap) are found by `examine` only.
     """
 
     def __init__(self, n_shown: int | None = 10):
@@ -97,7 +97,7 @@ class PairChecker:
         self._n_pairs = 0
 
     def check(self, example: Example) -> list[Fault]:
-        """The pair's faults, which are counted too."""
+        """Count and return the faults of a pair."""
         self._n_pairs += 1
         faults = pair_faults(example.src, example.tgt)
         for fault in faults:
@@ -105,7 +105,7 @@ class PairChecker:
         return faults
 
     def diagnosis(self) -> Diagnosis:
-        """What was found so far."""
+        """The faults found so far."""
         return self._tally.diagnosis(self._n_pairs)
 
 
@@ -118,19 +118,19 @@ def examine(
     keys: Sequence[str] = (),
     n_shown: int | None = 10,
 ) -> Diagnosis:
-    """Everything that is wrong with a corpus, named by file and line.
+    """Find all faults of a corpus.
 
-    Where two files have different numbers of lines, only each line by itself is judged: the pairs are not pairs.
+    If two files have different numbers of lines, only single lines are checked, since the pairs are wrong.
 
     Args:
-        against: held-out sets by name, each as (src, tgt): pairs of the corpus that stand there too are named.
+        against: held-out sets by name, each as (src, tgt); pairs of the corpus that are also in these are reported.
         format: "lines", "tsv" or "jsonl". Default: by file name, for other names by content.
         keys: FIELD=KEY of JSONL, as in `parse_keys`.
-        n_shown: findings kept of each kind, None for all; all are counted.
+        n_shown: maximum number of findings stored per type, None for all. All are counted.
 
     Raises:
-        CorpusError: a file is missing, a folder, or not permitted. What is wrong inside the files is a finding.
-        ConfigError: sides that do not fit each other or the format; standard input.
+        CorpusError: a file is missing, a folder, or not permitted. Faults in the files are findings, not errors.
+        ConfigError: the files do not match each other or the format, or one is standard input.
     """
     corpus = readers((src, tgt), format, keys)
     held_out = held_out_places(against or {}, format, keys)
@@ -154,15 +154,15 @@ def examine(
 
 
 def _note_files(reader: RecordReader, tally: _Tally) -> None:
-    for path, why in reader.damage.items():
+    for path, reason in reader.damage.items():
         line = reader.n_lines[reader.source.paths.index(path)] + 1
-        tally.add("unreadable", str(path), line, why)
+        tally.add("unreadable", str(path), line, reason)
     if reader.is_equal or reader.damage:
         return
     src, tgt = reader.source.paths
     n_src, n_tgt = reader.n_lines
     misalignment = find_misalignment(src, tgt)
-    guess = "" if misalignment is None else f"; the pairing seems to slip from about line {misalignment} on"
+    guess = "" if misalignment is None else f"; the files seem to be misaligned from about line {misalignment} on"
     longer = src if n_src > n_tgt else tgt
     line = misalignment or min(n_src, n_tgt) + 1
     tally.add("unequal-counts", str(longer), line, f"{src} has {n_src} lines, {tgt} has {n_tgt}{guess}")

@@ -1,4 +1,4 @@
-"""Lines of JSON to objects, past JSON's traps: endless nesting, giant numbers, half characters, NUL."""
+"""Reader of JSONL, with protection against deep nesting, huge numbers, unpaired surrogates and NUL characters."""
 
 import json
 import re
@@ -11,23 +11,23 @@ from glassformer.corpora.read_options import select_fields
 from glassformer.errors import CorpusError
 
 SURROGATE = re.compile("[\ud800-\udfff]")
-"""Half a character: JSON can spell it, UTF-8 cannot hold it."""
+"""Unpaired surrogates, which JSON can contain but UTF-8 cannot encode."""
 
 
 def parse_json(line: str) -> object:
-    """The line's value.
+    """Parse a line of JSON.
 
     Raises:
-        BadLine: no JSON, or JSON made to exhaust the reader.
+        BadLine: the line is not JSON, or exceeds the limits of the parser.
     """
     try:
         return json.loads(line)
-    # RecursionError: nesting as an attack. ValueError: also an integer of thousands of digits.
+    # RecursionError: extremely deep nesting. ValueError: also an integer of thousands of digits.
     except (ValueError, RecursionError) as error:
         array = " A JSON array becomes lines with: jq -c '.[]'" if line.lstrip().startswith("[") else ""
         raise BadLine(
             "malformed",
-            f"expected one JSON object a line ({type(error).__name__}: {error}).\n  The line begins {line[:40]!r}",
+            f"expected one JSON object per line ({type(error).__name__}: {error}).\n  The line begins {line[:40]!r}",
             f"Fix the line.{array}",
         ) from None
 
@@ -39,7 +39,7 @@ def read_objects(path: Path, keys: Mapping[str, str] | None = None) -> Iterator[
         keys: field -> key, as in `select_fields`; then each object holds these fields only.
 
     Raises:
-        CorpusError: a line that is not a JSON object, lacks one of the keys, or is not readable as text.
+        CorpusError: a line is not a JSON object, lacks one of the keys, or is not readable as text.
     """
     for number, line in enumerate(read_lines(path), 1):
         try:
@@ -48,7 +48,7 @@ def read_objects(path: Path, keys: Mapping[str, str] | None = None) -> Iterator[
             raise bad.at(path, number) from None
         if not isinstance(record, dict):
             raise CorpusError(
-                f"{name(path)}:{number}: expected one JSON object a line, found {outline(record)}.\n"
+                f"{name(path)}:{number}: expected one JSON object per line, found {outline(record)}.\n"
                 f"  The line begins {line[:40]!r}. Fix the line."
             )
         if keys:
@@ -56,14 +56,14 @@ def read_objects(path: Path, keys: Mapping[str, str] | None = None) -> Iterator[
                 record = select_fields(record, keys)
             except KeyError as error:
                 raise CorpusError(
-                    f"{name(path)}:{number}: no key {error.args[0]!r}, which --keys names; found {outline(record)}.\n"
+                    f"{name(path)}:{number}: no key {error.args[0]!r}, which is given by --keys; found {outline(record)}.\n"
                     "  Fix --keys, or fix or delete the line."
                 ) from None
         yield number, record
 
 
 def suggest_keys(records: list[dict[str, object]]) -> str | None:
-    """A `--keys` option that fits the first records of a file, or None if they hold fewer than two fields."""
+    """A `--keys` option for the first records of a file, or None if they have no suitable fields."""
     texts: dict[str, list[str]] = {}
     for record in records:
         for path, value in _leaves(record):
@@ -83,7 +83,7 @@ def suggest_keys(records: list[dict[str, object]]) -> str | None:
 
 
 def _leaves(record: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """The texts, numbers and lists of texts of an object, with their keys, one level of nesting included."""
+    """The texts, numbers and lists of texts of an object with their keys, including one level of nesting."""
     for key, value in record.items():
         if isinstance(value, dict):
             yield from ((f"{key}.{inner}", str(text)) for inner, text in value.items() if isinstance(text, str))
@@ -94,16 +94,16 @@ def _leaves(record: Mapping[str, object]) -> Iterator[tuple[str, str]]:
 
 
 def text_fault(value: object) -> str | None:
-    """Why a JSON value cannot serve as text, or None if it can."""
+    """Why a JSON value cannot be used as text, or None if it can."""
     if not isinstance(value, str):
-        return f"{outline(value)} in place of a string"
+        return f"{outline(value)} instead of a string"
     if SURROGATE.search(value):
-        return "a lone surrogate, which is half a character"
+        return "an unpaired surrogate, which is not a character"
     return "a NUL character" if "\0" in value else None
 
 
 def outline(record: object) -> str:
-    """The record's type, or an object's first keys with their types: short enough for a message."""
+    """Short description of a JSON value for messages: its type, or the first keys of an object with their types."""
     if isinstance(record, dict):
         return "{" + ", ".join(f"{key!s:.20}: {type(value).__name__}" for key, value in islice(record.items(), 5)) + "}"
     return type(record).__name__

@@ -1,4 +1,4 @@
-"""Files to labeled texts: JSONL, TSV or CSV, one text or a pair, the label a class or a number."""
+"""Readers of labeled texts: JSONL, TSV or CSV with a text or a pair of texts, and a class or a number as label."""
 
 import csv
 import json
@@ -19,14 +19,15 @@ ROLES = {
     **dict.fromkeys(("text2", "sentence2"), "text2"),
     **dict.fromkeys(("label", "score", "class"), "label"),
 }
-"""Column of a header row, or key of an object -> what it holds."""
+"""Column name or JSON key -> field."""
 
 SKIP = "_"
+"""Column name of a column to ignore."""
 
 
 @dataclass(frozen=True, slots=True)
 class Labeled:
-    """A text or a pair, its label without white space around it, and its place: the line, counted from 1."""
+    """A text or a pair of texts, its label without surrounding space, and its file and line, counted from 1."""
 
     text: str
     text2: str | None
@@ -38,19 +39,19 @@ class Labeled:
         """The label as a number.
 
         Raises:
-            CorpusError: the label is no finite number.
+            CorpusError: the label is not a finite number.
         """
         number = parse_number(self.label)
         if number is None:
             raise CorpusError(
-                f"{self.path}:{self.line}: the label {self.label[:40]!r} is no finite number.\n"
+                f"{self.path}:{self.line}: the label {self.label[:40]!r} is not a finite number.\n"
                 "  Write it as 3, -0.5 or 1e-3; or use --task classification, where labels are names."
             )
         return number
 
 
 def parse_number(text: str) -> float | None:
-    """The finite number that the text spells, or None."""
+    """Parse a finite number; None if the text is not one."""
     try:
         number = float(text)
     except ValueError:
@@ -59,31 +60,31 @@ def parse_number(text: str) -> float | None:
 
 
 def roles_of(names: Iterable[str]) -> dict[str, list[str]]:
-    """Which of the names hold the text, the second text and the label; other names are left out."""
-    found: dict[str, list[str]] = {}
-    for each in names:
-        if role := ROLES.get(each.strip().lower()):
-            found.setdefault(role, []).append(each)
-    return found
+    """Column names of the text, the second text and the label. Other names are ignored."""
+    names_of_roles: dict[str, list[str]] = {}
+    for column in names:
+        if role := ROLES.get(column.strip().lower()):
+            names_of_roles.setdefault(role, []).append(column)
+    return names_of_roles
 
 
 def is_labeled(names: Iterable[str]) -> bool:
-    """Whether the names tell a text and a label: a header row, or the keys of an object."""
+    """Whether column names or JSON keys include a text and a label."""
     return {"text", "label"} <= roles_of(names).keys()
 
 
 def read_labeled(paths: Sequence[Path], columns: Sequence[str] = (), keys: Sequence[str] = ()) -> Iterator[Labeled]:
-    r"""Labeled texts of files in order, blank texts included, in constant memory.
+    r"""Read labeled texts in order, including blank ones, in constant memory.
 
     Args:
         paths: .jsonl ({"text": …, "label": …}, for a pair also "text2"; other keys are ignored), .csv (quoted) or TSV
             (any other name, never quoted), with a header row; each may end in .gz. Names of columns: see ROLES.
-        columns: what the columns of TSV and CSV without a header hold, in order: text, text2, label, or _ to skip.
+        columns: fields of the columns of TSV and CSV without a header row, in order: text, text2, label, or _ to skip.
         keys: FIELD=KEY of JSONL, as in `parse_keys`.
 
     Raises:
-        ConfigError: columns that do not name one text and one label.
-        CorpusError: a line that is no such record; names file and line.
+        ConfigError: the columns do not include exactly one text and one label.
+        CorpusError: a line does not have this format.
     """
     columns = split_columns(columns)
     if columns:
@@ -96,7 +97,7 @@ def read_labeled(paths: Sequence[Path], columns: Sequence[str] = (), keys: Seque
 
 
 def split_columns(columns: Sequence[str]) -> list[str]:
-    """Names given one by one or with commas between."""
+    """Column names given separately or joined by commas."""
     return [name for each in columns for name in each.split(",")]
 
 
@@ -106,25 +107,29 @@ def _check_columns(columns: Sequence[str]) -> None:
     if unknown:
         raise ConfigError(f"--columns {','.join(columns)}: {unknown[0]!r} is unknown.\n  Use: {known}.")
     try:
-        _one_each(columns)
+        _unique_roles(columns)
     except ValueError as error:
         raise ConfigError(f"--columns {','.join(columns)}: {error}.\n  Use, for instance: label,_,text.") from None
 
 
-def _one_each(names: Iterable[str]) -> dict[str, str]:
-    """Role -> the one name that holds it; ValueError says what is wrong."""
-    found = roles_of(names)
-    for role, each in found.items():
-        if len(each) > 1:
-            raise ValueError(f"{' and '.join(each)} both name the {role}")
-    missing = [role for role in ("text", "label") if role not in found]
+def _unique_roles(names: Iterable[str]) -> dict[str, str]:
+    """Field -> its column name.
+
+    Raises:
+        ValueError: a field has several columns, or the text or the label has none.
+    """
+    names_of_roles = roles_of(names)
+    for role, columns in names_of_roles.items():
+        if len(columns) > 1:
+            raise ValueError(f"{' and '.join(columns)} both name the {role}")
+    missing = [role for role in ("text", "label") if role not in names_of_roles]
     if missing:
         raise ValueError(f"nothing names the {' or the '.join(missing)}")
-    return {role: each for role, (each,) in found.items()}
+    return {role: columns for role, (columns,) in names_of_roles.items()}
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a TSV or CSV file, each with the line where it begins."""
+    """Read the rows of a TSV or CSV file, with the number of the first line of each."""
     if suffix_of(path) != ".csv":
         yield from ((number, line.split("\t")) for number, line in enumerate(read_lines(path), 1))
         return
@@ -136,7 +141,7 @@ def read_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         except csv.Error as error:
             raise CorpusError(
                 f"{name(path)}:{number}: not CSV: {error}.\n"
-                '  Is a quote never closed? A quote inside a quoted cell is written twice: "like ""this""".\n'
+                '  Is a closing quote missing? A quote inside a quoted cell is written twice: "like ""this""".\n'
                 "  For cells without quoting, separate them by tabs and name the file .tsv."
             ) from None
         if row is None:
@@ -146,7 +151,7 @@ def read_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _read_rows(path: Path, columns: Sequence[str]) -> Iterator[Labeled]:
-    names, roles = columns, _places(columns) if columns else {}
+    names, roles = columns, _column_indices(columns) if columns else {}
     for number, cells in read_rows(path):
         where = f"{name(path)}:{number}"
         if not names:
@@ -154,7 +159,7 @@ def _read_rows(path: Path, columns: Sequence[str]) -> Iterator[Labeled]:
             continue
         if columns and number == 1 and is_labeled(cells):
             raise CorpusError(
-                f"{where}: a header row ({', '.join(cells)}), yet --columns names the columns.\n"
+                f"{where}: a header row ({', '.join(cells)}), but --columns is given.\n"
                 "  Leave --columns out, or delete the row."
             )
         if len(cells) != len(names):
@@ -165,13 +170,13 @@ def _read_rows(path: Path, columns: Sequence[str]) -> Iterator[Labeled]:
         yield _record({role: cells[i] for role, i in roles.items()}, path, number)
 
 
-def _places(names: Sequence[str]) -> dict[str, int]:
-    return {role: names.index(each) for role, each in _one_each(names).items()}
+def _column_indices(names: Sequence[str]) -> dict[str, int]:
+    return {role: names.index(each) for role, each in _unique_roles(names).items()}
 
 
 def _header(cells: Sequence[str], where: str) -> dict[str, int]:
     try:
-        return _places(cells)
+        return _column_indices(cells)
     except ValueError as error:
         raise CorpusError(
             f"{where}: not a header row: {error}; it begins {[cell[:20] for cell in cells[:5]]}.\n"
@@ -184,25 +189,25 @@ def _read_objects(path: Path, field_keys: Mapping[str, str]) -> Iterator[Labeled
     for number, record in read_objects(path, field_keys):
         where = f"{name(path)}:{number}"
         try:
-            found = _one_each(key for key in record if record[key] is not None)
+            found_keys = _unique_roles(key for key in record if record[key] is not None)
         except ValueError as error:
             raise CorpusError(
                 f'{where}: expected {{"text": …, "label": …}}, for a pair also "text2": {error}.\n'
                 f"  Found {outline(record)}. Name the keys, for instance: --keys text=review label=stars"
             ) from None
-        keys = keys or found
-        if found != keys:
-            before, here = ", ".join(keys.values()), ", ".join(found.values())
+        keys = keys or found_keys
+        if found_keys != keys:
+            before, here = ", ".join(keys.values()), ", ".join(found_keys.values())
             raise CorpusError(
                 f"{where}: earlier lines have the keys {before}, this one {here}.\n"
                 "  Give every line the same keys, all with text2 or all without."
             )
         cells = {role: record[key] for role, key in keys.items()}
-        yield _record({**cells, "label": _spelled(cells["label"])}, path, number)
+        yield _record({**cells, "label": _json_literal(cells["label"])}, path, number)
 
 
-def _spelled(label: object) -> object:
-    """Numbers and truth values as JSON writes them."""
+def _json_literal(label: object) -> object:
+    """Format numbers and booleans as in JSON."""
     if isinstance(label, bool | int) or (isinstance(label, float) and math.isfinite(label)):
         return json.dumps(label)
     return label

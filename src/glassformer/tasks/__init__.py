@@ -1,1 +1,1 @@
-"""Text to text: what a trained folder does for a user."""
+"""Tasks: models with their tokenizers and labels, from raw text to raw text."""

@@ -1,4 +1,4 @@
-"""What every task is: a model with its tokenizer, from raw text to raw text, and how it learns from examples."""
+"""Base class of all tasks: a model with its tokenizer, its training loss, its metrics and its inference on raw text."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,30 +31,31 @@ MAX_HELD_OUT = 1000
 
 
 def map_nonblank(
-    lines: Sequence[str], answer: Callable[[list[str], Warn], Sequence[str]], warn: Warn = no_op
+    lines: Sequence[str], process: Callable[[list[str], Warn], Sequence[str]], warn: Warn = no_op
 ) -> list[str]:
-    """The answers to lines, asked for those alone that are not blank: a blank line is answered by an empty one.
+    """Apply a function to the lines that are not blank. The output of a blank line is an empty string.
 
     Args:
-        answer: of some lines as many answers; what it warns of by place among these is told by place among all.
+        process: returns one output per line. The indices of its warnings refer to the lines it was given.
+        warn: called with indices into `lines`.
     """
-    there = [i for i, line in enumerate(lines) if line.strip()]
-    found = answer([lines[i] for i in there], lambda i, what: warn(there[i], what))
+    nonblank = [i for i, line in enumerate(lines) if line.strip()]
+    results = process([lines[i] for i in nonblank], lambda i, what: warn(nonblank[i], what))
     out = [""] * len(lines)
-    for i, text in zip(there, found, strict=True):
+    for i, text in zip(nonblank, results, strict=True):
         out[i] = text
     return out
 
 
 def check_texts(task: "Task", texts: Any, *extra: Any, pairs: bool = False) -> list[Any]:
-    """The texts that a task was called with, as a list.
+    """Check the argument of a task call and return its texts as a list.
 
     Args:
-        extra: further positional arguments, which are an error.
-        pairs: a text may be a pair of texts, as a tuple.
+        extra: further positional arguments; any is an error.
+        pairs: also accept a pair of texts (a tuple) as one text.
 
     Raises:
-        TypeError: neither a text nor a sequence of texts; says what was expected.
+        TypeError: neither a text nor a sequence of texts.
     """
     single = "a text (str) or a pair of texts (tuple)" if pairs else "a text (str)"
     expected = f"{type(task).__name__}(…) takes {single}, or a list of them"
@@ -73,8 +74,8 @@ def check_texts(task: "Task", texts: Any, *extra: Any, pairs: bool = False) -> l
     if isinstance(texts, Sequence) and all(map(is_text, texts)):
         return list(texts)
     wrong = next((t for t in texts if not is_text(t)), texts) if isinstance(texts, list | tuple) else texts
-    found = "a list with " + type(wrong).__name__ if wrong is not texts else type(texts).__name__
-    raise TypeError(f"{expected}; got {found}.")
+    received = "a list with " + type(wrong).__name__ if wrong is not texts else type(texts).__name__
+    raise TypeError(f"{expected}; got {received}.")
 
 
 class Task(ABC):
@@ -82,31 +83,32 @@ class Task(ABC):
 
     name: ClassVar[str]
     families: ClassVar[tuple[str, ...]]
-    """Families of models that can do it, the usual one first."""
+    """Model families that support the task. The first is the default."""
     example_type: ClassVar[Any]
-    """The record of one example."""
+    """Dataclass of one example."""
     examples_name: ClassVar[str] = "examples"
+    """What examples are called in messages."""
     fields: ClassVar[dict[str, str]] = {"src": IDS, "tgt": IDS}
-    """Of a row that training reads."""
+    """Names and types of the fields of an encoded example."""
     metric: ClassVar[str]
-    """The figure of `validate` that decides which weights are kept."""
+    """The metric returned by `validate` that selects the best checkpoint."""
     larger_is_better: ClassVar[bool] = True
     head: ClassVar[dict[str, Any]] = {}
-    """Sizes that the task decides."""
+    """Fields of the model config that the task sets."""
     rows_are_examples: ClassVar[bool] = True
-    """Each example becomes one row of the training set, or a few; False for text that is cut into windows."""
+    """Each example becomes one row of the training set, or a few. False for text that is split into windows."""
     validation_decodes: ClassVar[bool] = False
     """`validate` decodes, and takes `n_decoded`: the number of examples to decode."""
     has_classes: ClassVar[bool] = False
-    """Its labels are a closed set: those of the training text."""
+    """Labels are classes: the set of labels in the training examples."""
     add_prefix_space: ClassVar[bool] = True
-    """Its texts begin where others do, with a word: a space before it makes the word the same as elsewhere."""
+    """Encode texts with a leading space, so that the first word has the same tokens as within a text."""
     default_tokenizer: ClassVar[str] = "bpe"
-    """Kind of units, unless another is asked for."""
+    """Tokenizer type used without --tokenizer."""
     streams: ClassVar[bool] = False
-    """Whether `stream` gives the output of a text token by token."""
+    """The task has a method `stream`, which yields the output of a text token by token."""
     extra_special_tokens: ClassVar[tuple[str, ...]] = ()
-    """Special tokens that its tokenizer has besides pad, start and end."""
+    """Special tokens of the tokenizer besides padding, start and end."""
 
     def __init__(
         self,
@@ -147,10 +149,10 @@ class Task(ABC):
         checkpoint.save_folder(Path(folder), self.contents())
 
     def configure(self, config: TrainConfig) -> None:  # noqa: B027
-        """Take what only training asks for from its options; most tasks need nothing."""
+        """Set attributes from training options that only this task uses. By default none."""
 
     def fit_statistics(self, data: Dataset) -> None:  # noqa: B027
-        """Look at the whole training set before training; most tasks need not."""
+        """Compute statistics of the training set before training. By default none."""
 
     # Examples
 
@@ -159,64 +161,75 @@ class Task(ABC):
     def read(
         cls, src: Sequence[Path], tgt: Sequence[Path], options: ReadOptions = DETECT, log: Log | None = None
     ) -> Iterator[Any]:
-        """The usable examples of files, in order.
+        """Read the usable examples of files, in order.
 
         Args:
             options: format, columns and JSON keys of the files.
-            say: told, at the end, what is wrong with the files.
+            log: called after the last example with a warning for each problem of the files.
+
+        Raises:
+            CorpusError: a file has the wrong format.
         """
 
     @classmethod
     @abstractmethod
     def texts(cls, example: Any) -> Sequence[str]:
-        """What the tokenizer is to see of an example."""
+        """Texts of an example that the tokenizer is trained on."""
 
     @classmethod
     def key(cls, example: Any) -> str:
-        """Text that must not be in training and validation both."""
+        """Text that identifies an example: equal keys are never both in the training set and in the dev set."""
         return cls.texts(example)[0]
 
     @classmethod
     def labels_in(cls, example: Any) -> Iterable[str]:
-        """The labels of an example, where a task has a closed set of them."""
+        """Labels of an example, if the task has labels."""
         return ()
 
     @classmethod
     def group(cls, example: Any) -> str:
-        """Which of several tasks an example is of, where they are mixed."""
+        """Name of the task that an example belongs to, in a mixture of tasks."""
         return ""
 
     @classmethod
     def label_set(cls, labels: Iterable[str]) -> tuple[str, ...]:
-        """What the model has to know of the labels that occur in training."""
+        """The labels to store with the model, from those of the training examples."""
         return tuple(sorted(set(labels)))
 
     @classmethod
     def n_labels(cls, labels: Sequence[str]) -> int:
-        """Outputs of the model's head."""
+        """Number of outputs of the model's head."""
         return len(labels)
 
     @classmethod
     def held_out(cls, hashes: NDArray[np.uint64], path: Path) -> NDArray[np.bool_]:
-        """Which examples to validate on: a function of their keys alone, 5% of these and at most N_HELD_OUT.
+        """Select the dev examples by the hashes of their keys: 5% of the distinct keys, at most MAX_HELD_OUT.
+
+        The selection does not depend on the order of the examples.
 
         Args:
-            hashes: of each example's key.
+            hashes: hash of each example's key.
+
+        Returns:
+            True for each held-out example.
+
+        Raises:
+            CorpusError: too few examples.
         """
         distinct = np.unique(hashes)
         if len(distinct) < 2:
-            raise CorpusError(f"{path}: one distinct example; training and validation need at least one each.")
+            raise CorpusError(f"{path}: only one distinct example; training and validation need at least one each.")
         n_dev = min(MAX_HELD_OUT, max(1, len(distinct) // 20))
         return hashes <= distinct[n_dev - 1]
 
-    # Learning
+    # Training
 
     @abstractmethod
     def encode(self, examples: Sequence[Any]) -> tuple[list[Row], list[Any]]:
-        """Rows of `fields`, and the examples that are too long for the model."""
+        """Encode examples as rows of `fields`. Returns the rows, and the examples that are too long for the model."""
 
     def lengths(self, data: Dataset) -> NDArray[np.int64]:
-        """What each row takes in a padded batch, in tokens."""
+        """Length of each row in a padded batch, in tokens."""
         return data.lengths
 
     def needed_max_len(self, example: Any) -> int:
@@ -224,35 +237,36 @@ class Task(ABC):
         return max(map(len, self.tokenizer.encode_batch(self.texts(example)))) + 1
 
     def n_tokens(self, data: Dataset) -> list[int]:
-        """Tokens there are to learn from, of each field that holds any."""
+        """Number of tokens of each field that holds token ids."""
         return [int(field.lengths.sum()) for name, field in data.fields.items() if self.fields[name] == IDS]
 
     @abstractmethod
     def batch(self, rows: Sequence[Any]) -> Batch:
-        """A batch of rows."""
+        """Collate rows to a batch."""
 
     @abstractmethod
     def loss(self, batch: Any, *, label_smoothing: float = 0.0) -> Tensor:
-        """The summed loss of a batch, in nats."""
+        """Loss of a batch, summed over its targets, in nats."""
 
     @abstractmethod
     def validate(self, examples: Sequence[Any]) -> dict[str, float]:
-        """Figures on held-out examples: `metric`, and the loss where there is one."""
+        """Metrics on dev examples: at least `metric`, and the loss if it is defined."""
 
-    # Use
+    # Inference
 
     @abstractmethod
     def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op) -> list[str]:
-        """Lines of text to as many lines of text.
+        """Apply the task to lines of text. Returns one output line per line.
 
         Args:
-            warn: told the index of a line that was too long, and what was done about it.
+            options: decoding options, for tasks that generate text.
+            warn: called with the index of a line that was too long and a description of what was cut.
         """
 
     def records(
         self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op
     ) -> list[dict[str, Any]]:
-        """One record for each line, for programs; a blank line has a record with an empty output.
+        """Apply the task to lines of text. Returns one JSON record per line; a blank line has an empty output.
 
         Args:
             warn: called with the index of a line that was too long and a description of what was cut.
@@ -262,16 +276,19 @@ class Task(ABC):
 
     @abstractmethod
     def scores(self, examples: Sequence[Any], options: Any = None) -> tuple[list[str], list[Score]]:
-        """The task's answers to examples, and its metrics of them."""
+        """Outputs for examples, and the metrics of these outputs."""
 
     @classmethod
     def bootstrap_statistics(
         cls, outputs: Sequence[str], examples: Sequence[Any]
     ) -> dict[str, tuple[NDArray[np.float64], MetricFn]]:
-        """Of metrics that are made of sums over examples, these sums' terms and what they mean: for intervals.
+        """Statistics for bootstrap confidence intervals, for metrics that are functions of sums over examples.
 
         Args:
-            outputs: answers as `scores` gives them.
+            outputs: outputs as returned by `scores`.
+
+        Returns:
+            For each metric the statistics of each example, and the function that computes the metric from their sums.
         """
         return {}
 
@@ -279,37 +296,45 @@ class Task(ABC):
 
     @classmethod
     def from_folder(cls, folder: Path, config: dict[str, Any], device: torch.device) -> Self:
-        """The task in a verified folder, given what its config.json says."""
+        """Load the task from a verified folder.
+
+        Args:
+            config: the contents of config.json, without "task".
+
+        Raises:
+            CheckpointError: the folder is damaged, or its model family does not support the task.
+        """
         tokenizer = Tokenizer.from_folder(folder)
         config = dict(config)
         family = str(config.pop("model_type", None)).removeprefix("glassformer-")
         labels = config.pop("labels", ())
         if family not in cls.families:
-            raise CheckpointError(f"{folder / 'config.json'}: {cls.name} by {family!r}, which this version cannot do.")
+            raise CheckpointError(f"{folder / 'config.json'}: {cls.name} is not supported by model family {family!r}.")
         if not isinstance(labels, (list, tuple)) or not all(isinstance(label, str) for label in labels):
             raise CheckpointError(f"{folder / 'config.json'}: damaged: labels is {labels!r}, not a list of strings.")
-        sizes_type, model_type = FAMILIES[family]
+        config_type, model_type = FAMILIES[family]
         try:
-            sizes = sizes_type.model_validate(config)
+            model_config = config_type.model_validate(config)
         except ValidationError as error:
             raise CheckpointError(f"{folder / 'config.json'}: {describe(error, {})}") from None
-        n_labels = getattr(sizes, "n_labels", len(labels))
+        n_labels = getattr(model_config, "n_labels", len(labels))
         if cls.has_classes and len(labels) != n_labels:
             raise CheckpointError(
                 f"{folder / 'config.json'}: damaged: n_labels is {n_labels}, but labels has {len(labels)} entries."
             )
-        if tokenizer.vocab_size > sizes.vocab_size:
+        if tokenizer.vocab_size > model_config.vocab_size:
             raise CheckpointError(
-                f"{folder}: tokenizer.json has {tokenizer.vocab_size} units, config.json says {sizes.vocab_size}."
+                f"{folder}: tokenizer.json has {tokenizer.vocab_size} vocabulary entries, but vocab_size in config.json"
+                f" is {model_config.vocab_size}."
             )
         tensors = checkpoint.read_tensors(folder / "model.safetensors")
-        return cls(model_type.from_state_dict(sizes, tensors), tokenizer, device, labels)
+        return cls(model_type.from_state_dict(model_config, tensors), tokenizer, device, labels)
 
     def contents(self, tensors: dict[str, Tensor] | None = None) -> dict[str, str | dict[str, Tensor]]:
-        """The files of a model folder that `load` turns into this task again.
+        """Files of a model folder from which `load` restores this task.
 
         Args:
-            tensors: weights to write in place of the model's own.
+            tensors: weights to write. Default: the model's.
         """
         config = {
             "task": self.name,

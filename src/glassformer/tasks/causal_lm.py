@@ -1,4 +1,4 @@
-"""Language models: what follows a text, said by a decoder alone."""
+"""Causal language modeling with decoder-only models: text completion and generation."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,75 +28,81 @@ from glassformer.objectives.loss import projected_cross_entropy
 from glassformer.tasks.base import Log, Task, check_texts, map_nonblank, no_op
 
 TOKEN_SELECTION_OPTIONS = {"beam", "temperature", "top_k", "top_p"}
-"""Options that say how a token is chosen."""
+"""Decoding options that select the search or sampling method."""
 
 DEFAULT_MAX_NEW_TOKENS = 256
-"""Tokens said at most unless more are asked for."""
+"""Maximum number of generated tokens, unless `max_length` is given."""
 
 LINES_PER_BLOCK = 64
-"""Lines of a plain text that are read, encoded and held out together."""
+"""Lines of a plain text file in one document: the unit of reading, encoding and holding out."""
 
 MAX_VALIDATED = 20_000
-"""Tokens of a dev set that are looked at during training; `evaluate` looks at all."""
+"""Approximate number of dev tokens used in a validation during training; `evaluate` uses all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text, or a piece of one that goes on in the next example of the same path."""
+    """A text, or a block of lines of a text that continues in the next document of the same file."""
 
     text: str
     is_whole: bool
+    """The document is a complete text, not a block of a longer one."""
     path: str
     line: int
 
 
 @dataclass(frozen=True, slots=True)
 class CausalLMBatch(Batch):
-    """Padded texts: the decoder reads ids and is to say targets, each of which counts as its weight."""
+    """Padded sequences of decoder input ids, with targets and the loss weight of each target."""
 
     ids: Int[Tensor, "batch length"]
     targets: Int[Tensor, "batch length"]
     weights: Float[Tensor, "batch length"]
     segments: Int[Tensor, "batch length"] | None = None
-    """Of texts packed into one row, the number of each token's."""
+    """Index of the text that each token belongs to, if several texts are packed into a sequence."""
 
 
 class DecoderTask(Task):
-    """What tasks by a decoder alone share: a prompt, and what follows it."""
+    """Base class of tasks by decoder-only models: generation of text after a prompt."""
 
     families = ("gpt2",)
     decoding_defaults: ClassVar[Mapping[str, Any]] = {}
-    """Options that suit the task where nobody asks for others."""
+    """Default decoding options of the task."""
 
     def prompt(self, text: str) -> list[int]:
-        """What the decoder reads before it says anything."""
+        """Token ids of the prompt for a text."""
         t = self.tokenizer
         ids = t.encode(text)
-        # GPT-2 as published has one token for both ends, and begins a text without it.
+        # Published GPT-2 models have one token for start and end, and read texts without a start token.
         return [t.bos_id, *ids] if t.bos_id != t.eos_id or not ids else ids
 
     def truncate_prompt(self, ids: list[int], max_new_tokens: int, warn: Callable[[str], None]) -> list[int]:
-        """As much of a prompt's end as leaves room for n_more tokens, and at least half of what the model holds."""
-        room = self.model.config.max_len
-        kept = max(room - max_new_tokens, room // 2)
-        if len(ids) > kept:
-            warn(f"longer than the {kept} tokens that are read before something is said: its beginning was not read")
-        return ids[-kept:]
+        """Keep the end of a prompt: as many tokens as leave `max_new_tokens` positions free, but at least half of the
+        maximum length.
+        """
+        max_len = self.model.config.max_len
+        n_kept = max(max_len - max_new_tokens, max_len // 2)
+        if len(ids) > n_kept:
+            warn(f"longer than the maximum prompt length of {n_kept} tokens: its beginning was cut off")
+        return ids[-n_kept:]
 
     def options(self, options: DecodeConfig | None) -> DecodeConfig:
-        """What is asked for, the rest as it suits the task; one way of choosing tokens puts all others aside."""
-        asked = options.model_dump(include=options.model_fields_set) if options else {}
+        """Complete the explicit options with the defaults of the task.
+
+        If any option of TOKEN_SELECTION_OPTIONS is explicit, no default of these options applies.
+        """
+        explicit = options.model_dump(include=options.model_fields_set) if options else {}
         decoding_defaults = {
             name: value
             for name, value in self.decoding_defaults.items()
-            if name not in TOKEN_SELECTION_OPTIONS or not TOKEN_SELECTION_OPTIONS & asked.keys()
+            if name not in TOKEN_SELECTION_OPTIONS or not TOKEN_SELECTION_OPTIONS & explicit.keys()
         }
-        return DecodeConfig(**{**decoding_defaults, **asked})
+        return DecodeConfig(**{**decoding_defaults, **explicit})
 
     def complete(
         self, texts: Sequence[str], options: DecodeConfig | None, warn: Callable[[int, str], None] = no_op
     ) -> list[str]:
-        """What follows each text."""
+        """Generate a continuation of each text."""
         c = self.options(options)
         max_new_tokens = self.max_new_tokens(c)
         prompts = [
@@ -104,7 +110,7 @@ class DecoderTask(Task):
             for i, text in enumerate(texts)
         ]
         t = self.tokenizer
-        found = decode(
+        hypotheses = decode(
             self.model,
             prompts,
             c,
@@ -115,23 +121,27 @@ class DecoderTask(Task):
             max_len=max_new_tokens,
             device=self.device,
         )
-        return [truncate_at_stop(t.decode(best[0].ids), c.stop) for best in found]
+        return [truncate_at_stop(t.decode(nbest[0].ids), c.stop) for nbest in hypotheses]
 
     def max_new_tokens(self, options: DecodeConfig) -> int:
-        """Tokens to say at most: as many as asked for, else half of what the model can hold."""
-        room = self.model.config.max_len
-        return min(options.max_length or min(DEFAULT_MAX_NEW_TOKENS, room // 2), room - 1)
+        """Maximum number of tokens to generate: `max_length`, else half of the maximum length of the model, at most
+        DEFAULT_MAX_NEW_TOKENS.
+        """
+        max_len = self.model.config.max_len
+        return min(options.max_length or min(DEFAULT_MAX_NEW_TOKENS, max_len // 2), max_len - 1)
 
     @property
     def banned_ids(self) -> tuple[int, ...]:
-        """Special tokens never to be said."""
+        """Special tokens that are never generated."""
         t = self.tokenizer
         return tuple({t.pad_id, t.bos_id} - {t.eos_id})
 
     def stream(
         self, text: str, options: DecodeConfig | None = None, *, warn: Callable[[str], None] = no_op
     ) -> Iterator[str]:
-        """What follows a text, in pieces as they are drawn: joined, they are what `complete` gives.
+        """Generate a continuation of a text and yield it in parts as tokens are generated.
+
+        The concatenated parts equal the output of `complete`.
 
         Args:
             warn: called with a description of what was cut from a text that was too long.
@@ -152,18 +162,18 @@ class DecoderTask(Task):
             no_repeat_ngram_size=c.no_repeat_ngram_size,
         )
         ids: list[int] = []
-        said = ""
+        emitted = ""
         for _, token, _ in steps:
             ids.append(token)
             text = self.tokenizer.decode_stable_prefix(ids)
             if truncate_at_stop(text, c.stop) != text:
                 break
-            # What may yet become a text at which to stop waits.
+            # Hold back characters that may be the beginning of a stop text.
             ready = text[: max(0, len(text) - max([1, *map(len, c.stop)]) + 1)]
-            if len(ready) > len(said):
-                yield ready[len(said) :]
-                said = ready
-        rest = truncate_at_stop(self.tokenizer.decode(ids), c.stop)[len(said) :]
+            if len(ready) > len(emitted):
+                yield ready[len(emitted) :]
+                emitted = ready
+        rest = truncate_at_stop(self.tokenizer.decode(ids), c.stop)[len(emitted) :]
         if rest:
             yield rest
 
@@ -179,7 +189,7 @@ class DecoderTask(Task):
         )
 
     def negative_log_probs(self, rows: Sequence[Row]) -> Iterator[tuple[Tensor, Tensor]]:
-        """Of each row's targets the negative log-probabilities in nats, and their weights."""
+        """For each row the negative log-probabilities of its targets in nats, and the weights of the targets."""
         for start in range(0, len(rows), 16):
             batch = self.batch(rows[start : start + 16]).to(self.device)
             with torch.inference_mode():
@@ -189,11 +199,11 @@ class DecoderTask(Task):
 
 
 class LanguageModel(DecoderTask):
-    """What follows a text: auto-complete, continuation, chat.
+    """Causal language model: text completion.
 
-    Plain text is one stream, cut into stretches as long as the model reads, each after a start token, and in training
-    elsewhere each time; of JSONL {"text": …} every line is a text of its own, and several are packed into a stretch
-    without seeing one another.
+    A plain text file is one stream of tokens, split into windows of the maximum length, each with a start token;
+    training samples the window boundaries anew in each epoch. In JSONL {"text": …} every line is a separate text;
+    several texts are packed into a window and do not attend to one another.
     """
 
     name = "causal-lm"
@@ -223,14 +233,14 @@ class LanguageModel(DecoderTask):
 
     @classmethod
     def held_out(cls, hashes: NDArray[np.uint64], path: Path) -> NDArray[np.bool_]:
-        """The last twentieth: what stands elsewhere in a text is read before it and after."""
+        """Hold out the last 5% of the documents: context from both sides of a held-out part would be in training."""
         if len(hashes) < 2:
             raise CorpusError(
-                f"{path}: too short to hold any of it out.\n  Give a longer text, or a dev set: --dev FILE."
+                f"{path}: too short to hold out a dev set.\n  Give a longer text, or a dev set: --dev FILE."
             )
-        out = np.zeros(len(hashes), dtype=np.bool_)
-        out[-max(1, len(hashes) // 20) :] = True
-        return out
+        is_held_out = np.zeros(len(hashes), dtype=np.bool_)
+        is_held_out[-max(1, len(hashes) // 20) :] = True
+        return is_held_out
 
     def encode(self, examples: Sequence[Document]) -> tuple[list[Row], list[Document]]:
         t, size = self.tokenizer, self.model.config.max_len
@@ -240,10 +250,10 @@ class LanguageModel(DecoderTask):
             for ids in t.encode_batch([e.text for e in group]):
                 stream += [t.bos_id, *ids, t.eos_id] if is_whole else ids
             if is_whole:
-                # Each stretch begins with the token that the one before ended with: every token is predicted once.
+                # Each window begins with the last token of the previous one, so that every token is predicted once.
                 rows += [(stream[i : i + size + 1],) for i in range(0, max(1, len(stream) - 1), size)]
             else:
-                # Twice as much as is read at once: `batch` draws where to begin, `nll_sums` begins where the row does.
+                # Twice the window size: `batch` samples a window of the row, `nll_sums` uses the first window.
                 rows += [([t.bos_id, *stream[i : i + 2 * size]],) for i in range(0, len(stream), size)]
         return [row for row in rows if len(row[0]) > 1], []
 
@@ -254,19 +264,19 @@ class LanguageModel(DecoderTask):
         return [int(self.lengths(data).sum())]
 
     def sample_window(self, row: Sequence[int]) -> Sequence[int]:
-        """Of a row too long to be read at once a stretch; torch's random state says which."""
-        max_new_tokens = len(row) - 1 - self.model.config.max_len
-        if max_new_tokens <= 0:
+        """Sample a window of the maximum length from a longer row, with torch's random state."""
+        n_excess = len(row) - 1 - self.model.config.max_len
+        if n_excess <= 0:
             return row
-        start = int(torch.randint(max_new_tokens + 1, ()))
-        return [row[0], *row[start + 1 : len(row) - max_new_tokens + start]]
+        start = int(torch.randint(n_excess + 1, ()))
+        return [row[0], *row[start + 1 : len(row) - n_excess + start]]
 
     def batch(self, rows: Sequence[Any]) -> Batch:
         t = self.tokenizer
         rows = [(self.sample_window(row),) for (row,) in rows]
         ids = pad([row[:-1] for (row,) in rows], t.pad_id)
-        begins = (ids == t.bos_id) if t.bos_id != t.eos_id else (ids == t.eos_id).roll(1, dims=1)
-        segments = begins.cumsum(-1)
+        is_start = (ids == t.bos_id) if t.bos_id != t.eos_id else (ids == t.eos_id).roll(1, dims=1)
+        segments = is_start.cumsum(-1)
         lengths = [len(row) - 1 for (row,) in rows]
         weights = torch.tensor([[float(i < n) for i in range(max(lengths))] for n in lengths])
         return CausalLMBatch(
@@ -278,10 +288,13 @@ class LanguageModel(DecoderTask):
         )
 
     def __call__(self, texts: str | Sequence[str], *extra: Any, **options: Any) -> str | list[str]:
-        """What follows a text, or each of a list.
+        """Generate a continuation of a text, or of each text of a list.
 
         Args:
-            options: those of `DecodeConfig`: temperature, top_k, top_p, seed, max_length, stop, beam.
+            options: fields of `DecodeConfig`: temperature, top_k, top_p, seed, max_length, stop, beam.
+
+        Raises:
+            TypeError: neither a text nor a list of texts.
         """
         results = self.complete(
             check_texts(self, texts, *extra), DecodeConfig.resolve(options, environment={}) if options else None
@@ -289,16 +302,16 @@ class LanguageModel(DecoderTask):
         return results[0] if isinstance(texts, str) else results
 
     def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op) -> list[str]:
-        """What follows each line, up to the end of the line that it makes."""
+        """Generate a continuation of each line, up to the first newline."""
         return map_nonblank(
-            lines, lambda there, warn: [text.split("\n")[0] for text in self.complete(there, options, warn)], warn
+            lines, lambda nonblank, warn: [text.split("\n")[0] for text in self.complete(nonblank, options, warn)], warn
         )
 
     def nll_sums(self, examples: Sequence[Document], max_tokens: int | None = None) -> tuple[float, int, int]:
-        """Negative log-likelihood in nats, tokens, bytes.
+        """Negative log-likelihood in nats, number of tokens, and number of bytes of the texts.
 
         Args:
-            max_tokens: look at about so many, in stretches spread evenly; the bytes are those of all.
+            max_tokens: use about this many tokens, in evenly spaced windows; the bytes are those of all texts.
         """
         size = self.model.config.max_len
         rows = [(ids[: size + 1],) for (ids,) in self.encode(examples)[0]]
@@ -322,13 +335,13 @@ class LanguageModel(DecoderTask):
 
 
 def truncate_at_stop(text: str, stop: Sequence[str]) -> str:
-    """The text up to the first of the texts at which to stop."""
-    ends = [at for end in stop if end and (at := text.find(end)) >= 0]
+    """The text up to the first occurrence of a stop text."""
+    ends = [index for stop_text in stop if stop_text and (index := text.find(stop_text)) >= 0]
     return text[: min(ends)] if ends else text
 
 
 def text_blocks(path: Path) -> Iterator[Document]:
-    """A plain text in pieces of PIECE_LINES lines."""
+    """Read a plain text file in blocks of LINES_PER_BLOCK lines."""
     block: list[str] = []
     first = 1
     for number, line in enumerate(read_lines(path), 1):
@@ -341,11 +354,15 @@ def text_blocks(path: Path) -> Iterator[Document]:
 
 
 def documents(path: Path, keys: Mapping[str, str]) -> Iterator[Document]:
-    """The texts of JSONL {"text": …}."""
+    """Read the texts of a file of JSONL {"text": …}.
+
+    Raises:
+        CorpusError: a line has no text.
+    """
     for number, record in read_objects(path, keys):
         text = record.get("text")
         if not isinstance(text, str) or (fault := text_fault(text)):
-            what = fault if isinstance(text, str) else f'expected {{"text": …}}, found {outline(record)}'
-            raise CorpusError(f"{path}:{number}: {what}.\n  Fix or delete the line.")
+            problem = fault if isinstance(text, str) else f'expected {{"text": …}}, found {outline(record)}'
+            raise CorpusError(f"{path}:{number}: {problem}.\n  Fix or delete the line.")
         if text.strip():
             yield Document(text, True, str(path), number)

@@ -1,4 +1,4 @@
-"""One answer a text, or a pair of texts: a class or a number."""
+"""Classification and regression of texts and pairs of texts with an encoder."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -32,13 +32,15 @@ from glassformer.models.base import PAD_TO_MULTIPLE_OF
 from glassformer.tasks.base import Log, Task, Warn, check_texts, map_nonblank, no_op
 
 BATCH_TOKENS = 4096
+"""Maximum number of tokens per batch at inference, including padding."""
+
 Text = str | tuple[str, str]
 """A text or a pair of texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelBatch(Batch):
-    """Padded texts with what is to be said of each."""
+    """Padded texts with the label of each: a class index, or a number."""
 
     ids: Int[Tensor, "batch length"]
     token_type_ids: Int[Tensor, "batch length"]
@@ -46,68 +48,72 @@ class LabelBatch(Batch):
 
 
 class EncoderTask(Task):
-    """What tasks by an encoder share: the form in which it reads a text or two."""
+    """Base class of encoder tasks: input format of texts and pairs of texts."""
 
     families = ("bert",)
 
     @property
     def n_separators(self) -> int:
-        """Tokens between the texts of a pair: RoBERTa, whose positions begin at 2, has two."""
+        """Number of separators between the texts of a pair. RoBERTa, recognized by its position offset, has two."""
         return 2 if self.model.config.position_offset else 1
 
     @property
     def n_specials(self) -> int:
-        """Special tokens around a pair."""
+        """Number of special tokens of a pair."""
         return 2 + self.n_separators
 
     def add_special_tokens(self, first: Sequence[int], second: Sequence[int]) -> tuple[list[int], list[int]]:
-        """[CLS] first [SEP], of a pair second [SEP]: ids and types."""
+        """[CLS] first [SEP], or [CLS] first [SEP] second [SEP]: token ids and token type ids."""
         t = self.tokenizer
         if not second:
             return [t.bos_id, *first, t.eos_id], [0] * (len(first) + 2)
-        begin = [t.bos_id, *first, *[t.eos_id] * self.n_separators]
-        return [*begin, *second, t.eos_id], [0] * len(begin) + [1] * (len(second) + 1)
+        prefix = [t.bos_id, *first, *[t.eos_id] * self.n_separators]
+        return [*prefix, *second, t.eos_id], [0] * len(prefix) + [1] * (len(second) + 1)
 
     def truncate_pair(self, first: list[int], second: list[int]) -> tuple[list[int], list[int]]:
-        """As much of two texts as the model can read; the longer one is cut."""
-        n_more = len(first) + len(second) + self.n_specials - self.model.config.max_len
-        while n_more > 0:
+        """Truncate a pair in place to the maximum length, the longer text first."""
+        n_excess = len(first) + len(second) + self.n_specials - self.model.config.max_len
+        while n_excess > 0:
             longer = first if len(first) >= len(second) else second
-            n = min(n_more, max(1, abs(len(first) - len(second))))
+            n = min(n_excess, max(1, abs(len(first) - len(second))))
             del longer[-n:]
-            n_more -= n
+            n_excess -= n
         return first, second
 
     def encode_texts(self, texts: Sequence[Text]) -> list[tuple[list[int], list[int]]]:
-        """Ids of the first and the second text, without special tokens."""
+        """Token ids of the first and the second text, without special tokens."""
         pairs = [(text, "") if isinstance(text, str) else text for text in texts]
         first = self.tokenizer.encode_batch([pair[0] for pair in pairs])
         second = self.tokenizer.encode_batch([pair[1] for pair in pairs])
         return [(a, b if pair[1] else []) for a, b, pair in zip(first, second, pairs, strict=True)]
 
     def encode_truncated(self, texts: Sequence[Text], warn: Warn) -> list[tuple[list[int], list[int]]]:
-        """The same, of what the model can read; told of what it cannot."""
+        """`encode_texts`, truncated to the maximum length. `warn` is called for each truncated text."""
         rows = self.encode_texts(texts)
         limit = self.model.config.max_len - self.n_specials
         for i, (first, second) in enumerate(rows):
             if len(first) + len(second) > limit:
-                warn(i, f"longer than the model's {limit} tokens: its end was not read")
+                warn(i, f"longer than the maximum length of {limit} tokens: its end was cut off")
                 self.truncate_pair(first, second)
         return rows
 
     def hidden(self, rows: Sequence[tuple[list[int], list[int]]]) -> Iterator[tuple[list[int], Tensor, Tensor]]:
-        """The encoder's output for joined rows, batch by batch, with the rows' places and ids."""
-        joined = [self.add_special_tokens(*row) for row in rows]
-        for places in batches_by_length([len(ids) for ids, _ in joined], BATCH_TOKENS):
-            ids = pad([joined[i][0] for i in places], self.tokenizer.pad_id, PAD_TO_MULTIPLE_OF).to(self.device)
-            token_type_ids = pad([joined[i][1] for i in places], 0, PAD_TO_MULTIPLE_OF).to(self.device)
-            with torch.inference_mode():  # never while yielding: whoever asks goes on in a mode of its own
-                found = self.model(ids, token_type_ids)
-            yield places, found, ids
+        """Run the encoder on rows, in batches of similar length.
+
+        Yields:
+            The indices of the rows in the batch, the encoder output, and the padded token ids.
+        """
+        sequences = [self.add_special_tokens(*row) for row in rows]
+        for indices in batches_by_length([len(ids) for ids, _ in sequences], BATCH_TOKENS):
+            ids = pad([sequences[i][0] for i in indices], self.tokenizer.pad_id, PAD_TO_MULTIPLE_OF).to(self.device)
+            token_type_ids = pad([sequences[i][1] for i in indices], 0, PAD_TO_MULTIPLE_OF).to(self.device)
+            with torch.inference_mode():  # not around the yield: it would apply to the caller
+                hidden = self.model(ids, token_type_ids)
+            yield indices, hidden, ids
 
 
 class LabelTask(EncoderTask):
-    """One answer a text."""
+    """Base class of tasks that predict one label per text or pair of texts."""
 
     example_type = Labeled
     head = {"head": "sequence", "pooler": True}
@@ -116,14 +122,14 @@ class LabelTask(EncoderTask):
     def read(
         cls, src: Sequence[Path], tgt: Sequence[Path], options: ReadOptions = DETECT, log: Log | None = None
     ) -> Iterator[Labeled]:
-        n_blank, first = 0, ""
+        n_blank, first_blank = 0, ""
         for example in read_labeled(src, options.columns, options.keys):
             if example.text.strip() or (example.text2 or "").strip():
                 yield example
             else:
-                n_blank, first = n_blank + 1, first or f"{example.path}:{example.line}"
+                n_blank, first_blank = n_blank + 1, first_blank or f"{example.path}:{example.line}"
         if log and n_blank:
-            log(f"warning: {n_blank:,} lines without text left out (the first is {first})")
+            log(f"warning: {n_blank:,} lines without text were left out (first: {first_blank})")
 
     @classmethod
     def texts(cls, example: Labeled) -> Sequence[str]:
@@ -152,7 +158,7 @@ class LabelTask(EncoderTask):
         return sum(map(len, self.tokenizer.encode_batch(self.texts(example)))) + self.n_specials
 
     def target(self, example: Labeled) -> Any:
-        """The label as a number."""
+        """Training target of an example."""
         raise NotImplementedError
 
     def lengths(self, data: Dataset) -> Any:
@@ -160,37 +166,37 @@ class LabelTask(EncoderTask):
         return first.lengths + second.lengths + self.n_specials
 
     def batch(self, rows: Sequence[Any]) -> LabelBatch:
-        joined = [self.add_special_tokens(first, second) for first, second, _ in rows]
+        sequences = [self.add_special_tokens(first, second) for first, second, _ in rows]
         return LabelBatch(
             n_targets=len(rows),
-            ids=pad([ids for ids, _ in joined], self.tokenizer.pad_id),
-            token_type_ids=pad([token_type_ids for _, token_type_ids in joined], 0),
+            ids=pad([ids for ids, _ in sequences], self.tokenizer.pad_id),
+            token_type_ids=pad([token_type_ids for _, token_type_ids in sequences], 0),
             labels=torch.tensor([label for _, _, (label,) in rows]),
         )
 
     def logits(self, texts: Sequence[Text], warn: Callable[[int, str], None] = no_op) -> Float[Tensor, "texts labels"]:
-        """What the head says of each text, in fp32 on the CPU."""
+        """Outputs of the head for each text, in fp32 on the CPU."""
         rows = self.encode_truncated(texts, warn)
-        found = torch.empty(len(rows), self.model.config.n_labels)
-        for places, hidden, ids in self.hidden(rows):
+        logits = torch.empty(len(rows), self.model.config.n_labels)
+        for indices, hidden, ids in self.hidden(rows):
             with torch.inference_mode():
-                found[places] = self.model.label_logits(hidden, ids).float().cpu()
-        return found
+                logits[indices] = self.model.label_logits(hidden, ids).float().cpu()
+        return logits
 
 
 def text_of(example: Labeled) -> Text:
-    """The text, or the pair."""
+    """The text or the pair of texts of an example."""
     return (example.text, example.text2) if example.text2 is not None else example.text
 
 
 def text_of_line(line: str) -> Text:
-    """A line's text, or the pair that a tab separates."""
+    """The text of a line, or a pair of texts separated by a tab."""
     first, tab, second = line.partition("\t")
     return (first, second) if tab else line
 
 
 class Classifier(LabelTask):
-    """A class for each text."""
+    """Predicts a class for each text or pair of texts."""
 
     name = "classification"
     fields = {"ids": IDS, "ids2": IDS, "label": INTS}
@@ -207,7 +213,7 @@ class Classifier(LabelTask):
     def probabilities(
         self, texts: Sequence[Text], warn: Callable[[int, str], None] = no_op
     ) -> Float[Tensor, "texts labels"]:
-        """Of each label, in the order of `labels`."""
+        """Probability of each label, in the order of `labels`."""
         return self.logits(texts, warn).softmax(-1)
 
     def __call__(self, texts: Text | Sequence[Text], *extra: Any, return_all: bool = False) -> Any:
@@ -238,7 +244,7 @@ class Classifier(LabelTask):
     def records(
         self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op
     ) -> list[dict[str, Any]]:
-        """Of each line the probabilities of all classes; a blank line has an empty label and no probabilities."""
+        """For each line its label and the probabilities of all labels. A blank line has the label "" and none."""
         indices = [i for i, line in enumerate(lines) if line.strip()]
         texts = [text_of_line(lines[i]) for i in indices]
         records: list[dict[str, Any]] = [{"text": line, "label": "", "probabilities": {}} for line in lines]
@@ -249,33 +255,36 @@ class Classifier(LabelTask):
         return records
 
     def scores(self, examples: Sequence[Labeled], options: Any = None) -> tuple[list[str], list[Score]]:
-        found = self.__call__([text_of(example) for example in examples])
-        assert isinstance(found, list)
-        return found, label_scores(found, [example.label for example in examples])
+        predicted = self.__call__([text_of(example) for example in examples])
+        assert isinstance(predicted, list)
+        return predicted, label_scores(predicted, [example.label for example in examples])
 
     @classmethod
     def bootstrap_statistics(
         cls, outputs: Sequence[str], examples: Sequence[Labeled]
     ) -> dict[str, tuple[NDArray[np.float64], MetricFn]]:
         expected = [example.label for example in examples]
-        every = label_statistics(outputs, expected, sorted({*outputs, *expected}))
-        right = mean_statistics([float(a == b) for a, b in zip(outputs, expected, strict=True)])
-        return {"accuracy": (right, mean_from), "F1": (every, macro_f1_from), "MCC": (every, matthews_from)}
+        per_label = label_statistics(outputs, expected, sorted({*outputs, *expected}))
+        correct = mean_statistics([float(a == b) for a, b in zip(outputs, expected, strict=True)])
+        return {"accuracy": (correct, mean_from), "F1": (per_label, macro_f1_from), "MCC": (per_label, matthews_from)}
 
     def validate(self, examples: Sequence[Labeled]) -> dict[str, float]:
         log_probs = self.logits([text_of(example) for example in examples]).log_softmax(-1)
         expected = [example.label for example in examples]
-        found = [self.labels[i] for i in log_probs.argmax(-1).tolist()]
+        predicted = [self.labels[i] for i in log_probs.argmax(-1).tolist()]
         targets = torch.tensor([self.target(example) for example in examples])
         return {
-            "accuracy": accuracy(found, expected),
-            "mcc": matthews(found, expected),
+            "accuracy": accuracy(predicted, expected),
+            "mcc": matthews(predicted, expected),
             "loss": float(F.nll_loss(log_probs, targets)),
         }
 
 
 class Regressor(LabelTask):
-    """A number for each text: learned as a place in the range of the training labels, which `labels` holds."""
+    """Predicts a number for each text or pair of texts.
+
+    Training targets are scaled to [-0.5, 0.5] by the range of the training labels, which is stored in `labels`.
+    """
 
     name = "regression"
     fields = {"ids": IDS, "ids2": IDS, "label": FLOATS}
@@ -286,14 +295,17 @@ class Regressor(LabelTask):
         cls, src: Sequence[Path], tgt: Sequence[Path], options: ReadOptions = DETECT, log: Log | None = None
     ) -> Iterator[Labeled]:
         for example in super().read(src, tgt, options, log):
-            example.number()  # raises, naming file and line
+            example.number()  # raises CorpusError if the label is not a number
             yield example
 
     @classmethod
     def label_set(cls, labels: Iterable[str]) -> tuple[str, ...]:
         numbers = [float(label) for label in labels]
         if min(numbers) == max(numbers):
-            raise UserError(f"every label is {numbers[0]:g}: there is nothing to learn.\n  Give examples that differ.")
+            raise UserError(
+                f"every label is {numbers[0]:g}: regression needs at least two different labels.\n"
+                "  Add examples with other labels."
+            )
         return repr(min(numbers)), repr(max(numbers))
 
     @classmethod
@@ -302,7 +314,7 @@ class Regressor(LabelTask):
 
     @property
     def range(self) -> tuple[float, float]:
-        """The lowest and the highest training label."""
+        """Minimum and maximum of the training labels."""
         low, high = map(float, self.labels)
         return low, high
 
@@ -311,11 +323,11 @@ class Regressor(LabelTask):
         return (example.number() - low) / (high - low) - 0.5
 
     def loss(self, batch: LabelBatch, *, label_smoothing: float = 0.0) -> Tensor:
-        found = self.model.label_logits(self.model(batch.ids, batch.token_type_ids), batch.ids).float()
-        return F.mse_loss(found[:, 0], batch.labels, reduction="sum")
+        predicted = self.model.label_logits(self.model(batch.ids, batch.token_type_ids), batch.ids).float()
+        return F.mse_loss(predicted[:, 0], batch.labels, reduction="sum")
 
     def numbers(self, texts: Sequence[Text], warn: Warn = no_op) -> list[float]:
-        """The number of each text."""
+        """Predicted number of each text."""
         low, high = self.range
         return [low + (high - low) * (x + 0.5) for x in self.logits(texts, warn)[:, 0].tolist()]
 
@@ -330,27 +342,29 @@ class Regressor(LabelTask):
 
     def run(self, lines: Sequence[str], options: Any = None, *, warn: Warn = no_op) -> list[str]:
         return map_nonblank(
-            lines, lambda there, warn: [f"{x:.4f}" for x in self.numbers([*map(text_of_line, there)], warn)], warn
+            lines, lambda nonblank, warn: [f"{x:.4f}" for x in self.numbers([*map(text_of_line, nonblank)], warn)], warn
         )
 
     def scores(self, examples: Sequence[Labeled], options: Any = None) -> tuple[list[str], list[Score]]:
-        found = self.numbers([text_of(example) for example in examples])
-        return [f"{x:.4f}" for x in found], correlation_scores(found, [example.number() for example in examples])
+        predicted = self.numbers([text_of(example) for example in examples])
+        return [f"{x:.4f}" for x in predicted], correlation_scores(
+            predicted, [example.number() for example in examples]
+        )
 
     @classmethod
     def bootstrap_statistics(
         cls, outputs: Sequence[str], examples: Sequence[Labeled]
     ) -> dict[str, tuple[NDArray[np.float64], MetricFn]]:
-        found, expected = [float(output) for output in outputs], [example.number() for example in examples]
+        predicted, expected = [float(output) for output in outputs], [example.number() for example in examples]
         return {
-            "Pearson": (pearson_statistics(found, expected), pearson_from),
-            "Spearman": (spearman_statistics(found, expected), pearson_from),
+            "Pearson": (pearson_statistics(predicted, expected), pearson_from),
+            "Spearman": (spearman_statistics(predicted, expected), pearson_from),
         }
 
     def validate(self, examples: Sequence[Labeled]) -> dict[str, float]:
-        found = self.logits([text_of(example) for example in examples])[:, 0]
+        predicted = self.logits([text_of(example) for example in examples])[:, 0]
         targets = torch.tensor([self.target(example) for example in examples])
         return {
-            "pearson": pearson(found.tolist(), [example.number() for example in examples]),
-            "loss": float(F.mse_loss(found, targets)),
+            "pearson": pearson(predicted.tolist(), [example.number() for example in examples]),
+            "loss": float(F.mse_loss(predicted, targets)),
         }

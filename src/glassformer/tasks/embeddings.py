@@ -28,10 +28,10 @@ def nearest_tokens(task: Task, word: str, n: int = 10) -> list[tuple[str, float]
         raise UserError(f"{word!r}: not in the vocabulary of the model.")
     with torch.no_grad():
         cosines = F.normalize(table, dim=-1) @ F.normalize(table[ids].mean(0), dim=0)
-        listed = torch.zeros(len(table), dtype=torch.bool)
-        listed[word_initial_ids(task.tokenizer)] = True
-        listed[ids] = False
-        best = cosines.masked_fill(~listed, -torch.inf).topk(min(n, int(listed.sum())))
+        is_candidate = torch.zeros(len(table), dtype=torch.bool)
+        is_candidate[word_initial_ids(task.tokenizer)] = True
+        is_candidate[ids] = False
+        best = cosines.masked_fill(~is_candidate, -torch.inf).topk(min(n, int(is_candidate.sum())))
     return [
         (task.tokenizer.token(i), value) for value, i in zip(best.values.tolist(), best.indices.tolist(), strict=True)
     ]
@@ -65,8 +65,8 @@ def init_embeddings(task: Task, vectors: Task) -> int:
     with torch.no_grad():
         scaled = theirs / theirs.std() * ours.std()
         for i in range(task.tokenizer.vocab_size):
-            unit = task.tokenizer.token(i).strip()
-            if unit in rows and i != task.tokenizer.pad_id:
-                ours[i] = scaled[rows[unit]]
+            token = task.tokenizer.token(i).strip()
+            if token in rows and i != task.tokenizer.pad_id:
+                ours[i] = scaled[rows[token]]
                 n_shared += 1
     return n_shared

@@ -1,4 +1,4 @@
-"""Vectors of texts: what an encoder without a head gives."""
+"""Feature extraction: sentence embeddings by an encoder without a head."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -17,11 +17,11 @@ from glassformer.metrics import Score
 from glassformer.tasks.base import Log, check_texts, no_op
 from glassformer.tasks.classification import EncoderTask, Text, text_of_line
 
-NOT_TRAINED = "features: an encoder without a head learns nothing; start another task from it with --init-from."
+NOT_TRAINED = "feature-extraction cannot be trained; train another task and start it from this model with --init-from."
 
 
 class FeatureExtractor(EncoderTask):
-    """A vector for each text: the mean of its tokens' vectors, of length 1."""
+    """Computes an embedding of each text: the mean of the encoder outputs of its tokens, normalized to length 1."""
 
     name = "feature-extraction"
     head = {"head": "none"}
@@ -55,17 +55,17 @@ class FeatureExtractor(EncoderTask):
     def __call__(
         self, texts: Sequence[Text], warn: Callable[[int, str], None] = no_op
     ) -> Float[Tensor, "texts d_model"]:
-        """Vectors of length 1: their products are cosines."""
+        """Embeddings of length 1, so that their dot products are cosine similarities."""
         rows = self.encode_truncated(check_texts(self, texts, pairs=True), warn)
-        found = torch.empty(len(rows), self.model.config.d_model)
-        for places, hidden, ids in self.hidden(rows):
-            there = (ids != self.tokenizer.pad_id)[..., None]
-            mean = (hidden * there).sum(1) / there.sum(1)
-            found[places] = torch.nn.functional.normalize(mean.float(), dim=-1).cpu()
-        return found
+        vectors = torch.empty(len(rows), self.model.config.d_model)
+        for indices, hidden, ids in self.hidden(rows):
+            is_token = (ids != self.tokenizer.pad_id)[..., None]
+            mean = (hidden * is_token).sum(1) / is_token.sum(1)
+            vectors[indices] = torch.nn.functional.normalize(mean.float(), dim=-1).cpu()
+        return vectors
 
     def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op) -> list[str]:
-        """A JSON list of numbers a line."""
+        """A JSON list of numbers for each line."""
         vectors = self([text_of_line(line) for line in lines], warn).tolist()
         return [
             json.dumps([round(x, 6) for x in vector]) if line.strip() else ""

@@ -1,4 +1,4 @@
-"""Masked words: what BERT learns from plain text, and how it fills gaps."""
+"""Masked language modeling and BERT pretraining, and prediction of masked tokens."""
 
 import random
 import re
@@ -32,41 +32,41 @@ from glassformer.tokens.tokenizer import MASK
 from glassformer.tokens.wordpiece import CONTINUATION
 
 SEED = 1
-"""Of what is masked when a model is judged: the same at every look."""
+"""Random seed of the masks in validation and evaluation, so that all validations use the same masks."""
 
 VALIDATION_ROWS = 32
-"""Rows that are judged together."""
+"""Batch size of validation."""
 
 
 @dataclass(frozen=True, slots=True)
 class MaskedLMBatch(Batch):
-    """Padded texts with masks, where the tokens stand that are asked for, and these tokens."""
+    """Padded texts with masked tokens, the positions to predict, and the original tokens at these positions."""
 
     ids: Int[Tensor, "batch length"]
     token_type_ids: Int[Tensor, "batch length"]
     chosen: Bool[Tensor, "batch length"]
     targets: Int[Tensor, " chosen"]
     nsp_labels: Int[Tensor, " batch"] | None = None
-    """Of pairs, 0 where the second text follows the first and 1 where it was drawn."""
+    """Next-sentence labels of pairs: 0 if the second text follows the first, 1 if it was sampled at random."""
 
 
 @dataclass(frozen=True, slots=True)
 class MaskPrediction:
-    """One token for one mask."""
+    """One predicted token for one mask."""
 
     token: str
     token_id: int
     score: float
-    """Its probability."""
+    """Probability of the token."""
     text: str
-    """The text with it, other masks left."""
+    """The text with the token in place of the mask; other masks are unchanged."""
 
 
 class MaskedLM(EncoderTask):
-    """The words that fit the gaps of a text; learned by masking words of plain text.
+    """Masked language model: predicts the masked tokens of a text.
 
-    Plain text is one stream, cut into stretches as long as the model reads; of JSONL {"text": …} every line is a text
-    of its own.
+    A plain text file is one stream of tokens, split into windows of the maximum length. In JSONL {"text": …} every
+    line is a separate text.
 
     Source: Devlin et al. 2018, section 3.1.
     """
@@ -94,10 +94,10 @@ class MaskedLM(EncoderTask):
 
     @classmethod
     def held_out(cls, hashes: NDArray[np.uint64], path: Path) -> NDArray[np.bool_]:
-        """The last twentieth, as of a language model."""
+        """Hold out the last 5% of the documents."""
         return LanguageModel.held_out(hashes, path)
 
-    # Learning
+    # Training
 
     def encode(self, examples: Sequence[Document]) -> tuple[list[Row], list[Document]]:
         size = self.model.config.max_len - 2
@@ -114,35 +114,39 @@ class MaskedLM(EncoderTask):
 
     @cached_property
     def special_ids(self) -> list[int]:
-        """Tokens that are no text."""
+        """Ids of the special tokens."""
         return [i for i, token in self.tokenizer.backend.get_added_tokens_decoder().items() if token.special]
 
     @cached_property
     def text_token_ids(self) -> Int[Tensor, " words"]:
-        """Tokens that are text."""
+        """Ids of all tokens but special ones: the candidates for random replacement."""
         return torch.tensor(sorted({*range(self.tokenizer.vocab_size)} - {*self.special_ids}))
 
     @property
     def mask_id(self) -> int:
-        """The mask."""
+        """Id of the mask token.
+
+        Raises:
+            UserError: the tokenizer has no mask token.
+        """
         if self.tokenizer.mask_id is None:
-            raise UserError("the tokenizer has no mask: this model cannot fill gaps.")
+            raise UserError("the tokenizer has no mask token: this model cannot predict masked tokens.")
         return self.tokenizer.mask_id
 
     def batch(self, rows: Sequence[Any]) -> MaskedLMBatch:
-        """Rows with other words masked each time; torch's random state says which."""
+        """Mask random tokens of rows, with torch's random state. Each call masks other tokens."""
         return self.masked([(row, []) for (row,) in rows])
 
     def masked(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> MaskedLMBatch:
-        """A text or two a row, words of them masked."""
-        joined = [self.add_special_tokens(*pair) for pair in pairs]
-        ids = pad([row for row, _ in joined], self.tokenizer.pad_id)
+        """Collate texts or pairs of texts to a batch and mask random tokens."""
+        sequences = [self.add_special_tokens(*pair) for pair in pairs]
+        ids = pad([sequence for sequence, _ in sequences], self.tokenizer.pad_id)
         maskable = ~torch.isin(ids, torch.tensor(self.special_ids))
         masked, chosen = mask_tokens(ids, maskable, self.mask_id, self.text_token_ids)
         return MaskedLMBatch(
             n_targets=int(chosen.sum()),
             ids=masked,
-            token_type_ids=pad([row for _, row in joined], 0),
+            token_type_ids=pad([sequence for _, sequence in sequences], 0),
             chosen=chosen,
             targets=ids[chosen],
         )
@@ -151,7 +155,7 @@ class MaskedLM(EncoderTask):
         return self.mlm_loss(batch, self.model(batch.ids, batch.token_type_ids), label_smoothing)
 
     def mlm_loss(self, batch: MaskedLMBatch, hidden: Tensor, label_smoothing: float = 0.0) -> Tensor:
-        """Summed cross-entropy of the masked words."""
+        """Summed cross-entropy of the masked tokens, in nats."""
         m = self.model
         return projected_cross_entropy(
             m.mlm_head(hidden[batch.chosen]),
@@ -162,22 +166,25 @@ class MaskedLM(EncoderTask):
         )
 
     def scores(self, examples: Sequence[Document], options: Any = None) -> tuple[list[str], list[Score]]:
-        found = self.metrics(self.sums(examples))
-        return [], [*(Score(name, x) for name, x in found.items()), Score("perplexity", perplexity(found["loss"], 1))]
+        metrics = self.metrics(self.sums(examples))
+        return [], [
+            *(Score(name, x) for name, x in metrics.items()),
+            Score("perplexity", perplexity(metrics["loss"], 1)),
+        ]
 
     def validate(self, examples: Sequence[Document]) -> dict[str, float]:
         return self.metrics(self.sums(examples, MAX_VALIDATED))
 
     def metrics(self, sums: Counter[str]) -> dict[str, float]:
-        """Mean negative log-probability of a masked token in nats, and the share that are found."""
+        """Mean negative log-probability of a masked token in nats, and the fraction of correct predictions."""
         n = max(1, sums["n"])
         return {"loss": sums["nll"] / n, "accuracy": sums["n_correct"] / n}
 
     def sums(self, examples: Sequence[Document], max_tokens: int | None = None) -> Counter[str]:
-        """What `metrics` are made of; the same words are masked at every look.
+        """Sums over the masked tokens of examples, for `metrics`. The same tokens are masked in every call.
 
         Args:
-            max_tokens: look at about so many, in stretches spread evenly.
+            max_tokens: use about this many tokens, in evenly spaced windows.
         """
         rows, _ = self.encode(examples)
         if max_tokens:
@@ -194,115 +201,124 @@ class MaskedLM(EncoderTask):
         return sums
 
     def batch_sums(self, batch: MaskedLMBatch) -> dict[str, Any]:
-        """The sums of one batch."""
+        """Sums over the masked tokens of one batch."""
         hidden = self.model(batch.ids, batch.token_type_ids)
         log_probs = self.model.mlm_logits(hidden[batch.chosen]).float().log_softmax(-1)
         nll = -float(log_probs.gather(-1, batch.targets[:, None]).sum())
         return {"nll": nll, "n_correct": int((log_probs.argmax(-1) == batch.targets).sum()), "n": len(batch.targets)}
 
-    # Use
+    # Inference
 
     @cached_property
     def mask_pattern(self) -> re.Pattern[str]:
-        """A mask as it is typed: <mask>, or as the tokenizer calls it."""
+        """Matches a mask in a text: <mask>, or the mask token of the tokenizer."""
         names = {MASK, self.tokenizer.special_tokens.mask_token or MASK}
         return re.compile("|".join(map(re.escape, sorted(names))))
 
     @cached_property
     def tokens_include_space(self) -> bool:
-        """Whether units begin with the space before a word, so that a mask stands for that space too."""
-        return any(len(unit) > 1 and unit[0] in "Ġ▁" for unit in self.tokenizer.backend.get_vocab())
+        """Whether tokens include the space before a word, so that a mask also replaces that space."""
+        return any(len(token) > 1 and token[0] in "Ġ▁" for token in self.tokenizer.backend.get_vocab())
 
     def encode_masked(self, text: str) -> list[int]:
-        """Ids of a text, its masks among them."""
+        """Token ids of a text with masks."""
         *before, last = self.mask_pattern.split(text)
         parts = [part.rstrip(" ") if self.tokens_include_space else part for part in before] + [last]
         prefix = self.tokenizer.special_tokens.prefix
-        found = self.tokenizer.encode_batch([parts[0], *(part.removeprefix(prefix) for part in parts[1:])])
+        encoded = self.tokenizer.encode_batch([parts[0], *(part.removeprefix(prefix) for part in parts[1:])])
         ids: list[int] = []
-        for i, (part, part_ids) in enumerate(zip(parts, found, strict=True)):
+        for i, (part, part_ids) in enumerate(zip(parts, encoded, strict=True)):
             ids += [*([self.mask_id] if i else []), *(part_ids if part else [])]
         return ids
 
     def append_token(self, before: str, token_id: int) -> str:
-        """A text with one more token behind it, which a mask stood for."""
-        unit = self.tokenizer.token(token_id)
-        if unit.startswith(CONTINUATION):
-            return before.rstrip(" ") + unit.removeprefix(CONTINUATION)
+        """Append the token predicted for a mask to the text before the mask."""
+        token = self.tokenizer.token(token_id)
+        if token.startswith(CONTINUATION):
+            return before.rstrip(" ") + token.removeprefix(CONTINUATION)
         if self.tokens_include_space:
             before = before.rstrip(" ")
-            return before + (" " if before and self.tokenizer.starts_word(token_id) else "") + unit.strip(" ")
-        return before + unit
+            return before + (" " if before and self.tokenizer.starts_word(token_id) else "") + token.strip(" ")
+        return before + token
 
     def fill_masks(self, text: str, token_ids: Sequence[int | None]) -> str:
-        """A text with a token for each of its first masks; None leaves one."""
+        """Replace the first masks of a text by tokens; None leaves a mask unchanged."""
         parts, masks = self.mask_pattern.split(text), self.mask_pattern.findall(text)
-        out = parts[0]
+        filled = parts[0]
         for i, (mask, part) in enumerate(zip(masks, parts[1:], strict=True)):
             token_id = token_ids[i] if i < len(token_ids) else None
-            out = (out + mask if token_id is None else self.append_token(out, token_id)) + part
-        return out
+            filled = (filled + mask if token_id is None else self.append_token(filled, token_id)) + part
+        return filled
 
     def predict_masks(
         self, texts: Sequence[str], top_k: int = 5, warn: Callable[[int, str], None] = no_op
     ) -> list[list[list[MaskPrediction]]]:
-        """Of each text, for each mask in it that the model can read, the most probable tokens, best first."""
+        """Predict the `top_k` most probable tokens for each mask of each text, best first.
+
+        Masks beyond the maximum length have no predictions; `warn` is called with the index of such a text.
+        """
         rows: list[tuple[list[int], list[int]]] = []
         limit = self.model.config.max_len - 2
         for i, text in enumerate(texts):
             ids = self.encode_masked(text)
             if len(ids) > limit:
-                warn(i, f"longer than the model's {limit} tokens: its end was not read")
+                warn(i, f"longer than the maximum length of {limit} tokens: its end was cut off")
             rows.append((ids[:limit], []))
-        found: list[list[list[MaskPrediction]]] = [[] for _ in texts]
-        for places, hidden, joined in self.hidden(rows):
-            for place, states, row in zip(places, hidden, joined, strict=True):
+        predictions: list[list[list[MaskPrediction]]] = [[] for _ in texts]
+        for indices, hidden, batch_ids in self.hidden(rows):
+            for index, states, ids in zip(indices, hidden, batch_ids, strict=True):
                 with torch.inference_mode():
-                    probs = self.model.mlm_logits(states[row == self.mask_id]).float().softmax(-1)
+                    probs = self.model.mlm_logits(states[ids == self.mask_id]).float().softmax(-1)
                 best = probs.topk(min(top_k, probs.size(-1)))
-                for gap, pair in enumerate(zip(best.values.tolist(), best.indices.tolist(), strict=True)):
-                    choice: list[int | None] = [None] * gap
-                    found[place].append(
+                for n_before, pair in enumerate(zip(best.values.tolist(), best.indices.tolist(), strict=True)):
+                    unfilled: list[int | None] = [None] * n_before
+                    predictions[index].append(
                         [
                             MaskPrediction(
-                                self.tokenizer.token(i), i, score, self.fill_masks(texts[place], [*choice, i])
+                                self.tokenizer.token(i), i, score, self.fill_masks(texts[index], [*unfilled, i])
                             )
                             for score, i in zip(*pair, strict=True)
                         ]
                     )
-        return found
+        return predictions
 
     def fill_mask(self, text: str, top_k: int = 5) -> list[list[MaskPrediction]]:
-        """For each mask of a text the most probable tokens, best first."""
+        """Predict the `top_k` most probable tokens for each mask of a text, best first."""
         return self.predict_masks([text], top_k)[0]
 
     def __call__(self, texts: str | Sequence[str], *extra: Any) -> str | list[str]:
-        """A text, or each of a list, with the best token in the place of each mask (`<mask>`)."""
+        """Replace each mask (`<mask>`) of a text, or of each text of a list, by the most probable token.
+
+        Raises:
+            TypeError: neither a text nor a list of texts.
+        """
         results = self.run(check_texts(self, texts, *extra))
         return results[0] if isinstance(texts, str) else results
 
     def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op) -> list[str]:
-        found = self.predict_masks(lines, 1, warn)
-        ids = [[best[0].token_id for best in gaps] for gaps in found]
-        # One line for each line: a token may be a newline.
+        predictions = self.predict_masks(lines, 1, warn)
+        ids = [[best[0].token_id for best in masks] for masks in predictions]
+        # A token may be a newline, but each line has one output line.
         return [self.fill_masks(*pair).replace("\n", " ") for pair in zip(lines, ids, strict=True)]
 
     def records(
         self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op
     ) -> list[dict[str, Any]]:
-        """Of each line what may stand in its gaps."""
+        """For each line its text with the masks filled, and the most probable tokens for each mask."""
         return [
             {
                 "text": line,
-                "output": self.fill_masks(line, [best[0].token_id for best in gaps]),
-                "predictions": [[asdict(guess) for guess in best] for best in gaps],
+                "output": self.fill_masks(line, [best[0].token_id for best in masks]),
+                "predictions": [[asdict(prediction) for prediction in best] for best in masks],
             }
-            for line, gaps in zip(lines, self.predict_masks(lines, warn=warn), strict=True)
+            for line, masks in zip(lines, self.predict_masks(lines, warn=warn), strict=True)
         ]
 
 
 class BertPretraining(MaskedLM):
-    """Masked words of two lines, and whether the second follows the first in its text or was drawn, half and half.
+    """BERT pretraining: masked language modeling on pairs of lines, and next-sentence prediction.
+
+    The second line of a pair follows the first with probability 0.5; otherwise it is sampled at random.
 
     Source: Devlin et al. 2018, section 3.1, task 2.
     """
@@ -318,14 +334,17 @@ class BertPretraining(MaskedLM):
     def encode(self, examples: Sequence[Document]) -> tuple[list[Row], list[Document]]:
         lines = [[line for line in example.text.split("\n") if line.strip()] for example in examples]
         texts = [self.tokenizer.encode_batch(text) for text in lines if text]
-        every = [line for text in texts for line in text]
-        draw = random.Random(SEED)
+        all_lines = [line for text in texts for line in text]
+        rng = random.Random(SEED)
         rows: list[Row] = []
         for text in texts:
             for first, following in pairwise(text):
-                drawn = draw.random() < 0.5
+                is_random = rng.random() < 0.5
                 rows.append(
-                    (*self.truncate_pair([*first], [*(draw.choice(every) if drawn else following)]), [int(drawn)])
+                    (
+                        *self.truncate_pair([*first], [*(rng.choice(all_lines) if is_random else following)]),
+                        [int(is_random)],
+                    )
                 )
         return rows, []
 
@@ -334,15 +353,19 @@ class BertPretraining(MaskedLM):
         return replace(self.masked([(first, second) for first, second, _ in rows]), nsp_labels=nsp_labels)
 
     def loss(self, batch: MaskedLMBatch, *, label_smoothing: float = 0.0) -> Tensor:
-        """Both losses' means weigh alike."""
+        """Sum of the losses of both objectives. Their means have equal weights."""
         hidden = self.model(batch.ids, batch.token_type_ids)
         assert batch.nsp_labels is not None
         pairs = F.cross_entropy(self.model.label_logits(hidden, batch.ids).float(), batch.nsp_labels)
         return self.mlm_loss(batch, hidden, label_smoothing) + pairs * batch.n_targets
 
     def batch_sums(self, batch: MaskedLMBatch) -> dict[str, Any]:
-        said = self.model.label_logits(self.model(batch.ids, batch.token_type_ids), batch.ids).argmax(-1)
-        return {**super().batch_sums(batch), "nsp_correct": int((said == batch.nsp_labels).sum()), "pairs": len(said)}
+        predicted = self.model.label_logits(self.model(batch.ids, batch.token_type_ids), batch.ids).argmax(-1)
+        return {
+            **super().batch_sums(batch),
+            "nsp_correct": int((predicted == batch.nsp_labels).sum()),
+            "pairs": len(predicted),
+        }
 
     def metrics(self, sums: Counter[str]) -> dict[str, float]:
         return {**super().metrics(sums), "nsp accuracy": sums["nsp_correct"] / max(1, sums["pairs"])}

@@ -1,4 +1,4 @@
-"""Many tasks by one model: each a text with the task's name before it, and a text to say."""
+"""Multitask text-to-text models: the input begins with the name of the task, the output is text."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,12 +22,12 @@ from glassformer.tasks.base import Log, no_op
 from glassformer.tasks.translation import Translator, evenly_spaced
 
 MAX_CLASSES = 20
-"""More distinct answers than this are text, not names of classes."""
+"""Maximum number of distinct targets of a classification task; with more, targets are free text."""
 
 
 @dataclass(frozen=True, slots=True)
 class PromptedExample:
-    """A text that begins with its task's name, what to say, and where it stands."""
+    """Source text that begins with the name of its task, target text, and its file and line."""
 
     task: str
     src: str
@@ -37,7 +37,7 @@ class PromptedExample:
 
 
 class Multitask(Translator):
-    """Text to text, whatever the task: `cola sentence: …` -> `acceptable`, `stsb sentence1: … sentence2: …` -> `3.8`.
+    """Multitask text-to-text model: `cola sentence: …` -> `acceptable`, `stsb sentence1: … sentence2: …` -> `3.8`.
 
     Source: Raffel et al. 2019, section 2.4.
     """
@@ -63,38 +63,38 @@ class Multitask(Translator):
         return example.task
 
     def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op) -> list[str]:
-        """Lines as the model was trained on: the task's name, what it is about, the text."""
+        """Generate the output of each line. A line has the format of training: the name of the task, then the text."""
         return super().run(lines, options, warn=warn)
 
     def answers(self, examples: Sequence[PromptedExample], options: DecodeConfig | None = None) -> list[str]:
-        """What is said to each."""
+        """Best generated text for each example."""
         return [best[0].text for best in self.translate([example.src for example in examples], options)]
 
     def scores(  # type: ignore[override]
         self, examples: Sequence[PromptedExample], options: DecodeConfig | None = None
     ) -> tuple[list[str], list[Score]]:
-        """Of each task the share of exact answers, and what its kind of answers is measured by."""
-        found = self.answers(examples, options)
+        """Generated texts, and for each task the fraction of exact matches and a metric for its type of targets."""
+        outputs = self.answers(examples, options)
         scores = []
         for task in sorted({example.task for example in examples}):
-            pairs = [(said, e.tgt) for said, e in zip(found, examples, strict=True) if e.task == task]
-            said, expected = [a for a, _ in pairs], [b for _, b in pairs]
-            scores.append(Score(f"{task} exact", accuracy(said, expected)))
-            scores += [Score(f"{task} {name}", value) for name, value in type_specific_scores(said, expected)]
-        return found, scores
+            pairs = [(predicted, e.tgt) for predicted, e in zip(outputs, examples, strict=True) if e.task == task]
+            predicted, expected = [a for a, _ in pairs], [b for _, b in pairs]
+            scores.append(Score(f"{task} exact", accuracy(predicted, expected)))
+            scores += [Score(f"{task} {name}", value) for name, value in type_specific_scores(predicted, expected)]
+        return outputs, scores
 
     @classmethod
     def bootstrap_statistics(
         cls, outputs: Sequence[str], examples: Sequence[Any]
     ) -> dict[str, tuple[NDArray[np.float64], MetricFn]]:
-        right = [float(said == example.tgt) for said, example in zip(outputs, examples, strict=True)]
-        return {"exact": (mean_statistics(right), mean_from)}
+        correct = [float(output == example.tgt) for output, example in zip(outputs, examples, strict=True)]
+        return {"exact": (mean_statistics(correct), mean_from)}
 
     def validate(self, examples: Sequence[Any], n_decoded: int | None = None) -> dict[str, float]:
-        """Fraction of exact answers, averaged over tasks, and the loss per target token in nats.
+        """Fraction of exact matches, averaged over tasks, and the loss per target token in nats.
 
         Args:
-            n_decoded: answer this many of the examples, evenly spaced; the loss is that of all. Default: all.
+            n_decoded: decode this many of the examples, evenly spaced; the loss is that of all. Default: all.
         """
         decoded = evenly_spaced(examples, n_decoded)
         outputs = self.answers(decoded, DecodeConfig(beam=1, batch_tokens=4096))
@@ -103,16 +103,16 @@ class Multitask(Translator):
             correct.setdefault(example.task, []).append(output == example.tgt)
         log_probs = [p for row in self.score([e.src for e in examples], [e.tgt for e in examples]) for p in row]
         return {
-            "exact": float(np.mean([np.mean(each) for each in correct.values()])),
+            "exact": float(np.mean([np.mean(values) for values in correct.values()])),
             "loss": -sum(log_probs) / len(log_probs),
         }
 
 
 def prompted(record: Mapping[str, Any], path: str, number: int) -> PromptedExample:
-    """A record with its task's name before its text.
+    """Build the source text, which begins with the name of the task, and the target text from a JSON record.
 
     Raises:
-        CorpusError: keys that are no example of any task.
+        CorpusError: the keys match no known format.
     """
     values = {key: record[key] for key in record}
     match values:
@@ -126,7 +126,7 @@ def prompted(record: Mapping[str, Any], path: str, number: int) -> PromptedExamp
             text = f"{task} question: {question} context: {context}"
         case _:
             raise CorpusError(
-                f"{path}:{number}: expected task, src and tgt; or task, text, perhaps text2, and label; or task, "
+                f"{path}:{number}: expected task, src and tgt; or task, text, label and optionally text2; or task, "
                 f"question, context and answer. Found {outline(record)}.\n  Rename the keys."
             )
     for value in (text, tgt):
@@ -135,28 +135,30 @@ def prompted(record: Mapping[str, Any], path: str, number: int) -> PromptedExamp
     return PromptedExample(task, " ".join(text.split()), tgt, path, number)
 
 
-def type_specific_scores(said: Sequence[str], expected: Sequence[str]) -> list[tuple[str, float]]:
-    """Of numbers their correlation, what is said that is no number counting as their mean; of classes accuracy and
-    Matthews' coefficient; of text BLEU.
+def type_specific_scores(predicted: Sequence[str], expected: Sequence[str]) -> list[tuple[str, float]]:
+    """Metric for the type of the targets: Pearson correlation of numbers, Matthews correlation coefficient of classes,
+    BLEU of other texts. A prediction that is not a number counts as the mean of the targets.
     """
     numbers = [parse_number(text) for text in expected]
     if all(number is not None for number in numbers) and len(set(expected)) > 2:
-        known = [number for number in numbers if number is not None]
-        mean = sum(known) / len(known)
-        guesses = [mean if (number := parse_number(text)) is None else number for text in said]
-        return [("Pearson", pearson(guesses, known))]
+        references = [number for number in numbers if number is not None]
+        mean = sum(references) / len(references)
+        predictions = [mean if (number := parse_number(text)) is None else number for text in predicted]
+        return [("Pearson", pearson(predictions, references))]
     if len(set(expected)) <= MAX_CLASSES:
-        return [("MCC", matthews(said, expected))]
-    return [("BLEU", bleu(said, expected))]
+        return [("MCC", matthews(predicted, expected))]
+    return [("BLEU", bleu(predicted, expected))]
 
 
 def mixing_rates(counts: Mapping[str, int], cap: int | None = None, temperature: float = 1.0) -> dict[str, float]:
-    """How often each task's examples are to be seen in an epoch: in proportion to min(n, cap)^(1/temperature), at
-    least once.
+    """Repetitions of each task's examples per epoch: tasks are mixed in proportion to min(n, cap)^(1/temperature).
+
+    The smallest value is 1.
 
     Args:
+        counts: number of examples n of each task.
         cap: a task counts as no larger than this.
-        temperature: 1: in proportion to size; larger: more evenly.
+        temperature: 1 mixes in proportion to size; larger values mix more evenly.
 
     Source: Raffel et al. 2019, section 3.5.2.
     """

@@ -1,4 +1,4 @@
-"""Answers to questions, as stretches of a given text."""
+"""Extractive question answering: answers as spans of a given context."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -33,25 +33,25 @@ from glassformer.tasks.classification import EncoderTask
 from glassformer.tasks.windows import windows
 
 MAX_ANSWER_TOKENS = 30
-"""Tokens of the longest answer that is looked for."""
+"""Maximum length of an answer in tokens."""
 MAX_QUESTION_TOKENS = 64
-"""Tokens of a question that are read."""
+"""Maximum length of a question in tokens; the rest is cut off."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A stretch of a context, or no answer: ""."""
+    """A span of a context; the text is "" if the context has no answer."""
 
     text: str
     start: int
-    """Where it stands in the context, in characters."""
+    """Offset of the answer in the context, in characters."""
     score: float
-    """Probability of its first and of its last token, multiplied."""
+    """Probability of the first token times probability of the last token."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpanBatch(Batch):
-    """Padded questions with contexts, and the places of the answers' first and last tokens: 0 and 0 for none."""
+    """Padded questions with contexts, and the first and last token position of each answer; 0 and 0 for no answer."""
 
     ids: Int[Tensor, "batch length"]
     token_type_ids: Int[Tensor, "batch length"]
@@ -59,9 +59,9 @@ class SpanBatch(Batch):
 
 
 class QuestionAnswerer(EncoderTask):
-    """The stretch of a context that answers a question; [CLS] where none does.
+    """Predicts the span of a context that answers a question; the span of [CLS] means that there is no answer.
 
-    A context longer than the model reads is read in windows that overlap.
+    A context longer than the maximum length is read in overlapping windows.
 
     Source: Devlin et al. 2018, sections 4.2 and 4.3.
     """
@@ -94,32 +94,38 @@ class QuestionAnswerer(EncoderTask):
     def encode_parts(
         self, question: str, context: str
     ) -> tuple[list[int], list[tuple[int, int]], list[int], list[tuple[int, int]]]:
-        """Ids of the question, windows of the context's tokens, its ids and their stretches of characters."""
-        # At least half of what the model reads is for the context.
-        asked = self.tokenizer.encode(question)[
+        """Token ids of the question, windows of the context, token ids of the context and their character offsets."""
+        # At least half of the maximum length is left for the context.
+        question_ids = self.tokenizer.encode(question)[
             : min(MAX_QUESTION_TOKENS, (self.model.config.max_len - self.n_specials) // 2)
         ]
         ids, offsets = self.tokenizer.offsets(context)
-        size = self.model.config.max_len - self.n_specials - len(asked)
-        return asked, list(windows(len(ids), size, size // 3)), ids, offsets
+        size = self.model.config.max_len - self.n_specials - len(question_ids)
+        return question_ids, list(windows(len(ids), size, size // 3)), ids, offsets
 
     def encode(self, examples: Sequence[QAExample]) -> tuple[list[Row], list[QAExample]]:
         rows: list[Row] = []
         for example in examples:
-            asked, stretches, ids, offsets = self.encode_parts(example.question, example.context)
-            for start, end in stretches:
+            question_ids, spans, ids, offsets = self.encode_parts(example.question, example.context)
+            for start, end in spans:
                 first, last = self.tokens_of_answer(example, offsets, start, end)
-                rows.append((asked, ids[start:end], [first, last]))
+                rows.append((question_ids, ids[start:end], [first, last]))
         return rows, []
 
     def tokens_of_answer(
         self, example: QAExample, offsets: Sequence[tuple[int, int]], start: int, end: int
     ) -> tuple[int, int]:
-        """First and last token of the first answer within a window, counted from 1 at its start; 0 and 0: not there."""
+        """First and last token of the first answer, counted from 1 at the start of the window; 0 and 0 if the window
+        does not contain the answer.
+        """
         if not example.answers:
             return 0, 0
-        text, begin = example.answers[0]
-        inside = [i for i, (a, b) in enumerate(offsets) if a < begin + len(text) and b > begin and b > a]
+        text, answer_start = example.answers[0]
+        inside = [
+            i
+            for i, (char_start, char_end) in enumerate(offsets)
+            if char_start < answer_start + len(text) and char_end > answer_start and char_end > char_start
+        ]
         if not inside or inside[0] < start or inside[-1] >= end:
             return 0, 0
         return inside[0] - start + 1, inside[-1] - start + 1
@@ -128,12 +134,15 @@ class QuestionAnswerer(EncoderTask):
         return data.fields["question"].lengths + data.fields["context"].lengths + self.n_specials
 
     def batch(self, rows: Sequence[Any]) -> SpanBatch:
-        joined = [self.add_special_tokens(question, context) for question, context, _ in rows]
-        spans = [[place and place + len(question) + self.n_separators for place in span] for question, _, span in rows]
+        sequences = [self.add_special_tokens(question, context) for question, context, _ in rows]
+        spans = [
+            [position and position + len(question) + self.n_separators for position in span]
+            for question, _, span in rows
+        ]
         return SpanBatch(
             n_targets=2 * len(rows),
-            ids=pad([ids for ids, _ in joined], self.tokenizer.pad_id),
-            token_type_ids=pad([token_type_ids for _, token_type_ids in joined], 0),
+            ids=pad([ids for ids, _ in sequences], self.tokenizer.pad_id),
+            token_type_ids=pad([token_type_ids for _, token_type_ids in sequences], 0),
             spans=torch.tensor(spans),
         )
 
@@ -144,41 +153,48 @@ class QuestionAnswerer(EncoderTask):
             logits.transpose(1, 2)[:, 1], batch.spans[:, 1], reduction="sum"
         )
 
-    def answers(self, asked: Sequence[tuple[str, str]], n_best: int = 1) -> list[list[Answer]]:
-        """The best answers to each (question, context), best first; no answer at all is one of them."""
-        rows, source = [], []
-        contexts = []
-        for number, (question, context) in enumerate(asked):
-            words, stretches, ids, offsets = self.encode_parts(question, context)
-            contexts.append(offsets)
-            for start, end in stretches:
-                rows.append((words, ids[start:end]))
-                source.append((number, start, len(words) + 1 + self.n_separators))
-        found: list[list[Answer]] = [[] for _ in asked]
-        nothing = [1.0] * len(asked)
-        for places, hidden, joined in self.hidden(rows):
+    def answers(self, questions: Sequence[tuple[str, str]], n_best: int = 1) -> list[list[Answer]]:
+        """The best answers to each (question, context), best first. The candidates include "no answer"."""
+        rows, origins = [], []
+        offsets_of = []
+        for question_index, (question, context) in enumerate(questions):
+            question_ids, spans, ids, offsets = self.encode_parts(question, context)
+            offsets_of.append(offsets)
+            for start, end in spans:
+                rows.append((question_ids, ids[start:end]))
+                origins.append((question_index, start, len(question_ids) + 1 + self.n_separators))
+        candidates: list[list[Answer]] = [[] for _ in questions]
+        no_answer_probs = [1.0] * len(questions)
+        for indices, hidden, batch_ids in self.hidden(rows):
             with torch.inference_mode():
-                logits = self.model.label_logits(hidden, joined).float()
-                padding = (joined == self.tokenizer.pad_id)[..., None]
+                logits = self.model.label_logits(hidden, batch_ids).float()
+                padding = (batch_ids == self.tokenizer.pad_id)[..., None]
                 probs = logits.masked_fill(padding, -torch.inf).softmax(1).cpu()
-            for row, place in zip(probs, places, strict=True):
-                number, start, before = source[place]
-                n = len(rows[place][1])
-                nothing[number] = min(nothing[number], float(row[0, 0] * row[0, 1]))
-                pairs = row[before : before + n, 0, None] * row[None, before : before + n, 1]
+            for span_probs, row_index in zip(probs, indices, strict=True):
+                question_index, start, context_start = origins[row_index]
+                n = len(rows[row_index][1])
+                no_answer_probs[question_index] = min(
+                    no_answer_probs[question_index], float(span_probs[0, 0] * span_probs[0, 1])
+                )
+                pairs = (
+                    span_probs[context_start : context_start + n, 0, None]
+                    * span_probs[None, context_start : context_start + n, 1]
+                )
                 pairs = pairs.triu().tril(MAX_ANSWER_TOKENS - 1)
                 best = pairs.flatten().topk(min(n_best + 4, n * n))
-                for score, index in zip(best.values.tolist(), best.indices.tolist(), strict=True):
-                    a = contexts[number][start + index // n][0]
-                    b = contexts[number][start + index % n][1]
-                    text = asked[number][1][a:b]
+                for score, flat_index in zip(best.values.tolist(), best.indices.tolist(), strict=True):
+                    char_start = offsets_of[question_index][start + flat_index // n][0]
+                    char_end = offsets_of[question_index][start + flat_index % n][1]
+                    text = questions[question_index][1][char_start:char_end]
                     stripped = text.strip()
                     if stripped:
-                        found[number].append(Answer(stripped, a + len(text) - len(text.lstrip()), score))
+                        candidates[question_index].append(
+                            Answer(stripped, char_start + len(text) - len(text.lstrip()), score)
+                        )
         results = []
-        for answers, none in zip(found, nothing, strict=True):
+        for answers, no_answer_prob in zip(candidates, no_answer_probs, strict=True):
             distinct = {(answer.start, answer.text): answer for answer in sorted(answers, key=lambda a: a.score)}
-            results.append(sorted([*distinct.values(), Answer("", 0, none)], key=lambda a: -a.score)[:n_best])
+            results.append(sorted([*distinct.values(), Answer("", 0, no_answer_prob)], key=lambda a: -a.score)[:n_best])
         return results
 
     def __call__(self, question: str, context: str) -> str:
@@ -188,23 +204,23 @@ class QuestionAnswerer(EncoderTask):
             TypeError: question or context is not a text.
         """
         if not isinstance(question, str) or not isinstance(context, str):
-            kinds = f"{type(question).__name__} and {type(context).__name__}"
-            raise TypeError(f"QuestionAnswerer(…) takes a question and a context, both str; got {kinds}.")
+            types = f"{type(question).__name__} and {type(context).__name__}"
+            raise TypeError(f"QuestionAnswerer(…) takes a question and a context, both str; got {types}.")
         return self.answers([(question, context)])[0][0].text
 
     def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op) -> list[str]:
-        """Lines of question TAB context, or of JSON with the keys question and context."""
-        numbers = iter([i for i, line in enumerate(lines) if line.strip()])
+        """Answer lines of question TAB context, or of JSON with the keys "question" and "context"."""
+        indices = iter([i for i, line in enumerate(lines) if line.strip()])
 
-        def answer(there: list[str], warn: Warn) -> list[str]:
-            found = self.answers([question_of(line, next(numbers)) for line in there])
-            return [best[0].text.replace("\n", " ") for best in found]
+        def answer_lines(nonblank: list[str], warn: Warn) -> list[str]:
+            answers = self.answers([question_of(line, next(indices)) for line in nonblank])
+            return [best[0].text.replace("\n", " ") for best in answers]
 
-        return map_nonblank(lines, answer, warn)
+        return map_nonblank(lines, answer_lines, warn)
 
     def scores(self, examples: Sequence[QAExample], options: Any = None) -> tuple[list[str], list[Score]]:
-        found = [best[0].text for best in self.answers([(e.question, e.context) for e in examples])]
-        return found, answer_scores(found, [[text for text, _ in e.answers] for e in examples])
+        predicted = [best[0].text for best in self.answers([(e.question, e.context) for e in examples])]
+        return predicted, answer_scores(predicted, [[text for text, _ in e.answers] for e in examples])
 
     @classmethod
     def bootstrap_statistics(
@@ -214,9 +230,9 @@ class QuestionAnswerer(EncoderTask):
         return {"EM": (statistics, exact_match_from), "F1": (statistics, answer_f1_from)}
 
     def validate(self, examples: Sequence[QAExample]) -> dict[str, float]:
-        found = [best[0].text for best in self.answers([(e.question, e.context) for e in examples])]
+        predicted = [best[0].text for best in self.answers([(e.question, e.context) for e in examples])]
         expected = [[text for text, _ in e.answers] for e in examples]
-        pairs = list(zip(found, expected, strict=True))
+        pairs = list(zip(predicted, expected, strict=True))
         return {
             "f1": sum(answer_f1(*pair) for pair in pairs) / len(pairs),
             "em": sum(exact_match(*pair) for pair in pairs) / len(pairs),
@@ -224,7 +240,14 @@ class QuestionAnswerer(EncoderTask):
 
 
 def question_of(line: str, index: int) -> tuple[str, str]:
-    """Question and context of a line."""
+    """Question and context of an input line.
+
+    Args:
+        index: index of the line, for the error message.
+
+    Raises:
+        CorpusError: the line has no context.
+    """
     if line.lstrip().startswith("{"):
         try:
             record = json.loads(line)

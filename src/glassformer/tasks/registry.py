@@ -1,4 +1,4 @@
-"""From a name or a folder to a task: what `glassformer.load` gives."""
+"""Registry of task names and classes, and `glassformer.load`."""
 
 import importlib
 import sys
@@ -26,60 +26,72 @@ TASKS = {
     "masked-lm": "masked_lm:MaskedLM",
     "bert-pretraining": "masked_lm:BertPretraining",
 }
-"""Of each task its module and class, imported when asked for."""
+"""Module and class of each task, imported when needed."""
 
 
 def task_class(name: str) -> type[Task]:
     """The class of a task."""
-    module, _, kind = TASKS[name].partition(":")
-    return getattr(importlib.import_module(f"glassformer.tasks.{module}"), kind)  # type: ignore[no-any-return]
+    module, _, class_name = TASKS[name].partition(":")
+    return getattr(importlib.import_module(f"glassformer.tasks.{module}"), class_name)  # type: ignore[no-any-return]
 
 
 def load(folder: str | Path, *, device: str = "auto") -> Any:
-    """The trained task in a model folder, ready to be called with text.
+    """Load a trained task from a model folder. The task is callable with text.
 
-    A run folder whose training has not ended gives its best checkpoint so far, and says so on standard error.
+    From a run folder whose training has not finished, load the best checkpoint, with a note on standard error.
 
     Args:
         device: auto (CUDA, else MPS, else CPU), cpu, cuda or mps.
 
     Raises:
-        CheckpointError: the folder is missing, incomplete, damaged, or not ours.
-        ConfigError: the device is not there.
+        CheckpointError: the folder is missing, incomplete, damaged, or not a glassformer model.
+        ConfigError: the device is not available.
     """
-    place = find_model(Path(folder))
-    named = checkpoint.verify(place)["files"]
+    model_folder = find_model(Path(folder))
+    files = checkpoint.verify(model_folder)["files"]
     for name in ("config.json", "tokenizer.json", "model.safetensors"):
-        if name not in named:
-            raise CheckpointError(f"{place}: not a model folder: its {checkpoint.MANIFEST} does not name {name}.")
-    config = checkpoint.read_json(place / "config.json")
+        if name not in files:
+            raise CheckpointError(
+                f"{model_folder}: not a model folder: its {checkpoint.MANIFEST} does not list {name}."
+            )
+    config = checkpoint.read_json(model_folder / "config.json")
     name = str(config.pop("task", None))
     if name not in TASKS:
-        raise CheckpointError(f"{place / 'config.json'}: names no task that this version knows ({', '.join(TASKS)}).")
-    return task_class(name).from_folder(place, config, pick_device(device))
+        raise CheckpointError(
+            f"{model_folder / 'config.json'}: unknown task {name!r}. Known tasks: {', '.join(TASKS)}."
+        )
+    return task_class(name).from_folder(model_folder, config, pick_device(device))
 
 
 def find_model(folder: Path) -> Path:
-    """The folder itself if it holds a finished model, else the best, else the newest checkpoint of its run."""
+    """The folder itself if it contains a finished model, else the best checkpoint of the run, else the newest.
+
+    Raises:
+        CheckpointError: the run has no checkpoint.
+    """
     if (folder / checkpoint.MANIFEST).exists() or not (folder / "run.toml").exists():
         return folder
-    place = checkpoint.newest(folder / "best") or checkpoint.newest(folder / "checkpoints")
-    if place is None:
-        raise CheckpointError(f"{folder}: its training has not made a checkpoint yet.")
-    print(f"note: the training in {folder} has not ended; using {place.relative_to(folder)}.", file=sys.stderr)
-    return place
+    step_folder = checkpoint.newest(folder / "best") or checkpoint.newest(folder / "checkpoints")
+    if step_folder is None:
+        raise CheckpointError(f"{folder}: the training has not saved a checkpoint yet.")
+    print(f"note: the training in {folder} has not finished; using {step_folder.relative_to(folder)}.", file=sys.stderr)
+    return step_folder
 
 
 def pick_device(name: str) -> torch.device:
-    """The device of a name; "auto" is CUDA, else MPS, else the CPU."""
-    present: dict[str, Any] = {
+    """Device by name; "auto" selects CUDA, else MPS, else the CPU.
+
+    Raises:
+        ConfigError: the device is not available.
+    """
+    available: dict[str, Any] = {
         "cuda": torch.cuda.is_available(),
         "mps": torch.backends.mps.is_available(),
         "cpu": True,
     }
     if name == "auto":
-        name = next(kind for kind, there in present.items() if there)
-    if not present.get(name):
-        known = ", ".join(kind for kind, there in present.items() if there)
-        raise ConfigError(f"device {name!r} is not here; this machine has: {known}.")
+        name = next(device for device, is_available in available.items() if is_available)
+    if not available.get(name):
+        names = ", ".join(device for device, is_available in available.items() if is_available)
+        raise ConfigError(f"device {name!r} is not available; available: {names}.")
     return torch.device(name)

@@ -1,4 +1,4 @@
-"""Vectors of words, learned from the words around them; they can begin any model's embedding table."""
+"""Word vectors: skip-gram with negative sampling. `--embeddings` initializes other models with them."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -20,18 +20,19 @@ from glassformer.tasks.causal_lm import Document, LanguageModel
 from glassformer.tokens.tokenizer import Tokenizer
 
 WINDOW = 5
-"""Words looked at on either side, at most; each time as many as a draw from 1 to WINDOW says."""
+"""Maximum window size in words on each side; the size at each position is sampled uniformly from 1 to WINDOW."""
 N_NEGATIVES = 5
-"""Words that do not stand beside, drawn for each that does."""
+"""Negative samples per pair."""
 SUBSAMPLING_THRESHOLD = 1e-3
-"""A word more frequent than this is left out now and then: with probability 1 - (sqrt(f/t) + 1) t/f, as word2vec."""
+"""Threshold t of subsampling: a word of frequency f > t is dropped with probability 1 - (sqrt(f/t) + 1) t/f, as in
+word2vec."""
 MAX_WORDS_PER_EXAMPLE = 200
-"""Words of a row; no window reaches beyond."""
+"""Maximum number of words per row; windows do not cross rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class SkipGramBatch(Batch):
-    """Words, a word that stood beside each, and words drawn at random."""
+    """Center words, a context word of each, and negative samples."""
 
     center_ids: Int[Tensor, " pairs"]
     context_ids: Int[Tensor, " pairs"]
@@ -39,9 +40,9 @@ class SkipGramBatch(Batch):
 
 
 class WordVectors(LanguageModel):
-    """A vector for each word.
+    """Skip-gram word vectors.
 
-    Source: Mikolov et al. 2013 (1310.4546): negative sampling from unigram^0.75, sub-sampling of frequent words.
+    Source: Mikolov et al. 2013 (1310.4546): negative sampling from unigram^0.75, subsampling of frequent words.
     """
 
     name = "skip-gram"
@@ -57,12 +58,15 @@ class WordVectors(LanguageModel):
         self.set_counts(np.ones(tokenizer.vocab_size))
 
     def fit_statistics(self, data: Dataset) -> None:
-        """How often each word occurs decides what is left out and what is drawn."""
+        """Set the distributions of subsampling and negative sampling from the word counts of the training set."""
         self.set_counts(np.bincount(data.fields["ids"].values, minlength=self.tokenizer.vocab_size))
 
     def set_counts(self, counts: NDArray[Any]) -> None:
-        share = np.maximum(counts, 1) / max(1, counts.sum())
-        self.keep_probs = np.minimum(1.0, (np.sqrt(share / SUBSAMPLING_THRESHOLD) + 1) * SUBSAMPLING_THRESHOLD / share)
+        """Compute `keep_probs` (subsampling) and `negative_cdf` (negative sampling) from word counts."""
+        frequency = np.maximum(counts, 1) / max(1, counts.sum())
+        self.keep_probs = np.minimum(
+            1.0, (np.sqrt(frequency / SUBSAMPLING_THRESHOLD) + 1) * SUBSAMPLING_THRESHOLD / frequency
+        )
         self.negative_cdf = np.cumsum(counts.astype(np.float64) ** 0.75)
         self.negative_cdf /= self.negative_cdf[-1]
 
@@ -76,19 +80,19 @@ class WordVectors(LanguageModel):
         return self.pairs([row for (row,) in rows], int(torch.randint(1 << 62, ())))
 
     def pairs(self, rows: Sequence[Sequence[int]], seed: int) -> SkipGramBatch:
-        """Pairs within the windows of some rows, drawn as the seed says."""
+        """Sample (center, context) pairs and negative samples from rows of token ids."""
         rng = np.random.default_rng(seed)
         center_ids, context_ids = [], []
         for row in rows:
             ids = np.asarray(row)
             ids = ids[rng.random(len(ids)) < self.keep_probs[ids]]
-            reach = rng.integers(1, WINDOW + 1, len(ids))
+            window_sizes = rng.integers(1, WINDOW + 1, len(ids))
             for distance in range(1, WINDOW + 1):
                 if distance < len(ids):
-                    left, right = reach[:-distance] >= distance, reach[distance:] >= distance
+                    left, right = window_sizes[:-distance] >= distance, window_sizes[distance:] >= distance
                     center_ids += [ids[:-distance][left], ids[distance:][right]]
                     context_ids += [ids[distance:][left], ids[:-distance][right]]
-        if not center_ids:  # everything was left out
+        if not center_ids:  # subsampling dropped all words
             center_ids, context_ids = [np.asarray(rows[0][:1])], [np.asarray(rows[0][1:2])]
         center = torch.from_numpy(np.concatenate(center_ids).astype(np.int64))
         negative_ids = np.searchsorted(self.negative_cdf, rng.random((len(center), N_NEGATIVES)), side="right")
@@ -112,16 +116,21 @@ class WordVectors(LanguageModel):
         return [], [Score("loss", self.validate(examples)["loss"], "nats:pair")]
 
     def __call__(self, text: str) -> Float[Tensor, " d_model"]:  # type: ignore[override]
-        """The vector of a word; of several words their mean."""
+        """Vector of a word; mean of the vectors if the text has several words.
+
+        Raises:
+            TypeError: not a text.
+            UserError: the text has no words.
+        """
         if not isinstance(text, str):
             raise TypeError(f"WordVectors(…) takes a text (str); got {type(text).__name__}.")
         ids = self.tokenizer.encode(text)
         if not ids:
-            raise UserError(f"{text!r}: no word in it.")
+            raise UserError(f"{text!r}: contains no word.")
         return self.model.embedding.weight[ids].mean(0).detach().cpu()
 
     def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op) -> list[str]:
-        """A JSON list of numbers a line: the mean of its words' vectors."""
+        """A JSON list of numbers for each line: the mean of the vectors of its words."""
         return [
             json.dumps([round(x, 6) for x in self(line).tolist()]) if self.tokenizer.encode(line) else ""
             for line in lines

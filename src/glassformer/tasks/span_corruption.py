@@ -1,4 +1,4 @@
-"""Span corruption: what T5 learns from plain text, before it is asked for anything."""
+"""Span corruption: the pretraining objective of T5, on plain text."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,13 +17,13 @@ from glassformer.tasks.translation import Translator
 
 N_SENTINELS = 100
 MAX_VALIDATED = 200
-"""Stretches of a dev set that are looked at during training."""
+"""Approximate number of windows of the dev set used in validation."""
 
 
 class SpanCorruption(Translator):
-    """Text with gaps to what stood there: `Thank you <extra_id_0> party` -> `<extra_id_0> for the <extra_id_1>`.
+    """Predicts the masked spans of a text: `Thank you <extra_id_0> party` -> `<extra_id_0> for the <extra_id_1>`.
 
-    Start another task from it with --init-from.
+    For pretraining: other tasks start from the model with --init-from.
 
     Source: Raffel et al. 2019, section 3.1.4.
     """
@@ -71,7 +71,7 @@ class SpanCorruption(Translator):
         return make_batch(corrupted, pad_id=t.pad_id, bos_id=t.bos_id, eos_id=t.eos_id)
 
     def validate(self, examples: Sequence[Any]) -> dict[str, float]:  # type: ignore[override]
-        """The loss a token of the spans, the same spans at every look."""
+        """Loss per target token in nats. All validations mask the same spans."""
         rows, _ = self.encode(examples)
         rows = rows[:: max(1, len(rows) // MAX_VALIDATED)]
         total, n = 0.0, 0.0

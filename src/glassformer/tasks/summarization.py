@@ -1,4 +1,4 @@
-"""Summaries by a decoder alone: the text is a prompt, its summary what follows."""
+"""Summarization with a decoder-only model: the text is the prompt, the summary its continuation."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -20,13 +20,13 @@ from glassformer.tasks.base import Log, check_texts, map_nonblank, no_op
 from glassformer.tasks.causal_lm import CausalLMBatch, DecoderTask
 
 MAX_SUMMARY = 128
-"""Tokens of a summary that are kept free when a long text is cut."""
+"""Default maximum length of a summary in tokens; positions that a long text must leave free."""
 
 
 class Summarizer(DecoderTask):
-    """ARTICLE <EOS> SUMMARY <EOS>, learned as a language model whose prompt counts less.
+    """Language model on sequences ARTICLE <EOS> SUMMARY <EOS>.
 
-    Of the loss each target up to and including the first <EOS> counts `prompt_loss_weight`, each after it 1.
+    In the loss, targets up to and including the first <EOS> have the weight `prompt_loss_weight`, later ones 1.
 
     Source: Liu et al. 2018; the weighting as in reference.md, section 6.
     """
@@ -39,7 +39,8 @@ class Summarizer(DecoderTask):
     larger_is_better = False
     add_prefix_space = False
     prompt_loss_weight = 0.0
-    # A beam finds likelier summaries, and worse ones; a name of several pieces may be said again.
+    # Beam search finds summaries of higher probability but lower quality. The n-gram size allows names of several
+    # tokens to be repeated.
     decoding_defaults: ClassVar = {"beam": 1, "no_repeat_ngram_size": 6}
 
     def configure(self, config: TrainConfig) -> None:
@@ -61,16 +62,16 @@ class Summarizer(DecoderTask):
         return [*self.tokenizer.encode(text), self.tokenizer.eos_id]
 
     def encode(self, examples: Sequence[Example]) -> tuple[list[Row], list[Example]]:
-        """Of a text too long for the model the end is cut, as `run` will cut it."""
+        """Encode examples. The end of a text that is too long is cut off, as in `run`."""
         t, rows, too_long = self.tokenizer, [], []
         sources = t.encode_batch([e.src for e in examples])
         targets = t.encode_batch([e.tgt for e in examples])
         for example, src, tgt in zip(examples, sources, targets, strict=True):
-            room = self.model.config.max_len - len(tgt) - 1
-            if room < 2 or len(tgt) >= self.max_new_tokens(DecodeConfig()):
+            capacity = self.model.config.max_len - len(tgt) - 1
+            if capacity < 2 or len(tgt) >= self.max_new_tokens(DecodeConfig()):
                 too_long.append(example)
                 continue
-            prompt = [*src[: min(room - 1, self.room)], t.eos_id]
+            prompt = [*src[: min(capacity - 1, self.max_source_len)], t.eos_id]
             rows.append(([*prompt, *tgt, t.eos_id], [len(prompt)]))
         return rows, too_long  # type: ignore[return-value]
 
@@ -79,30 +80,30 @@ class Summarizer(DecoderTask):
         return 2 * len(self.tokenizer.encode(example.tgt)) + 4
 
     @property
-    def room(self) -> int:
-        """Tokens of a text that are read."""
+    def max_source_len(self) -> int:
+        """Maximum number of tokens of a source text; the rest is cut off."""
         return max(1, self.model.config.max_len - self.max_new_tokens(DecodeConfig()) - 1)
 
     def max_new_tokens(self, options: DecodeConfig) -> int:
         return min(options.max_length or MAX_SUMMARY, self.model.config.max_len // 2)
 
     def truncate_prompt(self, ids: list[int], max_new_tokens: int, warn: Callable[[str], None]) -> list[int]:
-        """The beginning of a text, and the <EOS> that asks for its summary."""
-        room = max(1, self.model.config.max_len - max_new_tokens - 1)
-        if len(ids) - 1 > room:
-            warn(f"longer than the {room} tokens that leave room for a summary: its end was not read")
-        return [*ids[:-1][:room], ids[-1]]
+        """Keep the beginning of a text, and the final <EOS>."""
+        capacity = max(1, self.model.config.max_len - max_new_tokens - 1)
+        if len(ids) - 1 > capacity:
+            warn(f"longer than the maximum source length of {capacity} tokens: its end was cut off")
+        return [*ids[:-1][:capacity], ids[-1]]
 
     def lengths(self, data: Dataset) -> NDArray[np.int64]:
         return data.fields["ids"].lengths
 
     def batch(self, rows: Sequence[Any]) -> CausalLMBatch:
         pad_id = self.tokenizer.pad_id
-        longest = max(len(ids) for ids, _ in rows) - 1
-        weights = torch.zeros(len(rows), longest)
-        for row, (ids, (n_prompt,)) in zip(weights, rows, strict=True):
-            row[: n_prompt - 1] = self.prompt_loss_weight
-            row[n_prompt - 1 : len(ids) - 1] = 1.0
+        max_len = max(len(ids) for ids, _ in rows) - 1
+        weights = torch.zeros(len(rows), max_len)
+        for row_weights, (ids, (n_prompt,)) in zip(weights, rows, strict=True):
+            row_weights[: n_prompt - 1] = self.prompt_loss_weight
+            row_weights[n_prompt - 1 : len(ids) - 1] = 1.0
         return CausalLMBatch(
             n_targets=float(weights.sum()),
             ids=pad([ids[:-1] for ids, _ in rows], pad_id),
@@ -111,10 +112,13 @@ class Summarizer(DecoderTask):
         )
 
     def __call__(self, texts: str | Sequence[str], *extra: Any, **options: Any) -> str | list[str]:
-        """The summary of a text, or of each of a list.
+        """Summarize a text, or each text of a list.
 
         Args:
-            options: those of `DecodeConfig`; with `temperature` summaries are drawn, and `seed` repeats them.
+            options: fields of `DecodeConfig`. With `temperature`, summaries are sampled, reproducibly for a `seed`.
+
+        Raises:
+            TypeError: neither a text nor a list of texts.
         """
         results = self.complete(
             check_texts(self, texts, *extra), DecodeConfig.resolve(options, environment={}) if options else None
@@ -123,19 +127,23 @@ class Summarizer(DecoderTask):
 
     def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op) -> list[str]:
         return map_nonblank(
-            lines, lambda there, warn: [" ".join(text.split()) for text in self.complete(there, options, warn)], warn
+            lines,
+            lambda nonblank, warn: [" ".join(text.split()) for text in self.complete(nonblank, options, warn)],
+            warn,
         )
 
     def scores(self, examples: Sequence[Example], options: Any = None) -> tuple[list[str], list[Score]]:
-        found = self.complete([e.src for e in examples], options)
-        return found, summary_scores(found, [[e.tgt] for e in examples])
+        summaries = self.complete([e.src for e in examples], options)
+        return summaries, summary_scores(summaries, [[e.tgt] for e in examples])
 
     @classmethod
     def bootstrap_statistics(
         cls, outputs: Sequence[str], examples: Sequence[Example]
     ) -> dict[str, tuple[NDArray[np.float64], MetricFn]]:
         columns = rouge(outputs, [[example.tgt] for example in examples]).T.tolist()
-        return {name: (mean_statistics(row), mean_from) for name, row in zip(KINDS.values(), columns, strict=True)}
+        return {
+            name: (mean_statistics(values), mean_from) for name, values in zip(KINDS.values(), columns, strict=True)
+        }
 
     def validate(self, examples: Sequence[Example]) -> dict[str, float]:
         rows, _ = self.encode(examples)

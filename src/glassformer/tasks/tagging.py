@@ -1,4 +1,4 @@
-"""A tag for each word: entities, parts of speech, characters."""
+"""Token classification: a tag for each word, for named entities or parts of speech."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -30,19 +30,19 @@ from glassformer.tasks.base import Log, check_texts, no_op
 from glassformer.tasks.classification import EncoderTask
 
 IGNORED_TAG = -100
-"""Where nothing is asked: special tokens, padding, and the pieces of a word after its first."""
+"""Target of positions without a tag: special tokens, padding, and all subwords of a word but the first."""
 
 
 @dataclass(frozen=True, slots=True)
 class TagBatch(Batch):
-    """Padded sentences with the tag of each word at its first piece, NO_TAG elsewhere."""
+    """Padded sentences, with the tag of each word at its first subword and IGNORED_TAG elsewhere."""
 
     ids: Int[Tensor, "batch length"]
     tags: Int[Tensor, "batch length"]
 
 
 class Tagger(EncoderTask):
-    """A tag for each word of a sentence, said at the word's first piece.
+    """Predicts a tag for each word of a sentence, from the encoder output at the word's first subword.
 
     Source: Devlin et al. 2018, section 5.3.
     """
@@ -72,47 +72,47 @@ class Tagger(EncoderTask):
 
     @property
     def limit(self) -> int:
-        """Pieces of a sentence that the model reads at once."""
+        """Maximum number of subwords in a window."""
         return self.model.config.max_len - 2  # type: ignore[no-any-return]
 
     def encode(self, examples: Sequence[Tagged]) -> tuple[list[Row], list[Tagged]]:
         number = {tag: i for i, tag in enumerate(self.labels)}
         rows: list[Row] = []
         for example in examples:
-            pieces = self.subword_ids(example.words)
-            for start, end in self.word_windows(pieces):
-                ids = [piece for word in pieces[start:end] for piece in word]
-                starts = np.cumsum([0, *map(len, pieces[start:end])])[:-1].tolist()
+            subwords = self.subword_ids(example.words)
+            for start, end in self.word_windows(subwords):
+                ids = [subword for word in subwords[start:end] for subword in word]
+                starts = np.cumsum([0, *map(len, subwords[start:end])])[:-1].tolist()
                 rows.append((ids, starts, [number[tag] for tag in example.tags[start:end]]))
         return rows, []
 
     def subword_ids(self, words: Sequence[str]) -> list[list[int]]:
-        """Ids of each word, of a monstrous one as many as the model reads."""
+        """Subword ids of each word, truncated to `limit` per word."""
         return [ids[: self.limit] for ids in self.tokenizer.encode_words(words)]
 
-    def word_windows(self, pieces: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
-        """The words [start, end) that are read together: all, or overlapping windows of a long sentence.
+    def word_windows(self, subwords: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
+        """Windows [start, end) of words: one for the whole sentence, or overlapping ones for a long sentence.
 
         Each window holds as many words as fit; up to a quarter of its tokens are also in the next one. The windows
         together have at most about twice the tokens of the sentence, however long its longest word is.
         """
-        found: list[tuple[int, int]] = []
+        spans: list[tuple[int, int]] = []
         limit, start = self.limit, 0
         while True:
             n_tokens, end = 0, start
-            while end < len(pieces) and (n_tokens + len(pieces[end]) <= limit or end == start):
-                n_tokens += len(pieces[end])
+            while end < len(subwords) and (n_tokens + len(subwords[end]) <= limit or end == start):
+                n_tokens += len(subwords[end])
                 end += 1
-            found.append((start, end))
-            if end == len(pieces):
+            spans.append((start, end))
+            if end == len(subwords):
                 break
-            # The next window must have room for a word that is not in this one.
-            most, shared, first = min(limit // 4, limit - len(pieces[end])), 0, end
-            while first - 1 > start and shared + len(pieces[first - 1]) <= most:
+            # The next window must have space for at least one word that is not in this one.
+            max_shared, n_shared, first = min(limit // 4, limit - len(subwords[end])), 0, end
+            while first - 1 > start and n_shared + len(subwords[first - 1]) <= max_shared:
                 first -= 1
-                shared += len(pieces[first])
+                n_shared += len(subwords[first])
             start = first
-        return found
+        return spans
 
     def lengths(self, data: Dataset) -> NDArray[np.int64]:
         return data.fields["ids"].lengths + 2
@@ -121,10 +121,10 @@ class Tagger(EncoderTask):
         sentences, tags = [], []
         for ids, starts, numbers in rows:
             sentences.append(self.add_special_tokens(ids, [])[0])
-            places = [IGNORED_TAG] * len(sentences[-1])
+            positions = [IGNORED_TAG] * len(sentences[-1])
             for start, number in zip(starts, numbers, strict=True):
-                places[start + 1] = number
-            tags.append(places)
+                positions[start + 1] = number
+            tags.append(positions)
         return TagBatch(
             n_targets=sum(len(numbers) for _, _, numbers in rows),
             ids=pad(sentences, self.tokenizer.pad_id),
@@ -139,29 +139,32 @@ class Tagger(EncoderTask):
         )  # fmt: skip
 
     def log_probs(self, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
-        """Of each sentence [words, tags] natural log-probabilities; where windows overlap, those of the middle one."""
+        """Natural log-probabilities [words, tags] of each sentence.
+
+        In the overlap of two windows, the first half of the words is taken from the earlier window.
+        """
         rows: list[list[int]] = []
         source: list[tuple[int, int, int, list[int]]] = []
-        found = [torch.empty(len(words), len(self.labels)) for words in sentences]
+        results = [torch.empty(len(words), len(self.labels)) for words in sentences]
         for number, words in enumerate(sentences):
             if not words:
                 continue
-            pieces = self.subword_ids(words)
-            stretches = self.word_windows(pieces)
-            for i, (start, end) in enumerate(stretches):
-                ids = [piece for word in pieces[start:end] for piece in word]
-                first = np.cumsum([1, *map(len, pieces[start:end])])[:-1].tolist()
-                # Half of what is shared with the window before was seen better from there.
-                skip = (stretches[i - 1][1] - start) // 2 if i else 0
+            subwords = self.subword_ids(words)
+            spans = self.word_windows(subwords)
+            for i, (start, end) in enumerate(spans):
+                ids = [subword for word in subwords[start:end] for subword in word]
+                first = np.cumsum([1, *map(len, subwords[start:end])])[:-1].tolist()
+                # In the first half of the overlap, words have more context in the previous window.
+                skip = (spans[i - 1][1] - start) // 2 if i else 0
                 rows.append(ids)
                 source.append((number, start + skip, end, first[skip:]))
-        for places, hidden, joined in self.hidden([(row, []) for row in rows]):
+        for indices, hidden, batch_ids in self.hidden([(row, []) for row in rows]):
             with torch.inference_mode():
-                log_probs = self.model.label_logits(hidden, joined).float().log_softmax(-1).cpu()
-            for place, seen in zip(places, log_probs, strict=True):
-                number, start, end, first = source[place]
-                found[number][start:end] = seen[first]
-        return found
+                log_probs = self.model.label_logits(hidden, batch_ids).float().log_softmax(-1).cpu()
+            for index, window_log_probs in zip(indices, log_probs, strict=True):
+                number, start, end, first = source[index]
+                results[number][start:end] = window_log_probs[first]
+        return results
 
     def tags(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
         """The most probable tag of each word."""
@@ -170,7 +173,14 @@ class Tagger(EncoderTask):
     def __call__(
         self, sentences: str | Sequence[str], *extra: Any
     ) -> list[tuple[str, str]] | list[list[tuple[str, str]]]:
-        """Words with their tags, of a sentence or of each of a list; words are what spaces separate."""
+        """Tag the words of a sentence, or of each sentence of a list. Words are separated by spaces.
+
+        Returns:
+            A list of (word, tag) for each sentence.
+
+        Raises:
+            TypeError: neither a text nor a list of texts.
+        """
         words = [sentence.split() for sentence in check_texts(self, sentences, *extra)]
         tagged = [list(zip(*pair, strict=True)) for pair in zip(words, self.tags(words), strict=True)]
         return tagged[0] if isinstance(sentences, str) else tagged
@@ -181,7 +191,7 @@ class Tagger(EncoderTask):
     def records(
         self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op
     ) -> list[dict[str, Any]]:
-        """Of each line its words and tags, with their probabilities."""
+        """For each line its words, their tags and the probabilities of the tags."""
         words = [line.split() for line in lines]
         records = []
         for line, tokens, row in zip(lines, words, self.log_probs(words), strict=True):
@@ -191,32 +201,36 @@ class Tagger(EncoderTask):
         return records
 
     def scores(self, examples: Sequence[Tagged], options: Any = None) -> tuple[list[str], list[Score]]:
-        found = self.tags([example.words for example in examples])
-        return [" ".join(tags) for tags in found], tag_scores(found, [example.tags for example in examples])
+        predicted = self.tags([example.words for example in examples])
+        return [" ".join(tags) for tags in predicted], tag_scores(predicted, [example.tags for example in examples])
 
     @classmethod
     def bootstrap_statistics(
         cls, outputs: Sequence[str], examples: Sequence[Tagged]
     ) -> dict[str, tuple[NDArray[np.float64], MetricFn]]:
-        found, expected = [output.split() for output in outputs], [list(example.tags) for example in examples]
-        bootstrap_statistics: dict[str, tuple[NDArray[np.float64], MetricFn]] = {
-            "accuracy": (tag_statistics(found, expected), mean_from)
+        predicted, expected = [output.split() for output in outputs], [list(example.tags) for example in examples]
+        statistics: dict[str, tuple[NDArray[np.float64], MetricFn]] = {
+            "accuracy": (tag_statistics(predicted, expected), mean_from)
         }
         if are_span_tags([tag for tags in expected for tag in tags]):
-            bootstrap_statistics["F1"] = (entity_statistics(found, expected), f1_from)
-        return bootstrap_statistics
+            statistics["F1"] = (entity_statistics(predicted, expected), f1_from)
+        return statistics
 
     def validate(self, examples: Sequence[Tagged]) -> dict[str, float]:
-        """`score`: F1 of entities where the tags mark any, else accuracy."""
+        """Metrics on dev examples. `score` is the entity F1 if the tags mark spans, else the accuracy."""
         number = {tag: i for i, tag in enumerate(self.labels)}
         rows = self.log_probs([example.words for example in examples])
-        found = [[self.labels[i] for i in row.argmax(-1).tolist()] for row in rows]
+        predicted = [[self.labels[i] for i in row.argmax(-1).tolist()] for row in rows]
         expected = [list(example.tags) for example in examples]
         n_words = sum(map(len, expected))
         loss = -sum(
             float(row[range(len(tags)), [number[tag] for tag in tags]].sum())
             for row, tags in zip(rows, expected, strict=True)
         )
-        spans = are_span_tags([tag for tags in expected for tag in tags])
-        right = tag_accuracy(found, expected)
-        return {"score": entity_f1(found, expected) if spans else right, "accuracy": right, "loss": loss / n_words}
+        has_spans = are_span_tags([tag for tags in expected for tag in tags])
+        accuracy = tag_accuracy(predicted, expected)
+        return {
+            "score": entity_f1(predicted, expected) if has_spans else accuracy,
+            "accuracy": accuracy,
+            "loss": loss / n_words,
+        }

@@ -1,4 +1,4 @@
-"""Text to text: the encoder-decoder as a translator."""
+"""Translation and other text-to-text tasks with encoder-decoder models."""
 
 import copy
 import re
@@ -30,7 +30,7 @@ from glassformer.objectives.loss import projected_cross_entropy
 from glassformer.tasks.base import Log, Task, check_texts, no_op
 from glassformer.tokens.tokenizer import Tokenizer
 
-# The end of a sentence: closing punctuation, perhaps a quote or bracket, then space; or full-width punctuation.
+# End of a sentence: closing punctuation, optional closing quotes or brackets, then space; or full-width punctuation.
 SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’»)\]]*\s+|(?<=[。！？])")
 
 
@@ -41,14 +41,14 @@ class Translation:
     source: str
     text: str
     score: float
-    """Sum of log_probs divided by the length penalty; 0 is certain. Of a text in parts, the sum over its parts."""
+    """Sum of `log_probs` divided by the length penalty, at most 0. For a text in parts, the sum over the parts."""
     tokens: list[str]
     log_probs: list[float]
-    """Natural log-probability of each token, given the source and the tokens before it."""
+    """Natural log-probability of each token, given the source and the previous tokens."""
 
 
 class Translator(Task):
-    """A trained encoder-decoder with its tokenizer: raw text in, raw text out."""
+    """Translation: an encoder-decoder with its tokenizer."""
 
     name = "translation"
     families: ClassVar[tuple[str, ...]] = ("transformer", "t5", "rnn")
@@ -65,14 +65,14 @@ class Translator(Task):
 
     @classmethod
     def build(cls, config: TransformerConfig, tokenizer: Tokenizer, device: torch.device | str = "cpu") -> Self:
-        """An untrained translator; torch's random state decides its weights."""
+        """An untrained translator with weights initialized from torch's random state."""
         return cls(Transformer(config), tokenizer, device)
 
     @classmethod
     def read(
         cls, src: Sequence[Path], tgt: Sequence[Path], options: ReadOptions = DETECT, log: Log | None = None
     ) -> Iterator[Any]:
-        """The pairs with text on both sides; `log` is told what else is wrong with them."""
+        """Read the pairs with text on both sides. `log` is called with a warning for each type of problem found."""
         checker = PairChecker(n_shown=1) if log else None
         for example in read_pairs(src, tgt, format=options.format, keys=options.keys):
             if checker:
@@ -80,11 +80,11 @@ class Translator(Task):
             if example.src.strip() and example.tgt.strip():
                 yield example
         if log and checker:
-            for kind, _, n, place, meaning in checker.diagnosis().rows():
-                left_out = ", left out" if kind in ("blank-side", "blank-both") else ""
-                log(f"warning: {kind}: {n:,}{left_out}: {meaning} ({place})")
+            for problem, _, n, first_place, explanation in checker.diagnosis().rows():
+                left_out = " left out" if problem in ("blank-side", "blank-both") else ""
+                log(f"warning: {problem}: {n:,}{left_out}: {explanation} ({first_place})")
             if checker.diagnosis().counts:
-                log("`glassformer doctor` names every such line and can mend most.")
+                log("`glassformer doctor` lists all such lines and can repair most of them.")
 
     @classmethod
     def texts(cls, example: Example) -> Sequence[str]:
@@ -103,7 +103,7 @@ class Translator(Task):
     @overload
     def __call__(self, texts: Sequence[str], *extra: Any, **options: Any) -> list[str]: ...
     def __call__(self, texts: str | Sequence[str], *extra: Any, **options: Any) -> str | list[str]:
-        """The best translation of a text, or of each text of a list. Lines inside a text are translated one by one.
+        """Translate a text, or each text of a list. Lines within a text are translated separately.
 
         Args:
             options: fields of `DecodeConfig`: beam, length_penalty, max_length, batch_tokens.
@@ -114,8 +114,8 @@ class Translator(Task):
         lines = [text.split("\n") for text in check_texts(self, texts, *extra)]
         flat = self.translate([line for text in lines for line in text], DecodeConfig.resolve(options))
         best = iter(translations[0].text for translations in flat)
-        joined = ["\n".join(next(best) for _ in text) for text in lines]
-        return joined[0] if isinstance(texts, str) else joined
+        results = ["\n".join(next(best) for _ in text) for text in lines]
+        return results[0] if isinstance(texts, str) else results
 
     def translate(
         self,
@@ -126,12 +126,14 @@ class Translator(Task):
         progress: Callable[[int], None] = no_op,
         warn: Callable[[int, str], None] = no_op,
     ) -> list[list[Translation]]:
-        """The nbest translations of each text, best first. A blank text is given back as an empty one.
+        """Translate texts. Returns the `nbest` translations of each text, best first; that of a blank text is empty.
 
         Args:
-            longest: of a source's length in tokens, the most tokens to give; default: what `options` say.
-            progress: told how many more parts are done.
-            warn: told the index of a text that was too long, and what was done about it.
+            options: decoding options.
+            max_new_tokens: maximum number of generated tokens as a function of the source length in tokens. Default:
+                from `options`.
+            progress: called with the number of parts completed since the last call.
+            warn: called with the index of a text that was too long and a description of how it was split.
         """
         options = options or DecodeConfig()
         parts, owner = [], []
@@ -153,24 +155,24 @@ class Translator(Task):
             progress=progress,
         )
         per_text: list[list[list[Hypothesis]]] = [[] for _ in texts]
-        for index, best in zip(owner, hypotheses, strict=True):
-            per_text[index].append(best)
+        for index, nbest in zip(owner, hypotheses, strict=True):
+            per_text[index].append(nbest)
         return [
-            [self.join(text, rank, found) for rank in range(options.nbest)]
-            for text, found in zip(texts, per_text, strict=True)
+            [self.join(text, rank, hypotheses_of_parts) for rank in range(options.nbest)]
+            for text, hypotheses_of_parts in zip(texts, per_text, strict=True)
         ]
 
     def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op) -> list[str]:
-        return [best[0].text for best in self.translate(lines, options, warn=warn)]
+        return [nbest[0].text for nbest in self.translate(lines, options, warn=warn)]
 
     def records(
         self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op
     ) -> list[dict[str, Any]]:
-        """Of each line its translation with score, tokens and log-probabilities, and the others if asked for."""
-        return [record_of(best) for best in self.translate(lines, options, warn=warn)]
+        """For each line its translation with score, tokens and log-probabilities, and all of them if nbest > 1."""
+        return [record_of(nbest) for nbest in self.translate(lines, options, warn=warn)]
 
     def in_precision(self, precision: str) -> Any:
-        """The model; for bf16 a copy, made once."""
+        """The model in fp32, or a cached copy in bf16."""
         if precision == "fp32":
             return self.model
         if self.model_bf16 is None:
@@ -178,20 +180,20 @@ class Translator(Task):
         return self.model_bf16
 
     def join(self, source: str, rank: int, parts: Sequence[Sequence[Hypothesis]]) -> Translation:
-        """The translation of a text from those of its parts; a part with fewer hypotheses gives its last."""
-        chosen = [part[min(rank, len(part) - 1)] for part in parts]
-        texts = [self.tokenizer.decode(hypothesis.ids).replace("\n", " ") for hypothesis in chosen]
+        """Join the hypotheses of rank `rank` of the parts of a text. A part with fewer hypotheses gives its last."""
+        selected = [part[min(rank, len(part) - 1)] for part in parts]
+        texts = [self.tokenizer.decode(hypothesis.ids).replace("\n", " ") for hypothesis in selected]
         return Translation(
             source=source,
             text=" ".join(texts),
-            score=sum(hypothesis.score for hypothesis in chosen),
-            tokens=[self.tokenizer.token(i) for hypothesis in chosen for i in hypothesis.ids],
-            log_probs=[p for hypothesis in chosen for p in hypothesis.log_probs],
+            score=sum(hypothesis.score for hypothesis in selected),
+            tokens=[self.tokenizer.token(i) for hypothesis in selected for i in hypothesis.ids],
+            log_probs=[p for hypothesis in selected for p in hypothesis.log_probs],
         )
 
     def split(self, text: str, warn: Callable[[str], None]) -> list[list[int]]:
-        """Ids of a text in as few parts as the model's longest sentence asks for, cut at ends of sentences,
-        or of words where one sentence is too long.
+        """Split a text into parts of at most the maximum length, at sentence ends, or at word ends within a sentence
+        that is too long. Returns the token ids of each part.
         """
         limit = self.model.config.max_len - 1
         ids = self.tokenizer.encode(text)
@@ -200,30 +202,30 @@ class Translator(Task):
         parts: list[list[int]] = []
         cut_inside = False
         for sentence in split_text(SENTENCE_END, text):
-            first, *others = self.split_ids(self.tokenizer.encode(sentence), limit)
+            first, *rest = self.split_ids(self.tokenizer.encode(sentence), limit)
             if parts and len(parts[-1]) + len(first) <= limit:
                 parts[-1] += first
             else:
                 parts.append(first)
-            parts += others
-            cut_inside |= bool(others)
-        where = "inside a sentence, which is longer than that" if cut_inside else "at ends of sentences"
-        warn(f"longer than the model's {limit} tokens: translated in {len(parts)} parts, cut {where}")
+            parts += rest
+            cut_inside |= bool(rest)
+        where = "within a sentence that is too long" if cut_inside else "at sentence ends"
+        warn(f"longer than the maximum length of {limit} tokens: translated in {len(parts)} parts, split {where}")
         return parts
 
     def split_ids(self, ids: list[int], limit: int) -> Iterator[list[int]]:
-        """Ids in stretches of at most `limit`, cut before a word if there is one in the second half of a stretch."""
+        """Split token ids into parts of at most `limit`, before a word start in the second half of the part if any."""
         while len(ids) > limit:
-            words = (i for i in range(limit, limit // 2, -1) if self.tokenizer.starts_word(ids[i]))
-            at = next(words, limit)
-            yield ids[:at]
-            ids = ids[at:]
+            word_starts = (i for i in range(limit, limit // 2, -1) if self.tokenizer.starts_word(ids[i]))
+            end = next(word_starts, limit)
+            yield ids[:end]
+            ids = ids[end:]
         yield ids
 
     def score(self, sources: Sequence[str], targets: Sequence[str], *, batch_tokens: int = 2048) -> list[list[float]]:
-        """Natural log-probability of each target token, end of sentence included, given its source.
+        """Natural log-probabilities of the target tokens, including the end token, given the source.
 
-        A pair longer than the model's longest sentence is scored on what fits.
+        Sources and targets are truncated to the maximum length.
         """
         limit = self.model.config.max_len - 1
         pairs = [
@@ -231,13 +233,13 @@ class Translator(Task):
             for src, tgt in zip(self.tokenizer.encode_batch(sources), self.tokenizer.encode_batch(targets), strict=True)
         ]
         results: list[list[float]] = [[] for _ in pairs]
-        for rows in batches_by_length([max(len(src), len(tgt)) + 1 for src, tgt in pairs], batch_tokens):
-            batch = self.batch([pairs[i] for i in rows]).to(self.device)
+        for indices in batches_by_length([max(len(src), len(tgt)) + 1 for src, tgt in pairs], batch_tokens):
+            batch = self.batch([pairs[i] for i in indices]).to(self.device)
             with torch.inference_mode():
                 logits = self.model.logits(self.model(batch.src, batch.tgt_in))
-                found = logits.log_softmax(-1).gather(-1, batch.tgt_out[..., None])[..., 0]
-            for i, row in zip(rows, found.tolist(), strict=True):
-                results[i] = row[: len(pairs[i][1]) + 1]
+                log_probs = logits.log_softmax(-1).gather(-1, batch.tgt_out[..., None])[..., 0]
+            for i, values in zip(indices, log_probs.tolist(), strict=True):
+                results[i] = values[: len(pairs[i][1]) + 1]
         return results
 
     def scores(
@@ -249,9 +251,9 @@ class Translator(Task):
         lowercase: bool = False,
         progress: Callable[[int], None] = no_op,
     ) -> tuple[list[str], list[Score]]:
-        """Translations, and BLEU, chrF and TER of them, and the share that equals its reference."""
-        found = self.translate([example.src for example in examples], options, progress=progress)
-        hypotheses, references = [best[0].text for best in found], [example.tgt for example in examples]
+        """Best translations, and their BLEU, chrF, TER and fraction of exact matches with the references."""
+        translations = self.translate([example.src for example in examples], options, progress=progress)
+        hypotheses, references = [nbest[0].text for nbest in translations], [example.tgt for example in examples]
         exact = Score("exact", sum(map(str.__eq__, hypotheses, references)) / len(references))
         scores = translation_scores(hypotheses, references, tokenize=tokenize, lowercase=lowercase)
         return hypotheses, [*scores, exact]
@@ -263,59 +265,59 @@ class Translator(Task):
         return {"BLEU": (bleu_statistics(outputs, [example.tgt for example in examples]), bleu_from)}
 
     def validate(self, examples: Sequence[Example], n_decoded: int | None = None) -> dict[str, float]:
-        """BLEU of greedy translations, and the mean negative log-probability of a reference token in nats.
+        """BLEU of greedy translations, and the mean negative log-probability of the reference tokens in nats.
 
         Args:
-            n_decoded: translate this many of the examples, evenly spaced; the loss is that of all. Default: all.
+            n_decoded: decode this many of the examples, evenly spaced; the loss is that of all. Default: all.
         """
         sources, references = [example.src for example in examples], [example.tgt for example in examples]
         decoded = evenly_spaced(examples, n_decoded)
         options = DecodeConfig(beam=1, batch_tokens=4096)
-        # A model that has not learned to stop yet should not hold up its training.
+        # Early in training, models often do not generate the end token: limit the time of a validation.
         translations = self.translate(
             [example.src for example in decoded], options, max_new_tokens=lambda n_tokens: 2 * n_tokens + 10
         )
-        log_probs = [p for row in self.score(sources, references) for p in row]
+        log_probs = [p for values in self.score(sources, references) for p in values]
         return {
             "bleu": bleu([nbest[0].text for nbest in translations], [example.tgt for example in decoded]),
             "loss": -sum(log_probs) / len(log_probs),
         }
 
     def batch(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> PairBatch:
-        """A training batch of pairs of ids."""
+        """Collate pairs of token ids to a batch."""
         t = self.tokenizer
         return make_batch(pairs, pad_id=t.pad_id, bos_id=t.bos_id, eos_id=t.eos_id)
 
     def loss(self, batch: PairBatch, *, label_smoothing: float = 0.0) -> Tensor:
-        """Summed label-smoothed cross-entropy over the target tokens of a batch, in nats."""
+        """Label-smoothed cross-entropy, summed over the target tokens of a batch, in nats."""
         hidden = self.model(batch.src, batch.tgt_in)
-        words = batch.tgt_out != self.tokenizer.pad_id
+        is_token = batch.tgt_out != self.tokenizer.pad_id
         return projected_cross_entropy(
-            hidden[words],
+            hidden[is_token],
             self.model.output_weight,
-            batch.tgt_out[words],
+            batch.tgt_out[is_token],
             label_smoothing=label_smoothing,
             bias=self.model.output_bias,
         )
 
 
 def evenly_spaced(items: Sequence[Any], n: int | None) -> Sequence[Any]:
-    """n items in order, evenly spaced: a sample of text that is sorted, by length for instance. None: all."""
+    """n evenly spaced items in order, so that a sample of sorted items is representative. None: all items."""
     return items if n is None or n >= len(items) else [items[i * len(items) // n] for i in range(n)]
 
 
-def record_of(best: Sequence[Translation]) -> dict[str, Any]:
-    """The translations of one text, best first, for programs."""
-    rows = [{"text": t.text, "score": t.score, "tokens": t.tokens, "log_probs": t.log_probs} for t in best]
-    return {"source": best[0].source, **rows[0], **({"nbest": rows} if len(rows) > 1 else {})}
+def record_of(nbest: Sequence[Translation]) -> dict[str, Any]:
+    """JSON record of the translations of one text, best first."""
+    records = [{"text": t.text, "score": t.score, "tokens": t.tokens, "log_probs": t.log_probs} for t in nbest]
+    return {"source": nbest[0].source, **records[0], **({"nbest": records} if len(records) > 1 else {})}
 
 
 def split_text(separator: re.Pattern[str], text: str) -> Iterator[str]:
-    """The stretches of a text between separators, without the space around them."""
+    """Parts of a text that end with a match of `separator`, without surrounding space."""
     start = 0
     for match in separator.finditer(text):
-        if piece := text[start : match.end()].strip():
-            yield piece
+        if part := text[start : match.end()].strip():
+            yield part
         start = match.end()
-    if piece := text[start:].strip():
-        yield piece
+    if part := text[start:].strip():
+        yield part

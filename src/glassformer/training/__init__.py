@@ -1,1 +1,1 @@
-"""Task and corpus to a model folder."""
+"""Training: from corpus files to a model folder."""

@@ -1,4 +1,4 @@
-"""One process a run folder."""
+"""Lock of a run folder, so that only one process trains in it."""
 
 import os
 from collections.abc import Iterator
@@ -10,10 +10,10 @@ from glassformer.errors import UserError
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock; the system gives it back however the process ends.
+    """Hold the lock of a folder. The operating system releases it when the process ends, even if it is killed.
 
     Raises:
-        UserError: another process holds it.
+        UserError: another process holds the lock.
     """
     with open(folder / ".lock", "a+") as file:
         try:

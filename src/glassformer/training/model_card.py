@@ -1,4 +1,4 @@
-"""The model folder's README.md: what the model is and how to use it."""
+"""README.md of a model folder: model card in the layout of the Hugging Face hub."""
 
 from typing import Any
 
@@ -18,13 +18,13 @@ PIPELINE_TAGS = {
 }
 
 
-def example_of_use(task: Task, folder: Any) -> str:
-    """A command line that asks the trained task something."""
+def usage_example(task: Task, folder: Any) -> str:
+    """Example command that applies the trained task."""
     return f"echo 'some text' | glassformer {'translate' if task.name == 'translation' else 'run'} {folder}"
 
 
 def model_card(config: TrainConfig, task: Task, training: dict[str, Any]) -> str:
-    """A card in the layout of the Hugging Face hub."""
+    """Markdown text of the model card."""
     n_parameters = sum(p.numel() for p in task.model.parameters())
     machine = training["machine"]
     return f"""---
@@ -34,13 +34,14 @@ pipeline_tag: {PIPELINE_TAGS.get(task.name, "text2text-generation")}
 
 # {task.name.capitalize()} by {config.family} {config.preset}, trained by glassformer {__version__}
 
-- {n_parameters:,} parameters, {task.tokenizer.vocab_size:,} units, {training[f"n_{task.examples_name}"]:,} {task.examples_name}
+- {n_parameters:,} parameters, vocabulary of {task.tokenizer.vocab_size:,}
+- trained on {training[f"n_{task.examples_name}"]:,} {task.examples_name}
 - dev {task.metric} {training[f"dev_{task.metric}"]} ({training["weights"]})
 - {training["steps"]:,} steps in {training["minutes"]} minutes, {config.precision}, {machine["processor"]},
   {config.threads} threads, torch {machine["torch"]}
 
 ```
-{example_of_use(task, "PATH/TO/THIS/FOLDER")}
+{usage_example(task, "PATH/TO/THIS/FOLDER")}
 ```
 
 ```python

@@ -1,4 +1,4 @@
-"""What a training run tells: to the terminal, to `train.log_file`, to `metrics.jsonl`, to TensorBoard."""
+"""Progress of a training run: terminal output, `train.log`, `metrics.jsonl` and TensorBoard."""
 
 import json
 import os
@@ -14,28 +14,39 @@ from rich.progress import BarColumn, Progress, TextColumn
 from glassformer.errors import ConfigError
 
 PLAIN_EVERY_S = 30.0
+"""Seconds between progress lines if the output is not a terminal."""
 
 
 def duration(seconds: float) -> str:
-    """Seconds as 1:05 or 2:01:05."""
+    """Format seconds as 1:05 or 2:01:05."""
     minutes, s = divmod(round(seconds), 60)
     hours, m = divmod(minutes, 60)
     return f"{hours}:{m:02}:{s:02}" if hours else f"{m}:{s:02}"
 
 
-def named(metric: str, value: float) -> str:
-    """A figure with its name, with as many digits as it deserves."""
+def format_metric(metric: str, value: float) -> str:
+    """Format a metric with its name."""
     return f"BLEU {value:.2f}" if metric == "bleu" else f"{metric} {value:.4f}"
 
 
 class Reporter:
-    """A bar on a terminal, plain lines otherwise, nothing but files when quiet."""
+    """Reports progress: a progress bar on a terminal, else plain lines; if `quiet`, only to files."""
 
     def __init__(self, folder: Path, *, step: int, quiet: bool = False, tensorboard: bool = False) -> None:
-        """Goes on with the folder's files; of metrics.jsonl the lines after `step` are dropped: they come again."""
+        """
+        Args:
+            folder: run folder; existing files are continued.
+            step: step at which the run starts or resumes. Later records of metrics.jsonl are removed, since the run
+                writes them again.
+            quiet: write nothing to the terminal.
+            tensorboard: also write TensorBoard events.
+
+        Raises:
+            ConfigError: tensorboard is not installed.
+        """
         self.quiet = quiet
         self.log_file = open(folder / "train.log", "a", encoding="utf-8")
-        keep_until(folder / "metrics.jsonl", step)
+        truncate_records(folder / "metrics.jsonl", step)
         self.metrics = open(folder / "metrics.jsonl", "a", encoding="utf-8")
         self.console = Console(file=sys.stderr)
         self.bar: Progress | None = None
@@ -65,7 +76,7 @@ class Reporter:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if self.bar:
             self.bar.stop()
@@ -75,7 +86,7 @@ class Reporter:
             self.events.close()
 
     def log(self, message: str) -> None:
-        """A line for the user and the log."""
+        """Write a message to the terminal and to train.log."""
         stamp = time.strftime("%Y-%m-%d %H:%M:%S")
         self.log_file.write("".join(f"{stamp} {line}\n" for line in message.split("\n")))
         self.log_file.flush()
@@ -83,7 +94,13 @@ class Reporter:
             self.console.print(message, markup=False, highlight=False, soft_wrap=True)
 
     def step(self, progress: float, record: dict[str, Any], left_s: float) -> None:
-        """Figures of a stretch of updates: `record` goes into metrics.jsonl as it is."""
+        """Report the metrics of the latest updates.
+
+        Args:
+            progress: fraction of the training completed, 0 to 1.
+            record: written to metrics.jsonl unchanged.
+            left_s: estimated remaining time in seconds.
+        """
         self.write(record)
         line = f"step {record['step']:,} · loss {record['loss']:.3f} · {record['tokens_per_s']:,.0f} tokens/s"
         line += self.score
@@ -95,14 +112,21 @@ class Reporter:
             self.last_plain_s = time.monotonic()
 
     def validation(self, record: dict[str, Any], metric: str, note: str) -> None:
-        """Figures of a validation, the one that counts first."""
+        """Report the metrics of a validation.
+
+        Args:
+            record: written to metrics.jsonl unchanged.
+            metric: name of the task's main metric.
+            note: appended to the message.
+        """
         self.write(record)
-        score = f"dev {named(metric, record[f'dev_{metric}'])}"
+        score = f"dev {format_metric(metric, record[f'dev_{metric}'])}"
         self.score = f" · {score}"
         loss = f", dev loss {record['dev_loss']:.3f}" if "dev_loss" in record and metric != "loss" else ""
         self.log(f"step {record['step']:,}: {score}{loss} ({duration(record['elapsed_s'])} of training){note}")
 
     def write(self, record: dict[str, Any]) -> None:
+        """Append a record to metrics.jsonl and write it to TensorBoard."""
         self.metrics.write(json.dumps(record) + "\n")
         self.metrics.flush()
         if self.events:
@@ -111,8 +135,8 @@ class Reporter:
                     self.events.add_scalar(name, value, record["step"])
 
 
-def keep_until(path: Path, step: int) -> None:
-    """Drop the records after a step, and a last line that was cut off."""
+def truncate_records(path: Path, step: int) -> None:
+    """Remove the records after a step from a JSONL file, and an incomplete last line."""
     if not path.exists():
         return
     kept = []
@@ -122,6 +146,6 @@ def keep_until(path: Path, step: int) -> None:
                 kept.append(line + "\n")
         except (ValueError, KeyError):
             continue
-    fresh = path.with_name(".metrics.tmp")
-    fresh.write_text("".join(kept), encoding="utf-8")
-    os.replace(fresh, path)
+    temporary = path.with_name(".metrics.tmp")
+    temporary.write_text("".join(kept), encoding="utf-8")
+    os.replace(temporary, path)

@@ -1,4 +1,4 @@
-"""A whole run: from options to a model folder, begun, gone on with, or found finished."""
+"""Training runs: start or resume a run in a folder and write the trained model."""
 
 import os
 import platform
@@ -19,59 +19,59 @@ from glassformer.tasks.base import Task
 from glassformer.tasks.embeddings import init_embeddings
 from glassformer.tasks.registry import TASKS, load, pick_device, task_class
 from glassformer.training.lock import locked
-from glassformer.training.model_card import example_of_use, model_card
+from glassformer.training.model_card import model_card, usage_example
 from glassformer.training.prepare import CorpusInfo, Prepared, prepare, read_options
-from glassformer.training.progress import Reporter, duration, named
+from glassformer.training.progress import Reporter, duration, format_metric
 from glassformer.training.signals import stop_on_signal
 from glassformer.training.trainer import Trainer
 from glassformer.version import __version__
 
-INIT_OPTIONS = ("data", "train.log", "metrics.jsonl", "tensorboard")
-"""What a run that was killed before its options were written leaves behind."""
+EARLY_FILES = ("data", "train.log", "metrics.jsonl", "tensorboard")
+"""Files of a run folder that may exist before run.toml is written."""
 
 BUDGETS = ("steps", "epochs", "minutes")
-MAY_CHANGE = {*BUDGETS, "out", "src", "tgt", "dev_src", "dev_tgt", "save_every", "validate_every", "tensorboard"}
-"""Options that a continued run may be given anew: they change no update. Files are compared by content."""
+MUTABLE_OPTIONS = {*BUDGETS, "out", "src", "tgt", "dev_src", "dev_tgt", "save_every", "validate_every", "tensorboard"}
+"""Options that may differ when a run is resumed: they do not change any update. Files are compared by content."""
 
 
 def train(config: TrainConfig, *, quiet: bool = False) -> Any:
-    """Train a task into `config.out`, or go on with the run that is there.
+    """Train a task in the run folder `config.out`, or resume the run that the folder contains.
 
     Returns:
-        The trained task, as `load` would give it.
+        The trained task, as returned by `load`.
 
     Raises:
-        ConfigError: the folder holds something else, or the options cannot be used.
+        ConfigError: the folder contains other files or a run with other options, or the options cannot be used.
         CorpusError: a corpus file cannot be used.
-        Stopped: a signal ended the training; a checkpoint was saved.
+        Stopped: a signal stopped the training; a checkpoint was saved.
     """
     make_run_folder(config.out)
     with locked(config.out):
-        place = checkpoint.newest(config.out / "checkpoints")  # first: names a folder of another version as such
-        before = stored_options(config)
-        config = continued(before, config) if before else config
-        step = checkpoint.read_json(place / "progress.json")["step"] if place else 0
+        step_folder = checkpoint.newest(config.out / "checkpoints")  # first, to report a folder of another version
+        stored = stored_options(config)
+        config = merge_options(stored, config) if stored else config
+        step = checkpoint.read_json(step_folder / "progress.json")["step"] if step_folder else 0
         with Reporter(config.out, step=step, quiet=quiet, tensorboard=config.tensorboard) as reporter:
             base = load(config.init_from, device="cpu").model if config.init_from else None
-            kind = find_kind(config, base)
+            task_type = select_task_type(config, base)
 
             def make(corpus_info: CorpusInfo) -> Task:
                 nonlocal config
-                config = resolved(config, kind, corpus_info, base)
-                return build(config, kind, corpus_info, base, set_up(config))
+                config = resolve_options(config, task_type, corpus_info, base)
+                return build(config, task_type, corpus_info, base, configure_torch(config))
 
-            task, data = prepare(config, kind, make, reporter.log)
+            task, data = prepare(config, task_type, make, reporter.log)
             task.fit_statistics(data.train)
             checkpoint.write_text(config.out / "run.toml", config.to_toml())
             checkpoint.write_text(config.out / "env.json", checkpoint.to_json(environment(config)))
             trainer = Trainer(task, data, config, reporter)
-            if place:
-                trainer.load(place)
-                warn_of_other_threads(place, reporter)
+            if step_folder:
+                trainer.load(step_folder)
+                warn_about_environment(step_folder, reporter)
                 if trainer.budget_used(trainer.progress.step) >= 1 and is_finished(config.out, trainer.progress.step):
-                    reporter.log(already_done(config, trainer))
+                    reporter.log(already_trained_message(config, trainer))
                     return load(config.out, device=config.device)
-                reporter.log(f"Going on from step {trainer.progress.step:,}.")
+                reporter.log(f"Resuming from step {trainer.progress.step:,}.")
             else:
                 reporter.log(describe(config, task, data))
             with stop_on_signal() as stop:
@@ -81,13 +81,18 @@ def train(config: TrainConfig, *, quiet: bool = False) -> Any:
 
 
 def make_run_folder(out: Path) -> None:
-    """The folder, made if absent; one that holds anything but a run is left alone."""
+    """Create the run folder if it does not exist.
+
+    Raises:
+        ConfigError: the folder is a file, or contains files that are not from a run.
+        UserError: the folder cannot be written.
+    """
     if out.exists() and not out.is_dir():
-        raise ConfigError(f"{out}: is a file.\n  --out names the folder to train in.")
+        raise ConfigError(f"{out}: is a file.\n  --out must be a folder.")
     if out.is_dir() and not (out / "run.toml").exists():
-        others = [p.name for p in out.iterdir() if p.name[0] != "." and p.name not in INIT_OPTIONS]
+        others = [p.name for p in out.iterdir() if p.name[0] != "." and p.name not in EARLY_FILES]
         if others:
-            raise ConfigError(f"{out}: holds something that is not a run ({others[0]}).\n  Choose another --out.")
+            raise ConfigError(f"{out}: contains a file that is not from a run ({others[0]}).\n  Choose another --out.")
     try:
         out.mkdir(parents=True, exist_ok=True)
         (out / ".lock").touch()
@@ -96,73 +101,85 @@ def make_run_folder(out: Path) -> None:
 
 
 def is_finished(out: Path, step: int) -> bool:
-    """Whether the folder holds the model that so many steps came to."""
+    """Whether the folder contains the final model of a training of `step` steps."""
     if not (out / checkpoint.MANIFEST).exists():
         return False
     return checkpoint.read_json(out / "training.json").get("steps") == step
 
 
 def stored_options(config: TrainConfig) -> TrainConfig | None:
-    """The options of the run that the folder holds, if it holds one."""
+    """The options in run.toml of the run folder, if it exists."""
     path = config.out / "run.toml"
     return TrainConfig.resolve({}, path, environment={}) if path.exists() else None
 
 
-def continued(before: TrainConfig, given: TrainConfig) -> TrainConfig:
-    """The stored options with those that may change as given.
+def merge_options(stored: TrainConfig, requested: TrainConfig) -> TrainConfig:
+    """The stored options of a run, updated with the requested values of MUTABLE_OPTIONS.
 
     Raises:
-        ConfigError: another option differs: this is another run.
+        ConfigError: another option differs from the stored one.
     """
-    new = given.model_dump(exclude_none=True)
-    old = before.model_dump()
+    new = requested.model_dump(exclude_none=True)
+    old = stored.model_dump()
     auto = {"precision": "auto", "device": "auto"}
     differing = [
-        name for name, value in new.items() if name not in MAY_CHANGE and value not in (old[name], auto.get(name))
+        name for name, value in new.items() if name not in MUTABLE_OPTIONS and value not in (old[name], auto.get(name))
     ]
     if differing:
-        rows = "\n".join(f"  {name}: {old[name]} there, {new[name]} asked for" for name in differing)
+        differences = "\n".join(f"  {name}: {old[name]} in the run, {new[name]} requested" for name in differing)
         raise ConfigError(
-            f"{given.out}: holds another run.\n{rows}\n"
-            "  Give that run's options (they are in its run.toml) to go on with it, or choose another --out."
+            f"{requested.out}: contains a run with other options.\n{differences}\n"
+            "  To resume this run, use its options (see run.toml). For a new run, choose another --out."
         )
-    changed = {name: new[name] for name in MAY_CHANGE if name in new}
+    changed = {name: new[name] for name in MUTABLE_OPTIONS if name in new}
     if any(name in changed for name in BUDGETS):
         old |= dict.fromkeys(BUDGETS)
     return TrainConfig.resolve(old | changed, environment={})
 
 
-def find_kind(config: TrainConfig, base: Model | None) -> type[Task]:
-    """The task to learn: as named, or found from the data; one that the family can do."""
+def select_task_type(config: TrainConfig, base: Model | None) -> type[Task]:
+    """The task given by the options, else inferred from the corpus files.
+
+    Raises:
+        ConfigError: unknown task, or the model family does not support it.
+    """
     name = config.task or ("translation" if config.tgt else find_task(config.src, read_options(config)))
     if name not in TASKS:
-        raise ConfigError(f"task {name!r}: unknown.\n  Known are: {', '.join(TASKS)}.")
-    kind = task_class(name)
-    family = config.family or (family_of(base) if base else kind.families[0])
-    if family not in kind.families:
-        mend = "Change --family" if config.family else "Start --init-from another model"
-        raise ConfigError(f"{name}: by {' or '.join(kind.families)}, not by {family}.\n  {mend}.")
-    return kind
+        raise ConfigError(f"task {name!r}: unknown.\n  Known tasks: {', '.join(TASKS)}.")
+    task_type = task_class(name)
+    family = config.family or (family_of(base) if base else task_type.families[0])
+    if family not in task_type.families:
+        advice = "Change --family" if config.family else "Use another model for --init-from"
+        raise ConfigError(
+            f"{name}: not supported by the model family {family}; use {' or '.join(task_type.families)}.\n  {advice}."
+        )
+    return task_type
 
 
-def resolved(config: TrainConfig, kind: type[Task], corpus_info: CorpusInfo, base: Model | None) -> TrainConfig:
-    """The options with everything chosen that was left open."""
-    given = config.model_dump(exclude_none=True)
-    family = config.family or (family_of(base) if base else kind.families[0])
+def resolve_options(
+    config: TrainConfig, task_type: type[Task], corpus_info: CorpusInfo, base: Model | None
+) -> TrainConfig:
+    """The options with defaults for all that are not given: family, preset, the options of the preset, precision.
+
+    Raises:
+        ConfigError: the family does not have the preset.
+    """
+    explicit = config.model_dump(exclude_none=True)
+    family = config.family or (family_of(base) if base else task_type.families[0])
     name = config.preset or preset_for(corpus_info.n_examples, family)
     if name not in PRESETS[family]:
-        raise ConfigError(f"preset {name!r}: {family} has {', '.join(PRESETS[family])}.")
-    row = preset(name, family)
+        raise ConfigError(f"preset {name!r}: unknown for the family {family}; known: {', '.join(PRESETS[family])}.")
+    defaults = preset(name, family)
     if base:
-        row = {name: value for name, value in row.items() if name not in BUDGETS} | FINE_TUNING
-        row |= {name: value for name, value in base.config.model_dump().items() if name in row}
-    if any(budget in given for budget in BUDGETS):
+        defaults = {name: value for name, value in defaults.items() if name not in BUDGETS} | FINE_TUNING
+        defaults |= {name: value for name, value in base.config.model_dump().items() if name in defaults}
+    if any(budget in explicit for budget in BUDGETS):
         for budget in BUDGETS:
-            row.pop(budget, None)
+            defaults.pop(budget, None)
     device = pick_device(config.device)
-    chosen = {
-        **row,
-        "task": kind.name,
+    selected = {
+        **defaults,
+        "task": task_type.name,
         "family": family,
         "preset": name,
         "vocab_size": corpus_info.tokenizer.vocab_size,
@@ -170,12 +187,14 @@ def resolved(config: TrainConfig, kind: type[Task], corpus_info: CorpusInfo, bas
     }
     precision = config.precision if config.precision != "auto" else "bf16" if has_fast_bf16(device) else "fp32"
     fixed = {"device": device.type, "precision": precision}
-    options = {name: value for name, value in {**chosen, **given, **fixed}.items() if name in TrainConfig.model_fields}
+    options = {
+        name: value for name, value in {**selected, **explicit, **fixed}.items() if name in TrainConfig.model_fields
+    }
     return TrainConfig.resolve(options, environment={})
 
 
 def has_fast_bf16(device: torch.device) -> bool:
-    """Whether bf16 matrix products are done by the hardware there."""
+    """Whether the device has hardware support for bf16 matrix products."""
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
     if device.type == "cpu":
@@ -184,8 +203,8 @@ def has_fast_bf16(device: torch.device) -> bool:
     return False
 
 
-def set_up(config: TrainConfig) -> torch.device:
-    """Threads, determinism and the random state that the weights are drawn from."""
+def configure_torch(config: TrainConfig) -> torch.device:
+    """Set the number of threads, deterministic algorithms and the random seed. Returns the device."""
     assert config.threads is not None
     device = pick_device(config.device)
     torch.set_num_threads(config.threads)
@@ -197,31 +216,31 @@ def set_up(config: TrainConfig) -> torch.device:
 
 
 def build(
-    config: TrainConfig, kind: type[Task], corpus_info: CorpusInfo, base: Model | None, device: torch.device
+    config: TrainConfig, task_type: type[Task], corpus_info: CorpusInfo, base: Model | None, device: torch.device
 ) -> Task:
-    """The untrained task, or with the weights of another folder as far as they fit."""
+    """Build the untrained task, with the weights of `base` where names and shapes match."""
     assert config.family is not None
-    sizes_type, model_type = FAMILIES[config.family]
+    config_type, model_type = FAMILIES[config.family]
     options = base.config.model_dump() if base else {}
     n_layers = dict.fromkeys(("n_layers", "n_encoder_layers", "n_decoder_layers"), config.n_layers)
-    named = {} if base else {**config.model_dump(exclude_none=True), **n_layers}
+    explicit = {} if base else {**config.model_dump(exclude_none=True), **n_layers}
     if base and config.dropout is not None:
-        named["dropout"] = config.dropout
+        explicit["dropout"] = config.dropout
     tokenizer = corpus_info.tokenizer
-    decided = {
-        **kind.head,
-        **({"n_labels": kind.n_labels(corpus_info.labels)} if "n_labels" in sizes_type.model_fields else {}),
+    derived = {
+        **task_type.head,
+        **({"n_labels": task_type.n_labels(corpus_info.labels)} if "n_labels" in config_type.model_fields else {}),
         **({"pooling": config.pooling} if config.pooling else {}),
         "vocab_size": base.config.vocab_size if base else tokenizer.vocab_size,
         "pad_id": tokenizer.pad_id,
         "bos_id": base.config.bos_id if base else tokenizer.bos_id,
         "eos_id": tokenizer.eos_id,
     }
-    options |= {name: value for name, value in {**named, **decided}.items() if name in sizes_type.model_fields}
-    model = model_type(sizes_type.resolve(options, environment={}))
+    options |= {name: value for name, value in {**explicit, **derived}.items() if name in config_type.model_fields}
+    model = model_type(config_type.resolve(options, environment={}))
     if base:
         load_matching_weights(model, base)
-    task = kind(model, tokenizer, device, corpus_info.labels)
+    task = task_type(model, tokenizer, device, corpus_info.labels)
     task.configure(config)
     if config.embeddings:
         init_embeddings(task, load(config.embeddings, device="cpu"))
@@ -229,14 +248,16 @@ def build(
 
 
 def load_matching_weights(model: Model, base: Model) -> None:
-    """Give a model the weights of another, by name, wherever the shapes agree: a new head stays as it was drawn."""
+    """Copy the weights of `base` that have the same names and shapes. Other weights keep their initial values."""
     own = model.state_dict()
-    same = {name: value for name, value in base.state_dict().items() if name in own and own[name].shape == value.shape}
-    model.load_state_dict({**own, **same})
+    matching = {
+        name: value for name, value in base.state_dict().items() if name in own and own[name].shape == value.shape
+    }
+    model.load_state_dict({**own, **matching})
 
 
 def finish(trainer: Trainer, reporter: Reporter) -> None:
-    """Put the best of three sets of weights, by the task's metric, into the run folder: averaged, best so far, last."""
+    """Write the final model to the run folder: the best on the dev set of averaged, last and best checkpoints."""
     progress, config, task = trainer.progress, trainer.config, trainer.task
     candidates: dict[str, tuple[float, dict[str, Tensor]]] = {}
     last = {name: value.clone() for name, value in task.model.state_dict().items()}
@@ -252,7 +273,7 @@ def finish(trainer: Trainer, reporter: Reporter) -> None:
         checkpoint.verify(best)
         candidates["the best checkpoint"] = (progress.best_score, checkpoint.read_tensors(best / "model.safetensors"))
     sign = 1 if task.larger_is_better else -1
-    name, (score, weights) = max(candidates.items(), key=lambda item: sign * item[1][0])  # of equals the first
+    name, (score, weights) = max(candidates.items(), key=lambda item: sign * item[1][0])  # the first in case of ties
     training = {
         f"dev_{task.metric}": round(score, 4),
         "weights": name,
@@ -267,48 +288,50 @@ def finish(trainer: Trainer, reporter: Reporter) -> None:
     contents = {**task.contents(weights), "training.json": checkpoint.to_json(training)}
     checkpoint.save_into_folder(config.out, contents)
     checkpoint.write_text(config.out / "README.md", model_card(config, task, training))
-    scores = ", ".join(f"{kind}: {named(task.metric, value)}" for kind, (value, _) in candidates.items())
+    scores = ", ".join(
+        f"{candidate} {format_metric(task.metric, value)}" for candidate, (value, _) in candidates.items()
+    )
     reporter.log(
-        f"Trained {progress.step:,} steps in {duration(trainer.elapsed_s())}. On the dev set, {scores}.\n"
-        f"{config.out} holds {name}. Try: {example_of_use(task, config.out)}"
+        f"Trained {progress.step:,} steps in {duration(trainer.elapsed_s())}. Dev scores: {scores}.\n"
+        f"Saved {name} to {config.out}. Try: {usage_example(task, config.out)}"
     )
 
 
 def describe(config: TrainConfig, task: Task, data: Prepared) -> str:
-    """What is about to be trained, in a few lines."""
+    """Message with the model, its size, the device and the training budget."""
     n_parameters = sum(p.numel() for p in task.model.parameters())
-    length = next(f"{getattr(config, b):g} {b}" for b in BUDGETS if getattr(config, b) is not None)
+    budget = next(f"{getattr(config, b):g} {b}" for b in BUDGETS if getattr(config, b) is not None)
     return (
         f"Model: {config.family} {config.preset} ({n_parameters / 1e6:.1f} M parameters), {config.precision} on"
-        f" {config.device} with {config.threads} threads, {length}, {data.n_examples:,} {task.examples_name}."
+        f" {config.device} with {config.threads} threads, {budget}, {data.n_examples:,} {task.examples_name}."
     )
 
 
-def already_done(config: TrainConfig, trainer: Trainer) -> str:
-    """That there is nothing left to do, and how to ask for more."""
+def already_trained_message(config: TrainConfig, trainer: Trainer) -> str:
+    """Message for a run that has used up its budget."""
     done = trainer.progress.step
-    more = (
+    larger_budget = (
         f"--minutes {2 * config.minutes:g}"
         if config.minutes
         else f"--epochs {2 * config.epochs}"
         if config.epochs
         else f"--steps {2 * done}"
     )
-    return f"{config.out} has already been trained for {done:,} steps. To train longer, ask for more: {more}"
+    return f"{config.out} has already been trained for {done:,} steps. To train longer, use for example {larger_budget}"
 
 
-def warn_of_other_threads(place: Path, reporter: Reporter) -> None:
-    """Say so if going on will not give an unbroken run's very bits."""
-    made_by = checkpoint.read_json(place / checkpoint.MANIFEST)
-    if (made_by.get("threads"), made_by.get("torch")) != (torch.get_num_threads(), torch.__version__):
+def warn_about_environment(step_folder: Path, reporter: Reporter) -> None:
+    """Log a warning if the resumed run may not be bit-identical to an uninterrupted one."""
+    manifest = checkpoint.read_json(step_folder / checkpoint.MANIFEST)
+    if (manifest.get("threads"), manifest.get("torch")) != (torch.get_num_threads(), torch.__version__):
         reporter.log(
-            f"warning: the checkpoint was made by torch {made_by.get('torch')} with {made_by.get('threads')} threads:"
-            " results will differ from an unbroken run's in the last digits."
+            f"warning: the checkpoint was written with torch {manifest.get('torch')} and {manifest.get('threads')}"
+            " threads; results will differ in the last digits from those of an uninterrupted run."
         )
 
 
 def environment(config: TrainConfig) -> dict[str, Any]:
-    """The machine and the versions a run was made with."""
+    """Versions, machine and device of a run."""
     return {
         "glassformer": __version__,
         "torch": torch.__version__,
@@ -322,7 +345,7 @@ def environment(config: TrainConfig) -> dict[str, Any]:
 
 
 def processor() -> str:
-    """The processor's name."""
+    """Name of the processor."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
             return next(line.split(":")[1].strip() for line in file if line.startswith("model name"))

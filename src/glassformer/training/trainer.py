@@ -1,4 +1,4 @@
-"""The training loop: a pure function of its options, however often it is broken off."""
+"""Training loop. An interrupted and resumed run has the same result as an uninterrupted one."""
 
 import math
 import time
@@ -21,10 +21,11 @@ from glassformer.training.schedule import inverse_sqrt_schedule
 from glassformer.training.signals import Interrupted, Stop, Stopped
 
 MICRO_TOKENS = 8192
-"""Padded tokens a side that go through the model at once; larger batches are cut and their gradients added."""
+"""Maximum number of tokens per forward pass and side, including padding. Larger batches are split and their gradients
+accumulated."""
 
 AVERAGING_FRACTION = 0.1
-"""The last part of the training, over which the averaged checkpoints are spread evenly."""
+"""The averaged checkpoints are evenly spaced over this last fraction of the training."""
 
 N_VALIDATIONS = 12
 """Validations of a run, evenly spaced, unless --validate-every is given."""
@@ -40,16 +41,19 @@ MIN_DECODED = 16
 """Fewest dev examples that are decoded in a validation."""
 
 LOG_EVERY = 10
+"""Steps between records in metrics.jsonl."""
+
 MAX_CHECKPOINTS = 2
+"""Number of checkpoints that are kept."""
 
 
 @dataclass
 class Progress:
-    """Where a run stands: all of it that is not a tensor."""
+    """State of a run, except for tensors. Stored as progress.json."""
 
     step: int = 0
     fraction: float = 0.0
-    """Of the budget, 0 to 1."""
+    """Fraction of the budget used, 0 to 1."""
     elapsed_s: float = 0.0
     sampler: dict[str, int] = field(default_factory=dict)
     best_score: float | None = None
@@ -63,14 +67,17 @@ class Progress:
     n_decoded: int | None = None
     """Dev examples that each validation decodes; chosen at the first, so that scores of validations compare."""
     validation_due: bool = False
-    """A validation of this step was interrupted, or not begun, when a signal stopped the run."""
+    """A signal stopped the run before or during the validation of this step."""
 
 
 class Trainer:
     """Trains a task on a prepared corpus within a run folder."""
 
     def __init__(self, task: Task, data: Prepared, config: TrainConfig, reporter: Reporter) -> None:
-        """config: resolved, so that nothing in it is None but the budgets not used."""
+        """
+        Args:
+            config: resolved options, in which only unused budgets are None.
+        """
         self.task, self.data, self.config, self.reporter = task, data, config, reporter
         self.model = task.model
         assert config.batch_tokens is not None
@@ -87,7 +94,7 @@ class Trainer:
     # State
 
     def state(self) -> dict[str, Tensor]:
-        """Every tensor that going on needs, besides the weights."""
+        """All tensors that resuming needs, except for the weights: random state, optimizer state, weight averages."""
         tensors = {"rng.cpu": torch.get_rng_state()}
         if self.task.device.type == "cuda":
             tensors["rng.cuda"] = torch.cuda.get_rng_state(self.task.device)
@@ -112,7 +119,7 @@ class Trainer:
         checkpoint.prune(folder, keep=MAX_CHECKPOINTS)
 
     def load(self, folder: Path) -> None:
-        """Go on from a verified checkpoint."""
+        """Resume from a verified checkpoint."""
         self.progress = Progress(**checkpoint.read_json(folder / "progress.json"))
         self.sampler.load_state_dict(self.progress.sampler)
         self.model.load_state_dict(checkpoint.read_tensors(folder / "model.safetensors"))
@@ -138,10 +145,11 @@ class Trainer:
     # Time
 
     def elapsed_s(self) -> float:
+        """Training time in seconds, over all resumed parts of the run."""
         return self.progress.elapsed_s + time.monotonic() - self.started_s
 
     def budget_used(self, step: int) -> float:
-        """Share of the budget used once `step` updates are made and the sampler stands where it does."""
+        """Fraction of the budget used after `step` updates, at the current position of the sampler."""
         c = self.config
         if c.steps:
             return min(1.0, step / c.steps)
@@ -153,20 +161,20 @@ class Trainer:
     # The loop
 
     def run(self, stop: Stop) -> None:
-        """Train until the budget is used up, saving and validating on the way.
+        """Train until the budget is used up, with regular validations and checkpoints.
 
         Args:
-            stop: read between updates.
+            stop: checked after each update.
 
         Raises:
-            Stopped: a signal asked for it; a checkpoint was saved.
-            UserError: the loss is no longer a number, or a checkpoint could not be written.
+            Stopped: a signal arrived; a checkpoint was saved.
+            UserError: the loss is not finite, or a checkpoint cannot be written.
         """
         self.started_s = time.monotonic()
-        # At least one update is made, however small the budget: the first validation needs one.
+        # Make at least one update, however small the budget: the first validation needs one.
         self.progress.fraction = self.budget_used(self.progress.step) if self.progress.step else 0.0
         if self.progress.fraction < 1 - AVERAGING_FRACTION and self.progress.n_averaged:
-            self.average, self.progress.n_averaged = {}, 0  # a longer budget than before: its end is not near yet
+            self.average, self.progress.n_averaged = {}, 0  # resumed with a larger budget: averaging starts again later
         self.losses = torch.tensor(self.progress.loss_since_log, device=self.task.device)
         n_tokens, since_s = 0, time.monotonic()
         if self.progress.validation_due:
@@ -209,12 +217,16 @@ class Trainer:
                 self.save()
             if stop.signum is not None:
                 self.checkpoint_and_stop(stop.signum)
-        if self.progress.last_score is None:  # continued with a smaller budget than was used before any validation
+        if self.progress.last_score is None:  # resumed with a budget that was used up before any validation
             self.validate_and_save(stop)
 
     def is_validation_due(self, before: float, after: float) -> bool:
-        """Whether to validate after this update: at the end, at every step that the user asked for, else at
-        N_VALIDATIONS evenly spaced steps, but for those where the validation would cost too much.
+        """Whether to validate after this update: at the end, every `validate_every` steps if given, else at
+        N_VALIDATIONS evenly spaced steps except where the validation would cost too much.
+
+        Args:
+            before: fraction of the budget used before this update.
+            after: fraction of the budget used after this update.
         """
         if after >= 1:
             return True
@@ -236,10 +248,10 @@ class Trainer:
         return n_decoded if n_decoded >= min(MIN_DECODED, n_dev) else -1.0
 
     def validate_and_save(self, stop: Stop) -> None:
-        """Validate and save a checkpoint. A signal interrupts the validation, which the continued run then repeats.
+        """Validate and save a checkpoint. A signal interrupts the validation, and the resumed run repeats it.
 
         Raises:
-            Stopped: a signal asked for it; a checkpoint was saved.
+            Stopped: a signal arrived; a checkpoint was saved.
         """
         try:
             if stop.signum is not None:
@@ -256,12 +268,15 @@ class Trainer:
                 checkpoint.remove(folder)
 
     def update(self, batches: list[Batch], lr: float) -> tuple[Tensor, float, int]:
-        """One optimizer update from one batch, given in parts that fit in memory.
+        """One optimizer update, with gradients accumulated over the parts of a batch.
 
-        The loss is the mean over all targets, so how the batch was cut changes nothing.
+        The loss is the mean over all targets of all parts, so the result does not depend on how the batch was split.
 
         Returns:
-            The loss a target, the gradient's norm, and the number of targets.
+            The loss per target in nats, the gradient norm before clipping, and the number of targets.
+
+        Raises:
+            UserError: the loss or the gradient is not finite; the weights are unchanged.
         """
         self.model.train()
         n_targets = sum(batch.n_targets for batch in batches)
@@ -272,24 +287,24 @@ class Trainer:
                 loss = self.task.loss(batch, label_smoothing=self.config.label_smoothing or 0.0) / n_targets
             loss.backward()  # type: ignore[no-untyped-call]
             total += loss.detach()
-        learning = [p for p in self.parameters.values() if p.grad is not None]
-        norm = torch.nn.utils.get_total_norm([p.grad for p in learning if p.grad is not None])
+        trained = [p for p in self.parameters.values() if p.grad is not None]
+        norm = torch.nn.utils.get_total_norm([p.grad for p in trained if p.grad is not None])
         grad_norm = float(norm)
         if not (math.isfinite(grad_norm) and total.isfinite()):
             raise UserError(
-                f"step {self.progress.step + 1}: the loss or its gradient is no longer a number; the update was not made.\n"
-                f"  The last checkpoint stands. Train anew with a lower --lr than {self.config.lr:g}"
-                " or with --precision fp32."
+                f"step {self.progress.step + 1}: the loss or its gradient is not finite; the weights are unchanged.\n"
+                f"  The last checkpoint is intact. Train again, into another folder, with a lower --lr than"
+                f" {self.config.lr:g} or with --precision fp32."
             )
         if self.config.max_grad_norm is not None:
-            torch.nn.utils.clip_grads_with_norm_(learning, self.config.max_grad_norm, norm)
+            torch.nn.utils.clip_grads_with_norm_(trained, self.config.max_grad_norm, norm)
         for group in self.optimizer.param_groups:
             group["lr"] = lr
         self.optimizer.step()
         return total, grad_norm, round(n_targets)
 
     def batch(self, indices: NDArray[np.int64]) -> list[Batch]:
-        """The batch of these rows, in parts of at most MICRO_TOKENS."""
+        """Collate rows of the training set to a batch, in parts of at most MICRO_TOKENS."""
         rows = [self.data.train[i] for i in indices.tolist()]
         n_rows = max(1, MICRO_TOKENS // int(self.sampler.lengths[indices].max()))
         return [
@@ -297,6 +312,7 @@ class Trainer:
         ]
 
     def learning_rate(self, before: float, after: float) -> float:
+        """Learning rate of an update that raises the used fraction of the budget from `before` to `after`."""
         c = self.config
         assert c.lr is not None
         assert c.warmup_ratio is not None
@@ -304,7 +320,7 @@ class Trainer:
         return inverse_sqrt_schedule(before, after, peak=c.lr, warmup_ratio=c.warmup_ratio, decay_ratio=c.decay_ratio)
 
     def update_average(self) -> None:
-        """Add the weights as they are now to those that will be averaged."""
+        """Add the current weights to the sum of the weights to average."""
         with torch.no_grad():
             for name, parameter in self.parameters.items():
                 if name in self.average:
@@ -313,7 +329,7 @@ class Trainer:
                     self.average[name] = parameter.detach().clone()
         self.progress.n_averaged += 1
 
-    # Looking at the model
+    # Validation
 
     def validate(self, stop: Stop) -> None:
         """Compute the metrics on the dev set and save the weights to `best/` if they are the best so far.
@@ -328,11 +344,11 @@ class Trainer:
             metrics = self.validate_dev()
         n_decoded = self.progress.n_decoded
         score = metrics[self.task.metric]
-        note = f", {n_decoded:,} of {len(self.data.dev):,} decoded" if n_decoded else ""
+        note = f", {n_decoded:,} of {len(self.data.dev):,} examples decoded" if n_decoded else ""
         if self.progress.best_score is None or not self.is_better(self.progress.best_score, score):
             self.progress.best_score, self.progress.best_step = score, self.progress.step
             checkpoint.save_folder(self.config.out / "best" / f"step-{self.progress.step}", self.task.contents())
-            note += ", the best so far"
+            note += ", best so far"
         self.progress.last_score = score
         record = {f"dev_{name}": value for name, value in metrics.items()}
         self.reporter.validation(
@@ -344,7 +360,7 @@ class Trainer:
         return a > b if self.task.larger_is_better else a < b
 
     def validate_dev(self) -> dict[str, float]:
-        """The task's figures on the dev set, with the weights as they are.
+        """Metrics of the task on the dev set with the current weights.
 
         Raises:
             UserError: the model has diverged: its outputs or its loss are not finite numbers.
@@ -363,20 +379,24 @@ class Trainer:
             ) from None
         if not math.isfinite(metrics.get("loss", 0.0)):
             raise UserError(
-                f"step {self.progress.step}: the training diverged: the loss on the dev set is {metrics['loss']}.\n{advice}"
+                f"step {self.progress.step}: the training diverged: the dev loss is {metrics['loss']}.\n{advice}"
             )
         return metrics
 
     def checkpoint_and_stop(self, signum: int) -> None:
-        """Save and stop."""
+        """Save a checkpoint, unless this step already has one, and stop.
+
+        Raises:
+            Stopped: always.
+        """
         if not (self.config.out / "checkpoints" / f"step-{self.progress.step}").exists():
             self.save()
         raise Stopped(
             signum,
-            f"Stopped at step {self.progress.step:,}; checkpoint saved. The same command goes on from here.",
+            f"Stopped at step {self.progress.step:,}; checkpoint saved. Run the same command again to resume.",
         )
 
 
 def crossed(before: float, after: float, n: int) -> bool:
-    """Whether one of n even marks lies in (before, after]."""
+    """Whether (before, after] contains one of the fractions 1/n, 2/n, …, 1."""
     return math.floor(after * n + 1e-9) > math.floor(before * n + 1e-9)
