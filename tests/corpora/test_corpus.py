@@ -376,7 +376,7 @@ def test_keys_that_are_not_field_and_key_are_refused(tmp_path, keys):
 def test_a_line_without_a_named_key_is_an_error_with_its_number(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text('{"en": "a", "fr": "b"}\n{"en": "a"}\n')
-    with pytest.raises(CorpusError, match=r"a\.jsonl:2: no key 'fr', which --keys names"):
+    with pytest.raises(CorpusError, match=r"a\.jsonl:2: no key 'fr' .named by --keys"):
         list(read_pairs([path], keys=["src=en", "tgt=fr"]))
 
 

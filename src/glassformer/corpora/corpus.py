@@ -115,7 +115,7 @@ class Jsonl:
             except KeyError as error:
                 raise BadLine(
                     "malformed",
-                    f"no key {error.args[0]!r}, which is given by --keys; found {outline(record)}",
+                    f"no key {error.args[0]!r} (named by --keys); found {outline(record)}",
                     "Fix --keys, or fix or delete the line.",
                 ) from None
         if isinstance(record, dict) and (names := summary_keys(record)):
