@@ -127,7 +127,7 @@ BROKEN = {
     "hole": (b"one\n\x81\n", 2, "byte 0x81 at byte 4 of the file", "iconv -f ISO-8859-1 -t UTF-8"),
     "truncated": (PACKED[:-11], None, "truncated gzip", "gzip -t"),
     "corrupt": (PACKED[:401] + b"\xff" * 13 + PACKED[414:], None, "corrupt gzip", "gzip -t"),
-    "long": (b"one\n" + b"x" * 1009, 2, "longer than 997 bytes", "split this one"),
+    "long": (b"one\n" + b"x" * 1009, 2, "longer than 997 bytes", "split this line"),
     "bomb": (gzip.compress(bytes(4 << 20)), None, "expands more than 300 times", "gunzip"),
 }  # fmt: skip
 
@@ -376,7 +376,7 @@ def test_keys_that_are_not_field_and_key_are_refused(tmp_path, keys):
 def test_a_line_without_a_named_key_is_an_error_with_its_number(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text('{"en": "a", "fr": "b"}\n{"en": "a"}\n')
-    with pytest.raises(CorpusError, match=r"a\.jsonl:2: no key 'fr', which --keys names"):
+    with pytest.raises(CorpusError, match=r"a\.jsonl:2: no key 'fr', which is given by --keys"):
         list(read_pairs([path], keys=["src=en", "tgt=fr"]))
 
 

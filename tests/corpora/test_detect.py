@@ -97,8 +97,8 @@ UNTOLD = {
     "a label last": ({"a.tsv": "".join(f"{i}\t{i % 2}\n" for i in range(7))}, "column 2 repeats.* text,label"),
     "two tabs in a text": ({"a.txt": "a\tb\tc\nd\te\tf\n"}, "3 tab-separated columns without a header row"),
     "other keys": ({"a.jsonl": objects({"en": "a", "fr": "b"})}, "line is {en: str, fr: str}.*--keys src=en tgt=fr"),
-    "array": ({"a.json": "[\n1]\n"}, "expected one JSON object a line"),
-    "three plain texts": ({"a.txt": PROSE, "b.txt": PROSE, "c.txt": PROSE}, "3 files: cannot tell"),
+    "array": ({"a.json": "[\n1]\n"}, "expected one JSON object per line"),
+    "three plain texts": ({"a.txt": PROSE, "b.txt": PROSE, "c.txt": PROSE}, "3 files: cannot infer"),
     "different kinds": ({"a.txt": PROSE, "b.conll": TAGS}, "b.conll: tagging"),
 }  # fmt: skip
 
@@ -113,7 +113,7 @@ def test_what_does_not_tell_is_shown_with_every_format(tmp_path, case):
 
 
 def test_standard_input_is_not_eaten():
-    with pytest.raises(ConfigError, match="standard input: cannot tell the task: can be read only once"):
+    with pytest.raises(ConfigError, match="standard input: cannot infer the task: can be read only once"):
         find_task([Path("-")])
 
 

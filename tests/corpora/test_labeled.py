@@ -99,7 +99,7 @@ def test_a_number_is_read_from_the_label():
 
 @pytest.mark.parametrize("label", ["high", "nan", "inf", ""])
 def test_a_label_that_is_no_number_is_named(label):
-    with pytest.raises(CorpusError, match=r"a:3: the label .* is no finite number"):
+    with pytest.raises(CorpusError, match=r"a:3: the label .* is not a finite number"):
         Labeled("one", None, label, "a", 3).number()
 
 
@@ -111,16 +111,16 @@ BROKEN = {
     "few cells": ("a.tsv", "text\tlabel\none\tx\ntwo\n", (), 3, "expected 2 columns (text, label), found 1", "'two'"),
     "many cells": ("a.csv", "text,label\none,two,x\n", (), 2, "expected 2 columns (text, label), found 3", "'one'"),
     "blank row": ("a.csv", "text,label\n\n", (), 2, "found 0", "delete"),
-    "open quote": ("a.csv", 'text,label\none,x\n"two,x\nthree,y\n', (), 3, "not CSV: unexpected end", "never closed"),
+    "open quote": ("a.csv", 'text,label\none,x\n"two,x\nthree,y\n', (), 3, "not CSV: unexpected end", "closing quote missing"),
     "stray quote": ("a.csv", 'text,label\n"one" two,x\n', (), 2, "not CSV: ',' expected after '\"'", "twice"),
     "no label": ("a.tsv", "text\tlabel\none\t \n", (), 2, "no label; the text begins 'one'", "delete"),
-    "not json": ("a.jsonl", '{"text": "one", "label": 1}\nx\n', (), 2, "expected one JSON object a line", "Fix"),
-    "array": ("a.jsonl", "[1]\n", (), 1, "expected one JSON object a line, found list", "Fix"),
+    "not json": ("a.jsonl", '{"text": "one", "label": 1}\nx\n', (), 2, "expected one JSON object per line", "Fix"),
+    "array": ("a.jsonl", "[1]\n", (), 1, "expected one JSON object per line, found list", "Fix"),
     "no key": ("a.jsonl", '{"text": "one"}\n', (), 1, "nothing names the label", "{text: str}"),
     "null label": ("a.jsonl", '{"text": "one", "label": null}\n', (), 1, "nothing names the label", "--keys"),
-    "list label": ("a.jsonl", '{"text": "one", "label": ["x"]}\n', (), 1, "the label: list in place of a string", ""),
-    "endless label": ("a.jsonl", '{"text": "one", "label": 1e999}\n', (), 1, "the label: float in place of", ""),
-    "half a character": ("a.jsonl", '{"text": "\\ud800", "label": 1}\n', (), 1, "the text: a lone surrogate", ""),
+    "list label": ("a.jsonl", '{"text": "one", "label": ["x"]}\n', (), 1, "the label: list instead of a string", ""),
+    "endless label": ("a.jsonl", '{"text": "one", "label": 1e999}\n', (), 1, "the label: float instead of", ""),
+    "half a character": ("a.jsonl", '{"text": "\\ud800", "label": 1}\n', (), 1, "the text: an unpaired surrogate", ""),
     "nul": ("a.jsonl", '{"text": "\\u0000", "label": 1}\n', (), 1, "the text: a NUL character", ""),
     "other keys": ("a.jsonl", '{"text": "a", "label": 1}\n{"text": "a", "text2": "b", "label": 1}', (), 2,
                    "earlier lines have the keys text, label, this one text, text2, label", "all without"),

@@ -66,22 +66,22 @@ def test_an_impossible_question_has_no_answers(tmp_path):
 
 
 @pytest.mark.parametrize("start", [5, 0, 997, -2])
-def test_a_wrong_start_is_mended_where_the_answer_stands_only_once(tmp_path, start):
+def test_a_wrong_start_is_corrected_if_the_answer_occurs_once(tmp_path, start):
     assert answers(write(tmp_path / "a.json", squad(question(("Söhne", start))))) == [(("Söhne", 6),)]
 
 
 # answers -> what is said
 MISPLACED = {
-    "nowhere": (("Tochter", 30), "'Tochter' is not at 30 of its context: 'Töchter' stands there.\n  The text stands"),
-    "several": (("3", 5), "'3' is not at 5 of its context: ' ' stands there.\n  The text stands in several places"),
-    "beyond": (("Tochter", 997), "nothing stands there"),
-    "negative": (("Tochter", -3), "nothing stands there"),
+    "nowhere": (("Tochter", 30), "'Tochter' is not at 30 of its context: 'Töchter' is there.\n  The text occurs"),
+    "several": (("3", 5), "'3' is not at 5 of its context: ' ' is there.\n  The text occurs several times"),
+    "beyond": (("Tochter", 997), "nothing is there"),
+    "negative": (("Tochter", -3), "nothing is there"),
     "empty": (("", 3), "an empty answer"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("fault", MISPLACED)
-def test_an_answer_that_is_not_there_is_named_with_file_question_and_what_stands_there(tmp_path, fault):
+def test_an_answer_at_a_wrong_position_is_an_error_with_file_question_and_the_text_there(tmp_path, fault):
     answer, said = MISPLACED[fault]
     path = write(tmp_path / "a.json", squad(question(("Söhne", 6)), question(answer, id="5ad3")))
     with pytest.raises(CorpusError) as caught:
@@ -115,8 +115,8 @@ SHAPES = {
     "no answers": (without((*PARAGRAPH, "qas", 0, "answers")), ": question q1: expected the key 'answers'"),
     "start as text": (without((*ANSWER, "answer_start"), "6"), "expected the key 'answer_start' of type int"),
     "start as truth": (without((*ANSWER, "answer_start"), True), ": question q1: expected the key 'answer_start'"),
-    "surrogate": (without((*PARAGRAPH, "context"), "\ud800"), ": context: a lone surrogate"),
-    "contradiction": (without((*PARAGRAPH, "qas", 0, "is_impossible"), True), "yet it has answers: 'Söhne'"),
+    "surrogate": (without((*PARAGRAPH, "context"), "\ud800"), ": context: an unpaired surrogate"),
+    "contradiction": (without((*PARAGRAPH, "qas", 0, "is_impossible"), True), "but it has answers: 'Söhne'"),
     "cut": (b'{"data": [\n', ":2: not JSON: "),
     "deep": (b"[" * 99_991, "not usable JSON"),
     "latin-1": (b'{"data":\n "\xe9"}', ":2: not UTF-8: byte 0xe9 at byte 11"),

@@ -112,7 +112,7 @@ BROKEN = {
                     "2 words and 1 tags"),
     "json none": ("a.jsonl", '{"words": [], "tags": []}\n', 1, "0 words and 0 tags"),
     "json keys": ("a.jsonl", '{"tokens": ["a"], "tags": ["O"]}\n', 1, "found {tokens: list, tags: list}"),
-    "json number": ("a.jsonl", '{"words": ["a", "b"], "tags": ["O", 3]}\n', 1, "tag 2: int in place of a string"),
+    "json number": ("a.jsonl", '{"words": ["a", "b"], "tags": ["O", 3]}\n', 1, "tag 2: int instead of a string"),
     "json blank": ("a.jsonl", '{"words": [" "], "tags": ["O"]}\n', 1, "word 1: it is blank"),
 }  # fmt: skip
 

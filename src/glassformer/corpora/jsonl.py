@@ -56,7 +56,8 @@ def read_objects(path: Path, keys: Mapping[str, str] | None = None) -> Iterator[
                 record = select_fields(record, keys)
             except KeyError as error:
                 raise CorpusError(
-                    f"{name(path)}:{number}: no key {error.args[0]!r}, which is given by --keys; found {outline(record)}.\n"
+                    f"{name(path)}:{number}: no key {error.args[0]!r}, which is given by --keys; found"
+                    f" {outline(record)}.\n"
                     "  Fix --keys, or fix or delete the line."
                 ) from None
         yield number, record
