@@ -37,7 +37,7 @@ def answers(path: Path) -> list[tuple[tuple[str, int], ...]]:
 
 @given(st.text(min_size=1, max_size=13), st.integers(0, 12), st.integers(1, 13))
 @settings(max_examples=40, deadline=None)
-def test_a_right_start_is_kept(tmp_path_factory, context, start, length):
+def test_a_correct_start_is_kept(tmp_path_factory, context, start, length):
     text = context[start : start + length]
     if text.strip() and "\0" not in context:
         path = tmp_path_factory.mktemp("q") / "a.json"
@@ -45,13 +45,13 @@ def test_a_right_start_is_kept(tmp_path_factory, context, start, length):
 
 
 @pytest.mark.parametrize("start", [4, 38])
-def test_of_several_places_the_named_one_is_kept(tmp_path, start):
+def test_the_given_start_is_kept_among_several_occurrences(tmp_path, start):
     assert answers(write(tmp_path / "a.json", squad(question(("3", start))))) == [(("3", start),)]
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
 @pytest.mark.parametrize("indent", [None, 2])
-def test_questions_carry_context_and_place(tmp_path, name, indent):
+def test_questions_have_context_and_location(tmp_path, name, indent):
     data = squad(question(("Söhne", 6)), question(("Äpfel", 19), ("𝟛 Äpfel", 17), id="q2"))
     path = write(tmp_path / name, b"\xef\xbb\xbf" + json.dumps(data, indent=indent).encode())
     first, second = read_questions([path])
@@ -126,7 +126,7 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("fault", SHAPES)
-def test_a_file_of_another_shape_is_named_with_the_place(tmp_path, fault):
+def test_a_file_of_another_format_is_an_error_with_its_location(tmp_path, fault):
     content, said = SHAPES[fault]
     path = write(tmp_path / "a.json", content)
     with pytest.raises(CorpusError) as caught:
@@ -136,7 +136,7 @@ def test_a_file_of_another_shape_is_named_with_the_place(tmp_path, fault):
     assert "\n  " in str(caught.value)
 
 
-def test_a_file_over_the_limit_is_refused(tmp_path, monkeypatch):
+def test_a_file_over_the_limit_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(limits, "MAX_JSON_BYTES", 97)
     with pytest.raises(CorpusError, match="more than 97 bytes"):
         answers(write(tmp_path / "a.json.gz", squad()))
