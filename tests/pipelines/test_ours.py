@@ -107,7 +107,7 @@ def test_translations_are_drawn_anew_for_each_sequence(ours):
 
 def test_a_long_text_is_translated_in_parts_and_that_is_said(ours):
     translate = pipeline(model=ours("translation", "bpe"), max_new_tokens=3)
-    with pytest.warns(UserWarning, match="longer than the model's 22 tokens: translated in . parts"):
+    with pytest.warns(UserWarning, match="longer than the maximum length of 22 tokens: translated in . parts"):
         found = translate(" ".join(TEXTS * 2))
     assert translate(" ".join(TEXTS * 2), truncation=True) == found
 

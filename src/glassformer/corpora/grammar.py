@@ -293,8 +293,8 @@ def draw_contrast(rng: Random) -> Text:
     tense, subject = draw_tense(rng), draw_phrase(rng, f"{ANIMATE} {THINGS}")
     denied = rng.choice((0, 1, None))
     first = draw_state(rng, subject, tense, "not" if denied == 0 else "")
-    said = tuple(word for word in first.en.split() if word in ADJECTIVES)
-    it = replace(pronoun(subject), adjectives=said)
+    used = tuple(word for word in first.en.split() if word in ADJECTIVES)
+    it = replace(pronoun(subject), adjectives=used)
     return link(first, "but", draw_state(rng, it, tense, "not" if denied == 1 else ""))
 
 
