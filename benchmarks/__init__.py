@@ -1,1 +1,1 @@
-"""One script a claim: `python -m benchmarks.NAME`, or `make bench` for all that take minutes."""
+"""Benchmarks, one script each: `python -m benchmarks.NAME`, or `make bench` for those that take minutes."""

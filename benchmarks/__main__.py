@@ -1,4 +1,4 @@
-"""All benchmarks that take minutes; multi30k, which takes an hour and needs data, is run by name."""
+"""Run the benchmarks that take minutes. Those that need data or more time are run by name."""
 
 from benchmarks import decode_speed, footprint, train_speed
 

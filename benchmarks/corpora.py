@@ -1,6 +1,6 @@
-"""Real data as files that `glassformer train` reads, with held-out parts of our own where there is no dev set.
+"""Conversion of public data sets to files for `glassformer train`.
 
-What is not given apart is held out by a hash of the text: every tenth example.
+Data sets without a dev set are split by a hash of the text, with about 10% of the examples held out.
 """
 
 import csv
@@ -14,8 +14,8 @@ def lines(path):
         return file.read().removesuffix("\n").split("\n")
 
 
-def is_held_out(text, share=10):
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") % share == 0
+def is_held_out(text, n_parts=10):
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") % n_parts == 0
 
 
 def write(path, records):
@@ -55,14 +55,14 @@ def similarity(data, folder):
 
 
 def alike(data, folder):
-    """The same as text to text: pairs in, "0.0" to "5.0" in steps of 0.2 out."""
+    """Semantic similarity as text to text: pairs of texts as input, "0.0" to "5.0" in steps of 0.2 as output."""
     for path in (path for part in similarity(data, folder) for path in part):
         rows = map(json.loads, path.read_text(encoding="utf-8").removesuffix("\n").split("\n"))
-        named = (
+        records = (
             {"task": "alike", "text": r["text"], "text2": r["text2"], "label": f"{round(5 * r['score']) / 5:.1f}"}
             for r in rows
         )
-        write(path, list(named))
+        write(path, list(records))
     return [folder / "train.jsonl"], [folder / "dev.jsonl"]
 
 
@@ -83,8 +83,8 @@ def answers(data, folder):
             part = "dev" if is_held_out(paragraph["context"], 5) else "train"
             parts[part].append({"title": article["title"], "paragraphs": [paragraph]})
     folder.mkdir(parents=True, exist_ok=True)
-    for part, found in parts.items():
-        (folder / f"{part}.json").write_text(json.dumps({"version": "1.1", "data": found}), encoding="utf-8")
+    for part, paragraphs in parts.items():
+        (folder / f"{part}.json").write_text(json.dumps({"version": "1.1", "data": paragraphs}), encoding="utf-8")
     return [folder / "train.json"], [folder / "dev.json"]
 
 
@@ -108,5 +108,5 @@ def spelling(data, folder):
     rows = (line.split("->", 1) for line in lines(data / "spelling/codespell.dictionary.txt.gz"))
     split(folder, [{"src": a, "tgt": b.split(",")[0].strip()} for a, b in rows], "src")
     few = (folder / "dev.jsonl").read_text(encoding="utf-8").split("\n")[:1000]
-    (folder / "few.jsonl").write_text("\n".join(few) + "\n", encoding="utf-8")  # validated on in training
+    (folder / "few.jsonl").write_text("\n".join(few) + "\n", encoding="utf-8")  # the dev set during training
     return [folder / "train.jsonl"], [folder / "few.jsonl"], [folder / "dev.jsonl"]

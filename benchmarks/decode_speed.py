@@ -1,6 +1,6 @@
-"""Decoded tokens a second with the same random weights, against Hugging Face generate and CTranslate2.
+"""Decoding speed in tokens per second, compared with Hugging Face generate and CTranslate2 with the same weights.
 
-Base sizes, vocabulary 32,000, sources of 20 tokens, 30 tokens forced out of everyone.
+Random weights of base size, vocabulary of 32,000, sources of 20 tokens, exactly 30 generated tokens.
 
 usage: python -m benchmarks.decode_speed [THREADS]
 """
@@ -22,7 +22,7 @@ SETTINGS = [(32, 4), (32, 1), (1, 4), (1, 1)]
 
 
 def ctranslate2_translators(hf, folder):
-    """CTranslate2's models of the same weights, built as its own converter builds them."""
+    """CTranslate2 translators with the same weights, built like by its converter."""
     import ctranslate2
     from ctranslate2.converters.transformers import MarianMTLoader
 
@@ -31,7 +31,7 @@ def ctranslate2_translators(hf, folder):
             return [f"t{i}" for i in range(VOCAB)]
 
         def set_vocabulary(self, spec, tokens):
-            # Its converter takes the last token for padding, and drops it.
+            # Its converter treats the last token as padding and drops it.
             names = ["<pad>", "<s>", "</s>", "<unk>", *(f"t{i}" for i in range(4, VOCAB - 1))]
             spec.register_source_vocabulary(names)
             spec.register_target_vocabulary(names)
@@ -41,18 +41,18 @@ def ctranslate2_translators(hf, folder):
             config.decoder_start_token = "<s>"
 
     loader = Loader()
-    for kind in ("float32", "int8"):
+    for dtype in ("float32", "int8"):
         spec = loader.get_model_spec(hf)
         loader.set_vocabulary(spec, None)
         loader.set_config(spec.config, hf, None)
         spec.validate()
-        spec.optimize(quantization=kind)
-        path = f"{folder}/{kind}"
+        spec.optimize(quantization=dtype)
+        path = f"{folder}/{dtype}"
         os.makedirs(path)
         spec.save(path)
         yield (
-            kind,
-            ctranslate2.Translator(path, device="cpu", intra_threads=threads(), inter_threads=1, compute_type=kind),
+            dtype,
+            ctranslate2.Translator(path, device="cpu", intra_threads=threads(), inter_threads=1, compute_type=dtype),
         )
 
 
@@ -70,22 +70,22 @@ def main():
             tokens = [[f"t{i}" for i in row] for row in src.tolist()]
             options = dict(num_beams=beam, do_sample=False, min_new_tokens=OUT, max_new_tokens=OUT)
             tasks = {
-                f"glassformer {kind}": lambda model=model: search(
+                f"glassformer {dtype}": lambda model=model: search(
                     model, src, [OUT] * batch, eos_id=2, banned_ids=(0, 1, 2), beam=beam
                 )
-                for kind, model in (("fp32", ours), ("bf16", ours_bf16))
+                for dtype, model in (("fp32", ours), ("bf16", ours_bf16))
             }
             tasks |= {
-                f"Hugging Face generate {kind}": lambda model=model: model.generate(
+                f"Hugging Face generate {dtype}": lambda model=model: model.generate(
                     src, attention_mask=torch.ones_like(src), **options
                 )
-                for kind, model in (("fp32", hf), ("bf16", hf_bf16))
+                for dtype, model in (("fp32", hf), ("bf16", hf_bf16))
             }
             tasks |= {
-                f"CTranslate2 {kind}": lambda peer=peer: peer.translate_batch(
+                f"CTranslate2 {dtype}": lambda peer=peer: peer.translate_batch(
                     tokens, beam_size=beam, min_decoding_length=OUT, max_decoding_length=OUT, max_batch_size=batch
                 )
-                for kind, peer in peers.items()
+                for dtype, peer in peers.items()
             }
             speed = {name: batch * OUT / s for name, s in alternate(tasks, rounds=5).items()}
             key = f"batch {batch} beam {beam}"

@@ -1,4 +1,4 @@
-"""What an installation weighs and how soon the command line answers.
+"""Size of an installation, and start-up time of the command line.
 
 usage: python -m benchmarks.footprint
 """
@@ -25,8 +25,8 @@ def main():
         venv.create(folder, with_pip=True)
         sizes = [megabytes(Path(folder))]
         start = time.perf_counter()
-        for what in ("torch>=2.8,<2.14", str(ROOT)):
-            subprocess.run([f"{folder}/bin/pip", "install", "-q", what], check=True, stderr=subprocess.DEVNULL)
+        for package in ("torch>=2.8,<2.14", str(ROOT)):
+            subprocess.run([f"{folder}/bin/pip", "install", "-q", package], check=True, stderr=subprocess.DEVNULL)
             sizes.append(megabytes(Path(folder)))
         install_s = time.perf_counter() - start
         seconds = []

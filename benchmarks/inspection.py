@@ -1,11 +1,11 @@
-"""What looking inside costs: while nothing records, while all is recorded, and in the browser.
+"""Cost of the inspection features: without recording, with recording of all tensors, and in the browser.
 
 usage: python -m benchmarks.inspection [THREADS]
 
-Off: a training step and the decoding of a batch, base sizes, against the commit before there was a tape, each in a
-process of its own, in turn A B A B. On: a forward pass of 30 + 30 tokens with every tensor recorded, to a plain one.
-The page of that passage: its size and seconds to write; with playwright and Chromium (CHROMIUM, /usr/bin/chromium)
-also seconds to first paint, and the longest frame while the pointer moves over a map of 100 x 100 tokens.
+Off: time of a training step and of decoding a batch at base size, relative to the commit before activations could be
+recorded; separate processes in alternation. On: time of a forward pass of 30 + 30 tokens with all tensors recorded,
+relative to one without. Page: size and time to write it; with playwright and Chromium (CHROMIUM, /usr/bin/chromium)
+also the time to first paint, and the longest frame while the pointer moves over a map of 100 x 100 tokens.
 """
 
 import json
@@ -54,13 +54,13 @@ def main():
     torch.set_num_threads(threads())
     task = make()
     with tempfile.TemporaryDirectory() as folder:
-        found = {"threads": threads(), "off_ratio": off(Path(folder)), **on(task), **pages(task, Path(folder))}
-    print(found)
-    save("inspection", found, f"python -m benchmarks.inspection {threads()}")
+        results = {"threads": threads(), "off_ratio": off(Path(folder)), **on(task), **pages(task, Path(folder))}
+    print(results)
+    save("inspection", results, f"python -m benchmarks.inspection {threads()}")
 
 
 def off(folder):
-    """Seconds with the feature by seconds without."""
+    """Ratio of the times with and without the feature."""
     subprocess.run(
         ["git", "worktree", "add", "--detach", str(folder / "before"), BEFORE], check=True, capture_output=True
     )
@@ -74,18 +74,20 @@ def off(folder):
                     env={**os.environ, "PYTHONPATH": str(tree)},
                 ).stdout  # fmt: skip
                 for line in out.splitlines():
-                    kind, value = line.split()
-                    seconds[name][kind].append(float(value))
+                    task_name, value = line.split()
+                    seconds[name][task_name].append(float(value))
     finally:
         subprocess.run(["git", "worktree", "remove", "--force", str(folder / "before")], check=True)
     return {
-        kind: round(statistics.median(seconds["with"][kind]) / statistics.median(seconds["without"][kind]), 3)
-        for kind in ("step", "decode")
+        task_name: round(
+            statistics.median(seconds["with"][task_name]) / statistics.median(seconds["without"][task_name]), 3
+        )
+        for task_name in ("step", "decode")
     }
 
 
 def make():
-    """A translator of base sizes with random weights."""
+    """A translator of base size with random weights."""
     words = [f"word{i}" for i in range(400)]
     tokenizer = Tokenizer.train([" ".join(words)] * 2, vocab_size=1200)
     sizes = preset("base")
@@ -107,7 +109,7 @@ def text_of(task, n):
 
 
 def on(task):
-    """Seconds of a recorded forward pass by those of a plain one."""
+    """Ratio of the times of a forward pass with and without recording."""
     inputs = read(task, text_of(task, 30), text_of(task, 30))
 
     def plain():
@@ -124,18 +126,18 @@ def on(task):
 
 
 def pages(task, folder):
-    """Size and times of the page."""
+    """Size of the page, and times in the browser."""
     start = time.perf_counter()
     text = inspection_page(inspect(task, text_of(task, 30), text_of(task, 30)).record())
     (folder / "page.html").write_text(text, encoding="utf-8")
-    found = {"page_write_s": round(time.perf_counter() - start, 2), "page_mb": round(len(text.encode()) / 1e6, 2)}
+    results = {"page_write_s": round(time.perf_counter() - start, 2), "page_mb": round(len(text.encode()) / 1e6, 2)}
     text = inspection_page(inspect(task, text_of(task, 100), text_of(task, 100)).record())
     (folder / "long.html").write_text(text, encoding="utf-8")
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
-        print("without playwright nothing is measured in a browser", file=sys.stderr)
-        return found
+        print("playwright is not installed: browser times are skipped", file=sys.stderr)
+        return results
     with sync_playwright() as play:
         chromium = os.environ.get("CHROMIUM", "/usr/bin/chromium")
         browser = play.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
@@ -149,7 +151,7 @@ def pages(task, folder):
             page.goto(f"file://{folder}/page.html")
             page.wait_for_selector(".cell-area")
             paints.append(page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime") / 1000)
-        found["first_paint_s"] = round(statistics.median(paints), 2)
+        results["first_paint_s"] = round(statistics.median(paints), 2)
         page.goto(f"file://{folder}/long.html")
         area = page.wait_for_selector(".cell-area")
         area.scroll_into_view_if_needed()
@@ -165,9 +167,9 @@ def pages(task, folder):
             page.mouse.move(box["x"] + 5 + i * 4 % 600, box["y"] + 5 + i * 3 % 300)
         page.wait_for_timeout(100)
         frames = json.loads(page.evaluate("JSON.stringify(window.frames_)"))
-        found |= {"hover_longest_frame_ms": round(max(frames[1:]), 1), "hover_frames": len(frames), "faults": faults}
+        results |= {"hover_longest_frame_ms": round(max(frames[1:]), 1), "hover_frames": len(frames), "faults": faults}
         browser.close()
-    return found
+    return results
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a result file says of where and how it was made."""
+"""Common functions of the benchmarks: timing, and result files with machine, versions and command."""
 
 import importlib.metadata
 import json
@@ -15,7 +15,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def describe(command: str) -> dict:
-    """Machine, versions, commit and the command to repeat it."""
+    """Machine, versions, commit and the command that reproduces the result."""
     names = ("glassformer", "torch", "transformers", "ctranslate2", "tokenizers", "sacrebleu")
     versions = {}
     for name in names:
@@ -46,7 +46,7 @@ def save(name: str, record: dict, command: str) -> None:
 
 
 def alternate(tasks: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Median seconds of each task, run in turn A B A B after one warm-up each: drift hits all alike."""
+    """Median seconds of each task. Tasks are run in alternation after a warm-up, so that drift affects all equally."""
     for task in tasks.values():
         task()
     seconds = {name: [] for name in tasks}
@@ -59,5 +59,5 @@ def alternate(tasks: dict[str, Callable[[], object]], rounds: int) -> dict[str, 
 
 
 def threads() -> int:
-    """Threads for everyone: the first argument, or all cores."""
+    """Number of threads for all systems: the first argument, or all cores."""
     return int(sys.argv[1]) if len(sys.argv) > 1 else os.cpu_count()

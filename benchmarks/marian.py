@@ -1,11 +1,11 @@
-"""transformers' MarianMTModel with the weights of one of our models."""
+"""Conversion of our Transformer to the MarianMTModel of transformers."""
 
 import torch
 from transformers import MarianConfig, MarianMTModel
 
 from glassformer.models.transformer import Transformer
 
-# Part of a layer: Marian's name, ours.
+# Module names in a layer: Marian -> ours.
 ATTENTION = {
     "encoder": {"self_attn": "self_attention"},
     "decoder": {"self_attn": "self_attention", "encoder_attn": "cross_attention"},
@@ -18,7 +18,7 @@ NORMS = {
 
 
 def marian_with_weights_of(ours: Transformer) -> MarianMTModel:
-    """Copy the weights. Marian's sinusoids are concatenated (sin | cos), ours interleaved: channels are permuted."""
+    """Copy the weights, with permuted channels: Marian concatenates sinusoids (sin | cos), ours are interleaved."""
     c = ours.config
     config = MarianConfig(
         vocab_size=c.vocab_size, d_model=c.d_model, encoder_layers=c.n_encoder_layers,

@@ -1,10 +1,10 @@
-"""BLEU on Multi30k after a given time of training, through the command line as a user would.
+"""BLEU on Multi30k after a fixed training time, with the command line.
 
 usage: python -m benchmarks.multi30k DATA de|fr [MINUTES [THREADS]]
 
-DATA holds tok/{train,val,test_2016_flickr}.lc.norm.tok.{en,de,fr}.gz: lower-cased, normalized, Moses-tokenized text,
-scored as published figures are (sacrebleu --tokenize none). Training sees train and val; test_2016 is translated once,
-at the end.
+DATA contains tok/{train,val,test_2016_flickr}.lc.norm.tok.{en,de,fr}.gz: lower-cased, normalized, Moses-tokenized text,
+scored like published results (sacrebleu --tokenize none). Training uses train and val; test_2016 is translated only
+once, at the end.
 """
 
 import json
@@ -23,7 +23,7 @@ def main():
     minutes = sys.argv[3] if len(sys.argv) > 3 else "60"
     extra = ["--threads", sys.argv[4]] if len(sys.argv) > 4 else []
     command = " ".join(["python -m benchmarks.multi30k DATA", language, minutes, *sys.argv[4:]])
-    made_with = describe(command)  # before, not after: an hour is long
+    made_with = describe(command)  # before the training, which takes an hour
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / f"en-{language}"
         trained = train(data, language, out, ["--minutes", minutes, *OPTIONS, *extra])
@@ -41,7 +41,7 @@ def side(data, split, language):
 
 
 def train(data, language, out, options):
-    """What was typed, what the run folder says of the training, and its curve."""
+    """Train a model. Returns the command, training.json and the validation records."""
     command = [
         "train", side(data, "train", "en"), side(data, "train", language), "--dev-src", side(data, "val", "en"),
         "--dev-tgt", side(data, "val", language), "--out", str(out), *options,

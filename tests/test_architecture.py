@@ -1,4 +1,4 @@
-"""What must hold of the package as a whole."""
+"""Properties of the whole package."""
 
 import ast
 import json
@@ -40,7 +40,7 @@ print(json.dumps(found))
 
 @pytest.fixture(scope="session")
 def help_pages() -> dict[str, tuple[int, str, bool]]:
-    """Of each command the exit code and the text of its help, and whether printing it loaded torch: in one process."""
+    """Exit code and help text of each command, and whether printing it loaded torch, in one process."""
     commands = json.dumps(HELP_COMMANDS)
     done = subprocess.run([sys.executable, "-c", HELP, commands], capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
@@ -66,6 +66,6 @@ def test_text_modules_load_no_torch():
     )
 
 
-def test_every_module_says_what_it_is():
+def test_every_module_has_a_docstring():
     for path in SRC.rglob("*.py"):
         assert ast.get_docstring(ast.parse(path.read_text())), path

@@ -44,7 +44,7 @@ def saved(tmp_path) -> Path:
     return tmp_path / "step-7"
 
 
-def test_what_is_saved_verifies_and_comes_back(saved):
+def test_a_saved_folder_verifies_and_loads_unchanged(saved):
     assert verify(saved)["files"].keys() == {"config.json", "model.safetensors"}
     assert checkpoint.read_json(saved / "config.json") == {"value": 1.0, "name": "Ω"}
     tensors = checkpoint.read_tensors(saved / "model.safetensors")
@@ -52,7 +52,7 @@ def test_what_is_saved_verifies_and_comes_back(saved):
     assert torch.equal(tensors["b"], torch.arange(5))
 
 
-def test_tensors_that_are_views_are_saved_as_they_look(tmp_path):
+def test_views_are_saved_with_their_own_values(tmp_path):
     whole = torch.arange(77.0).view(7, 11)
     save_folder(tmp_path / "x", {"t.safetensors": {"turned": whole.T, "part": whole[::2, 3:5]}})
     tensors = checkpoint.read_tensors(tmp_path / "x" / "t.safetensors")
@@ -60,13 +60,13 @@ def test_tensors_that_are_views_are_saved_as_they_look(tmp_path):
     assert torch.equal(tensors["part"], whole[::2, 3:5])
 
 
-def test_saving_leaves_nothing_beside_the_folder(saved):
+def test_saving_leaves_no_temporary_files(saved):
     save_folder(saved, contents(2.0))
     assert [path.name for path in saved.parent.iterdir()] == ["step-7"]
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
-def test_any_flipped_bit_is_found_and_its_file_named(saved, name):
+def test_a_flipped_bit_is_detected_and_its_file_reported(saved, name):
     rng, path = random.Random(3), saved / name
     data = path.read_bytes()
     for _ in range(61):
@@ -77,7 +77,7 @@ def test_any_flipped_bit_is_found_and_its_file_named(saved, name):
             verify(saved)
 
 
-def test_a_flipped_bit_in_the_manifest_is_never_more_than_a_users_error(saved):
+def test_a_flipped_bit_in_the_manifest_raises_a_user_error_at_most(saved):
     rng, path = random.Random(3), saved / MANIFEST
     data = path.read_bytes()
     for _ in range(211):
@@ -89,25 +89,25 @@ def test_a_flipped_bit_in_the_manifest_is_never_more_than_a_users_error(saved):
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
-def test_a_missing_file_is_named(saved, name):
+def test_a_missing_file_is_reported(saved, name):
     (saved / name).unlink()
     with pytest.raises(CheckpointError, match=rf"{name}: missing"):
         verify(saved)
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
-def test_a_file_cut_off_is_named(saved, name):
+def test_a_truncated_file_is_reported(saved, name):
     os.truncate(saved / name, 11)
     with pytest.raises(CheckpointError, match=rf"{name}: damaged"):
         verify(saved)
 
 
-def test_a_folder_that_is_not_there_is_said_to_be_so(tmp_path):
+def test_a_missing_folder_is_an_error(tmp_path):
     with pytest.raises(CheckpointError, match="no such folder"):
         verify(tmp_path / "nowhere")
 
 
-def test_a_folder_without_a_manifest_is_no_model_folder(tmp_path):
+def test_a_folder_without_a_manifest_is_not_a_model_folder(tmp_path):
     with pytest.raises(CheckpointError, match=MANIFEST):
         verify(tmp_path)
 
@@ -118,27 +118,27 @@ def rewrite(folder: Path, **changes) -> None:
 
 
 @pytest.mark.parametrize("version", [FORMAT_VERSION + 1, str(FORMAT_VERSION), None])
-def test_another_format_version_is_named_with_what_to_do(saved, version):
+def test_another_format_version_is_reported_with_advice(saved, version):
     rewrite(saved, format_version=version)
     with pytest.raises(FormatVersionError, match=rf"format {version!r}.*\n.*version of glassformer"):
         verify(saved)
 
 
 @pytest.mark.parametrize("version", [0, FORMAT_VERSION - 1])
-def test_an_older_format_version_is_named_with_the_version_that_wrote_it(saved, version):
+def test_an_older_format_version_is_reported_with_the_version_that_wrote_it(saved, version):
     rewrite(saved, format_version=version, glassformer="0.0.7")
     with pytest.raises(FormatVersionError, match=rf"glassformer 0\.0\.7 in format {version};.*\n.*again"):
         verify(saved)
 
 
-def test_checkpoints_of_another_version_alone_are_not_passed_over(saved):
+def test_checkpoints_of_another_version_only_are_an_error(saved):
     rewrite(saved, format_version=FORMAT_VERSION - 1)
     with pytest.raises(FormatVersionError):
         checkpoint.newest(saved.parent)
 
 
 @pytest.mark.parametrize("name", ["../x", "/etc/hostname", "a/../../x", "sub/x", ".", "..", ""])
-def test_a_manifest_cannot_name_what_is_not_in_its_folder(saved, name):
+def test_a_manifest_cannot_list_files_outside_its_folder(saved, name):
     (saved.parent / "x").write_text("x")
     rewrite(saved, files={name: {"bytes": 1, "sha256": checkpoint.sha256(saved.parent / "x")}})
     with pytest.raises(CheckpointError):
@@ -146,14 +146,14 @@ def test_a_manifest_cannot_name_what_is_not_in_its_folder(saved, name):
 
 
 @pytest.mark.parametrize("files", [None, 7, "x", ["x"], {"x": None}, {"x": {}}, {"x": {"bytes": "?", "sha256": ""}}])
-def test_a_manifest_of_another_shape_is_damaged(saved, files):
+def test_a_manifest_of_another_structure_is_damaged(saved, files):
     rewrite(saved, files=files)
     with pytest.raises(CheckpointError, match="damaged"):
         verify(saved)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "7", "[" * 100_000, '{"a": ' * 100_000, "\x00"])
-def test_json_that_is_no_object_is_damaged(tmp_path, text):
+def test_json_that_is_not_an_object_is_damaged(tmp_path, text):
     (tmp_path / "x.json").write_text(text)
     with pytest.raises(CheckpointError, match="damaged"):
         checkpoint.read_json(tmp_path / "x.json")
@@ -167,7 +167,7 @@ def test_json_beyond_its_limit_is_not_read(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("data", [b"", b"junk", b"\xff" * 97])
-def test_tensors_that_are_no_safetensors_are_refused(tmp_path, data):
+def test_files_that_are_not_safetensors_are_an_error(tmp_path, data):
     (tmp_path / "x.safetensors").write_bytes(data)
     with pytest.raises(CheckpointError, match=r"x\.safetensors"):
         checkpoint.read_tensors(tmp_path / "x.safetensors")
@@ -176,13 +176,13 @@ def test_tensors_that_are_no_safetensors_are_refused(tmp_path, data):
 # Which folder is the newest
 
 
-def test_steps_are_in_order_of_number_not_of_name(tmp_path):
+def test_steps_are_sorted_by_number(tmp_path):
     for n in (9, 100, 11):
         save_folder(tmp_path / f"step-{n}", contents())
     assert [path.name for path in steps(tmp_path)] == ["step-100", "step-11", "step-9"]
 
 
-def test_a_damaged_newest_is_reported_and_passed_over(tmp_path):
+def test_a_damaged_newest_checkpoint_is_reported_and_skipped(tmp_path):
     for n in (1, 2, 3):
         save_folder(tmp_path / f"step-{n}", contents(n))
     (tmp_path / "step-3" / "config.json").write_text("{}")
@@ -192,7 +192,7 @@ def test_a_damaged_newest_is_reported_and_passed_over(tmp_path):
     assert "step-3" in reports[0]
 
 
-def test_there_is_no_newest_among_damaged_ones_or_none(tmp_path):
+def test_newest_is_none_without_intact_checkpoints(tmp_path):
     assert newest(tmp_path / "nowhere") is None
     save_folder(tmp_path / "step-1", contents())
     (tmp_path / "step-1" / MANIFEST).unlink()
@@ -214,11 +214,11 @@ CALLS = [(os, "rename"), (os, "replace"), (os, "fsync"), (os, "mkdir"), (builtin
 
 
 class Killed(BaseException):
-    """Stands for a SIGKILL: nothing of the program catches it."""
+    """Simulates SIGKILL: no code of the program catches it."""
 
 
 class Calls:
-    """Lets the first `n` calls of the system pass; the one after raises, and after a kill so do all others."""
+    """Lets the first `n` system calls pass and raises at the next one; after a kill, also at all others."""
 
     def __init__(self, monkeypatch, n: int, error: BaseException) -> None:
         self.left, self.error, self.raised = n, error, False
@@ -243,7 +243,7 @@ class Calls:
 
 
 def at_every_call(monkeypatch, action, error_of):
-    """Run an action again and again, interrupted one system call later each time; yields what it raised."""
+    """Run an action repeatedly, interrupted one system call later each time; yields the exceptions."""
     for n in range(101):
         with monkeypatch.context() as patched:
             calls = Calls(patched, n, error_of())
@@ -260,7 +260,7 @@ def at_every_call(monkeypatch, action, error_of):
     raise AssertionError("more system calls than expected")
 
 
-def test_killed_between_any_two_system_calls_the_newest_is_whole(tmp_path, monkeypatch):
+def test_after_a_kill_between_any_two_system_calls_the_newest_is_complete(tmp_path, monkeypatch):
     def again():
         shutil.rmtree(tmp_path / "c", ignore_errors=True)
         save_folder(tmp_path / "c" / "step-1", contents(1.0))
@@ -274,7 +274,7 @@ def test_killed_between_any_two_system_calls_the_newest_is_whole(tmp_path, monke
         again()
 
 
-def test_a_save_after_a_kill_goes_through(tmp_path, monkeypatch):
+def test_a_save_after_a_kill_succeeds(tmp_path, monkeypatch):
     target = tmp_path / "step-2"
     for _ in at_every_call(monkeypatch, lambda: save_folder(target, contents(2.0)), Killed):
         save_folder(target, contents(3.0))
@@ -284,7 +284,7 @@ def test_a_save_after_a_kill_goes_through(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-def test_a_full_disk_at_any_write_leaves_the_folder_as_it_was_and_says_so(saved, monkeypatch, number):
+def test_a_full_disk_at_any_write_is_an_error_and_leaves_the_folder_unchanged(saved, monkeypatch, number):
     writes = checkpoint.write_synced
     for n in range(3):
         left = iter([True] * n)
@@ -302,7 +302,7 @@ def test_a_full_disk_at_any_write_leaves_the_folder_as_it_was_and_says_so(saved,
         assert [path.name for path in saved.parent.iterdir()] == ["step-7"]
 
 
-def test_a_full_disk_at_any_flush_leaves_the_folder_as_it_was(saved, monkeypatch):
+def test_a_full_disk_at_any_flush_leaves_the_folder_unchanged(saved, monkeypatch):
     flush = os.fsync
     for n in range(4):
         left = iter([True] * n)
@@ -319,7 +319,7 @@ def test_a_full_disk_at_any_flush_leaves_the_folder_as_it_was(saved, monkeypatch
         assert value_in(saved) == 1.0
 
 
-def test_a_place_that_cannot_be_written_is_named(tmp_path):
+def test_a_path_that_cannot_be_written_is_reported(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(UserError, match="cannot be written"):
         save_folder(tmp_path / "file" / "step-1", contents())
@@ -328,7 +328,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path):
 # Single files, and models next to other files
 
 
-def test_a_model_is_put_beside_other_files(tmp_path):
+def test_a_model_is_saved_into_a_folder_with_other_files(tmp_path):
     (tmp_path / "run.toml").write_text("x")
     for value in (1.0, 2.0):
         save_into_folder(tmp_path, contents(value))
@@ -337,7 +337,7 @@ def test_a_model_is_put_beside_other_files(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["config.json", MANIFEST, "model.safetensors", "run.toml"]
 
 
-def test_killed_while_put_beside_others_a_model_is_whole_or_has_no_manifest(tmp_path, monkeypatch):
+def test_after_a_kill_during_save_into_folder_the_model_is_complete_or_has_no_manifest(tmp_path, monkeypatch):
     save_into_folder(tmp_path, contents(1.0))
     for _ in at_every_call(monkeypatch, lambda: save_into_folder(tmp_path, contents(2.0)), Killed):
         if (tmp_path / MANIFEST).exists():
@@ -346,7 +346,7 @@ def test_killed_while_put_beside_others_a_model_is_whole_or_has_no_manifest(tmp_
         verify(tmp_path)
 
 
-def test_killed_at_any_call_a_text_file_is_the_old_or_the_new(tmp_path, monkeypatch):
+def test_after_a_kill_a_text_file_has_the_old_or_the_new_text(tmp_path, monkeypatch):
     path = tmp_path / "run.toml"
     path.write_text("old")
     seen = set()
@@ -363,7 +363,7 @@ def test_killed_at_any_call_a_text_file_is_the_old_or_the_new(tmp_path, monkeypa
     assert seen == {"old", "new"}
 
 
-def test_a_full_disk_leaves_a_text_file_as_it_was(tmp_path, monkeypatch):
+def test_a_full_disk_leaves_a_text_file_unchanged(tmp_path, monkeypatch):
     path = tmp_path / "run.toml"
     path.write_text("old")
 
@@ -384,7 +384,7 @@ UNSAFE_CALLS = {"torch.load", "torch.save", "torch.jit.load", "pandas.read_pickl
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
-def test_no_module_pickles(path):
+def test_no_module_imports_pickle(path):
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             assert not {alias.name.split(".")[0] for alias in node.names} & PICKLING

@@ -22,7 +22,7 @@ def write(tmp_path, text):
     return path
 
 
-def test_all_faults_are_told_at_once_each_with_its_value_and_place(tmp_path):
+def test_all_errors_are_reported_together_with_value_and_source(tmp_path):
     file = write(tmp_path, 'beam = 0\nbeem = 4\nlength_penalty = "much"\n')
     message = refusal(DecodeConfig, {"nbest": 100}, file, {"GLASSFORMER_BATCH_TOKENS": "-7"})
     lines = {line.split(":")[0].strip(): line for line in message.split("\n")[1:]}
@@ -42,7 +42,7 @@ def test_what_must_be_given_is_named():
     assert "out: required" in message
 
 
-def test_a_mistake_of_usage_exits_with_2():
+def test_wrong_usage_exits_with_2():
     assert ConfigError.exit_code == 2
 
 
@@ -63,7 +63,7 @@ def test_flags_come_before_environment_before_file_before_defaults(tmp_path):
         ({"length_penalty": float("nan")}, "length_penalty"),
     ],
 )
-def test_impossible_decoding_is_refused(flags, why):
+def test_invalid_decoding_options_are_an_error(flags, why):
     assert why in refusal(DecodeConfig, flags)
 
 
@@ -80,7 +80,7 @@ def test_impossible_decoding_is_refused(flags, why):
         ({"src": []}, "src"),
     ],
 )
-def test_impossible_training_is_refused(flags, why):
+def test_invalid_training_options_are_an_error(flags, why):
     assert why in refusal(TrainConfig, NEEDED | flags)
 
 
@@ -95,16 +95,16 @@ def test_impossible_training_is_refused(flags, why):
         ({"max_len": 0}, "max_len"),
     ],
 )
-def test_impossible_sizes_are_refused(sizes, why):
+def test_invalid_model_sizes_are_an_error(sizes, why):
     assert why in refusal(TransformerConfig, {"vocab_size": 31} | sizes)
 
 
-def test_a_record_cannot_be_changed():
+def test_configs_are_immutable():
     with pytest.raises(ValueError, match="frozen"):
         DecodeConfig().beam = 7
 
 
-def test_an_unknown_option_is_refused_in_python_too():
+def test_an_unknown_option_is_an_error_in_python_too():
     with pytest.raises(ValueError, match="beem"):
         DecodeConfig(beem=4)
 
@@ -123,19 +123,19 @@ TRAINING = st.builds(
 
 
 @given(config=TRAINING)
-def test_options_written_as_toml_come_back(tmp_path_factory, config):
+def test_reading_toml_restores_the_options(tmp_path_factory, config):
     path = tmp_path_factory.getbasetemp() / "round.toml"
     path.write_text(config.to_toml(), encoding="utf-8")
     assert TrainConfig.resolve({}, path, environment={}) == config
 
 
 @pytest.mark.parametrize("text", ["beam = ", "[", "beam = 1\nbeam = 2", "\x00"])
-def test_a_file_that_is_no_toml_is_named(tmp_path, text):
+def test_a_file_that_is_not_toml_is_reported(tmp_path, text):
     file = write(tmp_path, text)
     assert f"{file}: not TOML" in refusal(DecodeConfig, file=file)
 
 
-def test_a_file_that_is_no_text_is_named(tmp_path):
+def test_a_file_that_is_not_text_is_reported(tmp_path):
     (tmp_path / "run.toml").write_bytes(b"\xff\xfe")
     assert "not TOML" in refusal(DecodeConfig, file=tmp_path / "run.toml")
 
@@ -165,12 +165,12 @@ ALL = [(family, name) for family, rows in PRESETS.items() for name in rows]
 
 
 @pytest.mark.parametrize("name", PRESETS["transformer"])
-def test_every_preset_is_a_model_that_can_be_built(name):
+def test_the_model_of_every_preset_can_be_built(name):
     assert sizes(name).d_model > 0
 
 
 @pytest.mark.parametrize(("family", "name"), ALL)
-def test_every_preset_is_a_training_that_can_be_run(family, name):
+def test_the_training_options_of_every_preset_are_valid(family, name):
     config = TrainConfig(**NEEDED, **preset(name, family))
     assert bool(config.steps) != bool(config.epochs)
 
@@ -192,18 +192,18 @@ def test_base_is_the_default_of_the_model():
 
 
 @pytest.mark.parametrize(("name", "dropout"), [("base", 0.1), ("big", 0.3)])
-def test_the_papers_presets_are_post_norm_with_its_dropout(name, dropout):
+def test_presets_of_the_paper_are_post_norm_with_its_dropout(name, dropout):
     assert (sizes(name).pre_norm, sizes(name).dropout) == (False, dropout)
 
 
-def test_bases_peak_rate_is_the_papers():
+def test_the_peak_rate_of_base_is_that_of_the_paper():
     """Vaswani et al. 2017, equation 3 with 4,000 warm-up steps, of 100,000."""
     row = preset("base")
     assert row["lr"] == pytest.approx((512 * 4000) ** -0.5, rel=0.01)
     assert row["warmup_ratio"] * row["steps"] == pytest.approx(4000)
 
 
-def test_more_pairs_never_choose_a_smaller_model_or_vocabulary():
+def test_model_and_vocabulary_sizes_increase_with_the_number_of_pairs():
     n_pairs = [10**k for k in range(10)]
     chosen = [sizes(preset_for(n)).d_model for n in n_pairs]
     assert chosen == sorted(chosen)

@@ -41,7 +41,7 @@ def refusal(read) -> str:
 
 @given(lines=LINES)
 @quick
-def test_lines_come_back_as_they_were_written(folder, lines):
+def test_reading_restores_the_written_lines(folder, lines):
     # A leading BOM is dropped from the file, so the text is written behind one.
     path = write(folder / "any.txt", "\ufeff" + "".join(line + "\n" for line in lines))
     assert list(read_lines(path)) == lines
@@ -63,7 +63,7 @@ def test_number_of_lines_is_number_of_line_feeds(folder, lines):
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
-def test_chunk_borders_do_not_show(tmp_path, monkeypatch, size):
+def test_lines_do_not_depend_on_chunk_borders(tmp_path, monkeypatch, size):
     text = "é\r\n\nu2028 \u2028 stays\n\nlast"
     path = write(tmp_path / "a.txt", text)
     monkeypatch.setattr("glassformer.corpora.lines.CHUNK_BYTES", size)
@@ -82,7 +82,7 @@ def test_bom_is_dropped_only_at_the_start_of_the_file(tmp_path):
     assert list(read_lines(write(tmp_path / "a", "\ufeffone\n\ufefftwo\n"))) == ["one", "\ufefftwo"]
 
 
-def test_gzip_is_known_by_content_without_the_name(tmp_path):
+def test_gzip_is_detected_by_content(tmp_path):
     assert list(read_lines(write(tmp_path / "a.txt", gzip.compress(b"one\n")))) == ["one"]
 
 
@@ -106,7 +106,7 @@ def test_empty_standard_input_has_no_lines(monkeypatch):
     assert list(read_lines(Path("-"))) == []
 
 
-def test_broken_standard_input_is_named(monkeypatch):
+def test_invalid_standard_input_is_reported_by_name(monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"one\ncaf\xe9\n")))
     message = refusal(read_lines(Path("-")))
     assert message.startswith("standard input:2: ")
@@ -127,13 +127,13 @@ BROKEN = {
     "hole": (b"one\n\x81\n", 2, "byte 0x81 at byte 4 of the file", "iconv -f ISO-8859-1 -t UTF-8"),
     "truncated": (PACKED[:-11], None, "truncated gzip", "gzip -t"),
     "corrupt": (PACKED[:401] + b"\xff" * 13 + PACKED[414:], None, "corrupt gzip", "gzip -t"),
-    "long": (b"one\n" + b"x" * 1009, 2, "longer than 997 bytes", "split this one"),
+    "long": (b"one\n" + b"x" * 1009, 2, "longer than 997 bytes", "split this line"),
     "bomb": (gzip.compress(bytes(4 << 20)), None, "expands more than 300 times", "gunzip"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("fault", BROKEN)
-def test_broken_file_is_named_with_line_and_remedy(tmp_path, monkeypatch, fault):
+def test_invalid_file_is_reported_with_line_and_advice(tmp_path, monkeypatch, fault):
     data, line, said, remedy = BROKEN[fault]
     monkeypatch.setattr(limits, "MAX_GZIP_RATIO", 300)
     monkeypatch.setattr(limits, "MAX_LINE_BYTES", 997 if fault == "long" else 1 << 23)
@@ -154,20 +154,20 @@ def test_line_of_exactly_the_limit_is_read(tmp_path, monkeypatch):
     assert list(read_lines(write(tmp_path / "a", "x" * 7 + "\n"))) == ["x" * 7]
 
 
-def test_file_over_the_limit_is_refused(tmp_path, monkeypatch):
+def test_file_over_the_limit_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(limits, "MAX_FILE_BYTES", 7)
     assert "more than 7 bytes" in refusal(read_lines(write(tmp_path / "a", "one\ntwo\n")))
 
 
-def test_missing_file_is_named(tmp_path):
+def test_missing_file_is_an_error(tmp_path):
     assert f"{tmp_path / 'no.txt'}: no such file" in refusal(read_lines(tmp_path / "no.txt"))
 
 
-def test_folder_is_named(tmp_path):
+def test_folder_is_an_error(tmp_path):
     assert f"{tmp_path}: is a folder" in refusal(read_lines(tmp_path))
 
 
-def test_permission_is_named(tmp_path, monkeypatch):
+def test_missing_permission_is_an_error(tmp_path, monkeypatch):
     def refuse(*_):
         raise PermissionError
 
@@ -187,7 +187,7 @@ def test_permission_is_named(tmp_path, monkeypatch):
         ("tsv", "lines"),
     ],
 )
-def test_the_suffix_tells_the_format(name, format):
+def test_format_is_detected_by_suffix(name, format):
     assert format_of(Path(name)) == format
 
 
@@ -202,7 +202,7 @@ def test_several_plain_files_pair_in_order(tmp_path):
     assert pairs_of([en, en2], [fr, fr2]) == expected
 
 
-def test_tsv_gives_its_two_columns(tmp_path):
+def test_tsv_has_two_columns(tmp_path):
     assert pairs_of([write(tmp_path / "a.tsv", "one\tun\r\n\t\n")]) == [("a.tsv", 1, "one", "un"), ("a.tsv", 2, "", "")]
 
 
@@ -224,7 +224,7 @@ def test_jsonl_keys_must_not_change(tmp_path):
     assert "earlier lines have the keys en, fr, this one en, de" in message
 
 
-def test_tsv_with_a_wrong_column_count_shows_place_and_line(tmp_path):
+def test_wrong_tsv_column_count_is_reported_with_file_and_line(tmp_path):
     path = write(tmp_path / "a.tsv", "one\tun\none\tun\tuno\n")
     assert refusal(read_pairs([path])) == (
         f"{path}:2: expected 2 tab-separated columns (src, tgt), found 3.\n"
@@ -242,7 +242,7 @@ def test_tsv_with_a_wrong_column_count_shows_place_and_line(tmp_path):
         "[" * 99_991, "9" * 9973,
     ],
 )  # fmt: skip
-def test_jsonl_line_of_another_shape_is_refused_with_its_place(tmp_path, line):
+def test_invalid_jsonl_line_is_reported_with_file_and_line(tmp_path, line):
     path = write(tmp_path / "a.jsonl", '{"src": "a", "tgt": "b"}\n' + line + "\n")
     message = refusal(read_pairs([path]))
     assert message.startswith(f"{path}:2: ")
@@ -250,7 +250,7 @@ def test_jsonl_line_of_another_shape_is_refused_with_its_place(tmp_path, line):
 
 
 @pytest.mark.parametrize(("n_src", "n_tgt"), [(5, 3), (3, 5)])
-def test_unequal_counts_name_both_files_and_both_counts(tmp_path, n_src, n_tgt):
+def test_unequal_counts_are_reported_with_both_files_and_counts(tmp_path, n_src, n_tgt):
     src, tgt = write(tmp_path / "a.en", "one\n" * n_src), write(tmp_path / "a.fr", "un\n" * n_tgt)
     with pytest.raises(UnequalCountsError) as caught:
         list(read_pairs([src], [tgt]))
@@ -261,7 +261,7 @@ def test_unequal_counts_name_both_files_and_both_counts(tmp_path, n_src, n_tgt):
     assert "add or remove" in str(caught.value)
 
 
-def test_a_slipped_pairing_is_told_with_its_line(tmp_path):
+def test_misalignment_is_reported_with_its_line(tmp_path):
     src, tgt = counting(211)
     del tgt[100]
     src_path, tgt_path = write(tmp_path / "a.en", "\n".join(src)), write(tmp_path / "a.fr", "\n".join(tgt))
@@ -280,7 +280,7 @@ USAGE = {
 
 
 @pytest.mark.parametrize("case", USAGE)
-def test_sides_that_do_not_fit_are_refused_before_reading(tmp_path, case):
+def test_incompatible_files_are_an_error_before_reading(tmp_path, case):
     src, tgt = ([Path(name) if name == "-" else write(tmp_path / name, "x\n") for name in side] for side in USAGE[case])
     with pytest.raises(ConfigError, match=r"\n  \w"):
         read_pairs(src, tgt)
@@ -303,7 +303,7 @@ def counting(n: int, seed: int = 7) -> tuple[list[str], list[str]]:
 
 @given(st.integers(7, 200), st.integers(0, 1))
 @settings(max_examples=13, deadline=None)
-def test_slip_is_guessed_where_a_line_was_deleted(at, side):
+def test_misalignment_is_detected_at_a_deleted_line(at, side):
     sides = counting(211)
     del sides[side][at]
     guess = guess_misalignment(*sides)
@@ -311,24 +311,24 @@ def test_slip_is_guessed_where_a_line_was_deleted(at, side):
     assert abs(guess - (at + 1)) <= 3
 
 
-def test_slip_is_guessed_at_an_extra_blank_line():
+def test_misalignment_is_detected_at_an_extra_blank_line():
     src, tgt = counting(211)
     src.insert(53, "")
     assert guess_misalignment(src, tgt) == 54
 
 
-def test_missing_tail_is_no_slip_before_the_end():
+def test_missing_last_lines_are_no_misalignment_before_the_end():
     src, tgt = counting(211)
     assert guess_misalignment(src, tgt[:199]) in (None, 200)
 
 
-def test_no_slip_is_guessed_between_unrelated_files():
+def test_no_misalignment_is_detected_in_unrelated_files():
     src, tgt = counting(211)
     random.Random(11).shuffle(tgt)
     assert guess_misalignment(src, tgt[1:]) is None
 
 
-def test_no_slip_is_guessed_among_equal_lines():
+def test_no_misalignment_is_detected_in_equal_lines():
     src, tgt = counting(211)
     for side in (src, tgt):
         side[80:120] = [side[80]] * 40
@@ -336,13 +336,13 @@ def test_no_slip_is_guessed_among_equal_lines():
     assert guess_misalignment(src, tgt) is None
 
 
-def test_no_slip_is_guessed_in_a_few_lines():
+def test_no_misalignment_is_detected_in_few_lines():
     assert guess_misalignment(["a"] * 5, ["b"] * 3) is None
 
 
 @given(st.lists(st.tuples(st.text(CHARS, max_size=7), st.text(CHARS, max_size=7)), min_size=1, max_size=7))
 @quick
-def test_jsonl_pairs_come_back_whatever_the_text(folder, pairs):
+def test_reading_restores_jsonl_pairs_of_any_text(folder, pairs):
     text = "".join(json.dumps({"src": src, "tgt": tgt}, ensure_ascii=False) + "\n" for src, tgt in pairs)
     path = write(folder / "p.jsonl", text)
     assert [(e.src, e.tgt) for e in read_pairs([path])] == pairs
@@ -366,7 +366,7 @@ def test_keys_name_the_fields_of_json_lines(tmp_path, keys, line, pair):
 
 
 @pytest.mark.parametrize("keys", [["src"], ["src="], ["source=en"], ["src=a", "src=b"]])
-def test_keys_that_are_not_field_and_key_are_refused(tmp_path, keys):
+def test_invalid_keys_option_is_an_error(tmp_path, keys):
     path = tmp_path / "a.jsonl"
     path.write_text('{"en": "a", "fr": "b"}\n')
     with pytest.raises(ConfigError, match=r"--keys .*expected FIELD=KEY"):
@@ -380,14 +380,14 @@ def test_a_line_without_a_named_key_is_an_error_with_its_number(tmp_path):
         list(read_pairs([path], keys=["src=en", "tgt=fr"]))
 
 
-def test_tab_separated_pairs_are_found_by_content(tmp_path):
+def test_tab_separated_pairs_are_detected_by_content(tmp_path):
     path = tmp_path / "deu.txt"
     path.write_text("Go.\tGeh.\nHi.\tHallo.\n")
     assert [(e.src, e.tgt) for e in read_pairs([path])] == [("Go.", "Geh."), ("Hi.", "Hallo.")]
 
 
 @pytest.mark.parametrize("name", ["a.po", "a.tmx", "a.xlf", "a.xliff.gz", "a.properties", "a.docx"])
-def test_formats_that_cannot_be_read_are_named_with_those_that_can(tmp_path, name):
+def test_unsupported_formats_are_reported_with_the_supported_ones(tmp_path, name):
     path = tmp_path / name
     path.write_bytes(b"a = b\n")
     with pytest.raises(CorpusError, match=r"which cannot be read.*\n.*TSV, CSV, JSONL, CoNLL"):

@@ -1,4 +1,4 @@
-"""corpora.detect: the task is told from the data, or asked for."""
+"""Inference of the task from corpus files."""
 
 import gzip
 import json
@@ -74,7 +74,7 @@ TOLD = {
 
 
 @pytest.mark.parametrize("case", TOLD)
-def test_the_data_tells_the_task(tmp_path, case):
+def test_the_task_is_inferred_from_the_data(tmp_path, case):
     files, task = TOLD[case]
     assert find_task(write(tmp_path, files)) == task
 
@@ -83,7 +83,7 @@ def test_the_data_tells_the_task(tmp_path, case):
     ("columns", "task"),
     [("_ label text", "classification"), ("text _ score", "classification"), ("text score _", "regression")],
 )
-def test_columns_stand_for_a_header(tmp_path, columns, task):
+def test_columns_replace_a_header_row(tmp_path, columns, task):
     assert (
         find_task(write(tmp_path, {"a.tsv": "0\t1.5\tx\n2\t2\ty\n"}), ReadOptions(columns=tuple(columns.split())))
         == task
@@ -97,14 +97,14 @@ UNTOLD = {
     "a label last": ({"a.tsv": "".join(f"{i}\t{i % 2}\n" for i in range(7))}, "column 2 repeats.* text,label"),
     "two tabs in a text": ({"a.txt": "a\tb\tc\nd\te\tf\n"}, "3 tab-separated columns without a header row"),
     "other keys": ({"a.jsonl": objects({"en": "a", "fr": "b"})}, "line is {en: str, fr: str}.*--keys src=en tgt=fr"),
-    "array": ({"a.json": "[\n1]\n"}, "expected one JSON object a line"),
-    "three plain texts": ({"a.txt": PROSE, "b.txt": PROSE, "c.txt": PROSE}, "3 files: cannot tell"),
+    "array": ({"a.json": "[\n1]\n"}, "expected one JSON object per line"),
+    "three plain texts": ({"a.txt": PROSE, "b.txt": PROSE, "c.txt": PROSE}, "3 files: cannot infer"),
     "different kinds": ({"a.txt": PROSE, "b.conll": TAGS}, "b.conll: tagging"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", UNTOLD)
-def test_what_does_not_tell_is_shown_with_every_format(tmp_path, case):
+def test_ambiguous_data_is_reported_with_all_formats(tmp_path, case):
     files, seen = UNTOLD[case]
     with pytest.raises(ConfigError, match=f"(?s){seen}") as caught:
         find_task(write(tmp_path, files))
@@ -112,17 +112,17 @@ def test_what_does_not_tell_is_shown_with_every_format(tmp_path, case):
     assert all(task in str(caught.value) for task in FORMATS)
 
 
-def test_standard_input_is_not_eaten():
-    with pytest.raises(ConfigError, match="standard input: cannot tell the task: can be read only once"):
+def test_standard_input_is_not_read():
+    with pytest.raises(ConfigError, match="standard input: cannot infer the task: can be read only once"):
         find_task([Path("-")])
 
 
-def test_no_file_is_a_wrong_call(tmp_path):
+def test_no_file_is_an_error(tmp_path):
     with pytest.raises(ConfigError, match="no file given"):
         find_task([])
 
 
-def test_a_missing_file_is_named(tmp_path):
+def test_a_missing_file_is_an_error(tmp_path):
     with pytest.raises(CorpusError, match=r"a\.txt: no such file"):
         find_task([tmp_path / "a.txt"])
 

@@ -63,7 +63,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("kind", FAULTS)
 @pytest.mark.parametrize("at", [17, N])
-def test_a_planted_fault_is_the_only_one_named_and_in_its_place(tmp_path, kind, at):
+def test_an_inserted_fault_is_the_only_finding_with_its_location(tmp_path, kind, at):
     pair, side, detail = FAULTS[kind]
     pairs = clean()
     pairs.insert(at, tuple(text if isinstance(text, bytes) else text.encode() for text in pair))
@@ -80,7 +80,7 @@ def test_a_clean_corpus_has_no_findings(tmp_path):
 
 
 @pytest.mark.parametrize("char", "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
-def test_every_character_that_splitlines_splits_at_is_named(tmp_path, char):
+def test_every_character_at_which_splitlines_splits_is_reported(tmp_path, char):
     src, tgt = write_pairs(tmp_path, [*clean(), (f"one{char} two".encode(), b"eins zwei")])
     (finding,) = examine(src, tgt).findings
     assert finding.kind == "line-break"
@@ -88,7 +88,7 @@ def test_every_character_that_splitlines_splits_at_is_named(tmp_path, char):
     assert "column 4" in finding.detail
 
 
-def test_all_faults_of_a_very_dirty_corpus_are_named_at_once(tmp_path):
+def test_all_faults_of_a_corpus_are_reported_together(tmp_path):
     pairs = clean(211)
     lines = {}
     for n, (kind, (pair, _, _)) in enumerate(FAULTS.items()):
@@ -98,19 +98,19 @@ def test_all_faults_of_a_very_dirty_corpus_are_named_at_once(tmp_path):
     assert lines.items() <= found
 
 
-def test_unequal_counts_are_named_with_both_counts(tmp_path):
+def test_unequal_counts_are_reported_with_both_counts(tmp_path):
     src, tgt = write(tmp_path / "a.en", [b"one"] * 7), write(tmp_path / "a.de", [b"eins"] * 5)
     (finding,) = examine([src], [tgt]).findings
     assert (finding.kind, finding.path, finding.line) == ("unequal-counts", str(src), 6)
     assert f"{src} has 7 lines, {tgt} has 5" in finding.detail
 
 
-def test_faults_behind_the_end_of_the_shorter_file_are_named(tmp_path):
+def test_faults_after_the_end_of_the_shorter_file_are_reported(tmp_path):
     src, tgt = write(tmp_path / "a.en", [b"one"] * 5 + [b"caf\xe9"]), write(tmp_path / "a.de", [b"eins"] * 5)
     assert ("not-utf8", 6) in {(finding.kind, finding.line) for finding in examine([src], [tgt]).findings}
 
 
-def test_a_line_over_the_hard_limit_is_named_and_the_next_ones_still_read(tmp_path, monkeypatch):
+def test_lines_after_a_line_over_the_limit_are_checked(tmp_path, monkeypatch):
     monkeypatch.setattr(limits, "MAX_LINE_BYTES", 997)
     pairs = [*clean(7), (b"x" * 99_991, b"y"), *clean(11)[7:], (b"one", b"")]
     found = [(finding.kind, finding.line) for finding in examine(*write_pairs(tmp_path, pairs)).findings]
@@ -129,12 +129,12 @@ def test_a_file_that_cannot_be_read_to_its_end_is_a_finding(tmp_path, data):
     assert str(finding).count(f"{tgt}:") == 1
 
 
-def test_a_missing_file_is_refused(tmp_path):
+def test_a_missing_file_is_an_error(tmp_path):
     with pytest.raises(CorpusError, match="no such file"):
         examine([tmp_path / "a.tsv"])
 
 
-def test_standard_input_is_refused():
+def test_standard_input_is_an_error():
     with pytest.raises(ConfigError, match="can be read only once"):
         examine([Path("-")], [Path("a")])
 
@@ -143,7 +143,7 @@ def test_standard_input_is_refused():
     ("name", "line"),
     [("a.tsv", b"one"), ("a.tsv", b"one\ttwo\tthree"), ("a.jsonl", b'{"src": "one"}'), ("a.jsonl", b"")],
 )
-def test_a_malformed_line_is_named_and_the_next_ones_still_read(tmp_path, name, line):
+def test_lines_after_a_malformed_line_are_checked(tmp_path, name, line):
     good = (
         [b"one\tun", b"\tdeux"] if name == "a.tsv" else [b'{"src": "one", "tgt": "un"}', b'{"src": "", "tgt": "deux"}']
     )
@@ -151,7 +151,7 @@ def test_a_malformed_line_is_named_and_the_next_ones_still_read(tmp_path, name, 
     assert [(f.kind, f.line) for f in examine([path]).findings] == [("malformed", 2), ("blank-side", 3)]
 
 
-def test_overlap_with_held_out_sets_is_named_with_both_places(tmp_path):
+def test_overlap_with_held_out_sets_is_reported_with_both_locations(tmp_path):
     pairs = clean()
     dev = write_pairs(tmp_path, [pairs[5], (pairs[7][0], b"Anders.")], "dev")
     found = examine(*write_pairs(tmp_path, pairs), against={"dev": dev}).findings
@@ -159,7 +159,7 @@ def test_overlap_with_held_out_sets_is_named_with_both_places(tmp_path):
     assert all(f"dev, {dev[0][0]}:{line}" in finding.detail for line, finding in zip((1, 2), found, strict=True))
 
 
-def test_windows_line_ends_are_named_once_a_file(tmp_path):
+def test_windows_line_ends_are_reported_once_per_file(tmp_path):
     src, tgt = write_pairs(tmp_path, [(a + b"\r", b + b"\r") for a, b in clean(7)])
     assert [(f.kind, f.path, f.line) for f in examine(src, tgt).findings] == [
         ("crlf", str(src[0]), 1),
@@ -167,14 +167,14 @@ def test_windows_line_ends_are_named_once_a_file(tmp_path):
     ]
 
 
-def test_pairs_of_unequal_files_are_not_judged_as_pairs(tmp_path):
+def test_files_of_unequal_length_are_checked_line_by_line(tmp_path):
     pairs = [(b"The old dog sees it." * (1 + 6 * (i % 2)), b"Hund") for i in range(2)] + clean()
     src, tgt = write_pairs(tmp_path, [*pairs, *pairs])
     write(src[0], src[0].read_bytes().split(b"\n")[:-2])
     assert {*examine(src, tgt).counts} == {"unequal-counts"}
 
 
-def test_places_of_earlier_files_are_told_right(tmp_path):
+def test_duplicates_are_located_in_earlier_files(tmp_path):
     a, b = clean(7), clean(11)[7:]
     src, tgt = zip(write_pairs(tmp_path, a), write_pairs(tmp_path, [*b, a[6], b[0]], "b"), strict=True)
     (first, second) = examine([*src[0], *src[1]], [*tgt[0], *tgt[1]]).findings
@@ -200,7 +200,7 @@ INNOCENT = [
 
 
 @pytest.mark.parametrize("pair", INNOCENT)
-def test_innocent_pair_has_no_fault(pair):
+def test_correct_pair_has_no_fault(pair):
     assert pair_faults(*pair) == []
 
 
@@ -212,7 +212,7 @@ def test_foreign_names_are_not_another_script(tmp_path, text):
     assert examine(*write_pairs(tmp_path, pairs)).counts == {}
 
 
-def test_a_side_in_two_scripts_is_not_judged_by_one(tmp_path):
+def test_a_side_may_use_two_scripts(tmp_path):
     words = ["sees the old house", "видит старый дом"]
     pairs = [(f"sentence number {i}".encode(), f"{words[i % 5 == 0]} {i}".encode()) for i in range(N)]
     assert examine(*write_pairs(tmp_path, pairs)).counts == {}
@@ -224,30 +224,30 @@ def test_japanese_is_one_script(tmp_path):
 
 
 @pytest.mark.parametrize("n_shown", [1, 3, None])
-def test_all_findings_are_counted_and_the_first_few_shown(tmp_path, n_shown):
+def test_all_findings_are_counted_and_the_first_are_stored(tmp_path, n_shown):
     found = examine(*write_pairs(tmp_path, [*clean(), *[(b"one", b"")] * 13]), n_shown=n_shown)
     assert found.counts == {"blank-side": 13}
     assert [f.line for f in found.findings] == list(range(N + 1, N + 14))[:n_shown]
 
 
-def test_errors_come_first_and_decide(tmp_path):
+def test_errors_are_listed_first_and_set_has_errors(tmp_path):
     warned = examine(*write_pairs(tmp_path, [*clean(), (b"1 &lt; 2", b"1 < 2")]))
     failed = examine(*write_pairs(tmp_path, [(b"1 &lt; 2", b"1 < 2"), *clean(), (b"one", b"")]))
     assert (warned.has_errors, failed.has_errors) == (False, True)
     assert [row[0] for row in failed.rows()] == ["blank-side", "html"]
 
 
-def test_showing_no_finding_is_a_wrong_call():
+def test_n_shown_of_zero_is_an_error():
     with pytest.raises(ValueError, match="at least 1"):
         PairChecker(n_shown=0)
 
 
-def test_where_one_file_holds_both_sides_the_detail_tells_the_side(tmp_path):
+def test_the_detail_includes_the_side_if_one_file_contains_both(tmp_path):
     path = write(tmp_path / "a.tsv", [b"one\tun", b"one \x07\tdeux", b"two\tdeux \x07"])
     assert [f.detail.startswith("target: ") for f in examine([path]).findings] == [False, True]
 
 
-def test_json_holds_everything(tmp_path):
+def test_json_contains_the_complete_diagnosis(tmp_path):
     found = examine(*write_pairs(tmp_path, [*clean(), (b"one", b"")]))
     again = json.loads(json.dumps(found.to_json()))
     assert again["counts"] == found.counts
@@ -255,7 +255,7 @@ def test_json_holds_everything(tmp_path):
     assert again["has_errors"]
 
 
-def test_pair_checker_counts_what_streams_by(tmp_path):
+def test_pair_checker_counts_faults_in_one_pass(tmp_path):
     checker = PairChecker()
     found = [checker.check(e) for e in read_pairs(*write_pairs(tmp_path, [*clean(7), (b"one", b""), *clean(5)]))]
     assert [[fault.kind for fault in faults] for faults in found if faults] == [["blank-side"]]
@@ -267,7 +267,7 @@ def test_pair_checker_counts_what_streams_by(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("dirty", "mended"),
+    ("dirty", "repaired_text"),
     [
         ("\ufeffone\x00 \x01two", "one two"),
         ("a\u2028b\x85c\x0bd\re", "a b c d e"),
@@ -280,8 +280,8 @@ def test_pair_checker_counts_what_streams_by(tmp_path):
         ("naÃƒÂ¯ve", "naïve"),
     ],
 )
-def test_repair_is_exact(dirty, mended):
-    assert repair(dirty) == mended
+def test_repair_is_exact(dirty, repaired_text):
+    assert repair(dirty) == repaired_text
 
 
 FRAGMENTS = [
@@ -293,10 +293,10 @@ TEXT = st.lists(st.sampled_from(FRAGMENTS), max_size=7).map("".join)
 
 @given(TEXT)
 @settings(max_examples=200, deadline=None)
-def test_repair_leaves_nothing_to_repair(text):
-    mended = repair(text)
-    assert repair(mended) == mended
-    assert not {fault.kind for fault in pair_faults(mended, "x")} & {
+def test_repair_is_idempotent(text):
+    repaired_text = repair(text)
+    assert repair(repaired_text) == repaired_text
+    assert not {fault.kind for fault in pair_faults(repaired_text, "x")} & {
         k for k, c in CHECKS.items() if c.repair == "repair"
     }
 
@@ -307,13 +307,13 @@ def folder():
         yield Path(name)
 
 
-def mended_kinds(counts) -> set[str]:
+def repaired_kinds(counts) -> set[str]:
     return {kind for kind in counts if CHECKS[kind].repair != "keep"}
 
 
 @given(st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=13), st.randoms(use_true_random=False), st.booleans())
 @settings(max_examples=60, deadline=None)
-def test_examine_finds_nothing_that_fix_mends(folder, dirty, rng, bad_bytes):
+def test_examine_finds_no_repairable_fault_after_fix(folder, dirty, rng, bad_bytes):
     pairs = [*clean(23), *((src.encode(), tgt.encode()) for src, tgt in dirty), *clean(3)]
     rng.shuffle(pairs)
     pairs += [(b"caf\xe9", b"x")] * bad_bytes
@@ -322,7 +322,7 @@ def test_examine_finds_nothing_that_fix_mends(folder, dirty, rng, bad_bytes):
         fixed = fix(*corpus, Path(out))
         found = examine([Path(out) / "a.en"], [Path(out) / "a.de"])
         assert not found.has_errors
-        assert not mended_kinds(found.counts)
+        assert not repaired_kinds(found.counts)
         assert found.n_pairs == fixed.n_kept
 
 
@@ -342,7 +342,7 @@ def test_kept_pairs_stay_paired_and_in_order(folder, dirty):
     assert fixed.n_kept + len(gone) == fixed.n_pairs == len(pairs)
 
 
-def test_every_dropped_pair_is_written_down_with_place_kinds_and_text(tmp_path):
+def test_dropped_pairs_are_listed_with_location_types_and_text(tmp_path):
     pairs = [*clean(), (b"one\x0b", b"\t"), (b"caf\xe9", b"x")]
     fixed = fix(*write_pairs(tmp_path, pairs), tmp_path / "out")
     assert (tmp_path / "out" / "dropped.tsv").read_text().split("\n") == [
@@ -360,7 +360,7 @@ def test_repairs_are_counted_by_kind(tmp_path):
     assert fixed.n_kept == fixed.n_pairs == N + 1
 
 
-def test_what_is_usual_is_learned_again_until_nothing_more_falls_out(tmp_path):
+def test_statistics_are_recomputed_until_no_more_pairs_are_dropped(tmp_path):
     # With this seed the first drops narrow the spread of the ratios so far that more pairs become extreme.
     rng = random.Random(93)
     lengths = [rng.choice([30, 30, 30, 35, 40, 45, 60, 80, 120, 200]) for _ in range(41)]
@@ -368,7 +368,7 @@ def test_what_is_usual_is_learned_again_until_nothing_more_falls_out(tmp_path):
     corpus = write_pairs(tmp_path, pairs)
     fixed = fix(*corpus, tmp_path / "out")
     assert fixed.dropped["length-ratio"] > examine(*corpus).counts["length-ratio"]
-    assert not mended_kinds(examine([tmp_path / "out" / "a.en"], [tmp_path / "out" / "a.de"]).counts)
+    assert not repaired_kinds(examine([tmp_path / "out" / "a.en"], [tmp_path / "out" / "a.de"]).counts)
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.tsv.gz", "a.jsonl", "b.jsonl"])
@@ -391,7 +391,7 @@ def test_held_out_pairs_are_dropped(tmp_path):
     assert fixed.dropped == {"overlap-pair": 2}
 
 
-def test_nothing_is_ever_overwritten(tmp_path):
+def test_existing_files_are_not_overwritten(tmp_path):
     corpus = write_pairs(tmp_path, clean())
     before = corpus[0][0].read_bytes()
     with pytest.raises(CorpusError, match=r"a\.en: exists already.*\n  Name a new"):
@@ -400,7 +400,7 @@ def test_nothing_is_ever_overwritten(tmp_path):
     assert not (tmp_path / "dropped.tsv").exists()
 
 
-def test_two_outputs_of_one_name_are_refused(tmp_path):
+def test_two_outputs_with_the_same_name_are_an_error(tmp_path):
     (tmp_path / "b").mkdir()
     src, tgt = write(tmp_path / "x", [b"one"]), write(tmp_path / "b" / "x", [b"un"])
     with pytest.raises(CorpusError, match=r"one name there.*\n  Rename"):
@@ -422,10 +422,10 @@ def test_a_damaged_file_is_not_fixed(tmp_path):
         fix([tmp_path / "a.tsv.gz"], [], tmp_path / "out")
 
 
-def test_a_corpus_of_which_nothing_is_left_is_refused(tmp_path):
+def test_a_corpus_without_remaining_pairs_is_an_error(tmp_path):
     with pytest.raises(CorpusError, match=r"no pair of 3 is left after dropping: blank-side \(3\)"):
         fix(*write_pairs(tmp_path, [(b"one", b"")] * 3), tmp_path / "out")
 
 
-def test_the_limit_of_a_long_pair_is_told():
+def test_the_maximum_length_is_reported():
     assert str(MAX_CHARS) in CHECKS["over-long"].meaning

@@ -214,16 +214,16 @@ def test_a_pronoun_with_two_antecedents_is_undecided():
         pronoun(CAT, rivals=[the("table")], kinds="animal furniture")
 
 
-def test_a_pronoun_ignores_what_its_clause_cannot_be_said_of():
+def test_a_pronoun_ignores_antecedents_that_do_not_fit_its_clause():
     assert pronoun(the("rug"), rivals=[the("cow")], kinds="seat").fr == "il"
 
 
-def test_a_gender_that_english_does_not_tell_is_undecided():
+def test_a_gender_that_english_does_not_determine_is_undecided():
     with pytest.raises(Undecided, match="gender of 'we'"):
         clause(WE, "come back", "past")
 
 
-def test_a_tense_that_english_does_not_tell_is_undecided():
+def test_a_tense_that_english_does_not_determine_is_undecided():
     with pytest.raises(Undecided, match="present or past"):
         clause(I, "read", "past", the("book"))
 
@@ -243,7 +243,7 @@ def test_a_tense_that_english_does_not_tell_is_undecided():
         ("il le a", "il l'a"),
     ],
 )
-def test_words_side_by_side_elide_and_contract(words, spelled):
+def test_adjacent_words_are_elided_and_contracted(words, spelled):
     assert spell(words) == spelled
 
 
@@ -289,19 +289,19 @@ def test_held_out_pairs_do_not_depend_on_the_size_of_training():
     assert split_pairs(50, 40, seed=2)[1] == split_pairs(10, 40, seed=2)[1]
 
 
-def test_reference_and_showcase_are_never_drawn(monkeypatch):
+def test_reference_and_showcase_are_never_sampled(monkeypatch):
     other = ("The cat slept.", "Le chat dormait.")
     monkeypatch.setattr(grammar, "sentences", lambda _: iter([REFERENCE, *SHOWCASE, other]))
     assert sample_pairs(1, seed=0) == [other]
 
 
-def test_a_grammar_run_dry_says_how_many_pairs_it_gave(monkeypatch):
+def test_too_large_a_corpus_is_an_error_with_the_number_of_pairs(monkeypatch):
     monkeypatch.setattr(grammar, "sentences", lambda _: iter([("A.", "B.")] * 20_000))
     with pytest.raises(ValueError, match=r"asked for 2 .* gave 1"):
         sample_pairs(2, seed=0)
 
 
-def test_a_negative_count_is_refused():
+def test_a_negative_count_is_an_error():
     with pytest.raises(ValueError, match="-1"):
         sample_pairs(-1, seed=0)
 
@@ -313,15 +313,15 @@ def test_every_held_out_word_occurs_in_training(split):
         assert {word for pair in held_out for word in WORD.findall(pair[side])} <= known
 
 
-def test_no_elision_is_missed(split):
+def test_all_elisions_are_applied(split):
     missed = re.compile(r"\b(?:le|la|de|ne|je|que|se|me|ce|ma|sa) (?=([aeiouyhàâéèêëîïôœ][\w-]*))", re.IGNORECASE)
     aspirated = {"héros", "hérisson", "hérissons", "hibou", "hiboux", "haricot", "haricots", "hache", "haches"}
     assert not {word for pairs in split for _, fr in pairs for word in missed.findall(fr)} - aspirated
 
 
-def test_no_contraction_is_missed(split):
+def test_all_contractions_are_applied(split):
     assert not [fr for pairs in split for _, fr in pairs if re.search(r"\b(de|à) les? ", fr)]
 
 
-def test_a_and_an_follow_the_next_letter(split):
+def test_a_and_an_depend_on_the_next_letter(split):
     assert not [en for pairs in split for en, _ in pairs if re.search(r"\b(a [aeiou]|an [^aeiou])", en, re.IGNORECASE)]

@@ -72,17 +72,17 @@ def test_a_header_row_names_the_columns_in_any_order_and_case(tmp_path):
     assert fields(path) == [("a", "b", "yes", 2)]
 
 
-def test_a_quoted_cell_may_hold_lines_and_the_place_is_where_the_record_begins(tmp_path):
+def test_a_quoted_cell_may_contain_newlines_and_the_line_is_that_of_its_start(tmp_path):
     path = write(tmp_path / "a.csv", 'text,label\r\n"one\r\ntwo, ""three""",x\r\nfour,y\r\n')
     assert fields(path) == [('one\ntwo, "three"', None, "x", 2), ("four", None, "y", 4)]
 
 
-def test_tsv_takes_quotes_as_text(tmp_path):
+def test_quotes_in_tsv_are_text(tmp_path):
     assert fields(write(tmp_path / "a.tsv", 'text\tlabel\n"one\tx\n'))[0][0] == '"one'
 
 
 @pytest.mark.parametrize(("label", "spelled"), [("7", "7"), ("2.50", "2.5"), ("true", "true"), ('" a "', "a")])
-def test_a_json_label_is_spelled_as_json_writes_it(tmp_path, label, spelled):
+def test_a_json_label_is_formatted_as_json(tmp_path, label, spelled):
     path = write(tmp_path / "a.jsonl", '{"id": 1, "text": "one", "label": ' + label + "}")
     assert fields(path) == [("one", None, spelled, 1)]
 
@@ -98,8 +98,8 @@ def test_a_number_is_read_from_the_label():
 
 
 @pytest.mark.parametrize("label", ["high", "nan", "inf", ""])
-def test_a_label_that_is_no_number_is_named(label):
-    with pytest.raises(CorpusError, match=r"a:3: the label .* is no finite number"):
+def test_a_label_that_is_not_a_number_is_an_error(label):
+    with pytest.raises(CorpusError, match=r"a:3: the label .* is not a finite number"):
         Labeled("one", None, label, "a", 3).number()
 
 
@@ -111,16 +111,16 @@ BROKEN = {
     "few cells": ("a.tsv", "text\tlabel\none\tx\ntwo\n", (), 3, "expected 2 columns (text, label), found 1", "'two'"),
     "many cells": ("a.csv", "text,label\none,two,x\n", (), 2, "expected 2 columns (text, label), found 3", "'one'"),
     "blank row": ("a.csv", "text,label\n\n", (), 2, "found 0", "delete"),
-    "open quote": ("a.csv", 'text,label\none,x\n"two,x\nthree,y\n', (), 3, "not CSV: unexpected end", "never closed"),
+    "open quote": ("a.csv", 'text,label\none,x\n"two,x\nthree,y\n', (), 3, "not CSV: unexpected end", "quote missing"),
     "stray quote": ("a.csv", 'text,label\n"one" two,x\n', (), 2, "not CSV: ',' expected after '\"'", "twice"),
     "no label": ("a.tsv", "text\tlabel\none\t \n", (), 2, "no label; the text begins 'one'", "delete"),
-    "not json": ("a.jsonl", '{"text": "one", "label": 1}\nx\n', (), 2, "expected one JSON object a line", "Fix"),
-    "array": ("a.jsonl", "[1]\n", (), 1, "expected one JSON object a line, found list", "Fix"),
+    "not json": ("a.jsonl", '{"text": "one", "label": 1}\nx\n', (), 2, "expected one JSON object per line", "Fix"),
+    "array": ("a.jsonl", "[1]\n", (), 1, "expected one JSON object per line, found list", "Fix"),
     "no key": ("a.jsonl", '{"text": "one"}\n', (), 1, "nothing names the label", "{text: str}"),
     "null label": ("a.jsonl", '{"text": "one", "label": null}\n', (), 1, "nothing names the label", "--keys"),
-    "list label": ("a.jsonl", '{"text": "one", "label": ["x"]}\n', (), 1, "the label: list in place of a string", ""),
-    "endless label": ("a.jsonl", '{"text": "one", "label": 1e999}\n', (), 1, "the label: float in place of", ""),
-    "half a character": ("a.jsonl", '{"text": "\\ud800", "label": 1}\n', (), 1, "the text: a lone surrogate", ""),
+    "list label": ("a.jsonl", '{"text": "one", "label": ["x"]}\n', (), 1, "the label: list instead of a string", ""),
+    "endless label": ("a.jsonl", '{"text": "one", "label": 1e999}\n', (), 1, "the label: float instead of", ""),
+    "half a character": ("a.jsonl", '{"text": "\\ud800", "label": 1}\n', (), 1, "the text: an unpaired surrogate", ""),
     "nul": ("a.jsonl", '{"text": "\\u0000", "label": 1}\n', (), 1, "the text: a NUL character", ""),
     "other keys": ("a.jsonl", '{"text": "a", "label": 1}\n{"text": "a", "text2": "b", "label": 1}', (), 2,
                    "earlier lines have the keys text, label, this one text, text2, label", "all without"),
@@ -128,7 +128,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("fault", BROKEN)
-def test_a_broken_line_is_named_with_place_and_remedy(tmp_path, fault):
+def test_an_invalid_line_is_reported_with_location_and_advice(tmp_path, fault):
     file, content, columns, line, said, remedy = BROKEN[fault]
     path = write(tmp_path / file, content)
     message = refusal(path, columns)
@@ -138,7 +138,7 @@ def test_a_broken_line_is_named_with_place_and_remedy(tmp_path, fault):
 
 
 @pytest.mark.parametrize("columns", [("text",), ("label", "_"), ("text", "sentence", "label"), ("text", "label", "x")])
-def test_columns_that_do_not_name_one_text_and_one_label_are_refused_before_reading(tmp_path, columns):
+def test_columns_without_one_text_and_one_label_are_an_error_before_reading(tmp_path, columns):
     with pytest.raises(ConfigError, match=r"--columns .*\n  \w"):
         read_labeled([tmp_path / "absent.tsv"], columns)
 
@@ -148,7 +148,7 @@ def test_a_missing_second_file_is_reported_before_the_first_is_read(tmp_path):
         read_labeled([write(tmp_path / "a.tsv", "x\n"), tmp_path / "b.tsv"])
 
 
-def test_columns_may_be_given_with_commas_between(tmp_path):
+def test_columns_may_be_separated_by_commas(tmp_path):
     file = tmp_path / "a.tsv"
     file.write_text("x\t1\tgood\n", encoding="utf-8")
     apart, together = (list(read_labeled([file], names)) for names in (("text", "_", "label"), ("text,_,label",)))

@@ -37,7 +37,7 @@ def answers(path: Path) -> list[tuple[tuple[str, int], ...]]:
 
 @given(st.text(min_size=1, max_size=13), st.integers(0, 12), st.integers(1, 13))
 @settings(max_examples=40, deadline=None)
-def test_a_right_start_is_kept(tmp_path_factory, context, start, length):
+def test_a_correct_start_is_kept(tmp_path_factory, context, start, length):
     text = context[start : start + length]
     if text.strip() and "\0" not in context:
         path = tmp_path_factory.mktemp("q") / "a.json"
@@ -45,13 +45,13 @@ def test_a_right_start_is_kept(tmp_path_factory, context, start, length):
 
 
 @pytest.mark.parametrize("start", [4, 38])
-def test_of_several_places_the_named_one_is_kept(tmp_path, start):
+def test_the_given_start_is_kept_among_several_occurrences(tmp_path, start):
     assert answers(write(tmp_path / "a.json", squad(question(("3", start))))) == [(("3", start),)]
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
 @pytest.mark.parametrize("indent", [None, 2])
-def test_questions_carry_context_and_place(tmp_path, name, indent):
+def test_questions_have_context_and_location(tmp_path, name, indent):
     data = squad(question(("Söhne", 6)), question(("Äpfel", 19), ("𝟛 Äpfel", 17), id="q2"))
     path = write(tmp_path / name, b"\xef\xbb\xbf" + json.dumps(data, indent=indent).encode())
     first, second = read_questions([path])
@@ -66,22 +66,22 @@ def test_an_impossible_question_has_no_answers(tmp_path):
 
 
 @pytest.mark.parametrize("start", [5, 0, 997, -2])
-def test_a_wrong_start_is_mended_where_the_answer_stands_only_once(tmp_path, start):
+def test_a_wrong_start_is_corrected_if_the_answer_occurs_once(tmp_path, start):
     assert answers(write(tmp_path / "a.json", squad(question(("Söhne", start))))) == [(("Söhne", 6),)]
 
 
 # answers -> what is said
 MISPLACED = {
-    "nowhere": (("Tochter", 30), "'Tochter' is not at 30 of its context: 'Töchter' stands there.\n  The text stands"),
-    "several": (("3", 5), "'3' is not at 5 of its context: ' ' stands there.\n  The text stands in several places"),
-    "beyond": (("Tochter", 997), "nothing stands there"),
-    "negative": (("Tochter", -3), "nothing stands there"),
+    "nowhere": (("Tochter", 30), "'Tochter' is not at 30 of its context: 'Töchter' is there.\n  The text occurs"),
+    "several": (("3", 5), "'3' is not at 5 of its context: ' ' is there.\n  The text occurs several times"),
+    "beyond": (("Tochter", 997), "nothing is there"),
+    "negative": (("Tochter", -3), "nothing is there"),
     "empty": (("", 3), "an empty answer"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("fault", MISPLACED)
-def test_an_answer_that_is_not_there_is_named_with_file_question_and_what_stands_there(tmp_path, fault):
+def test_an_answer_at_a_wrong_position_is_an_error_with_file_question_and_the_text_there(tmp_path, fault):
     answer, said = MISPLACED[fault]
     path = write(tmp_path / "a.json", squad(question(("Söhne", 6)), question(answer, id="5ad3")))
     with pytest.raises(CorpusError) as caught:
@@ -115,8 +115,8 @@ SHAPES = {
     "no answers": (without((*PARAGRAPH, "qas", 0, "answers")), ": question q1: expected the key 'answers'"),
     "start as text": (without((*ANSWER, "answer_start"), "6"), "expected the key 'answer_start' of type int"),
     "start as truth": (without((*ANSWER, "answer_start"), True), ": question q1: expected the key 'answer_start'"),
-    "surrogate": (without((*PARAGRAPH, "context"), "\ud800"), ": context: a lone surrogate"),
-    "contradiction": (without((*PARAGRAPH, "qas", 0, "is_impossible"), True), "yet it has answers: 'Söhne'"),
+    "surrogate": (without((*PARAGRAPH, "context"), "\ud800"), ": context: an unpaired surrogate"),
+    "contradiction": (without((*PARAGRAPH, "qas", 0, "is_impossible"), True), "but it has answers: 'Söhne'"),
     "cut": (b'{"data": [\n', ":2: not JSON: "),
     "deep": (b"[" * 99_991, "not usable JSON"),
     "latin-1": (b'{"data":\n "\xe9"}', ":2: not UTF-8: byte 0xe9 at byte 11"),
@@ -126,7 +126,7 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("fault", SHAPES)
-def test_a_file_of_another_shape_is_named_with_the_place(tmp_path, fault):
+def test_a_file_of_another_format_is_an_error_with_its_location(tmp_path, fault):
     content, said = SHAPES[fault]
     path = write(tmp_path / "a.json", content)
     with pytest.raises(CorpusError) as caught:
@@ -136,7 +136,7 @@ def test_a_file_of_another_shape_is_named_with_the_place(tmp_path, fault):
     assert "\n  " in str(caught.value)
 
 
-def test_a_file_over_the_limit_is_refused(tmp_path, monkeypatch):
+def test_a_file_over_the_limit_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(limits, "MAX_JSON_BYTES", 97)
     with pytest.raises(CorpusError, match="more than 97 bytes"):
         answers(write(tmp_path / "a.json.gz", squad()))

@@ -48,7 +48,7 @@ def folder(tmp_path_factory) -> Path:
 
 @given(SENTENCES, st.sampled_from(["\t", " "]), st.sampled_from(["", "\t", " \t ", "\r"]))
 @quick
-def test_columns_come_back_as_they_were_written(folder, rows, separator, blank):
+def test_reading_restores_the_written_columns(folder, rows, separator, blank):
     rows = [[("-" if word.startswith("-DOC") else word, tag) for word, tag in sentence] for sentence in rows]
     text = f"{blank}\n".join("".join(f"{word}{separator}{tag}\n" for word, tag in sentence) for sentence in rows)
     found = [list(zip(e.words, e.tags, strict=True)) for e in read_tagged([write(folder / "a.conll", text)])]
@@ -63,12 +63,12 @@ def test_jsonl_reads_what_json_writes(folder, rows):
     assert [{"words": list(e.words), "tags": list(e.tags)} for e in read_tagged([path])] == records
 
 
-def test_conllu_leaves_out_ranges_empty_nodes_and_comments(tmp_path):
+def test_conllu_skips_ranges_empty_nodes_and_comments(tmp_path):
     path = write(tmp_path / "a.conllu", CONLLU)
     assert sentences(path) == [("Vamos nos a el mar", "VERB PRON ADP DET NOUN", 4), ("sí", "INTJ", 13)]
 
 
-def test_conllu_gives_the_language_own_tags_on_request(tmp_path):
+def test_conllu_reads_xpos_on_request(tmp_path):
     path = write(tmp_path / "a.conllu.gz", gzip.compress(CONLLU.split("\n\n")[0].encode()))
     assert sentences(path, "xpos") == [("Vamos nos a el mar", "V P E R N", 4)]
 
@@ -77,7 +77,7 @@ CONLL2003 = "-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\nrejects VBZ I-VP O\n \nPet
 
 
 @pytest.mark.parametrize(("column", "tags"), [(None, ["I-ORG O", "I-PER"]), (2, ["NNP VBZ", "NNP"])])
-def test_any_column_of_several_can_be_the_tag(tmp_path, column, tags):
+def test_any_column_can_be_the_tag(tmp_path, column, tags):
     path = write(tmp_path / "eng.testa", CONLL2003)
     assert sentences(path, column) == [("EU rejects", tags[0], 3), ("Peter", tags[1], 6)]
 
@@ -86,13 +86,13 @@ def test_a_number_sign_is_a_word_in_conll(tmp_path):
     assert sentences(write(tmp_path / "a.conll", "#\tO\n# one\tB-x\n")) == [("# # one", "O B-x", 1)]
 
 
-def test_only_the_space_itself_separates_columns(tmp_path):
+def test_only_the_space_character_separates_columns(tmp_path):
     assert [e.words for e in read_tagged([write(tmp_path / "a.conll", " 1\u00a0000  NUM \nx NUM\n")])] == [
         ("1\u00a0000", "x")
     ]
 
 
-def test_spaces_inside_tab_separated_words_stay(tmp_path):
+def test_spaces_in_tab_separated_words_are_kept(tmp_path):
     path = write(tmp_path / "a.conll", "New York\tB-place\n\u00a0x\tO\n")
     assert [e.words for e in read_tagged([path])] == [("New York", "\u00a0x")]
 
@@ -112,13 +112,13 @@ BROKEN = {
                     "2 words and 1 tags"),
     "json none": ("a.jsonl", '{"words": [], "tags": []}\n', 1, "0 words and 0 tags"),
     "json keys": ("a.jsonl", '{"tokens": ["a"], "tags": ["O"]}\n', 1, "found {tokens: list, tags: list}"),
-    "json number": ("a.jsonl", '{"words": ["a", "b"], "tags": ["O", 3]}\n', 1, "tag 2: int in place of a string"),
+    "json number": ("a.jsonl", '{"words": ["a", "b"], "tags": ["O", 3]}\n', 1, "tag 2: int instead of a string"),
     "json blank": ("a.jsonl", '{"words": [" "], "tags": ["O"]}\n', 1, "word 1: it is blank"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("fault", BROKEN)
-def test_a_broken_row_is_named_with_place_and_remedy(tmp_path, fault):
+def test_an_invalid_row_is_reported_with_location_and_advice(tmp_path, fault):
     name, content, line, said = BROKEN[fault]
     path = write(tmp_path / name, content)
     with pytest.raises(CorpusError) as caught:
@@ -128,7 +128,7 @@ def test_a_broken_row_is_named_with_place_and_remedy(tmp_path, fault):
     assert "\n  " in str(caught.value)
 
 
-def test_a_column_beyond_the_last_is_named_with_the_first_row(tmp_path):
+def test_a_column_beyond_the_last_is_an_error_in_the_first_row(tmp_path):
     path = write(tmp_path / "a.conll", "one\tO\n")
     with pytest.raises(CorpusError, match=r"a\.conll:1: expected .* at least 3 columns, found 2"):
         sentences(path, 3)
@@ -137,6 +137,6 @@ def test_a_column_beyond_the_last_is_named_with_the_first_row(tmp_path):
 @pytest.mark.parametrize(
     ("name", "column"), [("a.conllu", 3), ("a.conllu", "feats"), ("a.conll", "upos"), ("a.conll", 1), ("a.jsonl", 2)]
 )
-def test_a_column_that_the_format_does_not_have_is_refused_before_reading(tmp_path, name, column):
+def test_a_column_that_the_format_does_not_have_is_an_error_before_reading(tmp_path, name, column):
     with pytest.raises(ConfigError, match=rf"--column {column}: .*\n  \w"):
         read_tagged([tmp_path / name], column)

@@ -99,7 +99,7 @@ def test_a_long_line_is_split_and_named(model):
     long = "The cat slept. " * 120
     done = glassformer("translate", model, "--beam", 1, "--max-length", 9, stdin=f"The cat.\n{long}\n")
     assert done.stdout.count("\n") == 2
-    assert "line 2: longer than the model's 255 tokens" in done.stderr
+    assert "line 2: longer than the maximum length of 255 tokens" in done.stderr
 
 
 def test_a_pipe_closed_early_ends_quietly(model):

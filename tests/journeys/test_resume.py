@@ -64,7 +64,7 @@ def unbroken(corpus, tmp_path_factory) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
-def test_killed_at_random_instants_a_run_ends_with_the_same_weights(corpus, tmp_path, unbroken, seed):
+def test_a_run_killed_at_random_times_ends_with_the_same_weights(corpus, tmp_path, unbroken, seed):
     rng = random.Random(seed)
     out = tmp_path / "run"
     for at_step in sorted(rng.sample(range(0, STEPS, 7), 2)):
@@ -76,7 +76,7 @@ def test_killed_at_random_instants_a_run_ends_with_the_same_weights(corpus, tmp_
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_saves_and_exits_and_the_same_command_goes_on(corpus, tmp_path, unbroken, signum, code):
+def test_a_signal_saves_and_exits_and_the_same_command_resumes(corpus, tmp_path, unbroken, signum, code):
     out = tmp_path / "run"
     process = broken_off(command(corpus, out), out, signum, 14, 0.0)
     assert process.returncode == code, process.err
@@ -88,7 +88,7 @@ def test_a_signal_saves_and_exits_and_the_same_command_goes_on(corpus, tmp_path,
 
 
 @pytest.mark.slow
-def test_a_damaged_newest_checkpoint_is_reported_and_the_one_before_it_used(corpus, tmp_path, unbroken):
+def test_a_damaged_newest_checkpoint_is_reported_and_the_previous_one_used(corpus, tmp_path, unbroken):
     out = tmp_path / "run"
     broken_off(command(corpus, out), out, signal.SIGKILL, 21, 0.0)
     newest = out / "checkpoints" / f"step-{step_reached(out)}" / "training.safetensors"
@@ -100,7 +100,7 @@ def test_a_damaged_newest_checkpoint_is_reported_and_the_one_before_it_used(corp
     assert weights(out) == unbroken
 
 
-def test_asking_for_no_more_than_was_done_says_how_to_ask_for_more(corpus, model):
+def test_a_finished_run_prints_how_to_train_longer(corpus, model):
     before = weights(model)
     done = glassformer("train", corpus / "train.en", corpus / "train.fr", "--out", model, "--steps", 30, *SMALL)
     assert done.returncode == 0
@@ -109,7 +109,7 @@ def test_asking_for_no_more_than_was_done_says_how_to_ask_for_more(corpus, model
     assert weights(model) == before
 
 
-def test_asking_for_more_goes_on(corpus, tmp_path):
+def test_a_larger_budget_resumes_the_run(corpus, tmp_path):
     out = tmp_path / "run"
     few = ["train", corpus / "train.en", corpus / "train.fr", "--out", out, *SMALL, *RARE]
     assert glassformer(*few, "--steps", 10).returncode == 0
@@ -144,7 +144,7 @@ def test_another_run_is_never_overwritten(corpus, model):
     assert weights(model) == before
 
 
-def test_other_text_is_another_run(corpus, model):
+def test_other_files_are_an_error(corpus, model):
     done = glassformer("train", corpus / "dev.en", corpus / "dev.fr", "--out", model, "--steps", 40, *SMALL)
     assert done.returncode == 2
     assert "contains a run on other files" in done.stderr
@@ -170,7 +170,7 @@ def test_a_second_process_on_the_same_folder_is_refused(corpus, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="file size limits are POSIX")
-def test_a_full_disk_stops_cleanly_and_the_last_checkpoint_stands(corpus, tmp_path, unbroken):
+def test_a_full_disk_is_an_error_and_keeps_the_last_checkpoint(corpus, tmp_path, unbroken):
     out = tmp_path / "run"
     broken_off(command(corpus, out), out, signal.SIGKILL, 14, 0.0)
     last_step = step_reached(out)

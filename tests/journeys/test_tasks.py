@@ -302,4 +302,4 @@ def test_json_keeps_blank_lines_and_names_lines_that_are_cut(train):
         records = [json.loads(line) for line in ended.stdout.splitlines()]
         assert [record["text"].strip() for record in records] == ["a film", "", "", long.strip()]
         assert [bool(record.get("label", record.get("output"))) for record in records] == [True, False, False, True]
-        assert "line 4: longer than the model's" in ended.stderr
+        assert "line 4: longer than the maximum length" in ended.stderr

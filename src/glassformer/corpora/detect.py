@@ -1,4 +1,4 @@
-"""Files to the task they are for, from the data alone."""
+"""Inference of the task from corpus files."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -36,53 +36,53 @@ Task = Literal[
 FORMATS: Mapping[Task, str] = {
     "translation": 'two text files, line n to line n; src TAB tgt; or JSONL {"src": …, "tgt": …}',
     "causal-lm": "one text file",
-    "classification": 'TSV or CSV with the columns text, label, for pairs text2; or JSONL {"text": …, "label": …}',
-    "regression": "the same, each label a number, the column best named score",
+    "classification": 'TSV or CSV with the columns text, label, and text2 for pairs; or JSONL {"text": …, "label": …}',
+    "regression": "as for classification, with numbers as labels; preferably in a column named score",
     "tagging": 'CoNLL or CoNLL-U; or JSONL {"words": […], "tags": […]}',
     "question-answering": "SQuAD's JSON",
     "multitask": 'JSONL {"task": …, …}',
     "summarization": 'JSONL {"text": …, "summary": …}; or dialogue, document; or article and highlights',
 }
-"""Task -> the files it reads."""
+"""Task -> file formats."""
 
 MAX_CLASSES = 20
-"""More distinct numbers than this are a quantity, not names of classes."""
+"""Maximum number of classes; more distinct numbers are regression targets."""
 
 _BIO = re.compile("O|[BIES]-.+")
 _SQUAD = re.compile(rb'"(paragraphs|qas)"\s*:')
 
 
 def find_task(paths: Sequence[Path], options: ReadOptions = DETECT) -> Task:
-    """The task that the files are for, by name, header or keys, and shape of their first lines.
+    """Infer the task from file names, header rows or JSON keys, and the format of the first lines.
 
     Args:
-        options: format, columns and keys that the user named.
+        options: format, columns and keys given by the user.
 
     Raises:
-        ConfigError: the data does not tell; says what was seen and what each task reads.
+        ConfigError: the task cannot be inferred.
         CorpusError: a file is missing, or its beginning is not readable as text.
     """
     if not paths:
-        raise ConfigError("no file given.\n  Name the text to train on.")
+        raise ConfigError("no file given.\n  Give the files to train on.")
     if STDIN in paths:
-        raise _unknown("standard input", "can be read only once, so nothing was looked at")
+        raise _unknown("standard input", "can be read only once and was not inspected")
     refuse_streams(paths, "training reads its text several times")
     check_readable(*paths, by_content=options.format is None)
     if options.format == "lines":
         return "translation" if len(paths) == 2 else "causal-lm"
-    found = {path: _task_of(path, split_columns(options.columns), options) for path in paths}
-    tasks = set(found.values())
+    detected = {path: _task_of(path, split_columns(options.columns), options) for path in paths}
+    tasks = set(detected.values())
     if tasks == {"causal-lm"} and len(paths) == 2:
         return "translation"
     if len(tasks) > 1 or (tasks == {"causal-lm"} and len(paths) > 2):
-        seen = "; ".join(f"{name(path)}: {task}" for path, task in found.items())
-        raise _unknown(f"{len(paths)} files", seen)
+        details = "; ".join(f"{name(path)}: {task}" for path, task in detected.items())
+        raise _unknown(f"{len(paths)} files", details)
     return tasks.pop()
 
 
-def _unknown(what: str, seen: str) -> ConfigError:
-    formats = "\n".join(f"    {task:14} {format}" for task, format in FORMATS.items())
-    return ConfigError(f"{what}: cannot tell the task: {seen}.\n  Name it with --task; what each reads:\n{formats}")
+def _unknown(files: str, reason: str) -> ConfigError:
+    format_list = "\n".join(f"    {task:14} {format}" for task, format in FORMATS.items())
+    return ConfigError(f"{files}: cannot infer the task: {reason}.\n  Use --task. File formats by task:\n{format_list}")
 
 
 def _task_of(path: Path, columns: Sequence[str], options: ReadOptions) -> Task:
@@ -133,7 +133,7 @@ def _task_of_objects(path: Path, field_keys: Mapping[str, str]) -> Task:
         key = roles_of(keys)["label"][0]
         return _task_of_labels([str(record.get(key)) for record in records if isinstance(record, dict)], key)
     suggested = suggest_keys(objects) if objects and not field_keys else None
-    advice = f".\n  Name the keys that hold the fields, for instance: {suggested}" if suggested else ""
+    advice = f".\n  Give the keys of the fields, for example: {suggested}" if suggested else ""
     raise _unknown(name(path), f"its first line is {outline(first)}{advice}")
 
 
@@ -142,9 +142,9 @@ def _task_of_rows(path: Path, rows: Sequence[tuple[int, list[str]]], columns: Se
     names = columns or first
     if is_labeled(names):
         key = roles_of(names)["label"][0]
-        at = names.index(key)
+        index = names.index(key)
         body = rows if columns else rows[1:]
-        return _task_of_labels([cells[at] for _, cells in body if len(cells) == len(names)], key)
+        return _task_of_labels([cells[index] for _, cells in body if len(cells) == len(names)], key)
     if len(first) != 2 or suffix_of(path) == ".csv":
         raise _unknown(
             name(path),
@@ -152,7 +152,7 @@ def _task_of_rows(path: Path, rows: Sequence[tuple[int, list[str]]], columns: Se
             "  Labeled text without a header needs --columns, for instance --columns label,_,text",
         )
     for side, cells in enumerate(zip(*(row for _, row in rows if len(row) == 2), strict=True), 1):
-        # Sentences seldom repeat, labels do little else.
+        # Labels repeat often, sentences rarely.
         if len(cells) >= 4 and len(set(cells)) <= max(2, len(cells) // 10):
             example = "--columns label,text" if side == 1 else "--columns text,label"
             raise _unknown(
@@ -170,7 +170,7 @@ def _task_of_labels(labels: Sequence[str], key: str) -> Task:
 
 
 def _is_tagging(lines: Sequence[str]) -> bool:
-    """Words with tags: rows of one shape and word-like cells, blank lines between sentences."""
+    """Whether lines are words with tags: rows with equal numbers of cells, and blank lines between sentences."""
     rows = [line for line in lines if line.strip() and not line.startswith(("-DOCSTART-", "#"))]
     if not rows:
         return False
@@ -178,8 +178,8 @@ def _is_tagging(lines: Sequence[str]) -> bool:
         cells = [line.split("\t") for line in rows]
         has_blank = any(not line.strip() for line in lines)
         is_short = not any(" " in cell for row in cells for cell in row)
-        shaped = is_short and (has_blank or all(_BIO.fullmatch(row[-1]) for row in cells))
+        has_shape = is_short and (has_blank or all(_BIO.fullmatch(row[-1]) for row in cells))
     else:
         cells = [line.strip(" ").split(" ") for line in rows]
-        shaped = all(_BIO.fullmatch(row[-1]) for row in cells)
-    return shaped and len({len(row) for row in cells}) == 1 and len(cells[0]) > 1
+        has_shape = all(_BIO.fullmatch(row[-1]) for row in cells)
+    return has_shape and len({len(row) for row in cells}) == 1 and len(cells[0]) > 1

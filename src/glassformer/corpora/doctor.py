@@ -7,7 +7,7 @@ from pathlib import Path
 
 from glassformer.corpora.checks import CHECKS, Fault, NormSampler, Severity, pair_faults
 from glassformer.corpora.corpus import Example, Format, find_misalignment
-from glassformer.corpora.records import Corpus, DuplicateIndex, RecordReader, check_record, held_out_places, readers
+from glassformer.corpora.records import Corpus, DuplicateIndex, RecordReader, check_record, held_out_locations, readers
 from glassformer.corpora.repair import RepairResult, fix
 
 __all__ = ["CHECKS", "Diagnosis", "Finding", "PairChecker", "RepairResult", "examine", "fix"]
@@ -133,7 +133,7 @@ def examine(
         ConfigError: the files do not match each other or the format, or one is standard input.
     """
     corpus = readers((src, tgt), format, keys)
-    held_out = held_out_places(against or {}, format, keys)
+    held_out = held_out_locations(against or {}, format, keys)
     tally = _Tally(n_shown)
     sampler = NormSampler()
     for reader in corpus:

@@ -1,6 +1,6 @@
-"""The demo's English-French corpus: sentences drawn from the rules of `phrases`.
+"""Generator of the English-French demo corpus: sentences sampled from the rules of `phrases`.
 
-Where the rules find the French undecided, another sentence is drawn.
+If the English text does not determine the French text, another sentence is sampled.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -60,7 +60,7 @@ REFERENCE: Pair = (
     "The black cat sat on the couch and the brown dog slept on the rug.",
     "Le chat noir était assis sur le canapé et le chien marron dormait sur le tapis.",
 )
-# One phenomenon each, held out of every corpus like the reference.
+# One linguistic phenomenon each. Excluded from all generated corpora, like the reference.
 SHOWCASE: tuple[Pair, ...] = (
     ("The apple that the boy ate was good.", "La pomme que le garçon a mangée était bonne."),
     ("The table is old but it is pretty.", "La table est vieille mais elle est jolie."),
@@ -85,19 +85,19 @@ SHOWCASE: tuple[Pair, ...] = (
     ("The hedgehog stopped near the old castle.", "Le hérisson s'est arrêté près du vieux château."),
 )
 
-OWNED = "pet goods thing"  # what "my" and the others go with
+OWNED = "pet goods thing"  # kinds that take possessive determiners
 MAX_WORDS = 17
 
 
 @cache
 def alike(one: str, other: str) -> bool:
-    """Whether two adjectives would contradict or repeat each other about one thing."""
+    """Whether two adjectives contradict or repeat each other."""
     return one == other or any(fits(one, theme) and fits(other, theme) for theme in THEMES)
 
 
 def draw_adjectives(rng: Random, noun: Noun) -> list[str]:
-    """No, one or two adjectives; two stand on both sides of the French noun."""
-    # "mon beau père" and "petite nièce" would be heard as other relatives.
+    """Sample 0 to 2 adjectives; of two, one precedes and one follows the French noun."""
+    # "mon beau père" and "petite nièce" would be understood as other relatives.
     fitting = [row for row in adjectives_of(noun.kinds) if not (row.before and fits(noun.kinds, "kin"))]
     n = rng.choice((0, 0, 0, 1, 1, 1, 2))
     if not n or not fitting:
@@ -108,7 +108,7 @@ def draw_adjectives(rng: Random, noun: Noun) -> list[str]:
 
 
 def possessive(rng: Random, owner: Phrase | None) -> str:
-    """The possessive determiner of an owner, or any when there is no person to own."""
+    """The possessive determiner of an owner, or a random one if the owner is not a person."""
     if owner is None or not fits(owner.kinds, "person"):
         return rng.choice(("my", "our", "his", "her", "their"))
     if owner.person == 1:
@@ -117,7 +117,7 @@ def possessive(rng: Random, owner: Phrase | None) -> str:
 
 
 def draw_determiner(rng: Random, noun: Noun, plural: bool, subject: Phrase | None, definite: bool) -> str:
-    """A determiner that suits the noun; what a person has is their own."""
+    """Sample a determiner for the noun; for relatives, the possessive of the subject."""
     if fits(noun.kinds, "kin"):
         return possessive(rng, subject)
     choices = ["the"] * 7 + ["a"] * (0 if definite else 4)
@@ -138,7 +138,7 @@ def draw_phrase(
     definite: bool = False,
     one: bool = False,
 ) -> Phrase:
-    """A noun phrase of these kinds; `subject` is that of its clause when it is not the subject itself."""
+    """Sample a noun phrase of these kinds. `subject` is the subject of the clause, unless it is this phrase."""
     noun = rng.choice(nouns_of(kinds))
     plural = not (noun.mass or one or fits(noun.kinds, "parent")) and rng.random() < 0.4
     determiner, owner = draw_determiner(rng, noun, plural, subject, definite), None
@@ -151,14 +151,14 @@ def draw_phrase(
 
 
 def draw_subject(rng: Random, kinds: str = ANIMATE, *pronouns: Phrase) -> Phrase:
-    """A noun phrase, or a pronoun that needs no antecedent."""
+    """Sample a noun phrase, or a pronoun without an antecedent."""
     if fits(kinds, "person") and rng.random() < 0.2:
         return rng.choice(pronouns or (I, WE, HE, SHE))
     return draw_phrase(rng, kinds)
 
 
 def draw_place(rng: Random, subject: Phrase, verb: Verb) -> Text:
-    """Where or with whom the verb happens."""
+    """Sample an adverbial of place or company for the verb."""
     preposition = PREPOSITIONS[rng.choice(verb.adjuncts.split(", "))]
     kinds = preposition.outdoors if fits(subject.kinds, "large") else preposition.kinds
     if not kinds:
@@ -168,7 +168,7 @@ def draw_place(rng: Random, subject: Phrase, verb: Verb) -> Text:
 
 
 def draw_state(rng: Random, subject: Phrase, tense: Tense, negation: str = "") -> Text:
-    """What the subject is like."""
+    """Sample a clause with "be" and an adjective."""
     if subject.determiner == "a" or (negation and subject.determiner in ("every", "many")):
         raise Undecided(f"{subject.en} is: nothing to say")
     adjective = rng.choice(
@@ -188,7 +188,7 @@ def draw_state(rng: Random, subject: Phrase, tense: Tense, negation: str = "") -
 
 
 def draw_target(rng: Random, subject: Phrase, verb: Verb, negated: bool = False) -> Phrase | None:
-    """The verb's object, if it takes one."""
+    """Sample an object of the verb, or None for intransitive verbs."""
     if not verb.objects:
         return None
     if verb.generic and rng.random() < 0.4:
@@ -198,7 +198,7 @@ def draw_target(rng: Random, subject: Phrase, verb: Verb, negated: bool = False)
 
 
 def draw_circumstance(rng: Random, subject: Phrase, verb: Verb, tense: Tense, timed: bool) -> list[Text]:
-    """How, where and when, or less."""
+    """Sample adverbials of manner, place and time, or some of them."""
     manners = [manner for manner, (_, verbs) in MANNERS.items() if fits(verb.en, verbs)]
     if timed and manners and rng.random() < 0.3:
         manner = rng.choice(manners)
@@ -212,7 +212,7 @@ def draw_circumstance(rng: Random, subject: Phrase, verb: Verb, tense: Tense, ti
 
 
 def draw_clause(rng: Random, subject: Phrase, tense: Tense, negated: bool = False, act: bool = False) -> Text:
-    """Something that the subject is or does; with `act`, does."""
+    """Sample a clause about the subject: a state or an action; with `act`, an action."""
     if not fits(subject.kinds, ANIMATE) or (not act and rng.random() < 0.12):
         return draw_state(rng, subject, tense, "not" if negated else "")
     if negated and subject.determiner in ("every", "many"):
@@ -233,7 +233,7 @@ def draw_clause(rng: Random, subject: Phrase, tense: Tense, negated: bool = Fals
 
 
 def draw_tense(rng: Random) -> Tense:
-    """The past a little more often: only there do participles agree."""
+    """Sample a tense. The past is more frequent, since participles agree only there."""
     return rng.choice(("past", "past", "past", "present", "present", "future", "future"))
 
 
@@ -293,8 +293,8 @@ def draw_contrast(rng: Random) -> Text:
     tense, subject = draw_tense(rng), draw_phrase(rng, f"{ANIMATE} {THINGS}")
     denied = rng.choice((0, 1, None))
     first = draw_state(rng, subject, tense, "not" if denied == 0 else "")
-    said = tuple(word for word in first.en.split() if word in ADJECTIVES)
-    it = replace(pronoun(subject), adjectives=said)
+    used = tuple(word for word in first.en.split() if word in ADJECTIVES)
+    it = replace(pronoun(subject), adjectives=used)
     return link(first, "but", draw_state(rng, it, tense, "not" if denied == 1 else ""))
 
 
@@ -368,7 +368,7 @@ def draw_exchange(rng: Random) -> Text:
     return link(clause(subject, first, tense, target), "but" if negated else "and", again)
 
 
-# Weights. The first person has the most to give: each verb has two forms in each tense that no other subject shows.
+# Sampling weights. The first person has a high weight: each verb has two forms per tense that no other subject uses.
 PATTERNS: dict[Callable[[Random], Text], int] = {
     draw_simple: 20,
     draw_first_person: 36,
@@ -385,7 +385,7 @@ NOUN_FORMS = frozenset(form for noun in NOUNS.values() for form in (noun.en, nou
 
 
 def sentences(rng: Random) -> Iterator[Pair]:
-    """Endless sentences of the grammar's language, with repetitions."""
+    """Sample sentence pairs without end, with repetitions."""
     patterns, weights = tuple(PATTERNS), tuple(PATTERNS.values())
     while True:
         draw = rng.choices(patterns, weights)[0]
@@ -398,25 +398,29 @@ def sentences(rng: Random) -> Iterator[Pair]:
             yield sentence(text)
 
 
-PATIENCE = 10_000  # draws in a row that bring nothing new before we give up
+PATIENCE = 10_000  # maximum number of successive samples without a new pair
 
 
 def take(n: int, source: Iterator[Pair], *known: Iterable[Pair]) -> list[Pair]:
-    """The next n distinct pairs, of which no side is a side of a known pair."""
+    """The next n distinct pairs, excluding pairs of which a side occurs in `known`.
+
+    Raises:
+        ValueError: n is negative, or the source has too few distinct pairs.
+    """
     if n < 0:
         raise ValueError(f"asked for {n} sentence pairs")
     seen_en = {en for pairs in known for en, _ in pairs}
     seen_fr = {fr for pairs in known for _, fr in pairs}
     pairs: list[Pair] = []
-    wasted = 0
+    n_rejected = 0
     while len(pairs) < n:
         en, fr = next(source)
         if en in seen_en or fr in seen_fr:
-            wasted += 1
-            if wasted == PATIENCE:
+            n_rejected += 1
+            if n_rejected == PATIENCE:
                 raise ValueError(f"asked for {n:,} distinct sentence pairs, the grammar gave {len(pairs):,}")
             continue
-        wasted = 0
+        n_rejected = 0
         seen_en.add(en)
         pairs.append((en, fr))
     return pairs
@@ -426,18 +430,18 @@ HELD_OUT: tuple[Pair, ...] = (REFERENCE, *SHOWCASE)
 
 
 def sample_pairs(n: int, seed: int) -> list[Pair]:
-    """n distinct pairs (English, French), the same for the same seed; never one of REFERENCE or SHOWCASE.
+    """Generate n distinct pairs (English, French), reproducibly for a seed, excluding REFERENCE and SHOWCASE.
 
     Raises:
-        ValueError: n is negative, or more than the grammar gives.
+        ValueError: n is negative, or larger than the number of pairs of the grammar.
     """
     return take(n, sentences(Random(seed)), HELD_OUT)
 
 
 def split_pairs(n_train: int, n_held_out: int, seed: int) -> tuple[list[Pair], list[Pair]]:
-    """Training and held-out pairs: they share words, never a whole sentence in either language.
+    """Generate training and held-out pairs without a common sentence in either language.
 
-    The held-out pairs depend on the seed alone, not on n_train.
+    The held-out pairs depend only on the seed, not on n_train.
     """
     source = sentences(Random(seed))
     held_out = take(n_held_out, source, HELD_OUT)

@@ -1,4 +1,4 @@
-"""Forms of French and English words that rules derive, and the irregular ones."""
+"""Inflection of English and French words for the demo corpus: rules and irregular forms."""
 
 from functools import cache
 from typing import Literal
@@ -30,7 +30,7 @@ IRREGULAR_VERBS = {
     "voir": ("vois", "voit", "voyons", "voient", "verr", "vu"),
     "vouloir": ("veux", "veut", "voulons", "veulent", "voudr", "voulu"),
 }
-STRONG_STEMS = {"acheter": "achèt"}  # the stem where the ending is silent, and in the future
+STRONG_STEMS = {"acheter": "achèt"}  # stem before silent endings and in the future
 
 
 @cache
@@ -46,7 +46,7 @@ def principal_parts(infinitive: str) -> tuple[str, str, str, str, str, str]:
 
 @cache
 def conjugate(infinitive: str, tense: Tense, person: int, plural: bool) -> str:
-    """One finite French form; the past is the imparfait."""
+    """A finite form of a French verb. The past is the imparfait."""
     *present, future_stem, _ = principal_parts(infinitive)
     form = (person == 3) + 2 * plural
     if tense == "present":
@@ -76,14 +76,14 @@ def french_feminine(masculine: str) -> str:
 
 
 def english_s(word: str) -> str:
-    """A noun's regular plural, which is also how a verb makes its third person singular."""
+    """Regular plural of an English noun, or third person singular of a verb."""
     if word.endswith("y") and word[-2] not in "aeiou":
         return word[:-1] + "ies"
     return word + ("es" if word.endswith(("s", "x", "ch", "sh", "go")) else "s")
 
 
 def english_past(word: str) -> str:
-    """A verb's regular past."""
+    """Regular past of an English verb."""
     if word.endswith("y") and word[-2] not in "aeiou":
         return word[:-1] + "ied"
     return word + ("d" if word.endswith("e") else "ed")

@@ -1,4 +1,4 @@
-"""The words of the demo grammar, one row each, only what no rule derives."""
+"""Lexicon of the demo grammar: one entry per word, with irregular forms only."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -9,7 +9,7 @@ from glassformer.corpora.inflection import Tense, french_plural
 
 @dataclass(frozen=True)
 class Noun:
-    """One noun; `kinds` says what it can do and what can be done to it."""
+    """A noun. `kinds` are its semantic classes, which determine the verbs and adjectives it combines with."""
 
     en: str
     fr: str
@@ -23,13 +23,13 @@ class Noun:
 
 @dataclass(frozen=True)
 class Adjective:
-    """One adjective; `kinds` are those of the nouns it describes."""
+    """An adjective. `kinds` are the semantic classes of the nouns it describes."""
 
     en: str
     fr: str
     kinds: str
     feminine: str = ""
-    before: bool = False  # stands before its noun in French
+    before: bool = False  # precedes its noun in French
     before_vowel: str = ""  # masculine singular before a vowel: un vieil homme
     invariable: bool = False
     predicative: bool = True  # False: "nouveau" and "gros" change their meaning after être
@@ -37,7 +37,7 @@ class Adjective:
 
 @dataclass(frozen=True)
 class Verb:
-    """One verb in both languages: the first English word conjugates, the others follow it ("wait for")."""
+    """A verb in both languages. The first English word is conjugated, the others follow it ("wait for")."""
 
     en: str
     fr: str
@@ -50,17 +50,17 @@ class Verb:
     complement: str = ""  # follows the French verb: avoir faim; after être it agrees: être assis
     preposition: str = ""  # before the French object
     recipients: str = ""  # kinds of the second object: give the apple to the girl
-    definite: bool = False  # objects without a, some, two, many: after these verbs French would need another turn
+    definite: bool = False  # only definite objects: with a, some, two or many, French would need another construction
     generic: bool = False  # "likes apples" is aime les pommes
-    one_object: bool = False  # never a plural object: nobody wears two hats
+    one_object: bool = False  # only singular objects, as of "wear a hat"
     adjuncts: str = ""  # keys of PREPOSITIONS, comma-separated
-    placed: bool = False  # says where: nobody just stays
+    placed: bool = False  # always has an adverbial of place, as "stay"
     future: bool = True  # False where the future would be another verb: être assis, s'asseoir
 
 
 @dataclass(frozen=True)
 class Determiner:
-    """A determiner's forms; an empty English form means that number does not exist."""
+    """Forms of a determiner. An empty English form means that the determiner has no such number."""
 
     en: str
     en_plural: str
@@ -71,7 +71,7 @@ class Determiner:
 
 @dataclass(frozen=True)
 class Preposition:
-    """A preposition and the kinds it governs; large animals keep to `outdoors`."""
+    """A preposition and the semantic classes of its complements; for large animals, those of `outdoors`."""
 
     en: str
     fr: str
@@ -412,7 +412,7 @@ NEGATIONS = {"not": "pas", "never": "jamais", "no longer": "plus"}
 FREQUENCIES = {"often": "souvent", "always": "toujours", "rarely": "rarement"}
 DEGREES = {"very": "très", "really": "vraiment"}
 CONJUNCTIONS = {"and": "et", "but": "mais", "because": "parce que"}
-MANNERS = {  # adverb: its French, the verbs it suits
+MANNERS = {  # adverb -> French adverb, verbs it combines with
     "slowly": ("lentement", "walk dance"),
     "quickly": ("rapidement", "walk run work"),
     "loudly": ("bruyamment", "laugh cry sing"),
@@ -423,7 +423,7 @@ TIMES: dict[Tense, dict[str, str]] = {
     "future": {"tomorrow": "demain", "next week": "la semaine prochaine"},
 }
 
-# Adjectives that would contradict or repeat each other about one thing.
+# Sets of adjectives of which at most one can describe a noun.
 THEMES = (
     "black white gray brown orange red green blue yellow purple",
     "small tall large big",
@@ -435,10 +435,10 @@ THEMES = (
     "dirty clean",
     "hot cold",
 )
-LASTING = f"{THEMES[0]} {THEMES[1]} {THEMES[2]} {THEMES[3]} famous dangerous kind"  # nobody says that these will be
-UNGRADED = f"{THEMES[0]} broken empty delicious"  # nor that these are very so
+LASTING = f"{THEMES[0]} {THEMES[1]} {THEMES[2]} {THEMES[3]} famous dangerous kind"  # not used in the future
+UNGRADED = f"{THEMES[0]} broken empty delicious"  # not used with "very"
 
-# What a verb is done for: adjectives of its object, adjectives or verbs of its subject.
+# Reasons for the action of a verb: adjectives of its object, adjectives or verbs of its subject.
 OBJECT_REASONS = {
     "buy": "pretty beautiful comfortable delicious",
     "sell": "old heavy dirty",
@@ -469,7 +469,7 @@ SUBJECT_REASONS = {
     "come back": ("be hungry",),
     "sit": ("tired", "sick"),
 }
-# Two things done in turn to one object: "The boy bought an apple and he ate it."
+# Two successive actions on one object: "The boy bought an apple and he ate it."
 SEQUENCES = (
     ("buy", "eat"),
     ("buy", "sell"),
@@ -499,7 +499,7 @@ SEQUENCES = (
     ("repair", "sell"),
     ("see", "look at"),
 )
-# Two people in turn: "The boy helped the girl and she thanked him."
+# Actions of two people in succession: "The boy helped the girl and she thanked him."
 EXCHANGES = (
     ("help", "thank"),
     ("see", "follow"),
@@ -533,7 +533,7 @@ ASPIRATED = frozenset(
 
 @cache
 def fits(kinds: str, wanted: str) -> bool:
-    """Whether two lists of kinds have one in common."""
+    """Whether two lists of kinds have a common element."""
     return not set(kinds.split()).isdisjoint(wanted.split())
 
 
@@ -551,7 +551,7 @@ def adjectives_of(kinds: str) -> tuple[Adjective, ...]:
 
 @cache
 def verbs_of(kinds: str) -> tuple[Verb, ...]:
-    """The verbs that a subject of these kinds may have; twice those that make no relative clause with "que"."""
+    """The verbs for subjects of these kinds. Verbs that cannot form a relative clause with "que" are listed twice."""
     return tuple(
         verb
         for verb in VERBS.values()

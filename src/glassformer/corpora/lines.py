@@ -1,4 +1,4 @@
-"""Bytes to lines: the one streaming reader under every corpus format, with its limits."""
+"""Streaming reader of lines, used for all corpus formats, with size limits."""
 
 import os
 import shlex
@@ -21,24 +21,24 @@ GZIP_MAGIC = b"\x1f\x8b"
 
 
 class BadLine(Exception):
-    """One line that cannot become text or a pair; the reader stops at it, the doctor notes it and goes on."""
+    """A line that is not text or not a pair. Readers stop with an error; the doctor reports it and continues."""
 
     def __init__(self, kind: str, detail: str, repair: str):
         super().__init__(detail)
         self.kind, self.detail, self.repair = kind, detail, repair
 
     def at(self, path: Path, number: int) -> CorpusError:
-        """The error that stops a strict reader."""
+        """The CorpusError for this line."""
         return CorpusError(f"{name(path)}:{number}: {self.detail}.\n  {self.repair}")
 
 
 def name(path: Path) -> str:
-    """How messages name the file."""
+    """Name of a file in messages."""
     return "standard input" if path == STDIN else str(path)
 
 
 def suffix_of(path: Path) -> str:
-    """The suffix that tells the format, in lower case: the last one before any .gz."""
+    """Lower-case suffix of a file name, ignoring .gz."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] == ".gz":
         suffixes.pop()
@@ -56,23 +56,29 @@ def is_stream(path: Path) -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode)
 
 
-def refuse_streams(paths: Iterable[Path], why: str) -> None:
-    """Refuse what can be read only once, for work that reads its files several times.
+def refuse_streams(paths: Iterable[Path], reason: str) -> None:
+    """Check that all files can be read several times.
 
     Args:
-        why: ends the sentence "… can be read only once, ".
+        reason: why the files are read several times; completes the message "… can be read only once, but ".
 
     Raises:
         ConfigError: one of the paths is standard input, a pipe or a terminal.
     """
     for path in paths:
         if is_stream(path):
-            what = "standard input (-)" if path == STDIN else f"{path}: a pipe or device; it"
-            raise ConfigError(f"{what} can be read only once, {why}.\n  Save the text to a file and name that file.")
+            subject = "standard input (-)" if path == STDIN else f"{path}: a pipe or device; it"
+            raise ConfigError(
+                f"{subject} can be read only once, but {reason}.\n  Save the text to a file and name that file."
+            )
 
 
 def open_bytes(path: Path) -> BinaryIO:
-    """The file opened, or a CorpusError that says why not."""
+    """Open a file for reading.
+
+    Raises:
+        CorpusError: the file cannot be opened.
+    """
     try:
         mode = path.stat().st_mode
         if stat.S_ISFIFO(mode):
@@ -93,36 +99,36 @@ def open_bytes(path: Path) -> BinaryIO:
 
 
 def _open_pipe(path: Path) -> int:
-    """A descriptor of a FIFO, once a program has opened it for writing."""
-    found: list[int | OSError] = []
+    """Open a FIFO, after another program has opened it for writing. Returns the file descriptor."""
+    results: list[int | OSError] = []
 
     def wait() -> None:
         try:
-            found.append(os.open(path, os.O_RDONLY))  # returns when there is a writer
+            results.append(os.open(path, os.O_RDONLY))  # returns when there is a writer
         except OSError as error:
-            found.append(error)
+            results.append(error)
 
     thread = threading.Thread(target=wait, daemon=True)
     thread.start()
     thread.join(limits.MAX_PIPE_WAIT_S)
-    if not found:
+    if not results:
         with suppress(OSError):  # ends the waiting thread
             os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
         thread.join(1)
-        for descriptor in found:
+        for descriptor in results:
             if isinstance(descriptor, int):
                 os.close(descriptor)
         raise CorpusError(
             f"{path}: a pipe that no program has opened for writing in {limits.MAX_PIPE_WAIT_S:g} s.\n"
             "  Start the program that writes to it first, or name a file."
         )
-    if isinstance(found[0], OSError):
-        raise found[0]
-    return found[0]
+    if isinstance(results[0], OSError):
+        raise results[0]
+    return results[0]
 
 
 def _is_finite_device(path: Path) -> bool:
-    """Whether a character device is a terminal or /dev/null, which end; /dev/zero and /dev/random do not."""
+    """Whether a character device is finite: a terminal or /dev/null, unlike /dev/zero and /dev/random."""
     if os.path.exists(os.devnull) and os.path.samefile(path, os.devnull):
         return True
     with path.open("rb") as file:
@@ -135,26 +141,25 @@ UNSUPPORTED = {
     **{".docx": "a Word document", ".pdf": "a PDF document", ".xlsx": "an Excel sheet", ".html": "an HTML page"},
     **{".parquet": "a Parquet file", ".arrow": "an Arrow file", ".zip": "a zip archive", ".tar": "a tar archive"},
 }
-"""Suffixes of formats that users have and that cannot be read."""
+"""File name suffixes of common formats that are not supported."""
 
 
 def check_readable(*paths: Path, by_content: bool = True) -> None:
-    """Open and close each file, so that a missing one is reported before hours of reading the others.
+    """Check that files can be opened, before any of them is read. Pipes are not opened, since closing a pipe would
+    terminate the program that writes to it.
 
     Args:
-        by_content: refuse formats that cannot be read; False if the user named the format.
-
-    A pipe is not opened: closing it again would end the program that writes to it.
+        by_content: also reject unsupported formats; False if the format is given by the user.
 
     Raises:
-        CorpusError: a file is missing, a folder, or not permitted.
+        CorpusError: a file is missing, a folder, not permitted, or of an unsupported format.
     """
     for path in paths:
         if not is_stream(path) or _is_device(path):
             open_bytes(path).close()
-        if by_content and (what := UNSUPPORTED.get(suffix_of(path))):
+        if by_content and (file_type := UNSUPPORTED.get(suffix_of(path))):
             raise CorpusError(
-                f"{path}: {what}, which cannot be read.\n"
+                f"{path}: {file_type}, which cannot be read.\n"
                 "  Files that can be read: text with one sentence on each line, TSV, CSV, JSONL, CoNLL, CoNLL-U and"
                 " SQuAD's JSON, each also as .gz.\n  Export the texts to one of these."
             )
@@ -165,7 +170,7 @@ def _is_device(path: Path) -> bool:
 
 
 def _read_chunks(file: BinaryIO, path: Path) -> Iterator[bytes]:
-    read = getattr(file, "read1", file.read)  # read1: a line typed into a pipe is not held back until a chunk is full
+    read = getattr(file, "read1", file.read)  # read1: returns a line from a pipe before a chunk is full
     try:
         while chunk := read(CHUNK_BYTES):
             yield chunk
@@ -176,11 +181,11 @@ def _read_chunks(file: BinaryIO, path: Path) -> Iterator[bytes]:
 def _gunzip(chunks: Iterator[bytes], path: Path) -> Iterator[bytes]:
     n_in = n_out = 0
     member = zlib.decompressobj(wbits=31)
-    broken = "Fetch or compress the file again; test it with: gzip -t " + shlex.quote(str(path))
+    advice = "Fetch or compress the file again; test it with: gzip -t " + shlex.quote(str(path))
     for data in chunks:
         n_in += len(data)
         while data:
-            if member.eof:  # a .gz may be several joined by cat, padded with zeros
+            if member.eof:  # a .gz file may consist of several members, with zero padding
                 data = data.lstrip(b"\0")
                 if not data:
                     break
@@ -188,7 +193,7 @@ def _gunzip(chunks: Iterator[bytes], path: Path) -> Iterator[bytes]:
             try:
                 out = member.decompress(data, CHUNK_BYTES)
             except zlib.error as error:
-                raise CorpusError(f"{name(path)}: corrupt gzip after {n_out} bytes ({error}).\n  {broken}") from None
+                raise CorpusError(f"{name(path)}: corrupt gzip after {n_out} bytes ({error}).\n  {advice}") from None
             data = member.unused_data if member.eof else member.unconsumed_tail
             n_out += len(out)
             if n_out - (1 << 20) > limits.MAX_GZIP_RATIO * n_in:
@@ -198,35 +203,35 @@ def _gunzip(chunks: Iterator[bytes], path: Path) -> Iterator[bytes]:
                 )
             yield out
     if not member.eof:
-        raise CorpusError(f"{name(path)}: truncated gzip, it ends after {n_out} bytes of text.\n  {broken}")
+        raise CorpusError(f"{name(path)}: truncated gzip, it ends after {n_out} bytes of text.\n  {advice}")
 
 
 def _content(file: BinaryIO, path: Path) -> Iterator[bytes]:
-    """Chunks of text bytes; the content decides whether it is gzip, since names lie both ways."""
+    """Chunks of decompressed bytes. gzip is detected by content, since file names are not reliable."""
     chunks = _read_chunks(file, path)
     head = b""
     while len(head) < 4 and (chunk := next(chunks, b"")):
         head += chunk
 
-    def whole() -> Iterator[bytes]:
+    def all_chunks() -> Iterator[bytes]:
         yield head
         yield from chunks
 
-    return _gunzip(whole(), path) if head.startswith(GZIP_MAGIC) else whole()
+    return _gunzip(all_chunks(), path) if head.startswith(GZIP_MAGIC) else all_chunks()
 
 
 def byte_lines(path: Path) -> Iterator[bytes]:
-    r"""Lines as bytes without their "\n", in constant memory, undecoded and with any BOM and "\r" still there.
+    r"""Read lines as bytes without "\n", in constant memory. A byte order mark and "\r" are kept.
 
-    A line over MAX_LINE_BYTES comes cut to MAX_LINE_BYTES + 1 bytes, so that the caller sees it and can go on.
+    A line longer than MAX_LINE_BYTES is truncated to MAX_LINE_BYTES + 1 bytes, so that callers can detect it.
 
     Raises:
-        CorpusError: what makes the whole file useless: not readable, empty, UTF-16, corrupt or oversized gzip.
+        CorpusError: the file is not readable, empty, UTF-16, or corrupt or oversized gzip.
     """
     keep = limits.MAX_LINE_BYTES + 1
     n_bytes = n_line = 0
     rest = b""
-    # Unbuffered: a thread that waits in a buffered read holds a lock that the interpreter needs to exit.
+    # Unbuffered: a thread waiting in a buffered read holds a lock that the interpreter needs to exit.
     stdin = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer) if path == STDIN else None
     with nullcontext(stdin) if stdin else open_bytes(path) as file:
         for chunk in _content(file, path):
@@ -238,8 +243,8 @@ def byte_lines(path: Path) -> Iterator[bytes]:
                     f"{name(path)}: more than {limits.MAX_FILE_BYTES} bytes of text.\n"
                     f"  Split it: split -n l/2 {shlex.quote(str(path))}"
                 )
-            # One join per chunk; a cut `rest` stays cut because what follows it is cut again.
-            first, *others = chunk.split(b"\n")
+            # One concatenation per chunk; a truncated `rest` is truncated again below.
+            first, *lines = chunk.split(b"\n")
             n_line += len(first)
             if n_line > limits.MAX_UNBROKEN_BYTES:
                 raise CorpusError(
@@ -247,15 +252,15 @@ def byte_lines(path: Path) -> Iterator[bytes]:
                     "  Give a text file with one sentence or document on each line."
                 )
             rest = rest + first if len(rest) < keep else rest
-            if others:
-                n_line = len(others[-1])
+            if lines:
+                n_line = len(lines[-1])
                 yield rest[:keep]
-                for line in others[:-1]:
+                for line in lines[:-1]:
                     yield line[:keep] if len(line) > keep else line
-                rest = others[-1]
+                rest = lines[-1]
             rest = rest[:keep]
     if n_bytes == 0 or (n_bytes == len(BOM) and rest == BOM):
-        if path != STDIN:  # an empty pipe is a valid answer: no lines in, no lines out
+        if path != STDIN:  # an empty pipe is valid input without lines
             raise CorpusError(f"{path}: empty file.\n  It needs at least one line; was it written completely?")
     elif rest:
         yield rest
@@ -280,10 +285,10 @@ def _iconv(encoding: str, path: Path) -> str:
 
 
 def decode(raw: bytes, path: Path, offset: int = 0) -> str:
-    r"""The line's text, without one trailing "\r".
+    r"""Decode a line, without one trailing "\r".
 
     Args:
-        offset: where the line begins in the file, in bytes.
+        offset: offset of the line in the file in bytes, for messages.
 
     Raises:
         BadLine: too long, or not UTF-8.
@@ -292,7 +297,7 @@ def decode(raw: bytes, path: Path, offset: int = 0) -> str:
         raise BadLine(
             "over-limit",
             f"line longer than {limits.MAX_LINE_BYTES} bytes; it begins {raw[:40]!r}",
-            "A corpus has one sentence a line: split this one, or check that the file is text with line ends.",
+            "A corpus has one sentence per line: split this line, or check that the file is text with line ends.",
         )
     try:
         text = raw.decode()
@@ -313,7 +318,7 @@ def _not_utf8(raw: bytes, path: Path, offset: int, error: UnicodeDecodeError) ->
         f"not UTF-8: byte 0x{raw[error.start]:02x} at byte {offset + error.start} of the file, in {around!r}"
         f" (as {encoding}: {guess!r})",
         f"If the whole file is {encoding}: {_iconv(encoding, path)}\n"
-        "  If only some lines are, `glassformer doctor` names them all.",
+        "  If only some lines are, `glassformer doctor` lists them.",
     )
 
 
@@ -323,16 +328,16 @@ def read_lines(path: Path) -> Iterator[str]:
     One "\r" before the "\n" and a byte order mark at the start are dropped; a last line without "\n" counts.
 
     Raises:
-        CorpusError: the file or a line of it is not readable as text; names file, line and remedy.
+        CorpusError: the file or a line of it is not readable as text.
     """
     offset = 0
     for number, raw in enumerate(byte_lines(path), 1):
         if b"\0" in raw:
-            sixteen = raw[1::2].count(0) > len(raw) // 4 or raw[::2].count(0) > len(raw) // 4
-            remedy = f"It may be UTF-16: {_iconv('UTF-16LE', path)}" if sixteen else "Name a text file"
+            is_utf16 = raw[1::2].count(0) > len(raw) // 4 or raw[::2].count(0) > len(raw) // 4
+            remedy = f"It may be UTF-16: {_iconv('UTF-16LE', path)}" if is_utf16 else "Name a text file"
             raise CorpusError(
                 f"{name(path)}:{number}: binary data: a NUL byte at byte {offset + raw.index(0)} of the file.\n"
-                f"  {remedy}; `glassformer doctor` names every such line."
+                f"  {remedy}; `glassformer doctor` lists all such lines."
             )
         try:
             line = decode(raw, path, offset)
@@ -343,7 +348,7 @@ def read_lines(path: Path) -> Iterator[str]:
 
 
 def read_whole(path: Path) -> str:
-    """The text of a UTF-8 file that has no meaning line by line, gzip or plain, without a byte order mark.
+    """Read a complete UTF-8 file, optionally gzip-compressed, without a byte order mark.
 
     Raises:
         CorpusError: the file is not readable as text, or has more than MAX_JSON_BYTES.

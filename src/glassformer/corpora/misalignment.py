@@ -1,4 +1,4 @@
-"""Where the pairing of two files slips, guessed from words that translate each other and from lengths."""
+"""Detection of misalignment in parallel files, from co-occurring words and length ratios."""
 
 import math
 import re
@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from itertools import accumulate
 from statistics import median
 
-MAX_LINES = 2_000_000  # of one side, held in memory for the guess
-_N_TRAIN = 6_000  # pairs that the word table is learned from
-_WINDOW = 150  # lines that one probe of the pairing looks at
-_REACH = 8  # largest slip looked for right after the place, in lines
-_NEAR = 3  # a guess counts as certain if the evidence puts the place within this many lines
-_CERTAIN = 0.8
-_TEMPER = 0.5  # words of one line are not independent, so their summed evidence is too sure of itself
+MAX_LINES = 2_000_000  # maximum number of lines per side, which are held in memory
+_N_TRAIN = 6_000  # pairs from which the word table is estimated
+_WINDOW = 150  # lines used in one probe of the alignment
+_MAX_SHIFT = 8  # maximum shift of the alignment that is tested, in lines
+_NEAR = 3  # tolerance in lines within which the probability of the result is summed
+_CERTAIN = 0.8  # minimum probability of the result
+_EVIDENCE_SCALE = 0.5  # words of a line are not independent, so their summed evidence is too large
 
 _TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W_]+|[?!:;…%()\"]")
 
@@ -23,22 +23,22 @@ def _tokens(line: str) -> list[str]:
 
 
 class _PairScore:
-    """log p(pair | translation) - log p(pair | chance), from a word table learned on the two files themselves."""
+    """log p(pair | translation) - log p(pair | random pairing), from a word table estimated on the two files."""
 
     def __init__(self, src: Sequence[str], tgt: Sequence[str]):
         self.src, self.tgt = src, tgt
         n = min(len(src), len(tgt))
         shift = len(src) - n, len(tgt) - n
-        # Pairs before the slip agree when counted from the start, those after it from the end: train on both,
-        # so that each right pair comes once or twice and each wrong one is noise.
+        # Lines before the misalignment correspond when counted from the start, later ones when counted from the end.
+        # Train on both: correct pairs occur once or twice, wrong pairs are noise.
         step = -(-n // _N_TRAIN)
         block = 20
         chosen = [i for i in range(n) if i // block % step == 0]
         pairs = [(i, i) for i in chosen] + [(i + shift[0], i + shift[1]) for i in chosen]
-        self._learn_words(pairs)
-        self._learn_lengths(pairs)
+        self._fit_words(pairs)
+        self._fit_lengths(pairs)
 
-    def _learn_words(self, pairs: Sequence[tuple[int, int]]) -> None:
+    def _fit_words(self, pairs: Sequence[tuple[int, int]]) -> None:
         n_src: Counter[str] = Counter()
         n_tgt: Counter[str] = Counter()
         both: Counter[tuple[str, str]] = Counter()
@@ -46,7 +46,7 @@ class _PairScore:
         for src, tgt in bags:
             n_src.update(src)
             n_tgt.update(tgt)
-        # Words in more than a tenth of the lines tell nothing about the place, and cost the most.
+        # Words in more than 10% of the lines are not informative, and most expensive to count.
         common = len(pairs) / 10
         for src, tgt in bags:
             kept = [word for word in tgt if 2 <= n_tgt[word] <= common]
@@ -60,7 +60,7 @@ class _PairScore:
                 self.partners.setdefault(other, set()).add(word)
         far = len(pairs) // 2 // 3 or 1
         sample = pairs[:: max(1, len(pairs) // 2000)]
-        # Half of `pairs` may be wrong, so the share seen there is a low estimate of the true one.
+        # Half of `pairs` may be wrong, so the fraction of matches in them is a low estimate.
         true = self._matched(sample)
         chance = self._matched([(i, (j + far) % len(self.tgt)) for i, j in sample])
         true = min(0.95, max(true, chance + 0.02))
@@ -86,7 +86,7 @@ class _PairScore:
     def _ratio(self, i: int, j: int) -> float:
         return math.log((len(self.tgt[j]) + 5) / (len(self.src[i]) + 5))
 
-    def _learn_lengths(self, pairs: Sequence[tuple[int, int]]) -> None:
+    def _fit_lengths(self, pairs: Sequence[tuple[int, int]]) -> None:
         sample = pairs[:: max(1, len(pairs) // 2000)]
         far = len(pairs) // 2 // 3 or 1
         ratios = [self._ratio(i, j) for i, j in sample]
@@ -109,24 +109,25 @@ class _PairScore:
 
 
 def guess_misalignment(src_lines: Sequence[str], tgt_lines: Sequence[str]) -> int | None:
-    """The first line, from 1, that no longer pairs with the same line of the other side; None without good evidence.
+    """The first line, counted from 1, that does not correspond to the same line of the other side; None if uncertain.
 
-    Probes of the pairing bisect to the place; there, the likeliest change from "line n with line n" to
-    "line n with line n + d" is taken if almost all of the probability lies near it.
+    A bisection with probes of the alignment finds the region. In it, the most probable change from "line n with line
+    n" to "line n with line n + d" is returned if most of the probability is near it.
     """
     n = min(len(src_lines), len(tgt_lines))
     if n < 10 or len(src_lines) == len(tgt_lines):
         return None
     score = _PairScore(src_lines, tgt_lines)
 
-    gap = len(src_lines) - len(tgt_lines)
-    reach = min(_REACH, abs(gap) + 1)
-    shifts = [d for d in range(-reach, reach + 1) if d and (abs(d) == 1 or d * gap > 0)]
+    n_extra = len(src_lines) - len(tgt_lines)
+    max_shift = min(_MAX_SHIFT, abs(n_extra) + 1)
+    shifts = [d for d in range(-max_shift, max_shift + 1) if d and (abs(d) == 1 or d * n_extra > 0)]
 
-    def paired(at: int) -> bool:
-        lines = range(max(0, at - _WINDOW // 2), min(n, at + _WINDOW // 2))
+    def paired(line: int) -> bool:
+        lines = range(max(0, line - _WINDOW // 2), min(n, line + _WINDOW // 2))
         straight = sum(score(i, i) for i in lines)
-        # In sorted corpora neighbors are near copies: a slipped pair still looks like a translation, only less so.
+        # In sorted corpora, neighbors are similar: a shifted pair still resembles a translation, but less than the
+        # correct one.
         return straight > max(0.0, *(sum(_shifted(score, i, d) for i in lines) for d in shifts))
 
     low, high = 0, n
@@ -136,21 +137,21 @@ def guess_misalignment(src_lines: Sequence[str], tgt_lines: Sequence[str]) -> in
     start, stop = max(0, low - _WINDOW), min(n, high + _WINDOW)
     straight = [score(i, i) for i in range(start, stop)]
     shifted = {d: [_shifted(score, i, d) for i in range(start, stop)] for d in shifts}
-    paths = {  # by (shift, first shifted line): evidence over the whole stretch
-        (d, start + k): _TEMPER * total
+    paths = {  # by (shift, first shifted line): evidence over the region
+        (d, start + k): _EVIDENCE_SCALE * total
         for d, scores in shifted.items()
         for k, total in enumerate(_change_scores(straight, scores))
     }
-    best = max(paths, key=lambda place: paths[place])
-    weights = {place: math.exp(value - paths[best]) for place, value in paths.items()}
-    near = sum(weight for (_, line), weight in weights.items() if abs(line - best[1]) <= _NEAR)
-    first = best[1]
-    before = sum(straight[: first - start])
-    after = sum(shifted[best[0]][first - start :]) - sum(straight[first - start :])
-    seen_before = first == 0 or before > 0
-    if near < _CERTAIN * sum(weights.values()) or not seen_before or (after < 3 and first < n - _NEAR):
+    best_path = max(paths, key=lambda path: paths[path])
+    weights = {path: math.exp(value - paths[best_path]) for path, value in paths.items()}
+    near_weight = sum(weight for (_, line), weight in weights.items() if abs(line - best_path[1]) <= _NEAR)
+    first_shifted = best_path[1]
+    before = sum(straight[: first_shifted - start])
+    after = sum(shifted[best_path[0]][first_shifted - start :]) - sum(straight[first_shifted - start :])
+    seen_before = first_shifted == 0 or before > 0
+    if near_weight < _CERTAIN * sum(weights.values()) or not seen_before or (after < 3 and first_shifted < n - _NEAR):
         return None
-    return first + 1
+    return first_shifted + 1
 
 
 def _shifted(score: _PairScore, i: int, d: int) -> float:
@@ -159,7 +160,7 @@ def _shifted(score: _PairScore, i: int, d: int) -> float:
 
 
 def _change_scores(before: Sequence[float], after: Sequence[float]) -> list[float]:
-    """Total evidence when the change falls before line k, for k = 0 … len."""
+    """Total evidence for a change before line k, for k = 0 … len."""
     left = accumulate(before, initial=0.0)
     right = reversed(list(accumulate(reversed(after), initial=0.0)))
     return [a + b for a, b in zip(left, right, strict=True)]

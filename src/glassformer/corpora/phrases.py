@@ -1,7 +1,7 @@
-"""Rules that build both languages side by side: noun phrases, verbs, clauses, sentences.
+"""Grammar rules that build English and French in parallel: noun phrases, verbs, clauses, sentences.
 
-French is a function of the English text. Where English would leave it open (the gender of "we", the antecedent of
-"it"), the rules raise `Undecided`.
+The French text is a function of the English text. If the English text does not determine it (the gender of "we", the
+antecedent of "it"), the rules raise `Undecided`.
 """
 
 import re
@@ -38,12 +38,12 @@ Pair = tuple[str, str]
 
 
 class Undecided(Exception):
-    """The English would not decide the French, or would say nothing sensible."""
+    """The English sentence does not determine the French one, or makes no sense."""
 
 
 @dataclass(frozen=True)
 class Text:
-    """The same words in both languages; the French ones await `spell`."""
+    """A text in both languages. The French words are not yet elided and contracted by `spell`."""
 
     en: str = ""
     fr: str = ""
@@ -51,10 +51,10 @@ class Text:
 
 @dataclass(frozen=True)
 class Phrase(Text):
-    """A noun phrase or a pronoun, with the features that verbs, adjectives and pronouns agree with."""
+    """A noun phrase or a pronoun, with its agreement features."""
 
     kinds: str = "person"
-    feminine: bool | None = None  # None: "I" and "we" do not tell
+    feminine: bool | None = None  # None: unknown, for "I" and "we"
     plural: bool = False
     person: int = 3
     clitic: bool = False  # an object pronoun, which French puts before the verb
@@ -62,7 +62,7 @@ class Phrase(Text):
     adjectives: tuple[str, ...] = ()
 
 
-VOWELS = "aeiouâàéèêëîïôœh"  # h too: the words that begin with h aspiré are listed
+VOWELS = "aeiouâàéèêëîïôœh"  # with h; words that begin with h aspiré are listed in the lexicon
 BEFORE_VOWEL = {"ce": "cet ", "ma": "mon ", "sa": "son "} | {
     word: word[:-1] + "'" for word in ("le", "la", "de", "ne", "je", "me", "se", "que")
 }
@@ -70,12 +70,12 @@ CONTRACTIONS = {"de le": "du", "de les": "des", "à le": "au", "à les": "aux"}
 
 
 def starts_with_vowel(word: str) -> bool:
-    """Whether a French word elides the word before it."""
+    """Whether the word before a French word is elided."""
     return word[0] in VOWELS and word not in ASPIRATED
 
 
 def spell(words: str) -> str:
-    """French words as they are written side by side: elided (l'eau, cet arbre) and contracted (du, aux)."""
+    """Apply French elision (l'eau, cet arbre) and contraction (du, aux)."""
     words = re.sub(
         rf"\b({'|'.join(BEFORE_VOWEL)}) (?=([\w-]+))",
         lambda match: BEFORE_VOWEL[match[1]] if starts_with_vowel(match[2]) else match[0],
@@ -85,12 +85,16 @@ def spell(words: str) -> str:
 
 
 def join(*parts: Text) -> Text:
-    """Texts in a row."""
+    """Concatenate texts, separated by spaces."""
     return Text(" ".join(part.en for part in parts if part.en), " ".join(part.fr for part in parts if part.fr))
 
 
 def agree(masculine: str, feminine: str, who: Phrase) -> str:
-    """The form of an adjective or participle for the phrase it describes."""
+    """Form of an adjective or participle that agrees with the phrase it describes.
+
+    Raises:
+        Undecided: the form depends on an unknown gender.
+    """
     if who.feminine is None and masculine != feminine:
         raise Undecided(f"the gender of {who.en!r} is unknown")
     form = feminine if who.feminine else masculine
@@ -98,14 +102,14 @@ def agree(masculine: str, feminine: str, who: Phrase) -> str:
 
 
 def adjective_form(adjective: Adjective, who: Phrase) -> str:
-    """The French adjective as it describes `who`."""
+    """Form of a French adjective that agrees with `who`."""
     if adjective.invariable:
         return adjective.fr
     return agree(adjective.fr, adjective.feminine or french_feminine(adjective.fr), who)
 
 
 def article(determiner: str, noun: Noun, plural: bool, preposed: bool, negated: bool) -> Text:
-    """A determiner in both languages; "a" is also "some" and, under negation, "any"."""
+    """A determiner in both languages. "a" includes "some" and, under negation, "any"."""
     row = DETERMINERS[determiner]
     by_gender = row.fr_f if noun.gender == "f" else row.fr_m
     en, fr = (row.en_plural, row.fr_plural) if plural else (row.en, by_gender)
@@ -158,7 +162,7 @@ SHE = Phrase("she", "elle", feminine=True)
 
 
 def english_pronoun(antecedent: Phrase) -> int:
-    """The column of PRONOUNS for a phrase."""
+    """Index of the pronoun of a phrase in the rows of PRONOUNS."""
     if antecedent.plural:
         return 3
     return (1 if antecedent.feminine else 0) if fits(antecedent.kinds, "person") else 2
@@ -177,10 +181,10 @@ def pronoun(antecedent: Phrase, role: str = "subject", rivals: Iterable[Phrase] 
     Args:
         role: "subject" or "object".
         rivals: the other phrases of the sentence.
-        kinds: what the pronoun's clause can be said of; a rival of these kinds would be as good an antecedent.
+        kinds: kinds that fit the position of the pronoun; a rival of these kinds is a possible antecedent.
 
     Raises:
-        Undecided: the English pronoun could stand for a rival.
+        Undecided: the English pronoun could also refer to a rival.
     """
     if antecedent.person == 1:
         us = ("us", "nous") if antecedent.plural else ("me", "me")
@@ -253,15 +257,15 @@ def clause(
     adverb: str = "",
     preceding: Phrase | None = None,
 ) -> Text:
-    """A clause without its full stop.
+    """Build a clause, without a full stop.
 
     Args:
         verb: a key of VERBS.
         target: the object.
-        rest: what follows the object.
-        negation: a key of NEGATIONS, or nothing.
-        adverb: a key of FREQUENCIES, or nothing.
-        preceding: the head of a relative clause whose object this clause lacks; the participle agrees with it.
+        rest: texts after the object.
+        negation: a key of NEGATIONS, or "".
+        adverb: a key of FREQUENCIES, or "".
+        preceding: head of a relative clause, which is the object of this clause; the participle agrees with it.
     """
     word = VERBS[verb]
     if tense == "future" and not word.future:
@@ -285,32 +289,32 @@ def state(subject: Phrase, adjective: str, tense: Tense, negation: str = "", deg
 
 
 def place(preposition: str, where: Phrase) -> Text:
-    """A preposition and what it governs."""
+    """A prepositional phrase."""
     return join(Text(preposition, PREPOSITIONS[preposition].fr), where)
 
 
 def gap(head: Phrase) -> Phrase:
-    """The silent subject of a relative clause."""
+    """The empty subject of a relative clause."""
     return replace(head, en="", fr="")
 
 
 def who(head: Phrase, rest: Text) -> Phrase:
-    """`head` and a clause about it, whose subject is its gap."""
+    """`head` with a relative clause whose subject it is."""
     relative = "who" if fits(head.kinds, "person") else "that"
     return replace(head, en=f"{head.en} {relative} {rest.en}", fr=f"{head.fr} qui {rest.fr}")
 
 
 def that(head: Phrase, rest: Text) -> Phrase:
-    """`head` and a clause that lacks it as its object."""
+    """`head` with a relative clause whose object it is."""
     return replace(head, en=f"{head.en} that {rest.en}", fr=f"{head.fr} que {rest.fr}")
 
 
 def link(first: Text, conjunction: str, second: Text) -> Text:
-    """Two clauses and the conjunction between them."""
+    """Two clauses joined by a conjunction."""
     return join(first, Text(conjunction, CONJUNCTIONS[conjunction]), second)
 
 
 def sentence(text: Text) -> Pair:
-    """English and French with a capital and a full stop."""
+    """Complete sentence pair with a capital letter and a full stop."""
     fr = spell(text.fr)
     return f"{text.en[0].upper()}{text.en[1:]}.", f"{fr[0].upper()}{fr[1:]}."

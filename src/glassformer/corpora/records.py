@@ -1,4 +1,4 @@
-"""Every line of a corpus with what is wrong with it: a reader that never stops, and the judge of its records."""
+"""Reader of the records of a corpus that continues after faults, and the checks of its records."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ Corpus = tuple[Sequence[Path], Sequence[Path]]
 
 @dataclass(slots=True)
 class Record:
-    """One line of a source as far as it can be read; a side is None where it cannot, or where its file has ended."""
+    """One line of a source. A side is None if it cannot be read, or if its file has ended."""
 
     line: int
     src: str | None
@@ -28,9 +28,10 @@ class Record:
 
 
 class RecordReader:
-    """The records of one source, whatever is wrong with them; may be iterated again.
+    """Iterates over the records of one source, including faulty ones. Can be iterated repeatedly.
 
-    After an iteration `n_lines` holds the lines of each of its files, and `damage` why a file broke off, by file.
+    After an iteration, `n_lines` contains the number of lines of each file, and `damage` the reason why a file could
+    not be read to its end, by file.
     """
 
     def __init__(self, source: Source):
@@ -40,17 +41,17 @@ class RecordReader:
         self.damage: dict[Path, str] = {}
 
     def path(self, side: int) -> str:
-        """The file that holds this side."""
+        """The file of a side."""
         return str(self.source.paths[min(side, len(self.source.paths) - 1)])
 
     @property
     def has_two_files(self) -> bool:
-        """Whether the path tells the side."""
+        """Whether source and target are in separate files."""
         return self.source.tgt is not None
 
     @property
     def is_equal(self) -> bool:
-        """Whether its files have one number of lines."""
+        """Whether the files have equal numbers of lines."""
         return len(set(self.n_lines)) == 1
 
     def _lines(self, side: int) -> Iterator[bytes]:
@@ -60,8 +61,8 @@ class RecordReader:
                 self.n_lines[side] += 1
                 yield raw
         except CorpusError as error:
-            why = str(error).removeprefix(f"{path}:").removeprefix("1:")  # a finding names the place itself
-            self.damage[path] = " ".join(why.split())
+            reason = str(error).removeprefix(f"{path}:").removeprefix("1:")  # findings include the location
+            self.damage[path] = " ".join(reason.split())
 
     def __iter__(self) -> Iterator[Record]:
         self.parser = parser_of(self.source.format, self.source.keys)
@@ -104,7 +105,7 @@ def readers(corpus: Corpus, format: Format | None, keys: Sequence[str] = ()) -> 
     """One reader for each source of a corpus.
 
     Raises:
-        ConfigError: standard input, which cannot be read twice; or sides that do not fit each other.
+        ConfigError: standard input, which cannot be read twice; or the files do not match each other.
         CorpusError: a file is missing, a folder, or not permitted.
     """
     refuse_streams((*corpus[0], *corpus[1]), "a corpus is examined by reading it more than once")
@@ -112,27 +113,29 @@ def readers(corpus: Corpus, format: Format | None, keys: Sequence[str] = ()) -> 
 
 
 def _digest(src: str, tgt: str | None = None) -> int:
-    # The length keeps ("ab", "c") and ("a", "bc") apart; a source alone has none.
+    # The length distinguishes ("ab", "c") from ("a", "bc"). A source alone has no length.
     data = src if tgt is None else f"{len(src)}\0{src}{tgt}"
     return int.from_bytes(blake2b(data.encode(), digest_size=8).digest(), "little")
 
 
-def held_out_places(against: Mapping[str, Corpus], format: Format | None, keys: Sequence[str] = ()) -> dict[int, str]:
+def held_out_locations(
+    against: Mapping[str, Corpus], format: Format | None, keys: Sequence[str] = ()
+) -> dict[int, str]:
     """Hash of every pair and source of the held-out sets -> "dev, dev.en:17"."""
-    places: dict[int, str] = {}
+    locations: dict[int, str] = {}
     for label, corpus in against.items():
         for reader in readers(corpus, format, keys):
             for record in reader:
-                place = f"{label}, {reader.path(0)}:{record.line}"
+                location = f"{label}, {reader.path(0)}:{record.line}"
                 if record.src is not None and record.src.strip():
-                    places.setdefault(_digest(record.src), place)
+                    locations.setdefault(_digest(record.src), location)
                     if record.tgt is not None:
-                        places.setdefault(_digest(record.src, record.tgt), place)
-    return places
+                        locations.setdefault(_digest(record.src, record.tgt), location)
+    return locations
 
 
 class DuplicateIndex:
-    """Which pairs and sources stand earlier in the corpus or in a held-out set, by 8-byte hash."""
+    """Index of earlier pairs and sources, and of those of held-out sets, by 8-byte hash."""
 
     def __init__(self, held_out: Mapping[int, str]):
         self._held_out = held_out
@@ -143,37 +146,37 @@ class DuplicateIndex:
         self._n = 0
 
     def open(self, path: str) -> None:
-        """From here on, lines are of this file."""
+        """Set the file of the following lines."""
         self._starts.append(self._n)
         self._paths.append(path)
 
     def faults(self, src: str, tgt: str, line: int) -> list[Fault]:
-        """Where the pair or its source was seen before; remembers it."""
+        """Faults of a pair that occurred before, or whose source did. Adds the pair to the index."""
         self._n = ordinal = self._starts[-1] + line
         pair, source = _digest(src, tgt), _digest(src)
         faults = []
-        earlier = self._sources.setdefault(source, ordinal)
-        if (same := self._pairs.setdefault(pair, ordinal)) != ordinal:
-            faults.append(Fault("duplicate", 0, f"first at {self._place(same)}: {src[:60]!r}"))
-        elif earlier != ordinal:
-            faults.append(Fault("many-targets", 0, f"first at {self._place(earlier)}: {src[:60]!r}"))
-        if place := self._held_out.get(pair):
-            faults.append(Fault("overlap-pair", 0, f"also in {place}: {src[:60]!r}"))
-        elif place := self._held_out.get(source):
-            faults.append(Fault("overlap-source", 0, f"also in {place}: {src[:60]!r}"))
+        first_source = self._sources.setdefault(source, ordinal)
+        if (first_pair := self._pairs.setdefault(pair, ordinal)) != ordinal:
+            faults.append(Fault("duplicate", 0, f"first at {self._location(first_pair)}: {src[:60]!r}"))
+        elif first_source != ordinal:
+            faults.append(Fault("many-targets", 0, f"first at {self._location(first_source)}: {src[:60]!r}"))
+        if location := self._held_out.get(pair):
+            faults.append(Fault("overlap-pair", 0, f"also in {location}: {src[:60]!r}"))
+        elif location := self._held_out.get(source):
+            faults.append(Fault("overlap-source", 0, f"also in {location}: {src[:60]!r}"))
         return faults
 
-    def _place(self, ordinal: int) -> str:
+    def _location(self, ordinal: int) -> str:
         file = bisect_right(self._starts, ordinal - 1) - 1
         return f"{self._paths[file]}:{ordinal - self._starts[file]}"
 
 
 def check_record(record: Record, norms: Norms | None, duplicates: DuplicateIndex | None) -> list[Fault]:
-    """All faults of one record; without `duplicates`, those that need no other line."""
+    """All faults of a record; without `duplicates`, only those that do not depend on other lines."""
     src, tgt = record.src, record.tgt
     if src is None or tgt is None:
-        found = [text_faults(text, side) for side, text in enumerate((src, tgt)) if text is not None]
-        return record.faults + [fault for faults in found for fault in faults]
+        faults_of_sides = [text_faults(text, side) for side, text in enumerate((src, tgt)) if text is not None]
+        return record.faults + [fault for faults in faults_of_sides for fault in faults]
     faults = record.faults + pair_faults(src, tgt, norms)
     if duplicates is not None and src.strip() and tgt.strip():
         faults += duplicates.faults(src, tgt, record.line)

@@ -1,4 +1,4 @@
-"""The same corpus without its faults: repairs what is certain, drops the rest, and writes down what it dropped."""
+"""Repair of parallel corpora: unambiguous faults are repaired, other pairs are dropped and listed in a file."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from glassformer.corpora.records import (
     Record,
     RecordReader,
     check_record,
-    held_out_places,
+    held_out_locations,
     readers,
 )
 from glassformer.errors import CorpusError
@@ -25,7 +25,7 @@ _ESCAPES = {ord(char): char.encode("unicode_escape").decode() for char in "\\\t\
 
 @dataclass(frozen=True, slots=True)
 class RepairResult:
-    """What `fix` did: pairs in and out, pairs dropped and findings repaired by kind, and the files written."""
+    """Result of `fix`: numbers of pairs, dropped pairs and repaired faults by type, and the files written."""
 
     n_pairs: int
     n_kept: int
@@ -43,24 +43,25 @@ def fix(
     format: Format | None = None,
     keys: Sequence[str] = (),
 ) -> RepairResult:
-    """Write the clean part of a corpus to the folder `out`, under the same names (without .gz, unpacked).
+    """Write a repaired corpus to the folder `out`, under the same file names (uncompressed, without .gz).
 
-    What CHECKS marks "repair" is repaired, pairs marked "drop" go to `out`/dropped.tsv with place, kinds and text.
-    Pairs kept stay paired and in order, and `examine` finds nothing in them that `fix` repairs or drops.
+    Faults with "repair" in CHECKS are repaired; pairs with "drop" are written to `out`/dropped.tsv with location,
+    types and text. The remaining pairs keep their order, and `examine` finds no fault in them that `fix` repairs or
+    drops.
 
     Args:
-        against: held-out sets by name: pairs of the corpus that stand there too are dropped.
+        against: held-out sets by name; pairs of the corpus that are also in these are dropped.
         format: "lines", "tsv" or "jsonl". Default: by file name, for other names by content.
         keys: FIELD=KEY of JSONL, as in `parse_keys`.
 
     Raises:
-        CorpusError: a file is damaged, exists already in `out`, or no pair is left; UnequalCountsError: where a line
-            is missing only a person can tell.
-        ConfigError: sides that do not fit each other or the format; standard input.
+        CorpusError: a file is damaged or already exists in `out`, or no pair remains; UnequalCountsError: two files
+            have different numbers of lines, which cannot be repaired automatically.
+        ConfigError: the files do not match each other or the format, or one is standard input.
     """
     corpus = readers((src, tgt), format, keys)
     targets = _targets(corpus, out)
-    held_out = held_out_places(against or {}, format, keys)
+    held_out = held_out_locations(against or {}, format, keys)
     sampler = NormSampler()
     for reader in corpus:
         for record in _repaired(reader):
@@ -72,7 +73,7 @@ def fix(
     if len(dropped) == n_pairs:
         raise CorpusError(
             f"{corpus[0].path(0)}:1: no pair of {n_pairs} is left after dropping: {_most(dropped)}.\n"
-            "  Run `glassformer doctor` without fixing to see what it objects to."
+            "  Run `glassformer doctor` without --fix to list all faults."
         )
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -88,13 +89,13 @@ def _targets(corpus: Sequence[RecordReader], out: Path) -> list[list[Path]]:
     targets = [
         [out / (path.stem if path.suffix == ".gz" else path.name) for path in reader.source.paths] for reader in corpus
     ]
-    every = [path for pair in targets for path in pair] + [out / DROPPED]
-    if len({*every}) < len(every):
+    paths = [path for pair in targets for path in pair] + [out / DROPPED]
+    if len({*paths}) < len(paths):
         raise CorpusError(
-            f"{out}: two files would have one name there: {', '.join(path.name for path in every)}.\n"
+            f"{out}: two files would have one name there: {', '.join(path.name for path in paths)}.\n"
             "  Rename one, or fix them one by one into different folders."
         )
-    for path in every:
+    for path in paths:
         if path.exists():
             raise CorpusError(f"{path}: exists already and is never overwritten.\n  Name a new or an empty folder.")
     return targets
@@ -167,7 +168,7 @@ def _write(
             for record in reader:
                 kinds = dropped.get((n, record.line))
                 if kinds is not None:
-                    cells = [reader.path(0), str(record.line), ",".join(dict.fromkeys(kinds)), *_originals(record)]
+                    cells = [reader.path(0), str(record.line), ",".join(dict.fromkeys(kinds)), *_original_texts(record)]
                     notes.write("\t".join(cells) + "\n")
                     continue
                 repaired.update(
@@ -182,8 +183,8 @@ def _write(
     return repaired
 
 
-def _originals(record: Record) -> list[str]:
-    """Both sides as they came, on one line each; of a line that is no pair, the whole line."""
+def _original_texts(record: Record) -> list[str]:
+    """Both sides without repairs, each on one line; of a malformed line, the complete line."""
     texts = [record.src, record.tgt]
     for side, raw in enumerate(record.raws):
         if texts[side] is None and raw is not None:

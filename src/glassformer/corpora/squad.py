@@ -1,4 +1,4 @@
-"""Files to questions about a text: SQuAD's JSON, versions 1.1 and 2.0."""
+"""Reader of question answering data in the JSON format of SQuAD, versions 1.1 and 2.0."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,9 +16,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class QAExample:
-    """A question, the context that answers it, and its place: its number in the file, counted from 1.
+    """A question with its context, its file, and its number in the file, counted from 1.
 
-    `answers` are the annotators' (text, start) with start in characters of the context; none: it has no answer there.
+    `answers` are the (text, start) of the annotators, with start in characters of the context; empty if the context
+    has no answer.
     """
 
     id: str
@@ -30,12 +31,12 @@ class QAExample:
 
 
 def read_questions(paths: Sequence[Path]) -> Iterator[QAExample]:
-    """Questions of SQuAD files in order, gzip or not; one file at a time is held in memory.
+    """Read the questions of SQuAD files in order, optionally gzip-compressed. One file at a time is in memory.
 
-    An answer that stands elsewhere in its context, and there only, gets the start where it stands.
+    If an answer is not at its start but occurs exactly once in the context, the start is corrected.
 
     Raises:
-        CorpusError: a file of another shape, or an answer that is not in its context; names file and question.
+        CorpusError: a file has another format, or an answer is not in its context.
 
     Source: Rajpurkar et al. 2016; 2018 for questions without an answer (`is_impossible`).
     """
@@ -65,16 +66,16 @@ def _load(path: Path) -> object:
             f"{name(path)}:{error.lineno}: not JSON: {error.msg} at column {error.colno}.\n"
             "  A SQuAD file is one JSON object; was it written completely?"
         ) from None
-    # RecursionError: nesting as an attack. ValueError: an integer of thousands of digits.
+    # RecursionError: extremely deep nesting. ValueError: an integer of thousands of digits.
     except (ValueError, RecursionError) as error:
         raise CorpusError(f"{name(path)}: not usable JSON ({error}).\n  Name a SQuAD file.") from None
 
 
-def _field(record: object, key: str, kind: type[T], where: str) -> T:
+def _field(record: object, key: str, value_type: type[T], where: str) -> T:
     value = record.get(key) if isinstance(record, Mapping) else None
-    if not isinstance(value, kind) or isinstance(value, bool):
+    if not isinstance(value, value_type) or isinstance(value, bool):
         raise CorpusError(
-            f"{where}: expected the key {key!r} of type {kind.__name__}, found {outline(record)}.\n"
+            f"{where}: expected the key {key!r} of type {value_type.__name__}, found {outline(record)}.\n"
             '  SQuAD: {"data": [{"paragraphs": [{"context": …, "qas": [{"id": …, "question": …, "answers": '
             '[{"text": …, "answer_start": …}]}]}]}]}'
         )
@@ -96,27 +97,29 @@ def _answers(record: object, context: str, where: str) -> tuple[tuple[str, int],
     is_impossible = isinstance(record, Mapping) and record.get("is_impossible") is True
     if is_impossible and isinstance(record, Mapping) and not record.get("answers"):
         return ()
-    found = []
+    answers = []
     for answer in _list(record, "answers", where):
         text, start = _text(answer, "text", where), _field(answer, "answer_start", int, where)
-        found.append((text, _start(text, start, context, where)))
+        answers.append((text, _start(text, start, context, where)))
     if is_impossible:
-        raise CorpusError(f"{where}: is_impossible, yet it has answers: {found[0][0][:40]!r}.\n  Drop one of the two.")
-    return tuple(found)
+        raise CorpusError(
+            f"{where}: is_impossible, but it has answers: {answers[0][0][:40]!r}.\n  Drop one of the two."
+        )
+    return tuple(answers)
 
 
 def _start(text: str, start: int, context: str, where: str) -> int:
-    """Where the answer stands: at `start`, or at its only place in the context."""
+    """Start of the answer: `start` if the answer is there, else its only occurrence in the context."""
     if not text.strip():
         raise CorpusError(f"{where}: an empty answer.\n  A question without an answer has the answers [].")
     if start >= 0 and context.startswith(text, start):
         return start
-    only = context.find(text)
-    if only >= 0 and context.find(text, only + 1) < 0:
-        return only
-    stands = repr(context[start : start + len(text)][:60]) if 0 <= start < len(context) else "nothing"
-    elsewhere = "nowhere in it" if only < 0 else "in several places"
+    unique_start = context.find(text)
+    if unique_start >= 0 and context.find(text, unique_start + 1) < 0:
+        return unique_start
+    text_at_start = repr(context[start : start + len(text)][:60]) if 0 <= start < len(context) else "nothing"
+    occurrences = "nowhere in it" if unique_start < 0 else "several times"
     raise CorpusError(
-        f"{where}: the answer {text[:60]!r} is not at {start} of its context: {stands} stands there.\n"
-        f"  The text stands {elsewhere}: set answer_start, in characters from 0, or fix the text."
+        f"{where}: the answer {text[:60]!r} is not at {start} of its context: {text_at_start} is there.\n"
+        f"  The text occurs {occurrences}: set answer_start, in characters from 0, or fix the text."
     )

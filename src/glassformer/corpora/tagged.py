@@ -1,4 +1,4 @@
-"""Files to tagged sentences: CoNLL columns, CoNLL-U or JSONL."""
+"""Readers of tagged sentences: CoNLL columns, CoNLL-U or JSONL."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ _N_CONLLU = 10
 
 @dataclass(frozen=True, slots=True)
 class Tagged:
-    """The words of a sentence, a tag for each, and its place: the line of its first word, counted from 1."""
+    """The words of a sentence, their tags, and the file and line of the first word, counted from 1."""
 
     words: tuple[str, ...]
     tags: tuple[str, ...]
@@ -26,19 +26,19 @@ class Tagged:
 
 
 def read_tagged(paths: Sequence[Path], column: str | int | None = None, keys: Sequence[str] = ()) -> Iterator[Tagged]:
-    """Tagged sentences of files in order, in constant memory.
+    """Read tagged sentences in order, in constant memory.
 
     Args:
-        paths: .conllu (tags of ranges 1-2 and empty nodes 8.1 are left out); .jsonl ({"words": […], "tags": […]});
-            any other name is CoNLL: a word a line, columns separated by tabs or spaces as in the file's first row,
-            a blank line between sentences, -DOCSTART- lines left out. Each may end in .gz.
-        column: which column holds the tag. CoNLL-U: "upos" (default) or "xpos". CoNLL: its number, from 2, since
+        paths: .conllu (ranges like 1-2 and empty nodes like 8.1 are skipped); .jsonl ({"words": […], "tags": […]});
+            any other name is CoNLL: one word per line, columns separated by tabs or spaces as in the first row, a
+            blank line between sentences; -DOCSTART- lines are skipped. Each may end in .gz.
+        column: column of the tag. CoNLL-U: "upos" (default) or "xpos". CoNLL: its number, from 2, since
             column 1 is the word; by default the last.
         keys: FIELD=KEY of JSONL, as in `parse_keys`.
 
     Raises:
-        ConfigError: a column that the format does not have.
-        CorpusError: a row with too few or too many columns, or without word or tag; names file and line.
+        ConfigError: the format does not have this column.
+        CorpusError: a row has too few or too many columns, or no word or tag.
     """
     readers = [_reader(path, column, parse_keys(keys)) for path in paths]
     check_readable(*paths)
@@ -65,11 +65,11 @@ def _reader(path: Path, column: str | int | None, keys: Mapping[str, str]) -> It
 
 
 Row = tuple[int, str, str]
-"""Line, word and tag."""
+"""Line number, word and tag."""
 
 
 def _sentences(path: Path, rows: Iterator[Row | None]) -> Iterator[Tagged]:
-    """The sentences that None separates."""
+    """Group rows to sentences, which are separated by None."""
     for is_sentence, group in groupby(rows, lambda row: row is not None):
         if is_sentence:
             numbers, words, tags = zip(*(row for row in group if row), strict=True)
@@ -85,14 +85,14 @@ def _conll_rows(path: Path, column: int | None) -> Iterator[Row | None]:
         if line.startswith("-DOCSTART-"):
             continue
         separator = separator or ("\t" if "\t" in line else " ")
-        # Tabs may stand around nothing, a missing tag; spaces may stand in any number.
+        # With tabs, a cell may be empty (a missing tag); with spaces, their number does not matter.
         cells = line.split("\t") if separator == "\t" else re.split(" +", line.strip(" "))
         if not n_columns:
             n_columns, first = len(cells), number
-            wanted = column or 2
-            if n_columns < wanted:
+            n_expected = column or 2
+            if n_columns < n_expected:
                 raise CorpusError(
-                    f"{name(path)}:{number}: expected a word and its tag in at least {wanted} columns, "
+                    f"{name(path)}:{number}: expected a word and its tag in at least {n_expected} columns, "
                     f"found {n_columns}.\n  The line begins {line[:40]!r}. Separate columns by tabs or spaces."
                 )
         if len(cells) != n_columns:

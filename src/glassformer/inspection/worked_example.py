@@ -1,4 +1,4 @@
-"""Attention computed step by step: the example of reference.md, or any head of a trained model."""
+"""Attention computed step by step: the example of docs/reference.md, or any head of a trained model."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -114,7 +114,7 @@ def steps(
     memory: Matrix | None = None,
     query: int = 0,
 ) -> list[Step]:
-    """Build the ten steps of reference.md, section 2.
+    """Build the ten steps of docs/reference.md, section 2.
 
     Args:
         weights: projection matrices of queries, keys and values.
@@ -185,7 +185,7 @@ def steps(
 
 
 def worked_example() -> WorkedExample:
-    """The example of reference.md. Heads and W^O of the last two steps are random numbers from a fixed seed."""
+    """The example of docs/reference.md. Heads and W^O of the last two steps are random numbers from a fixed seed."""
     q, k, v = X @ W_QUERY, X @ W_KEY, X @ W_VALUE
     attention = softmax(q @ k.T)
     rng = np.random.default_rng(1)

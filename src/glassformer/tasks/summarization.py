@@ -28,7 +28,7 @@ class Summarizer(DecoderTask):
 
     In the loss, targets up to and including the first <EOS> have the weight `prompt_loss_weight`, later ones 1.
 
-    Source: Liu et al. 2018; the weighting as in reference.md, section 6.
+    Source: Liu et al. 2018; the weighting as in docs/reference.md, section 6.
     """
 
     name = "summarization"
