@@ -150,7 +150,7 @@ def test_every_command_works_in_its_order_and_prints_what_it_should(folder, monk
             assert f"Model: {family} " in done.stderr
             assert "Trained 40 steps" in done.stderr
             assert f" to {out}. Try: " in done.stderr
-            found = re.search(rf"the last checkpoint: {figure} (-?[\d.]+)", done.stderr)
+            found = re.search(rf"{figure} (-?[\d.]+) for the last checkpoint", done.stderr)
             assert low <= float(found.group(1).rstrip(".")) <= high, f"{command}: {done.stderr}"
             assert done.stdout == ""
         else:

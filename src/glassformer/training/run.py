@@ -289,7 +289,7 @@ def finish(trainer: Trainer, reporter: Reporter) -> None:
     checkpoint.save_into_folder(config.out, contents)
     checkpoint.write_text(config.out / "README.md", model_card(config, task, training))
     scores = ", ".join(
-        f"{candidate} {format_metric(task.metric, value)}" for candidate, (value, _) in candidates.items()
+        f"{format_metric(task.metric, value)} for {candidate}" for candidate, (value, _) in candidates.items()
     )
     reporter.log(
         f"Trained {progress.step:,} steps in {duration(trainer.elapsed_s())}. Dev scores: {scores}.\n"
