@@ -133,3 +133,18 @@ def test_only_the_beginning_is_read(tmp_path, name):
     path = tmp_path / name
     path.write_bytes(good[name].encode() * 200 + b"\xff\n")
     assert find_task([path])
+
+
+@pytest.mark.parametrize(
+    ("record", "suggested"),
+    [
+        ({"file": "a.po", "en": "About these documents", "fr": "À propos de ces documents"}, "--keys src=en tgt=fr"),
+        ({"id": 7, "review": "what a lovely film", "stars": 5}, "--keys text=review label="),
+        ({"pair": {"en": "a", "fr": "b", "de": "c"}}, "--keys src=pair.en tgt=pair.fr"),
+        ({"source": ["One is here.", "Two."], "target": ["It is one."]}, "--keys src=source tgt=target"),
+    ],
+)
+def test_the_error_names_keys_that_fit_the_data(tmp_path, record, suggested):
+    with pytest.raises(ConfigError) as caught:
+        find_task(write(tmp_path, {"a.jsonl": objects(record)}))
+    assert suggested in str(caught.value)

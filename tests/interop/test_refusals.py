@@ -182,7 +182,7 @@ def test_import_and_export_commands_print_results_and_errors(folder, tmp_path, c
     with pytest.raises(SystemExit) as done:
         main(["import", str(folder), "--out", ours])
     assert not done.value.code
-    assert "masked-lm, 0.0 M parameters, 211 units" in capsys.readouterr().out
+    assert "masked-lm, 0.0 M parameters, vocabulary of 211" in capsys.readouterr().out
     with pytest.raises(SystemExit) as done:
         main(["export", ours, "--to", "huggingface", "--out", back])
     assert not done.value.code

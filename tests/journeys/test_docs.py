@@ -9,7 +9,9 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def python_blocks(name: str) -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```$", (DOCS / name).read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return re.findall(
+        r"^```python\n(.*?)^```$", (DOCS / name).read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
+    )
 
 
 def test_every_example_of_extending_runs(capsys):

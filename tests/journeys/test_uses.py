@@ -124,7 +124,9 @@ PRINTED = {
     "similarity alike": lambda lines: all(-1 < float(line) < 6 for line in lines),
     "tag entities": ["O B-X O O O O", "O O O", "O O B-X O"],
     "answer answers": ["the rug"],
-    "fill-mask bert": lambda lines: lines[0].endswith(" sat on a rug") and are_words(lines[0]) and "<mask>" not in lines[0],
+    "fill-mask bert": lambda lines: (
+        lines[0].endswith(" sat on a rug") and are_words(lines[0]) and "<mask>" not in lines[0]
+    ),
     "similar vectors": are_neighbors,
     "run many": lambda lines: set(lines) <= {"good", "bad", "cat"},
 }

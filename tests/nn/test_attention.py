@@ -85,7 +85,7 @@ def test_the_published_worked_example_of_one_head(monkeypatch, explicit):
             proj.weight.copy_(weight.T)
         attention.out_proj.weight.copy_(torch.eye(4, 3))
     # One implementation is ours, the other PyTorch's kernel; sizes decide in use, the parameter here.
-    monkeypatch.setattr(Attention, "is_short", staticmethod(lambda q, k: explicit))
+    monkeypatch.setattr(Attention, "prefers_eager", staticmethod(lambda q, k: explicit))
     out = attention(x[None])[0]
     printed = [
         [1.93662106, 6.68310531, 1.59506841, 0],
@@ -97,7 +97,7 @@ def test_the_published_worked_example_of_one_head(monkeypatch, explicit):
 
 
 def test_heads_that_do_not_divide_the_width_are_refused():
-    with pytest.raises(ValueError, match="equal heads"):
+    with pytest.raises(ValueError, match="not divisible by n_heads"):
         Attention(10, 3)
 
 

@@ -11,6 +11,7 @@ transformers = pytest.importorskip("transformers")
 from tests.pipelines import folders
 
 GRADES, ENTITIES = ["good", "bad", "so so"], ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
+NLI = ["contradiction", "neutral", "entailment"]
 SUMMARY = {"prefix": "The cat: ", "num_beams": 3, "min_length": 6, "no_repeat_ngram_size": 2, "length_penalty": 2.0}
 hf = transformers
 
@@ -19,6 +20,8 @@ MAKERS: dict[str, Callable[[Path], Path]] = {
     "bert-fill": lambda p: folders.bert(p, hf.BertForMaskedLM),
     "bert-grades": lambda p: folders.bert(p, hf.BertForSequenceClassification, **folders.labels(GRADES)),
     "bert-one": lambda p: folders.bert(p, hf.BertForSequenceClassification, **folders.labels(["it"])),
+    "bert-nli": lambda p: folders.bert(p, hf.BertForSequenceClassification, **folders.labels(NLI)),
+    "bert-nli-first": lambda p: folders.bert(p, hf.BertForSequenceClassification, **folders.labels(NLI[::-1])),
     "bert-number": lambda p: folders.bert(
         p, hf.BertForSequenceClassification, problem_type="regression", **folders.labels(["it"])
     ),

@@ -219,3 +219,59 @@ def test_a_dataset_is_processed_like_a_generator(folder):
 
     ours = pipeline("ner", folder("bert-entities"))
     assert list(ours(Texts())) == ours([CAT, ROME])
+
+
+@pytest.mark.parametrize("name", ["bert-nli", "bert-nli-first"])
+def test_zero_shot_scores_match_transformers(both, name):
+    pipelines = both("zero-shot-classification", name)
+    for inputs in [CAT, [CAT, RAIN]]:
+        for options in [
+            {"candidate_labels": ["weather", "animals", "music"]},
+            {"candidate_labels": "weather, animals", "multi_label": True},
+            {"candidate_labels": ["weather"], "hypothesis_template": "It is about {}."},
+        ]:
+            compare(pipelines, inputs, **options)
+
+
+@pytest.mark.parametrize("name", ["bert", "roberta-grades", "gpt2"])
+def test_tokenizer_call_matches_transformers(folder, name):
+    ours = pipeline(
+        "feature-extraction" if name != "roberta-grades" else "text-classification", folder(name), device=-1
+    )
+    theirs = transformers.AutoTokenizer.from_pretrained(folder(name))
+    assert ours.tokenizer(CAT) == dict(theirs(CAT))
+    assert ours.tokenizer([CAT, RAIN]) == dict(theirs([CAT, RAIN]))
+    if name != "gpt2":
+        assert ours.tokenizer(CAT, RAIN) == dict(theirs(CAT, RAIN))
+        batch = ours.tokenizer([CAT, RAIN], padding=True, return_tensors="pt")
+        expected = theirs([CAT, RAIN], padding=True, return_tensors="pt")
+        assert batch.keys() == expected.keys()
+        assert all(torch.equal(batch[key], expected[key]) for key in batch)
+
+
+def test_a_saved_pipeline_loads_in_transformers(both, folder, tmp_path):
+    ours, theirs = both("text-classification", "bert-grades")
+    ours.save_pretrained(tmp_path / "copy")
+    again = transformers.pipeline("text-classification", model=str(tmp_path / "copy"), device=-1)
+    assert_same(again(CAT), theirs(CAT))
+
+
+def test_chat_by_a_template_matches_transformers(both, folder, tmp_path):
+    import json
+    import shutil
+
+    copy = tmp_path / "gpt2-chat"
+    shutil.copytree(folder("gpt2"), copy)
+    config = json.loads((copy / "tokenizer_config.json").read_text())
+    config["chat_template"] = (
+        "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}"
+        "{% if add_generation_prompt %}bot:{% endif %}"
+    )
+    (copy / "tokenizer_config.json").write_text(json.dumps(config))
+    chat = [{"role": "user", "content": "The cat"}, {"role": "bot", "content": "sat"}]
+    options = dict(max_new_tokens=6, do_sample=False)
+    ours = pipeline("text-generation", str(copy), device=-1)(chat, **options)[0]["generated_text"]
+    theirs = transformers.pipeline("text-generation", model=str(copy), device=-1)(chat, **options)[0]["generated_text"]
+    assert ours[:-1] == chat == [dict(m) for m in theirs[:-1]]
+    assert ours[-1]["role"] == theirs[-1]["role"] == "assistant"
+    assert ours[-1]["content"].strip() == theirs[-1]["content"].strip()

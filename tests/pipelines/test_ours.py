@@ -6,6 +6,7 @@ import torch
 import glassformer as gf
 from glassformer import checkpoint, pipeline
 from glassformer.config import DecodeConfig
+from glassformer.errors import ConfigError
 from glassformer.model_config import BertConfig, Gpt2Config, TransformerConfig
 from glassformer.models.bert import Bert
 from glassformer.models.gpt2 import Gpt2
@@ -230,3 +231,54 @@ def test_unsupported_arguments_of_native_folders_are_reported(ours):
         pipeline(model=ours("causal-lm", "bpe"))(CAT, num_beams=4, num_return_sequences=2)
     with pytest.warns(UserWarning, match="top_k: no effect without do_sample=True"):
         pipeline(model=ours("translation", "bpe"))(CAT, top_k=5, max_new_tokens=2)
+
+
+def test_sentence_similarity_is_the_cosine_of_the_vectors(ours):
+    similar = pipeline("sentence-similarity", ours("feature-extraction"))
+    vectors = gf.load(ours("feature-extraction"))([CAT, DOG, ANN])
+    expected = (vectors[1:] @ vectors[0]).tolist()
+    assert similar({"source_sentence": CAT, "sentences": [DOG, ANN]}) == pytest.approx(expected, abs=1e-6)
+    assert similar(CAT, [DOG, ANN]) == pytest.approx(expected, abs=1e-6)
+    assert similar(CAT, CAT) == pytest.approx([1.0], abs=1e-5)
+    with pytest.raises(ConfigError, match=r"expected .*source_sentence"):
+        similar({"source_sentence": CAT})
+
+
+def test_sentence_similarity_of_a_model_of_pairs_is_its_number(ours):
+    similar = pipeline("sentence-similarity", ours("regression"))
+    assert similar(CAT, [DOG]) == pytest.approx([gf.load(ours("regression"))((CAT, DOG))])
+
+
+def test_a_chat_is_continued_by_one_line_of_the_assistant(ours):
+    generate = pipeline("text-generation", ours("causal-lm", "bpe"), max_new_tokens=12, do_sample=False)
+    chat = [{"role": "user", "content": CAT}]
+    (result,) = generate(chat)
+    prompt = f"user: {CAT}\nassistant:"
+    line = generate(prompt, return_full_text=False)[0]["generated_text"].lstrip(" ").split("\n")[0]
+    assert result["generated_text"] == [*chat, {"role": "assistant", "content": line}]
+    assert generate([chat, chat]) == [[result], [result]]
+    with pytest.raises(ConfigError, match="each message"):
+        generate([{"role": "user", "content": 3}])
+
+
+@pytest.mark.parametrize("name", ["dtype", "torch_dtype"])
+def test_bfloat16_gives_nearly_the_same_scores(ours, name):
+    full = pipeline("text-classification", ours("classification"))(CAT, top_k=None)
+    half = pipeline("text-classification", ours("classification"), **{name: torch.bfloat16})(CAT, top_k=None)
+    scores = {row["label"]: row["score"] for row in full}
+    assert {row["label"]: row["score"] for row in half} == pytest.approx(scores, abs=0.1)
+    with pytest.raises(ConfigError, match="float16"):
+        pipeline("text-classification", ours("classification"), dtype="float16")
+
+
+def test_device_map_is_a_device(ours):
+    assert str(pipeline(model=ours("classification"), device_map="cpu").device) == "cpu"
+    assert pipeline(model=ours("classification"), device_map="auto")(CAT)
+    with pytest.raises(ConfigError, match="device_map"):
+        pipeline(model=ours("classification"), device_map="auto", device="cpu")
+
+
+def test_a_saved_pipeline_is_a_model_folder(ours, tmp_path):
+    pipe = pipeline("text-classification", ours("classification"))
+    pipe.save_pretrained(tmp_path / "copy")
+    assert pipeline(model=tmp_path / "copy")(CAT) == pipe(CAT)

@@ -69,14 +69,17 @@ def suggest_keys(records: list[dict[str, object]]) -> str | None:
         for path, value in _leaves(record):
             texts.setdefault(path, []).append(value)
     names = [path for path, values in texts.items() if len(values) == len(records)]
-    labels = [path for path in names if len(records) >= 4 and len(set(texts[path])) <= len(records) // 2]
-    first = next((path for path in names if path not in labels), None)
-    if first and labels:
-        return f"--keys text={first} label={labels[0]}"
-    if first and len(names) > 1:
-        second = next(path for path in names if path != first)
-        return f"--keys src={first} tgt={second}"
-    return f"--keys text={first}" if first else None
+    # Texts have several words on average; labels have few and repeat.
+    long = [path for path in names if sum(len(value.split()) for value in texts[path]) >= 3 * len(records)]
+    if len(long) >= 2:
+        return f"--keys src={long[0]} tgt={long[1]}"
+    others = [path for path in names if path not in long]
+    if long and others:
+        label = min(others, key=lambda path: len(set(texts[path])))
+        return f"--keys text={long[0]} label={label}"
+    if len(names) >= 2:
+        return f"--keys src={names[0]} tgt={names[1]}"
+    return f"--keys text={names[0]}" if names else None
 
 
 def _leaves(record: Mapping[str, object]) -> Iterator[tuple[str, str]]:
@@ -84,9 +87,9 @@ def _leaves(record: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     for key, value in record.items():
         if isinstance(value, dict):
             yield from ((f"{key}.{inner}", str(text)) for inner, text in value.items() if isinstance(text, str))
-        elif isinstance(value, str | int | float) or (
-            isinstance(value, list) and value and all(isinstance(item, str) for item in value)
-        ):
+        elif isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+            yield key, " ".join(value)
+        elif isinstance(value, str | int | float):
             yield key, str(value)
 
 

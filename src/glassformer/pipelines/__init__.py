@@ -8,15 +8,19 @@ import re
 import warnings
 from typing import Any
 
+import torch
+
 from glassformer.errors import ConfigError
 from glassformer.pipelines.base import Pipeline
 from glassformer.pipelines.feature_extraction import FeatureExtraction
 from glassformer.pipelines.fill_mask import FillMask
 from glassformer.pipelines.generation import Summarization, TextGeneration, TextToText, Translation
 from glassformer.pipelines.question_answering import QuestionAnswering
+from glassformer.pipelines.sentence_similarity import SentenceSimilarity
 from glassformer.pipelines.source import Source, load_source, resolve_device
 from glassformer.pipelines.text_classification import TextClassification
 from glassformer.pipelines.token_classification import TokenClassification
+from glassformer.pipelines.zero_shot_classification import ZeroShotClassification
 
 __all__ = ["Pipeline", "pipeline"]
 
@@ -30,6 +34,8 @@ PIPELINES: dict[str, type[Pipeline]] = {
     "text-classification": TextClassification,
     "token-classification": TokenClassification,
     "feature-extraction": FeatureExtraction,
+    "zero-shot-classification": ZeroShotClassification,
+    "sentence-similarity": SentenceSimilarity,
 }
 ALIASES = {"sentiment-analysis": "text-classification", "ner": "token-classification"}
 LANGUAGES = re.compile(r"translation_\w+_to_\w+")
@@ -40,6 +46,7 @@ def pipeline(
     model: Any = None,
     *,
     device: Any = None,
+    device_map: Any = None,
     tokenizer: Any = None,
     framework: str | None = None,
     revision: str | None = None,
@@ -55,15 +62,16 @@ def pipeline(
     Args:
         task: translation, translation_xx_to_yy, summarization, text2text-generation, text-generation, fill-mask,
             question-answering, text-classification or sentiment-analysis, token-classification or ner,
-            feature-extraction. Default: the task that the model was trained for.
+            feature-extraction, zero-shot-classification, sentence-similarity. Default: the task of the model.
         model: a folder of glassformer or of transformers, a name on the Hugging Face hub, or a task returned by
             `glassformer.load`.
         device: a device name or index; -1 is the CPU. None: the best available device.
+        device_map: "auto", or a device name: the same as `device`. A model is always on one device.
         tokenizer: must be None or equal `model`: a model is always used with its own tokenizer.
         framework, use_fast: ignored; the only framework is "pt".
         revision, token: for downloads from the hub.
         trust_remote_code: must not be True; code in a model folder is never run.
-        dtype, torch_dtype: only float32 is supported.
+        dtype, torch_dtype: "auto", "float32" or "bfloat16", or the torch type.
         options: default arguments of the calls of the pipeline.
 
     Raises:
@@ -80,10 +88,12 @@ def pipeline(
         raise ConfigError(f"framework = {framework!r}: only PyTorch is supported.")
     if trust_remote_code:
         raise ConfigError("trust_remote_code: code in a model folder is never run; omit the argument.")
-    for type_ in (dtype, torch_dtype):
-        if str(type_).removeprefix("torch.") not in ("None", "auto", "float32"):
-            raise ConfigError(f"dtype = {type_}: only float32 is supported.")
-    torch_device = resolve_device(device)
+    dtypes = {str(value).removeprefix("torch.") for value in (dtype, torch_dtype) if value is not None}
+    if len(dtypes) > 1 or dtypes - {"auto", "float32", "bfloat16"}:
+        raise ConfigError(f"dtype = {', '.join(sorted(dtypes))}: float32 or bfloat16 is supported.")
+    if device_map is not None and (device is not None or isinstance(device_map, dict)):
+        raise ConfigError('device_map: "auto" or one device, and not together with device.')
+    torch_device = resolve_device(device if device_map in (None, "auto") else device_map)
     source = load_source(model, revision=revision, token=token)
     supported = [name for name, pipeline_type in PIPELINES.items() if pipeline_type.supports(source)]
     name = task or default_task(source, supported)
@@ -95,7 +105,7 @@ def pipeline(
             f"  Supported pipelines: {', '.join(supported) or 'none'}."
         )
     source.task.device = torch_device
-    source.task.model.to(torch_device)
+    source.task.model.to(torch_device, torch.bfloat16 if dtypes == {"bfloat16"} else None)
     return PIPELINES[pipeline_name](source, ALIASES.get(name, name), **options)
 
 

@@ -4,10 +4,13 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
+from glassformer import checkpoint
 from glassformer.config import Config
 from glassformer.errors import ConfigError
+from glassformer.interop.huggingface import build_contents
 from glassformer.pipelines.source import Source
 from glassformer.pipelines.tokenizer_adapter import TokenizerAdapter
 
@@ -93,6 +96,18 @@ class Pipeline(ABC):
         items = iter(inputs) if isinstance(inputs, Iterable) else (inputs[i] for i in range(len(inputs)))
         while batch := list(islice(items, options.batch_size or 1)):
             yield from self.run(batch, options)
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write the model and its tokenizer: a glassformer folder, or for models of transformers one of transformers.
+
+        Raises:
+            ConfigError: the folder exists and is not empty.
+        """
+        if self.source.is_native:
+            self.model.save(folder)
+            return
+        checkpoint.check_empty(Path(folder))
+        checkpoint.save_folder(Path(folder), build_contents(self.model))
 
     @abstractmethod
     def run(self, inputs: list[Any], options: Any) -> list[Any]:

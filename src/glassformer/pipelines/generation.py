@@ -10,6 +10,7 @@ from glassformer.config import DecodeConfig
 from glassformer.errors import ConfigError
 from glassformer.models.families import family_of
 from glassformer.pipelines.base import Pipeline, warn_truncated
+from glassformer.pipelines.chat import chat_prompt, is_chat
 from glassformer.pipelines.decoding import continuations
 from glassformer.pipelines.generation_config import (
     TEXT_GENERATION_DEFAULTS,
@@ -186,12 +187,15 @@ class TextGeneration(GenerationPipeline):
     def ends(self, stop: list[int]) -> list[int]:
         return stop
 
-    def text(self, value: Any) -> str:
-        if isinstance(value, (list, Mapping)):
-            raise ConfigError(f"{self.task}: expected texts; chat messages are not supported.")
-        return super().text(value)
+    def each(self, inputs: Any, options: Mapping[str, Any]) -> Any:
+        """A text, a chat (a list of messages), or a list of either."""
+        if is_chat(inputs):
+            return super().each([inputs], options)[0]
+        return super().each(inputs, options)
 
     def run(self, inputs: list[Any], options: TextGenerationOptions) -> list[Any]:
+        if inputs and all(map(is_chat, inputs)):
+            return self.run_chats(inputs, options)
         self.check(options)
         texts = [self.text(text) for text in inputs]
         full_text = options.return_full_text is not False
@@ -208,6 +212,26 @@ class TextGeneration(GenerationPipeline):
             [self.record(text if full_text else "", prompt, ids, options) for ids in sequences]
             for text, prompt, sequences in zip(texts, prompts, generated, strict=True)
         ]
+
+    def run_chats(self, chats: list[Any], options: TextGenerationOptions) -> list[Any]:
+        """Continue conversations by a message of the assistant. Without a chat template it is one line of text."""
+        names = {
+            f"{role}_token": getattr(self.tokenizer.special_names, f"{role}_token") for role in ("bos", "eos", "pad")
+        }
+        template = self.tokenizer.chat_template
+        prompts = [chat_prompt(messages, template, names) for messages in chats]
+        explicit = {**options.model_dump(exclude_unset=True), "return_full_text": False}
+        generated = self.run(list(prompts), type(options).resolve(explicit, environment={}))
+        results = []
+        for messages, outputs in zip(chats, generated, strict=True):
+            replies = [output["generated_text"].lstrip(" ") for output in outputs]
+            if template is None:
+                replies = [reply.split("\n")[0] for reply in replies]
+            messages = [dict(message) for message in messages] if options.return_full_text is not False else []
+            results.append(
+                [{"generated_text": [*messages, {"role": "assistant", "content": reply}]} for reply in replies]
+            )
+        return results
 
     def check(self, options: TextGenerationOptions) -> None:
         """Raise ConfigError for mutually exclusive or invalid arguments."""

@@ -1,7 +1,7 @@
 """text-classification: classes or scores of texts."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -38,8 +38,8 @@ class TextClassification(Pipeline):
     independent. For regression models it is the predicted number.
     """
 
-    tasks = ("classification", "regression")
-    options_type = ClassifyOptions
+    tasks: ClassVar[tuple[str, ...]] = ("classification", "regression")
+    options_type: ClassVar[type[Options]] = ClassifyOptions
 
     def each(self, inputs: Any, options: Mapping[str, Any]) -> Any:
         results = super().each(inputs, options)

@@ -70,6 +70,9 @@ class TokenizerAdapter:
     def __init__(self, source: Source) -> None:
         task, t = source.task, source.task.tokenizer
         self.backend = build_tokenizer(source)
+        self.families = task.families
+        template = source.tokenizer_config.get("chat_template")
+        self.chat_template = template if isinstance(template, str) else None
         self.special_names = t.special_tokens
         self.prefix = t.special_tokens.prefix if source.is_native else ""
         self.pad_token_id, self.eos_token_id, self.mask_token_id = t.pad_id, t.eos_id, t.mask_id
@@ -143,6 +146,44 @@ class TokenizerAdapter:
             self.backend.no_truncation()
         n_prefix = len(self.prefix)
         return [Window(part, n_prefix, self.has_token_types) for part in (encoding, *encoding.overflowing)]
+
+    def __call__(
+        self,
+        text: str | Sequence[str],
+        text_pair: str | Sequence[str] | None = None,
+        *,
+        truncation: bool = False,
+        max_length: int | None = None,
+        padding: bool = False,
+        return_tensors: str | None = None,
+    ) -> dict[str, Any]:
+        """Encode a text or a list of texts as transformers' tokenizers do.
+
+        Args:
+            truncation: truncate to `max_length`, default the maximum length of the model.
+            padding: pad the texts of a list to the longest.
+            return_tensors: "pt" for tensors, which need padding if the lengths differ.
+
+        Returns:
+            input_ids, attention_mask and, if the model has them, token_type_ids: lists, or lists of lists.
+        """
+        texts = [text] if isinstance(text, str) else list(text)
+        pairs = [text_pair] * len(texts) if text_pair is None or isinstance(text_pair, str) else list(text_pair)
+        limit = (max_length or self.model_max_length) if truncation else None
+        windows = [self.read(one, pair, max_length=limit)[0] for one, pair in zip(texts, pairs, strict=True)]
+        columns = {"input_ids": [w.ids for w in windows]}
+        if self.has_token_types and "bert" in self.families:
+            columns["token_type_ids"] = [w.token_type_ids for w in windows]
+        columns["attention_mask"] = [[1] * len(w.ids) for w in windows]
+        if padding:
+            n = max(len(ids) for ids in columns["input_ids"])
+            fill = {"input_ids": self.pad_token_id}
+            columns = {
+                name: [[*row, *[fill.get(name, 0)] * (n - len(row))] for row in rows] for name, rows in columns.items()
+            }
+        if return_tensors == "pt":
+            return {name: torch.tensor(rows) for name, rows in columns.items()}
+        return {name: rows[0] for name, rows in columns.items()} if isinstance(text, str) else dict(columns)
 
     def prepared(self, text: str | Sequence[str]) -> str | list[str]:
         if isinstance(text, str):

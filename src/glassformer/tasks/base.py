@@ -219,6 +219,10 @@ class Task(ABC):
         """What each row takes in a padded batch, in tokens."""
         return data.lengths
 
+    def needed_max_len(self, example: Any) -> int:
+        """Smallest `max_len` of a model with which `encode` does not leave this example out."""
+        return max(map(len, self.tokenizer.encode_batch(self.texts(example)))) + 1
+
     def n_tokens(self, data: Dataset) -> list[int]:
         """Tokens there are to learn from, of each field that holds any."""
         return [int(field.lengths.sum()) for name, field in data.fields.items() if self.fields[name] == IDS]

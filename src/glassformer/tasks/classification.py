@@ -148,6 +148,9 @@ class LabelTask(EncoderTask):
                 too_long.append(example)
         return rows, too_long
 
+    def needed_max_len(self, example: Labeled) -> int:
+        return sum(map(len, self.tokenizer.encode_batch(self.texts(example)))) + self.n_specials
+
     def target(self, example: Labeled) -> Any:
         """The label as a number."""
         raise NotImplementedError

@@ -74,6 +74,10 @@ class Summarizer(DecoderTask):
             rows.append(([*prompt, *tgt, t.eos_id], [len(prompt)]))
         return rows, too_long  # type: ignore[return-value]
 
+    def needed_max_len(self, example: Example) -> int:
+        """A summary may take half of the model's maximum length; the text is truncated."""
+        return 2 * len(self.tokenizer.encode(example.tgt)) + 4
+
     @property
     def room(self) -> int:
         """Tokens of a text that are read."""

@@ -216,10 +216,8 @@ def encode_corpus(config: TrainConfig, task: Task, held_out: Sequence[int], fold
 def too_long_message(config: TrainConfig, task: Task, too_long: Sequence[Any], n_train: int) -> str:
     """The error for a corpus of which too much would be left out as too long, with what the user can do."""
     limit, n = task.model.config.max_len - 1, len(too_long) + n_train
-    lengths = sorted(
-        max(map(len, task.tokenizer.encode_batch(task.texts(example)))) for example in too_long[:TOO_LONG_SAMPLE]
-    )
-    wanted = lengths[min(len(lengths) - 1, int(0.95 * len(lengths)))] + 10
+    lengths = sorted(task.needed_max_len(example) for example in too_long[:TOO_LONG_SAMPLE])
+    wanted = lengths[int(0.95 * (len(lengths) - 1))]
     advice = [f"--max-len {wanted} keeps most of them"] if wanted <= MAX_TOKENS and not config.init_from else []
     if task.name == "translation":
         advice.append("--task summarization truncates long texts, if the targets are summaries")

@@ -1,0 +1,52 @@
+"""sentence-similarity: similarity of one text to others, as the inference API of the Hugging Face hub returns it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from glassformer.errors import ConfigError
+from glassformer.pipelines.base import Options, Pipeline
+
+
+class SentenceSimilarity(Pipeline):
+    """List of similarities of a source sentence to other sentences.
+
+    The input is {"source_sentence": …, "sentences": […]}. An encoder without a head gives the cosine of the mean
+    vectors of the texts, a regression model trained on pairs its prediction.
+    """
+
+    tasks = ("feature-extraction", "regression")
+
+    def __call__(self, inputs: Any, sentences: Any = None, **options: Any) -> Any:
+        """Compute similarities.
+
+        Args:
+            inputs: a dictionary, a list of dictionaries, or the source sentence.
+            sentences: the other sentences, if `inputs` is the source sentence.
+
+        Raises:
+            ConfigError: the input is not a source sentence with a list of sentences.
+        """
+        if isinstance(inputs, str):
+            inputs = {"source_sentence": inputs, "sentences": [sentences] if isinstance(sentences, str) else sentences}
+        return self.each(inputs, options)
+
+    def run(self, inputs: list[Any], options: Options) -> list[Any]:
+        return [self.similarities(*self.read(value)) for value in inputs]
+
+    def read(self, value: Any) -> tuple[str, list[str]]:
+        """Source sentence and sentences of an input."""
+        source = value.get("source_sentence") if isinstance(value, Mapping) else None
+        sentences = value.get("sentences") if isinstance(value, Mapping) else None
+        if not isinstance(source, str) or not isinstance(sentences, list | tuple) or not sentences:
+            raise ConfigError(
+                f'{self.task}: expected {{"source_sentence": …, "sentences": […]}}, or a text and a list of texts,'
+                f" found {value!r:.60}."
+            )
+        return source, [self.text(sentence) for sentence in sentences]
+
+    def similarities(self, source: str, sentences: list[str]) -> list[float]:
+        """Similarity of the source to each sentence."""
+        if self.model.name == "regression":
+            return self.model.numbers([(source, sentence) for sentence in sentences])  # type: ignore[no-any-return]
+        vectors = self.model([source, *sentences])
+        return (vectors[1:] @ vectors[0]).tolist()  # type: ignore[no-any-return]
