@@ -38,9 +38,9 @@ def fails(*codes: int, says: str | Iterable[str] = (), **more: Any) -> Expect:
     return Expect(frozenset(codes), says=(says,) if isinstance(says, str) else tuple(says), **more)
 
 
-def works(n_lines: int | None = None, **more: Any) -> Expect:
+def works(n_lines: int | None = None, codes: frozenset[int] = frozenset({0}), **more: Any) -> Expect:
     """Success."""
-    return Expect(frozenset({0}), n_lines=n_lines, **more)
+    return Expect(codes, n_lines=n_lines, **more)
 
 
 def either(*codes: int, n_lines: int | None = None, **more: Any) -> Expect:

@@ -72,6 +72,7 @@ def import_everything() -> None:
     import numpy.testing  # noqa: F401
     import sacrebleu  # noqa: F401
     import torch
+    import torch._dynamo  # takes a second; needed to build a model
 
     import tests.hostile.prepare  # noqa: F401
 
