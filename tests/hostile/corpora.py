@@ -212,7 +212,7 @@ def special_files() -> Iterator[Case]:
     paths = (
         *("fifo.tsv", "folder.tsv", "loop.tsv", "gone.tsv", "nowhere.tsv", "/dev/zero", "/dev/random", "/dev/null"),
         *("text.po", "text.tmx", "text.xliff", "text.properties", "text.docx", "text.pdf", "text.zip", "text.parquet"),
-        *("text.xlsx", "a\nb.tsv", "./-x.tsv", "", "a" * 300 + ".tsv", "a\0b.tsv", "/proc/self/mem", "/proc/kmsg/x"),
+        *("text.xlsx", "a\nb.tsv", "./-x.tsv", "", "a" * 300 + ".tsv", "a\udcffb.tsv", "/proc/self/mem", "/proc/kmsg/x"),
     )
     lines = {
         "train": ["train", "@", "--out", "out", *SMALL, "--steps", "1"],

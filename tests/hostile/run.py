@@ -400,6 +400,7 @@ def main() -> None:
     parser.add_argument("--list", action="store_true", help="list the cases and do not run them")
     parser.add_argument("--verbose", action="store_true", help="print what each failing case wrote")
     arguments = parser.parse_args()
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     from tests.hostile.cases import all_cases
 
     cases = [case for case in all_cases() if not arguments.only or arguments.only in case.id]

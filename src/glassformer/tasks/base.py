@@ -302,8 +302,14 @@ class Task(ABC):
             raise CheckpointError(
                 f"{folder}: tokenizer.json has {tokenizer.vocab_size} units, config.json says {sizes.vocab_size}."
             )
+        if (head := cls.head.get("head")) and sizes.head != head:
+            raise CheckpointError(f"{folder / 'config.json'}: damaged: head is {sizes.head!r}, of {cls.name} {head!r}.")
         tensors = checkpoint.read_tensors(folder / "model.safetensors")
-        return cls(model_type.from_state_dict(sizes, tensors), tokenizer, device, labels)
+        try:
+            model = model_type.from_state_dict(sizes, tensors)
+        except CheckpointError as error:
+            raise CheckpointError(f"{folder / 'model.safetensors'}: {error}") from None
+        return cls(model, tokenizer, device, labels)
 
     def contents(self, tensors: dict[str, Tensor] | None = None) -> dict[str, str | dict[str, Tensor]]:
         """The files of a model folder that `load` turns into this task again.

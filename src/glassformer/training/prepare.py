@@ -19,7 +19,7 @@ from glassformer.config import TrainConfig
 from glassformer.corpora.lines import check_readable, refuse_streams
 from glassformer.corpora.read_options import ReadOptions
 from glassformer.data.dataset import Dataset, Row
-from glassformer.errors import ConfigError, CorpusError
+from glassformer.errors import CheckpointError, ConfigError, CorpusError
 from glassformer.limits import MAX_TOKENS
 from glassformer.presets import vocab_size_for
 from glassformer.tasks.base import MAX_HELD_OUT, Log, Task
@@ -74,9 +74,24 @@ def prepare(
     task = make(CorpusInfo(Tokenizer.from_folder(folder), tuple(record["labels"]), record["n_examples"]))
     if not (folder / "train").exists():
         write_whole(folder / "train", lambda fresh: encode_corpus(config, task, record["held_out"], fresh, log))
-    rows = (json.loads(line) for line in (folder / "dev.jsonl").read_text(encoding="utf-8").split("\n") if line)
     train = Dataset(folder / "train", kind.fields)
-    return task, Prepared(train, [kind.example_type(**row) for row in rows], len(train))
+    return task, Prepared(train, read_dev(folder / "dev.jsonl", kind), len(train))
+
+
+def read_dev(path: Path, kind: type[Task]) -> list[Any]:
+    """The dev examples in a run folder's `data/`.
+
+    Raises:
+        CheckpointError: the file is missing or damaged.
+    """
+    try:
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        dev = [kind.example_type(**json.loads(line)) for line in text.split("\n") if line]
+    except (OSError, ValueError, TypeError):
+        dev = []
+    if not dev:
+        raise CheckpointError(f"{path}: missing or damaged.\n  Delete its folder: training writes it again.")
+    return dev
 
 
 def write_whole(folder: Path, write: Callable[[Path], None]) -> None:

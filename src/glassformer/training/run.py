@@ -88,6 +88,9 @@ def make_run_folder(out: Path) -> None:
         others = [p.name for p in out.iterdir() if p.name[0] != "." and p.name not in INIT_OPTIONS]
         if others:
             raise ConfigError(f"{out}: holds something that is not a run ({others[0]}).\n  Choose another --out.")
+    for name in (".lock", "run.toml", "train.log", "metrics.jsonl"):
+        if (out / name).exists() and not (out / name).is_file():
+            raise ConfigError(f"{out / name}: not a regular file.\n  Delete it, or choose another --out.")
     try:
         out.mkdir(parents=True, exist_ok=True)
         (out / ".lock").touch()
