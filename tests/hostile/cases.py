@@ -1,7 +1,7 @@
 """All hostile cases, in a fixed order, each with an id of its own."""
 
-from tests.hostile.case import Case
 from tests.hostile.calls import all_calls
+from tests.hostile.case import Case
 from tests.hostile.corpora import all_corpora
 from tests.hostile.damage import all_damage
 from tests.hostile.options import all_options

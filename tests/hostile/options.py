@@ -134,7 +134,7 @@ def numeric_options() -> Iterator[Case]:
             arguments = [*base, f"{option}={value}"]
             yield command(f"options/{base[0]} {option} {shown(value)}", arguments, fails(2))
         for value in ("-1", "0") if option != "--pairs" else ("-1", "0", "1"):
-            expect = either(2, 1) if (option, value) in (("--prune", "0"), ("--threads", "0")) else fails(1, 2)
+            expect = either(1, 2) if (option, value) in (("--prune", "0"), ("--pairs", "1")) else fails(1, 2)
             yield command(f"options/{base[0]} {option} {value}", [*base, f"{option}={value}"], expect)
         if option not in ("--pairs", "--threads"):
             arguments = [*base, f"{option}={HUGE}"]
@@ -172,7 +172,18 @@ def text_options() -> Iterator[Case]:
             expect = either(1, 2) if option in ("--columns", "--keys") else fails(1, 2)
             yield command(f"options/train {option} {shown(value)}", arguments, expect)
     for name in (
-        *("translate", "run", "complete", "classify", "tag", "answer", "similarity", "fill-mask", "correct", "generate"),
+        *(
+            "translate",
+            "run",
+            "complete",
+            "classify",
+            "tag",
+            "answer",
+            "similarity",
+            "fill-mask",
+            "correct",
+            "generate",
+        ),
         *("summarize", "info", "report", "export"),
     ):
         for value in ("", "nowhere", LONG, "日本語", "/", "/dev/null", "a\udcffb"):
@@ -279,7 +290,7 @@ CONFLICTS = (
     "translate --nowhere",
     "info",
     "info {m}/bare/translation --beam 3",
-    "demo --pairs 1 --minutes 0.001",
+    "demo --pairs 0 --minutes 0.001",
     "demo more",
 )
 
@@ -306,10 +317,16 @@ def conflicts() -> Iterator[Case]:
 def environment() -> Iterator[Case]:
     """Variables GLASSFORMER_<OPTION>: obeyed by commands, with the same checks as options."""
     for name, values in {
-        **dict.fromkeys(("BEAM", "NBEST", "MAX_LENGTH", "TOP_K", "BATCH_TOKENS"), ("x", "2.9", "0", "-1", "", "nan", HUGE)),
+        **dict.fromkeys(
+            ("BEAM", "NBEST", "MAX_LENGTH", "TOP_K", "BATCH_TOKENS"), ("x", "2.9", "0", "-1", "", "nan", HUGE)
+        ),
         **dict.fromkeys(("TEMPERATURE", "TOP_P"), ("x", "0", "-1", "", "nan", "1e999")),
-        **{"LENGTH_PENALTY": ("x", "-1", "", "nan", "9"), "PRECISION": ("x", "", "fp16"), "SEED": ("x", "-1", "", HUGE)},
-    }.items():  # fmt: skip
+        **{
+            "LENGTH_PENALTY": ("x", "-1", "", "nan", "9"),
+            "PRECISION": ("x", "", "fp16"),
+            "SEED": ("x", "-1", "", HUGE),
+        },
+    }.items():
         for value in values:
             huge = value == HUGE and name in ("TOP_K", "BATCH_TOKENS")
             for base in (TRANSLATE, ("complete", "{m}/bare/causal-lm", "--max-length", "5")):
@@ -320,10 +337,12 @@ def environment() -> Iterator[Case]:
                 yield command(id, arguments, expect, stdin=LINES, environment=variables)
     train = ("train", "{m}/train.tsv", "--out", "out")
     for name, values in {
-        **dict.fromkeys(("STEPS", "D_MODEL", "VOCAB_SIZE", "THREADS", "MAX_LEN"), ("x", "2.9", "0", "-1", "", HUGE + "x")),
+        **dict.fromkeys(
+            ("STEPS", "D_MODEL", "VOCAB_SIZE", "THREADS", "MAX_LEN"), ("x", "2.9", "0", "-1", "", HUGE + "x")
+        ),
         **dict.fromkeys(("LR", "MINUTES", "DROPOUT"), ("x", "-1", "", "nan", "1e999")),
         **dict.fromkeys(("FAMILY", "PRESET", "TOKENIZER", "FORMAT", "POOLING", "PRE_NORM", "TENSORBOARD"), ("x", "")),
-    }.items():  # fmt: skip
+    }.items():
         for value in values:
             expect = fails(2, says=("in the environment", name.lower()))
             id = f"environment/train, {name}={shown(value)}"
@@ -391,10 +410,13 @@ def configs() -> Iterator[Case]:
                 (place / "run.toml").write_bytes(data)
 
             expect = fails(1, 2)
-            if name in ("src a number", "src of numbers", "src empty", "src standard input", "out a number") and explicit:
+            if (
+                name in ("src a number", "src of numbers", "src empty", "src standard input", "out a number")
+                and explicit
+            ):
                 expect = works(changes=())
-            if name == "a bool":
-                expect = fails(1, 2)
+            if name == "lone CR" and explicit:
+                expect = works()
             arguments = ["train", *files, "--config", "run.toml", *(SMALL if name != "a bool" else SMALL[:2])]
             arguments += [] if name in STEPS_IN else ["--steps", "1"]
             id = f"config/{name}{', files on the command line' if explicit else ''}"
@@ -430,25 +452,34 @@ def places() -> Iterator[Case]:
         "demo --minutes 1e-9 --pairs 30 --out": {"file", "file/x", "/proc/x", "/sys/x", "/dev/null/x", "full"},
     }
     files = {
-        "evaluate {m}/bare/classification {m}/classification-test.jsonl --out": {"full", "file/x", "nowhere/x", "/proc/x"},
+        "evaluate {m}/bare/classification {m}/classification-test.jsonl --out": {
+            "full",
+            "file/x",
+            "nowhere/x",
+            "/proc/x",
+        },
         "inspect {m}/bare/classification film --out": {"page.html", "full", "nowhere/x", "/proc/x", "/sys/x", "file/x"},
         "report {m}/classification --out": {"page.html", "full", "nowhere/x", "/proc/x", "/sys/x", "file/x"},
         "worked-example --html": {"page.html", "full", "nowhere/x", "/proc/x", "/sys/x", "file/x", "loop"},
         "ablate {m}/bare/classification {m}/classification-test.jsonl --html": {
             *("page.html", "full", "nowhere/x", "/proc/x", "/sys/x", "file/x"),
         },
-    }  # fmt: skip
+    }
     for table in (folders, files):
         for line, targets in table.items():
             # The last name is too long for any file system.
-            for target in sorted(targets) + ["a" * 300]:
+            for target in [*sorted(targets), "a" * 300]:
                 partial = line.split()[0] in ("worked-example", "ablate", "doctor", "demo")
                 expect = fails(1, 2, partial=partial)
                 if line.startswith("doctor") and target == "full":
                     expect = either(1, 2)
                 id = f"places/{line.split()[0]} {line.split()[-1]} {shown(target)}"
                 yield command(id, [*line.split(), target], expect, setup)
-    for line in ("inspect {m}/bare/classification film --out", "report {m}/classification --out", "worked-example --html"):
+    for line in (
+        "inspect {m}/bare/classification film --out",
+        "report {m}/classification --out",
+        "worked-example --html",
+    ):
         id = f"places/{line.split()[0]} overwrites with --force"
         yield command(id, f"{line} page.html --force", works(changes=("page.html",)), setup)
         for target in ("full", "/proc/x"):

@@ -124,7 +124,8 @@ def open_streams(case: Any, base: Path) -> None:
 def run_in_child(case: Any, shared: Path, base: Path) -> int:
     """Set up and run a case in this process, which is a fork. Returns the exit code."""
     from glassformer import limits
-    from glassformer.cli import main
+    from glassformer.cli import demo, main
+    from glassformer.corpora import grammar
     from glassformer.errors import UserError
 
     os.setpgid(0, 0)
@@ -133,6 +134,8 @@ def run_in_child(case: Any, shared: Path, base: Path) -> int:
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     limits.MAX_PIPE_WAIT_S = 1.0
+    demo.N_DEV = demo.N_TEST = 2
+    grammar.SHOWCASE = ()
     folder = base.with_suffix(".d")
     folder.mkdir()
     os.chdir(folder)
@@ -262,7 +265,8 @@ def judge(case: Any, result: Result) -> tuple[str, str]:
         return verdict, f"exit code {result.code}, expected {allowed}"
     if result.changed and not expect.may_change(result.changed):
         return "silent wrong", f"changed {', '.join(result.changed[:3])}"
-    if result.code == 0 or result.code < 0 or expect.findings:
+    found = expect.findings and result.code == 1 and not any(line.startswith("error: ") for line in err.split("\n"))
+    if result.code <= 0 or found:
         return judge_success(case, result)
     n_errors = sum(line.startswith("error: ") for line in err.split("\n")) + err.count("─ Error ─")
     if n_errors != 1:
@@ -271,8 +275,6 @@ def judge(case: Any, result: Result) -> tuple[str, str]:
     for part in expect.says:
         if part not in flat:
             return "wrong message", f"does not say {part!r}"
-    if len(err) > 20_000:
-        return "wrong message", f"{len(err):,} characters of messages"
     if result.out and not expect.partial:
         return "silent wrong", f"an error, yet standard output has {result.out[:60]!r}"
     return "ok", ""

@@ -122,12 +122,16 @@ def held_out_places(against: Mapping[str, Corpus], format: Format | None, keys: 
     places: dict[int, str] = {}
     for label, corpus in against.items():
         for reader in readers(corpus, format, keys):
+            has_pairs = False
             for record in reader:
+                has_pairs = has_pairs or (record.src is not None and record.tgt is not None)
                 place = f"{label}, {reader.path(0)}:{record.line}"
                 if record.src is not None and record.src.strip():
                     places.setdefault(_digest(record.src), place)
                     if record.tgt is not None:
                         places.setdefault(_digest(record.src, record.tgt), place)
+            if not has_pairs:
+                raise CorpusError(f"{reader.path(0)}: no line of the {label} set can be read as a pair.")
     return places
 
 

@@ -285,7 +285,10 @@ class MaskedLM(EncoderTask):
         found = self.predict_masks(lines, 1, warn)
         ids = [[best[0].token_id for best in gaps] for gaps in found]
         # One line for each line: a token may be a newline.
-        return [self.fill_masks(*pair).replace("\n", " ") for pair in zip(lines, ids, strict=True)]
+        return [
+            self.fill_masks(line, guesses).replace("\n", " ") if line.strip() else ""
+            for line, guesses in zip(lines, ids, strict=True)
+        ]
 
     def records(
         self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op

@@ -47,7 +47,10 @@ def load(folder: str | Path, *, device: str = "auto") -> Any:
         CheckpointError: the folder is missing, incomplete, damaged, or not ours.
         ConfigError: the device is not there.
     """
-    place = find_model(Path(folder))
+    try:
+        place = find_model(Path(folder))
+    except OSError as error:
+        raise CheckpointError(f"{folder}: {error.strerror}.") from None
     named = checkpoint.verify(place)["files"]
     for name in ("config.json", "tokenizer.json", "model.safetensors"):
         if name not in named:

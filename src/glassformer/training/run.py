@@ -82,7 +82,11 @@ def train(config: TrainConfig, *, quiet: bool = False) -> Any:
 
 def make_run_folder(out: Path) -> None:
     """The folder, made if absent; one that holds anything but a run is left alone."""
-    if out.exists() and not out.is_dir():
+    try:
+        exists = out.exists()
+    except OSError as error:
+        raise checkpoint.write_error(out, error) from None
+    if exists and not out.is_dir():
         raise ConfigError(f"{out}: is a file.\n  --out names the folder to train in.")
     if out.is_dir() and not (out / "run.toml").exists():
         others = [p.name for p in out.iterdir() if p.name[0] != "." and p.name not in INIT_OPTIONS]
