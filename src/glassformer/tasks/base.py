@@ -305,8 +305,8 @@ class Task(ABC):
             raise CheckpointError(
                 f"{folder}: tokenizer.json has {tokenizer.vocab_size} units, config.json says {sizes.vocab_size}."
             )
-        if (head := cls.head.get("head")) and sizes.head != head:
-            raise CheckpointError(f"{folder / 'config.json'}: damaged: head is {sizes.head!r}, of {cls.name} {head!r}.")
+        if (head := cls.head.get("head")) and (found := getattr(sizes, "head", None)) != head:
+            raise CheckpointError(f"{folder / 'config.json'}: damaged: head is {found!r}, of {cls.name} {head!r}.")
         tensors = checkpoint.read_tensors(folder / "model.safetensors")
         try:
             model = model_type.from_state_dict(sizes, tensors)
