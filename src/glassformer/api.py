@@ -37,4 +37,8 @@ def train(src: Files, tgt: Files = (), *, out: str | Path, quiet: bool = False, 
 
 def paths(files: Files) -> tuple[Path, ...]:
     """One or more files as a tuple of paths."""
-    return (Path(files),) if isinstance(files, (str, Path)) else tuple(map(Path, files))
+    if isinstance(files, (str, Path)):
+        return (Path(files),)
+    if not isinstance(files, Sequence):
+        raise TypeError(f"a path or a list of paths was expected, got {type(files).__name__}")
+    return tuple(map(Path, files))

@@ -14,6 +14,8 @@ from glassformer.errors import ConfigError
 from glassformer.limits import MAX_TOKENS
 
 ENVIRONMENT_PREFIX = "GLASSFORMER_"
+MAX_INTEGER = (1 << 63) - 1
+MAX_THREADS = 1024
 NO_ENVIRONMENT: Mapping[str, str] = MappingProxyType({})
 
 
@@ -21,6 +23,13 @@ class Config(BaseModel):
     """Base class of options: frozen, and unknown names are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def check_integers(self) -> Self:
+        for name, value in self:
+            if isinstance(value, int) and abs(value) > MAX_INTEGER:
+                raise ValueError(f"{name} is too large")
+        return self
 
     @classmethod
     def resolve(
@@ -93,7 +102,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(
             f"{path}: {error.strerror}.\n  --config takes a TOML file such as a run folder's run.toml."
         ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: not TOML: {error}.") from None
 
 
@@ -170,7 +179,7 @@ class TrainConfig(Config):
     )
     dev_tgt: tuple[Path, ...] = Field(default=(), description="Target side of the dev set.")
 
-    task: str | None = Field(default=None, description="Task. Default: inferred from the files.")
+    task: str | None = Field(default=None, min_length=1, description="Task. Default: inferred from the files.")
     family: Family | None = Field(default=None, description="Model family. Default: by task.")
     init_from: Path | None = Field(
         default=None, description="Model folder to initialize tokenizer and weights from (fine-tuning)."
@@ -269,7 +278,9 @@ class TrainConfig(Config):
         default="auto", description="Arithmetic. Default: bf16 if the hardware has it."
     )
     device: Literal["auto", "cpu", "cuda", "mps"] = Field(default="auto", description="Device to compute on.")
-    threads: int | None = Field(default=None, ge=1, description="Number of CPU threads. Default: all cores.")
+    threads: int | None = Field(
+        default=None, ge=1, le=MAX_THREADS, description="Number of CPU threads. Default: all cores."
+    )
     tensorboard: bool = Field(default=False, description="Also write TensorBoard events to the run folder.")
 
     @model_validator(mode="after")

@@ -17,9 +17,9 @@ class ModelConfig(Config):
     d_model: int = Field(default=512, ge=2, le=1 << 14)
     dropout: float = Field(default=0.1, ge=0, lt=1)
     max_len: int = Field(default=256, ge=8, le=MAX_TOKENS)
-    pad_id: int = 0
-    bos_id: int = 1
-    eos_id: int = 2
+    pad_id: int = Field(default=0, ge=0)
+    bos_id: int = Field(default=1, ge=0)
+    eos_id: int = Field(default=2, ge=0)
 
     @model_validator(mode="after")
     def check_special_tokens(self) -> Self:
@@ -75,7 +75,7 @@ class BertConfig(AttentionModelConfig):
     n_layers: int = Field(default=12, ge=1, le=128)
     max_len: int = Field(default=512, ge=8, le=MAX_TOKENS)
     n_token_types: int = Field(default=2, ge=0, le=16)  # 0 = no token type embedding (DistilBERT)
-    position_offset: int = Field(default=0, ge=0)  # index of the first position; RoBERTa: 2
+    position_offset: int = Field(default=0, ge=0, le=MAX_TOKENS)  # index of the first position; RoBERTa: 2
     pre_norm: bool = False
     activation: Activation = "gelu"
     norm_eps: float = 1e-12

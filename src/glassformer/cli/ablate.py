@@ -71,7 +71,7 @@ def ablate(
         names = ", ".join(sorted(unknown))
         raise ConfigError(f"labels that are not among the model's labels: {names}.\n  Leave their examples out.")
     if prune:
-        ablation.check_prunable(task.model)
+        ablation.check_prunable(task.model, prune)
     with progress_bar("removing", len(ablation.parts(task.model, parts))) as progress:
         whole, losses = ablation.ablate(task, selected, parts, progress=progress)
     if json:

@@ -5,14 +5,14 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from glassformer.cli.options import Int
+from glassformer.cli.options import Count
 
 
 def demo(
     *,
     out: Path = Path("runs/demo"),
     minutes: float = 2.0,
-    pairs: Int = 40_000,
+    pairs: Count = 40_000,
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"])] = False,
 ) -> None:
     """Train a small English-French translator on built-in text, print its BLEU on held-out sentences and examples.
@@ -28,19 +28,19 @@ def demo(
     from glassformer.corpora.grammar import REFERENCE, SHOWCASE, split_pairs
     from glassformer.training.run import make_run_folder, train
 
+    texts = out.with_name(f"{out.name}-text")
+    config = TrainConfig.resolve(
+        {"src": (texts / "train.tsv",), "dev_src": (texts / "dev.tsv",), "out": out, "minutes": minutes, **RECIPE},
+        environment={},
+    )
     training, held_out = split_pairs(pairs, N_DEV + N_TEST, seed=1)
     dev, test = held_out[:N_DEV], held_out[N_DEV:]
-    texts = out.with_name(f"{out.name}-text")
     write_pairs(texts / "train.tsv", training)
     write_pairs(texts / "dev.tsv", dev)
     write_pairs(texts / "test.tsv", test)
     if not quiet:
         print(f"{pairs:,} English-French sentence pairs from a grammar, {len(held_out)} others held out: {texts}")
     make_run_folder(out)
-    config = TrainConfig.resolve(
-        {"src": (texts / "train.tsv",), "dev_src": (texts / "dev.tsv",), "out": out, "minutes": minutes, **RECIPE},
-        environment={},
-    )
     translator = train(config, quiet=quiet)
     _, scores = translator.scores([Example(*pair, str(texts / "test.tsv"), n) for n, pair in enumerate(test, 1)])
     print(f"\nBLEU on {len(test)} held-out sentences: {scores[0].value:.1f}   ({scores[0].signature})\n")

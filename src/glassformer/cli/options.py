@@ -6,8 +6,9 @@ from dataclasses import field, make_dataclass
 from typing import Annotated, Any, Literal
 
 from cyclopts import Group, Parameter, Token
+from cyclopts.validators import Number
 
-from glassformer.config import Config, TrainConfig
+from glassformer.config import MAX_INTEGER, MAX_THREADS, Config, TrainConfig
 from glassformer.corpora.read_options import ReadOptions
 
 SHOW_ALL = "--help-all" in sys.argv
@@ -47,18 +48,22 @@ def whole_number(type_: Any, tokens: Sequence[Token]) -> int:
     """
     text = tokens[0].value
     try:
-        return int(text)
+        number = int(text)
     except ValueError:
         raise ValueError(f"{text!r} is not a whole number; write it without a fraction") from None
+    if abs(number) > MAX_INTEGER:
+        raise ValueError(f"{text[:20]}… is too large")
+    return number
 
 
 Int = Annotated[int, Parameter(converter=whole_number)]
 OptionalInt = Annotated[int | None, Parameter(converter=whole_number)]
+Count = Annotated[int, Parameter(converter=whole_number, validator=Number(gte=1))]
 
 Json = Annotated[bool, Parameter(group=RUN)]
 Quiet = Annotated[bool, Parameter(name=["--quiet", "-q"], group=RUN)]
 Device = Annotated[Literal["auto", "cpu", "cuda", "mps"], Parameter(group=RUN)]
-Threads = Annotated[int | None, Parameter(converter=whole_number, group=RUN)]
+Threads = Annotated[int | None, Parameter(converter=whole_number, validator=Number(gte=1, lte=MAX_THREADS), group=RUN)]
 
 
 def flags(config: type[Config], *left_out: str, only: Sequence[str] = ()) -> Any:

@@ -3,9 +3,10 @@
 from pathlib import Path
 
 from glassformer.cli.files import check_new, write_page
+from glassformer.cli.options import Count
 
 
-def report(run: Path, /, *, out: Path | None = None, examples: int = 200, force: bool = False) -> None:
+def report(run: Path, /, *, out: Path | None = None, examples: Count = 200, force: bool = False) -> None:
     """Write a report of a training run as an HTML page: curves, data, samples by checkpoint, best and worst examples,
     errors, and the command that repeats the run.
 

@@ -3,10 +3,10 @@
 import json as json_module
 from pathlib import Path
 
-from glassformer.cli.options import Int
+from glassformer.cli.options import Count
 
 
-def similar(model: Path, word: str, /, *, n: Int = 10, json: bool = False) -> None:
+def similar(model: Path, word: str, /, *, n: Count = 10, json: bool = False) -> None:
     """List the words whose embeddings are nearest to the embedding of a word, with cosine similarities.
 
     Of a subword vocabulary, only tokens that begin a word are listed.

@@ -5,8 +5,10 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
+from glassformer.cli.options import Int
 
-def trace(model: Path, text: str, /, *, target: str | None = None, window: int = 1, json: bool = False) -> None:
+
+def trace(model: Path, text: str, /, *, target: str | None = None, window: Int = 1, json: bool = False) -> None:
     """Print shape, mean, standard deviation, bounds and fraction of zeros of every tensor computed for one text.
 
     Tensors with NaN, infinite or saturated values are flagged.

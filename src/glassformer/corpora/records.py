@@ -125,12 +125,16 @@ def held_out_locations(
     locations: dict[int, str] = {}
     for label, corpus in against.items():
         for reader in readers(corpus, format, keys):
+            has_pairs = False
             for record in reader:
+                has_pairs = has_pairs or (record.src is not None and record.tgt is not None)
                 location = f"{label}, {reader.path(0)}:{record.line}"
                 if record.src is not None and record.src.strip():
                     locations.setdefault(_digest(record.src), location)
                     if record.tgt is not None:
                         locations.setdefault(_digest(record.src, record.tgt), location)
+            if not has_pairs:
+                raise CorpusError(f"{reader.path(0)}: no line of the {label} set can be read as a pair.")
     return locations
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from glassformer.errors import CheckpointError
+
 Row = tuple[Sequence[int] | Sequence[float], ...]
 """An example: the numbers of each field."""
 
@@ -44,7 +46,16 @@ class Dataset:
     """Memory-mapped examples, each a tuple of fields, without special tokens."""
 
     def __init__(self, folder: Path, names: Iterable[str]) -> None:
-        self.fields = {name: FieldFile(folder, name) for name in names}
+        try:
+            self.fields = {name: FieldFile(folder, name) for name in names}
+            is_whole = len({len(field) for field in self.fields.values()}) == 1 and all(
+                np.all(field.lengths >= 0) and field.lengths.sum() == len(field.values)
+                for field in self.fields.values()
+            )
+        except (StopIteration, ValueError, OSError):
+            is_whole = False
+        if not is_whole:
+            raise CheckpointError(f"{folder}: damaged.\n  Delete this folder: training writes it again from the text.")
 
     def __len__(self) -> int:
         return len(next(iter(self.fields.values())))

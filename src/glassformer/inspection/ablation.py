@@ -160,7 +160,7 @@ def prune(task: Any, results: Sequence[AblationResult], n: int) -> list[Part]:
         ConfigError: fewer than n heads can be removed, or heads of this model family cannot be removed.
     """
     model = task.model
-    check_prunable(model)
+    check_prunable(model, n)
     n_left = {name: module.n_heads for name, module in model.named_modules() if isinstance(module, Attention)}
     removed: list[Part] = []
     for head in (result.part for result in sorted(results, key=lambda result: importance(task, result))):
@@ -169,8 +169,6 @@ def prune(task: Any, results: Sequence[AblationResult], n: int) -> list[Part]:
         if head.head is not None and n_left[head.name] > 1:
             removed.append(head)
             n_left[head.name] -= 1
-    if len(removed) < n:
-        raise ConfigError(f"--prune {n}: only {len(removed)} heads can be removed; each attention module keeps one.")
     kept = {
         name: [h for h in range(module.n_heads) if Part(name, h) not in removed]
         for name, module in model.named_modules()
@@ -196,14 +194,17 @@ def prune(task: Any, results: Sequence[AblationResult], n: int) -> list[Part]:
     return removed
 
 
-def check_prunable(model: Model) -> None:
-    """Raise ConfigError if heads of this model family cannot be removed."""
+def check_prunable(model: Model, n: int = 0) -> None:
+    """Raise ConfigError if heads of this model family cannot be removed, or fewer than n."""
     reason = {
         "t5": "all layers share one relative position bias table with one column per head.",
         "rnn": "its attention has only one head.",
     }.get(family_of(model))
     if reason:
         raise ConfigError(f"heads of a {family_of(model)} cannot be removed: {reason}")
+    n_removable = sum(module.n_heads - 1 for module in model.modules() if isinstance(module, Attention))
+    if n > n_removable:
+        raise ConfigError(f"--prune {n}: only {n_removable} heads can be removed; each attention module keeps one.")
 
 
 def timed(task: Any, examples: Sequence[Any], rounds: int = 3) -> float:

@@ -52,7 +52,10 @@ def load_source(model: Any, *, revision: str | None = None, token: str | bool | 
         return Source(model, type(model).__name__)
     if not isinstance(model, (str, Path)):
         raise ConfigError(f"model = {model!r}: expected a folder, a name on the Hugging Face hub, or a loaded task.")
-    folder = folder_of(str(model), revision=revision, token=token)
+    try:
+        folder = folder_of(str(model), revision=revision, token=token)
+    except OSError as error:
+        raise CheckpointError(f"{model}: {error.strerror or error}.") from None
     if is_native(folder):
         return Source(load(folder, device="cpu"), str(model))
     if not (folder / "config.json").exists():
@@ -89,6 +92,8 @@ def resolve_device(device: Any) -> torch.device:
     if isinstance(device, int):
         if device < 0:
             return torch.device("cpu")
+        if device >= max(1, torch.cuda.device_count()):
+            raise ConfigError(f"device {device} is not available: this machine has {torch.cuda.device_count()} GPUs.")
         return torch.device("cuda", device) if torch.cuda.is_available() else pick_device("auto")
     type_, _, index = str(device).partition(":")
     resolved = pick_device(type_)

@@ -16,7 +16,7 @@ from glassformer.config import TrainConfig, describe
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.data.batch import Batch
 from glassformer.data.dataset import IDS, Dataset, Row
-from glassformer.errors import CheckpointError, CorpusError
+from glassformer.errors import CheckpointError, ConfigError, CorpusError
 from glassformer.metrics import Score
 from glassformer.metrics.score import MetricFn
 from glassformer.models.families import FAMILIES, family_of
@@ -71,7 +71,7 @@ def check_texts(task: "Task", texts: Any, *extra: Any, pairs: bool = False) -> l
         raise TypeError(f"{expected}; got {1 + len(extra)} arguments.{hint}")
     if is_text(texts):
         return [texts]
-    if isinstance(texts, Sequence) and all(map(is_text, texts)):
+    if isinstance(texts, list) and all(map(is_text, texts)):
         return list(texts)
     wrong = next((t for t in texts if not is_text(t)), texts) if isinstance(texts, list | tuple) else texts
     received = "a list with " + type(wrong).__name__ if wrong is not texts else type(texts).__name__
@@ -134,8 +134,11 @@ class Task(ABC):
 
     def to(self, device: torch.device | str) -> Self:
         """Move the model to a device. Returns the task itself."""
+        try:
+            self.model.to(torch.device(device))
+        except (RuntimeError, AssertionError) as error:
+            raise ConfigError(f"device {device!r} is not here: {str(error).splitlines()[0]}") from None
         self.device = torch.device(device)
-        self.model.to(self.device)
         return self
 
     def save(self, folder: str | Path) -> None:
@@ -327,8 +330,16 @@ class Task(ABC):
                 f"{folder}: tokenizer.json has {tokenizer.vocab_size} vocabulary entries, but vocab_size in config.json"
                 f" is {model_config.vocab_size}."
             )
+        if (head := cls.head.get("head")) and (found := getattr(model_config, "head", None)) != head:
+            raise CheckpointError(
+                f"{folder / 'config.json'}: damaged: head is {found!r}, expected {head!r} for {cls.name}."
+            )
         tensors = checkpoint.read_tensors(folder / "model.safetensors")
-        return cls(model_type.from_state_dict(model_config, tensors), tokenizer, device, labels)
+        try:
+            model = model_type.from_state_dict(model_config, tensors)
+        except CheckpointError as error:
+            raise CheckpointError(f"{folder / 'model.safetensors'}: {error}") from None
+        return cls(model, tokenizer, device, labels)
 
     def contents(self, tensors: dict[str, Tensor] | None = None) -> dict[str, str | dict[str, Tensor]]:
         """Files of a model folder from which `load` restores this task.

@@ -12,11 +12,11 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from glassformer.corpora.labeled import Labeled, read_labeled
+from glassformer.corpora.labeled import Labeled, parse_number, read_labeled
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.data.batch import Batch, pad
 from glassformer.data.dataset import FLOATS, IDS, INTS, Dataset, Row
-from glassformer.errors import UserError
+from glassformer.errors import CheckpointError, UserError
 from glassformer.generate.engine import batches_by_length
 from glassformer.metrics import Score
 from glassformer.metrics.correlation import (
@@ -311,6 +311,17 @@ class Regressor(LabelTask):
     @classmethod
     def n_labels(cls, labels: Sequence[str]) -> int:
         return 1
+
+    @classmethod
+    def from_folder(cls, folder: Path, config: dict[str, Any], device: torch.device) -> Any:
+        labels = config.get("labels")
+        if isinstance(labels, list) and all(isinstance(label, str) for label in labels):
+            numbers = [parse_number(label) for label in labels]
+            if len(numbers) != 2 or None in numbers or numbers[0] >= numbers[1]:  # type: ignore[operator]
+                raise CheckpointError(
+                    f"{folder / 'config.json'}: damaged: labels is {labels!r}, not the lowest and the highest number."
+                )
+        return super().from_folder(folder, config, device)
 
     @property
     def range(self) -> tuple[float, float]:

@@ -299,7 +299,10 @@ class MaskedLM(EncoderTask):
         predictions = self.predict_masks(lines, 1, warn)
         ids = [[best[0].token_id for best in masks] for masks in predictions]
         # A token may be a newline, but each line has one output line.
-        return [self.fill_masks(*pair).replace("\n", " ") for pair in zip(lines, ids, strict=True)]
+        return [
+            self.fill_masks(line, token_ids).replace("\n", " ") if line.strip() else ""
+            for line, token_ids in zip(lines, ids, strict=True)
+        ]
 
     def records(
         self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op

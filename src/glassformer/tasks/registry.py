@@ -47,7 +47,10 @@ def load(folder: str | Path, *, device: str = "auto") -> Any:
         CheckpointError: the folder is missing, incomplete, damaged, or not a glassformer model.
         ConfigError: the device is not available.
     """
-    model_folder = find_model(Path(folder))
+    try:
+        model_folder = find_model(Path(folder))
+    except OSError as error:
+        raise CheckpointError(f"{folder}: {error.strerror}.") from None
     files = checkpoint.verify(model_folder)["files"]
     for name in ("config.json", "tokenizer.json", "model.safetensors"):
         if name not in files:

@@ -164,6 +164,8 @@ class Tokenizer:
             CheckpointError: a file is missing or invalid, or a special token is not in the vocabulary.
         """
         try:
+            if not (folder / "tokenizer.json").is_file():
+                raise FileNotFoundError("tokenizer.json is not there or not a regular file")
             text = (folder / "tokenizer.json").read_text(encoding="utf-8")
             config = folder / "tokenizer_config.json"
             names = json.loads(config.read_text(encoding="utf-8")) if config.exists() else {}

@@ -19,7 +19,7 @@ from glassformer.config import TrainConfig
 from glassformer.corpora.lines import check_readable, refuse_streams
 from glassformer.corpora.read_options import ReadOptions
 from glassformer.data.dataset import Dataset, Row
-from glassformer.errors import ConfigError, CorpusError
+from glassformer.errors import CheckpointError, ConfigError, CorpusError
 from glassformer.limits import MAX_TOKENS
 from glassformer.presets import vocab_size_for
 from glassformer.tasks.base import MAX_HELD_OUT, Log, Task
@@ -79,9 +79,24 @@ def prepare(
         write_folder_atomically(
             folder / "train", lambda temporary: encode_corpus(config, task, corpus["held_out"], temporary, log)
         )
-    records = (json.loads(line) for line in (folder / "dev.jsonl").read_text(encoding="utf-8").split("\n") if line)
     train = Dataset(folder / "train", task_type.fields)
-    return task, Prepared(train, [task_type.example_type(**record) for record in records], len(train))
+    return task, Prepared(train, read_dev(folder / "dev.jsonl", task_type), len(train))
+
+
+def read_dev(path: Path, task_type: type[Task]) -> list[Any]:
+    """Read the dev examples of a run folder.
+
+    Raises:
+        CheckpointError: the file is missing or damaged.
+    """
+    try:
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        dev = [task_type.example_type(**json.loads(line)) for line in text.split("\n") if line]
+    except (OSError, ValueError, TypeError):
+        dev = []
+    if not dev:
+        raise CheckpointError(f"{path}: missing or damaged.\n  Delete its folder: training writes it again.")
+    return dev
 
 
 def write_folder_atomically(folder: Path, write: Callable[[Path], None]) -> None:

@@ -140,7 +140,7 @@ def truncate_records(path: Path, step: int) -> None:
     if not path.exists():
         return
     kept = []
-    for line in path.read_text(encoding="utf-8").split("\n"):
+    for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
         try:
             if json.loads(line)["step"] <= step:
                 kept.append(line + "\n")

@@ -87,12 +87,19 @@ def make_run_folder(out: Path) -> None:
         ConfigError: the folder is a file, or contains files that are not from a run.
         UserError: the folder cannot be written.
     """
-    if out.exists() and not out.is_dir():
+    try:
+        exists = out.exists()
+    except OSError as error:
+        raise checkpoint.write_error(out, error) from None
+    if exists and not out.is_dir():
         raise ConfigError(f"{out}: is a file.\n  --out must be a folder.")
     if out.is_dir() and not (out / "run.toml").exists():
         others = [p.name for p in out.iterdir() if p.name[0] != "." and p.name not in EARLY_FILES]
         if others:
             raise ConfigError(f"{out}: contains a file that is not from a run ({others[0]}).\n  Choose another --out.")
+    for name in (".lock", "run.toml", "train.log", "metrics.jsonl"):
+        if (out / name).exists() and not (out / name).is_file():
+            raise ConfigError(f"{out / name}: not a regular file.\n  Delete it, or choose another --out.")
     try:
         out.mkdir(parents=True, exist_ok=True)
         (out / ".lock").touch()
