@@ -11,7 +11,7 @@ demo: $(VENV)/.run
 # Two processes, each with one thread (tests/conftest.py). Shapes are checked in the tests of modules; those that run
 # whole commands and training runs go without, which is faster.
 PYTEST = $(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder
-WHOLE = tests/inspection tests/journeys tests/learning tests/pipelines
+WHOLE = tests/hostile tests/inspection tests/journeys tests/learning tests/pipelines
 
 test: $(VENV)/.dev
 	$(PYTEST) $(WHOLE:%=--ignore=%)

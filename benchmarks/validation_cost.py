@@ -26,19 +26,19 @@ class Measured(Exception):
 def main() -> None:
     data, threads = Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else None
     times = {}
-    validate_dev = Trainer.validate_dev
+    dev_metrics = Trainer.dev_metrics
 
     def timed(trainer: Trainer) -> dict[str, float]:
         times["trained_s"] = trainer.elapsed_s()
         start = time.monotonic()
-        validate_dev(trainer)
+        dev_metrics(trainer)
         times["validation_s"] = time.monotonic() - start
         times["n_decoded"] = trainer.progress.n_decoded
         times["n_dev"] = len(trainer.data.dev)
         times["step"] = trainer.progress.step
         raise Measured
 
-    Trainer.validate_dev = timed
+    Trainer.dev_metrics = timed
     with tempfile.TemporaryDirectory() as name:
         corpus = Path(name) / "deu.txt"
         with gzip.open(data / "tatoeba-en-de" / "deu.txt.gz", "rt", encoding="utf-8") as file:

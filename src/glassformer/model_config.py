@@ -34,7 +34,8 @@ class AttentionModelConfig(ModelConfig):
     n_heads: int = Field(default=8, ge=1)
     d_ff: int = Field(default=2048, ge=1, le=1 << 16)
     pruned_heads: dict[str, int] = Field(default_factory=dict)
-    """Number of remaining heads of each attention that was pruned by `glassformer ablate --prune`, by module name."""
+    """Attention modules from which heads were pruned -> number of heads that remain (not the list of removed heads that
+    transformers stores under this name)."""
 
     @model_validator(mode="after")
     def check_heads(self) -> Self:

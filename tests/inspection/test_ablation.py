@@ -6,7 +6,7 @@ import torch
 from glassformer import checkpoint
 from glassformer.corpora.corpus import Example
 from glassformer.errors import ConfigError
-from glassformer.inspection.ablation import KINDS, AblationResult, Part, ablate, part, parts, prune, switched_off
+from glassformer.inspection.ablation import KINDS, AblationResult, Part, ablate, disabled_parts, part, parts, prune
 from glassformer.tasks.registry import load
 from tests.inspection.models import make, text_for
 
@@ -26,7 +26,7 @@ def test_disabling_a_head_equals_zeroing_its_slice_of_the_output_projection(name
     for disabled_part in parts(make(name, family).model, "heads"):
         task, other = make(name, family), make(name, family)
         before = output(task)
-        with switched_off(task.model, [disabled_part]):
+        with disabled_parts(task.model, [disabled_part]):
             disabled = output(task)
         with torch.no_grad():
             weight = other.model.get_submodule(disabled_part.name).out_proj.weight
@@ -40,7 +40,7 @@ def test_disabling_a_head_equals_zeroing_its_slice_of_the_output_projection(name
 def test_a_disabled_sub_layer_adds_zero(name, family):
     for disabled_part in parts(make(name, family).model, "sublayers"):
         task, other = make(name, family), make(name, family)
-        with switched_off(task.model, [disabled_part]):
+        with disabled_parts(task.model, [disabled_part]):
             disabled = output(task)
         module = other.model.get_submodule(disabled_part.name)
         with torch.no_grad():
@@ -53,7 +53,7 @@ def test_a_disabled_sub_layer_adds_zero(name, family):
 def test_disabling_a_layer_equals_removing_it(name, family):
     for disabled_part in parts(make(name, family).model, "layers"):
         task, other = make(name, family), make(name, family)
-        with switched_off(task.model, [disabled_part]):
+        with disabled_parts(task.model, [disabled_part]):
             disabled = output(task)
         stack, _, n = disabled_part.name.partition(".")
         setattr(
@@ -63,7 +63,7 @@ def test_disabling_a_layer_equals_removing_it(name, family):
         )
         torch.testing.assert_close(disabled, output(other), rtol=1e-5, atol=1e-5)
         if task.name == "translation":
-            with switched_off(task.model, [disabled_part]):
+            with disabled_parts(task.model, [disabled_part]):
                 translation = task("The black cat sat.", max_length=8)
             assert translation == other("The black cat sat.", max_length=8)
 
@@ -78,7 +78,7 @@ def test_results_are_metrics_without_each_part_by_descending_importance(kind):
         (result.change["loss"] for result in results), reverse=True
     )
     for result in results[:3]:
-        with switched_off(task.model, [result.part]):
+        with disabled_parts(task.model, [result.part]):
             assert task.validate(EXAMPLES) == result.metrics
         assert result.change["loss"] == pytest.approx(result.metrics["loss"] - baseline["loss"])
 
@@ -96,7 +96,7 @@ def test_pruning_equals_disabling(name, family, sizes, tmp_path):
     ]
     n = 3 if family == "transformer" else 1
     n_before = sum(p.numel() for p in task.model.parameters())
-    with switched_off(task.model, [heads[0], heads[2], heads[4]] if n == 3 else [heads[0]]):
+    with disabled_parts(task.model, [heads[0], heads[2], heads[4]] if n == 3 else [heads[0]]):
         expected = output(task)
     removed = prune(task, results, n)
     assert removed == ([heads[0], heads[2], heads[4]] if n == 3 else [heads[0]])

@@ -24,7 +24,7 @@ def test_additive_scores_equal_the_published_formula():
     """e_ij = w^T tanh(q_i + k_j + b), per head."""
     attention = Attention(2 * 5, 2, score="additive")
     q, k = torch.randn(3, 2, 7, 5), torch.randn(3, 2, 11, 5)
-    found = attention.weights(q, k)
+    found = attention.attention_weights(q, k)
     w, b = attention.additive.detach()
     for n in range(3):
         for head in range(2):

@@ -55,9 +55,9 @@ def test_targets_are_the_original_tokens_at_masked_positions():
     task = make()
     rows, _ = task.encode(plain(*LINES))
     batch = task.batch(rows[:5])
-    assert batch.n_targets == len(batch.targets) == int(batch.chosen.sum()) > 0
+    assert batch.n_targets == len(batch.targets) == int(batch.prediction_mask.sum()) > 0
     original = batch.ids.clone()
-    original[batch.chosen] = batch.targets
+    original[batch.prediction_mask] = batch.targets
     assert [row[1 : 1 + len(ids)] for row, (ids,) in zip(original.tolist(), rows, strict=False)] == [
         r for (r,) in rows[:5]
     ]
@@ -68,7 +68,7 @@ def test_the_loss_is_the_cross_entropy_of_the_masked_tokens():
     task = make()
     torch.nn.init.normal_(task.model.mlm_bias)
     batch = task.batch(task.encode(plain(*LINES))[0][:5])
-    logits = task.model.mlm_logits(task.model(batch.ids, batch.token_type_ids))[batch.chosen]
+    logits = task.model.mlm_logits(task.model(batch.ids, batch.token_type_ids))[batch.prediction_mask]
     expected = torch.nn.functional.cross_entropy(logits, batch.targets, reduction="sum")
     torch.testing.assert_close(task.loss(batch), expected)
     task.loss(batch).backward()
@@ -179,7 +179,7 @@ def test_the_loss_is_the_sum_of_both_objectives():
         task.model.label_logits(task.model(batch.ids, batch.token_type_ids), batch.ids), batch.nsp_labels
     )
     torch.testing.assert_close(task.loss(batch) / batch.n_targets, words / batch.n_targets + pairs)
-    assert set(task.validate(plain(*LINES))) == {"loss", "accuracy", "nsp accuracy"}
+    assert set(task.validate(plain(*LINES))) == {"loss", "accuracy", "nsp_accuracy"}
     second = batch.token_type_ids[0].bool() & (batch.ids[0] != task.tokenizer.pad_id)
     assert second.any()
 

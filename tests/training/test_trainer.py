@@ -51,33 +51,33 @@ def gradients(trainer: Trainer) -> dict[str, torch.Tensor]:
 
 
 def test_a_batch_is_split_into_parts_within_the_limit_without_loss(trainer, monkeypatch):
-    monkeypatch.setattr(module, "MICRO_TOKENS", 53)
-    parts = trainer.batch(np.arange(N_PAIRS))
+    monkeypatch.setattr(module, "MICRO_BATCH_TOKENS", 53)
+    parts = trainer.micro_batches(np.arange(N_PAIRS))
     assert len(parts) > 3
     assert all(max(part.src.numel(), part.tgt_in.numel()) <= 53 for part in parts)
     assert sum(len(part.src) for part in parts) == N_PAIRS
 
 
 def test_a_pair_longer_than_the_limit_is_a_separate_part(trainer, monkeypatch):
-    monkeypatch.setattr(module, "MICRO_TOKENS", 2)
-    assert [len(part.src) for part in trainer.batch(np.arange(N_PAIRS))] == [1] * N_PAIRS
+    monkeypatch.setattr(module, "MICRO_BATCH_TOKENS", 2)
+    assert [len(part.src) for part in trainer.micro_batches(np.arange(N_PAIRS))] == [1] * N_PAIRS
 
 
 @pytest.mark.parametrize("micro_tokens", [1, 53, 101])
 def test_gradient_and_loss_do_not_depend_on_how_a_batch_is_split(trainer, monkeypatch, micro_tokens):
-    full = trainer.update(trainer.batch(np.arange(N_PAIRS)), 0.0)
+    full = trainer.train_step(trainer.micro_batches(np.arange(N_PAIRS)), 0.0)
     expected = gradients(trainer)
-    monkeypatch.setattr(module, "MICRO_TOKENS", micro_tokens)
-    split = trainer.update(trainer.batch(np.arange(N_PAIRS)), 0.0)
+    monkeypatch.setattr(module, "MICRO_BATCH_TOKENS", micro_tokens)
+    split = trainer.train_step(trainer.micro_batches(np.arange(N_PAIRS)), 0.0)
     assert split[2] == full[2]
     torch.testing.assert_close(split[0], full[0], rtol=1e-6, atol=1e-6)
     torch.testing.assert_close(gradients(trainer), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_the_loss_is_a_mean_over_target_tokens_and_the_norm_is_that_of_its_gradient(trainer):
-    (batch,) = trainer.batch(np.arange(N_PAIRS))
+    (batch,) = trainer.micro_batches(np.arange(N_PAIRS))
     summed = trainer.task.loss(batch, label_smoothing=trainer.config.label_smoothing or 0.0)
-    loss, grad_norm, n_tokens = trainer.update([batch], 0.0)
+    loss, grad_norm, n_tokens = trainer.train_step([batch], 0.0)
     assert n_tokens == batch.n_targets
     torch.testing.assert_close(loss, summed.detach() / n_tokens)
     assert grad_norm == pytest.approx(torch.cat([g.flatten() for g in gradients(trainer).values()]).norm().item())
@@ -86,7 +86,7 @@ def test_the_loss_is_a_mean_over_target_tokens_and_the_norm_is_that_of_its_gradi
 def test_the_first_update_changes_each_weight_by_the_rate_times_the_sign_of_its_gradient(trainer):
     """The first step of Adam is the negative sign of the gradient times the learning rate."""
     before = weights(trainer)
-    trainer.update(trainer.batch(np.arange(N_PAIRS)), 1e-3)
+    trainer.train_step(trainer.micro_batches(np.arange(N_PAIRS)), 1e-3)
     for name, gradient in gradients(trainer).items():
         moved = trainer.parameters[name].detach() - before[name]
         clear = gradient.abs() > 1e-5  # below, epsilon and rounding are visible
@@ -99,13 +99,13 @@ def test_a_loss_that_is_not_finite_is_an_error_and_leaves_the_weights_unchanged(
     monkeypatch.setattr(trainer.task, "loss", lambda *args, **options: loss(*args, **options) * value)
     before = weights(trainer)
     with pytest.raises(UserError, match=r"step 1: .*not finite.*\n.*--lr"):
-        trainer.update(trainer.batch(np.arange(N_PAIRS)), 1e-3)
+        trainer.train_step(trainer.micro_batches(np.arange(N_PAIRS)), 1e-3)
     torch.testing.assert_close(weights(trainer), before, rtol=0, atol=0)
 
 
 def test_updates_decrease_the_loss(trainer):
-    batches = trainer.batch(np.arange(N_PAIRS))
-    losses = [trainer.update(batches, 1e-2)[0].item() for _ in range(11)]
+    batches = trainer.micro_batches(np.arange(N_PAIRS))
+    losses = [trainer.train_step(batches, 1e-2)[0].item() for _ in range(11)]
     assert losses[-1] < 0.8 * losses[0]
 
 
@@ -134,12 +134,12 @@ def test_the_update_that_reaches_a_multiple_crosses_it():
 
 def test_validation_uses_the_updated_weights(trainer):
     """Inference caches packed weights; an update must invalidate the cache."""
-    batch = trainer.batch(np.arange(N_PAIRS))[0]
+    batch = trainer.micro_batches(np.arange(N_PAIRS))[0]
     logits = lambda: trainer.model.logits(trainer.model(batch.src, batch.tgt_in))
     trainer.model.eval()
     with torch.inference_mode():
         logits()
-    trainer.update([batch], 0.01)
+    trainer.train_step([batch], 0.01)
     trainer.model.eval()
     with torch.inference_mode():
         actual = logits()
@@ -166,7 +166,7 @@ def validating(trainer, monkeypatch):
 
 @pytest.mark.parametrize("n_examples", [11_000, 40_000, 10**7])
 def test_a_validation_costs_at_most_its_fraction_of_the_training_since_the_last(validating, n_examples):
-    validating.progress.n_examples = n_examples
+    validating.progress.n_examples_since_validation = n_examples
     validating.validate(Stop())
     ((n_loss, n_decoded),) = validating.calls
     assert n_loss == 1000
@@ -177,18 +177,18 @@ def test_a_validation_costs_at_most_its_fraction_of_the_training_since_the_last(
 
 
 def test_a_validation_that_costs_too_much_is_skipped_except_for_the_last(validating):
-    validating.progress.n_examples = 9_000
+    validating.progress.n_examples_since_validation = 9_000
     assert not validating.is_validation_due(0.05, 0.1)
-    validating.progress.n_examples = 11_100
+    validating.progress.n_examples_since_validation = 11_100
     assert validating.is_validation_due(0.05, 0.1)
-    validating.progress.n_examples = 1
+    validating.progress.n_examples_since_validation = 1
     assert validating.is_validation_due(0.95, 1.0)
 
 
 def test_all_validations_of_a_run_decode_the_same_examples(validating):
-    validating.progress.n_examples = 20_000
+    validating.progress.n_examples_since_validation = 20_000
     validating.validate(Stop())
-    validating.progress.n_examples = 90_000
+    validating.progress.n_examples_since_validation = 90_000
     validating.validate(Stop())
     assert validating.calls[0] == validating.calls[1]
 

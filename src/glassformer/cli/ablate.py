@@ -84,10 +84,10 @@ def ablate(
 
         write_page(html, ablation_page(whole, losses, parts, len(selected)))
     if prune and out:
-        before = ablation.timed(task, selected)
+        before = ablation.validation_seconds(task, selected)
         n_before = sum(p.numel() for p in task.model.parameters())
         gone = ablation.prune(task, losses, prune)
-        after, n_after = ablation.timed(task, selected), sum(p.numel() for p in task.model.parameters())
+        after, n_after = ablation.validation_seconds(task, selected), sum(p.numel() for p in task.model.parameters())
         metrics = task.validate(selected)
         checkpoint.save_folder(out, task.contents())
         print(f"without {', '.join(map(str, gone))}:", file=sys.stderr)

@@ -31,7 +31,7 @@ def evaluate(
     threads: Threads = None,
     options: Annotated[Flags, Parameter(name="*")] = Flags(),  # noqa: B008
 ) -> None:
-    """Compute the metrics of a model on a test set, in the formats that `train` reads.
+    """Compute the metrics of a model on a test set in any format that `train` reads.
 
     Translation: BLEU, chrF and TER with sacrebleu's signatures. Classification: accuracy, F1, Matthews correlation.
     Tagging: accuracy, entity F1. Regression: Pearson, Spearman. Question answering: exact match, F1. Language model:
@@ -41,10 +41,10 @@ def evaluate(
 
     Args:
         model: Model folder written by `glassformer train`.
-        files: Test set: labeled text, tagged text, questions or pairs.
-        src: Source text, or a TSV or JSONL file of pairs.
+        files: Test set: labeled text, tagged text, questions, plain text, or for translation a file of pairs.
+        src: Source text of a translation; --ref has the references.
         ref: Reference translations, line by line. Not for TSV and JSONL.
-        out: Also write the model's outputs to this file, one line for each example.
+        out: Also write the model's outputs to this file, one line for each example. Not for language models.
         tokenize: sacrebleu's tokenizer for BLEU; "none" for tokenized text.
         lowercase: Ignore case in BLEU.
         interval: Also print 95% confidence intervals by bootstrap over the examples.

@@ -141,11 +141,11 @@ def examine(
             if record.src is not None and record.tgt is not None:
                 sampler.add(record.src, record.tgt)
         _note_files(reader, tally)
-    norms = sampler.norms() if all(reader.is_equal for reader in corpus) else None
+    norms = sampler.norms() if all(reader.has_equal_line_counts for reader in corpus) else None
     duplicates = DuplicateIndex(held_out)
     for reader in corpus:
-        duplicates.open(reader.path(0))
-        pairing = duplicates if reader.is_equal else None
+        duplicates.start_file(reader.path(0))
+        pairing = duplicates if reader.has_equal_line_counts else None
         for record in reader:
             for fault in check_record(record, norms, pairing):
                 detail = fault.detail if reader.has_two_files else _on_side(fault)
@@ -157,7 +157,7 @@ def _note_files(reader: RecordReader, tally: _Tally) -> None:
     for path, reason in reader.damage.items():
         line = reader.n_lines[reader.source.paths.index(path)] + 1
         tally.add("unreadable", str(path), line, reason)
-    if reader.is_equal or reader.damage:
+    if reader.has_equal_line_counts or reader.damage:
         return
     src, tgt = reader.source.paths
     n_src, n_tgt = reader.n_lines

@@ -1,4 +1,4 @@
-"""Reader of the records of a corpus that continues after faults, and the checks of its records."""
+"""Fault-tolerant reading of a corpus, record by record, and the checks of each record."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,7 +50,7 @@ class RecordReader:
         return self.source.tgt is not None
 
     @property
-    def is_equal(self) -> bool:
+    def has_equal_line_counts(self) -> bool:
         """Whether the files have equal numbers of lines."""
         return len(set(self.n_lines)) == 1
 
@@ -149,12 +149,12 @@ class DuplicateIndex:
         self._paths: list[str] = []
         self._n = 0
 
-    def open(self, path: str) -> None:
+    def start_file(self, path: str) -> None:
         """Set the file of the following lines."""
         self._starts.append(self._n)
         self._paths.append(path)
 
-    def faults(self, src: str, tgt: str, line: int) -> list[Fault]:
+    def check_and_add(self, src: str, tgt: str, line: int) -> list[Fault]:
         """Faults of a pair that occurred before, or whose source did. Adds the pair to the index."""
         self._n = ordinal = self._starts[-1] + line
         pair, source = _digest(src, tgt), _digest(src)
@@ -183,5 +183,5 @@ def check_record(record: Record, norms: Norms | None, duplicates: DuplicateIndex
         return record.faults + [fault for faults in faults_of_sides for fault in faults]
     faults = record.faults + pair_faults(src, tgt, norms)
     if duplicates is not None and src.strip() and tgt.strip():
-        faults += duplicates.faults(src, tgt, record.line)
+        faults += duplicates.check_and_add(src, tgt, record.line)
     return faults

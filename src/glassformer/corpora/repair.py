@@ -111,7 +111,7 @@ def _repaired(reader: RecordReader) -> Iterator[Record]:
 def _refuse(reader: RecordReader) -> None:
     for path, why in reader.damage.items():
         raise CorpusError(f"{path}: {why}\n  A file can be fixed only if it can be read to its end.")
-    if not reader.is_equal:
+    if not reader.has_equal_line_counts:
         src, tgt = reader.source.paths
         n_src, n_tgt = reader.n_lines
         raise UnequalCountsError(src, tgt, n_src, n_tgt, find_misalignment(src, tgt))
@@ -129,7 +129,7 @@ def _to_drop(
         n_before = len(dropped)
         for n, reader in enumerate(corpus):
             if duplicates is not None:
-                duplicates.open(reader.path(0))
+                duplicates.start_file(reader.path(0))
             for record in _repaired(reader):
                 place = n, record.line
                 if place in dropped:

@@ -78,7 +78,7 @@ def part(model: Model, name: str) -> Part:
 
 
 @contextmanager
-def switched_off(model: Model, disabled: Sequence[Part]) -> Iterator[None]:
+def disabled_parts(model: Model, disabled: Sequence[Part]) -> Iterator[None]:
     """Disable parts of a model inside the `with` block.
 
     The output of a head is replaced by 0, a sub-layer adds 0 to the residual stream, a layer returns its input.
@@ -133,7 +133,7 @@ def ablate(
     baseline = task.validate(examples)
     results = []
     for disabled_part in parts(task.model, kind):
-        with switched_off(task.model, [disabled_part]):
+        with disabled_parts(task.model, [disabled_part]):
             metrics = task.validate(examples)
         results.append(
             AblationResult(disabled_part, metrics, {name: metrics[name] - baseline[name] for name in baseline})
@@ -154,7 +154,7 @@ def prune(task: Any, results: Sequence[AblationResult], n: int) -> list[Part]:
 
     Returns: the removed heads.
 
-    Source: Michel et al. 2019, section 4.
+    Source: Michel et al. 2019, section 3. Importance is measured by ablation, not by the gradient score of section 4.
 
     Raises:
         ConfigError: fewer than n heads can be removed, or heads of this model family cannot be removed.
@@ -207,7 +207,7 @@ def check_prunable(model: Model, n: int = 0) -> None:
         raise ConfigError(f"--prune {n}: only {n_removable} heads can be removed; each attention module keeps one.")
 
 
-def timed(task: Any, examples: Sequence[Any], rounds: int = 3) -> float:
+def validation_seconds(task: Any, examples: Sequence[Any], rounds: int = 3) -> float:
     """Time of one validation in seconds: the minimum of `rounds` runs."""
     seconds = []
     for _ in range(rounds):

@@ -318,7 +318,7 @@ def predict(inputs: ModelInputs, x: Tensor, top: int, *, is_last: bool) -> tuple
                         for i, (start, end) in enumerate(probs.tolist())
                     ]
         case "t5":
-            predicts, logits = "next", model.logits(x if is_last else model.scale_hidden(model.decoder_norm(x)))[0]
+            predicts, logits = "next", model.logits(x if is_last else model.logits_input(model.decoder_norm(x)))[0]
         case "rnn":
             predicts, logits = "next", model.logits(x)[0]
         case _:

@@ -18,8 +18,8 @@ WEIGHTS: Axes = ("batch", "head", "query", "key")
 
 TABLES: dict[str, Axes] = {
     "position_embedding": ("position", "width"),
-    "encoder_bias": ("query", "key", "head"),
-    "decoder_bias": ("query", "key", "head"),
+    "encoder_position_bias": ("query", "key", "head"),
+    "decoder_position_bias": ("query", "key", "head"),
 }
 """Axes of embedding tables that are computed once for all sequences of a batch."""
 
@@ -87,7 +87,7 @@ def record(model: Any) -> Iterator[ActivationCache]:
         for name, module in model.named_modules():
             if isinstance(module, Attention):
                 undo.enter_context(replaced(module, "sdpa", attention_hook(module, name, cache)))
-                undo.enter_context(replaced(module, "weights", weights_hook(module, name, cache)))
+                undo.enter_context(replaced(module, "attention_weights", weights_hook(module, name, cache)))
             if name and not isinstance(module, (Dropout, nn.Identity, nn.ModuleList)):
                 handle = module.register_forward_hook(output_hook(name, cache))
                 undo.callback(handle.remove)
@@ -128,7 +128,7 @@ def attention_hook(module: Attention, name: str, cache: ActivationCache) -> Call
 
 def weights_hook(module: Attention, name: str, cache: ActivationCache) -> Callable[..., Tensor]:
     """Replacement of `Attention.weights` that records the result."""
-    compute_weights = module.weights
+    compute_weights = module.attention_weights
 
     def weights(*args: Any) -> Tensor:
         weights = compute_weights(*args)

@@ -284,7 +284,7 @@ def worked_model(
             for tensor in ("queries", "weights", "heads")
         )
         k, v = cache[f"{name}.keys"][0], cache[f"{name}.values"][0]
-        scores = module.scores(q[None], k[None])[0]
+        scores = module.attention_scores(q[None], k[None])[0]
         concatenated = heads.transpose(0, 1).flatten(1)
         out = module.out_proj(concatenated)
     for hook in hooks:

@@ -37,7 +37,7 @@ def _t5_side(our_name: str, hf_name: str, *, cross: bool) -> Names:
         *rows,
         (f"{our_name}.{{i}}.feedforward.down", f"{dense}.wo"),
         (f"{our_name}.{{i}}.feedforward_residual.norm", f"{hf_name}.block.{{i}}.layer.{last}.layer_norm"),
-        (f"{our_name}_bias", f"{hf_name}.block.0.layer.0.SelfAttention.relative_attention_bias"),
+        (f"{our_name}_position_bias", f"{hf_name}.block.0.layer.0.SelfAttention.relative_attention_bias"),
         (f"{our_name}_norm", f"{hf_name}.final_layer_norm"),
     )
 

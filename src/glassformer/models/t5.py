@@ -20,8 +20,9 @@ def relative_position_bucket(
 ) -> Int[Tensor, "q k"]:
     """Bucket index of each relative position (key position - query position).
 
-    Half of the buckets hold one small distance each. The others cover ranges that grow logarithmically up to
-    max_distance; the last one also holds all larger distances. If bidirectional, each direction has half of them.
+    If bidirectional, each direction has n_buckets / 2 buckets; else there is one direction, which has all. Half of the
+    buckets of a direction hold one small distance each. The others cover ranges that grow logarithmically up to
+    max_distance; the last one also holds all larger distances.
 
     Source: Raffel et al. 2019, section 2.1, and its published code.
     """
@@ -39,7 +40,7 @@ def relative_position_bucket(
 
 
 class T5(EncoderDecoder):
-    """Encoder-decoder with RMSNorm before sub-layers, no biases, unscaled attention and relative position biases.
+    """Encoder-decoder with RMSNorm before sub-layers, relative position biases, and no bias terms in linear layers.
 
     Source: Raffel et al. 2019; Shazeer 2020 for the gated feed-forward of v1.1.
     """
@@ -59,15 +60,17 @@ class T5(EncoderDecoder):
         self.decoder: Any = nn.ModuleList(
             TransformerBlock(layer, causal=True, cross=True) for _ in range(c.n_decoder_layers)
         )
-        self.encoder_bias = nn.Embedding(c.n_buckets, c.n_heads)
-        self.decoder_bias = nn.Embedding(c.n_buckets, c.n_heads)
+        self.encoder_position_bias = nn.Embedding(c.n_buckets, c.n_heads)
+        self.decoder_position_bias = nn.Embedding(c.n_buckets, c.n_heads)
         self.encoder_norm = nn.RMSNorm(c.d_model, eps=c.norm_eps)
         self.decoder_norm = nn.RMSNorm(c.d_model, eps=c.norm_eps)
         self.output = None if c.tie_embeddings else nn.Linear(c.d_model, c.vocab_size, bias=False)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Normal with std (fan in)^-0.5; queries with a further factor d_head^-0.5, because attention is not scaled."""
+        """Normal initialization: token embedding with std 1, position biases and output with std d_model^-0.5, other
+        matrices with std (fan in)^-0.5; queries with a further factor d_head^-0.5, because attention is not scaled.
+        """
         c = self.config
         for name, p in self.named_parameters():
             if p.dim() > 1:
@@ -88,14 +91,14 @@ class T5(EncoderDecoder):
             positions[None] - positions[n_keys - n_queries :, None],
             n_buckets=c.n_buckets,
             max_distance=c.max_distance,
-            bidirectional=table is self.encoder_bias,
+            bidirectional=table is self.encoder_position_bias,
         )
         return table(buckets).permute(2, 0, 1)[None]  # type: ignore[no-any-return]
 
     def encode(self, src: Int[Tensor, "batch src"]) -> Float[Tensor, "batch src d_model"]:
         """Encoder output (memory)."""
         mask, x = padding_mask(src, self.config.pad_id), self.dropout(self.embedding(src))
-        bias = self.compute_bias(self.encoder_bias, src.size(1), src.size(1))
+        bias = self.compute_bias(self.encoder_position_bias, src.size(1), src.size(1))
         for layer in self.encoder:
             x = layer(x, mask, position_bias=bias)
         return self.dropout(self.encoder_norm(x))  # type: ignore[no-any-return]
@@ -106,13 +109,13 @@ class T5(EncoderDecoder):
         """Decoder output at every target position; `logits` projects it to the vocabulary."""
         memory, mask = self.encode(src), padding_mask(src, self.config.pad_id)
         x = self.dropout(self.embedding(tgt_in))
-        bias = self.compute_bias(self.decoder_bias, tgt_in.size(1), tgt_in.size(1))
+        bias = self.compute_bias(self.decoder_position_bias, tgt_in.size(1), tgt_in.size(1))
         for layer in self.decoder:
             x = layer(x, memory=layer.cross_attention.keys_values(memory), memory_mask=mask, position_bias=bias)
-        return self.scale_hidden(self.decoder_norm(x))
+        return self.logits_input(self.decoder_norm(x))
 
-    def scale_hidden(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
-        """Decoder output after dropout and, with tied embeddings, the scale d_model^-0.5: the input of `logits`."""
+    def logits_input(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
+        """The input of `logits`: decoder output after dropout and, if config.scale_output, times d_model^-0.5."""
         hidden = self.dropout(hidden)
         return hidden * self.config.d_model**-0.5 if self.config.scale_output else hidden
 
@@ -127,7 +130,7 @@ class T5(EncoderDecoder):
     def step(self, ids: Int[Tensor, " rows"], state: DecoderState) -> Float[Tensor, "rows vocab"]:
         """Logits of the next token, given `ids`, the last token of each hypothesis. Updates the state."""
         x = self.embedding(ids[:, None])
-        bias = self.compute_bias(self.decoder_bias, 1, state.length + 1)
+        bias = self.compute_bias(self.decoder_position_bias, 1, state.length + 1)
         for layer, memory, cache in zip(self.decoder, state.memory, state.caches, strict=True):
             x = layer(x, memory=memory, memory_mask=state.mask, position_bias=bias, cache=cache)
-        return self.logits(self.scale_hidden(self.decoder_norm(x))[:, 0])
+        return self.logits(self.logits_input(self.decoder_norm(x))[:, 0])

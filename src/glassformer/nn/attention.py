@@ -103,7 +103,7 @@ class Attention(nn.Module):
             nn.init.normal_(self.additive, std=d_head**-0.5)
 
     def with_n_heads(self, n_heads: int) -> "Attention":
-        """A new, untrained attention with another number of heads of the same d_head."""
+        """A new, untrained attention module with a different number of heads and the same d_head."""
         return Attention(
             self.q_proj.in_features,
             n_heads,
@@ -147,7 +147,7 @@ class Attention(nn.Module):
         """Attention with queries from x over keys and values returned by `keys_values`.
 
         Args:
-            causal: each query attends to keys up to its own position. The queries are the last of the key positions.
+            causal: each query attends to keys up to its own position. The queries are at the last key positions.
             position_bias: added to the attention scores (T5).
         """
         heads = self.sdpa(self.split_heads(self.q_proj(x)), k, v, mask, causal, position_bias)
@@ -167,14 +167,14 @@ class Attention(nn.Module):
         if self.additive is not None or self.prefers_eager(q, k):
             return self.eager_attention(q, k, v, mask, causal, position_bias)
         if causal and (n_queries < n_keys or mask is not None or position_bias is not None):
-            mask, causal = add_causal_mask(mask, n_queries, n_keys, q.device), False
-        attn_mask = mask if position_bias is None else additive_mask(position_bias, mask)
-        # As in `batch_invariant_linear`: for few queries the library selects a kernel whose rounding depends on the
-        # number of queries.
-        fixed = torch.is_grad_enabled() or (attn_mask is not None and attn_mask.size(-2) > 1)
-        n_more = 0 if fixed else -n_queries % ROW_MULTIPLE
+            mask, causal = combine_causal_mask(mask, n_queries, n_keys, q.device), False
+        attn_mask = mask if position_bias is None else float_mask(position_bias, mask)
+        # Pad the queries to a multiple of ROW_MULTIPLE: for few queries SDPA selects a kernel whose rounding depends on
+        # their number.
+        kernel_is_fixed = torch.is_grad_enabled() or (attn_mask is not None and attn_mask.size(-2) > 1)
+        n_padding = 0 if kernel_is_fixed else -n_queries % ROW_MULTIPLE
         return F.scaled_dot_product_attention(
-            F.pad(q, (0, 0, 0, n_more)) if n_more else q,
+            F.pad(q, (0, 0, 0, n_padding)) if n_padding else q,
             k,
             v,
             attn_mask=attn_mask,
@@ -200,10 +200,10 @@ class Attention(nn.Module):
     ) -> Float[Tensor, "batch heads q d_head"]:
         """Attention output per head, computed from explicit attention weights so that they can be recorded."""
         if causal:
-            mask = add_causal_mask(mask, q.size(2), k.size(2), q.device)
-        return self.weights(q, k, mask, position_bias) @ v
+            mask = combine_causal_mask(mask, q.size(2), k.size(2), q.device)
+        return self.attention_weights(q, k, mask, position_bias) @ v
 
-    def weights(
+    def attention_weights(
         self,
         q: Float[Tensor, "batch heads q d_head"],
         k: Float[Tensor, "batch heads k d_head"],
@@ -211,7 +211,7 @@ class Attention(nn.Module):
         position_bias: Float[Tensor, "1 heads #q k"] | None = None,
     ) -> Float[Tensor, "batch heads q k"]:
         """Attention weights: softmax of the scores. Each row sums to 1; masked keys have weight 0."""
-        scores = self.scores(q, k)
+        scores = self.attention_scores(q, k)
         if not torch.is_grad_enabled():
             scores = scores.float()
         if position_bias is not None:
@@ -221,7 +221,7 @@ class Attention(nn.Module):
             scores = scores + torch.zeros_like(mask, dtype=scores.dtype).masked_fill_(~mask, -torch.inf)
         return scores.softmax(-1).type_as(k)
 
-    def scores(
+    def attention_scores(
         self, q: Float[Tensor, "batch heads q d_head"], k: Float[Tensor, "batch heads k d_head"]
     ) -> Float[Tensor, "batch heads q k"]:
         """Attention scores before position bias, mask and softmax."""
@@ -236,7 +236,7 @@ class Attention(nn.Module):
         return heads if torch.is_grad_enabled() else heads.contiguous()
 
 
-def add_causal_mask(
+def combine_causal_mask(
     mask: Bool[Tensor, "#batch #heads #q #k"] | None, n_queries: int, n_keys: int, device: torch.device
 ) -> Bool[Tensor, "#batch #heads q k"]:
     """Combine a mask with the causal mask."""
@@ -244,7 +244,7 @@ def add_causal_mask(
     return causal if mask is None else mask & causal
 
 
-def additive_mask(
+def float_mask(
     position_bias: Float[Tensor, "1 heads #q k"], mask: Bool[Tensor, "#batch #heads #q #k"] | None
 ) -> Float[Tensor, "#batch heads #q k"]:
     """Combine position bias and mask into the additive float mask of SDPA."""

@@ -119,7 +119,7 @@ def resolve_generation_config(
     if "max_length" in file_values and "max_new_tokens" not in file_values:
         del values["max_new_tokens"]
     names = {f.name for f in fields(GenerationConfig)}
-    values |= checked(
+    values |= validate_file_values(
         {n: x for n, x in task_specific_params(source, task).items() if n in names and x is not None}, source
     )
     explicit = explicit_arguments(options)
@@ -129,7 +129,7 @@ def resolve_generation_config(
     eos = values.get("eos_token_id", source.task.tokenizer.eos_id)
     values["eos_token_id"] = (eos,) if isinstance(eos, int) else tuple(eos)
     config = GenerationConfig(**{f.name: values[f.name] for f in fields(GenerationConfig) if f.name in values})
-    check(config, explicit)
+    check_combinations(config, explicit)
     return config
 
 
@@ -154,7 +154,7 @@ def read_generation_config(source: Source) -> Record:
             UserWarning,
             stacklevel=2,
         )
-    return checked(values, source)
+    return validate_file_values(values, source)
 
 
 def task_specific_params(source: Source, task: str) -> Record:
@@ -164,7 +164,7 @@ def task_specific_params(source: Source, task: str) -> Record:
     return dict(params) if isinstance(params, dict) else {}
 
 
-def checked(values: Record, source: Source) -> Record:
+def validate_file_values(values: Record, source: Source) -> Record:
     """Validate and convert the values of a model file.
 
     Raises:
@@ -176,7 +176,7 @@ def checked(values: Record, source: Source) -> Record:
         raise CheckpointError(f"{source.name}: invalid config.json or generation_config.json: {error}") from None
 
 
-def check(config: GenerationConfig, explicit: Record) -> None:
+def check_combinations(config: GenerationConfig, explicit: Record) -> None:
     """Raise ConfigError for invalid combinations of arguments; warn about arguments without effect."""
     n = config.num_return_sequences
     if not config.do_sample and n > config.num_beams:
@@ -209,8 +209,8 @@ NATIVE_NAMES = {
 }
 """Arguments that apply to folders of glassformer, and their names in DecodeConfig."""
 SAMPLING_ARGUMENTS = ("temperature", "top_k", "top_p")
-NOT_DECODING = {"do_sample", "seed", "stop_sequence", "use_cache", "pad_token_id", "bos_token_id", "prefix"}
-NOT_DECODING |= {
+NOT_PASSED_THROUGH = {"do_sample", "seed", "stop_sequence", "use_cache", "pad_token_id", "bos_token_id", "prefix"}
+NOT_PASSED_THROUGH |= {
     "return_text",
     "return_full_text",
     "skip_special_tokens",
@@ -227,7 +227,7 @@ def native_decode_config(options: GenerateOptions, default_arguments: DecodeConf
         default_arguments: defaults of the task.
     """
     explicit = explicit_arguments(options)
-    if unknown := sorted(explicit.keys() - NATIVE_NAMES.keys() - NOT_DECODING):
+    if unknown := sorted(explicit.keys() - NATIVE_NAMES.keys() - NOT_PASSED_THROUGH):
         raise ConfigError(
             f"{', '.join(unknown)}: not supported for folders of glassformer, which support {', '.join(NATIVE_NAMES)},"
             f" do_sample, seed and stop_sequence."

@@ -44,7 +44,7 @@ class MaskedLMBatch(Batch):
 
     ids: Int[Tensor, "batch length"]
     token_type_ids: Int[Tensor, "batch length"]
-    chosen: Bool[Tensor, "batch length"]
+    prediction_mask: Bool[Tensor, "batch length"]
     targets: Int[Tensor, " chosen"]
     nsp_labels: Int[Tensor, " batch"] | None = None
     """Next-sentence labels of pairs: 0 if the second text follows the first, 1 if it was sampled at random."""
@@ -134,7 +134,7 @@ class MaskedLM(EncoderTask):
         return self.tokenizer.mask_id
 
     def batch(self, rows: Sequence[Any]) -> MaskedLMBatch:
-        """Mask random tokens of rows, with torch's random state. Each call masks other tokens."""
+        """Mask random tokens of rows, with torch's random state. Each call draws new masks (dynamic masking)."""
         return self.masked([(row, []) for (row,) in rows])
 
     def masked(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> MaskedLMBatch:
@@ -142,13 +142,13 @@ class MaskedLM(EncoderTask):
         sequences = [self.add_special_tokens(*pair) for pair in pairs]
         ids = pad([sequence for sequence, _ in sequences], self.tokenizer.pad_id)
         maskable = ~torch.isin(ids, torch.tensor(self.special_ids))
-        masked, chosen = mask_tokens(ids, maskable, self.mask_id, self.text_token_ids)
+        masked, prediction_mask = mask_tokens(ids, maskable, self.mask_id, self.text_token_ids)
         return MaskedLMBatch(
-            n_targets=int(chosen.sum()),
+            n_targets=int(prediction_mask.sum()),
             ids=masked,
             token_type_ids=pad([sequence for _, sequence in sequences], 0),
-            chosen=chosen,
-            targets=ids[chosen],
+            prediction_mask=prediction_mask,
+            targets=ids[prediction_mask],
         )
 
     def loss(self, batch: MaskedLMBatch, *, label_smoothing: float = 0.0) -> Tensor:
@@ -158,7 +158,7 @@ class MaskedLM(EncoderTask):
         """Summed cross-entropy of the masked tokens, in nats."""
         m = self.model
         return projected_cross_entropy(
-            m.mlm_head(hidden[batch.chosen]),
+            m.mlm_head(hidden[batch.prediction_mask]),
             m.embedding.weight,
             batch.targets,
             bias=m.mlm_bias,
@@ -181,7 +181,7 @@ class MaskedLM(EncoderTask):
         return {"loss": sums["nll"] / n, "accuracy": sums["n_correct"] / n}
 
     def sums(self, examples: Sequence[Document], max_tokens: int | None = None) -> Counter[str]:
-        """Sums over the masked tokens of examples, for `metrics`. The same tokens are masked in every call.
+        """Sums over the masked tokens of examples, for `metrics`. The masks are the same in every call.
 
         Args:
             max_tokens: use about this many tokens, in evenly spaced windows.
@@ -203,7 +203,7 @@ class MaskedLM(EncoderTask):
     def batch_sums(self, batch: MaskedLMBatch) -> dict[str, Any]:
         """Sums over the masked tokens of one batch."""
         hidden = self.model(batch.ids, batch.token_type_ids)
-        log_probs = self.model.mlm_logits(hidden[batch.chosen]).float().log_softmax(-1)
+        log_probs = self.model.mlm_logits(hidden[batch.prediction_mask]).float().log_softmax(-1)
         nll = -float(log_probs.gather(-1, batch.targets[:, None]).sum())
         return {"nll": nll, "n_correct": int((log_probs.argmax(-1) == batch.targets).sum()), "n": len(batch.targets)}
 
@@ -242,7 +242,7 @@ class MaskedLM(EncoderTask):
         return before + token
 
     def fill_masks(self, text: str, token_ids: Sequence[int | None]) -> str:
-        """Replace the first masks of a text by tokens; None leaves a mask unchanged."""
+        """Replace the i-th mask of a text by the token `token_ids[i]`, unless that is None or missing."""
         parts, masks = self.mask_pattern.split(text), self.mask_pattern.findall(text)
         filled = parts[0]
         for i, (mask, part) in enumerate(zip(masks, parts[1:], strict=True)):
@@ -371,4 +371,4 @@ class BertPretraining(MaskedLM):
         }
 
     def metrics(self, sums: Counter[str]) -> dict[str, float]:
-        return {**super().metrics(sums), "nsp accuracy": sums["nsp_correct"] / max(1, sums["pairs"])}
+        return {**super().metrics(sums), "nsp_accuracy": sums["nsp_correct"] / max(1, sums["pairs"])}

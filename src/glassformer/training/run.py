@@ -269,9 +269,9 @@ def finish(trainer: Trainer, reporter: Reporter) -> None:
     candidates: dict[str, tuple[float, dict[str, Tensor]]] = {}
     last = {name: value.clone() for name, value in task.model.state_dict().items()}
     if progress.n_averaged > 1:
-        average = {name: total / progress.n_averaged for name, total in trainer.average.items()}
+        average = {name: total / progress.n_averaged for name, total in trainer.weight_sums.items()}
         task.model.load_state_dict(average)
-        candidates[f"the average of {progress.n_averaged} checkpoints"] = (trainer.validate_dev()[task.metric], average)
+        candidates[f"the average of {progress.n_averaged} checkpoints"] = (trainer.dev_metrics()[task.metric], average)
     assert progress.last_score is not None
     assert progress.best_score is not None
     candidates["the last checkpoint"] = (progress.last_score, last)

@@ -20,9 +20,9 @@ from glassformer.training.progress import Reporter
 from glassformer.training.schedule import inverse_sqrt_schedule
 from glassformer.training.signals import Interrupted, Stop, Stopped
 
-MICRO_TOKENS = 8192
-"""Maximum number of tokens per forward pass and side, including padding. Larger batches are split and their gradients
-accumulated."""
+MICRO_BATCH_TOKENS = 8192
+"""Maximum number of tokens of a micro-batch, separately for source and target, including padding. Larger batches use
+gradient accumulation."""
 
 AVERAGING_FRACTION = 0.1
 """The averaged checkpoints are evenly spaced over this last fraction of the training."""
@@ -31,7 +31,7 @@ N_VALIDATIONS = 12
 """Validations of a run, evenly spaced, unless --validate-every is given."""
 
 MAX_VALIDATION_COST = 0.08
-"""Largest cost of a validation, as a fraction of the training since the one before."""
+"""Largest cost of a validation, as a fraction of the cost of training since the previous validation."""
 
 LOSS_COST, DECODE_COST = 0.4, 30.0
 """Estimated cost of the loss of one dev example, and of decoding one, relative to training on one example. Estimates
@@ -48,7 +48,7 @@ MAX_CHECKPOINTS = 2
 
 
 @dataclass
-class Progress:
+class TrainerState:
     """State of a run, except for tensors. Stored as progress.json."""
 
     step: int = 0
@@ -61,13 +61,15 @@ class Progress:
     last_score: float | None = None
     n_averaged: int = 0
     n_tokens: int = 0
-    loss_since_log: float = 0.0
-    n_examples: int = 0
-    """Examples trained on since the last validation."""
+    """Targets trained on: tokens to predict, or labels."""
+    loss_sum_since_log: float = 0.0
+    n_examples_since_validation: int = 0
     n_decoded: int | None = None
-    """Dev examples that each validation decodes; chosen at the first, so that scores of validations compare."""
+    """Dev examples that each validation decodes. Chosen at the first validation and then kept, so that all scores are
+    comparable."""
     validation_due: bool = False
-    """A signal stopped the run before or during the validation of this step."""
+    """The validation of this step has not finished. In a saved checkpoint: a signal stopped the run before
+    or during it."""
 
 
 class Trainer:
@@ -76,7 +78,7 @@ class Trainer:
     def __init__(self, task: Task, data: Prepared, config: TrainConfig, reporter: Reporter) -> None:
         """
         Args:
-            config: resolved options, in which only unused budgets are None.
+            config: options with their defaults filled in; one of steps, epochs and minutes is set, the training budget.
         """
         self.task, self.data, self.config, self.reporter = task, data, config, reporter
         self.model = task.model
@@ -86,9 +88,9 @@ class Trainer:
         self.optimizer = torch.optim.Adam(
             self.parameters.values(), betas=(0.9, 0.98), eps=1e-9, fused=task.device.type in ("cpu", "cuda")
         )
-        self.average: dict[str, Tensor] = {}
-        self.progress = Progress()
-        self.losses = torch.zeros(())
+        self.weight_sums: dict[str, Tensor] = {}
+        self.progress = TrainerState()
+        self.loss_sum = torch.zeros(())
         self.started_s = time.monotonic()
 
     # State
@@ -102,12 +104,12 @@ class Trainer:
             for key, value in self.optimizer.state[parameter].items():
                 if key != "step":
                     tensors[f"adam.{key}.{name}"] = value
-        return tensors | {f"average.{name}": value for name, value in self.average.items()}
+        return tensors | {f"average.{name}": value for name, value in self.weight_sums.items()}
 
     def save(self) -> None:
         """Write `checkpoints/step-N`, then delete older ones."""
         self.progress.sampler = self.sampler.state_dict()
-        self.progress.loss_since_log = self.losses.item()
+        self.progress.loss_sum_since_log = self.loss_sum.item()
         self.progress.elapsed_s, self.started_s = self.elapsed_s(), time.monotonic()
         folder = self.config.out / "checkpoints"
         contents = {
@@ -120,7 +122,7 @@ class Trainer:
 
     def load(self, folder: Path) -> None:
         """Resume from a verified checkpoint."""
-        self.progress = Progress(**checkpoint.read_json(folder / "progress.json"))
+        self.progress = TrainerState(**checkpoint.read_json(folder / "progress.json"))
         self.sampler.load_state_dict(self.progress.sampler)
         self.model.load_state_dict(checkpoint.read_tensors(folder / "model.safetensors"))
         tensors = checkpoint.read_tensors(folder / "training.safetensors")
@@ -133,7 +135,7 @@ class Trainer:
                     if f"adam.{key}.{name}" in tensors
                 },
             }
-        self.average = {
+        self.weight_sums = {
             name.removeprefix("average."): value.to(self.task.device)
             for name, value in tensors.items()
             if name.startswith("average.")
@@ -174,32 +176,35 @@ class Trainer:
         # Make at least one update, however small the budget: the first validation needs one.
         self.progress.fraction = self.budget_used(self.progress.step) if self.progress.step else 0.0
         if self.progress.fraction < 1 - AVERAGING_FRACTION and self.progress.n_averaged:
-            self.average, self.progress.n_averaged = {}, 0  # resumed with a larger budget: averaging starts again later
-        self.losses = torch.tensor(self.progress.loss_since_log, device=self.task.device)
+            self.weight_sums, self.progress.n_averaged = (
+                {},
+                0,
+            )  # resumed with a larger budget: averaging starts again later
+        self.loss_sum = torch.tensor(self.progress.loss_sum_since_log, device=self.task.device)
         n_tokens, since_s = 0, time.monotonic()
         if self.progress.validation_due:
             self.validate_and_save(stop)
         while self.progress.fraction < 1:
             indices = next(self.sampler)
             before, after = self.progress.fraction, self.budget_used(self.progress.step + 1)
-            loss, grad_norm, n = self.update(self.batch(indices), self.learning_rate(before, after))
+            loss, grad_norm, n = self.train_step(self.micro_batches(indices), self.learning_rate(before, after))
             self.progress.step += 1
             self.progress.fraction = after
             self.progress.n_tokens += n
-            self.progress.n_examples += len(indices)
-            self.losses += loss
+            self.progress.n_examples_since_validation += len(indices)
+            self.loss_sum += loss
             n_tokens += n
             if before >= 1 - AVERAGING_FRACTION and crossed(
                 before, after, round(self.config.average_checkpoints / AVERAGING_FRACTION)
             ):
-                self.update_average()
+                self.add_to_weight_sums()
             if self.progress.step % LOG_EVERY == 0:
                 seconds = time.monotonic() - since_s
                 self.reporter.step(
                     after,
                     {
                         "step": self.progress.step,
-                        "loss": self.losses.item() / LOG_EVERY,
+                        "loss": self.loss_sum.item() / LOG_EVERY,
                         "lr": self.learning_rate(before, after),
                         "grad_norm": grad_norm,
                         "tokens_per_s": n_tokens / seconds,
@@ -208,7 +213,7 @@ class Trainer:
                     },
                     self.elapsed_s() * (1 - after) / max(after, 1e-9),
                 )
-                self.losses.zero_()
+                self.loss_sum.zero_()
                 n_tokens, since_s = 0, time.monotonic()
             self.progress.validation_due = self.is_validation_due(before, after)
             if self.progress.validation_due:
@@ -232,16 +237,18 @@ class Trainer:
             return True
         if self.config.validate_every:
             return self.progress.step % self.config.validate_every == 0
-        return crossed(before, after, N_VALIDATIONS) and self.affordable_decodings() >= 0
+        return crossed(before, after, N_VALIDATIONS) and self.n_affordable_decodings() >= 0
 
-    def affordable_decodings(self) -> float:
-        """Dev examples that can be decoded within MAX_VALIDATION_COST; negative if not even the loss can be computed
-        and MIN_DECODED examples decoded.
+    def n_affordable_decodings(self) -> float:
+        """Number of dev examples that can be decoded within MAX_VALIDATION_COST.
+
+        Negative if computing the loss and decoding MIN_DECODED examples would exceed it. For tasks whose validation
+        does not decode, only the sign has a meaning.
         """
         n_dev = len(self.data.dev)
         if not self.task.rows_are_examples:
-            return n_dev  # the task itself limits what it validates on
-        budget = MAX_VALIDATION_COST * self.progress.n_examples - LOSS_COST * n_dev
+            return n_dev  # rows are windows of a text; the task validates on a sample of limited size
+        budget = MAX_VALIDATION_COST * self.progress.n_examples_since_validation - LOSS_COST * n_dev
         if not self.task.validation_decodes:
             return budget
         n_decoded = budget / DECODE_COST
@@ -261,13 +268,13 @@ class Trainer:
             assert stop.signum is not None
             self.checkpoint_and_stop(stop.signum)
         self.progress.validation_due = False
-        self.progress.n_examples = 0
+        self.progress.n_examples_since_validation = 0
         self.save()
         for folder in checkpoint.steps(self.config.out / "best"):
             if folder.name != f"step-{self.progress.best_step}":
                 checkpoint.remove(folder)
 
-    def update(self, batches: list[Batch], lr: float) -> tuple[Tensor, float, int]:
+    def train_step(self, batches: list[Batch], lr: float) -> tuple[Tensor, float, int]:
         """One optimizer update, with gradients accumulated over the parts of a batch.
 
         The loss is the mean over all targets of all parts, so the result does not depend on how the batch was split.
@@ -303,10 +310,10 @@ class Trainer:
         self.optimizer.step()
         return total, grad_norm, round(n_targets)
 
-    def batch(self, indices: NDArray[np.int64]) -> list[Batch]:
-        """Collate rows of the training set to a batch, in parts of at most MICRO_TOKENS."""
+    def micro_batches(self, indices: NDArray[np.int64]) -> list[Batch]:
+        """Collate rows of the training set into micro-batches of at most MICRO_BATCH_TOKENS tokens."""
         rows = [self.data.train[i] for i in indices.tolist()]
-        n_rows = max(1, MICRO_TOKENS // int(self.sampler.lengths[indices].max()))
+        n_rows = max(1, MICRO_BATCH_TOKENS // int(self.sampler.lengths[indices].max()))
         return [
             self.task.batch(rows[start : start + n_rows]).to(self.task.device) for start in range(0, len(rows), n_rows)
         ]
@@ -319,14 +326,14 @@ class Trainer:
         assert c.decay_ratio is not None
         return inverse_sqrt_schedule(before, after, peak=c.lr, warmup_ratio=c.warmup_ratio, decay_ratio=c.decay_ratio)
 
-    def update_average(self) -> None:
+    def add_to_weight_sums(self) -> None:
         """Add the current weights to the sum of the weights to average."""
         with torch.no_grad():
             for name, parameter in self.parameters.items():
-                if name in self.average:
-                    self.average[name] += parameter
+                if name in self.weight_sums:
+                    self.weight_sums[name] += parameter
                 else:
-                    self.average[name] = parameter.detach().clone()
+                    self.weight_sums[name] = parameter.detach().clone()
         self.progress.n_averaged += 1
 
     # Validation
@@ -339,9 +346,9 @@ class Trainer:
         """
         if self.task.validation_decodes and self.progress.n_decoded is None:
             n_dev = len(self.data.dev)
-            self.progress.n_decoded = min(n_dev, max(MIN_DECODED, int(self.affordable_decodings())))
+            self.progress.n_decoded = min(n_dev, max(MIN_DECODED, int(self.n_affordable_decodings())))
         with stop.interrupting():
-            metrics = self.validate_dev()
+            metrics = self.dev_metrics()
         n_decoded = self.progress.n_decoded
         score = metrics[self.task.metric]
         note = f", {n_decoded:,} of {len(self.data.dev):,} examples decoded" if n_decoded else ""
@@ -359,7 +366,7 @@ class Trainer:
         """Whether score a is better than score b."""
         return a > b if self.task.larger_is_better else a < b
 
-    def validate_dev(self) -> dict[str, float]:
+    def dev_metrics(self) -> dict[str, float]:
         """Metrics of the task on the dev set with the current weights.
 
         Raises:
