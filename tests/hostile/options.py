@@ -134,7 +134,8 @@ def numeric_options() -> Iterator[Case]:
             arguments = [*base, f"{option}={value}"]
             yield command(f"options/{base[0]} {option} {shown(value)}", arguments, fails(2))
         for value in ("-1", "0") if option != "--pairs" else ("-1", "0", "1"):
-            expect = either(1, 2) if (option, value) in (("--prune", "0"), ("--pairs", "1")) else fails(1, 2)
+            legal = (option, value) in (("--prune", "0"), ("--pairs", "1")) or (base[0], value) == ("report", "0")
+            expect = either(1, 2) if legal else fails(1, 2)
             yield command(f"options/{base[0]} {option} {value}", [*base, f"{option}={value}"], expect)
         if option not in ("--pairs", "--threads"):
             arguments = [*base, f"{option}={HUGE}"]

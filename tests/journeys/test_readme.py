@@ -149,7 +149,7 @@ def check_trace(out: list[str], err: str, folder: Path) -> None:
 
 
 def check_ablate(out: list[str], err: str, folder: Path) -> None:
-    assert out[0].startswith("the whole model")
+    assert out[0].startswith("full model")
     assert out[0].endswith("(20 examples)")
     config = json.loads((folder / "en-fr" / "config.json").read_text(encoding="utf-8"))
     n_attentions = config["n_encoder_layers"] + 2 * config["n_decoder_layers"]
@@ -174,7 +174,7 @@ def check_export(out: list[str], err: str, folder: Path) -> None:
 
 
 def check_import(out: list[str], err: str, folder: Path) -> None:
-    assert re.fullmatch(r"again: translation, \d\.\d M parameters, [\d,]+ units\.", out[0])
+    assert re.fullmatch(r"again: translation, \d\.\d M parameters, vocabulary of [\d,]+\.", out[0])
     before, after = (safetensors.torch.load_file(folder / name / "model.safetensors") for name in ("en-fr", "again"))
     # The channels are in another order there.
     before, after = (weights["embedding.weight"].sort(-1).values for weights in (before, after))

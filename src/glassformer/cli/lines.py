@@ -36,7 +36,7 @@ def open_model(folder: Path, device: str, threads: int | None, tasks: tuple[str,
     """Load the model of a command and set the number of threads.
 
     Args:
-        tasks: tasks whose models the command accepts; none: all.
+        tasks: tasks whose models the command accepts; if empty, all.
 
     Raises:
         ConfigError: the model was trained for another task.
@@ -154,7 +154,7 @@ def run_lines(
     """Apply a model to standard input: one line of output for each line of input.
 
     Args:
-        tasks: tasks whose models the command accepts; none: all.
+        tasks: tasks whose models the command accepts; if empty, all.
         pairs: each line that is not blank must have two texts separated by a tab.
     """
     task = open_model(folder, device, threads, tasks)
@@ -171,7 +171,7 @@ def run_lines(
                     before, newline, _ = text.partition("\n")
                     sys.stdout.write(before)
                     sys.stdout.flush()
-                    if newline:  # as without a terminal: one line of output for each line of input
+                    if newline:  # stop at the first newline: one line of output for each line of input
                         break
             sys.stdout.write("\n")
         elif json:

@@ -22,7 +22,7 @@ from glassformer.corpora.lines import (
 from glassformer.corpora.read_options import DETECT, ReadOptions, parse_keys
 from glassformer.errors import ConfigError
 
-Task = Literal[
+TaskName = Literal[
     "translation",
     "causal-lm",
     "classification",
@@ -33,7 +33,7 @@ Task = Literal[
     "summarization",
 ]
 
-FORMATS: Mapping[Task, str] = {
+FORMATS: Mapping[TaskName, str] = {
     "translation": 'two text files, line n to line n; src TAB tgt; or JSONL {"src": …, "tgt": …}',
     "causal-lm": "one text file",
     "classification": 'TSV or CSV with the columns text, label, and text2 for pairs; or JSONL {"text": …, "label": …}',
@@ -41,18 +41,18 @@ FORMATS: Mapping[Task, str] = {
     "tagging": 'CoNLL or CoNLL-U; or JSONL {"words": […], "tags": […]}',
     "question-answering": "SQuAD's JSON",
     "multitask": 'JSONL {"task": …, …}',
-    "summarization": 'JSONL {"text": …, "summary": …}; or dialogue, document; or article and highlights',
+    "summarization": 'JSONL {"text": …, "summary": …}, text or dialogue or document; or article, highlights',
 }
 """Task -> file formats."""
 
-MAX_CLASSES = 20
+MAX_NUMERIC_CLASSES = 20
 """Maximum number of classes; more distinct numbers are regression targets."""
 
 _BIO = re.compile("O|[BIES]-.+")
 _SQUAD = re.compile(rb'"(paragraphs|qas)"\s*:')
 
 
-def find_task(paths: Sequence[Path], options: ReadOptions = DETECT) -> Task:
+def find_task(paths: Sequence[Path], options: ReadOptions = DETECT) -> TaskName:
     """Infer the task from file names, header rows or JSON keys, and the format of the first lines.
 
     Args:
@@ -65,7 +65,7 @@ def find_task(paths: Sequence[Path], options: ReadOptions = DETECT) -> Task:
     if not paths:
         raise ConfigError("no file given.\n  Give the files to train on.")
     if STDIN in paths:
-        raise _unknown("standard input", "can be read only once and was not inspected")
+        raise _unknown("standard input", "it can be read only once, so it was not inspected")
     refuse_streams(paths, "training reads its text several times")
     check_readable(*paths, by_content=options.format is None)
     if options.format == "lines":
@@ -85,7 +85,7 @@ def _unknown(files: str, reason: str) -> ConfigError:
     return ConfigError(f"{files}: cannot infer the task: {reason}.\n  Use --task. File formats by task:\n{format_list}")
 
 
-def _task_of(path: Path, columns: Sequence[str], options: ReadOptions) -> Task:
+def _task_of(path: Path, columns: Sequence[str], options: ReadOptions) -> TaskName:
     match {"tsv": ".tsv", "jsonl": ".jsonl"}.get(options.format or "", suffix_of(path)):
         case ".conll" | ".conllu" | ".bio":
             return "tagging"
@@ -109,7 +109,7 @@ def _task_of(path: Path, columns: Sequence[str], options: ReadOptions) -> Task:
             return "causal-lm"
 
 
-def _task_of_objects(path: Path, field_keys: Mapping[str, str]) -> Task:
+def _task_of_objects(path: Path, field_keys: Mapping[str, str]) -> TaskName:
     try:
         records = [parse_json(line) for line in islice(read_lines(path), N_DETECTION_LINES)]
     except BadLine as bad:
@@ -137,7 +137,7 @@ def _task_of_objects(path: Path, field_keys: Mapping[str, str]) -> Task:
     raise _unknown(name(path), f"its first line is {outline(first)}{advice}")
 
 
-def _task_of_rows(path: Path, rows: Sequence[tuple[int, list[str]]], columns: Sequence[str]) -> Task:
+def _task_of_rows(path: Path, rows: Sequence[tuple[int, list[str]]], columns: Sequence[str]) -> TaskName:
     first = rows[0][1]
     names = columns or first
     if is_labeled(names):
@@ -163,8 +163,8 @@ def _task_of_rows(path: Path, rows: Sequence[tuple[int, list[str]]], columns: Se
     return "translation"
 
 
-def _task_of_labels(labels: Sequence[str], key: str) -> Task:
-    is_quantity = len(set(labels)) > MAX_CLASSES or key.strip().lower() == "score"
+def _task_of_labels(labels: Sequence[str], key: str) -> TaskName:
+    is_quantity = len(set(labels)) > MAX_NUMERIC_CLASSES or key.strip().lower() == "score"
     are_numbers = all(parse_number(label) is not None for label in labels)
     return "regression" if is_quantity and are_numbers and labels else "classification"
 

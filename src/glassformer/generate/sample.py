@@ -15,7 +15,9 @@ from glassformer.models.base import Decodable
 def top_k_top_p_filter(
     logits: Float[Tensor, "rows vocab"], temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None
 ) -> tuple[Float[Tensor, "rows kept"], Int[Tensor, "rows kept"]]:
-    """Probabilities of the tokens that pass the filters, in descending order, and their ids.
+    """Renormalized probabilities after temperature, top-k and top-p, in descending order, and their token ids.
+
+    Tokens that top-p rejects have probability 0.
 
     Args:
         logits: logits of the next token.

@@ -21,7 +21,7 @@ TABLES: dict[str, Axes] = {
     "encoder_position_bias": ("query", "key", "head"),
     "decoder_position_bias": ("query", "key", "head"),
 }
-"""Axes of embedding tables that are computed once for all sequences of a batch."""
+"""Axes of position embeddings and position biases, which have no batch axis."""
 
 LOGITS = ("logits", "mlm_logits", "label_logits")
 """Methods of models that compute logits."""
@@ -127,7 +127,7 @@ def attention_hook(module: Attention, name: str, cache: ActivationCache) -> Call
 
 
 def weights_hook(module: Attention, name: str, cache: ActivationCache) -> Callable[..., Tensor]:
-    """Replacement of `Attention.weights` that records the result."""
+    """Replacement of `Attention.attention_weights` that records the result."""
     compute_weights = module.attention_weights
 
     def weights(*args: Any) -> Tensor:

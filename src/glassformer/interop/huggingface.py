@@ -25,7 +25,7 @@ MAX_LISTED = 8
 """Number of mismatched weights listed in an error message."""
 
 MAX_VOCAB_PADDING = 1024
-"""Maximum number of embedding rows beyond the tokenizer's vocabulary: some are padded to multiples of 8 to 1,024."""
+"""Maximum number of embedding rows beyond the tokenizer's vocabulary. Some models pad the vocabulary."""
 
 
 def import_folder(source: Path, out: Path) -> Task:

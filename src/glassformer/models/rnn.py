@@ -33,8 +33,8 @@ class Rnn(Model):
     """Bidirectional LSTM encoder and LSTM decoder with additive attention.
 
     At each step the input of the decoder is the embedding of the last token, concatenated with the previous attentional
-    hidden state (input feeding). Its new state attends to the encoder output, and both together predict the next token.
-    The embeddings of both sides and the output projection share one matrix, as in the Transformer.
+    hidden state (input feeding). The new hidden state attends to the encoder output; this state and the resulting
+    context vector are combined to predict the next token. The embeddings of both sides and the output projection share one matrix, as in the Transformer.
 
     Source: Bahdanau et al. 2014; Luong et al. 2015 for input feeding; Hochreiter & Schmidhuber 1997.
     """

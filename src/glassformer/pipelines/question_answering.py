@@ -15,7 +15,7 @@ from glassformer.pipelines.tokenizer_adapter import Window, encode_batches
 Answer = dict[str, Any]
 Logits = NDArray[np.float32]
 
-MAX_WINDOW, MAX_OVERLAP = 384, 128
+DEFAULT_MAX_SEQ_LEN, DEFAULT_DOC_STRIDE = 384, 128
 """Defaults: maximum number of tokens of a window, and of tokens shared by adjacent windows."""
 MASKED_LOGIT = -10000.0
 """Logit of tokens that cannot be part of an answer."""
@@ -85,10 +85,10 @@ class QuestionAnswering(Pipeline):
     def windows(self, question: str, context: str, options: AnswerOptions) -> list[Window]:
         """Encode a question and its context as one or more windows."""
         max_len = self.tokenizer.model_max_length
-        size = min(options.max_seq_len or MAX_WINDOW, max_len)
+        size = min(options.max_seq_len or DEFAULT_MAX_SEQ_LEN, max_len)
         n_question = len(self.tokenizer.read(question, special_tokens=False)[0].ids)
         n_context = size - n_question - self.tokenizer.backend.num_special_tokens_to_add(True)
-        default_overlap = min(size // 2, MAX_OVERLAP)
+        default_overlap = min(size // 2, DEFAULT_DOC_STRIDE)
         overlap = (
             (default_overlap if default_overlap < n_context else n_context // 2)
             if options.doc_stride is None

@@ -121,10 +121,10 @@ class Tagger(EncoderTask):
         sentences, tags = [], []
         for ids, starts, numbers in rows:
             sentences.append(self.add_special_tokens(ids, [])[0])
-            positions = [IGNORED_TAG] * len(sentences[-1])
+            targets = [IGNORED_TAG] * len(sentences[-1])
             for start, number in zip(starts, numbers, strict=True):
-                positions[start + 1] = number
-            tags.append(positions)
+                targets[start + 1] = number
+            tags.append(targets)
         return TagBatch(
             n_targets=sum(len(numbers) for _, _, numbers in rows),
             ids=pad(sentences, self.tokenizer.pad_id),

@@ -220,12 +220,12 @@ def encode_corpus(config: TrainConfig, task: Task, held_out: Sequence[int], fold
     Raises:
         CorpusError: nothing to train on, or more than MAX_LEFT_OUT of the examples are too long.
     """
-    left_out = frozenset(held_out)
+    dev_indices = frozenset(held_out)
     too_long: list[Any] = []
 
     def training() -> Iterator[Any]:
         examples = task.read(config.src, config.tgt, read_options(config))
-        return (e for i, e in enumerate(examples) if i not in left_out)
+        return (e for i, e in enumerate(examples) if i not in dev_indices)
 
     def rows() -> Iterator[Row]:
         for block in blocks(resample_mixture(training, task, config, log), 4096):
@@ -347,7 +347,6 @@ def check_unchanged(config: TrainConfig, recorded: Sequence[dict[str, Any]]) -> 
             same &= checkpoint.sha256(path) == entry["sha256"]
     if not same:
         raise ConfigError(
-            f"{config.out}: contains a run on other files than {', '.join(map(str, files))}, or these files have"
-            " changed.\n"
-            "  Choose another --out."
+            f"{config.out}: contains a run on other files than these, or on earlier contents of them:"
+            f" {', '.join(map(str, files))}.\n  Choose another --out."
         )
