@@ -113,7 +113,7 @@ def test_ambiguous_data_is_reported_with_all_formats(tmp_path, case):
 
 
 def test_standard_input_is_not_read():
-    with pytest.raises(ConfigError, match="standard input: cannot infer the task: can be read only once"):
+    with pytest.raises(ConfigError, match="standard input: cannot infer the task: it can be read only once"):
         find_task([Path("-")])
 
 

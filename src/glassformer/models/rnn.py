@@ -34,7 +34,8 @@ class Rnn(Model):
 
     At each step the input of the decoder is the embedding of the last token, concatenated with the previous attentional
     hidden state (input feeding). The new hidden state attends to the encoder output; this state and the resulting
-    context vector are combined to predict the next token. The embeddings of both sides and the output projection share one matrix, as in the Transformer.
+    context vector are combined to predict the next token. The embeddings of both sides and the output projection share
+    one matrix, as in the Transformer.
 
     Source: Bahdanau et al. 2014; Luong et al. 2015 for input feeding; Hochreiter & Schmidhuber 1997.
     """
