@@ -235,7 +235,21 @@ class TrainConfig(Config):
     batch_tokens: int | None = Field(
         default=None, ge=1, description="Maximum number of tokens per batch and side, including padding."
     )
+    optimizer: str | None = Field(
+        default=None, min_length=1, description="Optimizer: adam, adamw or adafactor. Default: by preset."
+    )
+    beta1: float | None = Field(default=None, ge=0, lt=1, description="Adam: decay rate of the mean of the gradients.")
+    beta2: float | None = Field(default=None, ge=0, lt=1, description="Adam: decay rate of the squared gradients.")
+    eps: float | None = Field(default=None, gt=0, le=1, description="Adam: added to the denominator of an update.")
+    weight_decay: float | None = Field(
+        default=None, ge=0, le=1, description="Weight decay of weight matrices; not of norms, biases and embeddings."
+    )
     lr: float | None = Field(default=None, gt=0, description="Peak learning rate.")
+    schedule: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Learning rate after the warm-up: inverse-sqrt, linear, cosine or constant. Default: by preset.",
+    )
     warmup_ratio: float | None = Field(
         default=None, ge=0, le=1, description="Fraction of training used for learning-rate warm-up."
     )
@@ -292,4 +306,11 @@ class TrainConfig(Config):
             raise ValueError("dev_tgt needs dev_src")
         if (self.warmup_ratio or 0) + (self.decay_ratio or 0) > 1:
             raise ValueError("warmup_ratio and decay_ratio sum to more than 1")
+        if self.decay_ratio and self.schedule in ("linear", "cosine"):
+            raise ValueError(
+                f"decay_ratio cannot be combined with schedule = {self.schedule}, which decays to 0 itself"
+            )
+        adam_options = [name for name in ("beta1", "beta2", "eps") if getattr(self, name) is not None]
+        if self.optimizer == "adafactor" and adam_options:
+            raise ValueError(f"{' and '.join(adam_options)}: options of adam and adamw, not of adafactor")
         return self

@@ -2,8 +2,14 @@
 
 from typing import Any
 
+# The optimizer of all presets that name no other. Source: Vaswani et al. 2017, section 5.3.
+ADAM: dict[str, Any] = {
+    **{"optimizer": "adam", "beta1": 0.9, "beta2": 0.98, "eps": 1e-9, "weight_decay": 0.0},
+    **{"schedule": "inverse-sqrt", "decay_ratio": 0.0},
+}
+
 # For small corpora and short trainings: pre-norm and small batches need far fewer steps than the published recipe.
-SHORT = {"pre_norm": True, "warmup_ratio": 0.05, "decay_ratio": 0.3, "batch_tokens": 1500}
+SHORT = ADAM | {"pre_norm": True, "warmup_ratio": 0.05, "decay_ratio": 0.3, "batch_tokens": 1500}
 
 TINY = {"d_model": 128, "n_heads": 4, "d_ff": 256, "n_layers": 4, "dropout": 0.25}
 SMALL = {"d_model": 256, "n_heads": 4, "d_ff": 1024, "n_layers": 3}
@@ -14,7 +20,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         # The peak rate is (512 * 4000)^-0.5 = 7e-4 after 4,000 of 100,000 steps.
         "base": {
             **{"d_model": 512, "n_heads": 8, "d_ff": 2048, "n_layers": 6, "dropout": 0.1, "pre_norm": False},
-            **{"batch_tokens": 25_000, "lr": 7e-4, "warmup_ratio": 0.04, "decay_ratio": 0.0, "steps": 100_000},
+            **{"batch_tokens": 25_000, "lr": 7e-4, "warmup_ratio": 0.04, "steps": 100_000},
             **{"label_smoothing": 0.1, "max_len": 256},
         },
         "big": {
@@ -25,13 +31,13 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "tiny": SHORT | TINY | {"lr": 3e-3, "steps": 15_000},
     },
     "bert": {
-        # Sizes, dropout, peak rate and linear decay: Devlin et al. 2018, sections 3 and A.2. Not as in A.2:
-        # Adam has betas (0.9, 0.98) and eps 1e-9, as for every family here (A.2: betas 0.9, 0.999), and no weight decay
-        # (A.2: 0.01); warm-up is 10% of the training (A.2: 10,000 of 1,000,000 steps), a batch has 8,000 tokens
-        # (A.2: 128,000), the training 10 epochs (A.2: 40).
+        # Sizes, dropout, optimizer, peak rate, warm-up and linear decay: Devlin et al. 2018, sections 3 and A.2;
+        # eps and decoupled weight decay: its published code. Not as in A.2: a batch has 8,000 tokens (A.2: 128,000),
+        # the training 10 epochs (A.2: 40).
         "base": {
             **{"d_model": 768, "n_heads": 12, "d_ff": 3072, "n_layers": 12, "dropout": 0.1, "pre_norm": False},
-            **{"batch_tokens": 8_000, "lr": 1e-4, "warmup_ratio": 0.1, "decay_ratio": 0.9, "epochs": 10},
+            **{"optimizer": "adamw", "beta1": 0.9, "beta2": 0.999, "eps": 1e-6, "weight_decay": 0.01},
+            **{"batch_tokens": 8_000, "lr": 1e-4, "schedule": "linear", "warmup_ratio": 0.01, "epochs": 10},
             **{"label_smoothing": 0.0, "max_len": 512, "pooling": "first", "max_grad_norm": 1.0},
         },
         "large": {"d_model": 1024, "n_heads": 16, "d_ff": 4096, "n_layers": 24},
@@ -39,18 +45,22 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "tiny": SHORT | TINY | {"n_layers": 2, "lr": 1e-3, "max_len": 256, "pooling": "mean"},
     },
     "gpt2": {
-        # Sizes: Radford et al. 2019, the smallest model (124 M parameters). Training options were not
-        # published; these are our own.
+        # Sizes: Radford et al. 2019, the smallest model (124 M parameters). Its training options were not published:
+        # optimizer, peak rate and cosine decay are those of GPT-3's model of this size, Brown et al. 2020, section B
+        # (there to 10% of the peak), batch and length our own.
         "base": {
             **{"d_model": 768, "n_heads": 12, "d_ff": 3072, "n_layers": 12, "dropout": 0.1},
-            **{"batch_tokens": 8_000, "lr": 6e-4, "warmup_ratio": 0.02, "decay_ratio": 0.9, "steps": 100_000},
+            **{"optimizer": "adamw", "beta1": 0.9, "beta2": 0.95, "eps": 1e-8, "weight_decay": 0.1},
+            **{"batch_tokens": 8_000, "lr": 6e-4, "schedule": "cosine", "warmup_ratio": 0.02, "steps": 100_000},
             **{"label_smoothing": 0.0, "max_len": 1024, "max_grad_norm": 1.0},
         },
         "small": {
+            **ADAM,
             **{"d_model": 384, "n_heads": 6, "d_ff": 1536, "n_layers": 6, "dropout": 0.2},
-            **{"batch_tokens": 4096, "lr": 1e-3, "steps": 5_000, "max_len": 256},
+            **{"batch_tokens": 4096, "lr": 1e-3, "decay_ratio": 0.9, "steps": 5_000, "max_len": 256},
         },
         "tiny": {
+            **ADAM,
             **{"d_model": 128, "n_heads": 4, "d_ff": 512, "n_layers": 4, "dropout": 0.0},
             **{"batch_tokens": 800, "lr": 5e-3, "steps": 10_000, "max_len": 128, "decay_ratio": 0.6},
         },
@@ -82,11 +92,11 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "tiny": {"d_model": 100, "batch_tokens": 1000, "lr": 1e-2, "epochs": 15},
     },
     "t5": {
-        # Sizes and dropout: Raffel et al. 2019, section 3.1.1. The training options are those of the Transformer, with
-        # Adam instead of AdaFactor.
+        # Sizes, dropout, optimizer, peak rate and warm-up: Raffel et al. 2019, section 3.1, where the rate is constant
+        # during the warm-up of 10,000 of 524,288 steps. Batch and length are those of the Transformer.
         "base": {
             **{"d_model": 768, "n_heads": 12, "d_ff": 3072, "n_layers": 12, "dropout": 0.1},
-            **{"batch_tokens": 25_000, "lr": 7e-4, "warmup_ratio": 0.04, "decay_ratio": 0.0, "steps": 100_000},
+            **{"batch_tokens": 25_000, "optimizer": "adafactor", "lr": 1e-2, "warmup_ratio": 0.02, "steps": 100_000},
             **{"label_smoothing": 0.0, "max_len": 512},
         },
         "small": {"d_model": 512, "n_heads": 8, "d_ff": 2048, "n_layers": 6},
@@ -95,16 +105,24 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
 }
 
 # Epochs: Devlin et al. 2018, section A.3 (2 to 4). The learning rate is above its 2e-5 to 5e-5, which small models
-# tolerate. Warm-up, linear decay and batch size are our own.
-FINE_TUNING: dict[str, Any] = {"lr": 1e-4, "warmup_ratio": 0.1, "decay_ratio": 0.9, "batch_tokens": 1000, "epochs": 4}
+# tolerate. Optimizer, warm-up, decay and batch size are our own.
+FINE_TUNING: dict[str, Any] = {
+    **ADAM,
+    **{"lr": 1e-4, "warmup_ratio": 0.1, "decay_ratio": 0.9, "batch_tokens": 1000, "epochs": 4},
+}
 
 
 def preset(name: str, family: str = "transformer") -> dict[str, Any]:
     """All options of `TrainConfig` that a preset sets: model sizes and training options."""
-    options = {**PRESETS[family]["base"], **PRESETS[family][name]}
+    options = {**ADAM, **PRESETS[family]["base"], **PRESETS[family][name]}
     if len({"steps", "epochs"} & options.keys()) == 2:
         del options["epochs"]
-    return options
+    return without_adam_options(options) if options["optimizer"] == "adafactor" else options
+
+
+def without_adam_options(options: dict[str, Any]) -> dict[str, Any]:
+    """The options without those that Adafactor does not have."""
+    return {name: value for name, value in options.items() if name not in ("beta1", "beta2", "eps")}
 
 
 def preset_for(n_examples: int, family: str = "transformer") -> str:

@@ -11,7 +11,7 @@ from glassformer.generate.search import search
 from glassformer.model_config import TransformerConfig
 from glassformer.models.transformer import Transformer
 from glassformer.objectives.loss import projected_cross_entropy
-from glassformer.training.schedule import inverse_sqrt_schedule
+from glassformer.training.schedule import learning_rate
 
 PAD, BOS, EOS = SPECIAL = 0, 1, 2
 SYMBOLS = range(3, 14)
@@ -43,9 +43,7 @@ def trained(task, rng: random.Random) -> tuple[Transformer, set[tuple[int, ...]]
         loss = projected_cross_entropy(hidden[words], model.embedding.weight, batch.tgt_out[words])
         optimizer.zero_grad()
         (loss / batch.n_targets).backward()
-        rate = inverse_sqrt_schedule(
-            step / N_UPDATES, (step + 1) / N_UPDATES, peak=5e-3, warmup_ratio=0.1, decay_ratio=0.3
-        )
+        rate = learning_rate(step / N_UPDATES, (step + 1) / N_UPDATES, peak=5e-3, warmup_ratio=0.1, decay_ratio=0.3)
         optimizer.param_groups[0]["lr"] = rate
         optimizer.step()
     return model.eval(), seen

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.optim.lr_scheduler import ConstantLR, PolynomialLR, SequentialLR
 
-from glassformer.training.schedule import inverse_sqrt_schedule
+from glassformer.training.schedule import SCHEDULES, learning_rate
 
 D_MODEL, N_WARMUP, N_STEPS = 512, 401, 2003
 RECIPE = dict(peak=7e-4, warmup_ratio=0.05, decay_ratio=0.3)
@@ -10,7 +10,7 @@ RECIPE = dict(peak=7e-4, warmup_ratio=0.05, decay_ratio=0.3)
 
 def rates(n_steps: int = N_STEPS, **recipe) -> list[float]:
     """Learning rate of each update of a run of `n_steps` steps."""
-    return [inverse_sqrt_schedule((step - 1) / n_steps, step / n_steps, **recipe) for step in range(1, n_steps + 1)]
+    return [learning_rate((step - 1) / n_steps, step / n_steps, **recipe) for step in range(1, n_steps + 1)]
 
 
 def scheduled(make) -> list[float]:
@@ -91,3 +91,22 @@ def test_every_update_has_a_positive_rate():
 def test_the_schedule_scales_with_the_number_of_steps():
     short, long = rates(401, **RECIPE), rates(4010, **RECIPE)
     assert long[9::10] == pytest.approx(short, abs=RECIPE["peak"] / 401)
+
+
+@pytest.mark.parametrize("name", ["linear", "cosine"])
+@pytest.mark.parametrize("n_warmup", [0, 7, N_WARMUP])
+def test_linear_and_cosine_decay_match_transformers(name, n_warmup):
+    schedules = pytest.importorskip("transformers").optimization
+    make = getattr(schedules, f"get_{name}_schedule_with_warmup")
+    theirs = scheduled(lambda o: make(o, n_warmup, N_STEPS))
+    ours = rates(peak=RECIPE["peak"], warmup_ratio=n_warmup / N_STEPS, schedule=name)
+    assert ours[n_warmup:] == pytest.approx(theirs[n_warmup:])
+    assert ours[: max(0, n_warmup - 1)] == pytest.approx(theirs[1:n_warmup])  # their first rate is 0
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+@pytest.mark.parametrize("warmup_ratio", [0.0, 0.1, 1.0])
+def test_every_schedule_stays_between_0_and_the_peak(name, warmup_ratio):
+    learning_rates = rates(peak=1.0, warmup_ratio=warmup_ratio, schedule=name)
+    assert min(learning_rates) > 0
+    assert 0.99 < max(learning_rates) <= 1

@@ -11,6 +11,7 @@ from glassformer.config import TrainConfig
 from glassformer.data.dataset import Dataset
 from glassformer.errors import UserError
 from glassformer.model_config import TransformerConfig
+from glassformer.presets import ADAM
 from glassformer.tasks.translation import Translator, evenly_spaced
 from glassformer.tokens.tokenizer import Tokenizer
 from glassformer.training import trainer as module
@@ -35,8 +36,8 @@ def trainer(tmp_path, tokenizer) -> Trainer:
         dropout=0,
     )  # fmt: skip
     config = TrainConfig(
-        src=("a",), out=tmp_path, steps=7, batch_tokens=10_007, lr=1e-3, warmup_ratio=0, decay_ratio=0,
-        precision="fp32", device="cpu",
+        src=("a",), out=tmp_path, steps=7, batch_tokens=10_007, lr=1e-3, warmup_ratio=0, precision="fp32", device="cpu",
+        **ADAM,
     )  # fmt: skip
     data = SimpleNamespace(train=Dataset.write(tmp_path / "data", pairs, Translator.fields, tokenizer.vocab_size))
     return Trainer(Translator.build(sizes, tokenizer), data, config, reporter=None)

@@ -14,14 +14,16 @@ from glassformer.corpora.detect import find_task
 from glassformer.errors import ConfigError
 from glassformer.models.base import Model
 from glassformer.models.families import FAMILIES, family_of
-from glassformer.presets import FINE_TUNING, PRESETS, preset, preset_for
+from glassformer.presets import ADAM, FINE_TUNING, PRESETS, preset, preset_for, without_adam_options
 from glassformer.tasks.base import Task
 from glassformer.tasks.embeddings import init_embeddings
 from glassformer.tasks.registry import TASKS, load, pick_device, task_class
 from glassformer.training.lock import locked
 from glassformer.training.model_card import model_card, usage_example
+from glassformer.training.optimizer import OPTIMIZERS
 from glassformer.training.prepare import CorpusInfo, Prepared, prepare, read_options
 from glassformer.training.progress import Reporter, duration, format_metric
+from glassformer.training.schedule import SCHEDULES
 from glassformer.training.signals import stop_on_signal
 from glassformer.training.trainer import Trainer
 from glassformer.version import __version__
@@ -45,6 +47,7 @@ def train(config: TrainConfig, *, quiet: bool = False) -> Any:
         CorpusError: a corpus file cannot be used.
         Stopped: a signal stopped the training; a checkpoint was saved.
     """
+    check_names(config)
     make_run_folder(config.out)
     with locked(config.out):
         step_folder = checkpoint.newest(config.out / "checkpoints")  # first, to report a folder of another version
@@ -78,6 +81,24 @@ def train(config: TrainConfig, *, quiet: bool = False) -> Any:
                 trainer.run(stop)
             finish(trainer, reporter)
         return load(config.out, device=config.device)
+
+
+def check_names(config: TrainConfig) -> None:
+    """Check the names of optimizer and schedule.
+
+    Raises:
+        ConfigError: a name is unknown; with the list of known ones.
+    """
+    unknown = [
+        f"  {option}: {name!r} is unknown; known: {', '.join(known)}"
+        for option, name, known in (
+            ("optimizer", config.optimizer, OPTIMIZERS),
+            ("schedule", config.schedule, SCHEDULES),
+        )
+        if name is not None and name not in known
+    ]
+    if unknown:
+        raise ConfigError("invalid options:\n" + "\n".join(unknown))
 
 
 def make_run_folder(out: Path) -> None:
@@ -183,6 +204,10 @@ def resolve_options(
     if any(budget in explicit for budget in BUDGETS):
         for budget in BUDGETS:
             defaults.pop(budget, None)
+    optimizer = config.optimizer or defaults["optimizer"]
+    defaults = without_adam_options(defaults) if optimizer == "adafactor" else ADAM | defaults
+    if config.schedule in ("linear", "cosine"):
+        defaults["decay_ratio"] = 0.0
     device = pick_device(config.device)
     selected = {
         **defaults,

@@ -15,9 +15,10 @@ from glassformer.config import TrainConfig
 from glassformer.data.batch import Batch, BatchSampler
 from glassformer.errors import NonFiniteError, UserError
 from glassformer.tasks.base import Task
+from glassformer.training.optimizer import load_optimizer_tensors, make_optimizer, optimizer_tensors
 from glassformer.training.prepare import Prepared
 from glassformer.training.progress import Reporter
-from glassformer.training.schedule import inverse_sqrt_schedule
+from glassformer.training.schedule import learning_rate
 from glassformer.training.signals import Interrupted, Stop, Stopped
 
 MICRO_BATCH_TOKENS = 8192
@@ -85,9 +86,7 @@ class Trainer:
         assert config.batch_tokens is not None
         self.sampler = BatchSampler(task.lengths(data.train), config.batch_tokens, config.seed)
         self.parameters = dict(self.model.named_parameters())
-        self.optimizer = torch.optim.Adam(
-            self.parameters.values(), betas=(0.9, 0.98), eps=1e-9, fused=task.device.type in ("cpu", "cuda")
-        )
+        self.optimizer = make_optimizer(self.model, config)
         self.weight_sums: dict[str, Tensor] = {}
         self.progress = TrainerState()
         self.loss_sum = torch.zeros(())
@@ -100,10 +99,7 @@ class Trainer:
         tensors = {"rng.cpu": torch.get_rng_state()}
         if self.task.device.type == "cuda":
             tensors["rng.cuda"] = torch.cuda.get_rng_state(self.task.device)
-        for name, parameter in self.parameters.items():
-            for key, value in self.optimizer.state[parameter].items():
-                if key != "step":
-                    tensors[f"adam.{key}.{name}"] = value
+        tensors |= optimizer_tensors(self.optimizer, self.parameters)
         return tensors | {f"average.{name}": value for name, value in self.weight_sums.items()}
 
     def save(self) -> None:
@@ -126,15 +122,7 @@ class Trainer:
         self.sampler.load_state_dict(self.progress.sampler)
         self.model.load_state_dict(checkpoint.read_tensors(folder / "model.safetensors"))
         tensors = checkpoint.read_tensors(folder / "training.safetensors")
-        for name, parameter in self.parameters.items():
-            self.optimizer.state[parameter] = {
-                "step": torch.tensor(float(self.progress.step)),
-                **{
-                    key: tensors[f"adam.{key}.{name}"].to(parameter.device)
-                    for key in ("exp_avg", "exp_avg_sq")
-                    if f"adam.{key}.{name}" in tensors
-                },
-            }
+        load_optimizer_tensors(self.optimizer, self.parameters, tensors)
         self.weight_sums = {
             name.removeprefix("average."): value.to(self.task.device)
             for name, value in tensors.items()
@@ -324,7 +312,15 @@ class Trainer:
         assert c.lr is not None
         assert c.warmup_ratio is not None
         assert c.decay_ratio is not None
-        return inverse_sqrt_schedule(before, after, peak=c.lr, warmup_ratio=c.warmup_ratio, decay_ratio=c.decay_ratio)
+        assert c.schedule is not None
+        return learning_rate(
+            before,
+            after,
+            peak=c.lr,
+            warmup_ratio=c.warmup_ratio,
+            decay_ratio=c.decay_ratio,
+            schedule=c.schedule,
+        )
 
     def add_to_weight_sums(self) -> None:
         """Add the current weights to the sum of the weights to average."""

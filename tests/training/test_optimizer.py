@@ -1,0 +1,137 @@
+"""Optimizers against PyTorch's and transformers' own, and the state that a continued run restores."""
+
+import pytest
+import torch
+from torch import nn
+
+from glassformer.config import TrainConfig
+from glassformer.errors import ConfigError
+from glassformer.nn.linear import Linear
+from glassformer.training.optimizer import OPTIMIZERS, load_optimizer_tensors, make_optimizer, optimizer_tensors
+from glassformer.training.run import train
+
+N_STEPS = 100
+BETAS, EPS, WEIGHT_DECAY, LR = (0.85, 0.97), 1e-7, 0.1, 1e-2
+
+
+class Net(nn.Module):
+    """An embedding, a matrix, a bias and a norm."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(11, 7)
+        self.norm = nn.LayerNorm(7)
+        self.linear = Linear(7, 5)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        return self.linear(self.norm(self.embedding(ids)))
+
+
+def config(optimizer: str) -> TrainConfig:
+    adam = {"beta1": BETAS[0], "beta2": BETAS[1], "eps": EPS} if optimizer.startswith("adam") else {}
+    return TrainConfig(src=("a",), out="b", optimizer=optimizer, weight_decay=WEIGHT_DECAY, **adam)
+
+
+def net() -> Net:
+    torch.manual_seed(7)
+    return Net()
+
+
+def steps(model: nn.Module, optimizer: torch.optim.Optimizer, n_steps: int = N_STEPS, start: int = 0) -> None:
+    """Make updates whose gradients depend on the weights and on the step."""
+    for step in range(start, start + n_steps):
+        ids = torch.randint(11, (13,), generator=torch.Generator().manual_seed(step))
+        optimizer.zero_grad()
+        model(ids).square().mean().backward()
+        for group in optimizer.param_groups:
+            group["lr"] = LR
+        optimizer.step()
+
+
+def decayed_and_not(model: nn.Module, weight_decay: float = WEIGHT_DECAY) -> list[dict]:
+    """The parameter groups that PyTorch's and transformers' optimizers get here."""
+    others = [model.embedding.weight, model.norm.weight, model.norm.bias, model.linear.bias]
+    return [
+        {"params": [model.linear.weight], "weight_decay": weight_decay},
+        {"params": others, "weight_decay": 0.0},
+    ]
+
+
+def transformers_adafactor(groups: list[dict]) -> torch.optim.Optimizer:
+    adafactor = pytest.importorskip("transformers").optimization.Adafactor
+    return adafactor(groups, scale_parameter=True, relative_step=False, warmup_init=False, lr=LR)
+
+
+REFERENCES = {
+    "adam": lambda model: torch.optim.Adam(decayed_and_not(model), betas=BETAS, eps=EPS),
+    "adamw": lambda model: torch.optim.AdamW(decayed_and_not(model), betas=BETAS, eps=EPS),
+    # The weight decay of transformers' Adafactor is multiplied by the size of the weights.
+    "adafactor": lambda model: transformers_adafactor(decayed_and_not(model, 0.0)),
+}
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+def test_100_updates_match_the_reference(name):
+    ours, theirs = net(), net()
+    options = config(name)
+    if name == "adafactor":
+        options = options.model_copy(update={"weight_decay": 0.0})
+    steps(ours, make_optimizer(ours, options))
+    steps(theirs, REFERENCES[name](theirs))
+    for (parameter, value), expected in zip(ours.named_parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(value, expected, rtol=0, atol=1e-6, msg=parameter)
+        assert (value - net().get_parameter(parameter)).abs().max() > 1e-4  # it did learn
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_weight_decay_shrinks_matrices_only(name):
+    model = net()
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    optimizer = make_optimizer(model, config(name))
+    for group in optimizer.param_groups:
+        group["lr"] = LR
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    optimizer.step()
+    changed = {key for key, value in model.state_dict().items() if not torch.equal(value, before[key])}
+    assert changed == {"linear.weight"}
+    assert model.linear.weight.norm() < before["linear.weight"].norm()
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_restored_state_continues_bit_for_bit(name):
+    whole = net()
+    optimizer = make_optimizer(whole, config(name))
+    steps(whole, optimizer, 5)
+    weights = {key: value.clone() for key, value in whole.state_dict().items()}
+    state = {key: value.clone() for key, value in optimizer_tensors(optimizer, dict(whole.named_parameters())).items()}
+    steps(whole, optimizer, 5, start=5)
+
+    resumed = net()
+    resumed.load_state_dict(weights)
+    optimizer = make_optimizer(resumed, config(name))
+    load_optimizer_tensors(optimizer, dict(resumed.named_parameters()), state)
+    steps(resumed, optimizer, 5, start=5)
+    for value, expected in zip(resumed.parameters(), whole.parameters(), strict=True):
+        assert torch.equal(value, expected)
+
+
+def test_unknown_names_are_reported_together(tmp_path):
+    options = TrainConfig(src=("a",), out=tmp_path / "run", optimizer="sgd", schedule="step")
+    with pytest.raises(ConfigError) as error:
+        train(options)
+    assert "optimizer: 'sgd' is unknown; known: adam, adamw, adafactor" in str(error.value)
+    assert "schedule: 'step' is unknown; known: inverse-sqrt, linear, cosine, constant" in str(error.value)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"optimizer": "adafactor", "beta1": 0.9, "eps": 1e-8}, "beta1 and eps"),
+        ({"schedule": "cosine", "decay_ratio": 0.1}, "decay_ratio cannot be combined with schedule = cosine"),
+    ],
+)
+def test_options_that_exclude_each_other(options, message):
+    with pytest.raises(ConfigError, match=message):
+        TrainConfig.resolve({"src": ("a",), "out": "b", **options})
