@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from glassformer.config import Config
 from glassformer.limits import MAX_TOKENS
 
-Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "gated_gelu"]
+Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "gated_gelu", "gated_silu"]
 
 
 class ModelConfig(Config):
@@ -37,13 +37,19 @@ class AttentionModelConfig(ModelConfig):
     """Attention modules from which heads were pruned -> number of heads that remain (not the list of removed heads that
     transformers stores under this name)."""
 
-    @model_validator(mode="after")
-    def check_heads(self) -> Self:
+    def layout_faults(self) -> list[str]:
+        """Descriptions of the sizes that do not fit together."""
         if getattr(self, "d_head", None) is None and self.d_model % self.n_heads:
-            raise ValueError(
+            return [
                 f"d_model = {self.d_model} is not divisible by n_heads = {self.n_heads}; "
                 f"choose n_heads from the divisors of {self.d_model}"
-            )
+            ]
+        return []
+
+    @model_validator(mode="after")
+    def check_layout(self) -> Self:
+        if faults := self.layout_faults():
+            raise ValueError("; ".join(faults))
         return self
 
 
@@ -60,11 +66,9 @@ class TransformerConfig(AttentionModelConfig):
     scale_embedding: bool = True  # multiply embeddings by d_model^0.5
     output_bias: bool = False  # bias of the output logits (MarianMT)
 
-    @model_validator(mode="after")
-    def check_pairs(self) -> Self:
-        if self.d_model % 2:
-            raise ValueError(f"d_model = {self.d_model} must be even, for pairs of sine and cosine")
-        return self
+    def layout_faults(self) -> list[str]:
+        odd = [f"d_model = {self.d_model} must be even, for pairs of sine and cosine"] if self.d_model % 2 else []
+        return super().layout_faults() + odd
 
 
 class BertConfig(AttentionModelConfig):

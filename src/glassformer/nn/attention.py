@@ -7,8 +7,11 @@ from torch import Tensor, nn
 
 from glassformer.nn.linear import ROW_MULTIPLE, Linear
 from glassformer.nn.masks import causal_mask
+from glassformer.nn.positions import rotate
 
-Heads = Float[Tensor, "batch heads k d_head"]
+Heads = Float[Tensor, "batch kv_heads k d_head"]
+Rotary = tuple[Float[Tensor, "*#batch 1 length half"], Float[Tensor, "*#batch 1 length half"]]
+"""Cosines and sines of the rotation angles, from `rotary_embedding`."""
 
 MATMUL_MAX_QUERIES = 64
 """Without gradients, eager attention (plain matrix products) is faster than SDPA up to this number of queries."""
@@ -63,9 +66,11 @@ class Attention(nn.Module):
     """Concat(head_1 .. head_h) W^O with head_i = softmax(Q_i K_i^T / sqrt(d_head)) V_i.
 
     The scale uses d_head, not d_model, and each head has its own projections. Additive attention replaces the scaled
-    dot product by e_ij = w^T tanh(q_i + k_j + b).
+    dot product by e_ij = w^T tanh(q_i + k_j + b). With fewer key/value heads than query heads, groups of adjacent query
+    heads share keys and values.
 
-    Source: Vaswani et al. 2017, section 3.2; Bahdanau et al. 2014 for additive scores.
+    Source: Vaswani et al. 2017, section 3.2; Bahdanau et al. 2014 for additive scores; Ainslie et al. 2023 for grouped
+    heads.
     """
 
     def __init__(
@@ -73,29 +78,38 @@ class Attention(nn.Module):
         d_model: int,
         n_heads: int,
         *,
+        n_kv_heads: int | None = None,
         d_head: int | None = None,
         bias: bool = True,
+        qkv_bias: bool | None = None,
         scaled: bool = True,
         score: str = "dot",
     ) -> None:
         """
         Args:
+            n_kv_heads: number of key/value heads, a divisor of n_heads. Default: n_heads.
             d_head: dimension of each head. Default: d_model / n_heads.
+            bias: the projections have bias terms.
+            qkv_bias: the projections to queries, keys and values have bias terms. Default: as `bias`.
             scaled: divide the dot products by sqrt(d_head). T5 does not.
             score: "dot" or "additive".
 
         Raises:
-            ValueError: d_model is not divisible by n_heads and d_head is not given.
+            ValueError: d_model is not divisible by n_heads and d_head is not given, or n_heads not by n_kv_heads.
         """
         super().__init__()
         if d_head is None and d_model % n_heads:
             raise ValueError(f"d_model {d_model} is not divisible by n_heads {n_heads}")
-        self.n_heads = n_heads
+        n_kv_heads = n_kv_heads or n_heads
+        if n_heads % n_kv_heads:
+            raise ValueError(f"n_heads {n_heads} is not divisible by n_kv_heads {n_kv_heads}")
         d_head = d_head or d_model // n_heads
+        qkv_bias = bias if qkv_bias is None else qkv_bias
+        self.n_heads, self.n_kv_heads, self.d_head = n_heads, n_kv_heads, d_head
         self.scale = d_head**-0.5 if scaled else 1.0
-        self.q_proj = Linear(d_model, n_heads * d_head, bias=bias)
-        self.k_proj = Linear(d_model, n_heads * d_head, bias=bias)
-        self.v_proj = Linear(d_model, n_heads * d_head, bias=bias)
+        self.q_proj = Linear(d_model, n_heads * d_head, bias=qkv_bias)
+        self.k_proj = Linear(d_model, n_kv_heads * d_head, bias=qkv_bias)
+        self.v_proj = Linear(d_model, n_kv_heads * d_head, bias=qkv_bias)
         self.out_proj = Linear(n_heads * d_head, d_model, bias=bias)
         self.additive = nn.Parameter(torch.empty(2, n_heads, 1, d_head)) if score == "additive" else None
         """Additive attention only: w and b of each head."""
@@ -104,10 +118,11 @@ class Attention(nn.Module):
 
     def with_n_heads(self, n_heads: int) -> "Attention":
         """A new, untrained attention module with a different number of heads and the same d_head."""
+        assert self.n_kv_heads == self.n_heads
         return Attention(
             self.q_proj.in_features,
             n_heads,
-            d_head=self.q_proj.out_features // self.n_heads,
+            d_head=self.d_head,
             bias=self.q_proj.bias is not None,
             scaled=self.scale != 1.0,
             score="dot" if self.additive is None else "additive",
@@ -130,27 +145,40 @@ class Attention(nn.Module):
         k, v = self.keys_values(x if memory is None else memory)
         return self.attend(x, k, v, mask, causal=causal)
 
-    def keys_values(self, memory: Float[Tensor, "batch k d_model"]) -> tuple[Heads, Heads]:
-        """Project `memory` to keys and values, for repeated use with `attend`."""
-        return self.split_heads(self.k_proj(memory)), self.split_heads(self.v_proj(memory))
+    def keys_values(
+        self, memory: Float[Tensor, "batch k d_model"], rotary: Rotary | None = None
+    ) -> tuple[Heads, Heads]:
+        """Project `memory` to keys and values, for repeated use with `attend`.
+
+        Args:
+            rotary: rotary position embedding of the keys.
+        """
+        keys, values = self.split_heads(self.k_proj(memory)), self.split_heads(self.v_proj(memory))
+        return keys if rotary is None else rotate(keys, *rotary), values
 
     def attend(
         self,
         x: Float[Tensor, "batch q d_model"],
-        k: Float[Tensor, "batch heads k d_head"],
-        v: Float[Tensor, "batch heads k d_head"],
+        k: Float[Tensor, "batch kv_heads k d_head"],
+        v: Float[Tensor, "batch kv_heads k d_head"],
         mask: Bool[Tensor, "#batch #heads #q #k"] | None = None,
         *,
         causal: bool = False,
         position_bias: Float[Tensor, "1 heads #q k"] | None = None,
+        rotary: Rotary | None = None,
     ) -> Float[Tensor, "batch q d_model"]:
         """Attention with queries from x over keys and values returned by `keys_values`.
 
         Args:
             causal: each query attends to keys up to its own position. The queries are at the last key positions.
             position_bias: added to the attention scores (T5).
+            rotary: rotary position embedding of the queries.
         """
-        heads = self.sdpa(self.split_heads(self.q_proj(x)), k, v, mask, causal, position_bias)
+        q = self.split_heads(self.q_proj(x))
+        q = q if rotary is None else rotate(q, *rotary)
+        if self.n_kv_heads != self.n_heads:
+            k, v = (t.repeat_interleave(self.n_heads // self.n_kv_heads, dim=1) for t in (k, v))
+        heads = self.sdpa(q, k, v, mask, causal, position_bias)
         return self.out_proj(heads.transpose(1, 2).flatten(-2))
 
     def sdpa(
@@ -231,7 +259,7 @@ class Attention(nn.Module):
         return ((q[:, :, :, None] + (k + b)[:, :, None]).tanh() * w[:, None]).sum(-1)
 
     def split_heads(self, x: Float[Tensor, "batch length width"]) -> Float[Tensor, "batch heads length d_head"]:
-        heads = x.view(*x.shape[:-1], self.n_heads, -1).transpose(1, 2)
+        heads = x.view(*x.shape[:-1], -1, self.d_head).transpose(1, 2)
         # The same memory layout for any batch size: rounding of the matrix products depends on it.
         return heads if torch.is_grad_enabled() else heads.contiguous()
 

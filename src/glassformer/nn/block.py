@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from glassformer.nn.attention import Attention, Heads, KeyValueCache
+from glassformer.nn.attention import Attention, Heads, KeyValueCache, Rotary
 from glassformer.nn.dropout import Dropout
 from glassformer.nn.feedforward import FeedForward
 
@@ -26,8 +26,11 @@ class BlockConfig:
     norm: str = "layer"
     """"layer": LayerNorm; "rms": RMSNorm, without mean and bias (Zhang & Sennrich 2019)."""
     norm_eps: float = 1e-5
+    n_kv_heads: int | None = None
     d_head: int | None = None
     bias: bool = True
+    qkv_bias: bool | None = None
+    """Queries, keys and values have bias terms. None: as `bias`."""
     scaled: bool = True
     score: str = "dot"
 
@@ -37,6 +40,14 @@ def make_norm(c: BlockConfig) -> nn.Module:
     if c.norm == "rms":
         return nn.RMSNorm(c.d_model, eps=c.norm_eps)
     return nn.LayerNorm(c.d_model, eps=c.norm_eps)
+
+
+def make_attention(c: BlockConfig) -> Attention:
+    """An attention module of a block."""
+    return Attention(
+        c.d_model, c.n_heads, n_kv_heads=c.n_kv_heads, d_head=c.d_head, bias=c.bias, qkv_bias=c.qkv_bias,
+        scaled=c.scaled, score=c.score,
+    )  # fmt: skip
 
 
 class Residual(nn.Module):
@@ -74,16 +85,12 @@ class TransformerBlock(nn.Module):
         """
         super().__init__()
         self.causal = causal
-        self.self_attention = Attention(
-            c.d_model, c.n_heads, d_head=c.d_head, bias=c.bias, scaled=c.scaled, score=c.score
-        )
+        self.self_attention = make_attention(c)
         self.feedforward = FeedForward(c.d_model, c.d_ff, c.activation, bias=c.bias)
         self.self_attn_residual = Residual(c)
         self.feedforward_residual = Residual(c)
         if cross:
-            self.cross_attention = Attention(
-                c.d_model, c.n_heads, d_head=c.d_head, bias=c.bias, scaled=c.scaled, score=c.score
-            )
+            self.cross_attention = make_attention(c)
             self.cross_attn_residual = Residual(c)
 
     def forward(
@@ -94,6 +101,7 @@ class TransformerBlock(nn.Module):
         memory: KeysValues | None = None,
         memory_mask: Bool[Tensor, "batch 1 1 m"] | None = None,
         position_bias: Float[Tensor, "1 heads #length keys"] | None = None,
+        rotary: Rotary | None = None,
         cache: KeyValueCache | None = None,
     ) -> Float[Tensor, "rows length d_model"]:
         """Process all positions at once, or with a cache the positions that follow the cached ones.
@@ -104,14 +112,15 @@ class TransformerBlock(nn.Module):
                 sentence. x may have several adjacent rows (hypotheses) per sentence, which share its keys and values.
             memory_mask: True where cross-attention may attend.
             position_bias: added to the scores of self-attention.
+            rotary: rotary position embedding of the queries and keys of self-attention.
         """
 
         def self_attend(x: Tensor) -> Tensor:
-            k, v = self.self_attention.keys_values(x)
+            k, v = self.self_attention.keys_values(x, rotary)
             if cache is not None:
                 k, v = cache.append(k, v)
             causal = self.causal and x.size(1) > 1  # a single new position attends to all cached positions
-            return self.self_attention.attend(x, k, v, mask, causal=causal, position_bias=position_bias)
+            return self.self_attention.attend(x, k, v, mask, causal=causal, position_bias=position_bias, rotary=rotary)
 
         def cross_attend(x: Tensor) -> Tensor:
             assert memory is not None

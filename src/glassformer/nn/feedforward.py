@@ -14,13 +14,14 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
     "silu": F.silu,
     "gated_gelu": lambda x: F.gelu(x, approximate="tanh"),
+    "gated_silu": F.silu,
 }
 
 
 class FeedForward(nn.Module):
     """FFN(x) = activation(x W1 + b1) W2 + b2. Gated variant: (activation(x W1) * x V) W2.
 
-    Source: Vaswani et al. 2017, equation 2; Shazeer 2020 for the gated variant (T5 v1.1).
+    Source: Vaswani et al. 2017, equation 2; Shazeer 2020 for the gated variants: GEGLU (T5 v1.1) and SwiGLU (Llama).
     """
 
     def __init__(self, d_model: int, d_ff: int, activation: str = "relu", *, bias: bool = True) -> None:
