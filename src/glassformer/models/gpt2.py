@@ -27,13 +27,13 @@ class Gpt2(Model):
     def __init__(self, config: Gpt2Config) -> None:
         super().__init__(config)
         self.config = c = config
-        layer = BlockConfig(
+        block_config = BlockConfig(
             c.d_model, c.n_heads, c.d_ff, c.dropout, pre_norm=True, activation=c.activation, norm_eps=c.norm_eps
         )
         self.embedding = nn.Embedding(c.vocab_size, c.d_model)
         self.position_embedding = nn.Embedding(c.max_len, c.d_model)
         self.dropout = Dropout(c.dropout)
-        self.decoder: Any = nn.ModuleList(TransformerBlock(layer, causal=True) for _ in range(c.n_layers))
+        self.decoder: Any = nn.ModuleList(TransformerBlock(block_config, causal=True) for _ in range(c.n_layers))
         self.decoder_norm = nn.LayerNorm(c.d_model, eps=c.norm_eps)
         self.prune_heads()
         self.reset_parameters()
