@@ -20,10 +20,10 @@ from pathlib import Path
 import torch
 
 from benchmarks.machine import alternate, save, threads
-from glassformer.inspection.inputs import read
+from glassformer.inspection.inputs import prepare_inputs
 from glassformer.inspection.inspect import inspect
 from glassformer.inspection.page import inspection_page
-from glassformer.inspection.record import record
+from glassformer.inspection.record import record_activations
 from glassformer.model_config import TransformerConfig
 from glassformer.presets import preset
 from glassformer.tasks.translation import Translator
@@ -35,14 +35,14 @@ OFF = """
 import sys, time, torch
 from glassformer.models.transformer import Transformer
 from glassformer.model_config import TransformerConfig
-from glassformer.generate.search import search
+from glassformer.generate.search import beam_search
 torch.set_num_threads(int(sys.argv[1])); torch.manual_seed(0)
 model = Transformer(TransformerConfig(vocab_size=8000))
 src, tgt = torch.randint(3, 8000, (2, 64, 20))
 def step():
     model.train(); model.zero_grad(); model(src, tgt).square().mean().backward()
 def decode():
-    model.eval(); search(model, src[:16], [12] * 16, eos_id=2)
+    model.eval(); beam_search(model, src[:16], [12] * 16, eos_id=2)
 for name, run in (("step", step), ("decode", decode)):
     run(); start = time.perf_counter()
     for _ in range(3): run()
@@ -110,14 +110,14 @@ def text_of(task, n):
 
 def on(task):
     """Ratio of the times of a forward pass with and without recording."""
-    inputs = read(task, text_of(task, 30), text_of(task, 30))
+    inputs = prepare_inputs(task, text_of(task, 30), text_of(task, 30))
 
     def plain():
         with torch.inference_mode():
             task.model.logits(inputs.forward())
 
     def recorded():
-        with torch.inference_mode(), record(task) as cache:
+        with torch.inference_mode(), record_activations(task) as cache:
             task.model.logits(inputs.forward())
         assert len([name for name in cache if name.endswith(".weights")]) == 18
 
@@ -128,10 +128,10 @@ def on(task):
 def pages(task, folder):
     """Size of the page, and times in the browser."""
     start = time.perf_counter()
-    text = inspection_page(inspect(task, text_of(task, 30), text_of(task, 30)).record())
+    text = inspection_page(inspect(task, text_of(task, 30), text_of(task, 30)).to_dict())
     (folder / "page.html").write_text(text, encoding="utf-8")
     results = {"page_write_s": round(time.perf_counter() - start, 2), "page_mb": round(len(text.encode()) / 1e6, 2)}
-    text = inspection_page(inspect(task, text_of(task, 100), text_of(task, 100)).record())
+    text = inspection_page(inspect(task, text_of(task, 100), text_of(task, 100)).to_dict())
     (folder / "long.html").write_text(text, encoding="utf-8")
     try:
         from playwright.sync_api import sync_playwright

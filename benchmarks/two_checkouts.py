@@ -23,7 +23,10 @@ try:
     from glassformer.model_config import TransformerConfig
 except ModuleNotFoundError:
     from glassformer.sizes import TransformerConfig  # before the module was renamed
-from glassformer.generate.search import search
+try:
+    from glassformer.generate.search import beam_search
+except ImportError:
+    from glassformer.generate.search import search as beam_search  # before the function was renamed
 from glassformer.models.transformer import Transformer
 from glassformer.objectives.loss import projected_cross_entropy
 
@@ -56,7 +59,7 @@ for name, (d_model, d_ff, n_heads, n_layers), n in (("tiny", (128, 256, 4, 4), 9
     print(f"training step {name}", seconds(step, n))
     model.eval()
     src = torch.randint(4, 8000, (32, 20))
-    decode = lambda: search(model, src, [30] * 32, eos_id=2, banned_ids=(0, 1, 2), beam=4)
+    decode = lambda: beam_search(model, src, [30] * 32, eos_id=2, banned_ids=(0, 1, 2), beam=4)
     print(f"decoding {name}", seconds(decode, n))
 """
 

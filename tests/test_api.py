@@ -16,7 +16,7 @@ out = sys.argv[1]
 for i in range(2):
     translator = gf.train(sys.argv[2], sys.argv[3], out=f"{out}/{i}", steps=2, vocab_size=300, threads=1, quiet=True)
     assert translator("a b") == gf.load(f"{out}/{i}")("a b")
-    with gf.record(translator.model):
+    with gf.record_activations(translator.model):
         gf.pipeline("translation", model=f"{out}/{i}")("a b")
     gf.inspect(translator, "a b")
     assert all(callable(getattr(gf, name)) for name in gf.__all__ if name != "__version__")

@@ -17,18 +17,18 @@ from glassformer.version import __version__
 # The variable is read when torch is loaded.
 os.environ.setdefault("GOMP_SPINCOUNT", "20000")
 
-__all__ = ["__version__", "inspect", "load", "pipeline", "record", "train"]
+__all__ = ["__version__", "inspect", "load", "pipeline", "record_activations", "train"]
 
 if TYPE_CHECKING:
     from glassformer.api import inspect as inspect
     from glassformer.api import load as load
-    from glassformer.api import record as record
+    from glassformer.api import record_activations as record_activations
     from glassformer.api import train as train
     from glassformer.pipelines import pipeline as pipeline
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("inspect", "load", "record", "train"):
+    if name in ("inspect", "load", "record_activations", "train"):
         from glassformer import api  # torch takes seconds to import
 
         return getattr(api, name)

@@ -6,11 +6,11 @@ from typing import Any
 
 from glassformer.config import TrainConfig
 from glassformer.inspection.inspect import inspect
-from glassformer.inspection.record import record
+from glassformer.inspection.record import record_activations
 from glassformer.tasks.registry import load
 from glassformer.training.run import train as run
 
-__all__ = ["inspect", "load", "record", "train"]
+__all__ = ["inspect", "load", "record_activations", "train"]
 
 Files = str | Path | Sequence[str | Path]
 

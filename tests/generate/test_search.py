@@ -3,7 +3,7 @@ from itertools import product
 import pytest
 import torch
 
-from glassformer.generate.search import blockwise_topk, length_penalty, search
+from glassformer.generate.search import beam_search, blockwise_topk, length_penalty
 
 PAD, BOS, EOS = 0, 1, 2
 WORDS = (3, 4, 5)
@@ -56,7 +56,7 @@ def sources(*names: int) -> torch.Tensor:
 
 
 def ask(model, src, max_lengths, **options):
-    return search(model, src, max_lengths, eos_id=EOS, banned_ids=BANNED, **options)
+    return beam_search(model, src, max_lengths, eos_id=EOS, banned_ids=BANNED, **options)
 
 
 def score(table: Table, source: int, ids: tuple[int, ...], alpha: float) -> float:

@@ -6,7 +6,16 @@ import torch
 from glassformer import checkpoint
 from glassformer.corpora.corpus import Example
 from glassformer.errors import ConfigError
-from glassformer.inspection.ablation import KINDS, AblationResult, Part, ablate, disabled_parts, part, parts, prune
+from glassformer.inspection.ablation import (
+    COMPONENT_KINDS,
+    AblationResult,
+    Component,
+    ablate,
+    components,
+    disabled_components,
+    find_component,
+    prune,
+)
 from glassformer.tasks.registry import load
 from tests.inspection.models import make, text_for
 
@@ -23,10 +32,10 @@ def output(task):
 
 @pytest.mark.parametrize(("name", "family"), CASES)
 def test_disabling_a_head_equals_zeroing_its_slice_of_the_output_projection(name, family):
-    for disabled_part in parts(make(name, family).model, "heads"):
+    for disabled_part in components(make(name, family).model, "heads"):
         task, other = make(name, family), make(name, family)
         before = output(task)
-        with disabled_parts(task.model, [disabled_part]):
+        with disabled_components(task.model, [disabled_part]):
             disabled = output(task)
         with torch.no_grad():
             weight = other.model.get_submodule(disabled_part.name).out_proj.weight
@@ -38,9 +47,9 @@ def test_disabling_a_head_equals_zeroing_its_slice_of_the_output_projection(name
 
 @pytest.mark.parametrize(("name", "family"), CASES)
 def test_a_disabled_sub_layer_adds_zero(name, family):
-    for disabled_part in parts(make(name, family).model, "sublayers"):
+    for disabled_part in components(make(name, family).model, "sublayers"):
         task, other = make(name, family), make(name, family)
-        with disabled_parts(task.model, [disabled_part]):
+        with disabled_components(task.model, [disabled_part]):
             disabled = output(task)
         module = other.model.get_submodule(disabled_part.name)
         with torch.no_grad():
@@ -51,9 +60,9 @@ def test_a_disabled_sub_layer_adds_zero(name, family):
 
 @pytest.mark.parametrize(("name", "family"), CASES)
 def test_disabling_a_layer_equals_removing_it(name, family):
-    for disabled_part in parts(make(name, family).model, "layers"):
+    for disabled_part in components(make(name, family).model, "layers"):
         task, other = make(name, family), make(name, family)
-        with disabled_parts(task.model, [disabled_part]):
+        with disabled_components(task.model, [disabled_part]):
             disabled = output(task)
         stack, _, n = disabled_part.name.partition(".")
         setattr(
@@ -63,12 +72,12 @@ def test_disabling_a_layer_equals_removing_it(name, family):
         )
         torch.testing.assert_close(disabled, output(other), rtol=1e-5, atol=1e-5)
         if task.name == "translation":
-            with disabled_parts(task.model, [disabled_part]):
+            with disabled_components(task.model, [disabled_part]):
                 translation = task("The black cat sat.", max_length=8)
             assert translation == other("The black cat sat.", max_length=8)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", COMPONENT_KINDS)
 def test_results_are_metrics_without_each_part_by_descending_importance(kind):
     task = make("translation", "transformer")
     baseline, results = ablate(task, EXAMPLES, kind)
@@ -78,7 +87,7 @@ def test_results_are_metrics_without_each_part_by_descending_importance(kind):
         (result.change["loss"] for result in results), reverse=True
     )
     for result in results[:3]:
-        with disabled_parts(task.model, [result.part]):
+        with disabled_components(task.model, [result.component]):
             assert task.validate(EXAMPLES) == result.metrics
         assert result.change["loss"] == pytest.approx(result.metrics["loss"] - baseline["loss"])
 
@@ -90,13 +99,14 @@ def test_results_are_metrics_without_each_part_by_descending_importance(kind):
 )  # fmt: skip
 def test_pruning_equals_disabling(name, family, sizes, tmp_path):
     task = make(name, family, **sizes)
-    heads = parts(task.model, "heads")
+    heads = components(task.model, "heads")
     results = [
-        type("L", (), {"part": head, "change": {"loss": float(i)}, "metrics": {}})() for i, head in enumerate(heads)
+        type("L", (), {"component": head, "change": {"loss": float(i)}, "metrics": {}})()
+        for i, head in enumerate(heads)
     ]
     n = 3 if family == "transformer" else 1
     n_before = sum(p.numel() for p in task.model.parameters())
-    with disabled_parts(task.model, [heads[0], heads[2], heads[4]] if n == 3 else [heads[0]]):
+    with disabled_components(task.model, [heads[0], heads[2], heads[4]] if n == 3 else [heads[0]]):
         expected = output(task)
     removed = prune(task, results, n)
     assert removed == ([heads[0], heads[2], heads[4]] if n == 3 else [heads[0]])
@@ -110,16 +120,16 @@ def test_pruning_equals_disabling(name, family, sizes, tmp_path):
 
 def test_heads_that_cannot_be_removed_are_errors():
     task = make("translation", "transformer")
-    results = [AblationResult(head, {}, {"loss": 0.0}) for head in parts(task.model, "heads")]
+    results = [AblationResult(head, {}, {"loss": 0.0}) for head in components(task.model, "heads")]
     with pytest.raises(ConfigError, match="--prune 9: only 8 heads can be removed"):
         prune(task, results, 9)
     with pytest.raises(ConfigError, match="heads of a t5 cannot be removed"):
         prune(make("translation", "t5"), results, 1)
     with pytest.raises(ConfigError, match="a rnn has no layers"):
-        parts(make("translation", "rnn").model, "layers")
-    with pytest.raises(ConfigError, match=r"no part 'encoder\.7'; available: .*decoder\.2\.cross_attention head 2"):
-        part(task.model, "encoder.7")
-    assert part(task.model, "decoder.2.cross_attention head 2") == Part("decoder.2.cross_attention", 1)
+        components(make("translation", "rnn").model, "layers")
+    with pytest.raises(ConfigError, match=r"no component 'encoder\.7'; available: .*2\.cross_attention head 2"):
+        find_component(task.model, "encoder.7")
+    assert find_component(task.model, "decoder.2.cross_attention head 2") == Component("decoder.2.cross_attention", 1)
 
 
 def test_a_pruned_model_cannot_be_exported(tmp_path):
@@ -128,7 +138,8 @@ def test_a_pruned_model_cannot_be_exported(tmp_path):
 
     task = make("causal-lm", "gpt2")
     results = [
-        type("L", (), {"part": head, "change": {"loss": 0.0}, "metrics": {}})() for head in parts(task.model, "heads")
+        type("L", (), {"component": head, "change": {"loss": 0.0}, "metrics": {}})()
+        for head in components(task.model, "heads")
     ]
     prune(task, results, 1)
     checkpoint.save_folder(tmp_path / "pruned", task.contents())

@@ -9,7 +9,7 @@ playwright = pytest.importorskip("playwright.sync_api")
 
 from glassformer.inspection.inspect import inspect
 from glassformer.inspection.page import ablation_page, inspection_page, report_page, worked_page
-from glassformer.inspection.worked_example import worked_example, worked_model
+from glassformer.inspection.worked_example import worked_example, worked_example_of_model
 from tests.inspection.models import CASES, make, text_for
 from tests.inspection.test_page import HOSTILE
 
@@ -67,7 +67,7 @@ def pixels(page, selector):
 def test_pages_of_every_family_render(opened, name, family):
     inspection = inspect(make(name, family), text_for(name), max_length=7)
     for width, scheme in ((1280, "light"), (390, "dark")):
-        page = opened(inspection_page(inspection.record()), width=width, scheme=scheme)
+        page = opened(inspection_page(inspection.to_dict()), width=width, scheme=scheme)
         assert page.locator(".thumbnail").count() == sum(
             a.weights.shape[0]
             for a in inspection.attention
@@ -78,7 +78,7 @@ def test_pages_of_every_family_render(opened, name, family):
 
 def test_selecting_heads_and_hovering_updates_the_page(opened):
     inspection = inspect(make("translation", "transformer"), "The black cat sat", "Der Hund")
-    page = opened(inspection_page(inspection.record()))
+    page = opened(inspection_page(inspection.to_dict()))
     mean = pixels(page, ".heat canvas")
     page.locator(".thumbnail").nth(3).click()
     assert page.locator('.thumbnail[aria-pressed="true"]').get_attribute("title") == "layer 2, head 2"
@@ -113,10 +113,10 @@ def test_selecting_heads_and_hovering_updates_the_page(opened):
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_tokens_are_displayed_as_text(opened, text):
     task = make("translation", "transformer")
-    page = opened(inspection_page(inspect(task, text, text).record()))
+    page = opened(inspection_page(inspect(task, text, text).to_dict()))
     assert page.locator("blockquote").first.text_content() == "source" + text
     assert page.locator("main script, main img, main iframe, main object").count() == 0
-    opened(worked_page(worked_model(task, text, target=text)))
+    opened(worked_page(worked_example_of_model(task, text, target=text)))
 
 
 def test_the_other_pages_render(opened):
@@ -130,11 +130,11 @@ def test_the_other_pages_render(opened):
     page.locator("summary").first.click()
     assert page.locator("details").first.get_attribute("open") is None
     losses = []
-    from glassformer.inspection.ablation import AblationResult, Part
+    from glassformer.inspection.ablation import AblationResult, Component
 
     for head in range(2):
         losses.append(
-            AblationResult(Part("encoder.0.self_attention", head), {"loss": 1.0 + head}, {"loss": float(head)})
+            AblationResult(Component("encoder.0.self_attention", head), {"loss": 1.0 + head}, {"loss": float(head)})
         )
     page = opened(ablation_page({"loss": 1.0}, losses, "heads", 3))
     assert page.locator("table tbody tr").count() == 2

@@ -9,7 +9,7 @@ import torch
 
 from glassformer.errors import ConfigError, UserError
 from glassformer.inspection.arrays import pack, unpack
-from glassformer.inspection.inputs import read
+from glassformer.inspection.inputs import prepare_inputs
 from glassformer.inspection.inspect import inspect, rollout
 from tests.inspection.models import CASES, make, text_for
 
@@ -18,7 +18,7 @@ from tests.inspection.models import CASES, make, text_for
 def test_shapes_match_the_text_and_the_record_is_json(name, family):
     task = make(name, family)
     found = inspect(task, text_for(name), max_length=9)
-    record = json.loads(json.dumps(found.record(), allow_nan=False))
+    record = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert set(record["sides"]) == ({"source", "target"} if name == "translation" else {"text"})
     for side in found.sides.values():
         assert len(side.ids) == len(side.tokens) == len(side.offsets)
@@ -122,7 +122,7 @@ def test_answer_matches_the_task():
 def test_a_long_first_text_is_truncated_with_a_note():
     for name in ("question-answering", "classification"):
         task = make(name, "bert")
-        inputs = read(task, "The black cat sat on the couch. " * 12 + "\tcat")
+        inputs = prepare_inputs(task, "The black cat sat on the couch. " * 12 + "\tcat")
         assert inputs.inputs[0].size(1) <= 48
         assert "The first text has" in inputs.notes[0]
 
@@ -130,7 +130,7 @@ def test_a_long_first_text_is_truncated_with_a_note():
 def test_the_separator_of_a_summary_is_kept_for_long_texts():
     task = make("summarization", "gpt2")
     for text in ("The cat.", "The black cat sat on the couch. " * 12):
-        inputs = read(task, text)
+        inputs = prepare_inputs(task, text)
         assert inputs.inputs[0][0, inputs.first_predicted] == task.tokenizer.eos_id
 
 
@@ -191,7 +191,7 @@ def test_gradient_times_input_matches_finite_differences():
     task = make("classification", "bert")
     task.model.double()
     found = inspect(task, text_for("classification"))
-    inputs = read(task, text_for("classification"))
+    inputs = prepare_inputs(task, text_for("classification"))
     label = task.labels.index(found.predictions[0].best[0].text)
     embed = task.model.embedding.forward
 

@@ -10,7 +10,7 @@ import pytest
 
 from glassformer.inspection.inspect import inspect
 from glassformer.inspection.page import ablation_page, bundle, frame, inspection_page, page, report_page, worked_page
-from glassformer.inspection.worked_example import worked_example, worked_model
+from glassformer.inspection.worked_example import worked_example, worked_example_of_model
 from tests.inspection.models import make
 
 HOSTILE = [
@@ -77,11 +77,11 @@ def check(text):
 @pytest.mark.parametrize("text", HOSTILE)
 def test_text_is_never_interpreted_as_markup(text):
     task = make("translation", "transformer")
-    record, found = check(inspection_page(inspect(task, text, text).record()))
+    record, found = check(inspection_page(inspect(task, text, text).to_dict()))
     assert record["sides"]["source"]["text"] == text
     assert record["sides"]["target"]["text"] == text
     assert found.titles == f"glassformer inspect: {text[:60]}"
-    record, _ = check(worked_page(worked_model(task, text, target=text)))
+    record, _ = check(worked_page(worked_example_of_model(task, text, target=text)))
     record, _ = check(report_page({"run": text, "rows": [[text]]}))
     assert record == {"run": text, "rows": [[text]]}
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from glassformer.generate.search import search
-from glassformer.inspection.record import record
+from glassformer.generate.search import beam_search
+from glassformer.inspection.record import record_activations
 from glassformer.models.families import FAMILIES
 from glassformer.nn.attention import Attention
 from glassformer.tasks.registry import load
@@ -37,7 +37,7 @@ def test_recording_does_not_change_outputs_and_is_reverted(family, with_grad):
     model = make(family)
     with torch.set_grad_enabled(with_grad):
         before = run(model)
-        with record(model) as cache:
+        with record_activations(model) as cache:
             recorded = run(model)
         after = run(model)
     torch.testing.assert_close(recorded, before, rtol=1e-5, atol=1e-5)
@@ -56,7 +56,7 @@ def test_recording_does_not_change_outputs_and_is_reverted(family, with_grad):
 @pytest.mark.parametrize("family", SIZES)
 def test_weights_sum_to_one_and_are_zero_at_masked_positions(family):
     model = make(family)
-    with torch.no_grad(), record(model) as cache:
+    with torch.no_grad(), record_activations(model) as cache:
         run(model)
     src, tgt = ragged(101, 0, LONG), ragged(101, 0, LONG[::-1])
     for name in (name for name in cache if name.endswith(".weights")):
@@ -72,10 +72,10 @@ def test_weights_sum_to_one_and_are_zero_at_masked_positions(family):
 def test_a_decoding_step_equals_a_row_of_the_full_forward_pass():
     model = make("transformer")
     src = ragged(101, 0, (9, 9))
-    with record(model) as cache:
-        (best,) = search(model, src[:1], [7], eos_id=2, beam=1)[0]
+    with record_activations(model) as cache:
+        (best,) = beam_search(model, src[:1], [7], eos_id=2, beam=1)[0]
     ids = torch.tensor([[1, *best.ids[:-1]]])
-    with torch.no_grad(), record(model) as full:
+    with torch.no_grad(), record_activations(model) as full:
         model(src[:1], ids)
     for name in ("decoder.2.cross_attention.weights", "decoder.1.self_attention.weights"):
         steps = cache.calls(name)
@@ -86,12 +86,12 @@ def test_a_decoding_step_equals_a_row_of_the_full_forward_pass():
 
 
 def test_error_of_an_unknown_name_lists_similar_names():
-    with torch.no_grad(), record(make("bert")) as cache:
+    with torch.no_grad(), record_activations(make("bert")) as cache:
         pass
     with pytest.raises(KeyError, match="0 names"):
         cache["encoder"]
     model = make("bert")
-    with torch.no_grad(), record(model) as cache:
+    with torch.no_grad(), record_activations(model) as cache:
         run(model)
     with pytest.raises(KeyError, match=r"'encoder\.0\.self_attention\.weights'"):
         cache["encoder.0.self_attention.weight"]
@@ -100,7 +100,7 @@ def test_error_of_an_unknown_name_lists_similar_names():
 
 def test_nested_recorders_record_the_same():
     model = make("transformer")
-    with torch.no_grad(), record(model) as outer, record(model) as inner:
+    with torch.no_grad(), record_activations(model) as outer, record_activations(model) as inner:
         run(model)
     assert outer.keys() == inner.keys()
     for name, x in inner.items():
@@ -166,7 +166,7 @@ def test_attention_weights_match_transformers(kind, tmp_path):
     pad_id = task.model.config.pad_id
     ids = ragged(140, pad_id)
     inputs = {"input_ids": ids, "attention_mask": (ids != pad_id).long()}
-    with torch.no_grad(), record(task) as cache:
+    with torch.no_grad(), record_activations(task) as cache:
         if kind in ("t5", "marian"):
             tgt = ragged(140, pad_id, (9,) * 5)
             task.model(ids, tgt)

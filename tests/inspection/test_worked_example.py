@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from glassformer.errors import ConfigError
-from glassformer.inspection.record import record
-from glassformer.inspection.worked_example import saturation, worked_example, worked_model
+from glassformer.inspection.record import record_activations
+from glassformer.inspection.worked_example import saturation, worked_example, worked_example_of_model
 from tests.inspection.models import make
 
 Q = [[1, 0, 2], [2, 2, 2], [2, 1, 3]]
@@ -80,14 +80,14 @@ CASES = [
 def test_steps_of_a_model_match_its_attention_module(name, family, layer, head):
     task = make(name, family)
     target = {"translation": "Der Hund", "causal-lm": " sat"}.get(name)
-    example = worked_model(task, "The black cat", target=target, layer=layer, head=head)
-    from glassformer.inspection.inputs import read
+    example = worked_example_of_model(task, "The black cat", target=target, layer=layer, head=head)
+    from glassformer.inspection.inputs import prepare_inputs
 
-    inputs = read(task, "The black cat", target)
+    inputs = prepare_inputs(task, "The black cat", target)
     module = task.model.get_submodule(layer)
     outputs = []
     hook = module.out_proj.register_forward_hook(lambda *args: outputs.append(args[-1][0]))
-    with torch.no_grad(), record(task) as cache:
+    with torch.no_grad(), record_activations(task) as cache:
         inputs.forward()
     hook.remove()
     steps = [matrices(step) for step in example.steps]
@@ -123,7 +123,7 @@ def test_steps_of_a_model_match_its_attention_module(name, family, layer, head):
 
 def test_similarities_match_torch():
     task = make("translation", "transformer")
-    s = worked_model(task, "The black cat sat", words=("black", "sat")).similarities
+    s = worked_example_of_model(task, "The black cat sat", words=("black", "sat")).similarities
     assert s.words == ("black", "sat")
     tokens = [task.tokenizer.token(i).strip() for i in task.tokenizer.encode("The black cat sat")]
     a, b = tokens.index("black"), tokens.index("sat")
@@ -141,8 +141,8 @@ def test_errors_list_the_available_parts():
     with pytest.raises(
         ConfigError, match=r"no attention module 'decoder\.0\.cross_attention'; available: decoder\.0\.self_attention"
     ):
-        worked_model(task, "a", layer="decoder.0.cross_attention")
+        worked_example_of_model(task, "a", layer="decoder.0.cross_attention")
     with pytest.raises(ConfigError, match=r"head 3: .* has heads 1 to 2"):
-        worked_model(task, "a", head=3)
+        worked_example_of_model(task, "a", head=3)
     with pytest.raises(ConfigError, match="'dog' is not a token of the text"):
-        worked_model(task, "The cat", words=("The", "dog"))
+        worked_example_of_model(task, "The cat", words=("The", "dog"))

@@ -7,7 +7,7 @@ transformers = pytest.importorskip("transformers")
 
 from glassformer import checkpoint
 from glassformer.errors import UserError
-from glassformer.generate.search import search
+from glassformer.generate.search import beam_search
 from glassformer.interop.huggingface import export_folder, import_folder
 from glassformer.model_config import TransformerConfig
 from glassformer.tasks.registry import load
@@ -76,7 +76,7 @@ def test_logits_are_transformers_over_ragged_batches(both):
 def test_search_gives_transformers_tokens(both, beam):
     task, _, models = both
     src, end = ragged(task.model.config.vocab_size, PAD), task.tokenizer.eos_id
-    found = search(task.model, src, [MAX_LEN] * len(src), eos_id=end, beam=beam, alpha=0.0)
+    found = beam_search(task.model, src, [MAX_LEN] * len(src), eos_id=end, beam=beam, alpha=0.0)
     for model in models:
         with torch.no_grad():
             expected = model.generate(

@@ -8,7 +8,7 @@ transformers = pytest.importorskip("transformers")
 
 from glassformer import checkpoint
 from glassformer.errors import CheckpointError
-from glassformer.interop.sentencepiece import read_pieces
+from glassformer.interop.sentencepiece import read_sentencepiece
 from glassformer.interop.tokenizer import import_tokenizer
 from tests.interop.theirs import LINES, TEXTS, write_byte_level, write_unigram, write_wordpiece
 
@@ -197,13 +197,13 @@ def test_a_broken_sentencepiece_model_is_refused(tmp_path, fault):
         data = path.read_bytes()[:-3]
     path.write_bytes(data)
     with pytest.raises(CheckpointError, match=r"spiece\.model: not a SentencePiece model"):
-        read_pieces(path)
+        read_sentencepiece(path)
 
 
 def test_an_unsupported_type_of_sentencepiece_model_is_refused(tmp_path):
     train_spm(tmp_path, model_type="char", vocab_size=100)
     with pytest.raises(CheckpointError, match="unsupported type of SentencePiece model"):
-        read_pieces(tmp_path / "spiece.model")
+        read_sentencepiece(tmp_path / "spiece.model")
 
 
 def test_a_folder_without_tokenizer_is_refused(tmp_path):

@@ -227,7 +227,7 @@ def test_the_commands_and_the_python_of_the_page_work(model, corpus, tmp_path, m
 def test_the_page_names_every_key_of_the_record():
     from glassformer.inspection.inspect import inspect
 
-    record = inspect(make("translation", "transformer"), "The black cat").record()
+    record = inspect(make("translation", "transformer"), "The black cat").to_dict()
     named = re.findall(r"`(\w+)`", DOCS.split("| key | content |")[1])
     assert record.keys() <= set(named)
 

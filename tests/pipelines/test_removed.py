@@ -208,7 +208,7 @@ def test_beams_are_sampled_without_replacement_by_probability(folder):
     pairs = [[r["generated_token_ids"][-1] for r in row] for row in ours(["The cat"] * n, seed=3, **options)]
     assert all(a != b for a, b in pairs)
     model = transformers.AutoModelForCausalLM.from_pretrained(folder("gpt2")).eval()
-    ids = torch.tensor([ours.tokenizer.read("The cat")[0].ids])
+    ids = torch.tensor([ours.tokenizer.encode_windows("The cat")[0].ids])
     with torch.no_grad():
         logits = model(ids).logits[0, -1] / 0.7
     kept = logits.topk(7)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from glassformer.config import DecodeConfig
-from glassformer.generate.search import search
+from glassformer.generate.search import beam_search
 from glassformer.model_config import TransformerConfig
 from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
@@ -61,7 +61,7 @@ def test_a_source_of_maximum_length_is_translated_in_one_part(translator, length
     t = translator.tokenizer
     src = [*t.encode("z" * length), t.eos_id]
     assert len(src) == length + 2  # a word begins with a space
-    ((expected,),) = search(
+    ((expected,),) = beam_search(
         translator.model, torch.tensor([src]), [3], eos_id=t.eos_id, banned_ids=(t.pad_id, t.bos_id), beam=1
     )
     assert found.tokens == [t.token(i) for i in expected.ids]

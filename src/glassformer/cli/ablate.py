@@ -72,11 +72,11 @@ def ablate(
         raise ConfigError(f"labels that are not among the model's labels: {names}.\n  Leave their examples out.")
     if prune:
         ablation.check_prunable(task.model, prune)
-    with progress_bar("removing", len(ablation.parts(task.model, parts))) as progress:
+    with progress_bar("removing", len(ablation.components(task.model, parts))) as progress:
         whole, losses = ablation.ablate(task, selected, parts, progress=progress)
     if json:
         for loss in losses:
-            print(json_module.dumps({"part": str(loss.part), **loss.metrics, "change": loss.change}))
+            print(json_module.dumps({"part": str(loss.component), **loss.metrics, "change": loss.change}))
     else:
         show(whole, losses, len(selected))
     if html:
@@ -103,4 +103,4 @@ def show(whole: dict[str, float], losses: list[Any], n: int) -> None:
     print(f"{'full model':40} " + " ".join(f"{name} {x:10.4f}" for name, x in whole.items()) + f"  ({n} examples)")
     for loss in losses:
         metrics = " ".join(f"{name} {x:10.4f} {loss.change[name]:+8.4f}" for name, x in loss.metrics.items())
-        print(f"{loss.part!s:40} {metrics}")
+        print(f"{loss.component!s:40} {metrics}")

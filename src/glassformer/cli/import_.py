@@ -14,9 +14,9 @@ def import_(folder: Path, /, *, out: Path) -> None:
         folder: Folder with config.json, model.safetensors and a tokenizer, or a model name on the Hugging Face Hub.
         out: Folder to create.
     """
-    from glassformer.interop.hub import folder_of
+    from glassformer.interop.hub import resolve_model_folder
     from glassformer.interop.huggingface import import_folder
 
-    task = import_folder(folder_of(folder.as_posix()), out)
+    task = import_folder(resolve_model_folder(folder.as_posix()), out)
     n_parameters = sum(p.numel() for p in task.model.parameters())
     print(f"{out}: {task.name}, {n_parameters / 1e6:.1f} M parameters, vocabulary of {task.tokenizer.vocab_size:,}.")

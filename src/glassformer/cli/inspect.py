@@ -53,9 +53,9 @@ def inspect(
     for note in inspection.notes:
         print(f"note: {note}", file=sys.stderr)
     if out:
-        write_page(out, inspection_page(inspection.record()))
+        write_page(out, inspection_page(inspection.to_dict()))
     if json:
-        print(json_module.dumps(inspection.record()))
+        print(json_module.dumps(inspection.to_dict()))
     elif not out:
         show(inspection)
 

@@ -20,11 +20,11 @@ def trace(model: Path, text: str, /, *, target: str | None = None, window: Int =
         window: Window to trace of a text longer than the model's maximum length, counted from 1.
         json: Print one JSON object for each tensor.
     """
-    from glassformer.inspection.inputs import read
+    from glassformer.inspection.inputs import prepare_inputs
     from glassformer.inspection.trace import trace as trace_inputs
     from glassformer.tasks.registry import load
 
-    inputs = read(load(model, device="cpu"), text, target, window=window)
+    inputs = prepare_inputs(load(model, device="cpu"), text, target, window=window)
     for note in inputs.notes:
         print(f"note: {note}", file=sys.stderr)
     steps = trace_inputs(inputs)

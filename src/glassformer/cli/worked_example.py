@@ -36,14 +36,16 @@ def worked_example(
     """
     from glassformer.errors import ConfigError
     from glassformer.inspection.worked_example import worked_example as built_in_example
-    from glassformer.inspection.worked_example import worked_model
+    from glassformer.inspection.worked_example import worked_example_of_model
     from glassformer.tasks.registry import load
 
     check_new(html, force)
     if (model is None) != (text is None) or (model is None and (layer or words or target or head != 1)):
         raise ConfigError("--model names a model and --text its input: give both, or neither for the built-in example.")
     if model and text is not None:
-        example = worked_model(load(model, device="cpu"), text, target=target, layer=layer, head=head, words=words)
+        example = worked_example_of_model(
+            load(model, device="cpu"), text, target=target, layer=layer, head=head, words=words
+        )
     else:
         example = built_in_example()
     show(example)

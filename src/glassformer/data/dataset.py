@@ -48,13 +48,13 @@ class Dataset:
     def __init__(self, folder: Path, names: Iterable[str]) -> None:
         try:
             self.fields = {name: FieldFile(folder, name) for name in names}
-            is_whole = len({len(field) for field in self.fields.values()}) == 1 and all(
+            is_complete = len({len(field) for field in self.fields.values()}) == 1 and all(
                 np.all(field.lengths >= 0) and field.lengths.sum() == len(field.values)
                 for field in self.fields.values()
             )
         except (StopIteration, ValueError, OSError):
-            is_whole = False
-        if not is_whole:
+            is_complete = False
+        if not is_complete:
             raise CheckpointError(f"{folder}: damaged.\n  Delete this folder: training writes it again from the text.")
 
     def __len__(self) -> int:
@@ -65,29 +65,29 @@ class Dataset:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """Length of each example: its longest field plus one special token."""
+        """Length of each example in tokens: its longest field plus one special token."""
         return np.max([field.lengths for field in self.fields.values()], axis=0) + 1  # type: ignore[no-any-return]
 
     @classmethod
-    def write(cls, folder: Path, rows: Iterable[Row], kinds: Mapping[str, str], vocab_size: int) -> "Dataset":
+    def write(cls, folder: Path, rows: Iterable[Row], field_types: Mapping[str, str], vocab_size: int) -> "Dataset":
         """Write examples to a folder, one at a time, and open it.
 
         Args:
             folder: the folder; created if necessary.
             rows: the examples.
-            kinds: type of each field by name: IDS, INTS or FLOATS.
+            field_types: type of each field by name: IDS, INTS or FLOATS.
             vocab_size: determines the number of bytes per id.
         """
         folder.mkdir(parents=True, exist_ok=True)
         dtype_of = {IDS: "u2" if vocab_size <= 1 << 16 else "u4", INTS: "u4", FLOATS: "f4"}
-        dtypes = [dtype_of[kind] for kind in kinds.values()]
-        for name in kinds:
+        dtypes = [dtype_of[field_type] for field_type in field_types.values()]
+        for name in field_types:
             for dtype in ("u2", "u4", "f4"):
                 (folder / f"{name}.{dtype}").unlink(missing_ok=True)
         with ExitStack() as stack:
             files = [
                 [stack.enter_context(open(folder / f"{name}.{suffix}", "wb")) for suffix in (dtype, "ends")]
-                for name, dtype in zip(kinds, dtypes, strict=True)
+                for name, dtype in zip(field_types, dtypes, strict=True)
             ]
             ends = [0] * len(files)
             for row in rows:
@@ -98,4 +98,4 @@ class Dataset:
             for file in (file for pair in files for file in pair):
                 file.flush()
                 os.fsync(file.fileno())
-        return cls(folder, kinds)
+        return cls(folder, field_types)

@@ -10,7 +10,7 @@ from torch import Tensor
 from glassformer.config import DecodeConfig
 from glassformer.errors import NON_FINITE, NonFiniteError
 from glassformer.generate.sample import sample
-from glassformer.generate.search import Hypothesis, search
+from glassformer.generate.search import Hypothesis, beam_search
 from glassformer.models.base import PAD_TO_MULTIPLE_OF, Decodable
 
 
@@ -23,10 +23,11 @@ def batches_by_length(
     lengths: Sequence[int], batch_tokens: int, pad_to_multiple_of: int = PAD_TO_MULTIPLE_OF
 ) -> Iterator[list[int]]:
     """Batches of item indices: equal padded length, longest first, at most `batch_tokens` tokens or one item."""
-    widths = [padded_length(length, pad_to_multiple_of) for length in lengths]
+    padded_lengths = [padded_length(length, pad_to_multiple_of) for length in lengths]
     batch: list[int] = []
-    for i in sorted(range(len(lengths)), key=lambda i: (-widths[i], i)):
-        if batch and (widths[i] != widths[batch[0]] or widths[i] * (len(batch) + 1) > batch_tokens):
+    for i in sorted(range(len(lengths)), key=lambda i: (-padded_lengths[i], i)):
+        length = padded_lengths[i]
+        if batch and (length != padded_lengths[batch[0]] or length * (len(batch) + 1) > batch_tokens):
             yield batch
             batch = []
         batch.append(i)
@@ -67,7 +68,7 @@ def decode(
         pad_id: id of the padding token.
         eos_id: id of the end-of-sentence token.
         max_len: maximum target length of the model, in tokens.
-        banned_ids: tokens that are never generated.
+        banned_ids: ids of tokens that are never generated, such as padding.
         device: device of the model.
         progress: called after each batch with its number of sentences.
 
@@ -97,7 +98,7 @@ def decode(
                 **common,
             )
         else:
-            hypotheses = search(
+            hypotheses = beam_search(
                 model, src, limits, beam=options.beam, alpha=options.length_penalty, nbest=options.nbest, **common
             )
         for i, best in zip(batch, hypotheses, strict=True):

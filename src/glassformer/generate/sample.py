@@ -15,23 +15,24 @@ from glassformer.models.base import Decodable
 def top_k_top_p_filter(
     logits: Float[Tensor, "rows vocab"], temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None
 ) -> tuple[Float[Tensor, "rows kept"], Int[Tensor, "rows kept"]]:
-    """Renormalized probabilities after temperature, top-k and top-p, in descending order, and their token ids.
+    """Probabilities after temperature, top-k and top-p, in descending order and with sum 1, and their token ids.
 
-    Tokens that top-p rejects have probability 0.
+    Tokens that top-k excludes are not returned. Tokens that top-p excludes have probability 0.
 
     Args:
         logits: logits of the next token.
         temperature: divisor of the logits.
         top_k: keep the k most probable tokens (Fan et al. 2018).
-        top_p: keep the smallest set of most probable tokens with total probability >= p (Holtzman et al. 2020).
+        top_p: of the tokens that top_k keeps, keep the most probable ones until their probabilities sum to at least
+            top_p times the sum over all of them (nucleus sampling, Holtzman et al. 2020).
     """
     probs = (logits.double() / temperature).softmax(-1)
     probs, ids = probs.sort(dim=-1, descending=True, stable=True)
     if top_k is not None:
         probs, ids = probs[:, :top_k], ids[:, :top_k]
     if top_p is not None:
-        before = probs.cumsum(-1) - probs
-        probs = probs.masked_fill(before >= top_p * probs.sum(-1, keepdim=True), 0.0)
+        sum_before = probs.cumsum(-1) - probs
+        probs = probs.masked_fill(sum_before >= top_p * probs.sum(-1, keepdim=True), 0.0)
     return probs / probs.sum(-1, keepdim=True), ids
 
 
@@ -43,7 +44,7 @@ def uniform_numbers(seed: int, index: int, n: int) -> np.ndarray:
 def sample_steps(
     model: Decodable,
     src: Int[Tensor, "sentences src"],
-    max_lengths: Sequence[int],
+    max_new_tokens: Sequence[int],
     *,
     eos_id: int,
     banned_ids: Sequence[int] = (),
@@ -55,33 +56,35 @@ def sample_steps(
     no_repeat_ngram_size: int | None = None,
     stopped: Callable[[int, int], bool] = lambda row, token: False,
 ) -> Iterator[tuple[int, int, float]]:
-    """Sample continuations step by step. Yields source row, token id and log-probability (natural, before filtering).
+    """Sample continuations step by step. Yields row of `src`, token id and natural log-probability.
+
+    The log-probability is that of the model without `banned_ids`, before the n-gram ban, temperature, top-k and top-p.
 
     Args:
         model: the model.
         src: padded sources.
-        max_lengths: maximum number of generated tokens of each source, including the end-of-sentence token.
+        max_new_tokens: maximum number of generated tokens of each source, including the end-of-sentence token.
         eos_id: id of the end-of-sentence token.
-        banned_ids: tokens that are never generated.
+        banned_ids: ids of tokens that are never generated, such as padding.
         temperature: see `top_k_top_p_filter`.
         top_k: see `top_k_top_p_filter`.
         top_p: see `top_k_top_p_filter`.
         seed: seed of the random numbers.
-        indices: index of each source in the whole input; with the seed it determines the random numbers.
-        no_repeat_ngram_size: n-grams of this size are never repeated.
+        indices: index of each source among all texts of the call; with the seed it determines the random numbers.
+        no_repeat_ngram_size: no n-gram of this size is generated twice.
         stopped: called with row and token after each token; True ends the row.
     """
     rows = list(range(len(src)))
     output_ids: list[list[int]] = [[] for _ in rows]
-    draws = [uniform_numbers(seed, index, n) for index, n in zip(indices, max_lengths, strict=True)]
+    numbers = [uniform_numbers(seed, index, n) for index, n in zip(indices, max_new_tokens, strict=True)]
     with torch.inference_mode():  # not around the yield: the mode of the caller must not change
         state, last = model.start(src)
-    for length in range(max(max_lengths)):
+    for length in range(max(max_new_tokens)):
         with torch.inference_mode():
             logits = model.step(last, state).float()
             if banned_ids:
                 logits[:, list(banned_ids)] = -torch.inf
-            u = torch.tensor([draws[row][length] for row in rows], dtype=torch.float64, device=logits.device)
+            u = torch.tensor([numbers[row][length] for row in rows], dtype=torch.float64, device=logits.device)
             log_probs = logits.log_softmax(-1)
             if no_repeat_ngram_size:
                 for i, row in enumerate(rows):
@@ -92,7 +95,7 @@ def sample_steps(
         for i, (row, token, log_prob) in enumerate(zip(rows, sampled.tolist(), token_log_probs.tolist(), strict=True)):
             output_ids[row].append(token)
             yield row, token, log_prob
-            if token != eos_id and length + 1 < max_lengths[row] and not stopped(row, token):
+            if token != eos_id and length + 1 < max_new_tokens[row] and not stopped(row, token):
                 keep.append(i)
         if not keep:
             return
@@ -121,12 +124,13 @@ def sample_inverse_cdf(
 
 
 def sample(
-    model: Decodable, src: Int[Tensor, "sentences src"], max_lengths: Sequence[int], **options: object
+    model: Decodable, src: Int[Tensor, "sentences src"], max_new_tokens: Sequence[int], **options: object
 ) -> list[list[Hypothesis]]:
-    """Sample one continuation of each source; options as in `sample_steps`. Its score is the sum of its log_probs."""
-    ids: list[list[int]] = [[] for _ in max_lengths]
-    log_probs: list[list[float]] = [[] for _ in max_lengths]
-    for row, token, log_prob in sample_steps(model, src, max_lengths, **options):  # type: ignore[arg-type]
+    """Sample one continuation of each source; options as in `sample_steps`. The score of a
+    hypothesis is the sum of its log_probs."""
+    ids: list[list[int]] = [[] for _ in max_new_tokens]
+    log_probs: list[list[float]] = [[] for _ in max_new_tokens]
+    for row, token, log_prob in sample_steps(model, src, max_new_tokens, **options):  # type: ignore[arg-type]
         ids[row].append(token)
         log_probs[row].append(log_prob)
     return [[Hypothesis(i, p, sum(p))] for i, p in zip(ids, log_probs, strict=True)]

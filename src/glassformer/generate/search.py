@@ -28,7 +28,7 @@ def length_penalty(n_tokens: int, alpha: float) -> float:
 
 
 def banned_ngram_tokens(ids: Sequence[int], n: int) -> list[int]:
-    """Tokens that would repeat an n-gram of `ids`."""
+    """Ids of the next tokens that would repeat an n-gram of `ids`."""
     last = list(ids[len(ids) - n + 1 :])
     return [ids[i + n - 1] for i in range(len(ids) - n + 1) if list(ids[i : i + n - 1]) == last]
 
@@ -54,10 +54,10 @@ def blockwise_topk(x: Float[Tensor, "rows vocab"], k: int) -> tuple[Float[Tensor
 
 
 @torch.inference_mode()
-def search(
+def beam_search(
     model: Decodable,
     src: Int[Tensor, "sentences src"],
-    max_lengths: Sequence[int],
+    max_new_tokens: Sequence[int],
     *,
     eos_id: int,
     banned_ids: Sequence[int] = (),
@@ -76,13 +76,13 @@ def search(
     Args:
         model: the model.
         src: padded sources.
-        max_lengths: maximum number of generated tokens of each sentence, including the end-of-sentence token.
+        max_new_tokens: maximum number of generated tokens of each sentence, including the end-of-sentence token.
         eos_id: id of the end-of-sentence token.
-        banned_ids: tokens that are never generated.
+        banned_ids: ids of tokens that are never generated, such as padding.
         beam: beam size.
         alpha: exponent of the length penalty.
         nbest: number of hypotheses to return per sentence, at most `beam`.
-        no_repeat_ngram_size: n-grams of this size are never repeated (Paulus et al. 2017).
+        no_repeat_ngram_size: no n-gram of this size is generated twice (Paulus et al. 2017).
     """
     n_sentences, device = len(src), src.device
     state, last = model.start(src, beam)
@@ -94,7 +94,7 @@ def search(
     ids = torch.empty(n_sentences * beam, 0, dtype=torch.long, device=device)
     log_probs = torch.empty(n_sentences * beam, 0, device=device)
 
-    for length in range(1, max(max_lengths) + 1):
+    for length in range(1, max(max_new_tokens) + 1):
         logits = model.step(last, state).float()
         if banned_ids:
             logits[:, list(banned_ids)] = -torch.inf
@@ -113,7 +113,7 @@ def search(
             hypotheses = finished[sentence]
             finished_columns = [i for i in range(beam) if row_tokens[i] == eos_id]
             unfinished_columns = [i for i in range(2 * beam) if row_tokens[i] != eos_id][:beam]
-            truncated = unfinished_columns if length == max_lengths[sentence] else []
+            truncated = unfinished_columns if length == max_new_tokens[sentence] else []
             for i in finished_columns + truncated:
                 if row_totals[i] > -torch.inf and len(hypotheses) < 2 * beam:
                     hypotheses.append(
@@ -125,7 +125,7 @@ def search(
                     )
             if not truncated and len(hypotheses) < beam:
                 # Upper bound: further tokens only decrease the sum, and the penalty is largest at the maximum length.
-                reachable = row_totals[unfinished_columns[0]] / length_penalty(max_lengths[sentence], alpha)
+                reachable = row_totals[unfinished_columns[0]] / length_penalty(max_new_tokens[sentence], alpha)
                 ranked = sorted((h.score for h in hypotheses), reverse=True)
                 if len(ranked) < nbest or reachable > ranked[nbest - 1]:
                     blocks.append(block)

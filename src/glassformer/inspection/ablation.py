@@ -18,12 +18,13 @@ from glassformer.nn.block import TransformerBlock
 from glassformer.nn.feedforward import FeedForward
 from glassformer.nn.linear import invalidate_packed_weight
 
-KINDS = ("heads", "sublayers", "layers")
+COMPONENT_KINDS = ("heads", "sublayers", "layers")
+"""Kinds of components."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A part of a model that can be disabled."""
+class Component:
+    """A component of a model that can be disabled: an attention head, a sub-layer or a layer."""
 
     name: str
     """Module name."""
@@ -31,63 +32,64 @@ class Part:
     """Index of the attention head, counted from 0. None: the whole module."""
 
     def __str__(self) -> str:
+        """Module name, or `MODULE head N` with N counted from 1."""
         return self.name if self.head is None else f"{self.name} head {self.head + 1}"
 
 
 @dataclass(frozen=True, slots=True)
 class AblationResult:
-    """Metrics of a model with one part disabled."""
+    """Metrics of a model with one component disabled."""
 
-    part: Part
+    component: Component
     metrics: dict[str, float]
-    """Validation metrics without the part."""
+    """Validation metrics with the component disabled."""
     change: dict[str, float]
     """`metrics` minus the metrics of the full model."""
 
 
-def parts(model: Model, kind: str) -> list[Part]:
+def components(model: Model, kind: str) -> list[Component]:
     """All heads, sub-layers or layers of a model.
 
     Raises:
-        ConfigError: the model has no parts of this kind.
+        ConfigError: the model has no components of this kind.
     """
-    found_parts: list[Part] = []
+    found: list[Component] = []
     for name, module in model.named_modules():
         match kind:
             case "heads" if isinstance(module, Attention):
-                found_parts += [Part(name, head) for head in range(module.n_heads)]
+                found += [Component(name, head) for head in range(module.n_heads)]
             case "sublayers" if isinstance(module, (Attention, FeedForward)):
-                found_parts.append(Part(name))
+                found.append(Component(name))
             case "layers" if isinstance(module, TransformerBlock):
-                found_parts.append(Part(name))
-    if not found_parts:
+                found.append(Component(name))
+    if not found:
         raise ConfigError(f"a {family_of(model)} has no {kind} that can be disabled.")
-    return found_parts
+    return found
 
 
-def part(model: Model, name: str) -> Part:
-    """Find a part by name: a module name, or `MODULE head N` with N counted from 1.
+def find_component(model: Model, name: str) -> Component:
+    """Find a component by the name that it is printed with: a module name, or `MODULE head N` with N counted from 1.
 
     Raises:
-        ConfigError: no part has this name; the message lists all names.
+        ConfigError: no component has this name; the message lists all names.
     """
-    known = {str(candidate): candidate for kind in KINDS for candidate in parts(model, kind)}
+    known = {str(candidate): candidate for kind in COMPONENT_KINDS for candidate in components(model, kind)}
     if name not in known:
-        raise ConfigError(f"no part {name!r}; available: {', '.join(known)}.")
+        raise ConfigError(f"no component {name!r}; available: {', '.join(known)}.")
     return known[name]
 
 
 @contextmanager
-def disabled_parts(model: Model, disabled: Sequence[Part]) -> Iterator[None]:
-    """Disable parts of a model inside the `with` block.
+def disabled_components(model: Model, disabled: Sequence[Component]) -> Iterator[None]:
+    """Disable components of a model inside the `with` block.
 
     The output of a head is replaced by 0, a sub-layer adds 0 to the residual stream, a layer returns its input.
     """
     with ExitStack() as undo:
-        for disabled_part in disabled:
-            module = model.get_submodule(disabled_part.name)
-            if disabled_part.head is not None:
-                handle = module.out_proj.register_forward_pre_hook(zero_head_hook(disabled_part.head, module.n_heads))  # type: ignore[union-attr, operator, arg-type]
+        for component in disabled:
+            module = model.get_submodule(component.name)
+            if component.head is not None:
+                handle = module.out_proj.register_forward_pre_hook(zero_head_hook(component.head, module.n_heads))  # type: ignore[union-attr, operator, arg-type]
                 undo.callback(handle.remove)
             elif isinstance(module, Attention):
                 undo.enter_context(replaced(module, "attend", lambda x, *_, **__: torch.zeros_like(x)))
@@ -103,9 +105,9 @@ def zero_head_hook(head: int, n_heads: int) -> Callable[..., Tensor]:
 
     def hook(module: nn.Module, args: tuple[Tensor]) -> Tensor:
         (heads,) = args
-        width = heads.size(-1) // n_heads
+        d_head = heads.size(-1) // n_heads
         heads = heads.clone()
-        heads[..., head * width : (head + 1) * width] = 0
+        heads[..., head * d_head : (head + 1) * d_head] = 0
         return heads
 
     return hook
@@ -122,34 +124,32 @@ def skip_block(x: Tensor, *_: Any, cache: KeyValueCache | None = None, **__: Any
 def ablate(
     task: Any, examples: Sequence[Any], kind: str = "heads", *, progress: Callable[[int], None] = lambda n: None
 ) -> tuple[dict[str, float], list[AblationResult]]:
-    """Validation metrics of the full model and of the model without each part, most important part first.
+    """Validation metrics of the full model, and with each component disabled, most important component first.
 
     Args:
         kind: "heads", "sublayers" or "layers".
-        progress: called with 1 after each part.
+        progress: called with 1 after each component.
 
-        Returns: the metrics of the full model, and one result per part.
+    Returns: the metrics of the full model, and one result per component.
     """
     baseline = task.validate(examples)
     results = []
-    for disabled_part in parts(task.model, kind):
-        with disabled_parts(task.model, [disabled_part]):
+    for component in components(task.model, kind):
+        with disabled_components(task.model, [component]):
             metrics = task.validate(examples)
-        results.append(
-            AblationResult(disabled_part, metrics, {name: metrics[name] - baseline[name] for name in baseline})
-        )
+        results.append(AblationResult(component, metrics, {name: metrics[name] - baseline[name] for name in baseline}))
         progress(1)
     return baseline, sorted(results, key=lambda result: importance(task, result), reverse=True)
 
 
 def importance(task: Any, result: AblationResult) -> float:
-    """Importance of a part: increase of the loss, or for a task without a loss the degradation of its metric."""
+    """Importance of a component: increase of the loss, or for a task without a loss the degradation of its metric."""
     if "loss" in result.change:
         return result.change["loss"]
     return -result.change[task.metric] if task.larger_is_better else result.change[task.metric]
 
 
-def prune(task: Any, results: Sequence[AblationResult], n: int) -> list[Part]:
+def prune(task: Any, results: Sequence[AblationResult], n: int) -> list[Component]:
     """Remove the n least important heads from a task's model. Each attention module keeps at least one head.
 
     Returns: the removed heads.
@@ -162,15 +162,15 @@ def prune(task: Any, results: Sequence[AblationResult], n: int) -> list[Part]:
     model = task.model
     check_prunable(model, n)
     n_left = {name: module.n_heads for name, module in model.named_modules() if isinstance(module, Attention)}
-    removed: list[Part] = []
-    for head in (result.part for result in sorted(results, key=lambda result: importance(task, result))):
+    removed: list[Component] = []
+    for component in (result.component for result in sorted(results, key=lambda result: importance(task, result))):
         if len(removed) == n:
             break
-        if head.head is not None and n_left[head.name] > 1:
-            removed.append(head)
-            n_left[head.name] -= 1
+        if component.head is not None and n_left[component.name] > 1:
+            removed.append(component)
+            n_left[component.name] -= 1
     kept = {
-        name: [h for h in range(module.n_heads) if Part(name, h) not in removed]
+        name: [h for h in range(module.n_heads) if Component(name, h) not in removed]
         for name, module in model.named_modules()
         if isinstance(module, Attention)
     }

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from glassformer.config import DecodeConfig
 from glassformer.errors import ConfigError, UserError
-from glassformer.generate.search import search
+from glassformer.generate.search import beam_search
 from glassformer.inspection.search_tree import SearchRecorder
 from glassformer.models.families import family_of
 from glassformer.tasks.question_answering import MAX_QUESTION_TOKENS, question_of
@@ -23,7 +23,7 @@ DEFAULT_MAX_NEW_TOKENS = 64
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One token sequence of the model inputs."""
+    """One token sequence of the model inputs: the source, the target, or the only text."""
 
     name: str
     """"source" or "target" of an encoder-decoder; "text" of other models."""
@@ -46,7 +46,7 @@ class ModelInputs:
     first_predicted: int = 0
     """Decoder position whose next token is the first generated token or the first token of the given target."""
     recorder: SearchRecorder | None = None
-    """Record of the search that generated the target; None if the target was given."""
+    """Recorded search that generated the target; None if the target was given."""
     token_type_ids: Tensor | None = None
     notes: list[str] = field(default_factory=list)
     """Messages about truncated text."""
@@ -74,7 +74,7 @@ def side(
     return Side(name, text, list(ids), [t.token(i) for i in ids], token_offsets)
 
 
-def read(
+def prepare_inputs(
     task: Any,
     text: str,
     target: str | None = None,
@@ -103,8 +103,10 @@ def read(
             raise ConfigError(
                 f"{task.name} models generate no text, so there is nothing to compare with --target; omit it."
             )
-        return read_encoder(task, text, window)
-    return (read_decoder if family == "gpt2" else read_pair)(task, text, target, options or DecodeConfig(), window)
+        return encoder_inputs(task, text, window)
+    return (decoder_inputs if family == "gpt2" else encoder_decoder_inputs)(
+        task, text, target, options or DecodeConfig(), window
+    )
 
 
 def token_window(items: list[Any], limit: int, window: int, notes: list[str]) -> slice:
@@ -120,36 +122,36 @@ def token_window(items: list[Any], limit: int, window: int, notes: list[str]) ->
     return slice((window - 1) * limit, window * limit)
 
 
-def read_encoder(task: Any, text: str, window: int) -> ModelInputs:
+def encoder_inputs(task: Any, text: str, window: int) -> ModelInputs:
     """Inputs of an encoder: one text, or two texts separated by a tab."""
     notes: list[str] = []
     match task.name:
         case "question-answering":
             question, context = question_of(text, 0)
             text = f"{question}\t{context}"
-            parts = [question, context]
+            texts = [question, context]
         case "tagging" | "masked-lm" | "bert-pretraining":
-            parts = [text]
+            texts = [text]
         case _:
-            parts = [part for i, part in enumerate(text.split("\t", 1)) if part or not i]
+            texts = [part for i, part in enumerate(text.split("\t", 1)) if part or not i]
     encode = {"tagging": encode_words, "masked-lm": encode_masked_text, "bert-pretraining": encode_masked_text}
-    encoded_parts, start = [], 0
-    for part in parts:
-        encoded_parts.append(encode.get(task.name, encode_text)(task, part, start))
-        start += len(part) + 1
-    capacity = task.model.config.max_len - (task.n_specials if len(parts) > 1 else 2)
-    if len(parts) > 1:
+    encoded_texts, start = [], 0
+    for one_text in texts:
+        encoded_texts.append(encode.get(task.name, encode_text)(task, one_text, start))
+        start += len(one_text) + 1
+    capacity = task.model.config.max_len - (task.n_specials if len(texts) > 1 else 2)
+    if len(texts) > 1:
         limit = min(MAX_QUESTION_TOKENS, capacity // 2) if task.name == "question-answering" else capacity // 2
-        if len(encoded_parts[0]) > limit:
-            notes.append(f"The first text has {len(encoded_parts[0])} tokens, of which the first {limit} are used.")
-        encoded_parts[0] = encoded_parts[0][:limit]
-        capacity -= len(encoded_parts[0])
-    encoded_parts[-1] = encoded_parts[-1][token_window(encoded_parts[-1], capacity, window, notes)]
-    ids, token_type_ids = task.add_special_tokens(*([i for i, _ in part] for part in [*encoded_parts, []][:2]))
-    separators: list[tuple[int, int] | None] = [None] * (task.n_separators if len(parts) > 1 else 1)
-    offsets = [None, *(span for _, span in encoded_parts[0]), *separators]
-    if len(parts) > 1:
-        offsets += [*(span for _, span in encoded_parts[1]), None]
+        if len(encoded_texts[0]) > limit:
+            notes.append(f"The first text has {len(encoded_texts[0])} tokens, of which the first {limit} are used.")
+        encoded_texts[0] = encoded_texts[0][:limit]
+        capacity -= len(encoded_texts[0])
+    encoded_texts[-1] = encoded_texts[-1][token_window(encoded_texts[-1], capacity, window, notes)]
+    ids, token_type_ids = task.add_special_tokens(*([i for i, _ in spans] for spans in [*encoded_texts, []][:2]))
+    separators: list[tuple[int, int] | None] = [None] * (task.n_separators if len(texts) > 1 else 1)
+    offsets = [None, *(span for _, span in encoded_texts[0]), *separators]
+    if len(texts) > 1:
+        offsets += [*(span for _, span in encoded_texts[1]), None]
     side_ = Side("text", text, ids, [task.tokenizer.token(i) for i in ids], offsets)
     tensors = torch.tensor([[ids], [token_type_ids]], device=task.device)
     return ModelInputs(task, {"text": side_}, (tensors[0],), [], token_type_ids=tensors[1], notes=notes)
@@ -194,18 +196,18 @@ def encode_masked_text(task: Any, text: str, start: int) -> list[TokenSpan]:
     return token_spans
 
 
-def read_pair(task: Any, text: str, target: str | None, options: DecodeConfig, window: int) -> ModelInputs:
+def encoder_decoder_inputs(task: Any, text: str, target: str | None, options: DecodeConfig, window: int) -> ModelInputs:
     """Inputs of an encoder-decoder: a source, and the given target or the best hypothesis."""
     t, model = task.tokenizer, task.model
     notes: list[str] = []
     all_ids, offsets = t.offsets(text)
-    part = token_window(all_ids, model.config.max_len - 1, window, notes)
-    src = [*all_ids[part], t.eos_id]
+    src_slice = token_window(all_ids, model.config.max_len - 1, window, notes)
+    src = [*all_ids[src_slice], t.eos_id]
     recorder = None
     if target is None:
         limit = min(model.config.max_len, options.max_length or len(src) + 50)
         recorder = record_search(task, src, limit, options, (t.pad_id, t.bos_id))
-        expected = recorder.found[0].ids
+        expected = recorder.hypotheses[0].ids
         target = t.decode(expected)
     else:
         expected = truncate_target(t.encode(target), model.config.max_len - 1, t.eos_id, notes)
@@ -213,14 +215,14 @@ def read_pair(task: Any, text: str, target: str | None, options: DecodeConfig, w
     ids, target_offsets = t.offsets(target)
     target_offsets = target_offsets if ids == [i for i in expected if i != t.eos_id] else []
     sides = {
-        "source": side(t, "source", text, src, offsets[part], 0),
+        "source": side(t, "source", text, src, offsets[src_slice], 0),
         "target": side(t, "target", target, tgt_in, target_offsets, 1),
     }
     inputs = (torch.tensor([src], device=task.device), torch.tensor([tgt_in], device=task.device))
     return ModelInputs(task, sides, inputs, expected, recorder=recorder, notes=notes)
 
 
-def read_decoder(task: Any, text: str, target: str | None, options: DecodeConfig, window: int) -> ModelInputs:
+def decoder_inputs(task: Any, text: str, target: str | None, options: DecodeConfig, window: int) -> ModelInputs:
     """Inputs of a decoder-only model: a prompt and its continuation."""
     t, model = task.tokenizer, task.model
     notes: list[str] = []
@@ -234,15 +236,18 @@ def read_decoder(task: Any, text: str, target: str | None, options: DecodeConfig
         if continuation is None
         else min(len(continuation), capacity // 2)
     )
-    part = token_window(prompt, max(1, capacity - n_new - len(suffix)), window, notes)
+    prompt_slice = token_window(prompt, max(1, capacity - n_new - len(suffix)), window, notes)
     offsets = t.offsets(text)[1]
     n_prefix = 1 if prompt[:1] == [t.bos_id] and len(prompt) > len(offsets) else 0
-    prompt, offsets = [*prompt[part], *suffix], offsets[max(0, part.start - n_prefix) : part.stop - n_prefix]
+    prompt, offsets = (
+        [*prompt[prompt_slice], *suffix],
+        offsets[max(0, prompt_slice.start - n_prefix) : prompt_slice.stop - n_prefix],
+    )
     recorder = None
     if continuation is None:
         limit = max(1, min(n_new, capacity - len(prompt)))
         recorder = record_search(task, prompt, limit, task.options(options), task.banned_ids)
-        continuation = recorder.found[0].ids
+        continuation = recorder.hypotheses[0].ids
     else:
         continuation = truncate_target(continuation, n_new, t.eos_id, notes)
     full_ids = [*prompt, *continuation]
@@ -260,7 +265,7 @@ def record_search(
 ) -> SearchRecorder:
     """Run a search and record its hypotheses."""
     recorder = SearchRecorder(task.model, limit, options)
-    (recorder.found,) = search(
+    (recorder.hypotheses,) = beam_search(
         recorder,
         torch.tensor([src], device=task.device),
         [limit],
@@ -271,7 +276,7 @@ def record_search(
         nbest=options.beam,
         no_repeat_ngram_size=options.no_repeat_ngram_size,
     )
-    if not recorder.found:
+    if not recorder.hypotheses:
         raise UserError(
             "the search returned no hypothesis: the model's logits are not finite."
             " `glassformer trace` shows the first such tensor."

@@ -10,15 +10,15 @@ from torch import Tensor
 
 from glassformer.config import DecodeConfig
 from glassformer.inspection.arrays import Array, array, pack, packed
-from glassformer.inspection.inputs import ModelInputs, Side, read
-from glassformer.inspection.record import ActivationCache, record
+from glassformer.inspection.inputs import ModelInputs, Side, prepare_inputs
+from glassformer.inspection.record import ActivationCache, record_activations
 from glassformer.inspection.search_tree import Node, best_path, path, tree
 from glassformer.models.families import family_of
 
 FORMAT = 1
 """Version of the JSON format of `Inspection.record`, documented in docs/inspection.md."""
 
-TOP = 8
+TOP_K = 8
 """Default number of alternatives kept for each prediction."""
 
 
@@ -99,7 +99,7 @@ class Inspection:
     saliency: dict[str, Array] = field(default_factory=dict)
     """Classification: gradient x input of the predicted class and roll-out to the pooled position, each [tokens]."""
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Convert to JSON-serializable data. Arrays are encoded by `pack`."""
         return {
             "format": FORMAT,
@@ -122,8 +122,8 @@ class Inspection:
             ],
             "rollout": packed(self.rollout),
             "stream": {name: packed(norms) for name, norms in self.stream.items()},
-            "lens": {name: [plain(p) for p in row] for name, row in self.lens.items()},
-            "predictions": [plain(p) for p in self.predictions],
+            "lens": {name: [prediction_row(p) for p in row] for name, row in self.lens.items()},
+            "predictions": [prediction_row(p) for p in self.predictions],
             "predicts": self.predicts,
             "first_predicted": self.first_predicted,
             "answer": self.answer,
@@ -140,7 +140,7 @@ class Inspection:
     def _repr_html_(self) -> str:
         from glassformer.inspection.page import frame, inspection_page
 
-        return frame(inspection_page(self.record()))
+        return frame(inspection_page(self.to_dict()))
 
 
 def rounded(x: float | None) -> float | None:
@@ -148,14 +148,14 @@ def rounded(x: float | None) -> float | None:
     return None if x is None else round(x, 5)
 
 
-def plain(p: Prediction) -> list[Any]:
+def prediction_row(p: Prediction) -> list[Any]:
     """Convert a prediction to a row: position, expected token, its log-probability and rank, best candidates."""
     best = [[candidate.text, round(candidate.probability, 5)] for candidate in p.best]
     return [p.position, p.expected, rounded(p.log_prob), p.rank, best]
 
 
 def inspect(
-    task: Any, text: str, target: str | None = None, *, window: int = 1, top: int = TOP, **options: Any
+    task: Any, text: str, target: str | None = None, *, window: int = 1, top: int = TOP_K, **options: Any
 ) -> Inspection:
     """Record attention, predictions, search and hidden states of a task's model for one text.
 
@@ -170,8 +170,8 @@ def inspect(
     Raises:
         ConfigError: the text is empty, or a target is given for a model that generates no text.
     """
-    inputs = read(task, text, target, options=DecodeConfig.resolve(options), window=window)
-    with torch.inference_mode(), record(task.model) as cache:
+    inputs = prepare_inputs(task, text, target, options=DecodeConfig.resolve(options), window=window)
+    with torch.inference_mode(), record_activations(task.model) as cache:
         hidden = inputs.forward()
     inspection = Inspection(
         task.name, family_of(task.model), task.model.config.model_dump(), inputs.sides, inputs.notes,
@@ -180,8 +180,8 @@ def inspect(
     with torch.inference_mode():
         inspection.vectors = vectors(inputs, cache)
         inspection.attention = attention_maps(inputs, cache)
-        inspection.stream = stream(inputs, cache)
-        for name, x in [*layers(cache, "target" in inputs.sides), ("", hidden)]:
+        inspection.stream = residual_norms(inputs, cache)
+        for name, x in [*layer_outputs(cache, "target" in inputs.sides), ("", hidden)]:
             predicts, predictions = predict(inputs, x, top, is_last=not name)
             if not name:
                 inspection.predicts, inspection.predictions = predicts, predictions
@@ -259,7 +259,7 @@ def attention_maps(inputs: ModelInputs, cache: ActivationCache) -> list[Attentio
     return maps
 
 
-def stream(inputs: ModelInputs, cache: ActivationCache) -> dict[str, dict[str, Array]]:
+def residual_norms(inputs: ModelInputs, cache: ActivationCache) -> dict[str, dict[str, Array]]:
     """Norms of the residual stream after every sub-layer, by side and sub-layer."""
     results: dict[str, dict[str, Array]] = {}
     for name, x in cache.items():
@@ -270,13 +270,13 @@ def stream(inputs: ModelInputs, cache: ActivationCache) -> dict[str, dict[str, A
     return results
 
 
-def layers(cache: ActivationCache, decoder_only: bool) -> list[tuple[str, Tensor]]:
+def layer_outputs(cache: ActivationCache, only_decoder: bool) -> list[tuple[str, Tensor]]:
     """Outputs of all layers except the last one of the predicting stack.
 
     Args:
-        decoder_only: ignore the encoder of an encoder-decoder.
+        only_decoder: ignore the encoder of an encoder-decoder.
     """
-    stacks = ("decoder",) if decoder_only else ("encoder", "decoder")
+    stacks = ("decoder",) if only_decoder else ("encoder", "decoder")
     outputs = [(name, x) for name, x in cache.items() if name.partition(".")[0] in stacks and name.count(".") == 1]
     return [(name, x) for name, x in outputs if name.partition(".")[2].isdecimal() and x.dim() == 3][:-1]
 
@@ -288,7 +288,7 @@ def predict(inputs: ModelInputs, x: Tensor, top: int, *, is_last: bool) -> tuple
         top: maximum number of candidates per position.
         is_last: x is the output of the complete model, to which the final norm is already applied.
 
-        Returns: the kind of prediction (see `Inspection.predicts`) and the predictions.
+    Returns: the type of the predictions (see `Inspection.predicts`) and the predictions.
     """
     task, model, t = inputs.task, inputs.task.model, inputs.task.tokenizer
     ids = inputs.inputs[0]
@@ -369,7 +369,7 @@ def add_search_tree(inspection: Inspection, inputs: ModelInputs) -> None:
         None if node.score is None else t.decode([inspection.nodes[j].token_id for j in path(inspection.nodes, i)])
         for i, node in enumerate(inspection.nodes)
     ]
-    inspection.best_path = best_path(inspection.nodes, recorder.found[0])
+    inspection.best_path = best_path(inspection.nodes, recorder.hypotheses[0])
 
 
 def add_alignment(inspection: Inspection) -> None:
@@ -382,7 +382,7 @@ def add_alignment(inspection: Inspection) -> None:
 def saliency(inputs: ModelInputs, inspection: Inspection) -> dict[str, Array]:
     """Attribution of the most probable class to the input tokens: gradient x input and attention roll-out."""
     model = inputs.task.model
-    with torch.enable_grad(), record(model) as cache:
+    with torch.enable_grad(), record_activations(model) as cache:
         logits = model.label_logits(inputs.forward(), inputs.inputs[0])
         embedding = cache["embedding"]
         (gradient,) = torch.autograd.grad(logits.log_softmax(-1)[0].max(), embedding)

@@ -94,10 +94,10 @@ def report_page(record: dict[str, Any]) -> str:
     return page(f"glassformer report: {record['run']}", record, "report")
 
 
-def ablation_page(baseline: dict[str, float], results: Sequence[AblationResult], parts: str, n_examples: int) -> str:
+def ablation_page(baseline: dict[str, float], results: Sequence[AblationResult], kind: str, n_examples: int) -> str:
     """Page of `glassformer ablate --html`."""
-    rows = [{**asdict(result.part), "metrics": result.metrics, "change": result.change} for result in results]
-    record = {"baseline": baseline, "parts": parts, "examples": n_examples, "losses": rows}
+    rows = [{**asdict(result.component), "metrics": result.metrics, "change": result.change} for result in results]
+    record = {"baseline": baseline, "parts": kind, "examples": n_examples, "losses": rows}
     return page("glassformer ablate", record, "ablation")
 
 

@@ -11,19 +11,21 @@ from glassformer.nn.attention import Attention
 from glassformer.nn.dropout import Dropout
 
 Axes = tuple[str, ...]
+"""Names of the axes of a tensor."""
 
-STREAM: Axes = ("batch", "position", "width")
-HEADS: Axes = ("batch", "head", "position", "width")
-WEIGHTS: Axes = ("batch", "head", "query", "key")
+HIDDEN: Axes = ("batch", "position", "feature")
+PER_HEAD: Axes = ("batch", "head", "position", "feature")
+ATTENTION_WEIGHTS: Axes = ("batch", "head", "query", "key")
+"""Axes of the output of a module, of queries, keys, values and head outputs, and of attention weights."""
 
-TABLES: dict[str, Axes] = {
-    "position_embedding": ("position", "width"),
+EMBEDDING_AXES: dict[str, Axes] = {
+    "position_embedding": ("position", "feature"),
     "encoder_position_bias": ("query", "key", "head"),
     "decoder_position_bias": ("query", "key", "head"),
 }
 """Axes of position embeddings and position biases, which have no batch axis."""
 
-LOGITS = ("logits", "mlm_logits", "label_logits")
+LOGITS_METHODS = ("logits", "mlm_logits", "label_logits")
 """Methods of models that compute logits."""
 
 
@@ -35,19 +37,20 @@ class ActivationCache(Mapping[str, Tensor]):
     """
 
     def __init__(self) -> None:
-        self.found: dict[str, list[Tensor]] = {}
+        self.tensors: dict[str, list[Tensor]] = {}
         """Tensors of each name, oldest first."""
-        self.kinds: dict[str, Axes] = {}
-        """Axis names of each name."""
+        self.axis_names: dict[str, Axes] = {}
+        """Axis names of the tensors of each name."""
 
     def add(self, name: str, tensor: Tensor, axes: Axes) -> None:
         """Append a tensor to those of a name."""
-        self.found.setdefault(name, []).append(tensor)
-        self.kinds[name] = axes
+        self.tensors.setdefault(name, []).append(tensor)
+        self.axis_names[name] = axes
 
     def axes(self, name: str, call: int = -1) -> Axes:
-        """Axis names of a recorded tensor. A tensor of one decoding step may lack inner axes of the full tensor."""
-        full = self.kinds[name]
+        """Axis names of a recorded tensor. A tensor of one decoding step may have fewer axes: those before the last
+        are omitted."""
+        full = self.axis_names[name]
         return (*full[: self.calls(name)[call].dim() - 1], full[-1])
 
     def calls(self, name: str) -> list[Tensor]:
@@ -56,23 +59,23 @@ class ActivationCache(Mapping[str, Tensor]):
         Raises:
             KeyError: no tensor of this name was recorded; the message lists similar names.
         """
-        if name not in self.found:
-            similar = difflib.get_close_matches(name, self.found, n=5) or [*self.found][:5]
+        if name not in self.tensors:
+            similar = difflib.get_close_matches(name, self.tensors, n=5) or [*self.tensors][:5]
             raise KeyError(f"no tensor named {name!r} was recorded; there are {len(self)} names, such as {similar}")
-        return self.found[name]
+        return self.tensors[name]
 
     def __getitem__(self, name: str) -> Tensor:
         return self.calls(name)[-1]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.found)
+        return iter(self.tensors)
 
     def __len__(self) -> int:
-        return len(self.found)
+        return len(self.tensors)
 
 
 @contextmanager
-def record(model: Any) -> Iterator[ActivationCache]:
+def record_activations(model: Any) -> Iterator[ActivationCache]:
     """Record all activations of a model, or of a task's model, inside the `with` block.
 
     The output of each module is recorded under the module's name. Attention modules also record `queries`, `keys`,
@@ -91,7 +94,7 @@ def record(model: Any) -> Iterator[ActivationCache]:
             if name and not isinstance(module, (Dropout, nn.Identity, nn.ModuleList)):
                 handle = module.register_forward_hook(output_hook(name, cache))
                 undo.callback(handle.remove)
-        for name in LOGITS:
+        for name in LOGITS_METHODS:
             if hasattr(model, name):
                 undo.enter_context(replaced(model, name, logits_hook(getattr(model, name), cache)))
         yield cache
@@ -118,9 +121,9 @@ def attention_hook(module: Attention, name: str, cache: ActivationCache) -> Call
 
     def recorded_sdpa(q: Tensor, k: Tensor, v: Tensor, *options: Any) -> Tensor:
         for projection, tensor in (("queries", q), ("keys", k), ("values", v)):
-            cache.add(f"{name}.{projection}", tensor, HEADS)
+            cache.add(f"{name}.{projection}", tensor, PER_HEAD)
         heads = inner_sdpa(q, k, v, *options)
-        cache.add(f"{name}.heads", heads, HEADS)
+        cache.add(f"{name}.heads", heads, PER_HEAD)
         return heads
 
     return recorded_sdpa
@@ -132,7 +135,7 @@ def weights_hook(module: Attention, name: str, cache: ActivationCache) -> Callab
 
     def weights(*args: Any) -> Tensor:
         weights = compute_weights(*args)
-        cache.add(f"{name}.weights", weights, WEIGHTS)
+        cache.add(f"{name}.weights", weights, ATTENTION_WEIGHTS)
         return weights
 
     return weights
@@ -143,7 +146,7 @@ def logits_hook(compute_logits: Callable[..., Tensor], cache: ActivationCache) -
 
     def logits(*args: Any) -> Tensor:
         logits = compute_logits(*args)
-        cache.add("logits", logits, STREAM)
+        cache.add("logits", logits, HIDDEN)
         return logits
 
     return logits
@@ -154,12 +157,12 @@ def output_hook(name: str, cache: ActivationCache) -> Callable[..., None]:
 
     def hook(module: nn.Module, args: Any, output: Any) -> None:
         if isinstance(output, Tensor):
-            cache.add(name, output, TABLES.get(name, STREAM))
+            cache.add(name, output, EMBEDDING_AXES.get(name, HIDDEN))
         elif isinstance(module, nn.LSTMCell):
             for state, tensor in zip(("hidden", "cell"), output, strict=True):
-                cache.add(f"{name}.{state}", tensor, ("batch", "width"))
+                cache.add(f"{name}.{state}", tensor, ("batch", "feature"))
         elif isinstance(module, nn.LSTM):
             (packed, _) = output
-            cache.add(name, nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)[0], STREAM)
+            cache.add(name, nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)[0], HIDDEN)
 
     return hook

@@ -16,7 +16,7 @@ from glassformer.errors import CheckpointError
 from glassformer.tasks.registry import TASKS, load, task_class
 from glassformer.tokens.tokenizer import Tokenizer
 
-SHOWN = 8
+N_SHOWN = 8
 """Number of dev examples shown as samples, as best and as worst examples."""
 
 MAX_CLASSES = 40
@@ -52,9 +52,9 @@ def run_report(run: Path, n_examples: int = 200) -> dict[str, Any]:
         "machine": checkpoint.read_json(run / "env.json") if (run / "env.json").exists() else {},
         "training": checkpoint.read_json(run / "training.json") if (run / "training.json").exists() else {},
         "curves": curves(rows),
-        "data": data(run, task_type),
+        "data": data_statistics(run, task_type),
     }
-    shown, outputs, model = dev[:SHOWN], {}, None
+    shown, outputs, model = dev[:N_SHOWN], {}, None
     for name, path in model_paths(run):
         model = load(path, device="cpu")
         outputs[name] = predict(model, shown)
@@ -96,7 +96,7 @@ def curves(rows: Sequence[dict[str, Any]]) -> dict[str, list[list[float]]]:
     return {name: points[:: -(-len(points) // 1000)] for name, points in results.items()}
 
 
-def data(run: Path, task_type: Any) -> dict[str, Any]:
+def data_statistics(run: Path, task_type: Any) -> dict[str, Any]:
     """Number of training examples, and for each field the lengths in tokens and the most frequent tokens."""
     folder = run / "data" / "train"
     if not folder.exists():
@@ -141,7 +141,7 @@ def input_of(task_type: Any, example: Any) -> str:
             return f"{example.question}\t{example.context}"
         case _ if hasattr(example, "words"):
             return " ".join(example.words)
-    return "\nt".join(task_type.texts(example)[:1] if hasattr(example, "tgt") else task_type.texts(example))
+    return "\t".join(task_type.texts(example)[:1] if hasattr(example, "tgt") else task_type.texts(example))
 
 
 def expected_of(example: Any) -> str:
@@ -179,7 +179,7 @@ def rank_examples(task: Any, dev: Sequence[Any]) -> dict[str, Any]:
     rows = [
         list(row) for row in zip(inputs, expected, outputs, (round(float(score), 4) for score in scores), strict=True)
     ]
-    n = max(1, min(SHOWN, len(dev) // 2))
+    n = max(1, min(N_SHOWN, len(dev) // 2))
     results: dict[str, Any] = {
         "ranked_by": score_name,
         "worst": [rows[i] for i in order[:n]],

@@ -15,12 +15,12 @@ class RecorderState:
     """Decoder state that records the parent of each hypothesis."""
 
     def __init__(self, inner: Any, recorder: "SearchRecorder") -> None:
-        self.backend, self.recorder = inner, recorder
+        self.inner, self.recorder = inner, recorder
 
     def select(self, rows: Tensor, sentences: Tensor | None = None) -> None:
         """Record the parents and reorder the wrapped state."""
         self.recorder.parents.append(rows.tolist())
-        self.backend.select(rows, sentences)
+        self.inner.select(rows, sentences)
 
 
 class SearchRecorder:
@@ -28,28 +28,28 @@ class SearchRecorder:
 
     pad_to_multiple_of: ClassVar[int] = 1  # a single sequence needs no padding
 
-    def __init__(self, model: Decodable, limit: int, options: DecodeConfig) -> None:
+    def __init__(self, model: Decodable, max_new_tokens: int, options: DecodeConfig) -> None:
         self.model, self.options = model, options
-        self.limit = limit
+        self.max_new_tokens = max_new_tokens
         """Maximum number of generated tokens."""
         self.log_probs: list[Tensor] = []
         """Log-probabilities of each step, [hypotheses, vocab], before banned tokens are removed."""
-        self.last: list[list[int]] = []
+        self.last_tokens: list[list[int]] = []
         """Last token of each hypothesis, by step."""
         self.parents: list[list[int]] = []
         """Parent of each hypothesis, by step."""
-        self.found: list[Hypothesis] = []
+        self.hypotheses: list[Hypothesis] = []
         """Hypotheses returned by the search, best first."""
 
     def start(self, src: Tensor, n_hypotheses: int = 1) -> tuple[RecorderState, Tensor]:
-        """As the model's."""
+        """As `Decodable.start`."""
         state, last = self.model.start(src, n_hypotheses)
         return RecorderState(state, self), last
 
     def step(self, ids: Tensor, state: RecorderState) -> Tensor:
-        """As the model's."""
-        logits = self.model.step(ids, state.backend)
-        self.last.append(ids.tolist())
+        """As `Decodable.step`, and record the tokens and their log-probabilities."""
+        logits = self.model.step(ids, state.inner)
+        self.last_tokens.append(ids.tolist())
         self.log_probs.append(logits.float().log_softmax(-1))
         return logits
 
@@ -76,7 +76,7 @@ def tree(recorder: SearchRecorder, *, eos_id: int, banned_ids: tuple[int, ...]) 
     """Reconstruct the search tree: at each step the 2 x beam most probable extensions."""
     beam, no_repeat_ngram_size = recorder.options.beam, recorder.options.no_repeat_ngram_size
     nodes: list[Node] = []
-    front = [-1] * beam  # last node of each hypothesis
+    last_nodes = [-1] * beam  # last node of each hypothesis
     sums = [0.0] + [float("-inf")] * (beam - 1)
     for step, log_probs in enumerate(recorder.log_probs):
         log_probs = log_probs.clone()
@@ -84,7 +84,7 @@ def tree(recorder: SearchRecorder, *, eos_id: int, banned_ids: tuple[int, ...]) 
             log_probs[:, list(banned_ids)] = -torch.inf
             log_probs = log_probs.log_softmax(-1)
         if no_repeat_ngram_size:
-            for row, node in zip(log_probs, front, strict=True):
+            for row, node in zip(log_probs, last_nodes, strict=True):
                 row[
                     banned_ngram_tokens([nodes[i].token_id for i in path(nodes, node)], no_repeat_ngram_size)
                 ] = -torch.inf
@@ -93,12 +93,12 @@ def tree(recorder: SearchRecorder, *, eos_id: int, banned_ids: tuple[int, ...]) 
         kept = {
             (parent, token): row
             for row, (parent, token) in enumerate(
-                zip(recorder.parents[step], recorder.last[step + 1], strict=True)
-                if step + 1 < len(recorder.last)
+                zip(recorder.parents[step], recorder.last_tokens[step + 1], strict=True)
+                if step + 1 < len(recorder.last_tokens)
                 else ()
             )
         }
-        new_front, new_sums = [-1] * beam, [float("-inf")] * beam
+        new_last_nodes, new_sums = [-1] * beam, [float("-inf")] * beam
         capacity = beam  # hypotheses that can still be extended at this step
         for rank, (total, i) in enumerate(zip(best.tolist(), index.tolist(), strict=True)):
             parent, token = divmod(i, totals.size(1))
@@ -109,14 +109,14 @@ def tree(recorder: SearchRecorder, *, eos_id: int, banned_ids: tuple[int, ...]) 
                 status = "ended"
             elif (parent, token) in kept:
                 status = "kept"
-                new_front[kept[parent, token]], new_sums[kept[parent, token]] = len(nodes), total
+                new_last_nodes[kept[parent, token]], new_sums[kept[parent, token]] = len(nodes), total
             elif token != eos_id and capacity > 0 and not kept:
-                status = "cut" if step + 1 == recorder.limit else "left"
+                status = "cut" if step + 1 == recorder.max_new_tokens else "left"
             if status in ("ended", "cut"):
                 score = total / length_penalty(step + 1, recorder.options.length_penalty)
             capacity -= token != eos_id
-            nodes.append(Node(front[parent], step, token, float(log_probs[parent, token]), total, status, score))
-        front, sums = new_front, new_sums
+            nodes.append(Node(last_nodes[parent], step, token, float(log_probs[parent, token]), total, status, score))
+        last_nodes, sums = new_last_nodes, new_sums
     return nodes
 
 

@@ -6,19 +6,20 @@ import torch
 from torch import Tensor
 
 from glassformer.inspection.inputs import ModelInputs
-from glassformer.inspection.record import ActivationCache, record
+from glassformer.inspection.record import ActivationCache, record_activations
 
 SATURATION_THRESHOLD = 0.99
 """An attention row with a larger maximum weight is saturated: almost no gradient passes through its softmax."""
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """Statistics of one tensor."""
+class TensorStatistics:
+    """Shape, statistics and problems of one tensor."""
 
     name: str
     shape: tuple[int, ...]
     axes: tuple[str, ...]
+    """Axis names, such as batch, position and feature."""
     mean: float | None
     std: float | None
     min: float | None
@@ -29,7 +30,7 @@ class Step:
     """Problems: nan, infinite, saturated (half or more of the attention rows with more than one key), dead (all 0)."""
 
 
-def step_of(name: str, x: Tensor, axes: tuple[str, ...]) -> Step:
+def tensor_statistics(name: str, x: Tensor, axes: tuple[str, ...]) -> TensorStatistics:
     """Statistics of a tensor. Non-finite elements are excluded from mean, standard deviation, minimum and maximum."""
     values = x.detach().float()
     finite = values[values.isfinite()]
@@ -42,7 +43,7 @@ def step_of(name: str, x: Tensor, axes: tuple[str, ...]) -> Step:
         "saturated": name.endswith(".weights") and is_saturated(values),
         "dead": (values == 0).all(),
     }
-    return Step(
+    return TensorStatistics(
         name,
         tuple(values.shape),
         axes,
@@ -61,23 +62,23 @@ def deviation(x: Tensor) -> Tensor:
 
 
 def is_saturated(weights: Tensor) -> bool:
-    """Whether at minimum half of the rows with more than one non-zero weight are saturated."""
+    """Whether at least half of the rows with more than one non-zero weight are saturated."""
     rows = weights[(weights > 0).sum(-1) > 1]
     return len(rows) > 0 and bool((rows.amax(-1) > SATURATION_THRESHOLD).float().mean() >= 0.5)
 
 
-def steps_of(cache: ActivationCache) -> list[Step]:
+def cache_statistics(cache: ActivationCache) -> list[TensorStatistics]:
     """Statistics of all recorded tensors, call by call."""
-    steps = []
-    for name, calls in cache.found.items():
+    statistics = []
+    for name, calls in cache.tensors.items():
         for i, x in enumerate(calls):
-            steps.append(step_of(name if len(calls) == 1 else f"{name}[{i}]", x, cache.axes(name, i)))
-    return steps
+            statistics.append(tensor_statistics(name if len(calls) == 1 else f"{name}[{i}]", x, cache.axes(name, i)))
+    return statistics
 
 
-def trace(inputs: ModelInputs) -> list[Step]:
+def trace(inputs: ModelInputs) -> list[TensorStatistics]:
     """Run a forward pass and return the statistics of every tensor."""
-    with torch.inference_mode(), record(inputs.task.model) as cache:
+    with torch.inference_mode(), record_activations(inputs.task.model) as cache:
         hidden = inputs.forward()
         if hasattr(inputs.task.model, "logits"):
             inputs.task.model.logits(hidden)
@@ -87,4 +88,4 @@ def trace(inputs: ModelInputs) -> list[Step]:
                 model.mlm_logits(hidden)
             if model.classifier is not None:
                 model.label_logits(hidden, inputs.inputs[0])
-    return steps_of(cache)
+    return cache_statistics(cache)

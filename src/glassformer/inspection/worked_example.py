@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from glassformer.errors import ConfigError
-from glassformer.inspection.inputs import read
-from glassformer.inspection.record import record
+from glassformer.inspection.inputs import prepare_inputs
+from glassformer.inspection.record import record_activations
 from glassformer.models.families import family_of
 from glassformer.nn.attention import Attention
 from glassformer.nn.positions import sinusoids
@@ -100,7 +100,7 @@ def softmax(x: Matrix) -> Matrix:
     return np.asarray(e / e.sum(-1, keepdims=True))
 
 
-def steps(
+def attention_steps(
     x: Matrix,
     weights: tuple[Matrix, Matrix, Matrix],
     qkv: tuple[Matrix, Matrix, Matrix],
@@ -193,7 +193,7 @@ def worked_example() -> WorkedExample:
     w_o = rng.standard_normal((N_HEADS * D_HEAD, N_HEADS * D_HEAD)) / (N_HEADS * D_HEAD) ** 0.5
     return WorkedExample(
         "The worked example",
-        steps(
+        attention_steps(
             X, (W_QUERY, W_KEY, W_VALUE), (q, k, v), q @ k.T, attention, (heads, heads @ w_o),
             ("input 1", "input 2", "input 3"),
             score_text="Q K^T divided by sqrt(3), which the example rounds to 1. The paper divides by sqrt(d_k).",
@@ -240,7 +240,7 @@ def saturation(widths: tuple[int, ...] = (4, 16, 64, 256, 1024), n_keys: int = 1
     return rows
 
 
-def worked_model(
+def worked_example_of_model(
     task: Any,
     text: str,
     *,
@@ -269,14 +269,14 @@ def worked_model(
     module = known[name]
     if not 1 <= head <= module.n_heads:
         raise ConfigError(f"head {head}: {name} has heads 1 to {module.n_heads}.")
-    model_inputs = read(task, text, target)
+    model_inputs = prepare_inputs(task, text, target)
     inputs: list[Tensor] = []
     memories: list[Tensor] = []
     hooks = [
         proj.register_forward_pre_hook(lambda _, args, captured=captured: captured.append(args[0][0]))
         for proj, captured in ((module.q_proj, inputs), (module.k_proj, memories))
     ]
-    with torch.inference_mode(), record(model) as cache:
+    with torch.inference_mode(), record_activations(model) as cache:
         model_inputs.forward()
         # A recurrent decoder attends once per step: concatenate the rows of its steps.
         q, attention, heads = (
@@ -289,14 +289,14 @@ def worked_model(
         out = module.out_proj(concatenated)
     for hook in hooks:
         hook.remove()
-    h, width = head - 1, q.size(-1)
-    rows = slice(h * width, (h + 1) * width)
+    h, d_head = head - 1, q.size(-1)
+    rows = slice(h * d_head, (h + 1) * d_head)
     side = next(iter(model_inputs.sides.values())) if name.startswith("encoder") else model_inputs.predicted
     key_side = model_inputs.sides["source"] if "cross" in name else side
     wq, wk, wv = (proj.weight[rows].T for proj in (module.q_proj, module.k_proj, module.v_proj))
     example = WorkedExample(
         f"{name}, head {head}",
-        steps(
+        attention_steps(
             matrix(torch.cat(inputs)),
             (matrix(wq), matrix(wk), matrix(wv)),
             (matrix(q[h]), matrix(k[h]), matrix(v[h])),

@@ -8,24 +8,26 @@ from torch import Tensor
 
 from glassformer.errors import CheckpointError
 
-Record = dict[str, Any]
+JsonObject = dict[str, Any]
+"""Contents of a JSON file such as config.json."""
 Tensors = dict[str, Tensor]
-Names = tuple[tuple[str, str], ...]
+WeightNames = tuple[tuple[str, str], ...]
 """Pairs of weight names, ours and transformers'; {i} is the layer index."""
 
 
-def prefixed(prefix: str, names: Names) -> Names:
+def prefixed(prefix: str, names: WeightNames) -> WeightNames:
     """Add a prefix to the transformers names."""
     return tuple((our_name, prefix + hf_name) for our_name, hf_name in names)
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Head of a transformers class: its glassformer task, the config fields that it determines, its weight names."""
+    """Head of a transformers class: its glassformer task, the config values that it determines, its weight names."""
 
     task: str
-    sizes: Mapping[str, Any] = field(default_factory=dict)
-    names: Names = ()
+    config_values: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of our config."""
+    weight_names: WeightNames = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,27 +35,28 @@ class Architecture:
     """How the models of a `model_type` are imported and exported."""
 
     family: str
+    """Our model family; see `FAMILIES`."""
     heads: Mapping[str, Head]
-    """Class name -> head. The first one is used if config.json has no `architectures`."""
-    names: Callable[[Any], Names]
+    """Name of the transformers class -> head. The first one is used if config.json has no `architectures`."""
+    weight_names: Callable[[Any], WeightNames]
     """Our config -> table of weight names."""
-    sizes: Callable[[Record, Tensors], Record]
+    config_values: Callable[[JsonObject, Tensors], JsonObject]
     """transformers config and tensors -> fields of our config."""
-    config: Callable[[Any], Record]
+    hf_config: Callable[[Any], JsonObject]
     """Our config -> transformers config."""
-    body: str = ""
-    """Prefix of the weight names of the body; absent if the body was saved without a head."""
-    copies: Mapping[str, str] = field(default_factory=dict)
+    base_model_prefix: str = ""
+    """Prefix of the weight names of the model without its head. Files of a model without a head do not have it."""
+    tied_copies: Mapping[str, str] = field(default_factory=dict)
     """Tied tensors that some files contain twice: name of the copy -> name used here."""
-    ignored: str = r"$^"
+    ignored_names: str = r"$^"
     """Regular expression of tensor names to ignore: buffers, and weights that the head does not use."""
-    unpack: Callable[[Tensors], Tensors] = lambda tensors: tensors
+    to_our_layout: Callable[[Tensors], Tensors] = lambda tensors: tensors
     """Convert transformers tensors to our layout, under transformers names."""
-    pack: Callable[[Any, Tensors], Tensors] = lambda sizes, tensors: tensors
-    """Inverse of `unpack`, given our config."""
+    to_hf_layout: Callable[[Any, Tensors], Tensors] = lambda config, tensors: tensors
+    """Inverse of `to_our_layout`, given our config."""
 
 
-def refuse_unless(config: Record, **supported: Any) -> None:
+def check_supported(config: JsonObject, **supported: Any) -> None:
     """Raise CheckpointError if an option is set to another value than the supported one."""
     for name, value in supported.items():
         if config.get(name) not in (None, value):
@@ -64,7 +67,9 @@ ACTIVATIONS = {
     **{"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu"},
     **{"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh"},
 }
+"""transformers name of an activation function -> our name."""
 HF_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "silu", "gelu_tanh": "gelu_new"}
+"""Our name -> transformers name."""
 
 
 def activation(name: str) -> str:
@@ -74,8 +79,8 @@ def activation(name: str) -> str:
     return ACTIVATIONS[name]
 
 
-def encoder_decoder_fields(c: Any) -> Record:
-    """Config fields shared by all encoder-decoders."""
+def encoder_decoder_fields(c: Any) -> JsonObject:
+    """transformers config fields that all encoder-decoders have, from our config."""
     return {
         "is_encoder_decoder": True,
         "pad_token_id": c.pad_id,

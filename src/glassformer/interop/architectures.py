@@ -14,8 +14,8 @@ from glassformer.models.families import family_of
 ARCHITECTURES: dict[str, Architecture] = {**BERTS, "gpt2": GPT2, "t5": T5, "marian": MARIAN, "pegasus": PEGASUS}
 
 
-def model_type_of(model: Model) -> str:
-    """The transformers `model_type` that corresponds to a model.
+def hf_model_type(model: Model) -> str:
+    """`model_type` in the transformers config of a model of ours.
 
     Raises:
         UserError: transformers has no corresponding model.

@@ -6,18 +6,18 @@ from glassformer.interop.architecture import (
     HF_ACTIVATIONS,
     Architecture,
     Head,
-    Names,
-    Record,
+    JsonObject,
     Tensors,
+    WeightNames,
     activation,
+    check_supported,
     prefixed,
-    refuse_unless,
 )
 from glassformer.model_config import BertConfig
 
 
-def _bert_body(self_attn_residual: str, feedforward_residual: str) -> Names:
-    """Weight names of BERT's body, given the names of its LayerNorms."""
+def _encoder_names(self_attn_norm: str, feedforward_norm: str) -> WeightNames:
+    """Weight names of a BERT without head, given the transformers names of the LayerNorms of a layer."""
     layer = "encoder.layer.{i}."
     return (
         ("embedding", "embeddings.word_embeddings"),
@@ -28,32 +28,32 @@ def _bert_body(self_attn_residual: str, feedforward_residual: str) -> Names:
         ("encoder.{i}.self_attention.k_proj", layer + "attention.self.key"),
         ("encoder.{i}.self_attention.v_proj", layer + "attention.self.value"),
         ("encoder.{i}.self_attention.out_proj", layer + "attention.output.dense"),
-        ("encoder.{i}.self_attn_residual.norm", layer + self_attn_residual),
+        ("encoder.{i}.self_attn_residual.norm", layer + self_attn_norm),
         ("encoder.{i}.feedforward.up", layer + "intermediate.dense"),
         ("encoder.{i}.feedforward.down", layer + "output.dense"),
-        ("encoder.{i}.feedforward_residual.norm", layer + feedforward_residual),
+        ("encoder.{i}.feedforward_residual.norm", layer + feedforward_norm),
         ("encoder_norm", "LayerNorm"),
         ("pooler", "pooler.dense"),
     )
 
 
-_POST_NORM = _bert_body("attention.output.LayerNorm", "output.LayerNorm")
-_PRE_NORM = _bert_body("attention.LayerNorm", "intermediate.LayerNorm")
+_POST_NORM = _encoder_names("attention.output.LayerNorm", "output.LayerNorm")
+_PRE_NORM = _encoder_names("attention.LayerNorm", "intermediate.LayerNorm")
 
-BERT: Names = (
+BERT: WeightNames = (
     *prefixed("bert.", _POST_NORM),
     ("mlm_transform", "cls.predictions.transform.dense"),
     ("mlm_transform_norm", "cls.predictions.transform.LayerNorm"),
     ("mlm_bias", "cls.predictions.bias"),
 )
-_ROBERTA_MLM_HEAD: Names = (
+_ROBERTA_MLM_HEAD: WeightNames = (
     ("mlm_transform", "lm_head.dense"),
     ("mlm_transform_norm", "lm_head.layer_norm"),
     ("mlm_bias", "lm_head.bias"),
 )
-ROBERTA: Names = (*prefixed("roberta.", _POST_NORM), *_ROBERTA_MLM_HEAD)
-ROBERTA_PRE_NORM: Names = (*prefixed("roberta_prelayernorm.", _PRE_NORM), *_ROBERTA_MLM_HEAD)
-DISTILBERT: Names = (
+ROBERTA: WeightNames = (*prefixed("roberta.", _POST_NORM), *_ROBERTA_MLM_HEAD)
+ROBERTA_PRE_NORM: WeightNames = (*prefixed("roberta_prelayernorm.", _PRE_NORM), *_ROBERTA_MLM_HEAD)
+DISTILBERT: WeightNames = (
     *prefixed(
         "distilbert.",
         (
@@ -76,9 +76,9 @@ DISTILBERT: Names = (
 )
 
 
-def bert_sizes(c: Record, tensors: Tensors) -> Record:
+def bert_config_values(c: JsonObject, tensors: Tensors) -> JsonObject:
     """BertConfig fields from config.json of a BERT."""
-    refuse_unless(c, position_embedding_type="absolute", is_decoder=False, add_cross_attention=False)
+    check_supported(c, position_embedding_type="absolute", is_decoder=False, add_cross_attention=False)
     return {
         "vocab_size": c["vocab_size"],
         "d_model": c["hidden_size"],
@@ -93,19 +93,23 @@ def bert_sizes(c: Record, tensors: Tensors) -> Record:
     }
 
 
-def roberta_sizes(c: Record, tensors: Tensors) -> Record:
+def roberta_config_values(c: JsonObject, tensors: Tensors) -> JsonObject:
     """BertConfig fields from config.json of a RoBERTa, whose positions start at pad_token_id + 1."""
-    refuse_unless(c, hidden_act="gelu")
-    first = c["pad_token_id"] + 1
-    return {**bert_sizes(c, tensors), "position_offset": first, "max_len": c["max_position_embeddings"] - first}
+    check_supported(c, hidden_act="gelu")
+    offset = c["pad_token_id"] + 1
+    return {
+        **bert_config_values(c, tensors),
+        "position_offset": offset,
+        "max_len": c["max_position_embeddings"] - offset,
+    }
 
 
-def roberta_pre_norm_sizes(c: Record, tensors: Tensors) -> Record:
+def roberta_pre_norm_config_values(c: JsonObject, tensors: Tensors) -> JsonObject:
     """BertConfig fields from config.json of a pre-norm RoBERTa."""
-    return {**roberta_sizes(c, tensors), "pre_norm": True}
+    return {**roberta_config_values(c, tensors), "pre_norm": True}
 
 
-def distilbert_sizes(c: Record, tensors: Tensors) -> Record:
+def distilbert_config_values(c: JsonObject, tensors: Tensors) -> JsonObject:
     """BertConfig fields from config.json of a DistilBERT."""
     return {
         "vocab_size": c["vocab_size"],
@@ -121,7 +125,7 @@ def distilbert_sizes(c: Record, tensors: Tensors) -> Record:
     }
 
 
-def bert_config(c: BertConfig) -> Record:
+def hf_bert_config(c: BertConfig) -> JsonObject:
     """config.json of a BERT."""
     return {
         "model_type": "bert",
@@ -140,10 +144,10 @@ def bert_config(c: BertConfig) -> Record:
     }
 
 
-def roberta_config(c: BertConfig) -> Record:
+def hf_roberta_config(c: BertConfig) -> JsonObject:
     """config.json of a RoBERTa."""
     return {
-        **bert_config(c),
+        **hf_bert_config(c),
         "model_type": "roberta-prelayernorm" if c.pre_norm else "roberta",
         "max_position_embeddings": c.pad_id + 1 + c.max_len,
         "bos_token_id": c.bos_id,
@@ -151,7 +155,7 @@ def roberta_config(c: BertConfig) -> Record:
     }
 
 
-def distilbert_config(c: BertConfig) -> Record:
+def hf_distilbert_config(c: BertConfig) -> JsonObject:
     """config.json of a DistilBERT."""
     return {
         "model_type": "distilbert",
@@ -168,7 +172,7 @@ def distilbert_config(c: BertConfig) -> Record:
     }
 
 
-def roberta_pack(c: BertConfig, tensors: Tensors) -> Tensors:
+def roberta_to_hf_layout(c: BertConfig, tensors: Tensors) -> Tensors:
     """Shift the position embeddings so that positions start at pad_id + 1."""
     name = f"roberta{'_prelayernorm' if c.pre_norm else ''}.embeddings.position_embeddings.weight"
     table = tensors[name][c.position_offset :]
@@ -178,27 +182,28 @@ def roberta_pack(c: BertConfig, tensors: Tensors) -> Tensors:
 NO_POOLER = {"pooler": False}
 
 
-def bert_heads(name: str, sequence: Names, **more: Head) -> dict[str, Head]:
+def bert_heads(name: str, sequence_head: WeightNames, **more: Head) -> dict[str, Head]:
     """Heads shared by BERT, RoBERTa and DistilBERT.
 
     Args:
-        sequence: weight names of the sequence classification head.
+        name: beginning of the names of the transformers classes.
+        sequence_head: weight names of the sequence classification head.
         more: further heads.
     """
-    labels: Names = (("classifier", "classifier"),)
-    spans: Names = (("classifier", "qa_outputs"),)
+    labels: WeightNames = (("classifier", "classifier"),)
+    spans: WeightNames = (("classifier", "qa_outputs"),)
     return {
         f"{name}Model": Head("feature-extraction", {"head": "none"}),
         f"{name}ForMaskedLM": Head("masked-lm", {"head": "mlm", **NO_POOLER}),
-        f"{name}ForSequenceClassification": Head("classification", {"head": "sequence"}, sequence),
+        f"{name}ForSequenceClassification": Head("classification", {"head": "sequence"}, sequence_head),
         f"{name}ForTokenClassification": Head("tagging", {"head": "tokens", **NO_POOLER}, labels),
         f"{name}ForQuestionAnswering": Head("question-answering", {"head": "span", "n_labels": 2, **NO_POOLER}, spans),
         **more,
     }
 
 
-ROBERTA_SEQUENCE: Names = (("pooler", "classifier.dense"), ("classifier", "classifier.out_proj"))
-UNUSED = r".*\.position_ids|.*\.pooler\.dense\..*|cls\.seq_relationship\..*"
+ROBERTA_SEQUENCE_HEAD: WeightNames = (("pooler", "classifier.dense"), ("classifier", "classifier.out_proj"))
+IGNORED_NAMES = r".*\.position_ids|.*\.pooler\.dense\..*|cls\.seq_relationship\..*"
 
 BERTS = {
     "bert": Architecture(
@@ -211,50 +216,50 @@ BERTS = {
             ),
         ),
         lambda c: BERT,
-        bert_sizes,
-        bert_config,
-        body="bert.",
-        copies={
+        bert_config_values,
+        hf_bert_config,
+        base_model_prefix="bert.",
+        tied_copies={
             "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
             "cls.predictions.decoder.bias": "cls.predictions.bias",
         },
-        ignored=UNUSED,
+        ignored_names=IGNORED_NAMES,
     ),
     "roberta": Architecture(
         "bert",
-        bert_heads("Roberta", ROBERTA_SEQUENCE),
+        bert_heads("Roberta", ROBERTA_SEQUENCE_HEAD),
         lambda c: ROBERTA,
-        roberta_sizes,
-        roberta_config,
-        body="roberta.",
-        copies={
+        roberta_config_values,
+        hf_roberta_config,
+        base_model_prefix="roberta.",
+        tied_copies={
             "lm_head.decoder.weight": "roberta.embeddings.word_embeddings.weight",
             "lm_head.decoder.bias": "lm_head.bias",
         },
-        ignored=UNUSED,
-        pack=roberta_pack,
+        ignored_names=IGNORED_NAMES,
+        to_hf_layout=roberta_to_hf_layout,
     ),
     "roberta-prelayernorm": Architecture(
         "bert",
-        bert_heads("RobertaPreLayerNorm", ROBERTA_SEQUENCE),
+        bert_heads("RobertaPreLayerNorm", ROBERTA_SEQUENCE_HEAD),
         lambda c: ROBERTA_PRE_NORM,
-        roberta_pre_norm_sizes,
-        roberta_config,
-        body="roberta_prelayernorm.",
-        copies={
+        roberta_pre_norm_config_values,
+        hf_roberta_config,
+        base_model_prefix="roberta_prelayernorm.",
+        tied_copies={
             "lm_head.decoder.weight": "roberta_prelayernorm.embeddings.word_embeddings.weight",
             "lm_head.decoder.bias": "lm_head.bias",
         },
-        ignored=UNUSED,
-        pack=roberta_pack,
+        ignored_names=IGNORED_NAMES,
+        to_hf_layout=roberta_to_hf_layout,
     ),
     "distilbert": Architecture(
         "bert",
         bert_heads("DistilBert", (("pooler", "pre_classifier"), ("classifier", "classifier"))),
         lambda c: DISTILBERT,
-        distilbert_sizes,
-        distilbert_config,
-        body="distilbert.",
-        copies={"vocab_projector.weight": "distilbert.embeddings.word_embeddings.weight"},
+        distilbert_config_values,
+        hf_distilbert_config,
+        base_model_prefix="distilbert.",
+        tied_copies={"vocab_projector.weight": "distilbert.embeddings.word_embeddings.weight"},
     ),
 }

@@ -6,16 +6,16 @@ from glassformer.interop.architecture import (
     HF_ACTIVATIONS,
     Architecture,
     Head,
-    Names,
-    Record,
+    JsonObject,
     Tensors,
+    WeightNames,
     activation,
+    check_supported,
     prefixed,
-    refuse_unless,
 )
 from glassformer.model_config import Gpt2Config
 
-NAMES: Names = prefixed(
+NAMES: WeightNames = prefixed(
     "transformer.",
     (
         ("embedding", "wte"),
@@ -33,9 +33,9 @@ NAMES: Names = prefixed(
 )
 
 
-def gpt2_sizes(c: Record, tensors: Tensors) -> Record:
+def gpt2_config_values(c: JsonObject, tensors: Tensors) -> JsonObject:
     """Gpt2Config fields from config.json of a GPT-2."""
-    refuse_unless(c, scale_attn_weights=True, scale_attn_by_inverse_layer_idx=False, add_cross_attention=False)
+    check_supported(c, scale_attn_weights=True, scale_attn_by_inverse_layer_idx=False, add_cross_attention=False)
     return {
         "vocab_size": c["vocab_size"],
         "d_model": c["n_embd"],
@@ -49,7 +49,7 @@ def gpt2_sizes(c: Record, tensors: Tensors) -> Record:
     }
 
 
-def gpt2_config(c: Gpt2Config) -> Record:
+def hf_gpt2_config(c: Gpt2Config) -> JsonObject:
     """config.json of a GPT-2."""
     return {
         "model_type": "gpt2",
@@ -71,43 +71,44 @@ def gpt2_config(c: Gpt2Config) -> Record:
 
 
 TRANSPOSED = ("c_attn.weight", "c_proj.weight", "c_fc.weight")
+"""Matrices that transformers stores as [inputs, outputs]."""
 
 
-def gpt2_unpack(tensors: Tensors) -> Tensors:
+def gpt2_to_our_layout(tensors: Tensors) -> Tensors:
     """Transpose the matrices and split c_attn into the projections of queries, keys and values."""
-    unpacked = {}
+    ours = {}
     for name, value in tensors.items():
         matrix = value.t().contiguous() if name.endswith(TRANSPOSED) else value
         if ".c_attn." in name:
-            for part, third in zip("qkv", matrix.chunk(3), strict=True):
-                unpacked[name.replace(".c_attn.", f".c_attn.{part}.")] = third.clone()
+            for projection, third in zip("qkv", matrix.chunk(3), strict=True):
+                ours[name.replace(".c_attn.", f".c_attn.{projection}.")] = third.clone()
         else:
-            unpacked[name] = matrix
-    return unpacked
+            ours[name] = matrix
+    return ours
 
 
-def gpt2_pack(c: Gpt2Config, tensors: Tensors) -> Tensors:
-    """Inverse of `gpt2_unpack`."""
-    packed = {}
+def gpt2_to_hf_layout(c: Gpt2Config, tensors: Tensors) -> Tensors:
+    """Transpose the matrices and concatenate the projections of queries, keys and values to c_attn."""
+    exported = {}
     for name, value in tensors.items():
         if ".c_attn.q." in name:
-            value = torch.cat([tensors[name.replace(".q.", f".{part}.")] for part in "qkv"])
+            value = torch.cat([tensors[name.replace(".q.", f".{projection}.")] for projection in "qkv"])
             name = name.replace(".q.", ".")
         elif ".c_attn." in name:
             continue
-        packed[name] = value.t().contiguous() if name.endswith(TRANSPOSED) else value
-    return packed
+        exported[name] = value.t().contiguous() if name.endswith(TRANSPOSED) else value
+    return exported
 
 
 GPT2 = Architecture(
     "gpt2",
     {"GPT2LMHeadModel": Head("causal-lm"), "GPT2Model": Head("causal-lm")},
     lambda c: NAMES,
-    gpt2_sizes,
-    gpt2_config,
-    body="transformer.",
-    copies={"lm_head.weight": "transformer.wte.weight"},
-    ignored=r".*\.attn\.(masked_)?bias",
-    unpack=gpt2_unpack,
-    pack=gpt2_pack,
+    gpt2_config_values,
+    hf_gpt2_config,
+    base_model_prefix="transformer.",
+    tied_copies={"lm_head.weight": "transformer.wte.weight"},
+    ignored_names=r".*\.attn\.(masked_)?bias",
+    to_our_layout=gpt2_to_our_layout,
+    to_hf_layout=gpt2_to_hf_layout,
 )

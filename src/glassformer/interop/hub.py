@@ -6,11 +6,11 @@ from pathlib import Path
 from glassformer.errors import CheckpointError
 
 HUB_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
-FILES = ["*.json", "*.safetensors", "vocab.txt", "merges.txt", "*.model", "*.spm"]
+DOWNLOADED_FILES = ["*.json", "*.safetensors", "vocab.txt", "merges.txt", "*.model", "*.spm"]
 """Files downloaded from a repository. Code and pickles are excluded."""
 
 
-def folder_of(name: str, *, revision: str | None = None, token: str | bool | None = None) -> Path:
+def resolve_model_folder(name: str, *, revision: str | None = None, token: str | bool | None = None) -> Path:
     """Path of a model folder: `name` if it is a folder, else the downloaded or cached hub repository of that name.
 
     Args:
@@ -30,7 +30,7 @@ def folder_of(name: str, *, revision: str | None = None, token: str | bool | Non
     try:
         from huggingface_hub import snapshot_download
 
-        folder = Path(snapshot_download(name, revision=revision, token=token, allow_patterns=FILES))
+        folder = Path(snapshot_download(name, revision=revision, token=token, allow_patterns=DOWNLOADED_FILES))
     except Exception as error:  # the hub client and its HTTP library raise many exception types
         reason = str(error).strip().split("\n")[0] or type(error).__name__
         raise CheckpointError(

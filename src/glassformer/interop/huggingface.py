@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from glassformer import checkpoint
 from glassformer.config import describe
 from glassformer.errors import CheckpointError, UserError
-from glassformer.interop.architecture import Architecture, Head, Names, Record, Tensors
-from glassformer.interop.architectures import ARCHITECTURES, model_type_of
+from glassformer.interop.architecture import Architecture, Head, JsonObject, Tensors, WeightNames
+from glassformer.interop.architectures import ARCHITECTURES, hf_model_type
 from glassformer.interop.tokenizer import export_tokenizer, import_tokenizer
 from glassformer.model_config import ModelConfig
 from glassformer.models.base import Model
@@ -36,7 +36,7 @@ def import_folder(source: Path, out: Path) -> Task:
             no tokenizer.
     """
     checkpoint.check_empty(out)
-    task = read_folder(source)
+    task = load_hf_folder(source)
     checkpoint.save_folder(out, task.contents())
     return task
 
@@ -51,7 +51,7 @@ def export_folder(folder: Path, out: Path) -> str:
         UserError: transformers has no corresponding model.
     """
     checkpoint.check_empty(out)
-    contents = build_contents(load(folder, device="cpu"))
+    contents = hf_folder_contents(load(folder, device="cpu"))
     checkpoint.save_folder(out, contents)
     return str(checkpoint.read_json(out / "config.json")["architectures"][0])
 
@@ -59,36 +59,37 @@ def export_folder(folder: Path, out: Path) -> str:
 # Import
 
 
-def read_folder(source: Path) -> Task:
+def load_hf_folder(source: Path) -> Task:
     """Load the model of a transformers folder as a task."""
-    config = checkpoint.read_json(source / "config.json")
+    hf_config = checkpoint.read_json(source / "config.json")
     with config_errors(source / "config.json"):
-        architecture, head = find_head(config)
-        task_name, labels = task_of(head, config)
-    tensors = normalize_weights(read_weights(source), architecture, source)
-    tokenizer = import_tokenizer(source, config)
-    sizes_type, model_type = FAMILIES[architecture.family]
+        architecture, head = find_architecture(hf_config)
+        task_name, labels = task_and_labels(head, hf_config)
+    tensors = prepare_weights(read_weights(source), architecture, source)
+    tokenizer = import_tokenizer(source, hf_config)
+    config_class, model_class = FAMILIES[architecture.family]
     with config_errors(source / "config.json"):
-        values = {**architecture.sizes(config, tensors), **head.sizes}
+        values = {**architecture.config_values(hf_config, tensors), **head.config_values}
         if labels:
             values["n_labels"] = 1 if task_name == "regression" else len(labels)
         if head.task == "feature-extraction":
             values["pooler"] = any(name.endswith("pooler.dense.weight") for name in tensors)
         values |= {"pad_id": tokenizer.pad_id, "bos_id": tokenizer.bos_id, "eos_id": tokenizer.eos_id}
-        sizes = sizes_type.model_validate(values)
-    if tokenizer.vocab_size > sizes.vocab_size:
+        config = config_class.model_validate(values)
+    if tokenizer.vocab_size > config.vocab_size:
         raise CheckpointError(
             f"{source}: the tokenizer has {tokenizer.vocab_size:,} entries, but the embedding has only"
-            f" {sizes.vocab_size:,} rows."
+            f" {config.vocab_size:,} rows."
         )
-    n_unused = sizes.vocab_size - tokenizer.vocab_size
-    if n_unused > MAX_VOCAB_PADDING or 2 * tokenizer.vocab_size < sizes.vocab_size:
+    n_unused = config.vocab_size - tokenizer.vocab_size
+    if n_unused > MAX_VOCAB_PADDING or 2 * tokenizer.vocab_size < config.vocab_size:
         raise CheckpointError(
             f"{source}: the tokenizer has {tokenizer.vocab_size:,} entries, the vocabulary of the model"
-            f" {sizes.vocab_size:,}: it is not the tokenizer of this model.\n"
+            f" {config.vocab_size:,}: it is not the tokenizer of this model.\n"
             "  Put the tokenizer files that were published with the weights into the folder."
         )
-    model = convert(model_type, sizes, tensors, (*head.names, *architecture.names(sizes)), architecture.ignored, source)
+    weight_names = (*head.weight_names, *architecture.weight_names(config))
+    model = build_model(model_class, config, tensors, weight_names, architecture.ignored_names, source)
     return task_class(task_name)(model, tokenizer, "cpu", labels)
 
 
@@ -107,13 +108,13 @@ def config_errors(path: Path) -> Iterator[None]:
         raise CheckpointError(f"{path}: {error}") from None
 
 
-def find_head(config: Record) -> tuple[Architecture, Head]:
+def find_architecture(hf_config: JsonObject) -> tuple[Architecture, Head]:
     """Find architecture and head by `model_type` and `architectures` of config.json."""
-    model_type = str(config.get("model_type"))
+    model_type = str(hf_config.get("model_type"))
     if model_type not in ARCHITECTURES:
         raise CheckpointError(f"model_type {model_type!r} is not supported.\n  Supported: {', '.join(ARCHITECTURES)}.")
     heads = ARCHITECTURES[model_type].heads
-    name = (config.get("architectures") or [next(iter(heads))])[0]
+    name = (hf_config.get("architectures") or [next(iter(heads))])[0]
     if name not in heads:
         raise CheckpointError(
             f"architecture {name!r} is not supported.\n  Supported for {model_type}: {', '.join(heads)}."
@@ -121,13 +122,13 @@ def find_head(config: Record) -> tuple[Architecture, Head]:
     return ARCHITECTURES[model_type], heads[name]
 
 
-def task_of(head: Head, config: Record) -> tuple[str, tuple[str, ...]]:
+def task_and_labels(head: Head, hf_config: JsonObject) -> tuple[str, tuple[str, ...]]:
     """Task name and labels of a head."""
     if head.task not in ("classification", "tagging"):
         return head.task, ()
-    table = config.get("id2label") or {str(i): f"LABEL_{i}" for i in range(int(config.get("num_labels", 2)))}
+    table = hf_config.get("id2label") or {str(i): f"LABEL_{i}" for i in range(int(hf_config.get("num_labels", 2)))}
     labels = tuple(str(table[key]) for key in sorted(table, key=int))
-    problem_type = config.get("problem_type")
+    problem_type = hf_config.get("problem_type")
     if problem_type == "multi_label_classification" or (problem_type == "regression" and len(labels) > 1):
         raise CheckpointError(
             f"problem_type {problem_type!r} with {len(labels)} labels: only one label per example is supported."
@@ -160,15 +161,18 @@ def read_weights(source: Path) -> Tensors:
     return tensors
 
 
-def normalize_weights(tensors: Tensors, architecture: Architecture, source: Path) -> Tensors:
-    """Rename and convert transformers tensors to the names and the layout of the name table."""
-    body = architecture.body
-    if not any(name.startswith(body) for name in tensors):
-        tensors = {body + name: value for name, value in tensors.items()}
+def prepare_weights(tensors: Tensors, architecture: Architecture, source: Path) -> Tensors:
+    """Prepare transformers tensors for `build_model`, still under transformers names.
+
+    Adds a missing base model prefix, renames gamma and beta, removes copies of tied weights, converts to our layout.
+    """
+    prefix = architecture.base_model_prefix
+    if not any(name.startswith(prefix) for name in tensors):
+        tensors = {prefix + name: value for name, value in tensors.items()}
     for old, new in ((".gamma", ".weight"), (".beta", ".bias")):  # in the original BERT files
         tensors = {re.sub(rf"\{old}$", new, name): value for name, value in tensors.items()}
-    for copy, name in architecture.copies.items():
-        copy = copy if copy in tensors else body + copy
+    for copy, name in architecture.tied_copies.items():
+        copy = copy if copy in tensors else prefix + copy
         if copy not in tensors:
             continue
         if name not in tensors:
@@ -178,21 +182,28 @@ def normalize_weights(tensors: Tensors, architecture: Architecture, source: Path
         elif architecture.family != "t5":  # T5 may have a separate output matrix
             raise CheckpointError(f"{source}: {copy} and {name} differ, but only tied weights are supported.")
     try:
-        return architecture.unpack(tensors)
+        return architecture.to_our_layout(tensors)
     except (RuntimeError, ValueError) as error:
         raise CheckpointError(f"{source}: the weights do not match the architecture: {error}.") from None
 
 
-def convert(
-    model_type: type[Model], sizes: ModelConfig, tensors: Tensors, table: Names, ignored: str, source: Path
+def build_model(
+    model_class: type[Model],
+    config: ModelConfig,
+    tensors: Tensors,
+    weight_names: WeightNames,
+    ignored_names: str,
+    source: Path,
 ) -> Model:
-    """Create our model with transformers weights."""
+    """Create our model with the weights returned by `prepare_weights`."""
     with torch.device("meta"):
-        expected = {name: tuple(tensor.shape) for name, tensor in model_type(sizes).state_dict().items()}
-    hf_names = {name: hf_weight_name(name, table) for name in expected}
+        expected = {name: tuple(tensor.shape) for name, tensor in model_class(config).state_dict().items()}
+    hf_names = {name: hf_weight_name(name, weight_names) for name in expected}
     used = set(hf_names.values())
     problems = [f"  missing: {name}" for name in hf_names.values() if name not in tensors]
-    problems += [f"  unexpected: {name}" for name in tensors if name not in used and not re.fullmatch(ignored, name)]
+    problems += [
+        f"  unexpected: {name}" for name in tensors if name not in used and not re.fullmatch(ignored_names, name)
+    ]
     for name, hf_name in hf_names.items():
         if hf_name in tensors and tuple(tensors[hf_name].shape) != expected[name]:
             problems.append(f"  {hf_name}: {tuple(tensors[hf_name].shape)}, expected from config.json {expected[name]}")
@@ -201,14 +212,14 @@ def convert(
         raise CheckpointError(
             f"{source}: the weights do not match the architecture:\n" + "\n".join(problems[:MAX_LISTED] + more)
         )
-    return model_type.from_state_dict(sizes, {name: tensors[hf_names[name]] for name in expected})  # type: ignore[no-any-return]
+    return model_class.from_state_dict(config, {name: tensors[hf_names[name]] for name in expected})  # type: ignore[no-any-return]
 
 
-def hf_weight_name(name: str, table: Iterable[tuple[str, str]]) -> str:
+def hf_weight_name(name: str, weight_names: Iterable[tuple[str, str]]) -> str:
     """The transformers name of one of our tensors."""
     layer = re.search(r"\.(\d+)\.", name)
     number = layer.group(1) if layer else ""
-    for our_name, hf_name in table:
+    for our_name, hf_name in weight_names:
         our_name, hf_name = our_name.replace("{i}", number), hf_name.replace("{i}", number)
         if name == our_name:
             return hf_name
@@ -220,30 +231,31 @@ def hf_weight_name(name: str, table: Iterable[tuple[str, str]]) -> str:
 # Export
 
 
-def build_contents(task: Task) -> dict[str, str | Tensors]:
+def hf_folder_contents(task: Task) -> dict[str, str | Tensors]:
     """File contents of a transformers model folder."""
-    model_type = model_type_of(task.model)
-    architecture, sizes = ARCHITECTURES[model_type], task.model.config
+    model_type = hf_model_type(task.model)
+    architecture, config = ARCHITECTURES[model_type], task.model.config
     head_task = {"regression": "classification", "summarization": "causal-lm"}.get(task.name, task.name)
-    name, head = next(((k, h) for k, h in architecture.heads.items() if h.task == head_task), (None, None))
-    if name is None or head is None:
+    class_name, head = next(((k, h) for k, h in architecture.heads.items() if h.task == head_task), (None, None))
+    if class_name is None or head is None:
         raise UserError(f"{task.name} with {model_type}: transformers has no such model, so it cannot be exported.")
-    if head.sizes.get("head") == "sequence" and (sizes.pooling != "first" or not sizes.pooler):
+    if head.config_values.get("head") == "sequence" and (config.pooling != "first" or not config.pooler):
         raise UserError(
-            f"{task.name}: transformers' {name} classifies the first token after a dense layer; this model classifies"
-            f" {'the mean over all tokens' if sizes.pooling == 'mean' else 'the first token without that layer'}.\n"
+            f"{task.name}: transformers' {class_name} classifies the first token after a dense layer;"
+            " this model classifies"
+            f" {'the mean over all tokens' if config.pooling == 'mean' else 'the first token without that layer'}.\n"
             "  Train with --pooling first, initialized from a model that has the dense layer."
         )
-    config = {"architectures": [name], **architecture.config(sizes)}
+    hf_config = {"architectures": [class_name], **architecture.hf_config(config)}
     if head.task in ("classification", "tagging"):
         labels = ["LABEL_0"] if task.name == "regression" else list(task.labels)
-        config |= {"id2label": dict(enumerate(labels)), "label2id": {label: i for i, label in enumerate(labels)}}
+        hf_config |= {"id2label": dict(enumerate(labels)), "label2id": {label: i for i, label in enumerate(labels)}}
     if task.name == "regression":
-        config["problem_type"] = "regression"
+        hf_config["problem_type"] = "regression"
     contents: dict[str, str | Tensors] = {
-        "config.json": checkpoint.to_json(config),
+        "config.json": checkpoint.to_json(hf_config),
         "model.safetensors": export_weights(task, architecture, head),
-        **export_tokenizer(task.tokenizer, task.name, sizes),
+        **export_tokenizer(task.tokenizer, task.name, config),
     }
     if hasattr(task.model, "step"):
         contents["generation_config.json"] = checkpoint.to_json(generation_config(task))
@@ -252,17 +264,18 @@ def build_contents(task: Task) -> dict[str, str | Tensors]:
 
 def export_weights(task: Task, architecture: Architecture, head: Head) -> Tensors:
     """Our weights under transformers names and in transformers layout."""
-    sizes = task.model.config
+    config = task.model.config
     ours = dict(task.model.state_dict())
-    if head.sizes.get("pooler") is False:
+    if head.config_values.get("pooler") is False:
         ours = {name: value for name, value in ours.items() if not name.startswith("pooler.")}
     if task.name == "regression":
         # transformers' head predicts the value itself, ours predicts it relative to the range of the training labels.
         low, high = map(float, task.labels)
         ours["classifier.weight"] = ours["classifier.weight"] * (high - low)
         ours["classifier.bias"] = low + (ours["classifier.bias"] + 0.5) * (high - low)
-    table = (*head.names, *architecture.names(sizes))
-    return architecture.pack(sizes, {hf_weight_name(name, table): value.clone() for name, value in ours.items()})
+    weight_names = (*head.weight_names, *architecture.weight_names(config))
+    tensors = {hf_weight_name(name, weight_names): value.clone() for name, value in ours.items()}
+    return architecture.to_hf_layout(config, tensors)
 
 
 def generation_config(task: Task) -> dict[str, Any]:

@@ -6,12 +6,12 @@ from glassformer.interop.architecture import (
     HF_ACTIVATIONS,
     Architecture,
     Head,
-    Names,
-    Record,
+    JsonObject,
     Tensors,
+    WeightNames,
     activation,
+    check_supported,
     encoder_decoder_fields,
-    refuse_unless,
 )
 from glassformer.limits import MAX_TOKENS
 from glassformer.model_config import TransformerConfig
@@ -19,7 +19,7 @@ from glassformer.models.transformer import n_positions
 from glassformer.nn.positions import sinusoids
 
 
-def _marian_side(side: str, *, cross: bool) -> Names:
+def _marian_side(side: str, *, cross: bool) -> WeightNames:
     attentions = [("self_attention", "self_attn"), *([("cross_attention", "encoder_attn")] if cross else [])]
     norms = [
         ("self_attn_residual", "self_attn_layer_norm"),
@@ -38,7 +38,7 @@ def _marian_side(side: str, *, cross: bool) -> Names:
     )
 
 
-NAMES: Names = (
+NAMES: WeightNames = (
     ("embedding", "model.shared"),
     *_marian_side("encoder", cross=False),
     *_marian_side("decoder", cross=True),
@@ -48,9 +48,9 @@ NAMES: Names = (
 )
 
 
-def marian_sizes(c: Record, tensors: Tensors) -> Record:
+def marian_config_values(c: JsonObject, tensors: Tensors) -> JsonObject:
     """TransformerConfig fields from config.json of a Marian."""
-    refuse_unless(
+    check_supported(
         c, share_encoder_decoder_embeddings=True, decoder_ffn_dim=c["encoder_ffn_dim"],
         decoder_attention_heads=c["encoder_attention_heads"], decoder_vocab_size=c["vocab_size"],
     )  # fmt: skip
@@ -70,12 +70,12 @@ def marian_sizes(c: Record, tensors: Tensors) -> Record:
     }
 
 
-def pegasus_sizes(c: Record, tensors: Tensors) -> Record:
+def pegasus_config_values(c: JsonObject, tensors: Tensors) -> JsonObject:
     """TransformerConfig fields from config.json of a Pegasus, a pre-norm Marian."""
-    return {**marian_sizes(c, tensors), "pre_norm": True}
+    return {**marian_config_values(c, tensors), "pre_norm": True}
 
 
-def marian_config(c: TransformerConfig) -> Record:
+def hf_marian_config(c: TransformerConfig) -> JsonObject:
     """config.json of a Marian, or of a Pegasus for a pre-norm model."""
     return {
         "model_type": "pegasus" if c.pre_norm else "marian",
@@ -99,13 +99,13 @@ def marian_config(c: TransformerConfig) -> Record:
     }
 
 
-def marian_unpack(tensors: Tensors) -> Tensors:
+def marian_to_our_layout(tensors: Tensors) -> Tensors:
     """Flatten the output bias; remove it if it is 0."""
     bias = tensors.pop("final_logits_bias", None)
     return tensors if bias is None or not bias.any() else {**tensors, "final_logits_bias": bias.flatten()}
 
 
-def marian_pack(c: TransformerConfig, tensors: Tensors) -> Tensors:
+def marian_to_hf_layout(c: TransformerConfig, tensors: Tensors) -> Tensors:
     """Reorder channels for concatenated sinusoids, add a missing output bias, and for Pegasus the position table."""
     if c.sinusoid_layout == "interleaved":
         tensors = reorder_channels(tensors, c.d_model)
@@ -137,7 +137,7 @@ def reorder_channels(tensors: Tensors, d_model: int) -> Tensors:
     }
 
 
-MARIAN_COPIES = dict.fromkeys(
+MARIAN_TIED_COPIES = dict.fromkeys(
     ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight"), "model.shared.weight"
 )
 SINUSOIDS = r"model\.(en|de)coder\.embed_positions\.weight"
@@ -146,22 +146,22 @@ MARIAN = Architecture(
     "transformer",
     {"MarianMTModel": Head("translation")},
     lambda c: NAMES,
-    marian_sizes,
-    marian_config,
-    copies=MARIAN_COPIES,
-    ignored=SINUSOIDS,
-    unpack=marian_unpack,
-    pack=marian_pack,
+    marian_config_values,
+    hf_marian_config,
+    tied_copies=MARIAN_TIED_COPIES,
+    ignored_names=SINUSOIDS,
+    to_our_layout=marian_to_our_layout,
+    to_hf_layout=marian_to_hf_layout,
 )
 
 PEGASUS = Architecture(
     "transformer",
     {"PegasusForConditionalGeneration": Head("translation")},
     lambda c: NAMES,
-    pegasus_sizes,
-    marian_config,
-    copies=MARIAN_COPIES,
-    ignored=SINUSOIDS,
-    unpack=marian_unpack,
-    pack=marian_pack,
+    pegasus_config_values,
+    hf_marian_config,
+    tied_copies=MARIAN_TIED_COPIES,
+    ignored_names=SINUSOIDS,
+    to_our_layout=marian_to_our_layout,
+    to_hf_layout=marian_to_hf_layout,
 )

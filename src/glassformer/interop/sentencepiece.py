@@ -13,12 +13,14 @@ from glassformer.errors import CheckpointError
 from glassformer.limits import MAX_JSON_BYTES
 
 UNIGRAM, BPE = 1, 2
+"""Values of model_type in a .model file."""
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED = 1, 2, 3, 4, 5
+"""Types of vocabulary entries in a .model file."""
 NEVER_ENCODED = "\ue000"
 """Prefix of vocabulary entries that no text may be encoded to. Removed from input text and from decoded text."""
 UNKNOWN_SPAN = "\ue001"
 """Replaces a span of several unknown characters."""
-SPECIAL = ["<unk>", "</s>", "<pad>"]
+MARIAN_SPECIAL_TOKENS = ["<unk>", "</s>", "<pad>"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,7 @@ class SentencePieceModel:
     entries: list[tuple[str, float, int]]
     """Text, log-probability and type of each vocabulary entry, in the order of the ids."""
     algorithm: int
+    """UNIGRAM or BPE."""
     byte_fallback: bool
     charsmap: bytes
     """Precompiled character normalization; empty if there is none."""
@@ -37,7 +40,7 @@ class SentencePieceModel:
         return [text for text, _, entry_type in self.entries if entry_type in types]
 
 
-def read_pieces(path: Path) -> SentencePieceModel:
+def read_sentencepiece(path: Path) -> SentencePieceModel:
     """Read a SentencePiece .model file.
 
     Raises:
@@ -49,26 +52,28 @@ def read_pieces(path: Path) -> SentencePieceModel:
         entries, trainer, normalizer = [], {}, {}
         for number, value in protobuf_fields(path.read_bytes()):
             if number == 1:
-                piece = dict(protobuf_fields(value))
-                entry_type = piece.get(3, NORMAL)
-                text = NEVER_ENCODED * (entry_type == UNUSED) + piece[1].decode()
-                entries.append((text, struct.unpack("<f", piece.get(2, bytes(4)))[0], entry_type))
+                entry = dict(protobuf_fields(value))
+                entry_type = entry.get(3, NORMAL)
+                text = NEVER_ENCODED * (entry_type == UNUSED) + entry[1].decode()
+                entries.append((text, struct.unpack("<f", entry.get(2, bytes(4)))[0], entry_type))
             elif number == 2:
                 trainer = dict(protobuf_fields(value))
             elif number == 3:
                 normalizer = dict(protobuf_fields(value))
-        pieces = SentencePieceModel(entries, trainer.get(3, UNIGRAM), bool(trainer.get(35)), normalizer.get(2, b""))
-        if not pieces.of_type(UNKNOWN):
+        # Numbers of the fields in sentencepiece_model.proto: model_type 3, byte_fallback 35, precompiled_charsmap 2.
+        spm = SentencePieceModel(entries, trainer.get(3, UNIGRAM), bool(trainer.get(35)), normalizer.get(2, b""))
+        if not spm.of_type(UNKNOWN):
             raise ValueError("no entry for unknown text")
     except OSError as error:
         raise CheckpointError(f"{path}: {error.strerror}.") from None
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, struct.error) as error:
         raise CheckpointError(f"{path}: not a SentencePiece model: {error}.") from None
-    if pieces.algorithm not in (UNIGRAM, BPE) or not normalizer.get(3, 1) or trainer.get(24):
+    # add_dummy_prefix 3, treat_whitespace_as_suffix 24
+    if spm.algorithm not in (UNIGRAM, BPE) or not normalizer.get(3, 1) or trainer.get(24):
         raise CheckpointError(
             f"{path}: unsupported type of SentencePiece model. Supported: unigram and BPE with a space before the text."
         )
-    return pieces
+    return spm
 
 
 def protobuf_fields(message: bytes) -> Iterator[tuple[int, Any]]:
@@ -108,31 +113,29 @@ def varint(message: bytes, offset: int) -> tuple[int, int]:
             raise ValueError("varint too long")
 
 
-def sentencepiece_tokenizer(pieces: SentencePieceModel, sentinels: int = 0) -> tokenizers.Tokenizer:
+def sentencepiece_tokenizer(spm: SentencePieceModel, n_sentinels: int = 0) -> tokenizers.Tokenizer:
     """Tokenizer with the vocabulary and the ids of a .model file.
 
     Args:
-        pieces: the .model file, from `read_pieces`.
-        sentinels: number N of T5's sentinel tokens <extra_id_N-1> to <extra_id_0>, added after all other tokens.
+        spm: contents of a .model file, from `read_sentencepiece`.
+        n_sentinels: number N of T5's sentinel tokens <extra_id_N-1> to <extra_id_0>, added after all other tokens.
     """
-    unknown = pieces.of_type(UNKNOWN)[0]
-    sentinel_tokens = [f"<extra_id_{i}>" for i in reversed(range(sentinels))]
-    tokens = [text for text, _, _ in pieces.entries] + sentinel_tokens
-    if pieces.algorithm == UNIGRAM:
-        scores = [*((text, score) for text, score, _ in pieces.entries), *((text, 0.0) for text in sentinel_tokens)]
-        model: models.Model = models.Unigram(scores, tokens.index(unknown), pieces.byte_fallback)
+    unknown = spm.of_type(UNKNOWN)[0]
+    sentinel_tokens = [f"<extra_id_{i}>" for i in reversed(range(n_sentinels))]
+    tokens = [text for text, _, _ in spm.entries] + sentinel_tokens
+    if spm.algorithm == UNIGRAM:
+        scores = [*((text, score) for text, score, _ in spm.entries), *((text, 0.0) for text in sentinel_tokens)]
+        model: models.Model = models.Unigram(scores, tokens.index(unknown), spm.byte_fallback)
     else:
         vocab = {text: i for i, text in enumerate(tokens)}
-        model = models.BPE(vocab, merges(pieces), unk_token=unknown, fuse_unk=True, byte_fallback=pieces.byte_fallback)
+        model = models.BPE(vocab, merges(spm), unk_token=unknown, fuse_unk=True, byte_fallback=spm.byte_fallback)
     backend = tokenizers.Tokenizer(model)
-    backend.add_special_tokens([unknown, *pieces.of_type(CONTROL)])
-    backend.add_tokens(
-        [AddedToken(text, normalized=False) for text in [*pieces.of_type(USER_DEFINED), *sentinel_tokens]]
-    )
-    return add_text_processing(backend, pieces)
+    backend.add_special_tokens([unknown, *spm.of_type(CONTROL)])
+    backend.add_tokens([AddedToken(text, normalized=False) for text in [*spm.of_type(USER_DEFINED), *sentinel_tokens]])
+    return add_text_processing(backend, spm)
 
 
-def marian_tokenizer(pieces: SentencePieceModel, vocab: dict[str, int]) -> tokenizers.Tokenizer:
+def marian_tokenizer(spm: SentencePieceModel, vocab: dict[str, int]) -> tokenizers.Tokenizer:
     """Tokenizer that segments text as source.spm does, with the ids of vocab.json.
 
     Entries of vocab.json that are not in source.spm are only decoded, never encoded, except single characters.
@@ -140,45 +143,48 @@ def marian_tokenizer(pieces: SentencePieceModel, vocab: dict[str, int]) -> token
     where transformers gives <unk>; a span of characters unknown to source.spm is one <unk>, where transformers looks
     it up in vocab.json.
     """
-    scores = {text: score for text, score, entry_type in pieces.entries if entry_type in (NORMAL, USER_DEFINED)}
+    scores = {text: score for text, score, entry_type in spm.entries if entry_type in (NORMAL, USER_DEFINED)}
     tokens = sorted(vocab, key=vocab.__getitem__)
-    if sorted(vocab.values()) != list(range(len(vocab))) or not {*SPECIAL} <= vocab.keys():
+    if sorted(vocab.values()) != list(range(len(vocab))) or not {*MARIAN_SPECIAL_TOKENS} <= vocab.keys():
         raise CheckpointError(
             "vocab.json: the ids are not 0, 1, 2, ... without gaps, or <unk>, </s> or <pad> is missing."
         )
     known = {character for text in scores for character in text}
     codes = [token for token in tokens if token.startswith(">>") and token.endswith("<<")]
     unk_score = min(scores.values(), default=0.0) - 10  # SentencePiece's score of an unknown character
-    scores = dict.fromkeys((*codes, *(token for token in tokens if len(token) == 1), *SPECIAL), unk_score) | scores
+    scores = (
+        dict.fromkeys((*codes, *(token for token in tokens if len(token) == 1), *MARIAN_SPECIAL_TOKENS), unk_score)
+        | scores
+    )
     entries = [(token if token in scores else NEVER_ENCODED + token, scores.get(token, unk_score)) for token in tokens]
     backend = tokenizers.Tokenizer(models.Unigram(entries, vocab["<unk>"], False))
-    backend.add_special_tokens(SPECIAL)
+    backend.add_special_tokens(MARIAN_SPECIAL_TOKENS)
     backend.add_tokens([AddedToken(code, normalized=False) for code in codes])
-    add_text_processing(backend, pieces)
-    unknown_span = Regex(f"[^\\s{quote(''.join(sorted(known)))}]{{2,}}")
+    add_text_processing(backend, spm)
+    unknown_span = Regex(f"[^\\s{regex_literal(''.join(sorted(known)))}]{{2,}}")
     backend.normalizer = normalizers.Sequence([backend.normalizer, normalizers.Replace(unknown_span, UNKNOWN_SPAN)])
     return backend
 
 
-def add_text_processing(backend: tokenizers.Tokenizer, pieces: SentencePieceModel) -> tokenizers.Tokenizer:
+def add_text_processing(backend: tokenizers.Tokenizer, spm: SentencePieceModel) -> tokenizers.Tokenizer:
     """Set SentencePiece's normalizer, pre-tokenizer and decoder on a tokenizer, and return it."""
     steps: list[normalizers.Normalizer] = [normalizers.Replace(NEVER_ENCODED, "")]
-    if pieces.charsmap:
-        steps.append(normalizers.Precompiled(pieces.charsmap))
+    if spm.charsmap:
+        steps.append(normalizers.Precompiled(spm.charsmap))
     backend.normalizer = normalizers.Sequence(steps)
     backend.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(prepend_scheme="always")]
     )
     decoding: list[decoders.Decoder] = [decoders.Replace(NEVER_ENCODED, "")]
-    decoding += [decoders.ByteFallback()] if pieces.byte_fallback else []
+    decoding += [decoders.ByteFallback()] if spm.byte_fallback else []
     backend.decoder = decoders.Sequence([*decoding, decoders.Metaspace()])
     return backend
 
 
-def merges(pieces: SentencePieceModel) -> list[tuple[str, str]]:
+def merges(spm: SentencePieceModel) -> list[tuple[str, str]]:
     """BPE merges: for each entry all pairs of entries that form it, most probable entries first."""
-    known = {text for text, _, entry_type in pieces.entries if entry_type == NORMAL}
-    ranked = sorted((entry for entry in pieces.entries if entry[2] == NORMAL), key=lambda entry: -entry[1])
+    known = {text for text, _, entry_type in spm.entries if entry_type == NORMAL}
+    ranked = sorted((entry for entry in spm.entries if entry[2] == NORMAL), key=lambda entry: -entry[1])
     return [
         (text[:i], text[i:])
         for text, _, _ in ranked
@@ -195,12 +201,12 @@ def split_special_token_names(backend: tokenizers.Tokenizer) -> None:
     names += [f"<0x{byte:02X}>" for byte in range(256)]
     known = [name for name in names if len(name) > 1 and backend.token_to_id(name) is not None]
     if known:
-        patterns = (f"(?<={quote(name[0])})(?={quote(name[1:])})" for name in known)
+        patterns = (f"(?<={regex_literal(name[0])})(?={regex_literal(name[1:])})" for name in known)
         split = pre_tokenizers.Split(Regex("|".join(patterns)), "isolated")
         first = [backend.pre_tokenizer] if backend.pre_tokenizer else []
         backend.pre_tokenizer = pre_tokenizers.Sequence([*first, split])
 
 
-def quote(text: str) -> str:
+def regex_literal(text: str) -> str:
     """Regular expression that matches a literal text."""
     return "".join(f"\\x{{{ord(character):x}}}" for character in text)

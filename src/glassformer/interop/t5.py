@@ -5,16 +5,16 @@ from glassformer.interop.architecture import (
     HF_ACTIVATIONS,
     Architecture,
     Head,
-    Names,
-    Record,
+    JsonObject,
     Tensors,
+    WeightNames,
     encoder_decoder_fields,
 )
 from glassformer.limits import MAX_TOKENS
 from glassformer.model_config import T5Config
 
 
-def _t5_side(our_name: str, hf_name: str, *, cross: bool) -> Names:
+def _t5_side(our_name: str, hf_name: str, *, cross: bool) -> WeightNames:
     last = 2 if cross else 1
     rows = [
         (f"{our_name}.{{i}}.self_attention.{p}_proj", f"{hf_name}.block.{{i}}.layer.0.SelfAttention.{p}") for p in "qkv"
@@ -42,7 +42,7 @@ def _t5_side(our_name: str, hf_name: str, *, cross: bool) -> Names:
     )
 
 
-def names(*, gated: bool) -> Names:
+def t5_weight_names(*, gated: bool) -> WeightNames:
     """Weight names of T5. Gated: version 1.1."""
     up = [
         (f"{side}.{{i}}.feedforward.{our_name}", f"{side}.block.{{i}}.layer.{last}.DenseReluDense.{hf_name}")
@@ -58,7 +58,7 @@ def names(*, gated: bool) -> Names:
     )
 
 
-def t5_sizes(c: Record, tensors: Tensors) -> Record:
+def t5_config_values(c: JsonObject, tensors: Tensors) -> JsonObject:
     """T5Config fields from config.json of a T5. Version 1.1 has a gated feed-forward and may have an output matrix."""
     supported = {"relu": "relu", "gated-gelu": "gated_gelu"}
     projection = c.get("feed_forward_proj", "relu")
@@ -85,7 +85,7 @@ def t5_sizes(c: Record, tensors: Tensors) -> Record:
     }
 
 
-def t5_config(c: T5Config) -> Record:
+def hf_t5_config(c: T5Config) -> JsonObject:
     """config.json of a T5."""
     return {
         "model_type": "t5",
@@ -108,7 +108,7 @@ def t5_config(c: T5Config) -> Record:
     }
 
 
-def t5_pack(c: T5Config, tensors: Tensors) -> Tensors:
+def t5_to_hf_layout(c: T5Config, tensors: Tensors) -> Tensors:
     """Add an output matrix if the exported config has untied embeddings."""
     return tensors if c.scale_output else {"lm_head.weight": tensors["shared.weight"].clone(), **tensors}
 
@@ -116,12 +116,12 @@ def t5_pack(c: T5Config, tensors: Tensors) -> Tensors:
 T5 = Architecture(
     "t5",
     {"T5ForConditionalGeneration": Head("translation")},
-    lambda c: names(gated=c.activation == "gated_gelu"),
-    t5_sizes,
-    t5_config,
-    copies=dict.fromkeys(
+    lambda c: t5_weight_names(gated=c.activation == "gated_gelu"),
+    t5_config_values,
+    hf_t5_config,
+    tied_copies=dict.fromkeys(
         ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight"), "shared.weight"
     ),
-    ignored=r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight",
-    pack=t5_pack,
+    ignored_names=r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight",
+    to_hf_layout=t5_to_hf_layout,
 )

@@ -15,17 +15,18 @@ from glassformer.interop import sentencepiece as sp
 from glassformer.tokens.tokenizer import SpecialTokens, Tokenizer, wrap_native_errors
 from glassformer.tokens.wordpiece import wordpiece_tokenizer
 
-Record = dict[str, Any]
-SENTENCEPIECE = ("spiece.model", "sentencepiece.bpe.model", "tokenizer.model", "spm.model")
+JsonObject = dict[str, Any]
+SENTENCEPIECE_FILES = ("spiece.model", "sentencepiece.bpe.model", "tokenizer.model", "spm.model")
 ROLES = ("pad_token", "bos_token", "eos_token", "cls_token", "sep_token", "mask_token", "unk_token")
+"""Keys of tokenizer_config.json that name special tokens."""
 
 
-def import_tokenizer(source: Path, config: Record) -> Tokenizer:
+def import_tokenizer(source: Path, hf_config: JsonObject) -> Tokenizer:
     """Read the tokenizer of a transformers folder.
 
     Args:
         source: the folder.
-        config: contents of its config.json.
+        hf_config: contents of its config.json.
 
     Raises:
         CheckpointError: no supported tokenizer file, or a special token is missing.
@@ -33,16 +34,16 @@ def import_tokenizer(source: Path, config: Record) -> Tokenizer:
 
     def read() -> Tokenizer:
         settings = read_settings(source)
-        backend = read_tokenizer(source, config, settings)
+        backend = read_tokenizer(source, hf_config, settings)
         sp.split_special_token_names(backend)
-        return Tokenizer(backend, find_special_tokens(source, config, settings, backend))
+        return Tokenizer(backend, find_special_tokens(source, hf_config, settings, backend))
 
     return wrap_native_errors(read, lambda problem: CheckpointError(f"{source}: no usable tokenizer: {problem}"))
 
 
-def read_settings(source: Path) -> Record:
+def read_settings(source: Path) -> JsonObject:
     """Settings of special_tokens_map.json, overridden by tokenizer_config.json; special tokens as strings."""
-    settings: Record = {}
+    settings: JsonObject = {}
     for name in ("special_tokens_map.json", "tokenizer_config.json"):
         if (source / name).exists():
             settings |= checkpoint.read_json(source / name)
@@ -52,20 +53,20 @@ def read_settings(source: Path) -> Record:
     return settings
 
 
-def read_tokenizer(source: Path, config: Record, settings: Record) -> tokenizers.Tokenizer:
+def read_tokenizer(source: Path, hf_config: JsonObject, settings: JsonObject) -> tokenizers.Tokenizer:
     """Build the tokenizer from the first supported tokenizer file of a folder."""
-    t5_sentinels = int(settings.get("extra_ids", 100)) if config["model_type"] == "t5" else 0
-    spm_file = next((source / name for name in SENTENCEPIECE if (source / name).exists()), None)
+    t5_sentinels = int(settings.get("extra_ids", 100)) if hf_config["model_type"] == "t5" else 0
+    spm_file = next((source / name for name in SENTENCEPIECE_FILES if (source / name).exists()), None)
     if (source / "tokenizer.json").exists():
         return read_tokenizer_json(source / "tokenizer.json")
     if (source / "source.spm").exists():
         if settings.get("separate_vocabs"):
             raise CheckpointError(f"{source}: separate vocabularies per language are not supported, only a shared one.")
         backend = sp.marian_tokenizer(
-            sp.read_pieces(source / "source.spm"), checkpoint.read_json(source / "vocab.json")
+            sp.read_sentencepiece(source / "source.spm"), checkpoint.read_json(source / "vocab.json")
         )
     elif spm_file:
-        backend = sp.sentencepiece_tokenizer(sp.read_pieces(spm_file), t5_sentinels)
+        backend = sp.sentencepiece_tokenizer(sp.read_sentencepiece(spm_file), t5_sentinels)
     elif (source / "vocab.txt").exists():
         backend = read_wordpiece(source / "vocab.txt", settings)
     elif (source / "vocab.json").exists() and (source / "merges.txt").exists():
@@ -73,7 +74,7 @@ def read_tokenizer(source: Path, config: Record, settings: Record) -> tokenizers
     else:
         raise CheckpointError(
             f"{source}: no tokenizer: none of tokenizer.json, vocab.txt, vocab.json with merges.txt or source.spm,"
-            f" {', '.join(SENTENCEPIECE)}."
+            f" {', '.join(SENTENCEPIECE_FILES)}."
         )
     add_tokens(backend, source, settings)
     return backend
@@ -81,14 +82,14 @@ def read_tokenizer(source: Path, config: Record, settings: Record) -> tokenizers
 
 def read_tokenizer_json(path: Path) -> tokenizers.Tokenizer:
     """Read a tokenizer.json. T5's sentinels are marked as not special, so that their names in a text are encoded."""
-    record = checkpoint.read_json(path)
-    for token in record.get("added_tokens", ()):
+    tokenizer_json = checkpoint.read_json(path)
+    for token in tokenizer_json.get("added_tokens", ()):
         if re.fullmatch(r"<extra_id_\d+>", token["content"]):
             token["special"] = False
-    return tokenizers.Tokenizer.from_str(json.dumps(record))
+    return tokenizers.Tokenizer.from_str(json.dumps(tokenizer_json))
 
 
-def read_wordpiece(path: Path, settings: Record) -> tokenizers.Tokenizer:
+def read_wordpiece(path: Path, settings: JsonObject) -> tokenizers.Tokenizer:
     """Read BERT's vocab.txt."""
     vocab = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
     lowercase = bool(settings.get("do_lower_case", True))
@@ -99,7 +100,7 @@ def read_wordpiece(path: Path, settings: Record) -> tokenizers.Tokenizer:
     return backend
 
 
-def read_byte_level_bpe(source: Path, settings: Record) -> tokenizers.Tokenizer:
+def read_byte_level_bpe(source: Path, settings: JsonObject) -> tokenizers.Tokenizer:
     """Read vocab.json and merges.txt of GPT-2 and RoBERTa (byte-level BPE)."""
     backend = tokenizers.Tokenizer(models.BPE.from_file(str(source / "vocab.json"), str(source / "merges.txt")))
     space = bool(settings.get("add_prefix_space", False))
@@ -111,9 +112,9 @@ def read_byte_level_bpe(source: Path, settings: Record) -> tokenizers.Tokenizer:
     return backend
 
 
-def add_tokens(backend: tokenizers.Tokenizer, source: Path, settings: Record) -> None:
+def add_tokens(backend: tokenizers.Tokenizer, source: Path, settings: JsonObject) -> None:
     """Add the tokens listed in `added_tokens_decoder` of the settings or, in older folders, in added_tokens.json."""
-    added: dict[int, Record] = {int(i): token for i, token in settings.get("added_tokens_decoder", {}).items()}
+    added: dict[int, JsonObject] = {int(i): token for i, token in settings.get("added_tokens_decoder", {}).items()}
     if not added and (source / "added_tokens.json").exists():
         added = {i: {"content": name} for name, i in checkpoint.read_json(source / "added_tokens.json").items()}
     specials = [settings.get(role) for role in ROLES]
@@ -129,23 +130,25 @@ def add_tokens(backend: tokenizers.Tokenizer, source: Path, settings: Record) ->
             )
 
 
-def find_special_tokens(source: Path, config: Record, settings: Record, backend: tokenizers.Tokenizer) -> SpecialTokens:
+def find_special_tokens(
+    source: Path, hf_config: JsonObject, settings: JsonObject, backend: tokenizers.Tokenizer
+) -> SpecialTokens:
     """Find the special tokens by the tokenizer settings, else by the model config, else by their common names."""
 
     def token(roles: tuple[str, ...], *common: str | None) -> str:
-        by_id = (backend.id_to_token(i) for role in roles if isinstance(i := config.get(f"{role}_id"), int))
+        by_id = (backend.id_to_token(i) for role in roles if isinstance(i := hf_config.get(f"{role}_id"), int))
         for name in (*(settings.get(role) for role in roles), *by_id, *common):
             if name is not None and backend.token_to_id(name) is not None:
                 return str(name)
         raise CheckpointError(f"{source}: the tokenizer has no {roles[0]}.")
 
-    match config["model_type"]:
+    match hf_config["model_type"]:
         case "gpt2":
             eos = token(("eos_token",), "<|endoftext|>", "</s>")
             return SpecialTokens(token(("pad_token",), eos), token(("bos_token",), eos), eos, prefix="")
         case "t5" | "marian" | "pegasus":
             pad = token(("pad_token",), "<pad>")
-            start = decoder_start(source)
+            start = decoder_start_token_id(source)
             bos = pad if start is None else backend.id_to_token(start)
             if bos is None:
                 raise CheckpointError(f"{source}: the decoder start token id {start:,} is not in the vocabulary.")
@@ -160,19 +163,19 @@ def find_special_tokens(source: Path, config: Record, settings: Record, backend:
     )
 
 
-def decoder_start(source: Path) -> int | None:
+def decoder_start_token_id(source: Path) -> int | None:
     """decoder_start_token_id of a folder, None if it is not set."""
     for name in ("generation_config.json", "config.json"):
-        record = checkpoint.read_json(source / name) if (source / name).exists() else {}
-        if isinstance(record.get("decoder_start_token_id"), int):
-            return int(record["decoder_start_token_id"])
+        config = checkpoint.read_json(source / name) if (source / name).exists() else {}
+        if isinstance(config.get("decoder_start_token_id"), int):
+            return int(config["decoder_start_token_id"])
     return None
 
 
 # Export
 
 
-def export_tokenizer(tokenizer: Tokenizer, task: str, sizes: Any) -> Mapping[str, str]:
+def export_tokenizer(tokenizer: Tokenizer, task: str, config: Any) -> Mapping[str, str]:
     """tokenizer.json and tokenizer_config.json with which transformers' AutoTokenizer encodes text as the task does."""
     s, is_encoder = tokenizer.special_tokens, task not in ("translation", "causal-lm", "summarization")
     backend = tokenizers.Tokenizer.from_str(tokenizer.to_json())
@@ -180,29 +183,29 @@ def export_tokenizer(tokenizer: Tokenizer, task: str, sizes: Any) -> Mapping[str
         first = [normalizers.Prepend(s.prefix)]
         backend.normalizer = normalizers.Sequence([*first, *([backend.normalizer] if backend.normalizer else [])])
         backend.decoder = decoders.Sequence([backend.decoder, decoders.Strip(s.prefix, 1, 0)])
-    single, pair = special_token_templates(s, task, 2 if getattr(sizes, "position_offset", 0) else 1)
+    single, pair = special_token_templates(s, task, 2 if getattr(config, "position_offset", 0) else 1)
     ids = {s.bos_token: tokenizer.bos_id, s.eos_token: tokenizer.eos_id}
     backend.post_processor = processors.TemplateProcessing(single=single, pair=pair, special_tokens=list(ids.items()))
-    record = json.loads(backend.to_str())
-    for token in record["added_tokens"]:
+    tokenizer_json = json.loads(backend.to_str())
+    for token in tokenizer_json["added_tokens"]:
         if token["content"] == s.mask_token:
             token["lstrip"] = True  # the space before a word is part of its token, so the mask replaces it too
     bos_role, eos_role = ("cls_token", "sep_token") if is_encoder else ("bos_token", "eos_token")
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
-        "model_max_length": sizes.max_len,
+        "model_max_length": config.max_len,
         "clean_up_tokenization_spaces": False,
         "padding_side": "left" if task in ("causal-lm", "summarization") else "right",
         "pad_token": s.pad_token,
         bos_role: s.bos_token,
         eos_role: s.eos_token,
         **({"mask_token": s.mask_token} if s.mask_token else {}),
-        **({"unk_token": unk} if (unk := unk_token_of(record["model"])) else {}),
+        **({"unk_token": unk} if (unk := unk_token_of(tokenizer_json["model"])) else {}),
         "model_input_names": [
-            "input_ids", *(["token_type_ids"] if getattr(sizes, "n_token_types", 0) > 1 else []), "attention_mask"
+            "input_ids", *(["token_type_ids"] if getattr(config, "n_token_types", 0) > 1 else []), "attention_mask"
         ],
     }  # fmt: skip
-    return {"tokenizer.json": checkpoint.to_json(record), "tokenizer_config.json": checkpoint.to_json(settings)}
+    return {"tokenizer.json": checkpoint.to_json(tokenizer_json), "tokenizer_config.json": checkpoint.to_json(settings)}
 
 
 def special_token_templates(s: SpecialTokens, task: str, n_separators: int) -> tuple[list[str], list[str]]:
@@ -217,7 +220,7 @@ def special_token_templates(s: SpecialTokens, task: str, n_separators: int) -> t
     return single, [*single, *[s.eos_token] * (n_separators - 1), "$B:1", f"{s.eos_token}:1"]
 
 
-def unk_token_of(model: Record) -> str | None:
+def unk_token_of(model: JsonObject) -> str | None:
     """The token for unknown text of the `model` entry of a tokenizer.json, None if there is none."""
     if model["type"] == "Unigram":
         return None if model["unk_id"] is None else str(model["vocab"][model["unk_id"]][0])

@@ -14,7 +14,7 @@ MetricFn = Callable[[np.ndarray], np.ndarray]
 class Score:
     """Value of a metric on a corpus. `signature` states how it was computed where there are variants.
 
-    For the ranges of the metrics see the package.
+    The ranges of the metrics are listed in the docstring of `glassformer.metrics`.
     """
 
     name: str
@@ -41,7 +41,7 @@ def divide(a: Float[np.ndarray, "*n"], b: Float[np.ndarray, "*n"]) -> Float[np.n
 
 
 def mean_statistics(values: Sequence[float]) -> Float[np.ndarray, "n 2"]:
-    """Statistics of a metric that is a mean over examples."""
+    """Per example: its value, and 1. Statistics of a metric that is a mean over examples."""
     return np.stack([np.asarray(values, dtype=np.float64), np.ones(len(values))], axis=-1)
 
 

@@ -11,7 +11,8 @@ from jaxtyping import Float
 from glassformer.errors import ConfigError
 from glassformer.metrics.score import Score, same_length
 
-KINDS = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
+ROUGE_NAMES = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
+"""Names in the package rouge-score -> names of the metrics."""
 
 Words = Literal["ascii", "unicode"]
 
@@ -54,11 +55,11 @@ def rouge(
     if not all(expected):
         raise ValueError(f"summary {list(map(bool, expected)).index(False)} has no reference")
     tokenizer = _UnicodeTokenizer() if words == "unicode" else None
-    scorer = rouge_scorer.RougeScorer(list(KINDS), use_stemmer=stem, tokenizer=tokenizer)
+    scorer = rouge_scorer.RougeScorer(list(ROUGE_NAMES), use_stemmer=stem, tokenizer=tokenizer)
     rows = []
     for summary, references in zip(predicted, expected, strict=True):
         best = scorer.score_multi(list(references), summary)
-        rows.append([best[name].fmeasure for name in KINDS])
+        rows.append([best[name].fmeasure for name in ROUGE_NAMES])
     return np.array(rows, dtype=np.float64)
 
 
@@ -70,4 +71,4 @@ def summary_scores(
     signature = (
         f"F1|refs:best|stem:{'yes' if stem else 'no'}|words:{words}|version:rouge-score-{version('rouge-score')}"
     )
-    return [Score(name, float(mean), signature) for name, mean in zip(KINDS.values(), means, strict=True)]
+    return [Score(name, float(mean), signature) for name, mean in zip(ROUGE_NAMES.values(), means, strict=True)]

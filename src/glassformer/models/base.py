@@ -15,8 +15,8 @@ from glassformer.nn.masks import padding_mask
 from glassformer.nn.positions import sinusoids
 
 PAD_TO_MULTIPLE_OF = 8
-"""Sources are padded to a multiple of this. The padded length, and so the result, does not
-depend on the other sentences of the batch."""
+"""Sources are padded to a multiple of this number of tokens. Only sources of one padded length are decoded together, so
+that the result does not depend on the other sentences of the batch."""
 
 REFERENCE_D_MODEL = 768
 """d_model of the smallest published BERT and GPT-2."""
@@ -73,11 +73,20 @@ class DecoderState:
     """Decoder state: cross-attention keys and values per sentence, self-attention cache per hypothesis."""
 
     def __init__(
-        self, n_layers: int, memory: list[KeysValues] | None = None, mask: Bool[Tensor, "batch 1 1 m"] | None = None
+        self,
+        n_layers: int,
+        cross_keys_values: list[KeysValues] | None = None,
+        cross_mask: Bool[Tensor, "batch 1 1 src"] | None = None,
     ) -> None:
+        """
+        Args:
+            n_layers: number of decoder layers.
+            cross_keys_values: keys and values of the encoder output, for each layer. None: a decoder-only model.
+            cross_mask: True where cross-attention may attend.
+        """
         self.caches = [KeyValueCache() for _ in range(n_layers)]
-        self.memory: list[KeysValues] | list[None] = memory or [None] * n_layers
-        self.mask = mask
+        self.cross_keys_values: list[KeysValues] | list[None] = cross_keys_values or [None] * n_layers
+        self.cross_mask = cross_mask
 
     @property
     def length(self) -> int:
@@ -88,9 +97,9 @@ class DecoderState:
         """Keep only these hypotheses, in this order, and only these sentences (None: all)."""
         for cache in self.caches:
             cache.select(rows)
-        if sentences is not None and self.mask is not None:
-            self.memory = [(k[sentences], v[sentences]) for k, v in self.memory]  # type: ignore[misc]
-            self.mask = self.mask[sentences]
+        if sentences is not None and self.cross_mask is not None:
+            self.cross_keys_values = [(k[sentences], v[sentences]) for k, v in self.cross_keys_values]  # type: ignore[misc]
+            self.cross_mask = self.cross_mask[sentences]
 
 
 class Model(nn.Module):

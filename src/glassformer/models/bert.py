@@ -26,7 +26,7 @@ class Bert(Model):
     def __init__(self, config: BertConfig) -> None:
         super().__init__(config)
         self.config = c = config
-        layer = BlockConfig(
+        block_config = BlockConfig(
             c.d_model, c.n_heads, c.d_ff, c.dropout, c.pre_norm, activation=c.activation, norm_eps=c.norm_eps
         )
         self.embedding = nn.Embedding(c.vocab_size, c.d_model, padding_idx=c.pad_id)
@@ -34,7 +34,7 @@ class Bert(Model):
         self.token_type_embedding = nn.Embedding(c.n_token_types, c.d_model) if c.n_token_types else None
         self.embedding_norm = nn.LayerNorm(c.d_model, eps=c.norm_eps)
         self.dropout = Dropout(c.dropout)
-        self.encoder: Any = nn.ModuleList(TransformerBlock(layer) for _ in range(c.n_layers))
+        self.encoder: Any = nn.ModuleList(TransformerBlock(block_config) for _ in range(c.n_layers))
         self.encoder_norm = nn.LayerNorm(c.d_model, eps=c.norm_eps) if c.pre_norm else nn.Identity()
         self.pooler = Linear(c.d_model, c.d_model) if c.pooler else None
         if c.head == "mlm":

@@ -1,5 +1,6 @@
 """Recurrent encoder-decoder with attention: a baseline for comparison with Transformers."""
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
@@ -15,18 +16,35 @@ from glassformer.nn.linear import Linear, batch_invariant_linear
 from glassformer.nn.masks import padding_mask
 
 
+@dataclass(frozen=True, slots=True)
+class LstmState:
+    """State of the LSTM decoder after a step. Tensors have the shape [rows, d_model]."""
+
+    layers: list[tuple[Tensor, Tensor]]
+    """Hidden state and cell state of each layer."""
+    attentional: Tensor
+    """Attentional hidden state: predicts the next token and is part of the next input (input feeding)."""
+
+    def select(self, rows: Int[Tensor, " rows"]) -> "LstmState":
+        """State whose row i is the row `rows[i]` of this one. Rows may repeat."""
+        return LstmState([(hidden[rows], cell[rows]) for hidden, cell in self.layers], self.attentional[rows])
+
+
 class RnnState:
     """Decoder state: cross-attention keys and values per sentence, LSTM state per hypothesis."""
 
-    def __init__(self, memory: KeysValues, mask: Bool[Tensor, "batch 1 1 m"], hidden_state: list[Tensor]) -> None:
-        self.memory, self.mask, self.hidden_state = memory, mask, hidden_state
+    def __init__(
+        self, cross_keys_values: KeysValues, cross_mask: Bool[Tensor, "batch 1 1 src"], lstm_state: LstmState
+    ) -> None:
+        self.cross_keys_values, self.cross_mask, self.lstm_state = cross_keys_values, cross_mask, lstm_state
 
     def select(self, rows: Int[Tensor, " rows"], sentences: Int[Tensor, " sentences"] | None = None) -> None:
         """Keep only these hypotheses, in this order, and only these sentences (None: all)."""
-        self.hidden_state = [value[rows] for value in self.hidden_state]
+        self.lstm_state = self.lstm_state.select(rows)
         if sentences is not None:
-            self.memory = self.memory[0][sentences], self.memory[1][sentences]
-            self.mask = self.mask[sentences]
+            keys, values = self.cross_keys_values
+            self.cross_keys_values = keys[sentences], values[sentences]
+            self.cross_mask = self.cross_mask[sentences]
 
 
 class Rnn(Model):
@@ -72,8 +90,8 @@ class Rnn(Model):
                     n = len(p) // 4
                     p[n : 2 * n] = 1.0
 
-    def encode(self, src: Int[Tensor, "batch src"]) -> tuple[Float[Tensor, "batch src d_model"], list[Tensor]]:
-        """Encoder output at every position, and the initial state of the decoder."""
+    def encode(self, src: Int[Tensor, "batch src"]) -> tuple[Float[Tensor, "batch src d_model"], LstmState]:
+        """Encoder output (memory) at every position, and the initial state of the decoder."""
         x = self.dropout(self.embedding(src) * self.config.d_model**0.5)
         lengths = (src != self.config.pad_id).sum(1).cpu()
         packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
@@ -82,37 +100,38 @@ class Rnn(Model):
         )
         mean = memory.sum(1) / lengths[:, None].to(memory)
         initial = torch.tanh(self.init_proj(mean)).chunk(2 * self.config.n_layers, dim=-1)
-        return self.dropout(memory), [*initial, torch.zeros_like(mean)]
+        layers = list(zip(initial[::2], initial[1::2], strict=True))
+        return self.dropout(memory), LstmState(layers, torch.zeros_like(mean))
 
     def lstm_step(
         self,
         ids: Int[Tensor, " rows"],
-        hidden_state: list[Tensor],
-        memory: KeysValues,
-        mask: Bool[Tensor, "batch 1 1 m"],
-    ) -> list[Tensor]:
-        """One decoder step: the new LSTM states, and last the attentional hidden state that predicts the next token."""
+        state: LstmState,
+        cross_keys_values: KeysValues,
+        cross_mask: Bool[Tensor, "batch 1 1 src"],
+    ) -> LstmState:
+        """One decoder step: the state after reading `ids`, the last token of each hypothesis."""
         n = self.config.n_layers
-        x = torch.cat([self.dropout(self.embedding(ids) * self.config.d_model**0.5), hidden_state[-1]], dim=-1)
-        new_state = []
-        for i, cell in enumerate(self.decoder):
-            x, c = cell(x, (hidden_state[2 * i], hidden_state[2 * i + 1]))
-            new_state += [x, c]
+        x = torch.cat([self.dropout(self.embedding(ids) * self.config.d_model**0.5), state.attentional], dim=-1)
+        layers = []
+        for i, (lstm_cell, hidden_and_cell) in enumerate(zip(self.decoder, state.layers, strict=True)):
+            x, cell = lstm_cell(x, hidden_and_cell)
+            layers.append((x, cell))
             x = self.dropout(x) if i + 1 < n else x
-        queries = x.reshape(memory[0].size(0), -1, x.size(-1))  # hypotheses of a sentence are adjacent
-        context = self.cross_attention.attend(queries, *memory, mask).reshape(x.shape)
-        return [*new_state, self.dropout(torch.tanh(self.combine(torch.cat([x, context], dim=-1))))]
+        queries = x.reshape(cross_keys_values[0].size(0), -1, x.size(-1))  # hypotheses of a sentence are adjacent
+        context = self.cross_attention.attend(queries, *cross_keys_values, cross_mask).reshape(x.shape)
+        return LstmState(layers, self.dropout(torch.tanh(self.combine(torch.cat([x, context], dim=-1)))))
 
     def forward(
         self, src: Int[Tensor, "batch src"], tgt_in: Int[Tensor, "batch tgt"]
     ) -> Float[Tensor, "batch tgt d_model"]:
         """Decoder output at every target position, computed sequentially; `logits` projects it to the vocabulary."""
-        memory, hidden_state = self.encode(src)
+        memory, state = self.encode(src)
         keys_values, mask = self.cross_attention.keys_values(memory), padding_mask(src, self.config.pad_id)
         outputs = []
         for ids in tgt_in.unbind(1):
-            hidden_state = self.lstm_step(ids, hidden_state, keys_values, mask)
-            outputs.append(hidden_state[-1])
+            state = self.lstm_step(ids, state, keys_values, mask)
+            outputs.append(state.attentional)
         return torch.stack(outputs, dim=1)
 
     @property
@@ -125,15 +144,15 @@ class Rnn(Model):
 
     def start(self, src: Int[Tensor, "sentences src"], n_hypotheses: int = 1) -> tuple[RnnState, Tensor]:
         """Encode the sources and create the decoder state for `n_hypotheses` of each; the first input is `bos_id`."""
-        memory, hidden_state = self.encode(src)
+        memory, initial = self.encode(src)
         state = RnnState(
             self.cross_attention.keys_values(memory),
             padding_mask(src, self.config.pad_id),
-            [value.repeat_interleave(n_hypotheses, 0) for value in hidden_state],
+            initial.select(torch.arange(len(src), device=src.device).repeat_interleave(n_hypotheses)),
         )
         return state, src.new_full((len(src) * n_hypotheses,), self.config.bos_id)
 
     def step(self, ids: Int[Tensor, " rows"], state: RnnState) -> Float[Tensor, "rows vocab"]:
         """Logits of the next token, given `ids`, the last token of each hypothesis. Updates the state."""
-        state.hidden_state = self.lstm_step(ids, state.hidden_state, state.memory, state.mask)
-        return self.logits(state.hidden_state[-1])
+        state.lstm_state = self.lstm_step(ids, state.lstm_state, state.cross_keys_values, state.cross_mask)
+        return self.logits(state.lstm_state.attentional)

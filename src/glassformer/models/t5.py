@@ -50,15 +50,15 @@ class T5(EncoderDecoder):
     def __init__(self, config: T5Config) -> None:
         super().__init__(config)
         self.config = c = config
-        layer = BlockConfig(
+        block_config = BlockConfig(
             c.d_model, c.n_heads, c.d_ff, c.dropout, pre_norm=True, activation=c.activation, norm="rms",
             norm_eps=c.norm_eps, d_head=c.d_head, bias=False, scaled=False,
         )  # fmt: skip
         self.embedding = nn.Embedding(c.vocab_size, c.d_model)
         self.dropout = Dropout(c.dropout)
-        self.encoder: Any = nn.ModuleList(TransformerBlock(layer) for _ in range(c.n_encoder_layers))
+        self.encoder: Any = nn.ModuleList(TransformerBlock(block_config) for _ in range(c.n_encoder_layers))
         self.decoder: Any = nn.ModuleList(
-            TransformerBlock(layer, causal=True, cross=True) for _ in range(c.n_decoder_layers)
+            TransformerBlock(block_config, causal=True, cross=True) for _ in range(c.n_decoder_layers)
         )
         self.encoder_position_bias = nn.Embedding(c.n_buckets, c.n_heads)
         self.decoder_position_bias = nn.Embedding(c.n_buckets, c.n_heads)
@@ -111,7 +111,9 @@ class T5(EncoderDecoder):
         x = self.dropout(self.embedding(tgt_in))
         bias = self.compute_bias(self.decoder_position_bias, tgt_in.size(1), tgt_in.size(1))
         for layer in self.decoder:
-            x = layer(x, memory=layer.cross_attention.keys_values(memory), memory_mask=mask, position_bias=bias)
+            x = layer(
+                x, cross_keys_values=layer.cross_attention.keys_values(memory), cross_mask=mask, position_bias=bias
+            )
         return self.logits_input(self.decoder_norm(x))
 
     def logits_input(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
@@ -131,6 +133,6 @@ class T5(EncoderDecoder):
         """Logits of the next token, given `ids`, the last token of each hypothesis. Updates the state."""
         x = self.embedding(ids[:, None])
         bias = self.compute_bias(self.decoder_position_bias, 1, state.length + 1)
-        for layer, memory, cache in zip(self.decoder, state.memory, state.caches, strict=True):
-            x = layer(x, memory=memory, memory_mask=state.mask, position_bias=bias, cache=cache)
+        for layer, keys_values, cache in zip(self.decoder, state.cross_keys_values, state.caches, strict=True):
+            x = layer(x, cross_keys_values=keys_values, cross_mask=state.cross_mask, position_bias=bias, cache=cache)
         return self.logits(self.logits_input(self.decoder_norm(x))[:, 0])

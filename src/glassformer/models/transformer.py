@@ -29,14 +29,14 @@ class Transformer(EncoderDecoder):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__(config)
         self.config = c = config
-        layer = BlockConfig(
+        block_config = BlockConfig(
             c.d_model, c.n_heads, c.d_ff, c.dropout, c.pre_norm, activation=c.activation, score=c.attention
         )
         self.embedding = nn.Embedding(c.vocab_size, c.d_model, padding_idx=c.pad_id)
         self.dropout = Dropout(c.dropout)
-        self.encoder: Any = nn.ModuleList(TransformerBlock(layer) for _ in range(c.n_encoder_layers))
+        self.encoder: Any = nn.ModuleList(TransformerBlock(block_config) for _ in range(c.n_encoder_layers))
         self.decoder: Any = nn.ModuleList(
-            TransformerBlock(layer, causal=True, cross=True) for _ in range(c.n_decoder_layers)
+            TransformerBlock(block_config, causal=True, cross=True) for _ in range(c.n_decoder_layers)
         )
         # Post-norm blocks already end with a normalization.
         self.encoder_norm = nn.LayerNorm(c.d_model) if c.pre_norm else nn.Identity()
@@ -88,7 +88,7 @@ class Transformer(EncoderDecoder):
         memory, mask = self.encode(src), padding_mask(src, self.config.pad_id)
         x = self.embed(tgt_in)
         for layer in self.decoder:
-            x = layer(x, memory=layer.cross_attention.keys_values(memory), memory_mask=mask)
+            x = layer(x, cross_keys_values=layer.cross_attention.keys_values(memory), cross_mask=mask)
         return self.decoder_norm(x)  # type: ignore[no-any-return]
 
     @property
@@ -102,6 +102,6 @@ class Transformer(EncoderDecoder):
     def step(self, ids: Int[Tensor, " rows"], state: DecoderState) -> Float[Tensor, "rows vocab"]:
         """Logits of the next token, given `ids`, the last token of each hypothesis. Updates the state."""
         x = self.embed(ids[:, None], state.length)
-        for layer, memory, cache in zip(self.decoder, state.memory, state.caches, strict=True):
-            x = layer(x, memory=memory, memory_mask=state.mask, cache=cache)
+        for layer, keys_values, cache in zip(self.decoder, state.cross_keys_values, state.caches, strict=True):
+            x = layer(x, cross_keys_values=keys_values, cross_mask=state.cross_mask, cache=cache)
         return self.logits(self.decoder_norm(x)[:, 0])

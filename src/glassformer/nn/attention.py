@@ -136,9 +136,10 @@ class Attention(nn.Module):
         *,
         causal: bool = False,
     ) -> Float[Tensor, "batch q d_model"]:
-        """Self-attention when `memory` is None, else attention over `memory`.
+        """Self-attention, or cross-attention if `memory` is given.
 
         Args:
+            memory: the sequence that keys and values are computed from: the encoder output. None: x.
             mask: True where a query may attend. Each query needs at least one key.
             causal: each position attends to itself and earlier positions only.
         """
@@ -170,7 +171,7 @@ class Attention(nn.Module):
         """Attention with queries from x over keys and values returned by `keys_values`.
 
         Args:
-            causal: each query attends to keys up to its own position. The queries are at the last key positions.
+            causal: each query attends to keys up to its own position. The queries are at the last of the key positions.
             position_bias: added to the attention scores (T5).
             rotary: rotary position embedding of the queries.
         """
@@ -258,7 +259,7 @@ class Attention(nn.Module):
         w, b = self.additive
         return ((q[:, :, :, None] + (k + b)[:, :, None]).tanh() * w[:, None]).sum(-1)
 
-    def split_heads(self, x: Float[Tensor, "batch length width"]) -> Float[Tensor, "batch heads length d_head"]:
+    def split_heads(self, x: Float[Tensor, "batch length features"]) -> Float[Tensor, "batch heads length d_head"]:
         heads = x.view(*x.shape[:-1], -1, self.d_head).transpose(1, 2)
         # The same memory layout for any batch size: rounding of the matrix products depends on it.
         return heads if torch.is_grad_enabled() else heads.contiguous()

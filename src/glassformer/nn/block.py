@@ -11,6 +11,7 @@ from glassformer.nn.dropout import Dropout
 from glassformer.nn.feedforward import FeedForward
 
 KeysValues = tuple[Heads, Heads]
+"""Keys and values of an attention module."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,9 @@ class BlockConfig:
     qkv_bias: bool | None = None
     """Queries, keys and values have bias terms. None: as `bias`."""
     scaled: bool = True
+    """Whether dot products are divided by sqrt(d_head)."""
     score: str = "dot"
+    """"dot" or "additive" attention scores."""
 
 
 def make_norm(c: BlockConfig) -> nn.Module:
@@ -98,8 +101,8 @@ class TransformerBlock(nn.Module):
         x: Float[Tensor, "rows length d_model"],
         mask: Bool[Tensor, "#rows #heads #length #keys"] | None = None,
         *,
-        memory: KeysValues | None = None,
-        memory_mask: Bool[Tensor, "batch 1 1 m"] | None = None,
+        cross_keys_values: KeysValues | None = None,
+        cross_mask: Bool[Tensor, "batch 1 1 m"] | None = None,
         position_bias: Float[Tensor, "1 heads #length keys"] | None = None,
         rotary: Rotary | None = None,
         cache: KeyValueCache | None = None,
@@ -108,9 +111,10 @@ class TransformerBlock(nn.Module):
 
         Args:
             mask: True where self-attention may attend.
-            memory: keys and values that `cross_attention.keys_values` computed from the encoder output, one row per
-                sentence. x may have several adjacent rows (hypotheses) per sentence, which share its keys and values.
-            memory_mask: True where cross-attention may attend.
+            cross_keys_values: keys and values that `cross_attention.keys_values` computed from the encoder output, one
+                row per sentence. x may have several adjacent rows (hypotheses) per sentence, which share its keys and
+                values. None: no cross-attention.
+            cross_mask: True where cross-attention may attend: at the source tokens, not at padding.
             position_bias: added to the scores of self-attention.
             rotary: rotary position embedding of the queries and keys of self-attention.
         """
@@ -123,11 +127,11 @@ class TransformerBlock(nn.Module):
             return self.self_attention.attend(x, k, v, mask, causal=causal, position_bias=position_bias, rotary=rotary)
 
         def cross_attend(x: Tensor) -> Tensor:
-            assert memory is not None
-            queries = x.reshape(memory[0].size(0), -1, x.size(-1))
-            return self.cross_attention.attend(queries, *memory, memory_mask).reshape(x.shape)
+            assert cross_keys_values is not None
+            queries = x.reshape(cross_keys_values[0].size(0), -1, x.size(-1))
+            return self.cross_attention.attend(queries, *cross_keys_values, cross_mask).reshape(x.shape)
 
         x = self.self_attn_residual(x, self_attend)
-        if memory is not None:
+        if cross_keys_values is not None:
             x = self.cross_attn_residual(x, cross_attend)
         return self.feedforward_residual(x, self.feedforward)  # type: ignore[no-any-return]

@@ -19,7 +19,8 @@ def batch_invariant_linear(
 ) -> Float[Tensor, "*batch d_out"]:
     """x W^T + b, bit-identical for each row whatever other rows are in the batch (fp32, without gradients).
 
-    Inputs with few rows are padded to a multiple of ROW_MULTIPLE, so that a sentence decodes alone as in a batch.
+    Inputs with few rows are padded to a multiple of ROW_MULTIPLE, so that a sentence decoded alone gives the
+    same result as in a batch.
     """
     if torch.is_grad_enabled():
         invalidate_packed_weight(weight)

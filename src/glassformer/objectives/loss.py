@@ -37,7 +37,7 @@ class ProjectedCrossEntropy(torch.autograd.Function):
         vocab_size = w.size(0)
         w_sum = weight.sum(0, dtype=torch.float32)
         b_sum = 0.0 if bias is None else bias.sum(dtype=torch.float32)
-        on, off = 1 - smoothing, smoothing / vocab_size
+        on, off = 1 - smoothing, smoothing / vocab_size  # smoothed target: `off` for each word, and `on` for the target
 
         hidden_dtype = hidden.dtype
         need_grad = hidden.requires_grad or weight.requires_grad

@@ -38,7 +38,8 @@ PIPELINES: dict[str, type[Pipeline]] = {
     "sentence-similarity": SentenceSimilarity,
 }
 ALIASES = {"sentiment-analysis": "text-classification", "ner": "token-classification"}
-LANGUAGES = re.compile(r"translation_\w+_to_\w+")
+TRANSLATION_TASK = re.compile(r"translation_\w+_to_\w+")
+"""Task name with a language pair, such as translation_en_to_fr."""
 
 
 def pipeline(
@@ -98,7 +99,7 @@ def pipeline(
     supported = [name for name, pipeline_type in PIPELINES.items() if pipeline_type.supports(source)]
     name = task or default_task(source, supported)
     name = resolve_translation_task(source, name)
-    pipeline_name = "translation" if LANGUAGES.fullmatch(name) else ALIASES.get(name, name)
+    pipeline_name = "translation" if TRANSLATION_TASK.fullmatch(name) else ALIASES.get(name, name)
     if pipeline_name not in supported:
         raise ConfigError(
             f"{source.name}: not trained for {name}; the task of this model is {source.task.name}.\n"
@@ -111,7 +112,7 @@ def pipeline(
 
 def check_task(task: str) -> None:
     """Raise ConfigError if there is no such task."""
-    if task not in PIPELINES and task not in ALIASES and not LANGUAGES.fullmatch(task):
+    if task not in PIPELINES and task not in ALIASES and not TRANSLATION_TASK.fullmatch(task):
         raise ConfigError(
             f"there is no task {task!r}.\n"
             f"  Available tasks: {', '.join(PIPELINES)}, translation_xx_to_yy, {', '.join(ALIASES)}."
@@ -123,9 +124,9 @@ def resolve_translation_task(source: Source, task: str) -> str:
     table = source.config.get("task_specific_params")
     if task != "translation" or not isinstance(table, dict):
         return task
-    resolved = next((name for name in table if LANGUAGES.fullmatch(name)), task)
+    resolved = next((name for name in table if TRANSLATION_TASK.fullmatch(name)), task)
     if resolved != task:
-        others = ", ".join(name for name in table if LANGUAGES.fullmatch(name) and name != resolved)
+        others = ", ".join(name for name in table if TRANSLATION_TASK.fullmatch(name) and name != resolved)
         warnings.warn(
             f"{source.name}: translation is resolved to {resolved}"
             + (f"; also available: {others}." if others else "."),

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 from glassformer import checkpoint
 from glassformer.config import Config
 from glassformer.errors import ConfigError
-from glassformer.interop.huggingface import build_contents
+from glassformer.interop.huggingface import hf_folder_contents
 from glassformer.pipelines.source import Source
 from glassformer.pipelines.tokenizer_adapter import TokenizerAdapter
 
@@ -107,7 +107,7 @@ class Pipeline(ABC):
             self.model.save(folder)
             return
         checkpoint.check_empty(Path(folder))
-        checkpoint.save_folder(Path(folder), build_contents(self.model))
+        checkpoint.save_folder(Path(folder), hf_folder_contents(self.model))
 
     @abstractmethod
     def run(self, inputs: list[Any], options: Any) -> list[Any]:

@@ -19,27 +19,28 @@ from glassformer.models.base import Decodable
 from glassformer.pipelines.generation_config import GenerationConfig
 
 BATCH_TOKENS = 1024
-NO_SCORE = -1e9
+"""Maximum number of prompt tokens per batch, including padding."""
+INACTIVE_SCORE = -1e9
 """Initial score of inactive hypotheses."""
 
 
 @dataclass(slots=True)
-class Finished:
-    """The best completed hypotheses of one text."""
+class BeamHypotheses:
+    """The n best completed hypotheses of one text."""
 
     n: int
-    rows: list[tuple[float, list[int]]] = field(default_factory=list)
-    """Scores and ids, best first."""
+    best: list[tuple[float, list[int]]] = field(default_factory=list)
+    """Score and ids of each, best first."""
 
     @property
     def is_full(self) -> bool:
-        return len(self.rows) == self.n
+        return len(self.best) == self.n
 
     def add(self, score: float, ids: list[int]) -> None:
-        self.rows = sorted([*self.rows, (score, ids)], key=lambda row: -row[0])[: self.n]
+        self.best = sorted([*self.best, (score, ids)], key=lambda pair: -pair[0])[: self.n]
 
 
-def continuations(
+def generate_ids(
     model: Decodable,
     prompts: Sequence[Sequence[int]],
     config: GenerationConfig,
@@ -47,13 +48,13 @@ def continuations(
     seed: int,
     pad_id: int,
     device: torch.device,
-    reads_prompt: bool,
+    decoder_only: bool,
     max_positions: int | None,
 ) -> list[list[list[int]]]:
     """Generate from each prompt or source. Returns num_return_sequences lists of generated ids per prompt, best first.
 
     Args:
-        reads_prompt: the model is decoder-only and continues the prompt. False: the encoder reads it.
+        decoder_only: the model continues the prompt. False: the prompt is the input of the encoder.
         max_positions: maximum number of decoder tokens; None: unlimited.
     """
     results: list[list[list[int]]] = [[] for _ in prompts]
@@ -64,9 +65,9 @@ def continuations(
             if config.num_beams == 1:
                 src = src.repeat_interleave(n, dim=0)
             state, last = model.start(src, config.num_beams)
-            if not reads_prompt and config.decoder_start_token_id is not None:
+            if not decoder_only and config.decoder_start_token_id is not None:
                 last = torch.full_like(last, config.decoder_start_token_id)
-            past = src.repeat_interleave(config.num_beams, dim=0) if reads_prompt else last[:, None]
+            past = src.repeat_interleave(config.num_beams, dim=0) if decoder_only else last[:, None]
             max_length = config.total_max_length(past.size(1), max_positions)
             if config.num_beams == 1:
                 rngs = [random_generator(seed, n * i + j) for i in indices for j in range(n)]
@@ -97,9 +98,9 @@ def greedy_or_sample(
     n_prompt = past.size(1)
     generated: list[list[int]] = [[] for _ in range(len(past))]
     active, ids = list(range(len(past))), past
-    adjust = logits_processor(config, n_prompt, max_length)
+    process_logits = logits_processor(config, n_prompt, max_length)
     while True:
-        scores = adjust(model.step(ids[:, -1], state).float(), ids)
+        scores = process_logits(model.step(ids[:, -1], state).float(), ids)
         if config.do_sample:
             u = torch.tensor([rngs[row].random() for row in active], dtype=torch.float64, device=ids.device)
             next_ids = sample_inverse_cdf(*top_k_top_p_filter(scores), u)
@@ -137,16 +138,16 @@ def beam_search(
     """
     n, n_prompt = config.num_beams, past.size(1)
     n_considered = max(2, 1 + len(config.eos_token_id)) * n
-    finished = [Finished(n) for _ in range(len(past) // n)]
-    sums = torch.full((len(finished), n), NO_SCORE, device=past.device)
+    finished = [BeamHypotheses(n) for _ in range(len(past) // n)]
+    sums = torch.full((len(finished), n), INACTIVE_SCORE, device=past.device)
     sums[:, 0] = 0.0  # all beams of a text are identical at the start: only the first one is used in the first step
     active, ids = list(range(len(finished))), past
-    adjust = logits_processor(config, n_prompt, max_length)
+    process_logits = logits_processor(config, n_prompt, max_length)
     for length in range(n_prompt + 1, max_length + 1):
-        scores = adjust(model.step(ids[:, -1], state).float().log_softmax(-1), ids)
+        scores = process_logits(model.step(ids[:, -1], state).float().log_softmax(-1), ids)
         vocab = scores.size(-1)
         totals = (scores + sums.view(-1, 1)).view(len(active), -1)
-        index = top_or_sampled(
+        index = topk_or_sampled(
             totals, min(n_considered, totals.size(1)), [rngs[i] for i in active] if config.do_sample else None
         )
         totals = totals.gather(1, index)
@@ -167,7 +168,7 @@ def beam_search(
             best_length = (
                 max_length - n_prompt if config.early_stopping == "never" and config.length_penalty > 0 else n_generated
             )
-            if done.is_full and values[continuing[0]] / best_length**config.length_penalty <= done.rows[-1][0]:
+            if done.is_full and values[continuing[0]] / best_length**config.length_penalty <= done.best[-1][0]:
                 continue
             blocks.append(block)
             columns.append(continuing)
@@ -180,10 +181,10 @@ def beam_search(
         sums = totals[keep].gather(1, column)
         state.select(parents, keep if len(keep) < len(active) else None)
         active = [active[block] for block in blocks]
-    return [[ids for _, ids in done.rows[: config.num_return_sequences]] for done in finished]
+    return [[ids for _, ids in done.best[: config.num_return_sequences]] for done in finished]
 
 
-def top_or_sampled(totals: Tensor, k: int, rngs: Sequence[np.random.Generator] | None) -> Tensor:
+def topk_or_sampled(totals: Tensor, k: int, rngs: Sequence[np.random.Generator] | None) -> Tensor:
     """Indices of the k largest totals of each row, or of k samples without replacement in the order of sampling."""
     if rngs is None:
         return totals.topk(k).indices
@@ -204,7 +205,7 @@ def logits_processor(config: GenerationConfig, n_prompt: int, max_length: int) -
     phrases = [word for word in config.bad_words_ids if len(word) > 1]
     min_total = max(config.min_length, n_prompt + config.min_new_tokens if config.min_new_tokens else 0)
 
-    def adjust(scores: Tensor, ids: Tensor) -> Tensor:
+    def process_logits(scores: Tensor, ids: Tensor) -> Tensor:
         length = ids.size(1)
         scores = scores.clone()
         if config.repetition_penalty != 1.0:
@@ -224,17 +225,17 @@ def logits_processor(config: GenerationConfig, n_prompt: int, max_length: int) -
         if length < min_total:
             scores[:, eos] = -torch.inf
         if config.forced_bos_token_id is not None and length == 1:
-            force(scores, config.forced_bos_token_id)
+            allow_only(scores, config.forced_bos_token_id)
         if config.forced_eos_token_id is not None and length == max_length - 1:
-            force(scores, config.forced_eos_token_id)
+            allow_only(scores, config.forced_eos_token_id)
         if config.do_sample:
             scores = warp_logits(scores, config, 1 if config.num_beams == 1 else len(eos) + 1)
         return scores.log_softmax(-1) if config.renormalize_logits else scores
 
-    return adjust
+    return process_logits
 
 
-def force(scores: Tensor, token: int) -> None:
+def allow_only(scores: Tensor, token: int) -> None:
     """Allow only one token, in place."""
     scores.fill_(-torch.inf)
     scores[:, token] = 0.0
@@ -242,6 +243,8 @@ def force(scores: Tensor, token: int) -> None:
 
 def warp_logits(scores: Tensor, config: GenerationConfig, min_tokens_to_keep: int) -> Tensor:
     """Apply temperature, top-k and top-p to scores. Excluded tokens get -inf.
+
+    Top-k keeps the k highest scores, top-p the most probable of those until their probabilities sum to at least top_p.
 
     Args:
         min_tokens_to_keep: number of tokens that are never excluded.

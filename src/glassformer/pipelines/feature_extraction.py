@@ -21,7 +21,7 @@ class TokenizeOptions(Config):
     """Maximum number of tokens, including special tokens."""
 
 
-class FeatureOptions(Options):
+class FeatureExtractionOptions(Options):
     """Arguments of feature-extraction."""
 
     max_length: int | None = Field(default=None, ge=3)
@@ -33,20 +33,20 @@ class FeatureOptions(Options):
 class FeatureExtraction(Pipeline):
     """Output of the last layer for each token, including special tokens: nested lists of shape [1, tokens, d_model]."""
 
-    options_type = FeatureOptions
+    options_type = FeatureExtractionOptions
 
     @classmethod
     def supports(cls, source: Source) -> bool:
         return family_of(source.task.model) in ("bert", "gpt2")
 
-    def run(self, inputs: list[Any], options: FeatureOptions) -> list[Any]:
+    def run(self, inputs: list[Any], options: FeatureExtractionOptions) -> list[Any]:
         tokenize = options.tokenize_kwargs
         max_length = options.max_length or tokenize.max_length
         truncates = options.truncates or bool(tokenize.truncation)
         limit = self.tokenizer.limit(truncates=truncates, max_length=max_length)
         encoded_texts = []
         for text in inputs:
-            window, *overflow = self.tokenizer.read(self.text(text), max_length=limit)
+            window, *overflow = self.tokenizer.encode_windows(self.text(text), max_length=limit)
             if overflow and not truncates and not max_length:
                 warn_truncated(limit, "end")
             encoded_texts.append((window.ids, window.token_type_ids))

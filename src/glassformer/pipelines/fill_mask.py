@@ -17,7 +17,7 @@ TOP_K = 5
 """Default number of candidates per mask."""
 
 
-class FillOptions(Options):
+class FillMaskOptions(Options):
     """Arguments of fill-mask."""
 
     top_k: int | None = Field(default=None, ge=1)
@@ -33,14 +33,14 @@ class FillMask(Pipeline):
     """
 
     tasks = ("masked-lm", "bert-pretraining")
-    options_type = FillOptions
+    options_type = FillMaskOptions
     model: MaskedLM
 
     def each(self, inputs: Any, options: Mapping[str, Any]) -> Any:
         results = super().each(inputs, options)
         return results[0] if isinstance(inputs, list) and len(inputs) == 1 else results
 
-    def run(self, inputs: list[Any], options: FillOptions) -> list[Any]:
+    def run(self, inputs: list[Any], options: FillMaskOptions) -> list[Any]:
         encoded_texts = [self.read(self.text(text), options) for text in inputs]
         targets = self.targets(options.targets)
         results: list[Any] = [None] * len(encoded_texts)
@@ -64,7 +64,7 @@ class FillMask(Pipeline):
                 results[i] = masks[0] if len(masks) == 1 else masks
         return results
 
-    def read(self, text: str, options: FillOptions) -> tuple[list[int], list[int]]:
+    def read(self, text: str, options: FillMaskOptions) -> tuple[list[int], list[int]]:
         """Ids and token type ids of a text, which must contain a mask after truncation."""
         tokenize = options.tokenizer_kwargs
         truncates = options.truncates or bool(tokenize.truncation)
@@ -74,7 +74,7 @@ class FillMask(Pipeline):
             ids = all_ids if len(all_ids) <= limit else [*all_ids[: limit - 1], all_ids[-1]]
             token_type_ids, was_truncated = [0] * len(ids), len(ids) < len(all_ids)
         else:
-            window, *overflow = self.tokenizer.read(text, max_length=limit)
+            window, *overflow = self.tokenizer.encode_windows(text, max_length=limit)
             ids, token_type_ids, was_truncated = window.ids, window.token_type_ids, bool(overflow)
         if was_truncated and not truncates and not tokenize.max_length:
             warn_truncated(limit, "end")
@@ -95,17 +95,21 @@ class FillMask(Pipeline):
             sequence = self.tokenizer.decode(filled, skip_special_tokens=len(positions) == 1)
         return {"score": score, "token": token, "token_str": self.tokenizer.decode([token]), "sequence": sequence}
 
+    def first_token(self, word: str) -> list[int]:
+        """Id of the first token of a word; empty if the word has no token."""
+        return self.tokenizer.encode_windows(word, special_tokens=False)[0].ids[:1]
+
     def targets(self, words: str | tuple[str, ...] | None) -> list[int]:
         """Token ids of the candidate words."""
         vocab = self.tokenizer.get_vocab()
-        results = []
+        target_ids: list[int] = []
         for word in [words] if isinstance(words, str) else words or ():
-            ids = [vocab[word]] if word in vocab else self.tokenizer.read(word, special_tokens=False)[0].ids[:1]
+            ids = [vocab[word]] if word in vocab else self.first_token(word)
             if word not in vocab:
                 fallback = f"its first token {self.tokenizer.token(ids[0])!r} is used" if ids else "it is ignored"
                 message = f"targets: {word!r} is not in the model's vocabulary: {fallback}."
                 warnings.warn(message, UserWarning, stacklevel=2)
-            results += ids
-        if words is not None and not results:
+            target_ids += ids
+        if words is not None and not target_ids:
             raise ConfigError("targets: none of the words can be used.")
-        return sorted(set(results))
+        return sorted(set(target_ids))

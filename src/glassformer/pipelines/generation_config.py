@@ -13,15 +13,15 @@ from glassformer.errors import CheckpointError, ConfigError
 from glassformer.pipelines.base import Options
 from glassformer.pipelines.source import Source
 
-Record = dict[str, Any]
+JsonObject = dict[str, Any]
 
-TEXT_TO_TEXT_DEFAULTS: Record = {"max_new_tokens": 256, "num_beams": 4}
-TEXT_GENERATION_DEFAULTS: Record = {"max_new_tokens": 256, "do_sample": True, "temperature": 0.7}
+TEXT_TO_TEXT_DEFAULTS: JsonObject = {"max_new_tokens": 256, "num_beams": 4}
+TEXT_GENERATION_DEFAULTS: JsonObject = {"max_new_tokens": 256, "do_sample": True, "temperature": 0.7}
 """Defaults of the pipelines, for arguments that neither the caller nor the model files set."""
 DEFAULT_MAX_LENGTH = 20
-"""Value of max_length that transformers writes to model files if it was not set."""
-IGNORED_ENTRIES = {"transformers_version", "use_cache", "bos_token_id", "pad_token_id", "cache_implementation"}
-"""Entries of generation_config.json without effect in this implementation."""
+"""Default of max_length in transformers. Files with this value are treated as if max_length was not set."""
+KNOWN_UNUSED_ENTRIES = {"transformers_version", "use_cache", "bos_token_id", "pad_token_id", "cache_implementation"}
+"""Entries of generation_config.json that have no effect here and cause no warning."""
 
 
 class GenerateOptions(Options):
@@ -37,7 +37,9 @@ class GenerateOptions(Options):
     num_return_sequences: int | None = Field(default=None, ge=1)
     temperature: float | None = Field(default=None, ge=0)
     top_k: int | None = Field(default=None, ge=0)
+    """Sample from the k most probable tokens; 0: from all."""
     top_p: float | None = Field(default=None, gt=0, le=1)
+    """Sample from the most probable tokens whose probabilities sum to at least top_p."""
     seed: int | None = Field(default=None, ge=0, lt=1 << 63)
     """Seed of sampling. The result also depends on the index of the text. Default: drawn from torch's random state."""
     length_penalty: float | None = None
@@ -47,6 +49,7 @@ class GenerateOptions(Options):
     repetition_penalty: float | None = Field(default=None, gt=0)
     no_repeat_ngram_size: int | None = Field(default=None, ge=0)
     bad_words_ids: tuple[tuple[int, ...], ...] | None = None
+    """Token id sequences that are never generated."""
     suppress_tokens: tuple[int, ...] | None = None
     renormalize_logits: bool | None = None
     forced_bos_token_id: int | None = None
@@ -133,12 +136,12 @@ def resolve_generation_config(
     return config
 
 
-def explicit_arguments(options: GenerateOptions) -> Record:
+def explicit_arguments(options: GenerateOptions) -> JsonObject:
     """Arguments that the caller set."""
     return {name: value for name, value in options.model_dump(exclude_unset=True).items() if value is not None}
 
 
-def read_generation_config(source: Source) -> Record:
+def read_generation_config(source: Source) -> JsonObject:
     """Known entries of generation_config.json. Unknown entries cause a warning."""
     has_own_file = source.generation_config is not source.config
     names = {f.name for f in fields(GenerationConfig)}
@@ -146,7 +149,7 @@ def read_generation_config(source: Source) -> Record:
     for name, value in source.generation_config.items():
         if name in names and value is not None:
             values[name] = value
-        elif has_own_file and value and name not in IGNORED_ENTRIES and not name.startswith("_"):
+        elif has_own_file and value and name not in KNOWN_UNUSED_ENTRIES and not name.startswith("_"):
             unknown.append(name)
     if unknown:
         warnings.warn(
@@ -157,14 +160,14 @@ def read_generation_config(source: Source) -> Record:
     return validate_file_values(values, source)
 
 
-def task_specific_params(source: Source, task: str) -> Record:
+def task_specific_params(source: Source, task: str) -> JsonObject:
     """Entries for a task in `task_specific_params` of config.json."""
     table = source.config.get("task_specific_params")
     params = table.get(task) if isinstance(table, dict) else None
     return dict(params) if isinstance(params, dict) else {}
 
 
-def validate_file_values(values: Record, source: Source) -> Record:
+def validate_file_values(values: JsonObject, source: Source) -> JsonObject:
     """Validate and convert the values of a model file.
 
     Raises:
@@ -176,7 +179,7 @@ def validate_file_values(values: Record, source: Source) -> Record:
         raise CheckpointError(f"{source.name}: invalid config.json or generation_config.json: {error}") from None
 
 
-def check_combinations(config: GenerationConfig, explicit: Record) -> None:
+def check_combinations(config: GenerationConfig, explicit: JsonObject) -> None:
     """Raise ConfigError for invalid combinations of arguments; warn about arguments without effect."""
     n = config.num_return_sequences
     if not config.do_sample and n > config.num_beams:
@@ -197,7 +200,7 @@ def resolve_seed(options: GenerateOptions) -> int:
     return int(torch.randint(1 << 62, ())) if options.seed is None else options.seed
 
 
-NATIVE_NAMES = {
+DECODE_CONFIG_NAMES = {
     "max_length": "max_length",
     "max_new_tokens": "max_length",
     "length_penalty": "length_penalty",
@@ -209,8 +212,15 @@ NATIVE_NAMES = {
 }
 """Arguments that apply to folders of glassformer, and their names in DecodeConfig."""
 SAMPLING_ARGUMENTS = ("temperature", "top_k", "top_p")
-NOT_PASSED_THROUGH = {"do_sample", "seed", "stop_sequence", "use_cache", "pad_token_id", "bos_token_id", "prefix"}
-NOT_PASSED_THROUGH |= {
+"""Arguments that have an effect only with do_sample."""
+OTHER_NATIVE_ARGUMENTS = {
+    "do_sample",
+    "seed",
+    "stop_sequence",
+    "use_cache",
+    "pad_token_id",
+    "bos_token_id",
+    "prefix",
     "return_text",
     "return_full_text",
     "skip_special_tokens",
@@ -218,6 +228,7 @@ NOT_PASSED_THROUGH |= {
     "tgt_lang",
     *Options.model_fields,
 }
+"""Other arguments that folders of glassformer accept: handled separately, or without effect."""
 
 
 def native_decode_config(options: GenerateOptions, default_arguments: DecodeConfig) -> DecodeConfig:
@@ -227,15 +238,15 @@ def native_decode_config(options: GenerateOptions, default_arguments: DecodeConf
         default_arguments: defaults of the task.
     """
     explicit = explicit_arguments(options)
-    if unknown := sorted(explicit.keys() - NATIVE_NAMES.keys() - NOT_PASSED_THROUGH):
+    if unknown := sorted(explicit.keys() - DECODE_CONFIG_NAMES.keys() - OTHER_NATIVE_ARGUMENTS):
         raise ConfigError(
-            f"{', '.join(unknown)}: not supported for folders of glassformer, which support {', '.join(NATIVE_NAMES)},"
-            f" do_sample, seed and stop_sequence."
+            f"{', '.join(unknown)}: not supported for folders of glassformer, which support"
+            f" {', '.join(DECODE_CONFIG_NAMES)}, do_sample, seed and stop_sequence."
         )
     do_sample = explicit.get("do_sample", default_arguments.do_sample and "num_beams" not in explicit)
     values = {
-        NATIVE_NAMES[name]: explicit[name]
-        for name in NATIVE_NAMES
+        DECODE_CONFIG_NAMES[name]: explicit[name]
+        for name in DECODE_CONFIG_NAMES
         if name in explicit and name not in SAMPLING_ARGUMENTS
     }
     sampling = {name: explicit[name] for name in SAMPLING_ARGUMENTS if name in explicit}
@@ -255,7 +266,7 @@ def native_decode_config(options: GenerateOptions, default_arguments: DecodeConf
     return DecodeConfig.resolve(values, environment={})
 
 
-def warn_unused_sampling(sampling: Record) -> None:
+def warn_unused_sampling(sampling: JsonObject) -> None:
     """Warn about sampling arguments that have no effect, unless their value equals the neutral default."""
     unused = [name for name, value in sampling.items() if (name, value) not in (("temperature", 1.0), ("top_p", 1.0))]
     if unused:

@@ -21,7 +21,7 @@ MASKED_LOGIT = -10000.0
 """Logit of tokens that cannot be part of an answer."""
 
 
-class AnswerOptions(Options):
+class QuestionAnsweringOptions(Options):
     """Arguments of question-answering."""
 
     top_k: int | None = Field(default=None, ge=1)
@@ -36,7 +36,7 @@ class AnswerOptions(Options):
     max_question_len: int | None = None
     """Ignored, as in transformers with fast tokenizers."""
     handle_impossible_answer: bool = False
-    """Whether the empty answer "" is a candidate."""
+    """Whether the empty answer "", which means that the context contains no answer, is a candidate."""
     align_to_words: bool = True
     """Whether to extend answers to complete words."""
 
@@ -45,11 +45,11 @@ class QuestionAnswering(Pipeline):
     """{"score", "start", "end", "answer"} for a question about a context, or a list of them if top_k is above 1.
 
     The score is the product of the probabilities of the first and the last token, each normalized over the context of a
-    window. Scores of identical answers are added.
+    window. Scores of identical answers from several spans are added.
     """
 
     tasks = ("question-answering",)
-    options_type = AnswerOptions
+    options_type = QuestionAnsweringOptions
 
     def __call__(self, inputs: Any = None, context: str | Sequence[str] | None = None, /, **options: Any) -> Any:
         """Answer a question, or each question of a list.
@@ -71,22 +71,22 @@ class QuestionAnswering(Pipeline):
             inputs = inputs[0]
         return self.each(inputs, options)
 
-    def run(self, inputs: list[Any], options: AnswerOptions) -> list[Any]:
-        questions = [question_of(record) for record in inputs]
+    def run(self, inputs: list[Any], options: QuestionAnsweringOptions) -> list[Any]:
+        questions = [read_question(value) for value in inputs]
         windows_of_questions = [self.windows(question, context, options) for question, context in questions]
         all_windows = [window for windows in windows_of_questions for window in windows]
         logits = iter(self.logits(all_windows))
         results: list[Any] = []
         for (_, context), windows in zip(questions, windows_of_questions, strict=True):
-            answers = self.best(context, [(window, next(logits)) for window in windows], options)
+            answers = self.best_answers(context, [(window, next(logits)) for window in windows], options)
             results.append(answers[0] if len(answers) == 1 else answers)
         return results
 
-    def windows(self, question: str, context: str, options: AnswerOptions) -> list[Window]:
+    def windows(self, question: str, context: str, options: QuestionAnsweringOptions) -> list[Window]:
         """Encode a question and its context as one or more windows."""
         max_len = self.tokenizer.model_max_length
         size = min(options.max_seq_len or DEFAULT_MAX_SEQ_LEN, max_len)
-        n_question = len(self.tokenizer.read(question, special_tokens=False)[0].ids)
+        n_question = len(self.tokenizer.encode_windows(question, special_tokens=False)[0].ids)
         n_context = size - n_question - self.tokenizer.backend.num_special_tokens_to_add(True)
         default_overlap = min(size // 2, DEFAULT_DOC_STRIDE)
         overlap = (
@@ -100,7 +100,9 @@ class QuestionAnswering(Pipeline):
                 f" and adjacent windows share {overlap}.\n"
                 f"  Shorten the question, decrease doc_stride or increase max_seq_len (at most {max_len})."
             )
-        return self.tokenizer.read(question, context, max_length=size, strategy="only_second", overlap=overlap)
+        return self.tokenizer.encode_windows(
+            question, context, max_length=size, strategy="only_second", overlap=overlap
+        )
 
     def logits(self, windows: Sequence[Window]) -> list[Logits]:
         """Logits of the first and last token of the answer for each window, [tokens, 2]."""
@@ -112,19 +114,25 @@ class QuestionAnswering(Pipeline):
                 results[i] = rows[: len(windows[i].ids)]
         return results
 
-    def best(self, context: str, windows: Sequence[tuple[Window, Logits]], options: AnswerOptions) -> list[Answer]:
-        """The best answers, best first."""
+    def best_answers(
+        self, context: str, windows: Sequence[tuple[Window, Logits]], options: QuestionAnsweringOptions
+    ) -> list[Answer]:
+        """The top_k most probable answers to a question, best first. The answer "" means that there is none.
+
+        Its score is the probability of the span at [CLS] in the window where that is lowest.
+        """
         top_k = options.top_k or options.topk or 1
-        n_tried = 2 * top_k + 10 if options.align_to_words else top_k
+        n_candidates = 2 * top_k + 10 if options.align_to_words else top_k
         answers: dict[str, Answer] = {}
-        no_answer = 1_000_000.0
+        no_answer_score = 1_000_000.0  # minimum over the windows
         for window, logits in windows:
             in_context = np.array([number == 1 for number in window.encoding.sequence_ids])
+            # A span at [CLS], the first token, means that the window contains no answer.
             allowed = in_context | (np.array(window.ids) == self.tokenizer.cls_token_id)
             start, end = (probabilities(np.where(allowed, column, MASKED_LOGIT)) for column in logits.T)
-            no_answer = min(no_answer, float(start[0] * end[0]))
+            no_answer_score = min(no_answer_score, float(start[0] * end[0]))
             start[0] = end[0] = 0.0
-            for first, last, score in spans(start, end, n_tried, options.max_answer_len):
+            for first, last, score in best_spans(start, end, n_candidates, options.max_answer_len):
                 if not allowed[first] or not allowed[last]:
                     continue
                 a, b = self.characters(window, first, last, options.align_to_words)
@@ -133,7 +141,7 @@ class QuestionAnswering(Pipeline):
                 same["score"] += score
         results = list(answers.values())
         if options.handle_impossible_answer:
-            results.append({"score": no_answer, "start": 0, "end": 0, "answer": ""})
+            results.append({"score": no_answer_score, "start": 0, "end": 0, "answer": ""})
         return sorted(results, key=lambda answer: -answer["score"])[:top_k]
 
     def characters(self, window: Window, first: int, last: int, to_words: bool) -> tuple[int, int]:
@@ -156,14 +164,14 @@ def pair_questions(question: Any, context: Any) -> list[dict[str, Any]]:
     raise ConfigError("question-answering: expected question= and context=, texts or lists of texts.")
 
 
-def question_of(record: Any) -> tuple[str, str]:
+def read_question(value: Any) -> tuple[str, str]:
     """Question and context of a dictionary."""
-    if not isinstance(record, Mapping) or not {"question", "context"} <= record.keys():
-        raise ConfigError(f'question-answering: expected {{"question": …, "context": …}}, found {record!r:.60}.')
+    if not isinstance(value, Mapping) or not {"question", "context"} <= value.keys():
+        raise ConfigError(f'question-answering: expected {{"question": …, "context": …}}, found {value!r:.60}.')
     for name in ("question", "context"):
-        if not isinstance(record[name], str) or not record[name]:
-            raise ConfigError(f"question-answering: the {name} is {record[name]!r}; expected non-empty text.")
-    return record["question"], record["context"]
+        if not isinstance(value[name], str) or not value[name]:
+            raise ConfigError(f"question-answering: the {name} is {value[name]!r}; expected non-empty text.")
+    return value["question"], value["context"]
 
 
 def probabilities(logits: Logits) -> Logits:
@@ -172,7 +180,7 @@ def probabilities(logits: Logits) -> Logits:
     return exponentials / exponentials.sum()  # type: ignore[no-any-return]
 
 
-def spans(start: Logits, end: Logits, n: int, max_len: int) -> list[tuple[int, int, float]]:
+def best_spans(start: Logits, end: Logits, n: int, max_len: int) -> list[tuple[int, int, float]]:
     """The n most probable spans (first, last, probability) of at most `max_len` tokens, best first."""
     pairs = np.tril(np.triu(start[:, None] * end[None]), max_len - 1)
     best = np.argsort(-pairs, axis=None, kind="stable")[:n]

@@ -8,28 +8,28 @@ import torch
 
 from glassformer import checkpoint
 from glassformer.errors import CheckpointError, ConfigError
-from glassformer.interop.hub import folder_of
-from glassformer.interop.huggingface import read_folder
+from glassformer.interop.hub import resolve_model_folder
+from glassformer.interop.huggingface import load_hf_folder
 from glassformer.tasks.base import Task
 from glassformer.tasks.registry import load, pick_device
 
-Record = dict[str, Any]
+JsonObject = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A loaded model and the configuration files of its folder. For folders of glassformer the records are empty."""
+    """A loaded model and the configuration files of its folder. For folders of glassformer the contents are empty."""
 
     task: Task
     name: str
     """Folder or name given by the caller."""
     folder: Path | None = None
     """Folder of transformers that the model was loaded from; None for models of glassformer."""
-    config: Record = field(default_factory=dict)
+    config: JsonObject = field(default_factory=dict)
     """Contents of config.json."""
-    generation_config: Record = field(default_factory=dict)
+    generation_config: JsonObject = field(default_factory=dict)
     """Defaults of `generate`: contents of generation_config.json, or of config.json if that file does not exist."""
-    tokenizer_config: Record = field(default_factory=dict)
+    tokenizer_config: JsonObject = field(default_factory=dict)
     """Contents of tokenizer_config.json."""
 
     @property
@@ -53,7 +53,7 @@ def load_source(model: Any, *, revision: str | None = None, token: str | bool | 
     if not isinstance(model, (str, Path)):
         raise ConfigError(f"model = {model!r}: expected a folder, a name on the Hugging Face hub, or a loaded task.")
     try:
-        folder = folder_of(str(model), revision=revision, token=token)
+        folder = resolve_model_folder(str(model), revision=revision, token=token)
     except OSError as error:
         raise CheckpointError(f"{model}: {error.strerror or error}.") from None
     if is_native(folder):
@@ -63,9 +63,12 @@ def load_source(model: Any, *, revision: str | None = None, token: str | bool | 
             f"{folder}: not a model folder: it has no config.json.\n"
             "  Pass a folder written by `glassformer train` or by transformers."
         )
-    config, tokenizer_config = record(folder / "config.json"), record(folder / "tokenizer_config.json")
-    generation_config = record(folder / "generation_config.json") or config
-    return Source(read_folder(folder), str(model), folder, config, generation_config, tokenizer_config)
+    config, tokenizer_config = (
+        read_json_or_empty(folder / "config.json"),
+        read_json_or_empty(folder / "tokenizer_config.json"),
+    )
+    generation_config = read_json_or_empty(folder / "generation_config.json") or config
+    return Source(load_hf_folder(folder), str(model), folder, config, generation_config, tokenizer_config)
 
 
 def is_native(folder: Path) -> bool:
@@ -73,10 +76,10 @@ def is_native(folder: Path) -> bool:
     config = folder / "config.json"
     if not config.exists():
         return (folder / "run.toml").exists() or (folder / checkpoint.MANIFEST).exists()
-    return str(record(config).get("model_type")).startswith("glassformer-")
+    return str(read_json_or_empty(config).get("model_type")).startswith("glassformer-")
 
 
-def record(path: Path) -> Record:
+def read_json_or_empty(path: Path) -> JsonObject:
     """Contents of a JSON file; empty if the file does not exist."""
     return checkpoint.read_json(path) if path.exists() else {}
 

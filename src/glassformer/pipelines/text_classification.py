@@ -14,7 +14,7 @@ from glassformer.pipelines.tokenizer_adapter import Window, encode_batches
 from glassformer.tasks.classification import Regressor
 
 
-class ClassifyOptions(Options):
+class TextClassificationOptions(Options):
     """Arguments of text-classification."""
 
     top_k: int | None = None
@@ -39,17 +39,17 @@ class TextClassification(Pipeline):
     """
 
     tasks: ClassVar[tuple[str, ...]] = ("classification", "regression")
-    options_type: ClassVar[type[Options]] = ClassifyOptions
+    options_type: ClassVar[type[Options]] = TextClassificationOptions
 
     def each(self, inputs: Any, options: Mapping[str, Any]) -> Any:
         results = super().each(inputs, options)
         return [results] if isinstance(inputs, str) and "top_k" not in options else results
 
-    def run(self, inputs: list[Any], options: ClassifyOptions) -> list[Any]:
+    def run(self, inputs: list[Any], options: TextClassificationOptions) -> list[Any]:
         windows = [self.read(text, options) for text in inputs]
         return [self.format_output(logits, options) for logits in self.logits(windows)]
 
-    def read(self, value: Any, options: ClassifyOptions) -> Window:
+    def read(self, value: Any, options: TextClassificationOptions) -> Window:
         """Encode a text, a dictionary with a pair of texts, or the old format [[text, pair]]."""
         pair: str | None = None
         match value:
@@ -67,7 +67,7 @@ class TextClassification(Pipeline):
                     f' {{"text": …, "text_pair": …}}, found {value!r:.60}.'
                 )
         limit = self.tokenizer.limit(truncates=options.truncates, max_length=options.max_length)
-        window, *overflow = self.tokenizer.read(text, pair, max_length=limit)
+        window, *overflow = self.tokenizer.encode_windows(text, pair, max_length=limit)
         if overflow and not options.truncates and not options.max_length:
             warn_truncated(limit, "end")
         return window
@@ -98,7 +98,7 @@ class TextClassification(Pipeline):
             return "none"
         return "sigmoid" if problem_type == "multi_label_classification" or len(self.labels) == 1 else "softmax"
 
-    def format_output(self, logits: NDArray[np.float32], options: ClassifyOptions) -> Any:
+    def format_output(self, logits: NDArray[np.float32], options: TextClassificationOptions) -> Any:
         function = options.function_to_apply or self.default_function
         scores: NDArray[Any]
         if function == "sigmoid":

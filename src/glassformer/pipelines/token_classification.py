@@ -18,7 +18,7 @@ Entity = dict[str, Any]
 Scores = NDArray[np.float32]
 
 
-class EntityOptions(Options):
+class TokenClassificationOptions(Options):
     """Arguments of token-classification."""
 
     aggregation_strategy: Literal["none", "simple", "first", "average", "max"] = "none"
@@ -73,7 +73,7 @@ class TokenClassification(Pipeline):
     """
 
     tasks = ("tagging",)
-    options_type = EntityOptions
+    options_type = TokenClassificationOptions
 
     def each(self, inputs: Any, options: Mapping[str, Any]) -> Any:
         merged = {**self.options, **options}
@@ -82,7 +82,7 @@ class TokenClassification(Pipeline):
             return super().each(list(inputs) if are_texts else [list(inputs)], options)
         return super().each(list(inputs) if isinstance(inputs, tuple) else inputs, options)
 
-    def run(self, inputs: list[Any], options: EntityOptions) -> list[list[Entity]]:
+    def run(self, inputs: list[Any], options: TokenClassificationOptions) -> list[list[Entity]]:
         windows_of_texts = [self.windows(text, options) for text in inputs]
         texts = [self.full_text(text, options) for text in inputs]
         all_windows = [window for windows in windows_of_texts for window in windows]
@@ -96,7 +96,7 @@ class TokenClassification(Pipeline):
             results.append(remove_overlaps(entities) if len(windows) > 1 else entities)
         return results
 
-    def windows(self, text: Any, options: EntityOptions) -> list[Window]:
+    def windows(self, text: Any, options: TokenClassificationOptions) -> list[Window]:
         """Encode a text as one window, or with `stride` as several overlapping windows."""
         limit = self.tokenizer.model_max_length
         if options.is_split_into_words:
@@ -108,14 +108,14 @@ class TokenClassification(Pipeline):
             raise ConfigError('stride: requires an aggregation_strategy other than "none".')
         if options.stride is not None and not 0 <= options.stride < limit - 2:
             raise ConfigError(f"stride = {options.stride}: must be from 0 to {limit - 3}.")
-        windows = self.tokenizer.read(text, max_length=limit, overlap=options.stride or 0)
+        windows = self.tokenizer.encode_windows(text, max_length=limit, overlap=options.stride or 0)
         if options.stride is None and len(windows) > 1:
             if not options.truncates:
                 warn_truncated(limit, "end")
             return windows[:1]
         return windows
 
-    def full_text(self, text: Any, options: EntityOptions) -> str:
+    def full_text(self, text: Any, options: TokenClassificationOptions) -> str:
         """The text, or the words joined by the delimiter."""
         return (" " if options.delimiter is None else options.delimiter).join(text) if isinstance(text, list) else text
 
@@ -130,7 +130,12 @@ class TokenClassification(Pipeline):
         return results
 
     def entities(
-        self, text: str, window: Window, scores: Scores, word_starts: Sequence[int] | None, options: EntityOptions
+        self,
+        text: str,
+        window: Window,
+        scores: Scores,
+        word_starts: Sequence[int] | None,
+        options: TokenClassificationOptions,
     ) -> list[Entity]:
         """Entities of a window, without those with ignored labels."""
         tokens = self.tokens(text, window, scores, word_starts)
@@ -138,7 +143,7 @@ class TokenClassification(Pipeline):
         if strategy in ("none", "simple"):
             entities = [self.entity(token.scores, token.token, token.start, token.end, token.index) for token in tokens]
         else:
-            if not self.tokenizer.continuation:
+            if not self.tokenizer.continuation_prefix:
                 warnings.warn(
                     "the tokenizer does not split texts into words: words are determined by spaces.",
                     UserWarning,
@@ -167,7 +172,7 @@ class TokenClassification(Pipeline):
             token, span = self.tokenizer.token(window.ids[index]), text[start:end]
             if window.ids[index] == self.tokenizer.unk_token_id:
                 token, is_continuation = span, False
-            elif self.tokenizer.continuation:
+            elif self.tokenizer.continuation_prefix:
                 is_continuation = len(token) != len(span)
             else:
                 is_continuation = start > 0 and " " not in text[start - 1 : start + 1]
@@ -209,7 +214,7 @@ class TokenClassification(Pipeline):
         }
 
 
-def find_word_starts(text: Any, options: EntityOptions) -> list[int] | None:
+def find_word_starts(text: Any, options: TokenClassificationOptions) -> list[int] | None:
     """Character offset of each word of a text given as words; None for a string."""
     if not isinstance(text, list):
         return None

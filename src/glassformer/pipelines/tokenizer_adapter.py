@@ -20,6 +20,7 @@ from glassformer.tasks.base import Task
 from glassformer.tokens.tokenizer import well_formed, wrap_native_errors
 
 BATCH_TOKENS = 4096
+"""Maximum number of tokens per batch, including padding."""
 CLEAN_UP_REPLACEMENTS = {" .": ".", " ?": "?", " !": "!", " ,": ",", " ' ": "'", " n't": "n't"}
 CLEAN_UP_REPLACEMENTS |= {f" '{end}": f"'{end}" for end in ("m", "s", "ve", "re")}
 """Replacements of clean_up_tokenization_spaces, in the order of transformers."""
@@ -77,11 +78,11 @@ class TokenizerAdapter:
         self.prefix = t.special_tokens.prefix if source.is_native else ""
         self.pad_token_id, self.eos_token_id, self.mask_token_id = t.pad_id, t.eos_id, t.mask_id
         self.cls_token_id, self.sep_token_id = t.bos_id, t.eos_id
-        self.cleans = bool(source.tokenizer_config.get("clean_up_tokenization_spaces", False))
+        self.clean_up_spaces = bool(source.tokenizer_config.get("clean_up_tokenization_spaces", False))
         self.max_positions = MAX_TOKENS if family_of(task.model) == "t5" else int(task.model.config.max_len)
         """Maximum number of tokens that the model accepts. T5 has no limit of its own."""
-        largest = source.tokenizer_config.get("model_max_length")
-        self.model_max_length = int(min(float(largest or "inf"), task.model.config.max_len))
+        max_length = source.tokenizer_config.get("model_max_length")
+        self.model_max_length = int(min(float(max_length or "inf"), task.model.config.max_len))
         """Maximum number of tokens of a truncated text, including special tokens."""
         names = source.tokenizer_config.get("model_input_names")
         # The TokenizersBackend of transformers 5 returns no token type ids by default.
@@ -89,7 +90,7 @@ class TokenizerAdapter:
         self.has_token_types = "token_type_ids" in names if names else not is_bare
         unk = getattr(self.backend.model, "unk_token", None) or source.tokenizer_config.get("unk_token")
         self.unk_token_id = self.backend.token_to_id(unk) if isinstance(unk, str) else None
-        self.continuation = getattr(self.backend.model, "continuing_subword_prefix", None)
+        self.continuation_prefix = getattr(self.backend.model, "continuing_subword_prefix", None)
 
     @property
     def mask_token(self) -> str | None:
@@ -115,7 +116,7 @@ class TokenizerAdapter:
     def get_vocab(self) -> dict[str, int]:
         return self.backend.get_vocab()  # type: ignore[no-any-return]
 
-    def read(
+    def encode_windows(
         self,
         text: str | Sequence[str],
         pair: str | None = None,
@@ -132,7 +133,7 @@ class TokenizerAdapter:
             strategy: which text of a pair is truncated: "longest_first" or "only_second".
             overlap: number of tokens shared by adjacent windows.
         """
-        texts = self.prepared(text), None if pair is None else self.prepared(pair)
+        texts = self.add_prefix(text), None if pair is None else self.add_prefix(pair)
         if max_length is not None:
             self.backend.enable_truncation(max_length, stride=overlap, strategy=strategy)
         try:
@@ -145,7 +146,7 @@ class TokenizerAdapter:
         finally:
             self.backend.no_truncation()
         n_prefix = len(self.prefix)
-        return [Window(part, n_prefix, self.has_token_types) for part in (encoding, *encoding.overflowing)]
+        return [Window(one, n_prefix, self.has_token_types) for one in (encoding, *encoding.overflowing)]
 
     def __call__(
         self,
@@ -170,7 +171,7 @@ class TokenizerAdapter:
         texts = [text] if isinstance(text, str) else list(text)
         pairs = [text_pair] * len(texts) if text_pair is None or isinstance(text_pair, str) else list(text_pair)
         limit = (max_length or self.model_max_length) if truncation else None
-        windows = [self.read(one, pair, max_length=limit)[0] for one, pair in zip(texts, pairs, strict=True)]
+        windows = [self.encode_windows(one, pair, max_length=limit)[0] for one, pair in zip(texts, pairs, strict=True)]
         columns = {"input_ids": [w.ids for w in windows]}
         if self.has_token_types and "bert" in self.families:
             columns["token_type_ids"] = [w.token_type_ids for w in windows]
@@ -185,7 +186,8 @@ class TokenizerAdapter:
             return {name: torch.tensor(rows) for name, rows in columns.items()}
         return {name: rows[0] for name, rows in columns.items()} if isinstance(text, str) else dict(columns)
 
-    def prepared(self, text: str | Sequence[str]) -> str | list[str]:
+    def add_prefix(self, text: str | Sequence[str]) -> str | list[str]:
+        """Add the prefix of the tokenizer to a text, or to each word of a list."""
         if isinstance(text, str):
             return self.prefix + well_formed(text)
         return [self.prefix + well_formed(word) for word in text]
@@ -197,7 +199,7 @@ class TokenizerAdapter:
             clean: remove spaces before punctuation. Default: the setting in tokenizer_config.json.
         """
         text = self.backend.decode(list(ids), skip_special_tokens=skip_special_tokens).removeprefix(self.prefix)
-        for old, new in CLEAN_UP_REPLACEMENTS.items() if (self.cleans if clean is None else clean) else ():
+        for old, new in CLEAN_UP_REPLACEMENTS.items() if (self.clean_up_spaces if clean is None else clean) else ():
             text = text.replace(old, new)
         return text
 

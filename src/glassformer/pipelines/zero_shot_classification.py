@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from glassformer.errors import ConfigError
 from glassformer.pipelines.base import Options
 from glassformer.pipelines.source import Source
-from glassformer.pipelines.text_classification import ClassifyOptions, TextClassification
+from glassformer.pipelines.text_classification import TextClassification, TextClassificationOptions
 
 
-class ZeroShotOptions(ClassifyOptions):
+class ZeroShotClassificationOptions(TextClassificationOptions):
     """Arguments of zero-shot-classification."""
 
     candidate_labels: str | tuple[str, ...] | None = None
@@ -32,7 +32,7 @@ class ZeroShotClassification(TextClassification):
     """
 
     tasks: ClassVar[tuple[str, ...]] = ("classification",)
-    options_type = ZeroShotOptions
+    options_type = ZeroShotClassificationOptions
 
     @classmethod
     def supports(cls, source: Source) -> bool:
@@ -52,7 +52,7 @@ class ZeroShotClassification(TextClassification):
         return super(TextClassification, self).each(inputs, options)
 
     def run(self, inputs: list[Any], options: Options) -> list[Any]:
-        assert isinstance(options, ZeroShotOptions)
+        assert isinstance(options, ZeroShotClassificationOptions)
         labels = self.candidate_labels(options)
         texts = [self.text(text) for text in inputs]
         pairs = [
@@ -63,7 +63,7 @@ class ZeroShotClassification(TextClassification):
         logits = self.logits([self.read(pair, options) for pair in pairs]).reshape(len(texts), len(labels), -1)
         return [self.ranked(text, labels, x, options) for text, x in zip(texts, logits, strict=True)]
 
-    def candidate_labels(self, options: ZeroShotOptions) -> list[str]:
+    def candidate_labels(self, options: ZeroShotClassificationOptions) -> list[str]:
         """The candidate labels as a list.
 
         Raises:
@@ -78,7 +78,7 @@ class ZeroShotClassification(TextClassification):
         return labels
 
     def ranked(
-        self, text: str, labels: list[str], logits: NDArray[np.float32], options: ZeroShotOptions
+        self, text: str, labels: list[str], logits: NDArray[np.float32], options: ZeroShotClassificationOptions
     ) -> dict[str, Any]:
         """Result for one text, from the logits [labels, classes] of its hypotheses."""
         entailment = entailment_index(self.model.labels)

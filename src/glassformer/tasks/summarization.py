@@ -15,7 +15,7 @@ from glassformer.data.batch import pad
 from glassformer.data.dataset import IDS, INTS, Dataset, Row
 from glassformer.metrics import Score
 from glassformer.metrics.score import MetricFn, mean_from, mean_statistics
-from glassformer.metrics.summary import KINDS, rouge, summary_scores
+from glassformer.metrics.summary import ROUGE_NAMES, rouge, summary_scores
 from glassformer.tasks.base import Log, check_texts, map_nonblank, no_op
 from glassformer.tasks.causal_lm import CausalLMBatch, DecoderTask
 
@@ -142,7 +142,8 @@ class Summarizer(DecoderTask):
     ) -> dict[str, tuple[NDArray[np.float64], MetricFn]]:
         columns = rouge(outputs, [[example.tgt] for example in examples]).T.tolist()
         return {
-            name: (mean_statistics(values), mean_from) for name, values in zip(KINDS.values(), columns, strict=True)
+            name: (mean_statistics(values), mean_from)
+            for name, values in zip(ROUGE_NAMES.values(), columns, strict=True)
         }
 
     def validate(self, examples: Sequence[Example]) -> dict[str, float]:

@@ -25,10 +25,10 @@ const record = JSON.parse(document.getElementById("record").textContent);
 const metrics = Object.keys(record.baseline);
 document.querySelector("main").append(
   el("header", {}, el("h1", {}, "glassformer ablate"),
-    el("p", { class: "facts" }, `Validation metrics with one of ${record.losses.length} ${record.parts} disabled at a time, on ${record.examples} examples`)),
-  section("Map", "Blue: the metric is higher without the part. Orange: it is lower.", metrics.map((metric) => map(record, metric))),
-  section("Table", "Most important part first.", el("div", { class: "scroll" }, el("table", {},
-    el("thead", {}, el("tr", {}, ["part", ...metrics.flatMap((name) => [name, "change"])].map((text) => el("th", { scope: "col" }, text)))),
+    el("p", { class: "facts" }, `Validation metrics with one of ${record.losses.length} ${record.parts} disabled at a time, on ${record.examples} examples. Heads are counted from 1, layers in module names from 0.`)),
+  section("Map", "Blue: the metric is higher without the component. Orange: it is lower.", metrics.map((metric) => map(record, metric))),
+  section("Table", "Most important component first.", el("div", { class: "scroll" }, el("table", {},
+    el("thead", {}, el("tr", {}, ["component", ...metrics.flatMap((name) => [name, "change"])].map((text) => el("th", { scope: "col" }, text)))),
     el("tbody", {}, record.losses.map((loss) => el("tr", {},
       el("td", {}, loss.head === null ? loss.name : `${loss.name} head ${loss.head + 1}`),
       metrics.flatMap((name) => [loss.metrics[name], loss.change[name]]).map((x) => el("td", { class: "number" }, digits(x))))))))),

@@ -22,7 +22,7 @@ export function inspection(record) {
     Object.keys(record.saliency).length && section("Token attribution",
       "Contribution of each token to the predicted class. Blue: positive. Orange: negative.", saliency(record)),
     record.attention.length && section("Attention",
-      "Attention weights; each row sums to 1. Select a head by its thumbnail. Hover over the map or the lines for values, "
+      "Attention weights; each row sums to 1. Layers and heads are counted from 1. Select a head by its thumbnail. Hover over the map or the lines for values, "
       + "click to pin.", attention(record)),
     record.alignment && section("Alignment",
       "Mean of all cross-attention heads: the source tokens that each target token attends to.", alignment(record)),
