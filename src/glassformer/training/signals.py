@@ -19,7 +19,11 @@ class StopSignal:
 
     @contextmanager
     def interrupting(self) -> Iterator[None]:
-        """Within this context a signal raises Interrupted at once, instead of at the end of the update."""
+        """Within this context, the first Ctrl-C or SIGTERM sets `signum`; a second one has its usual effect.
+
+    Within `StopSignal.interrupting`, the first one also raises Interrupted. In other threads than the main thread,
+    Python cannot handle signals, and the context has no effect.
+    """
         self.is_interrupting = True
         try:
             yield
@@ -37,9 +41,9 @@ class Stopped(BaseException):
 
 @contextmanager
 def stop_on_signal() -> Iterator[StopSignal]:
-    """Within this context, the first Ctrl-C or SIGTERM only sets `signum`; a second one has its usual effect.
+    """Within this context, the first Ctrl-C or SIGTERM sets `signum`, and raises Interrupted within `StopSignal.interrupting`.
 
-    In other threads than the main thread, Python cannot handle signals, and the context has no effect.
+    A second one has its usual effect. In other threads than the main thread, Python cannot handle signals: the context has no effect.
     """
     stop = StopSignal()
     if threading.current_thread() is not threading.main_thread():
