@@ -70,22 +70,22 @@ class Config(BaseModel):
 
 def describe(error: ValidationError, origins: Mapping[str, str]) -> str:
     """The validation errors as text, one per line, each with its value and where it was given."""
-    faults = []
-    for fault in error.errors():
-        name = ".".join(str(part) for part in fault["loc"]) or "options"
-        origin = origins.get(str(fault["loc"][0])) if fault["loc"] else ""
-        match fault["type"]:
+    lines = []
+    for detail in error.errors():
+        name = ".".join(str(part) for part in detail["loc"]) or "options"
+        origin = origins.get(str(detail["loc"][0])) if detail["loc"] else ""
+        match detail["type"]:
             case "extra_forbidden":
                 what = "no such option"
             case "missing":
                 what = "required"
             case "value_error":
-                what = fault["msg"].removeprefix("Value error, ")
+                what = detail["msg"].removeprefix("Value error, ")
             case _:
-                message = fault["msg"]
-                what = f"{fault['input']!r}: {message[0].lower()}{message[1:]}"
-        faults.append(f"  {name}: {what}{f' ({origin})' if origin else ''}")
-    return "invalid options:\n" + "\n".join(faults)
+                message = detail["msg"]
+                what = f"{detail['input']!r}: {message[0].lower()}{message[1:]}"
+        lines.append(f"  {name}: {what}{f' ({origin})' if origin else ''}")
+    return "invalid options:\n" + "\n".join(lines)
 
 
 def read_toml(path: Path) -> dict[str, Any]:

@@ -134,13 +134,13 @@ BROKEN = {
 
 @pytest.mark.parametrize("fault", BROKEN)
 def test_invalid_file_is_reported_with_line_and_advice(tmp_path, monkeypatch, fault):
-    data, line, said, remedy = BROKEN[fault]
+    data, line, expected_message, remedy = BROKEN[fault]
     monkeypatch.setattr(limits, "MAX_GZIP_RATIO", 300)
     monkeypatch.setattr(limits, "MAX_LINE_BYTES", 997 if fault == "long" else 1 << 23)
     path = write(tmp_path / f"{fault}.txt", data)
     message = refusal(read_lines(path))
     assert message.startswith(f"{path}:{line}: " if line else f"{path}: ")
-    assert said in message
+    assert expected_message in message
     assert remedy in message.split("\n", 1)[1]
 
 

@@ -129,11 +129,11 @@ BROKEN = {
 
 @pytest.mark.parametrize("fault", BROKEN)
 def test_an_invalid_line_is_reported_with_location_and_advice(tmp_path, fault):
-    file, content, columns, line, said, remedy = BROKEN[fault]
+    file, content, columns, line, expected_message, remedy = BROKEN[fault]
     path = write(tmp_path / file, content)
     message = refusal(path, columns)
     assert message.startswith(f"{path}:{line}: ")
-    assert said in message
+    assert expected_message in message
     assert remedy in message.split("\n", 1)[1]
 
 

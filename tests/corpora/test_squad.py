@@ -82,12 +82,12 @@ MISPLACED = {
 
 @pytest.mark.parametrize("fault", MISPLACED)
 def test_an_answer_at_a_wrong_position_is_an_error_with_file_question_and_the_text_there(tmp_path, fault):
-    answer, said = MISPLACED[fault]
+    answer, expected_message = MISPLACED[fault]
     path = write(tmp_path / "a.json", squad(question(("Söhne", 6)), question(answer, id="5ad3")))
     with pytest.raises(CorpusError) as caught:
         answers(path)
     assert str(caught.value).startswith(f"{path}: question 5ad3: ")
-    assert said in str(caught.value)
+    assert expected_message in str(caught.value)
 
 
 def without(path: tuple[str | int, ...], value: object = None) -> dict:
@@ -127,12 +127,12 @@ SHAPES = {
 
 @pytest.mark.parametrize("fault", SHAPES)
 def test_a_file_of_another_format_is_an_error_with_its_location(tmp_path, fault):
-    content, said = SHAPES[fault]
+    content, expected_message = SHAPES[fault]
     path = write(tmp_path / "a.json", content)
     with pytest.raises(CorpusError) as caught:
         answers(path)
     assert str(caught.value).startswith(str(path))
-    assert said in str(caught.value)
+    assert expected_message in str(caught.value)
     assert "\n  " in str(caught.value)
 
 

@@ -51,8 +51,8 @@ def folder(tmp_path_factory) -> Path:
 def test_reading_restores_the_written_columns(folder, rows, separator, blank):
     rows = [[("-" if word.startswith("-DOC") else word, tag) for word, tag in sentence] for sentence in rows]
     text = f"{blank}\n".join("".join(f"{word}{separator}{tag}\n" for word, tag in sentence) for sentence in rows)
-    found = [list(zip(e.words, e.tags, strict=True)) for e in read_tagged([write(folder / "a.conll", text)])]
-    assert found == rows
+    result = [list(zip(e.words, e.tags, strict=True)) for e in read_tagged([write(folder / "a.conll", text)])]
+    assert result == rows
 
 
 @given(SENTENCES)
@@ -119,12 +119,12 @@ BROKEN = {
 
 @pytest.mark.parametrize("fault", BROKEN)
 def test_an_invalid_row_is_reported_with_location_and_advice(tmp_path, fault):
-    name, content, line, said = BROKEN[fault]
+    name, content, line, expected_message = BROKEN[fault]
     path = write(tmp_path / name, content)
     with pytest.raises(CorpusError) as caught:
         sentences(path)
     assert str(caught.value).startswith(f"{path}:{line}: ")
-    assert said in str(caught.value)
+    assert expected_message in str(caught.value)
     assert "\n  " in str(caught.value)
 
 

@@ -102,8 +102,12 @@ def check_evaluate(out: list[str], err: str, folder: Path) -> None:
 
 def check_compare(out: list[str], err: str, folder: Path) -> None:
     (line,) = out
-    assert numbers(line)[:2] == pytest.approx([bleu_of_output(folder)] * 2, abs=0.0001)
-    assert line.endswith("difference +0.0000 [+0.0000, +0.0000], p = 1.000: not significant")
+    first, second, difference, low, high, p_value = numbers(line)
+    assert first == pytest.approx(bleu_of_output(folder), abs=0.0001)
+    assert difference == pytest.approx(second - first, abs=0.0002)
+    assert low <= difference <= high
+    assert 0 <= p_value <= 1
+    assert line.endswith("not significant" if p_value >= 0.05 else ": significant")
 
 
 def check_score(out: list[str], err: str, folder: Path) -> None:
@@ -156,6 +160,7 @@ def check_ablate(out: list[str], err: str, folder: Path) -> None:
     assert len(out) == 1 + n_attentions * config["n_heads"]
     changes = [float(line.split()[-1]) for line in out[1:]]
     assert changes == sorted(changes, reverse=True)
+    assert "-> en-fr-pruned" in err
 
 
 def check_worked_example(out: list[str], err: str, folder: Path) -> None:
@@ -194,13 +199,13 @@ CHECKS = {
     "run en-fr": check_run,
     "translate en-fr": check_translate,
     "evaluate en-fr": check_evaluate,
-    "compare en-fr": check_compare,
     "score en-fr": check_score,
     "similar en-fr": check_similar,
     "info en-fr": check_info,
     "inspect en-fr": check_page("cat.html", "The cat slept."),
     "trace en-fr": check_trace,
     "ablate en-fr": check_ablate,
+    "compare en-fr": check_compare,
     "report en-fr": check_page("run.html", "glassformer train", "dev_bleu"),
     "worked-example --html": check_worked_example,
     "export en-fr": check_export,

@@ -121,16 +121,16 @@ def test_a_larger_budget_resumes_the_run(corpus, tmp_path):
 
 def test_a_run_killed_before_its_model_was_written_writes_it(corpus, tmp_path):
     out = tmp_path / "run"
-    asked = ["train", corpus / "train.en", corpus / "train.fr", "--out", out, *SMALL, *RARE]
-    assert glassformer(*asked, "--steps", 5).returncode == 0
+    arguments = ["train", corpus / "train.en", corpus / "train.fr", "--out", out, *SMALL, *RARE]
+    assert glassformer(*arguments, "--steps", 5).returncode == 0
     short = weights(out)
-    assert glassformer(*asked, "--steps", 10).returncode == 0
+    assert glassformer(*arguments, "--steps", 10).returncode == 0
     long = weights(out)
     assert short != long
     record = json.loads((out / "training.json").read_text())
     (out / "training.json").write_text(json.dumps({**record, "steps": 5}))  # as if the model were the shorter run's
     (out / "model.safetensors").unlink()
-    assert glassformer(*asked, "--steps", 10).returncode == 0
+    assert glassformer(*arguments, "--steps", 10).returncode == 0
     assert weights(out) == long
 
 
@@ -203,7 +203,7 @@ def test_options_written_into_the_run_folder_can_be_given_back(corpus, model, tm
 
 def test_as_many_checkpoints_are_averaged_as_were_asked_for(corpus, tmp_path):
     out = tmp_path / "run"
-    asked = [
+    arguments = [
         "train",
         corpus / "train.en",
         corpus / "train.fr",
@@ -216,4 +216,4 @@ def test_as_many_checkpoints_are_averaged_as_were_asked_for(corpus, tmp_path):
         *SMALL,
         *RARE,
     ]
-    assert "the average of 3 checkpoints" in glassformer(*asked).stderr
+    assert "the average of 3 checkpoints" in glassformer(*arguments).stderr

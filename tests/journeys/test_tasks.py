@@ -187,9 +187,9 @@ def test_four_tasks_are_learned_by_one_model_and_measured_apart(tmp_path, family
     ended = glassformer("train", data, "--dev", dev, "--out", tmp_path / "run", "--steps", 500, *options, *RARE)
     assert ended.returncode == 0, ended.stderr
     assert "Mixture:" in ended.stderr
-    found = figures(tmp_path / "run", dev)
-    assert {"mood MCC", "count Pearson", "first MCC", "long MCC"} <= set(found)
-    assert min(found[f"{task} exact"] for task in learned) > 0.8
+    result = figures(tmp_path / "run", dev)
+    assert {"mood MCC", "count Pearson", "first MCC", "long MCC"} <= set(result)
+    assert min(result[f"{task} exact"] for task in learned) > 0.8
     assert glassformer("run", tmp_path / "run", stdin="mood sentence: the lovely film\n").stdout == "good\n"
 
 

@@ -73,10 +73,10 @@ def folder(tmp_path_factory) -> Path:
 
 
 def test_the_page_has_a_command_for_every_task():
-    from glassformer.cli.run import TASKS_OF
+    from glassformer.cli.run import TASKS_OF_COMMAND
 
     used = {command.split()[1] for command in COMMANDS}
-    assert {name.replace("_", "-") for name in TASKS_OF} - {"generate"} <= used
+    assert {name.replace("_", "-") for name in TASKS_OF_COMMAND} - {"generate"} <= used
 
 
 def are_words(line: str) -> bool:
@@ -107,9 +107,9 @@ def is_compared(lines: list[str]) -> bool:
 
 def are_neighbors(lines: list[str]) -> bool:
     cosines, units = zip(*(line.split() for line in lines), strict=True)
-    found = [float(cosine) for cosine in cosines]
-    assert found == sorted(found, reverse=True)
-    return set(WORDS) - {"cat"} <= set(units) and "cat" not in units and -1 <= found[-1] <= found[0] <= 1
+    result = [float(cosine) for cosine in cosines]
+    assert result == sorted(result, reverse=True)
+    return set(WORDS) - {"cat"} <= set(units) and "cat" not in units and -1 <= result[-1] <= result[0] <= 1
 
 
 # What each command that does not train prints: the lines, or whether they are right.
@@ -150,8 +150,8 @@ def test_every_command_works_in_its_order_and_prints_what_it_should(folder, monk
             assert f"Model: {family} " in done.stderr
             assert "Trained 40 steps" in done.stderr
             assert f" to {out}. Try: " in done.stderr
-            found = re.search(rf"{figure} (-?[\d.]+) for the last checkpoint", done.stderr)
-            assert low <= float(found.group(1).rstrip(".")) <= high, f"{command}: {done.stderr}"
+            result = re.search(rf"{figure} (-?[\d.]+) for the last checkpoint", done.stderr)
+            assert low <= float(result.group(1).rstrip(".")) <= high, f"{command}: {done.stderr}"
             assert done.stdout == ""
         else:
             printed.append(" ".join(arguments[:2]))

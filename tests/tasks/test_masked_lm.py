@@ -148,9 +148,9 @@ def test_a_predicted_newline_is_output_as_a_space(monkeypatch):
     monkeypatch.setattr(
         task, "predict_masks", lambda lines, *options: [[[SimpleNamespace(token_id=newline)]] for _ in lines]
     )
-    (found,) = task.run(["the <mask> sat"])
-    assert found.split() == ["the", "sat"]
-    assert "\n" not in found
+    (result,) = task.run(["the <mask> sat"])
+    assert result.split() == ["the", "sat"]
+    assert "\n" not in result
 
 
 def test_a_continuation_token_is_joined_to_the_previous_word():

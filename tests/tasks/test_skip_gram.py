@@ -36,11 +36,11 @@ def test_the_loss_equals_that_of_the_paper(vectors):
 def test_pairs_are_within_the_window_and_include_all_adjacent_words(vectors):
     row = list(range(3, 14))  # all words are distinct, so that a word identifies its position
     vectors.keep_probs[:] = 1
-    found = {(w, c) for seed in range(20) for w, c in as_pairs(vectors.pairs([row], seed))}
-    assert all(1 <= abs(w - c) <= WINDOW for w, c in found)
-    assert {(w, c) for w in row for c in row if 1 <= abs(w - c) <= WINDOW} == found
+    result = {(w, c) for seed in range(20) for w, c in as_pairs(vectors.pairs([row], seed))}
+    assert all(1 <= abs(w - c) <= WINDOW for w, c in result)
+    assert {(w, c) for w in row for c in row if 1 <= abs(w - c) <= WINDOW} == result
     once = set(as_pairs(vectors.pairs([row], 0)))
-    assert {(w, c) for w in row for c in row if abs(w - c) == 1} <= once < found
+    assert {(w, c) for w in row for c in row if abs(w - c) == 1} <= once < result
 
 
 def as_pairs(batch) -> list[tuple[int, int]]:
@@ -64,9 +64,9 @@ def test_negatives_are_sampled_in_proportion_to_the_word_counts_to_the_power_thr
     vectors.keep_probs[:] = 1
     batch = vectors.pairs([list(range(3, 14))] * 400, seed=1)
     assert batch.negative_ids.shape[1] == N_NEGATIVES
-    found = torch.bincount(batch.negative_ids.flatten(), minlength=len(counts)) / batch.negative_ids.numel()
+    result = torch.bincount(batch.negative_ids.flatten(), minlength=len(counts)) / batch.negative_ids.numel()
     expected = counts**0.75 / (counts**0.75).sum()
-    assert np.abs(found.numpy() - expected).max() < 0.01
+    assert np.abs(result.numpy() - expected).max() < 0.01
 
 
 def test_words_with_similar_contexts_become_nearest_neighbors(vectors):

@@ -57,15 +57,15 @@ def test_a_source_of_maximum_length_is_translated_in_one_part(translator, length
     """The result equals that of a search with all tokens of the source."""
     warnings = []
     options = DecodeConfig(beam=1, max_length=3)
-    ((found,),) = translator.translate(["z" * length], options, warn=lambda *warning: warnings.append(warning))
+    ((result,),) = translator.translate(["z" * length], options, warn=lambda *warning: warnings.append(warning))
     t = translator.tokenizer
     src = [*t.encode("z" * length), t.eos_id]
     assert len(src) == length + 2  # a word begins with a space
     ((expected,),) = beam_search(
         translator.model, torch.tensor([src]), [3], eos_id=t.eos_id, banned_ids=(t.pad_id, t.bos_id), beam=1
     )
-    assert found.tokens == [t.token(i) for i in expected.ids]
-    assert found.log_probs == pytest.approx(expected.log_probs, rel=1e-5)
+    assert result.tokens == [t.token(i) for i in expected.ids]
+    assert result.log_probs == pytest.approx(expected.log_probs, rel=1e-5)
     assert not warnings
 
 

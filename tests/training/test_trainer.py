@@ -15,7 +15,7 @@ from glassformer.presets import ADAM
 from glassformer.tasks.translation import Translator, evenly_spaced
 from glassformer.tokens.tokenizer import Tokenizer
 from glassformer.training import trainer as module
-from glassformer.training.signals import Stop, Stopped, stop_on_signal
+from glassformer.training.signals import Stopped, StopSignal, stop_on_signal
 from glassformer.training.trainer import Trainer, crossed
 
 N_PAIRS = 23
@@ -168,7 +168,7 @@ def validating(trainer, monkeypatch):
 @pytest.mark.parametrize("n_examples", [11_000, 40_000, 10**7])
 def test_a_validation_costs_at_most_its_fraction_of_the_training_since_the_last(validating, n_examples):
     validating.progress.n_examples_since_validation = n_examples
-    validating.validate(Stop())
+    validating.validate(StopSignal())
     ((n_loss, n_decoded),) = validating.calls
     assert n_loss == 1000
     assert 16 <= n_decoded <= 1000
@@ -188,9 +188,9 @@ def test_a_validation_that_costs_too_much_is_skipped_except_for_the_last(validat
 
 def test_all_validations_of_a_run_decode_the_same_examples(validating):
     validating.progress.n_examples_since_validation = 20_000
-    validating.validate(Stop())
+    validating.validate(StopSignal())
     validating.progress.n_examples_since_validation = 90_000
-    validating.validate(Stop())
+    validating.validate(StopSignal())
     assert validating.calls[0] == validating.calls[1]
 
 

@@ -73,34 +73,36 @@ def ablate(
     if prune:
         ablation.check_prunable(task.model, prune)
     with progress_bar("removing", len(ablation.components(task.model, parts))) as progress:
-        whole, losses = ablation.ablate(task, selected, parts, progress=progress)
+        full_metrics, results = ablation.ablate(task, selected, parts, progress=progress)
     if json:
-        for loss in losses:
-            print(json_module.dumps({"part": str(loss.component), **loss.metrics, "change": loss.change}))
+        for result in results:
+            print(json_module.dumps({"part": str(result.component), **result.metrics, "change": result.change}))
     else:
-        show(whole, losses, len(selected))
+        show(full_metrics, results, len(selected))
     if html:
         from glassformer.inspection.page import ablation_page
 
-        write_page(html, ablation_page(whole, losses, parts, len(selected)))
+        write_page(html, ablation_page(full_metrics, results, parts, len(selected)))
     if prune and out:
         before = ablation.validation_seconds(task, selected)
         n_before = sum(p.numel() for p in task.model.parameters())
-        gone = ablation.prune(task, losses, prune)
+        pruned_heads = ablation.prune(task, results, prune)
         after, n_after = ablation.validation_seconds(task, selected), sum(p.numel() for p in task.model.parameters())
         metrics = task.validate(selected)
         checkpoint.save_folder(out, task.contents())
-        print(f"without {', '.join(map(str, gone))}:", file=sys.stderr)
-        changes = ", ".join(f"{name} {whole[name]:.4f} -> {metrics[name]:.4f}" for name in whole)
+        print(f"without {', '.join(map(str, pruned_heads))}:", file=sys.stderr)
+        changes = ", ".join(f"{name} {full_metrics[name]:.4f} -> {metrics[name]:.4f}" for name in full_metrics)
         print(
             f"  {changes}; {n_before:,} -> {n_after:,} parameters; {before:.2f} -> {after:.2f} s\n-> {out}",
             file=sys.stderr,
         )
 
 
-def show(whole: dict[str, float], losses: list[Any], n: int) -> None:
+def show(full_metrics: dict[str, float], results: list[Any], n: int) -> None:
     """Print the metrics without each part, the most important part first."""
-    print(f"{'full model':40} " + " ".join(f"{name} {x:10.4f}" for name, x in whole.items()) + f"  ({n} examples)")
-    for loss in losses:
-        metrics = " ".join(f"{name} {x:10.4f} {loss.change[name]:+8.4f}" for name, x in loss.metrics.items())
-        print(f"{loss.component!s:40} {metrics}")
+    print(
+        f"{'full model':40} " + " ".join(f"{name} {x:10.4f}" for name, x in full_metrics.items()) + f"  ({n} examples)"
+    )
+    for result in results:
+        metrics = " ".join(f"{name} {x:10.4f} {result.change[name]:+8.4f}" for name, x in result.metrics.items())
+        print(f"{result.component!s:40} {metrics}")

@@ -23,7 +23,7 @@ def compare(
 ) -> None:
     """Test whether the difference between two models on the same test set is statistically significant.
 
-    The p-value is from a paired bootstrap over the examples.
+    The p-value is computed by paired bootstrap resampling of the examples.
 
     Example:  glassformer compare first second --src test.en --ref test.fr
 
@@ -53,11 +53,11 @@ def compare(
     statistics = [task.bootstrap_statistics(task.scores(examples)[0], examples) for task in tasks]
     if not statistics[0]:
         raise ConfigError(f"{tasks[0].name}: its metrics cannot be compared example by example.")
-    for name, (of_first, metric) in statistics[0].items():
-        of_second, _ = statistics[1][name]
-        if of_second.shape != of_first.shape:
+    for name, (first_statistics, metric) in statistics[0].items():
+        second_statistics, _ = statistics[1][name]
+        if second_statistics.shape != first_statistics.shape:
             continue  # one of the models predicts classes that the other does not
-        comparison = paired_bootstrap(of_first, of_second, metric)
+        comparison = paired_bootstrap(first_statistics, second_statistics, metric)
         difference = comparison.difference
         if json:
             record = {

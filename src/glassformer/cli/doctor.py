@@ -11,8 +11,7 @@ from rich.console import Console
 
 from glassformer.cli.files import pair_sides
 from glassformer.cli.options import whole_number
-from glassformer.corpora.doctor import Diagnosis, examine
-from glassformer.corpora.doctor import fix as repair
+from glassformer.corpora.doctor import Diagnosis, diagnose, repair_corpus
 
 Paths = Annotated[tuple[Path, ...], Parameter(consume_multiple=True)]
 
@@ -46,14 +45,14 @@ def doctor(
         json: Print all findings as JSON.
     """
     corpus = pair_sides(files, format) if files else (src, tgt)
-    against = {name: pair_sides(paths, format) for name, paths in (("dev", dev), ("test", test)) if paths}
-    diagnosis = examine(*corpus, against=against, format=format, keys=keys, n_shown=None if json else show)
+    held_out = {name: pair_sides(paths, format) for name, paths in (("dev", dev), ("test", test)) if paths}
+    diagnosis = diagnose(*corpus, held_out=held_out, format=format, keys=keys, n_shown=None if json else show)
     if json:
         print(json_module.dumps(diagnosis.to_json(), ensure_ascii=False, indent=2))
     else:
         print_findings(diagnosis)
     if fix:
-        result = repair(*corpus, fix, against=against, format=format, keys=keys)
+        result = repair_corpus(*corpus, fix, held_out=held_out, format=format, keys=keys)
         kinds = ", ".join(f"{n:,} {kind}" for kind, n in result.repaired.items()) or "nothing"
         print(
             f"{fix}: {result.n_kept:,} of {result.n_pairs:,} pairs kept, repaired: {kinds}."
@@ -72,8 +71,8 @@ def print_findings(diagnosis: Diagnosis) -> None:
     if rows:
         console.print()
         width = max(len(kind) for kind, *_ in rows)
-        for kind, severity, n, place, meaning in rows:
-            console.print(f"{severity:7}  {kind:{width}}  {n:>8,}  {meaning}; first: {place}")
+        for kind, severity, n, first_location, meaning in rows:
+            console.print(f"{severity:7}  {kind:{width}}  {n:>8,}  {meaning}; first: {first_location}")
         console.print()
     n_errors = sum(n for _, severity, n, _, _ in rows if severity == "error")
     n_warnings = sum(n for _, severity, n, _, _ in rows) - n_errors

@@ -47,7 +47,7 @@ def evaluate(
         out: Also write the model's outputs to this file, one line for each example. Not for language models.
         tokenize: sacrebleu's tokenizer for BLEU; "none" for tokenized text.
         lowercase: Ignore case in BLEU.
-        interval: Also print 95% confidence intervals by bootstrap over the examples.
+        interval: Also print a 95% confidence interval of each metric, by bootstrap resampling of the examples.
         json: Print the metrics as JSON.
         device: Device to compute on.
         threads: Number of CPU threads. Default: all cores.
@@ -97,6 +97,6 @@ def evaluate(
         for score in scores:
             value = f"{score.value:6.2f}" if score.name in ("BLEU", "chrF2", "TER") else f"{score.value:.4f}"
             low, high = intervals.get(score.name, (None, None))
-            between = "" if low is None else f"  95% [{low:.4f}, {high:.4f}]"
-            print(f"{score.name:6} {value}{between}  {score.signature}".rstrip())
+            interval_text = "" if low is None else f"  95% [{low:.4f}, {high:.4f}]"
+            print(f"{score.name:6} {value}{interval_text}  {score.signature}".rstrip())
         sys.stdout.flush()

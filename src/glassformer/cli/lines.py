@@ -6,7 +6,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
@@ -23,11 +22,11 @@ from glassformer.tasks.translation import record_of
 
 Item = TypeVar("Item")
 
-MAX_WINDOW = 4096
-"""Lines processed together at most: enough to form batches of lines of equal length."""
+MAX_CHUNK_LINES = 4096
+"""Maximum number of lines processed together: enough to form batches of lines of equal length."""
 
 PAUSE_S = 0.05
-"""Lines that were read are processed when no further line arrives within this time."""
+"""Seconds without a further line after which the lines that were read are processed."""
 
 TRANSLATIONS = ("translation", "multitask")
 
@@ -60,52 +59,46 @@ def progress_bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
         yield lambda n: bar.update(task, advance=n)
 
 
-def windows(items: Iterator[Item], size: int) -> Iterator[list[Item]]:
-    """Lists of up to `size` consecutive items."""
-    while window := list(islice(items, size)):
-        yield window
+def available_chunks(items: Iterator[Item], size: int, pause_s: float = PAUSE_S) -> Iterator[list[Item]]:
+    """Split an iterator into lists of up to `size` items. A list ends early after `pause_s` seconds without a new item.
 
-
-def available_windows(items: Iterator[Item], size: int, pause_s: float = PAUSE_S) -> Iterator[list[Item]]:
-    """Lists of consecutive items: up to `size`, or those that arrived before the source paused for `pause_s` seconds.
-
-    A program that sends a line and waits for the answer gets it, and a file is still processed in large windows.
+    So a program that sends one line and waits gets its output, and a file is processed in large chunks.
     """
-    arrived: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(maxsize=2 * size)
+    received: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(maxsize=2 * size)
     end = object()
 
     def read() -> None:
         error = None
         try:
             for item in items:
-                arrived.put((item, None))
+                received.put((item, None))
         except BaseException as problem:
             error = problem
-        arrived.put((end, error))
+        received.put((end, error))
 
     threading.Thread(target=read, daemon=True).start()
     while True:
-        window: list[Item] = []
-        while len(window) < size:
+        chunk: list[Item] = []
+        while len(chunk) < size:
             try:
-                item, error = arrived.get(timeout=pause_s if window else None)
+                item, error = received.get(timeout=pause_s if chunk else None)
             except queue.Empty:
                 break
             if item is end:
-                if window:
-                    yield window
+                if chunk:
+                    yield chunk
                 if error is not None:
                     raise error
                 return
-            window.append(item)
-        yield window
+            chunk.append(item)
+        yield chunk
 
 
-def warn_about(console: Console, first: int) -> Callable[[int, str], None]:
-    """The function that prints a warning about a line, given its index in a window.
+def make_warn(console: Console, first: int) -> Callable[[int, str], None]:
+    """Make the function that prints a warning about a line, given its index in a chunk.
 
     Args:
-        first: number of the window's first line in the input, counted from 1.
+        first: number of the chunk's first line in the input, counted from 1.
     """
 
     def warn(index: int, what: str) -> None:
@@ -128,16 +121,16 @@ def translate_lines(
     translator = open_model(folder, device, threads, TRANSLATIONS)
     console = Console(stderr=True, quiet=quiet)
     n_done = 0
-    for window in available_windows(read_lines(STDIN), MAX_WINDOW):
-        warn = warn_about(console, n_done + 1)
-        show_progress = not quiet and len(window) > 1
-        with progress_bar(f"lines {n_done + 1:,} to {n_done + len(window):,}", len(window)) as progress:
-            results = translator.translate(window, options, warn=warn, progress=progress if show_progress else no_op)
+    for chunk in available_chunks(read_lines(STDIN), MAX_CHUNK_LINES):
+        warn = make_warn(console, n_done + 1)
+        show_progress = not quiet and len(chunk) > 1
+        with progress_bar(f"lines {n_done + 1:,} to {n_done + len(chunk):,}", len(chunk)) as progress:
+            results = translator.translate(chunk, options, warn=warn, progress=progress if show_progress else no_op)
         for nbest in results:
             texts = [json_module.dumps(record_of(nbest), ensure_ascii=False)] if json else [t.text for t in nbest]
             out.writelines(text + "\n" for text in texts)
         out.flush()
-        n_done += len(window)
+        n_done += len(chunk)
 
 
 def run_lines(
@@ -161,13 +154,13 @@ def run_lines(
     console = Console(stderr=True, quiet=quiet)
     is_streamed = sys.stdout.isatty() and not json and task.streams and task.options(options).do_sample
     n_done = 0
-    for window in available_windows(read_lines(STDIN), 1 if is_streamed else MAX_WINDOW):
-        warn = warn_about(console, n_done + 1)
+    for chunk in available_chunks(read_lines(STDIN), 1 if is_streamed else MAX_CHUNK_LINES):
+        warn = make_warn(console, n_done + 1)
         if pairs:
-            check_pairs(window, n_done + 1)
+            check_pairs(chunk, n_done + 1)
         if is_streamed:
-            if window[0].strip():
-                for text in task.stream(window[0], options, warn=lambda what, warn=warn: warn(0, what)):
+            if chunk[0].strip():
+                for text in task.stream(chunk[0], options, warn=lambda what, warn=warn: warn(0, what)):
                     before, newline, _ = text.partition("\n")
                     sys.stdout.write(before)
                     sys.stdout.flush()
@@ -175,12 +168,12 @@ def run_lines(
                         break
             sys.stdout.write("\n")
         elif json:
-            records = task.records(window, options, warn=warn)
+            records = task.records(chunk, options, warn=warn)
             sys.stdout.writelines(json_module.dumps(record, ensure_ascii=False) + "\n" for record in records)
         else:
-            sys.stdout.writelines(line + "\n" for line in task.run(window, options, warn=warn))
+            sys.stdout.writelines(line + "\n" for line in task.run(chunk, options, warn=warn))
         sys.stdout.flush()
-        n_done += len(window)
+        n_done += len(chunk)
 
 
 def check_pairs(lines: list[str], first: int) -> None:

@@ -12,7 +12,7 @@ from glassformer.config import DecodeConfig
 
 Flags: Any = flags(DecodeConfig, "nbest")
 
-TASKS_OF: dict[str, tuple[str, ...]] = {
+TASKS_OF_COMMAND: dict[str, tuple[str, ...]] = {
     "run": (),
     "summarize": ("summarization",),
     "complete": ("causal-lm",),
@@ -27,8 +27,8 @@ TASKS_OF: dict[str, tuple[str, ...]] = {
 """Command -> the tasks whose models it accepts; none: all."""
 
 
-def command_for(tasks: tuple[str, ...], pairs: bool = False) -> Callable[..., None]:
-    """The `run` command for models of some tasks.
+def make_command(tasks: tuple[str, ...], pairs: bool = False) -> Callable[..., None]:
+    """Make a `run` command that accepts the models of some tasks.
 
     Args:
         tasks: tasks whose models the command accepts; none: all.
@@ -75,5 +75,5 @@ def command_for(tasks: tuple[str, ...], pairs: bool = False) -> Callable[..., No
     return run
 
 
-for name, tasks in TASKS_OF.items():
-    globals()[name] = command_for(tasks, pairs=name == "similarity")
+for name, tasks in TASKS_OF_COMMAND.items():
+    globals()[name] = make_command(tasks, pairs=name == "similarity")

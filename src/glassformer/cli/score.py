@@ -32,15 +32,16 @@ def score(
         device: Device to compute on.
         threads: Number of CPU threads. Default: all cores.
     """
-    from glassformer.cli.lines import MAX_WINDOW, TRANSLATIONS, open_model, windows
+    from glassformer.cli.lines import MAX_CHUNK_LINES, TRANSLATIONS, open_model
     from glassformer.corpora.corpus import read_pairs
+    from glassformer.corpora.lines import chunks
 
     options = read_options(read)
     pairs = read_pairs([src], [tgt] if tgt else [], format=options.format, keys=options.keys)
     translator = open_model(model, device, threads, TRANSLATIONS)
-    for window in windows(pairs, MAX_WINDOW):
-        scores = translator.score([pair.src for pair in window], [pair.tgt for pair in window])
-        for pair, log_probs in zip(window, scores, strict=True):
+    for chunk in chunks(pairs, MAX_CHUNK_LINES):
+        scores = translator.score([pair.src for pair in chunk], [pair.tgt for pair in chunk])
+        for pair, log_probs in zip(chunk, scores, strict=True):
             if json:
                 record = {"source": pair.src, "target": pair.tgt, "score": sum(log_probs), "log_probs": log_probs}
                 print(json_module.dumps(record, ensure_ascii=False))

@@ -1,4 +1,4 @@
-"""Checks of sentence pairs: table of all checks, detection of faults, and repair of text."""
+"""Checks of sentence pairs: table of all checks, detection of issues, and repair of text."""
 
 import html
 import math
@@ -12,23 +12,23 @@ from statistics import median
 from typing import Literal, NamedTuple
 
 Severity = Literal["error", "warning"]
-Repair = Literal["refuse", "drop", "repair", "keep"]
+Action = Literal["refuse", "drop", "repair", "keep"]
 
 MAX_CHARS = 5_000  # longer sides are documents, which training would truncate or skip
-COPY_WORDS = 4  # minimum number of words of a copy; shorter ones are often names, titles or loan words
+COPY_MIN_WORDS = 4  # minimum number of words of a copy; shorter ones are often names, titles or loan words
 RATIO_MIN_CHARS = 20  # in shorter texts, one word more or less makes a ratio extreme
-RATIO_FACTOR = 3.0  # a ratio is extreme only if it exceeds the corpus median by this factor
-RATIO_SPREADS = 7.0  # and by this number of robust standard deviations
-SCRIPT_LETTERS = 10  # minimum number of foreign letters; lines with fewer contain a name, not another language
-SCRIPT_SHARE = 0.1  # minimum fraction of lines for a script to be expected in the corpus
-NORM_PAIRS = 20  # minimum number of pairs for statistics
+RATIO_FACTOR = 3.0  # a ratio is extreme only if it differs from the corpus median by more than this factor
+RATIO_MAX_DEVIATIONS = 7.0  # and by more than this number of robust standard deviations
+SCRIPT_MIN_LETTERS = 10  # minimum number of foreign letters; lines with fewer contain a name, not another language
+SCRIPT_MIN_FRACTION = 0.1  # minimum fraction of lines for a script to be expected in the corpus
+MIN_STATISTICS_PAIRS = 20  # minimum number of pairs for statistics
 
 
 class Check(NamedTuple):
-    """One type of fault. An error breaks pairing, reading or training; a warning may be intended."""
+    """One type of issue. An error breaks pairing, reading or training; a warning may be intended."""
 
     severity: Severity
-    repair: Repair
+    action: Action
     meaning: str
 
 
@@ -55,14 +55,14 @@ CHECKS: dict[str, Check] = {
     "over-long": Check("warning", "drop", f"a side is longer than {MAX_CHARS} characters"),
     "wrong-script": Check("warning", "drop", "most letters are in a script that is unusual for this side"),
     "duplicate": Check("warning", "drop", "the same pair occurs earlier"),
-    "many-targets": Check("warning", "keep", "the same source occurs earlier with another target"),
+    "duplicate-source": Check("warning", "keep", "the same source occurs earlier with another target"),
     "overlap-pair": Check("warning", "drop", "the pair is also in a held-out set, whose scores would be too high"),
     "overlap-source": Check("warning", "drop", "the source is also in a held-out set"),
 }
 
 
-class Fault(NamedTuple):
-    """One finding within a line; `side` 0 is the source, 1 the target."""
+class Issue(NamedTuple):
+    """One issue of a line. `kind` is a key of CHECKS, `side` 0 is the source, 1 the target."""
 
     kind: str
     side: int
@@ -86,7 +86,8 @@ _TAIL = "[" + "".join(char for char, byte in _CP1252.items() if byte < 0xC0) + "
 # "SÃO", "CAFÉ»" and „Ä“ are correct text.
 _MOJIBAKE = re.compile(f"(?:(?<![A-ZÀ-Þ„“‘«])[ÂÃÄÅÐÑ]{_TAIL}|[âï]{_TAIL}{{2}}|ð{_TAIL}{{3}})+")
 
-_ODD = re.compile(
+# Matches in every text in which one of the patterns above matches: most texts need only this search.
+_ANY_SUSPECT = re.compile(
     f"[{_BREAKS}\0-\x08\x0e-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffd]"
     rf"|&[#A-Za-z][A-Za-z0-9]*;|[ÂÃÄÅÐÑâïð]{_TAIL}"
 )
@@ -111,9 +112,9 @@ def _plain_control(match: re.Match[str]) -> str:
     return bytes([ord(match.group())]).decode("cp1252", "ignore") if match.group() >= "\x80" else ""
 
 
-def repair(text: str) -> str:
-    """Repair all faults of a text whose repair in CHECKS is "repair". Other faults are unchanged."""
-    while _ODD.search(text):
+def repair_text(text: str) -> str:
+    """Repair all issues of a text whose action in CHECKS is "repair". Other issues are unchanged."""
+    while _ANY_SUSPECT.search(text):
         before = text
         text = _HTML.sub(_unescaped, text.replace("\0", "").lstrip("\ufeff"))
         text = _MOJIBAKE.sub(_decoded, text)
@@ -136,28 +137,28 @@ def _location(text: str, index: int) -> str:
     return f"U+{ord(char):04X}{' ' + char_name if char_name else ''} at column {index + 1}"
 
 
-def text_faults(text: str, side: int) -> list[Fault]:
-    """Faults of one side of a pair."""
-    faults = []
+def text_issues(text: str, side: int) -> list[Issue]:
+    """Issues of one side of a pair."""
+    issues = []
     if len(text) > MAX_CHARS:
-        faults.append(Fault("over-long", side, f"{len(text)} characters"))
-    if not _ODD.search(text):
-        return faults
+        issues.append(Issue("over-long", side, f"{len(text)} characters"))
+    if not _ANY_SUSPECT.search(text):
+        return issues
     if "\0" in text:
-        faults.append(Fault("nul", side, _location(text, text.index("\0"))))
+        issues.append(Issue("nul", side, _location(text, text.index("\0"))))
     for kind, pattern in (("line-break", _BREAK), ("control", _CONTROL), ("invisible", _INVISIBLE)):
         if match := pattern.search(text):
-            faults.append(Fault(kind, side, _location(text, match.start())))
+            issues.append(Issue(kind, side, _location(text, match.start())))
     if text.startswith("\ufeff"):
-        faults.append(Fault("bom", side, "U+FEFF at column 1"))
+        issues.append(Issue("bom", side, "U+FEFF at column 1"))
     if "\ufffd" in text:
-        faults.append(Fault("replacement", side, _location(text, text.index("\ufffd"))))
+        issues.append(Issue("replacement", side, _location(text, text.index("\ufffd"))))
     for kind, pattern, fix in (("html", _HTML, _unescaped), ("mojibake", _MOJIBAKE, _decoded)):
         for match in pattern.finditer(text):
             if (fixed := fix(match)) != match.group():
-                faults.append(Fault(kind, side, f"{match.group()!r} for {fixed!r} at column {match.start() + 1}"))
+                issues.append(Issue(kind, side, f"{match.group()!r} for {fixed!r} at column {match.start() + 1}"))
                 break
-    return faults
+    return issues
 
 
 def _is_copy(src: str, tgt: str) -> bool:
@@ -166,9 +167,9 @@ def _is_copy(src: str, tgt: str) -> bool:
     words = [word.strip(_PUNCTUATION) for word in _CODE.sub(" ", src).split()]
     words = [word for word in words if word.replace("'", "").isalpha()]
     # Capitalized words are names, which are not translated; scripts without case or spaces are counted by letter.
-    running = [word for word in words if word[0].islower() and len(word) > 1]
+    lowercase = [word for word in words if word[0].islower() and len(word) > 1]
     uncased = sum(len(word) for word in words if word.lower() == word.upper())
-    return (len(words) >= COPY_WORDS and len(running) >= COPY_WORDS - 1) or uncased >= 4 * COPY_WORDS
+    return (len(words) >= COPY_MIN_WORDS and len(lowercase) >= COPY_MIN_WORDS - 1) or uncased >= 4 * COPY_MIN_WORDS
 
 
 @lru_cache(maxsize=1 << 16)
@@ -185,7 +186,7 @@ def _all_latin(text: str) -> bool:
     return text.isascii() or max(text) < "\u0250"  # the end of Latin Extended-B
 
 
-def _letters(text: str) -> Counter[str]:
+def _script_counts(text: str) -> Counter[str]:
     """Number of letters of each script."""
     counts = Counter(map(_script, text))
     counts.pop("", None)
@@ -197,36 +198,36 @@ def _log_ratio(src: str, tgt: str) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Norms:
-    """Statistics of a corpus: median length ratio, its tolerance, and the scripts of each side."""
+class CorpusStatistics:
+    """Statistics of a corpus: median log length ratio, its tolerance, and the usual scripts of each side."""
 
     log_ratio: float
     tolerance: float
     scripts: tuple[frozenset[str], frozenset[str]]
 
-    def faults(self, src: str, tgt: str) -> Iterator[Fault]:
-        """Faults of a pair relative to these statistics."""
+    def issues(self, src: str, tgt: str) -> Iterator[Issue]:
+        """Issues of a pair relative to these statistics."""
         ratio = _log_ratio(src, tgt) - self.log_ratio
         if abs(ratio) > self.tolerance and max(len(src), len(tgt)) >= RATIO_MIN_CHARS:
             shorter = tgt if len(src) > len(tgt) else src
             usual = f"usual is 1 to {math.exp(self.log_ratio):.2f}"
-            yield Fault(
+            yield Issue(
                 "length-ratio", int(ratio > 0), f"{len(src)} characters to {len(tgt)} {shorter[:40]!r}; {usual}"
             )
         for side, text in enumerate((src, tgt)):
             if not self.scripts[side] or ("LATIN" in self.scripts[side] and _all_latin(text)):
                 continue
-            letters = _letters(text)
+            letters = _script_counts(text)
             foreign = {script: n for script, n in letters.items() if script not in self.scripts[side]}
             n_foreign = sum(foreign.values())
-            if n_foreign >= SCRIPT_LETTERS and 2 * n_foreign > sum(letters.values()):
+            if n_foreign >= SCRIPT_MIN_LETTERS and 2 * n_foreign > sum(letters.values()):
                 most = max(foreign, key=lambda script: foreign[script])
                 usual_scripts = ", ".join(sorted(self.scripts[side]))
-                yield Fault("wrong-script", side, f"{n_foreign} letters in {most}; this side is {usual_scripts}")
+                yield Issue("wrong-script", side, f"{n_foreign} letters in {most}; this side is {usual_scripts}")
 
 
-class NormSampler:
-    """Computes `Norms` from an evenly spaced sample of a stream of unknown length."""
+class StatisticsSampler:
+    """Computes `CorpusStatistics` from an evenly spaced sample of a stream of unknown length."""
 
     def __init__(self, n_sample: int = 20_000):
         self.n_sample = n_sample
@@ -243,40 +244,42 @@ class NormSampler:
                 self.step *= 2
         self.n_seen += 1
 
-    def norms(self) -> Norms | None:
-        """The statistics, or None for fewer than NORM_PAIRS pairs."""
-        full = [(src, tgt) for src, tgt in self.sample if src.strip() and tgt.strip()]
-        if len(full) < NORM_PAIRS:
+    def statistics(self) -> CorpusStatistics | None:
+        """The statistics, or None for fewer than MIN_STATISTICS_PAIRS pairs."""
+        pairs = [(src, tgt) for src, tgt in self.sample if src.strip() and tgt.strip()]
+        if len(pairs) < MIN_STATISTICS_PAIRS:
             return None
         # The ratios of short pairs vary more: estimate the spread from pairs that are long enough to be checked.
-        ratios = [_log_ratio(*pair) for pair in full if max(map(len, pair)) >= RATIO_MIN_CHARS]
-        if len(ratios) < NORM_PAIRS:
-            ratios = [_log_ratio(*pair) for pair in full]
-        middle = median(ratios)
-        spread = 1.4826 * median(abs(ratio - middle) for ratio in ratios)
-        tolerance = max(math.log(RATIO_FACTOR), RATIO_SPREADS * spread)
-        src_scripts, tgt_scripts = (_usual_scripts([pair[side] for pair in full]) for side in (0, 1))
-        return Norms(middle, tolerance, (src_scripts, tgt_scripts))
+        ratios = [_log_ratio(*pair) for pair in pairs if max(map(len, pair)) >= RATIO_MIN_CHARS]
+        if len(ratios) < MIN_STATISTICS_PAIRS:
+            ratios = [_log_ratio(*pair) for pair in pairs]
+        median_ratio = median(ratios)
+        spread = 1.4826 * median(abs(ratio - median_ratio) for ratio in ratios)
+        tolerance = max(math.log(RATIO_FACTOR), RATIO_MAX_DEVIATIONS * spread)
+        src_scripts, tgt_scripts = (_usual_scripts([pair[side] for pair in pairs]) for side in (0, 1))
+        return CorpusStatistics(median_ratio, tolerance, (src_scripts, tgt_scripts))
 
 
 def _usual_scripts(texts: Sequence[str]) -> frozenset[str]:
-    lines = Counter(max(letters, key=lambda script: letters[script]) for text in texts if (letters := _letters(text)))
-    return frozenset(script for script, n in lines.items() if n >= SCRIPT_SHARE * lines.total())
+    lines = Counter(
+        max(letters, key=lambda script: letters[script]) for text in texts if (letters := _script_counts(text))
+    )
+    return frozenset(script for script, n in lines.items() if n >= SCRIPT_MIN_FRACTION * lines.total())
 
 
-def pair_faults(src: str, tgt: str, norms: Norms | None = None) -> list[Fault]:
-    """Faults of a pair; with `norms` also relative to the rest of the corpus."""
-    faults = text_faults(src, 0) + text_faults(tgt, 1)
+def pair_issues(src: str, tgt: str, statistics: CorpusStatistics | None = None) -> list[Issue]:
+    """Issues of a pair; with `statistics` also relative to the rest of the corpus."""
+    issues = text_issues(src, 0) + text_issues(tgt, 1)
     src_blank, tgt_blank = not src.strip(), not tgt.strip()
     if src_blank or tgt_blank:
         if src_blank and tgt_blank:
-            faults.append(Fault("blank-both", 0, ""))
+            issues.append(Issue("blank-both", 0, ""))
         else:
             other = tgt if src_blank else src
-            faults.append(Fault("blank-side", int(tgt_blank), f"the other side is {other[:40]!r}"))
-        return faults
+            issues.append(Issue("blank-side", int(tgt_blank), f"the other side is {other[:40]!r}"))
+        return issues
     if _is_copy(src, tgt):
-        faults.append(Fault("copy", 1, f"{src[:60]!r}"))
-    if norms is not None:
-        faults.extend(norms.faults(src, tgt))
-    return faults
+        issues.append(Issue("copy", 1, f"{src[:60]!r}"))
+    if statistics is not None:
+        issues.extend(statistics.issues(src, tgt))
+    return issues

@@ -8,7 +8,16 @@ from pathlib import Path
 from typing import Protocol, assert_never, get_args
 
 from glassformer.corpora.jsonl import SURROGATE, outline, parse_json, suggest_keys
-from glassformer.corpora.lines import STDIN, BadLine, byte_lines, check_readable, is_stream, name, read_lines, suffix_of
+from glassformer.corpora.lines import (
+    STDIN,
+    LineError,
+    byte_lines,
+    check_readable,
+    is_stream,
+    name,
+    read_lines,
+    suffix_of,
+)
 from glassformer.corpora.misalignment import MAX_LINES, guess_misalignment
 from glassformer.corpora.read_options import Format, parse_keys, select_fields
 from glassformer.errors import ConfigError, CorpusError
@@ -24,7 +33,7 @@ N_DETECTION_LINES = 200
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A sentence pair, with its (source) file and line, counted from 1."""
+    """A sentence pair, with its file (of two, the source file) and its line, counted from 1."""
 
     src: str
     tgt: str
@@ -52,7 +61,7 @@ class UnequalCountsError(CorpusError):
 
 
 class PairParser(Protocol):
-    """Parser of the lines of a single-file format: line -> (src, tgt). Raises BadLine."""
+    """Parser of the lines of a single-file format: line -> (src, tgt). Raises LineError."""
 
     def parse(self, line: str) -> tuple[str, str]: ...
 
@@ -66,11 +75,11 @@ class Tsv:
         """Source and target of a line.
 
         Raises:
-            BadLine: not two columns.
+            LineError: not two columns.
         """
         cells = line.split("\t")
         if len(cells) != 2:
-            raise BadLine(
+            raise LineError(
                 "malformed",
                 f"expected 2 tab-separated columns (src, tgt), found {len(cells)}.\n  The line begins {line[:40]!r}",
                 "Fix the line, or use --format lines for one sentence per line.",
@@ -100,12 +109,12 @@ class Jsonl:
         """Source and target of a line. Under "translation", the first key of the first line is the source.
 
         Raises:
-            BadLine: the line is not such an object.
+            LineError: the line is not such an object.
         """
         texts = self._texts(parse_json(line), line)
         for text in texts:
             if SURROGATE.search(text):
-                raise self._bad("an unpaired surrogate, which is not a character", line)
+                raise self._line_error("an unpaired surrogate, which is not a character", line)
         return texts
 
     def _texts(self, record: object, line: str) -> tuple[str, str]:
@@ -113,7 +122,7 @@ class Jsonl:
             try:
                 record = select_fields(record, self.field_keys)
             except KeyError as error:
-                raise BadLine(
+                raise LineError(
                     "malformed",
                     f"no key {error.args[0]!r} (named by --keys); found {outline(record)}",
                     "Fix --keys, or fix or delete the line.",
@@ -123,20 +132,22 @@ class Jsonl:
         nested = isinstance(record, dict) and record.keys() == {"translation"}
         pair = record["translation"] if nested and isinstance(record, dict) else record
         if not isinstance(pair, dict) or len(pair) != 2 or not (nested or pair.keys() == {"src", "tgt"}):
-            raise self._bad(f"found {outline(record)}", line, record)
+            raise self._line_error(f"found {outline(record)}", line, record)
         if self.keys is None:
             src_key, tgt_key = pair if nested else ("src", "tgt")
             self.nested, self.keys = nested, (src_key, tgt_key)
         if nested != self.nested or pair.keys() != set(self.keys):
-            raise self._bad(f"earlier lines have the keys {', '.join(self.keys)}, this one {', '.join(pair)}", line)
+            raise self._line_error(
+                f"earlier lines have the keys {', '.join(self.keys)}, this one {', '.join(pair)}", line
+            )
         src, tgt = (pair[key] for key in self.keys)
         if not isinstance(src, str) or not isinstance(tgt, str):
-            raise self._bad(f"both must be strings, found {outline(pair)}", line)
+            raise self._line_error(f"both must be strings, found {outline(pair)}", line)
         return src, tgt
 
-    def _bad(self, problem: str, line: str, record: object = None) -> BadLine:
+    def _line_error(self, problem: str, line: str, record: object = None) -> LineError:
         suggested = suggest_keys([record]) if isinstance(record, dict) else None
-        return BadLine(
+        return LineError(
             "malformed",
             'expected {"src": …, "tgt": …} or {"translation": {"en": …, "fr": …}}, the same on every line: '
             f"{problem}.\n  The line begins {line[:40]!r}",
@@ -192,7 +203,7 @@ def parser_of(format: Format, keys: Mapping[str, str] | None = None) -> PairPars
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class PairFiles:
     """One file of pairs, or two parallel files of lines."""
 
     src: Path
@@ -206,9 +217,9 @@ class Source:
         return (self.src,) if self.tgt is None else (self.src, self.tgt)
 
 
-def sources(
+def pair_files(
     src: Sequence[Path], tgt: Sequence[Path] = (), format: Format | None = None, keys: Sequence[str] = ()
-) -> list[Source]:
+) -> list[PairFiles]:
     """Pair source and target files in order, after checking that they can be opened.
 
     Raises:
@@ -242,7 +253,7 @@ def sources(
         raise ConfigError("standard input (-) is given twice.\n  It can be read only once: save one side to a file.")
     targets: Sequence[Path | None] = tgt or [None for _ in src]
     field_keys = parse_keys(keys)
-    return [Source(*source, field_keys) for source in zip(src, targets, formats, strict=True)]
+    return [PairFiles(*pair, field_keys) for pair in zip(src, targets, formats, strict=True)]
 
 
 def read_pairs(
@@ -260,29 +271,27 @@ def read_pairs(
         CorpusError: a line is not a pair; UnequalCountsError at the end if the files have different lengths.
         ConfigError: the files do not match each other or the format.
     """
-    all_sources = sources(
-        src, tgt, format, keys
-    )  # before the first pair is requested, so that errors are raised by this call
+    files = pair_files(src, tgt, format, keys)  # outside the generator, so that this call raises its errors
 
     def pairs() -> Iterator[Example]:
-        for source in all_sources:
-            yield from (_read_two(source.src, source.tgt) if source.tgt else _read_one(source))
+        for pair in files:
+            yield from (_read_two(pair.src, pair.tgt) if pair.tgt else _read_one(pair))
 
     return pairs()
 
 
-def _read_one(source: Source) -> Iterator[Example]:
-    parser = parser_of(source.format, source.keys)
+def _read_one(file: PairFiles) -> Iterator[Example]:
+    parser = parser_of(file.format, file.keys)
     assert parser is not None
-    path = str(source.src)
-    for number, line in enumerate(read_lines(source.src), 1):
+    path = str(file.src)
+    for number, line in enumerate(read_lines(file.src), 1):
         try:
             src, tgt = parser.parse(line)
-        except BadLine as bad:
-            raise bad.at(source.src, number) from None
+        except LineError as error:
+            raise error.at(file.src, number) from None
         if "\0" in src or "\0" in tgt:
             raise CorpusError(
-                f"{name(source.src)}:{number}: binary data: a NUL character in the text.\n"
+                f"{name(file.src)}:{number}: binary data: a NUL character in the text.\n"
                 "  Remove it; `glassformer doctor` lists all such lines."
             )
         yield Example(src, tgt, path, number)

@@ -11,7 +11,7 @@ from glassformer.corpora.jsonl import outline, parse_json, read_objects, suggest
 from glassformer.corpora.labeled import is_labeled, parse_number, read_rows, roles_of, split_columns
 from glassformer.corpora.lines import (
     STDIN,
-    BadLine,
+    LineError,
     byte_lines,
     check_readable,
     name,
@@ -104,16 +104,16 @@ def _task_of(path: Path, columns: Sequence[str], options: ReadOptions) -> TaskNa
             if all(line.count("\t") == 1 for line in lines):
                 return _task_of_rows(path, list(islice(read_rows(path), N_DETECTION_LINES)), columns)
             if all("\t" in line for line in lines):
-                columns_found = len(lines[0].split("\t"))
-                raise _unknown(name(path), f"{columns_found} tab-separated columns without a header row")
+                n_columns = len(lines[0].split("\t"))
+                raise _unknown(name(path), f"{n_columns} tab-separated columns without a header row")
             return "causal-lm"
 
 
 def _task_of_objects(path: Path, field_keys: Mapping[str, str]) -> TaskName:
     try:
         records = [parse_json(line) for line in islice(read_lines(path), N_DETECTION_LINES)]
-    except BadLine as bad:
-        raise _unknown(name(path), f"{bad.detail}.\n  {bad.repair}".rstrip(".")) from None
+    except LineError as error:
+        raise _unknown(name(path), f"{error.detail}.\n  {error.advice}".rstrip(".")) from None
     objects = [record for record in records if isinstance(record, dict)]
     if field_keys:
         records = [record for _, record in islice(read_objects(path, field_keys), N_DETECTION_LINES)]
@@ -157,8 +157,8 @@ def _task_of_rows(path: Path, rows: Sequence[tuple[int, list[str]]], columns: Se
             example = "--columns label,text" if side == 1 else "--columns text,label"
             raise _unknown(
                 name(path),
-                f"2 columns without a header, of which column {side} repeats like a label ({cells[0][:20]!r}).\n"
-                f"  If it is one: {example}",
+                f"2 columns without a header row; column {side} has few distinct values, like labels"
+                f" ({cells[0][:20]!r}).\n  If it contains labels: {example}",
             )
     return "translation"
 

@@ -1,21 +1,28 @@
-"""Diagnosis of parallel corpora: all faults by file and line."""
+"""Diagnosis of parallel corpora: all issues by file and line."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from glassformer.corpora.checks import CHECKS, Fault, NormSampler, Severity, pair_faults
+from glassformer.corpora.checks import CHECKS, Issue, Severity, StatisticsSampler, pair_issues
 from glassformer.corpora.corpus import Example, Format, find_misalignment
-from glassformer.corpora.records import Corpus, DuplicateIndex, RecordReader, check_record, held_out_locations, readers
-from glassformer.corpora.repair import RepairResult, fix
+from glassformer.corpora.records import (
+    CorpusFiles,
+    DuplicateIndex,
+    RecordReader,
+    check_record,
+    locate_held_out,
+    open_readers,
+)
+from glassformer.corpora.repair import RepairResult, repair_corpus
 
-__all__ = ["CHECKS", "Diagnosis", "Finding", "PairChecker", "RepairResult", "examine", "fix"]
+__all__ = ["CHECKS", "Diagnosis", "Finding", "PairChecker", "RepairResult", "diagnose", "repair_corpus"]
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One fault and its location; `kind` is a key of CHECKS."""
+    """One issue and its location; `kind` is a key of CHECKS."""
 
     kind: str
     severity: Severity
@@ -29,7 +36,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Faults of a corpus: the number of each type, and the first ones with their locations."""
+    """Issues of a corpus: the number of each type, and the first ones with their locations."""
 
     n_pairs: int
     counts: Mapping[str, int]
@@ -37,11 +44,11 @@ class Diagnosis:
 
     @property
     def has_errors(self) -> bool:
-        """Whether the corpus has faults of severity "error"."""
+        """Whether the corpus has issues of severity "error"."""
         return any(CHECKS[kind].severity == "error" for kind in self.counts)
 
     def rows(self) -> list[tuple[str, Severity, int, str, str]]:
-        """(kind, severity, count, first location, meaning) for each type of fault found, errors first."""
+        """(kind, severity, count, first location, meaning) for each type of issue found, errors first."""
         first = {finding.kind: finding for finding in reversed(self.findings)}
         return [
             (kind, CHECKS[kind].severity, n, f"{first[kind].path}:{first[kind].line}", CHECKS[kind].meaning)
@@ -59,7 +66,7 @@ class Diagnosis:
 
 
 @dataclass
-class _Tally:
+class _FindingCounter:
     """Counts all findings and stores the first `n_shown` of each type."""
 
     n_shown: int | None
@@ -76,93 +83,94 @@ class _Tally:
             self.findings.setdefault(kind, []).append(Finding(kind, CHECKS[kind].severity, path, line, detail))
 
     def diagnosis(self, n_pairs: int) -> Diagnosis:
-        found = [kind for kind in CHECKS if self.counts[kind]]
-        counts = {kind: self.counts[kind] for kind in found}
-        return Diagnosis(n_pairs, counts, [finding for kind in found for finding in self.findings[kind]])
+        kinds = [kind for kind in CHECKS if self.counts[kind]]
+        counts = {kind: self.counts[kind] for kind in kinds}
+        return Diagnosis(n_pairs, counts, [finding for kind in kinds for finding in self.findings[kind]])
 
 
-def _on_side(fault: Fault) -> str:
+def _with_side(issue: Issue) -> str:
     """The detail, marked as target where both sides are in one file."""
-    return f"target: {fault.detail}" if fault.side == 1 else fault.detail
+    return f"target: {issue.detail}" if issue.side == 1 else issue.detail
 
 
 class PairChecker:
     """Checks of single pairs in one pass, as in training.
 
-    Corpus-wide faults (length ratios, scripts, duplicates, overlap) are found by `examine` only.
+    Corpus-wide issues (length ratios, scripts, duplicates, overlap) are found by `diagnose` only.
     """
 
     def __init__(self, n_shown: int | None = 10):
-        self._tally = _Tally(n_shown)
+        self._counter = _FindingCounter(n_shown)
         self._n_pairs = 0
 
-    def check(self, example: Example) -> list[Fault]:
-        """Count and return the faults of a pair."""
+    def check(self, example: Example) -> list[Issue]:
+        """Count and return the issues of a pair."""
         self._n_pairs += 1
-        faults = pair_faults(example.src, example.tgt)
-        for fault in faults:
-            self._tally.add(fault.kind, example.path, example.line, _on_side(fault))
-        return faults
+        issues = pair_issues(example.src, example.tgt)
+        for issue in issues:
+            self._counter.add(issue.kind, example.path, example.line, _with_side(issue))
+        return issues
 
     def diagnosis(self) -> Diagnosis:
-        """The faults found so far."""
-        return self._tally.diagnosis(self._n_pairs)
+        """The issues found so far."""
+        return self._counter.diagnosis(self._n_pairs)
 
 
-def examine(
+def diagnose(
     src: Sequence[Path],
     tgt: Sequence[Path] = (),
     *,
-    against: Mapping[str, Corpus] | None = None,
+    held_out: Mapping[str, CorpusFiles] | None = None,
     format: Format | None = None,
     keys: Sequence[str] = (),
     n_shown: int | None = 10,
 ) -> Diagnosis:
-    """Find all faults of a corpus.
+    """Find all issues of a corpus.
 
-    If two files have different numbers of lines, only single lines are checked, since the pairs are wrong.
+    If two files have different numbers of lines, length ratios, scripts, duplicates and overlap are not
+    checked, since the pairs are wrong.
 
     Args:
-        against: held-out sets by name, each as (src, tgt); pairs of the corpus that are also in these are reported.
+        held_out: held-out sets by name, each as (src, tgt); pairs of the corpus that are also in these are reported.
         format: "lines", "tsv" or "jsonl". Default: by file name, for other names by content.
         keys: FIELD=KEY of JSONL, as in `parse_keys`.
         n_shown: maximum number of findings stored per type, None for all. All are counted.
 
     Raises:
-        CorpusError: a file is missing, a folder, or not permitted. Faults in the files are findings, not errors.
+        CorpusError: a file is missing, a folder, or not permitted. Issues in the files are findings, not errors.
         ConfigError: the files do not match each other or the format, or one is standard input.
     """
-    corpus = readers((src, tgt), format, keys)
-    held_out = held_out_locations(against or {}, format, keys)
-    tally = _Tally(n_shown)
-    sampler = NormSampler()
-    for reader in corpus:
+    readers = open_readers((src, tgt), format, keys)
+    held_out_locations = locate_held_out(held_out or {}, format, keys)
+    counter = _FindingCounter(n_shown)
+    sampler = StatisticsSampler()
+    for reader in readers:
         for record in reader:
             if record.src is not None and record.tgt is not None:
                 sampler.add(record.src, record.tgt)
-        _note_files(reader, tally)
-    norms = sampler.norms() if all(reader.has_equal_line_counts for reader in corpus) else None
-    duplicates = DuplicateIndex(held_out)
-    for reader in corpus:
+        _check_files(reader, counter)
+    statistics = sampler.statistics() if all(reader.has_equal_line_counts for reader in readers) else None
+    duplicates = DuplicateIndex(held_out_locations)
+    for reader in readers:
         duplicates.start_file(reader.path(0))
-        pairing = duplicates if reader.has_equal_line_counts else None
+        index = duplicates if reader.has_equal_line_counts else None
         for record in reader:
-            for fault in check_record(record, norms, pairing):
-                detail = fault.detail if reader.has_two_files else _on_side(fault)
-                tally.add(fault.kind, reader.path(fault.side), record.line, detail)
-    return tally.diagnosis(sum(min(reader.n_lines) for reader in corpus))
+            for issue in check_record(record, statistics, index):
+                detail = issue.detail if reader.has_two_files else _with_side(issue)
+                counter.add(issue.kind, reader.path(issue.side), record.line, detail)
+    return counter.diagnosis(sum(min(reader.n_lines) for reader in readers))
 
 
-def _note_files(reader: RecordReader, tally: _Tally) -> None:
-    for path, reason in reader.damage.items():
-        line = reader.n_lines[reader.source.paths.index(path)] + 1
-        tally.add("unreadable", str(path), line, reason)
-    if reader.has_equal_line_counts or reader.damage:
+def _check_files(reader: RecordReader, counter: _FindingCounter) -> None:
+    for path, reason in reader.read_errors.items():
+        line = reader.n_lines[reader.files.paths.index(path)] + 1
+        counter.add("unreadable", str(path), line, reason)
+    if reader.has_equal_line_counts or reader.read_errors:
         return
-    src, tgt = reader.source.paths
+    src, tgt = reader.files.paths
     n_src, n_tgt = reader.n_lines
     misalignment = find_misalignment(src, tgt)
-    guess = "" if misalignment is None else f"; the files seem to be misaligned from about line {misalignment} on"
+    location = "" if misalignment is None else f"; the files seem to be misaligned from about line {misalignment} on"
     longer = src if n_src > n_tgt else tgt
     line = misalignment or min(n_src, n_tgt) + 1
-    tally.add("unequal-counts", str(longer), line, f"{src} has {n_src} lines, {tgt} has {n_tgt}{guess}")
+    counter.add("unequal-counts", str(longer), line, f"{src} has {n_src} lines, {tgt} has {n_tgt}{location}")

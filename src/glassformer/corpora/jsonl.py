@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
-from glassformer.corpora.lines import BadLine, name, read_lines
+from glassformer.corpora.lines import LineError, name, read_lines
 from glassformer.corpora.read_options import select_fields
 from glassformer.errors import CorpusError
 
@@ -18,14 +18,14 @@ def parse_json(line: str) -> object:
     """Parse a line of JSON.
 
     Raises:
-        BadLine: the line is not JSON, or exceeds the limits of the parser.
+        LineError: the line is not JSON, or exceeds the limits of the parser.
     """
     try:
         return json.loads(line)
     # RecursionError: extremely deep nesting. ValueError: also an integer of thousands of digits.
     except (ValueError, RecursionError) as error:
         array = " A JSON array becomes lines with: jq -c '.[]'" if line.lstrip().startswith("[") else ""
-        raise BadLine(
+        raise LineError(
             "malformed",
             f"expected one JSON object per line ({type(error).__name__}: {error}).\n  The line begins {line[:40]!r}",
             f"Fix the line.{array}",
@@ -44,8 +44,8 @@ def read_objects(path: Path, keys: Mapping[str, str] | None = None) -> Iterator[
     for number, line in enumerate(read_lines(path), 1):
         try:
             record = parse_json(line)
-        except BadLine as bad:
-            raise bad.at(path, number) from None
+        except LineError as error:
+            raise error.at(path, number) from None
         if not isinstance(record, dict):
             raise CorpusError(
                 f"{name(path)}:{number}: expected one JSON object per line, found {outline(record)}.\n"
@@ -93,7 +93,7 @@ def _leaves(record: Mapping[str, object]) -> Iterator[tuple[str, str]]:
             yield key, str(value)
 
 
-def text_fault(value: object) -> str | None:
+def invalid_text_reason(value: object) -> str | None:
     """Why a JSON value cannot be used as text, or None if it can."""
     if not isinstance(value, str):
         return f"{outline(value)} instead of a string"

@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 
 from glassformer.corpora.corpus import format_of
-from glassformer.corpora.jsonl import outline, read_objects, text_fault
+from glassformer.corpora.jsonl import invalid_text_reason, outline, read_objects
 from glassformer.corpora.lines import check_readable, name, read_lines, suffix_of
 from glassformer.corpora.read_options import parse_keys
 from glassformer.errors import ConfigError, CorpusError
@@ -215,8 +215,8 @@ def _json_literal(label: object) -> object:
 
 def _record(cells: Mapping[str, object], path: Path, number: int) -> Labeled:
     for role, value in cells.items():
-        if fault := text_fault(value):
-            raise CorpusError(f"{name(path)}:{number}: the {role}: {fault}.\n  Fix or delete the line.")
+        if reason := invalid_text_reason(value):
+            raise CorpusError(f"{name(path)}:{number}: the {role}: {reason}.\n  Fix or delete the line.")
     text, text2, label = (cells.get(role) for role in ("text", "text2", "label"))
     assert isinstance(text, str)
     assert isinstance(text2, str | None)

@@ -8,11 +8,14 @@ import threading
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext, suppress
+from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 from glassformer import limits
 from glassformer.errors import ConfigError, CorpusError
+
+Item = TypeVar("Item")
 
 CHUNK_BYTES = 1 << 16
 STDIN = Path("-")
@@ -20,16 +23,16 @@ BOM = b"\xef\xbb\xbf"
 GZIP_MAGIC = b"\x1f\x8b"
 
 
-class BadLine(Exception):
-    """A line that is not text or not a pair. Readers stop with an error; the doctor reports it and continues."""
+class LineError(Exception):
+    """A line that is not text or not a pair. Readers raise an error; `glassformer doctor` reports it and continues."""
 
-    def __init__(self, kind: str, detail: str, repair: str):
+    def __init__(self, kind: str, detail: str, advice: str):
         super().__init__(detail)
-        self.kind, self.detail, self.repair = kind, detail, repair
+        self.kind, self.detail, self.advice = kind, detail, advice
 
     def at(self, path: Path, number: int) -> CorpusError:
         """The CorpusError for this line."""
-        return CorpusError(f"{name(path)}:{number}: {self.detail}.\n  {self.repair}")
+        return CorpusError(f"{name(path)}:{number}: {self.detail}.\n  {self.advice}")
 
 
 def name(path: Path) -> str:
@@ -291,10 +294,10 @@ def decode(raw: bytes, path: Path, offset: int = 0) -> str:
         offset: offset of the line in the file in bytes, for messages.
 
     Raises:
-        BadLine: too long, or not UTF-8.
+        LineError: too long, or not UTF-8.
     """
     if len(raw) > limits.MAX_LINE_BYTES:
-        raise BadLine(
+        raise LineError(
             "over-limit",
             f"line longer than {limits.MAX_LINE_BYTES} bytes; it begins {raw[:40]!r}",
             "A corpus has one sentence per line: split this line, or check that the file is text with line ends.",
@@ -306,14 +309,14 @@ def decode(raw: bytes, path: Path, offset: int = 0) -> str:
     return text.removesuffix("\r")
 
 
-def _not_utf8(raw: bytes, path: Path, offset: int, error: UnicodeDecodeError) -> BadLine:
+def _not_utf8(raw: bytes, path: Path, offset: int, error: UnicodeDecodeError) -> LineError:
     around = raw[max(0, error.start - 12) : error.start + 8]
     encoding = "WINDOWS-1252"
     try:
         guess = around.decode("cp1252")
     except UnicodeDecodeError:
         encoding, guess = "ISO-8859-1", around.decode("latin-1")
-    return BadLine(
+    return LineError(
         "not-utf8",
         f"not UTF-8: byte 0x{raw[error.start]:02x} at byte {offset + error.start} of the file, in {around!r}"
         f" (as {encoding}: {guess!r})",
@@ -341,10 +344,17 @@ def read_lines(path: Path) -> Iterator[str]:
             )
         try:
             line = decode(raw, path, offset)
-        except BadLine as bad:
-            raise bad.at(path, number) from None
+        except LineError as error:
+            raise error.at(path, number) from None
         yield line[1:] if number == 1 and line.startswith("\ufeff") else line
         offset += len(raw) + 1
+
+
+def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """Split an iterable into lists of up to `size` items."""
+    iterator = iter(items)
+    while chunk := list(islice(iterator, size)):
+        yield chunk
 
 
 def read_whole(path: Path) -> str:

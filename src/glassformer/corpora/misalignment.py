@@ -9,10 +9,10 @@ from statistics import median
 
 MAX_LINES = 2_000_000  # maximum number of lines per side, which are held in memory
 _N_TRAIN = 6_000  # pairs from which the word table is estimated
-_WINDOW = 150  # lines used in one probe of the alignment
+_PROBE_LINES = 150  # number of lines from which it is decided whether the files are aligned there
 _MAX_SHIFT = 8  # maximum shift of the alignment that is tested, in lines
-_NEAR = 3  # tolerance in lines within which the probability of the result is summed
-_CERTAIN = 0.8  # minimum probability of the result
+_TOLERANCE = 3  # tolerance in lines within which the probability of the result is summed
+_MIN_PROBABILITY = 0.8  # minimum probability of the result
 _EVIDENCE_SCALE = 0.5  # words of a line are not independent, so their summed evidence is too large
 
 _TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W_]+|[?!:;…%()\"]")
@@ -42,33 +42,33 @@ class _PairScore:
         n_src: Counter[str] = Counter()
         n_tgt: Counter[str] = Counter()
         both: Counter[tuple[str, str]] = Counter()
-        bags = [(_tokens(self.src[i])[:24], _tokens(self.tgt[j])[:24]) for i, j in pairs]
-        for src, tgt in bags:
+        token_lists = [(_tokens(self.src[i])[:24], _tokens(self.tgt[j])[:24]) for i, j in pairs]
+        for src, tgt in token_lists:
             n_src.update(src)
             n_tgt.update(tgt)
         # Words in more than 10% of the lines are not informative, and most expensive to count.
         common = len(pairs) / 10
-        for src, tgt in bags:
+        for src, tgt in token_lists:
             kept = [word for word in tgt if 2 <= n_tgt[word] <= common]
             for word in src:
                 if 2 <= n_src[word] <= common:
                     both.update([(word, other) for other in kept])
-        self.partners: dict[str, set[str]] = {}
+        self.translations: dict[str, set[str]] = {}
         for (word, other), n in both.items():
             expected = n_src[word] * n_tgt[other] / len(pairs)
             if n >= 2 and 2 * n / (n_src[word] + n_tgt[other]) > 0.1 and n > 4 * expected:
-                self.partners.setdefault(other, set()).add(word)
-        far = len(pairs) // 2 // 3 or 1
+                self.translations.setdefault(other, set()).add(word)
+        random_offset = len(pairs) // 2 // 3 or 1
         sample = pairs[:: max(1, len(pairs) // 2000)]
         # Half of `pairs` may be wrong, so the fraction of matches in them is a low estimate.
-        true = self._matched(sample)
-        chance = self._matched([(i, (j + far) % len(self.tgt)) for i, j in sample])
-        true = min(0.95, max(true, chance + 0.02))
-        self.hit = math.log(true / chance)
-        self.miss = math.log((1 - true) / (1 - chance))
+        match_rate = self._match_rate(sample)
+        random_rate = self._match_rate([(i, (j + random_offset) % len(self.tgt)) for i, j in sample])
+        match_rate = min(0.95, max(match_rate, random_rate + 0.02))
+        self.match_score = math.log(match_rate / random_rate)
+        self.mismatch_score = math.log((1 - match_rate) / (1 - random_rate))
 
     def _known(self, token: str) -> bool:
-        return token in self.partners or not token.isalpha()
+        return token in self.translations or not token.isalpha()
 
     def _counts(self, i: int, j: int) -> tuple[int, int]:
         src = set(_tokens(self.src[i]))
@@ -76,10 +76,10 @@ class _PairScore:
         for token in _tokens(self.tgt[j]):
             if self._known(token):
                 n += 1
-                n_hit += token in src or not src.isdisjoint(self.partners.get(token, ()))
+                n_hit += token in src or not src.isdisjoint(self.translations.get(token, ()))
         return n, n_hit
 
-    def _matched(self, pairs: Sequence[tuple[int, int]]) -> float:
+    def _match_rate(self, pairs: Sequence[tuple[int, int]]) -> float:
         counts = [self._counts(i, j) for i, j in pairs]
         return (sum(hit for _, hit in counts) + 1) / (sum(n for n, _ in counts) + 2)
 
@@ -88,24 +88,24 @@ class _PairScore:
 
     def _fit_lengths(self, pairs: Sequence[tuple[int, int]]) -> None:
         sample = pairs[:: max(1, len(pairs) // 2000)]
-        far = len(pairs) // 2 // 3 or 1
+        random_offset = len(pairs) // 2 // 3 or 1
         ratios = [self._ratio(i, j) for i, j in sample]
-        chance = [self._ratio(i, (j + far) % len(self.tgt)) for i, j in sample]
-        self.mid = median(ratios)
-        self.spread = 1.5 * median(abs(x - self.mid) for x in ratios) + 0.02
-        self.chance_mid = median(chance)
-        self.chance_spread = max(self.spread, 1.5 * median(abs(x - self.chance_mid) for x in chance))
+        random_ratios = [self._ratio(i, (j + random_offset) % len(self.tgt)) for i, j in sample]
+        self.median = median(ratios)
+        self.spread = 1.5 * median(abs(x - self.median) for x in ratios) + 0.02
+        self.random_median = median(random_ratios)
+        self.random_spread = max(self.spread, 1.5 * median(abs(x - self.random_median) for x in random_ratios))
 
     def __call__(self, i: int, j: int) -> float:
         blanks = (not self.src[i].strip()) + (not self.tgt[j].strip())
         if blanks:
             return 2.0 if blanks == 2 else -4.0
         n, n_hit = self._counts(i, j)
-        words = n_hit * self.hit + (n - n_hit) * self.miss
-        x = self._ratio(i, j)
-        near = min(20.0, ((x - self.mid) / self.spread) ** 2 / 2)
-        far = min(20.0, ((x - self.chance_mid) / self.chance_spread) ** 2 / 2)
-        return words + max(-3.0, far - near + math.log(self.chance_spread / self.spread))
+        word_score = n_hit * self.match_score + (n - n_hit) * self.mismatch_score
+        ratio = self._ratio(i, j)
+        cost = min(20.0, ((ratio - self.median) / self.spread) ** 2 / 2)
+        random_cost = min(20.0, ((ratio - self.random_median) / self.random_spread) ** 2 / 2)
+        return word_score + max(-3.0, random_cost - cost + math.log(self.random_spread / self.spread))
 
 
 def guess_misalignment(src_lines: Sequence[str], tgt_lines: Sequence[str]) -> int | None:
@@ -123,33 +123,37 @@ def guess_misalignment(src_lines: Sequence[str], tgt_lines: Sequence[str]) -> in
     max_shift = min(_MAX_SHIFT, abs(n_extra) + 1)
     shifts = [d for d in range(-max_shift, max_shift + 1) if d and (abs(d) == 1 or d * n_extra > 0)]
 
-    def paired(line: int) -> bool:
-        lines = range(max(0, line - _WINDOW // 2), min(n, line + _WINDOW // 2))
-        straight = sum(score(i, i) for i in lines)
+    def is_aligned(line: int) -> bool:
+        lines = range(max(0, line - _PROBE_LINES // 2), min(n, line + _PROBE_LINES // 2))
+        unshifted = sum(score(i, i) for i in lines)
         # In sorted corpora, neighbors are similar: a shifted pair still resembles a translation, but less than the
         # correct one.
-        return straight > max(0.0, *(sum(_shifted(score, i, d) for i in lines) for d in shifts))
+        return unshifted > max(0.0, *(sum(_shifted(score, i, d) for i in lines) for d in shifts))
 
     low, high = 0, n
-    while high - low > _WINDOW // 2:
+    while high - low > _PROBE_LINES // 2:
         middle = (low + high) // 2
-        low, high = (middle, high) if paired(middle) else (low, middle)
-    start, stop = max(0, low - _WINDOW), min(n, high + _WINDOW)
-    straight = [score(i, i) for i in range(start, stop)]
+        low, high = (middle, high) if is_aligned(middle) else (low, middle)
+    start, stop = max(0, low - _PROBE_LINES), min(n, high + _PROBE_LINES)
+    unshifted = [score(i, i) for i in range(start, stop)]
     shifted = {d: [_shifted(score, i, d) for i in range(start, stop)] for d in shifts}
     paths = {  # by (shift, first shifted line): evidence over the region
         (d, start + k): _EVIDENCE_SCALE * total
         for d, scores in shifted.items()
-        for k, total in enumerate(_change_scores(straight, scores))
+        for k, total in enumerate(_change_scores(unshifted, scores))
     }
     best_path = max(paths, key=lambda path: paths[path])
     weights = {path: math.exp(value - paths[best_path]) for path, value in paths.items()}
-    near_weight = sum(weight for (_, line), weight in weights.items() if abs(line - best_path[1]) <= _NEAR)
+    near_weight = sum(weight for (_, line), weight in weights.items() if abs(line - best_path[1]) <= _TOLERANCE)
     first_shifted = best_path[1]
-    before = sum(straight[: first_shifted - start])
-    after = sum(shifted[best_path[0]][first_shifted - start :]) - sum(straight[first_shifted - start :])
+    before = sum(unshifted[: first_shifted - start])
+    after = sum(shifted[best_path[0]][first_shifted - start :]) - sum(unshifted[first_shifted - start :])
     seen_before = first_shifted == 0 or before > 0
-    if near_weight < _CERTAIN * sum(weights.values()) or not seen_before or (after < 3 and first_shifted < n - _NEAR):
+    if (
+        near_weight < _MIN_PROBABILITY * sum(weights.values())
+        or not seen_before
+        or (after < 3 and first_shifted < n - _TOLERANCE)
+    ):
         return None
     return first_shifted + 1
 

@@ -1,7 +1,7 @@
 """Grammar rules that build English and French in parallel: noun phrases, verbs, clauses, sentences.
 
 The French text is a function of the English text. If the English text does not determine it (the gender of "we", the
-antecedent of "it"), the rules raise `Undecided`.
+antecedent of "it"), the rules raise `AmbiguousError`.
 """
 
 import re
@@ -37,7 +37,7 @@ from glassformer.corpora.lexicon import (
 Pair = tuple[str, str]
 
 
-class Undecided(Exception):
+class AmbiguousError(Exception):
     """The English sentence does not determine the French one, or makes no sense."""
 
 
@@ -89,23 +89,23 @@ def join(*parts: Text) -> Text:
     return Text(" ".join(part.en for part in parts if part.en), " ".join(part.fr for part in parts if part.fr))
 
 
-def agree(masculine: str, feminine: str, who: Phrase) -> str:
+def agree(masculine: str, feminine: str, described: Phrase) -> str:
     """Form of an adjective or participle that agrees with the phrase it describes.
 
     Raises:
-        Undecided: the form depends on an unknown gender.
+        AmbiguousError: the form depends on an unknown gender.
     """
-    if who.feminine is None and masculine != feminine:
-        raise Undecided(f"the gender of {who.en!r} is unknown")
-    form = feminine if who.feminine else masculine
-    return french_plural(form) if who.plural else form
+    if described.feminine is None and masculine != feminine:
+        raise AmbiguousError(f"the gender of {described.en!r} is unknown")
+    form = feminine if described.feminine else masculine
+    return french_plural(form) if described.plural else form
 
 
-def adjective_form(adjective: Adjective, who: Phrase) -> str:
-    """Form of a French adjective that agrees with `who`."""
+def adjective_form(adjective: Adjective, described: Phrase) -> str:
+    """Form of a French adjective that agrees with `described`."""
     if adjective.invariable:
         return adjective.fr
-    return agree(adjective.fr, adjective.feminine or french_feminine(adjective.fr), who)
+    return agree(adjective.fr, adjective.feminine or french_feminine(adjective.fr), described)
 
 
 def article(determiner: str, noun: Noun, plural: bool, preposed: bool, negated: bool) -> Text:
@@ -184,7 +184,7 @@ def pronoun(antecedent: Phrase, role: str = "subject", rivals: Iterable[Phrase] 
         kinds: kinds that fit the position of the pronoun; a rival of these kinds is a possible antecedent.
 
     Raises:
-        Undecided: the English pronoun could also refer to a rival.
+        AmbiguousError: the English pronoun could also refer to a rival.
     """
     if antecedent.person == 1:
         us = ("us", "nous") if antecedent.plural else ("me", "me")
@@ -192,7 +192,7 @@ def pronoun(antecedent: Phrase, role: str = "subject", rivals: Iterable[Phrase] 
     en = PRONOUNS[role][english_pronoun(antecedent)]
     for rival in rivals:
         if rival.person == 3 and english_pronoun(rival) == english_pronoun(antecedent) and fits(rival.kinds, kinds):
-            raise Undecided(f"{en!r} is {antecedent.en!r} or {rival.en!r}")
+            raise AmbiguousError(f"{en!r} is {antecedent.en!r} or {rival.en!r}")
     if role == "object":
         fr = "les" if antecedent.plural else "la" if antecedent.feminine else "le"
     else:
@@ -207,7 +207,7 @@ def english_verb(subject: Phrase, verb: Verb, tense: Tense, negation: str, adver
     past = verb.past or english_past(head)
     between = negation or adverb
     if past == head and not singular and tense != "future":
-        raise Undecided(f"{subject.en} {head}: present or past")
+        raise AmbiguousError(f"{subject.en} {head}: present or past")
     if tense == "future":
         words = ["will", between, head]
     elif head == "be" and tense == "present":
@@ -269,9 +269,9 @@ def clause(
     """
     word = VERBS[verb]
     if tense == "future" and not word.future:
-        raise Undecided(f"{verb!r} has no future in French")
+        raise AmbiguousError(f"{verb!r} has no future in French")
     if fits((target or preceding or subject).kinds, "treat") and not fits(subject.kinds, "person"):
-        raise Undecided(f"{subject.en} {verb}: for people only")
+        raise AmbiguousError(f"{subject.en} {verb}: for people only")
     clitic = target.fr if target and target.clitic else ""
     head = Text(
         english_verb(subject, word, tense, negation, adverb),
@@ -293,18 +293,18 @@ def place(preposition: str, where: Phrase) -> Text:
     return join(Text(preposition, PREPOSITIONS[preposition].fr), where)
 
 
-def gap(head: Phrase) -> Phrase:
+def empty_subject(head: Phrase) -> Phrase:
     """The empty subject of a relative clause."""
     return replace(head, en="", fr="")
 
 
-def who(head: Phrase, rest: Text) -> Phrase:
+def with_subject_relative(head: Phrase, rest: Text) -> Phrase:
     """`head` with a relative clause whose subject it is."""
     relative = "who" if fits(head.kinds, "person") else "that"
     return replace(head, en=f"{head.en} {relative} {rest.en}", fr=f"{head.fr} qui {rest.fr}")
 
 
-def that(head: Phrase, rest: Text) -> Phrase:
+def with_object_relative(head: Phrase, rest: Text) -> Phrase:
     """`head` with a relative clause whose object it is."""
     return replace(head, en=f"{head.en} that {rest.en}", fr=f"{head.fr} que {rest.fr}")
 

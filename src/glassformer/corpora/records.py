@@ -1,4 +1,4 @@
-"""Fault-tolerant reading of a corpus, record by record, and the checks of each record."""
+"""Reading of a corpus record by record, including records that are not valid, and the checks of each record."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,47 +7,48 @@ from hashlib import blake2b
 from itertools import zip_longest
 from pathlib import Path
 
-from glassformer.corpora.checks import Fault, Norms, pair_faults, text_faults
-from glassformer.corpora.corpus import PairParser, Source, parser_of, sources
-from glassformer.corpora.lines import BadLine, byte_lines, decode, refuse_streams
+from glassformer.corpora.checks import CorpusStatistics, Issue, pair_issues, text_issues
+from glassformer.corpora.corpus import PairFiles, PairParser, pair_files, parser_of
+from glassformer.corpora.lines import LineError, byte_lines, decode, refuse_streams
 from glassformer.corpora.read_options import Format
 from glassformer.errors import CorpusError
 
-Corpus = tuple[Sequence[Path], Sequence[Path]]
+CorpusFiles = tuple[Sequence[Path], Sequence[Path]]
+"""Source files and target files; the second is empty if each file contains both sides."""
 
 
 @dataclass(slots=True)
 class Record:
-    """One line of a source. A side is None if it cannot be read, or if its file has ended."""
+    """One line of a file of pairs, or of two parallel files. A side is None if it cannot be read or its file ended."""
 
     line: int
     src: str | None
     tgt: str | None
-    faults: list[Fault]
+    issues: list[Issue]
     raws: tuple[bytes | None, ...]
 
 
 class RecordReader:
-    """Iterates over the records of one source, including faulty ones. Can be iterated repeatedly.
+    """Iterates over the records of a `PairFiles`, including those that cannot be parsed. Can be iterated repeatedly.
 
-    After an iteration, `n_lines` contains the number of lines of each file, and `damage` the reason why a file could
-    not be read to its end, by file.
+    After an iteration, `n_lines` contains the number of lines of each file, and `read_errors` for each file that could
+    not be read to its end the reason.
     """
 
-    def __init__(self, source: Source):
-        self.source = source
+    def __init__(self, files: PairFiles):
+        self.files = files
         self.parser: PairParser | None = None
         self.n_lines: list[int] = []
-        self.damage: dict[Path, str] = {}
+        self.read_errors: dict[Path, str] = {}
 
     def path(self, side: int) -> str:
         """The file of a side."""
-        return str(self.source.paths[min(side, len(self.source.paths) - 1)])
+        return str(self.files.paths[min(side, len(self.files.paths) - 1)])
 
     @property
     def has_two_files(self) -> bool:
         """Whether source and target are in separate files."""
-        return self.source.tgt is not None
+        return self.files.tgt is not None
 
     @property
     def has_equal_line_counts(self) -> bool:
@@ -55,94 +56,98 @@ class RecordReader:
         return len(set(self.n_lines)) == 1
 
     def _lines(self, side: int) -> Iterator[bytes]:
-        path = self.source.paths[side]
+        path = self.files.paths[side]
         try:
             for raw in byte_lines(path):
                 self.n_lines[side] += 1
                 yield raw
         except CorpusError as error:
-            reason = str(error).removeprefix(f"{path}:").removeprefix("1:")  # findings include the location
-            self.damage[path] = " ".join(reason.split())
+            reason = str(error).removeprefix(f"{path}:").removeprefix("1:")  # a finding has its own location
+            self.read_errors[path] = " ".join(reason.split())
 
     def __iter__(self) -> Iterator[Record]:
-        self.parser = parser_of(self.source.format, self.source.keys)
-        sides = range(len(self.source.paths))
+        self.parser = parser_of(self.files.format, self.files.keys)
+        sides = range(len(self.files.paths))
         self.n_lines = [0 for _ in sides]
-        self._crlf_unseen = {*sides}
+        self._sides_without_crlf = {*sides}
         for number, raws in enumerate(zip_longest(*map(self._lines, sides)), 1):
-            faults: list[Fault] = []
-            texts = [self._text(raw, side, number, faults) for side, raw in enumerate(raws)]
-            src, tgt = texts if self.parser is None else self._parse(self.parser, texts[0], faults)
-            yield Record(number, src, tgt, faults, raws)
+            issues: list[Issue] = []
+            texts = [self._text(raw, side, number, issues) for side, raw in enumerate(raws)]
+            src, tgt = texts if self.parser is None else self._parse(self.parser, texts[0], issues)
+            yield Record(number, src, tgt, issues, raws)
 
-    def _text(self, raw: bytes | None, side: int, number: int, faults: list[Fault]) -> str | None:
+    def _text(self, raw: bytes | None, side: int, number: int, issues: list[Issue]) -> str | None:
         if raw is None:
             return None
         try:
-            text = decode(raw, self.source.paths[side])
-        except BadLine as bad:
-            faults.append(Fault(bad.kind, side, bad.detail.replace("of the file", "of the line")))
+            text = decode(raw, self.files.paths[side])
+        except LineError as error:
+            issues.append(Issue(error.kind, side, error.detail.replace("of the file", "of the line")))
             return None
-        if side in self._crlf_unseen and raw.endswith(b"\r"):
-            self._crlf_unseen.remove(side)
-            faults.append(Fault("crlf", side, "the line ends in CR LF"))
+        if side in self._sides_without_crlf and raw.endswith(b"\r"):
+            self._sides_without_crlf.remove(side)
+            issues.append(Issue("crlf", side, "the line ends in CR LF"))
         if number == 1 and text.startswith("\ufeff"):
-            faults.append(Fault("bom", side, "U+FEFF at the start of the file"))
+            issues.append(Issue("bom", side, "U+FEFF at the start of the file"))
             text = text[1:]
         return text
 
-    def _parse(self, parser: PairParser, text: str | None, faults: list[Fault]) -> tuple[str | None, str | None]:
+    def _parse(self, parser: PairParser, text: str | None, issues: list[Issue]) -> tuple[str | None, str | None]:
         if text is None:
             return None, None
         try:
             return parser.parse(text)
-        except BadLine as bad:
-            faults.append(Fault(bad.kind, 0, " ".join(bad.detail.split())))
+        except LineError as error:
+            issues.append(Issue(error.kind, 0, " ".join(error.detail.split())))
             return None, None
 
 
-def readers(corpus: Corpus, format: Format | None, keys: Sequence[str] = ()) -> list[RecordReader]:
-    """One reader for each source of a corpus.
+def open_readers(corpus: CorpusFiles, format: Format | None, keys: Sequence[str] = ()) -> list[RecordReader]:
+    """One reader for each file of pairs, or pair of files, of a corpus.
 
     Raises:
         ConfigError: standard input, which cannot be read twice; or the files do not match each other.
         CorpusError: a file is missing, a folder, or not permitted.
     """
     refuse_streams((*corpus[0], *corpus[1]), "a corpus is examined by reading it more than once")
-    return [RecordReader(source) for source in sources(*corpus, format, keys)]
+    return [RecordReader(files) for files in pair_files(*corpus, format, keys)]
 
 
-def _digest(src: str, tgt: str | None = None) -> int:
+def _hash(src: str, tgt: str | None = None) -> int:
     # The length distinguishes ("ab", "c") from ("a", "bc"). A source alone has no length.
     data = src if tgt is None else f"{len(src)}\0{src}{tgt}"
     return int.from_bytes(blake2b(data.encode(), digest_size=8).digest(), "little")
 
 
-def held_out_locations(
-    against: Mapping[str, Corpus], format: Format | None, keys: Sequence[str] = ()
+def locate_held_out(
+    held_out: Mapping[str, CorpusFiles], format: Format | None, keys: Sequence[str] = ()
 ) -> dict[int, str]:
-    """Hash of every pair and source of the held-out sets -> "dev, dev.en:17"."""
+    """Hash of every pair and every source text of the held-out sets -> its location, such as "dev, dev.en:17"."""
     locations: dict[int, str] = {}
-    for label, corpus in against.items():
-        for reader in readers(corpus, format, keys):
+    for label, corpus in held_out.items():
+        for reader in open_readers(corpus, format, keys):
             has_pairs = False
             for record in reader:
                 has_pairs = has_pairs or (record.src is not None and record.tgt is not None)
                 location = f"{label}, {reader.path(0)}:{record.line}"
                 if record.src is not None and record.src.strip():
-                    locations.setdefault(_digest(record.src), location)
+                    locations.setdefault(_hash(record.src), location)
                     if record.tgt is not None:
-                        locations.setdefault(_digest(record.src, record.tgt), location)
+                        locations.setdefault(_hash(record.src, record.tgt), location)
             if not has_pairs:
                 raise CorpusError(f"{reader.path(0)}: no line of the {label} set can be read as a pair.")
     return locations
 
 
 class DuplicateIndex:
-    """Index of earlier pairs and sources, and of those of held-out sets, by 8-byte hash."""
+    """Index of earlier pairs and source texts, and of those of held-out sets, by 8-byte hash.
 
-    def __init__(self, held_out: Mapping[int, str]):
-        self._held_out = held_out
+    Args:
+        held_out_locations: as returned by `locate_held_out`.
+    """
+
+    def __init__(self, held_out_locations: Mapping[int, str]):
+        self._held_out_locations = held_out_locations
         self._pairs: dict[int, int] = {}
         self._sources: dict[int, int] = {}
         self._starts: list[int] = []
@@ -150,38 +155,38 @@ class DuplicateIndex:
         self._n = 0
 
     def start_file(self, path: str) -> None:
-        """Set the file of the following lines."""
+        """Set the file of the pairs added from now on."""
         self._starts.append(self._n)
         self._paths.append(path)
 
-    def check_and_add(self, src: str, tgt: str, line: int) -> list[Fault]:
-        """Faults of a pair that occurred before, or whose source did. Adds the pair to the index."""
+    def check_and_add(self, src: str, tgt: str, line: int) -> list[Issue]:
+        """Issues of a pair if it, or its source text, occurred before. Adds the pair to the index."""
         self._n = ordinal = self._starts[-1] + line
-        pair, source = _digest(src, tgt), _digest(src)
-        faults = []
+        pair, source = _hash(src, tgt), _hash(src)
+        issues = []
         first_source = self._sources.setdefault(source, ordinal)
         if (first_pair := self._pairs.setdefault(pair, ordinal)) != ordinal:
-            faults.append(Fault("duplicate", 0, f"first at {self._location(first_pair)}: {src[:60]!r}"))
+            issues.append(Issue("duplicate", 0, f"first at {self._location(first_pair)}: {src[:60]!r}"))
         elif first_source != ordinal:
-            faults.append(Fault("many-targets", 0, f"first at {self._location(first_source)}: {src[:60]!r}"))
-        if location := self._held_out.get(pair):
-            faults.append(Fault("overlap-pair", 0, f"also in {location}: {src[:60]!r}"))
-        elif location := self._held_out.get(source):
-            faults.append(Fault("overlap-source", 0, f"also in {location}: {src[:60]!r}"))
-        return faults
+            issues.append(Issue("duplicate-source", 0, f"first at {self._location(first_source)}: {src[:60]!r}"))
+        if location := self._held_out_locations.get(pair):
+            issues.append(Issue("overlap-pair", 0, f"also in {location}: {src[:60]!r}"))
+        elif location := self._held_out_locations.get(source):
+            issues.append(Issue("overlap-source", 0, f"also in {location}: {src[:60]!r}"))
+        return issues
 
     def _location(self, ordinal: int) -> str:
         file = bisect_right(self._starts, ordinal - 1) - 1
         return f"{self._paths[file]}:{ordinal - self._starts[file]}"
 
 
-def check_record(record: Record, norms: Norms | None, duplicates: DuplicateIndex | None) -> list[Fault]:
-    """All faults of a record; without `duplicates`, only those that do not depend on other lines."""
+def check_record(record: Record, statistics: CorpusStatistics | None, duplicates: DuplicateIndex | None) -> list[Issue]:
+    """All issues of a record; without `duplicates`, only those that do not depend on other lines."""
     src, tgt = record.src, record.tgt
     if src is None or tgt is None:
-        faults_of_sides = [text_faults(text, side) for side, text in enumerate((src, tgt)) if text is not None]
-        return record.faults + [fault for faults in faults_of_sides for fault in faults]
-    faults = record.faults + pair_faults(src, tgt, norms)
+        issues_of_sides = [text_issues(text, side) for side, text in enumerate((src, tgt)) if text is not None]
+        return record.issues + [issue for issues in issues_of_sides for issue in issues]
+    issues = record.issues + pair_issues(src, tgt, statistics)
     if duplicates is not None and src.strip() and tgt.strip():
-        faults += duplicates.check_and_add(src, tgt, record.line)
-    return faults
+        issues += duplicates.check_and_add(src, tgt, record.line)
+    return issues

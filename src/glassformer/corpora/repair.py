@@ -1,4 +1,4 @@
-"""Repair of parallel corpora: unambiguous faults are repaired, other pairs are dropped and listed in a file."""
+"""Repair of parallel corpora: unambiguous issues are repaired, other pairs are dropped and listed in a file."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,16 +6,16 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from glassformer.corpora.checks import CHECKS, NormSampler, repair
+from glassformer.corpora.checks import CHECKS, StatisticsSampler, repair_text
 from glassformer.corpora.corpus import Format, UnequalCountsError, find_misalignment
 from glassformer.corpora.records import (
-    Corpus,
+    CorpusFiles,
     DuplicateIndex,
     Record,
     RecordReader,
     check_record,
-    held_out_locations,
-    readers,
+    locate_held_out,
+    open_readers,
 )
 from glassformer.errors import CorpusError
 
@@ -25,7 +25,7 @@ _ESCAPES = {ord(char): char.encode("unicode_escape").decode() for char in "\\\t\
 
 @dataclass(frozen=True, slots=True)
 class RepairResult:
-    """Result of `fix`: numbers of pairs, dropped pairs and repaired faults by type, and the files written."""
+    """Result of `repair_corpus`: numbers of pairs, dropped pairs and repaired issues by type, and the files written."""
 
     n_pairs: int
     n_kept: int
@@ -34,23 +34,23 @@ class RepairResult:
     files: Sequence[Path]
 
 
-def fix(
+def repair_corpus(
     src: Sequence[Path],
     tgt: Sequence[Path],
     out: Path,
     *,
-    against: Mapping[str, Corpus] | None = None,
+    held_out: Mapping[str, CorpusFiles] | None = None,
     format: Format | None = None,
     keys: Sequence[str] = (),
 ) -> RepairResult:
     """Write a repaired corpus to the folder `out`, under the same file names (uncompressed, without .gz).
 
-    Faults with "repair" in CHECKS are repaired; pairs with "drop" are written to `out`/dropped.tsv with location,
-    types and text. The remaining pairs keep their order, and `examine` finds no fault in them that `fix` repairs or
-    drops.
+    Issues with "repair" in CHECKS are repaired; pairs with "drop" are written to `out`/dropped.tsv with location,
+    types and text. The remaining pairs keep their order. `diagnose` finds no issue in them that this function repairs
+    or drops.
 
     Args:
-        against: held-out sets by name; pairs of the corpus that are also in these are dropped.
+        held_out: held-out sets by name; pairs of the corpus that are also in these are dropped.
         format: "lines", "tsv" or "jsonl". Default: by file name, for other names by content.
         keys: FIELD=KEY of JSONL, as in `parse_keys`.
 
@@ -59,35 +59,35 @@ def fix(
             have different numbers of lines, which cannot be repaired automatically.
         ConfigError: the files do not match each other or the format, or one is standard input.
     """
-    corpus = readers((src, tgt), format, keys)
-    targets = _targets(corpus, out)
-    held_out = held_out_locations(against or {}, format, keys)
-    sampler = NormSampler()
-    for reader in corpus:
+    readers = open_readers((src, tgt), format, keys)
+    targets = _targets(readers, out)
+    held_out_locations = locate_held_out(held_out or {}, format, keys)
+    sampler = StatisticsSampler()
+    for reader in readers:
         for record in _repaired(reader):
             if record.src is not None and record.tgt is not None:
                 sampler.add(record.src, record.tgt)
-        _refuse(reader)
-    n_pairs = sum(reader.n_lines[0] for reader in corpus)
-    dropped = _to_drop(corpus, sampler, held_out)
+        _check_repairable(reader)
+    n_pairs = sum(reader.n_lines[0] for reader in readers)
+    dropped = _pairs_to_drop(readers, sampler, held_out_locations)
     if len(dropped) == n_pairs:
         raise CorpusError(
-            f"{corpus[0].path(0)}:1: no pair of {n_pairs} is left after dropping: {_most(dropped)}.\n"
-            "  Run `glassformer doctor` without --fix to list all faults."
+            f"{readers[0].path(0)}:1: no pair of {n_pairs} is left after dropping: {_most_frequent(dropped)}.\n"
+            "  Run `glassformer doctor` without --fix to list all issues."
         )
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise CorpusError(f"{out}: cannot be made a folder ({error.strerror}).\n  Name another folder.") from None
-    repaired = _write(corpus, dropped, targets, out / DROPPED)
+    repaired = _write(readers, dropped, targets, out / DROPPED)
     counts = Counter(kind for kinds in dropped.values() for kind in kinds)
     files = [path for pair in targets for path in pair]
     return RepairResult(n_pairs, n_pairs - len(dropped), counts, repaired, [*files, out / DROPPED])
 
 
-def _targets(corpus: Sequence[RecordReader], out: Path) -> list[list[Path]]:
+def _targets(readers: Sequence[RecordReader], out: Path) -> list[list[Path]]:
     targets = [
-        [out / (path.stem if path.suffix == ".gz" else path.name) for path in reader.source.paths] for reader in corpus
+        [out / (path.stem if path.suffix == ".gz" else path.name) for path in reader.files.paths] for reader in readers
     ]
     paths = [path for pair in targets for path in pair] + [out / DROPPED]
     if len({*paths}) < len(paths):
@@ -104,43 +104,46 @@ def _targets(corpus: Sequence[RecordReader], out: Path) -> list[list[Path]]:
 def _repaired(reader: RecordReader) -> Iterator[Record]:
     for record in reader:
         if record.src is not None and record.tgt is not None:
-            record.src, record.tgt = repair(record.src), repair(record.tgt)
+            record.src, record.tgt = repair_text(record.src), repair_text(record.tgt)
         yield record
 
 
-def _refuse(reader: RecordReader) -> None:
-    for path, why in reader.damage.items():
-        raise CorpusError(f"{path}: {why}\n  A file can be fixed only if it can be read to its end.")
+def _check_repairable(reader: RecordReader) -> None:
+    for path, reason in reader.read_errors.items():
+        raise CorpusError(f"{path}: {reason}\n  A file can be fixed only if it can be read to its end.")
     if not reader.has_equal_line_counts:
-        src, tgt = reader.source.paths
+        src, tgt = reader.files.paths
         n_src, n_tgt = reader.n_lines
         raise UnequalCountsError(src, tgt, n_src, n_tgt, find_misalignment(src, tgt))
 
 
-def _to_drop(
-    corpus: Sequence[RecordReader], sampler: NormSampler, held_out: Mapping[int, str]
+def _pairs_to_drop(
+    readers: Sequence[RecordReader], sampler: StatisticsSampler, held_out_locations: Mapping[int, str]
 ) -> dict[tuple[int, int], list[str]]:
-    """Kinds by (source, line). What is usual is learned again from what is left, until nothing more falls out."""
+    """Types of issues of each pair to drop, by (index of the reader, line).
+
+    The corpus statistics are computed again from the remaining pairs, until no further pair is dropped.
+    """
     dropped: dict[tuple[int, int], list[str]] = {}
-    duplicates: DuplicateIndex | None = DuplicateIndex(held_out)
+    duplicates: DuplicateIndex | None = DuplicateIndex(held_out_locations)
     while True:
-        norms = sampler.norms()
-        sampler = NormSampler()
+        statistics = sampler.statistics()
+        sampler = StatisticsSampler()
         n_before = len(dropped)
-        for n, reader in enumerate(corpus):
+        for n, reader in enumerate(readers):
             if duplicates is not None:
                 duplicates.start_file(reader.path(0))
             for record in _repaired(reader):
-                place = n, record.line
-                if place in dropped:
+                location = n, record.line
+                if location in dropped:
                     continue
                 kinds = [
-                    fault.kind
-                    for fault in check_record(record, norms, duplicates)
-                    if CHECKS[fault.kind].repair == "drop"
+                    issue.kind
+                    for issue in check_record(record, statistics, duplicates)
+                    if CHECKS[issue.kind].action == "drop"
                 ]
                 if kinds:
-                    dropped[place] = kinds
+                    dropped[location] = kinds
                 elif record.src is not None and record.tgt is not None:
                     sampler.add(record.src, record.tgt)
         if len(dropped) == n_before:
@@ -148,35 +151,35 @@ def _to_drop(
         duplicates = None  # duplicates and overlap do not change when pairs are dropped
 
 
-def _most(dropped: Mapping[tuple[int, int], Sequence[str]]) -> str:
+def _most_frequent(dropped: Mapping[tuple[int, int], Sequence[str]]) -> str:
     counts = Counter(kind for kinds in dropped.values() for kind in kinds)
     return ", ".join(f"{kind} ({n})" for kind, n in counts.most_common(5))
 
 
 def _write(
-    corpus: Sequence[RecordReader],
+    readers: Sequence[RecordReader],
     dropped: Mapping[tuple[int, int], Sequence[str]],
     targets: Sequence[Sequence[Path]],
-    note: Path,
+    dropped_path: Path,
 ) -> Counter[str]:
     repaired: Counter[str] = Counter()
     with ExitStack() as files:
-        notes = files.enter_context(note.open("x", encoding="utf-8", newline="\n"))
-        notes.write("path\tline\tkinds\tsrc\ttgt\n")
-        for n, (reader, paths) in enumerate(zip(corpus, targets, strict=True)):
+        dropped_file = files.enter_context(dropped_path.open("x", encoding="utf-8", newline="\n"))
+        dropped_file.write("path\tline\tkinds\tsrc\ttgt\n")
+        for n, (reader, paths) in enumerate(zip(readers, targets, strict=True)):
             outs = [files.enter_context(path.open("x", encoding="utf-8", newline="\n")) for path in paths]
             for record in reader:
                 kinds = dropped.get((n, record.line))
                 if kinds is not None:
                     cells = [reader.path(0), str(record.line), ",".join(dict.fromkeys(kinds)), *_original_texts(record)]
-                    notes.write("\t".join(cells) + "\n")
+                    dropped_file.write("\t".join(cells) + "\n")
                     continue
                 repaired.update(
-                    fault.kind for fault in check_record(record, None, None) if CHECKS[fault.kind].repair == "repair"
+                    issue.kind for issue in check_record(record, None, None) if CHECKS[issue.kind].action == "repair"
                 )
                 assert record.src is not None
                 assert record.tgt is not None
-                pair = repair(record.src), repair(record.tgt)
+                pair = repair_text(record.src), repair_text(record.tgt)
                 lines = pair if reader.parser is None else (reader.parser.render(*pair),)
                 for file, line in zip(outs, lines, strict=True):
                     file.write(line + "\n")

@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
-from glassformer.corpora.jsonl import outline, text_fault
+from glassformer.corpora.jsonl import invalid_text_reason, outline
 from glassformer.corpora.lines import check_readable, name, read_whole
 from glassformer.errors import CorpusError
 
@@ -88,8 +88,8 @@ def _list(record: object, key: str, where: str) -> list[object]:
 
 def _text(record: object, key: str, where: str) -> str:
     text = _field(record, key, str, where)
-    if fault := text_fault(text):
-        raise CorpusError(f"{where}: {key}: {fault}.\n  Remove it.")
+    if reason := invalid_text_reason(text):
+        raise CorpusError(f"{where}: {key}: {reason}.\n  Remove it.")
     return text
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import chain, groupby
 from pathlib import Path
 
-from glassformer.corpora.jsonl import outline, read_objects, text_fault
+from glassformer.corpora.jsonl import invalid_text_reason, outline, read_objects
 from glassformer.corpora.lines import check_readable, name, read_lines, suffix_of
 from glassformer.corpora.read_options import parse_keys
 from glassformer.errors import ConfigError, CorpusError
@@ -155,6 +155,6 @@ def _read_objects(path: Path, keys: Mapping[str, str]) -> Iterator[Tagged]:
             )
         for what, values in (("word", words), ("tag", tags)):
             for i, value in enumerate(values, 1):
-                if fault := text_fault(value) or (None if value.strip() else "it is blank"):
-                    raise CorpusError(f"{where}: {what} {i}: {fault}.\n  Fix or delete the line.")
+                if reason := invalid_text_reason(value) or (None if value.strip() else "it is blank"):
+                    raise CorpusError(f"{where}: {what} {i}: {reason}.\n  Fix or delete the line.")
         yield Tagged(tuple(words), tuple(tags), str(path), number)

@@ -137,7 +137,7 @@ class Task(ABC):
         try:
             self.model.to(torch.device(device))
         except (RuntimeError, AssertionError) as error:
-            raise ConfigError(f"device {device!r} is not here: {str(error).splitlines()[0]}") from None
+            raise ConfigError(f"device {device!r} is not available: {str(error).splitlines()[0]}") from None
         self.device = torch.device(device)
         return self
 
@@ -205,7 +205,7 @@ class Task(ABC):
         return len(labels)
 
     @classmethod
-    def held_out(cls, hashes: NDArray[np.uint64], path: Path) -> NDArray[np.bool_]:
+    def held_out_mask(cls, hashes: NDArray[np.uint64], path: Path) -> NDArray[np.bool_]:
         """Select the dev examples by the hashes of their keys: 5% of the distinct keys, at most MAX_HELD_OUT.
 
         The selection does not depend on the order of the examples.

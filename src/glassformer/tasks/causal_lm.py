@@ -14,8 +14,8 @@ from torch import Tensor
 
 from glassformer.config import DecodeConfig
 from glassformer.corpora.corpus import format_of
-from glassformer.corpora.jsonl import outline, read_objects, text_fault
-from glassformer.corpora.lines import check_readable, read_lines
+from glassformer.corpora.jsonl import invalid_text_reason, outline, read_objects
+from glassformer.corpora.lines import check_readable, chunks, read_lines
 from glassformer.corpora.read_options import DETECT, ReadOptions, parse_keys
 from glassformer.data.batch import Batch, pad
 from glassformer.data.dataset import IDS, Dataset, Row
@@ -33,8 +33,8 @@ TOKEN_SELECTION_OPTIONS = {"beam", "temperature", "top_k", "top_p"}
 DEFAULT_MAX_NEW_TOKENS = 256
 """Maximum number of generated tokens, unless `max_length` is given."""
 
-LINES_PER_BLOCK = 64
-"""Lines of a plain text file in one document: the unit of reading, encoding and holding out."""
+LINES_PER_CHUNK = 64
+"""Number of lines of a plain text file that form one document, for reading, encoding and holding out."""
 
 MAX_VALIDATED = 20_000
 """Approximate number of dev tokens used in a validation during training; `evaluate` uses all."""
@@ -42,11 +42,11 @@ MAX_VALIDATED = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text, or a block of lines of a text that continues in the next document of the same file."""
+    """A text, or a chunk of lines of a text that continues in the next document of the same file."""
 
     text: str
     is_whole: bool
-    """The document is a complete text, not a block of a longer one."""
+    """The document is a complete text, not a chunk of a longer one."""
     path: str
     line: int
 
@@ -225,14 +225,14 @@ class LanguageModel(DecoderTask):
         keys = parse_keys(options.keys)
         for path in src:
             is_jsonl = (options.format or format_of(path)) == "jsonl"
-            yield from documents(path, keys) if is_jsonl else text_blocks(path)
+            yield from documents(path, keys) if is_jsonl else text_chunks(path)
 
     @classmethod
     def texts(cls, example: Document) -> Sequence[str]:
         return (example.text,)
 
     @classmethod
-    def held_out(cls, hashes: NDArray[np.uint64], path: Path) -> NDArray[np.bool_]:
+    def held_out_mask(cls, hashes: NDArray[np.uint64], path: Path) -> NDArray[np.bool_]:
         """Hold out the last 5% of the documents: context from both sides of a held-out part would be in training."""
         if len(hashes) < 2:
             raise CorpusError(
@@ -340,17 +340,10 @@ def truncate_at_stop(text: str, stop: Sequence[str]) -> str:
     return text[: min(ends)] if ends else text
 
 
-def text_blocks(path: Path) -> Iterator[Document]:
-    """Read a plain text file in blocks of LINES_PER_BLOCK lines."""
-    block: list[str] = []
-    first = 1
-    for number, line in enumerate(read_lines(path), 1):
-        block.append(line)
-        if len(block) == LINES_PER_BLOCK:
-            yield Document("\n".join(block) + "\n", False, str(path), first)
-            block, first = [], number + 1
-    if block:
-        yield Document("\n".join(block) + "\n", False, str(path), first)
+def text_chunks(path: Path) -> Iterator[Document]:
+    """Read a plain text file in chunks of LINES_PER_CHUNK lines."""
+    for i, chunk in enumerate(chunks(read_lines(path), LINES_PER_CHUNK)):
+        yield Document("\n".join(chunk) + "\n", False, str(path), i * LINES_PER_CHUNK + 1)
 
 
 def documents(path: Path, keys: Mapping[str, str]) -> Iterator[Document]:
@@ -361,8 +354,8 @@ def documents(path: Path, keys: Mapping[str, str]) -> Iterator[Document]:
     """
     for number, record in read_objects(path, keys):
         text = record.get("text")
-        if not isinstance(text, str) or (fault := text_fault(text)):
-            problem = fault if isinstance(text, str) else f'expected {{"text": …}}, found {outline(record)}'
+        if not isinstance(text, str) or (reason := invalid_text_reason(text)):
+            problem = reason if isinstance(text, str) else f'expected {{"text": …}}, found {outline(record)}'
             raise CorpusError(f"{path}:{number}: {problem}.\n  Fix or delete the line.")
         if text.strip():
             yield Document(text, True, str(path), number)

@@ -235,9 +235,9 @@ class Classifier(LabelTask):
         return results if isinstance(texts, list) else results[0]
 
     def run(self, lines: Sequence[str], options: Any = None, *, warn: Warn = no_op) -> list[str]:
-        return map_nonblank(lines, self.best, warn)
+        return map_nonblank(lines, self.predict_labels, warn)
 
-    def best(self, lines: Sequence[str], warn: Warn) -> list[str]:
+    def predict_labels(self, lines: Sequence[str], warn: Warn) -> list[str]:
         """The most probable class of each line."""
         return [self.labels[i] for i in self.logits([*map(text_of_line, lines)], warn).argmax(-1).tolist()]
 
@@ -337,7 +337,7 @@ class Regressor(LabelTask):
         predicted = self.model.label_logits(self.model(batch.ids, batch.token_type_ids), batch.ids).float()
         return F.mse_loss(predicted[:, 0], batch.labels, reduction="sum")
 
-    def numbers(self, texts: Sequence[Text], warn: Warn = no_op) -> list[float]:
+    def predict_numbers(self, texts: Sequence[Text], warn: Warn = no_op) -> list[float]:
         """Predicted number of each text."""
         low, high = self.range
         return [low + (high - low) * (x + 0.5) for x in self.logits(texts, warn)[:, 0].tolist()]
@@ -348,16 +348,18 @@ class Regressor(LabelTask):
         Raises:
             TypeError: not a text, a pair or a list of them.
         """
-        numbers = self.numbers(check_texts(self, texts, *extra, pairs=True))
+        numbers = self.predict_numbers(check_texts(self, texts, *extra, pairs=True))
         return numbers if isinstance(texts, list) else numbers[0]
 
     def run(self, lines: Sequence[str], options: Any = None, *, warn: Warn = no_op) -> list[str]:
         return map_nonblank(
-            lines, lambda nonblank, warn: [f"{x:.4f}" for x in self.numbers([*map(text_of_line, nonblank)], warn)], warn
+            lines,
+            lambda nonblank, warn: [f"{x:.4f}" for x in self.predict_numbers([*map(text_of_line, nonblank)], warn)],
+            warn,
         )
 
     def scores(self, examples: Sequence[Labeled], options: Any = None) -> tuple[list[str], list[Score]]:
-        predicted = self.numbers([text_of(example) for example in examples])
+        predicted = self.predict_numbers([text_of(example) for example in examples])
         return [f"{x:.4f}" for x in predicted], correlation_scores(
             predicted, [example.number() for example in examples]
         )

@@ -49,15 +49,15 @@ def word_initial_ids(tokenizer: Tokenizer) -> list[int]:
 def init_embeddings(task: Task, vectors: Task) -> int:
     """Copy the embeddings of another model for all tokens that both vocabularies have; returns their number.
 
-    The vectors are scaled to the table's own spread: a model expects embeddings as large as its own.
+    The vectors are scaled to the standard deviation of the model's own embeddings.
 
     Raises:
-        UserError: vectors of another width.
+        UserError: the vectors have another dimension than the embeddings.
     """
     ours, theirs = task.model.embedding.weight, vectors.model.embedding.weight
     if ours.size(1) != theirs.size(1):
         raise UserError(
-            f"the vectors have {theirs.size(1)} numbers each, the model d_model = {ours.size(1)}.\n"
+            f"the vectors have {theirs.size(1)} dimensions, the model has d_model = {ours.size(1)}.\n"
             f"  Use --d-model {theirs.size(1)}, or train vectors with --d-model {ours.size(1)}."
         )
     rows = {vectors.tokenizer.token(i).strip(): i for i in range(vectors.tokenizer.vocab_size)}

@@ -93,9 +93,9 @@ class MaskedLM(EncoderTask):
         return (example.text,)
 
     @classmethod
-    def held_out(cls, hashes: NDArray[np.uint64], path: Path) -> NDArray[np.bool_]:
+    def held_out_mask(cls, hashes: NDArray[np.uint64], path: Path) -> NDArray[np.bool_]:
         """Hold out the last 5% of the documents."""
-        return LanguageModel.held_out(hashes, path)
+        return LanguageModel.held_out_mask(hashes, path)
 
     # Training
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glassformer.config import DecodeConfig
-from glassformer.corpora.jsonl import outline, read_objects, text_fault
+from glassformer.corpora.jsonl import invalid_text_reason, outline, read_objects
 from glassformer.corpora.labeled import parse_number
 from glassformer.corpora.lines import check_readable
 from glassformer.corpora.read_options import DETECT, ReadOptions, parse_keys
@@ -56,7 +56,7 @@ class Multitask(Translator):
         keys = parse_keys(options.keys)
         for path in src:
             for number, record in read_objects(path, keys):
-                yield prompted(record, str(path), number)
+                yield example_from_record(record, str(path), number)
 
     @classmethod
     def group(cls, example: PromptedExample) -> str:
@@ -108,8 +108,8 @@ class Multitask(Translator):
         }
 
 
-def prompted(record: Mapping[str, Any], path: str, number: int) -> PromptedExample:
-    """Build the source text, which begins with the name of the task, and the target text from a JSON record.
+def example_from_record(record: Mapping[str, Any], path: str, number: int) -> PromptedExample:
+    """Make an example from a JSON record. The source text begins with the name of the task.
 
     Raises:
         CorpusError: the keys match no known format.
@@ -130,8 +130,8 @@ def prompted(record: Mapping[str, Any], path: str, number: int) -> PromptedExamp
                 f"question, context and answer. Found {outline(record)}.\n  Rename the keys."
             )
     for value in (text, tgt):
-        if fault := text_fault(value):
-            raise CorpusError(f"{path}:{number}: {fault}.\n  Fix or delete the line.")
+        if reason := invalid_text_reason(value):
+            raise CorpusError(f"{path}:{number}: {reason}.\n  Fix or delete the line.")
     return PromptedExample(task, " ".join(text.split()), tgt, path, number)
 
 
@@ -150,18 +150,20 @@ def type_specific_scores(predicted: Sequence[str], expected: Sequence[str]) -> l
     return [("BLEU", bleu(predicted, expected))]
 
 
-def mixing_rates(counts: Mapping[str, int], cap: int | None = None, temperature: float = 1.0) -> dict[str, float]:
-    """Repetitions of each task's examples per epoch: tasks are mixed in proportion to min(n, cap)^(1/temperature).
+def repetition_factors(
+    counts: Mapping[str, int], limit: int | None = None, temperature: float = 1.0
+) -> dict[str, float]:
+    """How often the examples of each task are repeated in an epoch, at least once.
 
-    The smallest value is 1.
+    The factors mix the tasks in proportion to min(n, limit)^(1/temperature).
 
     Args:
         counts: number of examples n of each task.
-        cap: a task counts as no larger than this.
+        limit: maximum number of examples that a task counts as.
         temperature: 1 mixes in proportion to size; larger values mix more evenly.
 
     Source: Raffel et al. 2019, section 3.5.2.
     """
-    factors = {task: min(n, cap or n) ** (1 / temperature) / n for task, n in counts.items()}
-    least = min(factors.values())
-    return {task: factor / least for task, factor in factors.items()}
+    factors = {task: min(n, limit or n) ** (1 / temperature) / n for task, n in counts.items()}
+    smallest = min(factors.values())
+    return {task: factor / smallest for task, factor in factors.items()}

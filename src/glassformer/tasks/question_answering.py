@@ -106,13 +106,13 @@ class QuestionAnswerer(EncoderTask):
     def encode(self, examples: Sequence[QAExample]) -> tuple[list[Row], list[QAExample]]:
         rows: list[Row] = []
         for example in examples:
-            question_ids, spans, ids, offsets = self.encode_parts(example.question, example.context)
-            for start, end in spans:
-                first, last = self.tokens_of_answer(example, offsets, start, end)
+            question_ids, windows_of_context, ids, offsets = self.encode_parts(example.question, example.context)
+            for start, end in windows_of_context:
+                first, last = self.answer_span(example, offsets, start, end)
                 rows.append((question_ids, ids[start:end], [first, last]))
         return rows, []
 
-    def tokens_of_answer(
+    def answer_span(
         self, example: QAExample, offsets: Sequence[tuple[int, int]], start: int, end: int
     ) -> tuple[int, int]:
         """First and last token of the first answer, counted from 1 at the start of the window; 0 and 0 if the window
@@ -156,11 +156,11 @@ class QuestionAnswerer(EncoderTask):
     def answers(self, questions: Sequence[tuple[str, str]], n_best: int = 1) -> list[list[Answer]]:
         """The best answers to each (question, context), best first. The candidates include "no answer"."""
         rows, origins = [], []
-        offsets_of = []
+        offsets_by_question = []
         for question_index, (question, context) in enumerate(questions):
-            question_ids, spans, ids, offsets = self.encode_parts(question, context)
-            offsets_of.append(offsets)
-            for start, end in spans:
+            question_ids, windows_of_context, ids, offsets = self.encode_parts(question, context)
+            offsets_by_question.append(offsets)
+            for start, end in windows_of_context:
                 rows.append((question_ids, ids[start:end]))
                 origins.append((question_index, start, len(question_ids) + 1 + self.n_separators))
         candidates: list[list[Answer]] = [[] for _ in questions]
@@ -170,21 +170,21 @@ class QuestionAnswerer(EncoderTask):
                 logits = self.model.label_logits(hidden, batch_ids).float()
                 padding = (batch_ids == self.tokenizer.pad_id)[..., None]
                 probs = logits.masked_fill(padding, -torch.inf).softmax(1).cpu()
-            for span_probs, row_index in zip(probs, indices, strict=True):
+            for window_probs, row_index in zip(probs, indices, strict=True):
                 question_index, start, context_start = origins[row_index]
                 n = len(rows[row_index][1])
                 no_answer_probs[question_index] = min(
-                    no_answer_probs[question_index], float(span_probs[0, 0] * span_probs[0, 1])
+                    no_answer_probs[question_index], float(window_probs[0, 0] * window_probs[0, 1])
                 )
-                pairs = (
-                    span_probs[context_start : context_start + n, 0, None]
-                    * span_probs[None, context_start : context_start + n, 1]
+                span_scores = (
+                    window_probs[context_start : context_start + n, 0, None]
+                    * window_probs[None, context_start : context_start + n, 1]
                 )
-                pairs = pairs.triu().tril(MAX_ANSWER_TOKENS - 1)
-                best = pairs.flatten().topk(min(n_best + 4, n * n))
+                span_scores = span_scores.triu().tril(MAX_ANSWER_TOKENS - 1)
+                best = span_scores.flatten().topk(min(n_best + 4, n * n))
                 for score, flat_index in zip(best.values.tolist(), best.indices.tolist(), strict=True):
-                    char_start = offsets_of[question_index][start + flat_index // n][0]
-                    char_end = offsets_of[question_index][start + flat_index % n][1]
+                    char_start = offsets_by_question[question_index][start + flat_index // n][0]
+                    char_end = offsets_by_question[question_index][start + flat_index % n][1]
                     text = questions[question_index][1][char_start:char_end]
                     stripped = text.strip()
                     if stripped:

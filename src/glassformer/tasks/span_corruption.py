@@ -49,7 +49,7 @@ class SpanCorruption(Translator):
     def texts(cls, example: Any) -> Sequence[str]:
         return (example.text,)
 
-    held_out = LanguageModel.held_out
+    held_out_mask = LanguageModel.held_out_mask
 
     def encode(self, examples: Sequence[Any]) -> tuple[list[Row], list[Any]]:
         size = self.model.config.max_len - 1

@@ -76,14 +76,14 @@ class Tagger(EncoderTask):
         return self.model.config.max_len - 2  # type: ignore[no-any-return]
 
     def encode(self, examples: Sequence[Tagged]) -> tuple[list[Row], list[Tagged]]:
-        number = {tag: i for i, tag in enumerate(self.labels)}
+        tag_ids = {tag: i for i, tag in enumerate(self.labels)}
         rows: list[Row] = []
         for example in examples:
             subwords = self.subword_ids(example.words)
             for start, end in self.word_windows(subwords):
                 ids = [subword for word in subwords[start:end] for subword in word]
                 starts = np.cumsum([0, *map(len, subwords[start:end])])[:-1].tolist()
-                rows.append((ids, starts, [number[tag] for tag in example.tags[start:end]]))
+                rows.append((ids, starts, [tag_ids[tag] for tag in example.tags[start:end]]))
         return rows, []
 
     def subword_ids(self, words: Sequence[str]) -> list[list[int]]:
@@ -96,37 +96,37 @@ class Tagger(EncoderTask):
         Each window holds as many words as fit; up to a quarter of its tokens are also in the next one. The windows
         together have at most about twice the tokens of the sentence, however long its longest word is.
         """
-        spans: list[tuple[int, int]] = []
+        windows: list[tuple[int, int]] = []
         limit, start = self.limit, 0
         while True:
             n_tokens, end = 0, start
             while end < len(subwords) and (n_tokens + len(subwords[end]) <= limit or end == start):
                 n_tokens += len(subwords[end])
                 end += 1
-            spans.append((start, end))
+            windows.append((start, end))
             if end == len(subwords):
                 break
             # The next window must have space for at least one word that is not in this one.
-            max_shared, n_shared, first = min(limit // 4, limit - len(subwords[end])), 0, end
-            while first - 1 > start and n_shared + len(subwords[first - 1]) <= max_shared:
-                first -= 1
-                n_shared += len(subwords[first])
-            start = first
-        return spans
+            max_shared, n_shared, next_start = min(limit // 4, limit - len(subwords[end])), 0, end
+            while next_start - 1 > start and n_shared + len(subwords[next_start - 1]) <= max_shared:
+                next_start -= 1
+                n_shared += len(subwords[next_start])
+            start = next_start
+        return windows
 
     def lengths(self, data: Dataset) -> NDArray[np.int64]:
         return data.fields["ids"].lengths + 2
 
     def batch(self, rows: Sequence[Any]) -> TagBatch:
         sentences, tags = [], []
-        for ids, starts, numbers in rows:
+        for ids, starts, tag_ids in rows:
             sentences.append(self.add_special_tokens(ids, [])[0])
             targets = [IGNORED_TAG] * len(sentences[-1])
-            for start, number in zip(starts, numbers, strict=True):
-                targets[start + 1] = number
+            for start, tag_id in zip(starts, tag_ids, strict=True):
+                targets[start + 1] = tag_id
             tags.append(targets)
         return TagBatch(
-            n_targets=sum(len(numbers) for _, _, numbers in rows),
+            n_targets=sum(len(tag_ids) for _, _, tag_ids in rows),
             ids=pad(sentences, self.tokenizer.pad_id),
             tags=pad(tags, IGNORED_TAG),
         )
@@ -144,26 +144,26 @@ class Tagger(EncoderTask):
         In the overlap of two windows, the first half of the words is taken from the earlier window.
         """
         rows: list[list[int]] = []
-        source: list[tuple[int, int, int, list[int]]] = []
+        origins: list[tuple[int, int, int, list[int]]] = []  # sentence, its words [start, end), their first subwords
         results = [torch.empty(len(words), len(self.labels)) for words in sentences]
-        for number, words in enumerate(sentences):
+        for sentence_index, words in enumerate(sentences):
             if not words:
                 continue
             subwords = self.subword_ids(words)
-            spans = self.word_windows(subwords)
-            for i, (start, end) in enumerate(spans):
+            windows = self.word_windows(subwords)
+            for i, (start, end) in enumerate(windows):
                 ids = [subword for word in subwords[start:end] for subword in word]
-                first = np.cumsum([1, *map(len, subwords[start:end])])[:-1].tolist()
+                first_subwords = np.cumsum([1, *map(len, subwords[start:end])])[:-1].tolist()
                 # In the first half of the overlap, words have more context in the previous window.
-                skip = (spans[i - 1][1] - start) // 2 if i else 0
+                skip = (windows[i - 1][1] - start) // 2 if i else 0
                 rows.append(ids)
-                source.append((number, start + skip, end, first[skip:]))
+                origins.append((sentence_index, start + skip, end, first_subwords[skip:]))
         for indices, hidden, batch_ids in self.hidden([(row, []) for row in rows]):
             with torch.inference_mode():
                 log_probs = self.model.label_logits(hidden, batch_ids).float().log_softmax(-1).cpu()
             for index, window_log_probs in zip(indices, log_probs, strict=True):
-                number, start, end, first = source[index]
-                results[number][start:end] = window_log_probs[first]
+                sentence_index, start, end, first_subwords = origins[index]
+                results[sentence_index][start:end] = window_log_probs[first_subwords]
         return results
 
     def tags(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
@@ -218,13 +218,13 @@ class Tagger(EncoderTask):
 
     def validate(self, examples: Sequence[Tagged]) -> dict[str, float]:
         """Metrics on dev examples. `score` is the entity F1 if the tags mark spans, else the accuracy."""
-        number = {tag: i for i, tag in enumerate(self.labels)}
+        tag_ids = {tag: i for i, tag in enumerate(self.labels)}
         rows = self.log_probs([example.words for example in examples])
         predicted = [[self.labels[i] for i in row.argmax(-1).tolist()] for row in rows]
         expected = [list(example.tags) for example in examples]
         n_words = sum(map(len, expected))
         loss = -sum(
-            float(row[range(len(tags)), [number[tag] for tag in tags]].sum())
+            float(row[range(len(tags)), [tag_ids[tag] for tag in tags]].sum())
             for row, tags in zip(rows, expected, strict=True)
         )
         has_spans = are_span_tags([tag for tags in expected for tag in tags])

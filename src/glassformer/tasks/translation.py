@@ -80,9 +80,9 @@ class Translator(Task):
             if example.src.strip() and example.tgt.strip():
                 yield example
         if log and checker:
-            for problem, _, n, first_place, explanation in checker.diagnosis().rows():
+            for problem, _, n, first_location, explanation in checker.diagnosis().rows():
                 left_out = " left out" if problem in ("blank-side", "blank-both") else ""
-                log(f"warning: {problem}: {n:,}{left_out}: {explanation} ({first_place})")
+                log(f"warning: {problem}: {n:,}{left_out}: {explanation} ({first_location})")
             if checker.diagnosis().counts:
                 log("`glassformer doctor` lists all such lines and can repair most of them.")
 
@@ -136,12 +136,12 @@ class Translator(Task):
             warn: called with the index of a text that was too long and a description of how it was split.
         """
         options = options or DecodeConfig()
-        parts, owner = [], []
+        parts, text_indices = [], []
         for index, text in enumerate(texts):
             if text.strip():
                 for ids in self.split(text, lambda what, index=index: warn(index, what)):  # type: ignore[misc]
                     parts.append([*ids, self.tokenizer.eos_id])
-                    owner.append(index)
+                    text_indices.append(index)
         hypotheses = decode(
             self.in_precision(options.precision),
             parts,
@@ -155,7 +155,7 @@ class Translator(Task):
             progress=progress,
         )
         per_text: list[list[list[Hypothesis]]] = [[] for _ in texts]
-        for index, nbest in zip(owner, hypotheses, strict=True):
+        for index, nbest in zip(text_indices, hypotheses, strict=True):
             per_text[index].append(nbest)
         return [
             [self.join(text, rank, hypotheses_of_parts) for rank in range(options.nbest)]

@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -16,19 +16,21 @@ from numpy.typing import NDArray
 
 from glassformer import checkpoint
 from glassformer.config import TrainConfig
-from glassformer.corpora.lines import check_readable, refuse_streams
+from glassformer.corpora.lines import check_readable, chunks, refuse_streams
 from glassformer.corpora.read_options import ReadOptions
 from glassformer.data.dataset import Dataset, Row
 from glassformer.errors import CheckpointError, ConfigError, CorpusError
 from glassformer.limits import MAX_TOKENS
 from glassformer.presets import vocab_size_for
 from glassformer.tasks.base import MAX_HELD_OUT, Log, Task
-from glassformer.tasks.multitask import mixing_rates
+from glassformer.tasks.multitask import repetition_factors
 from glassformer.tasks.registry import find_model
 from glassformer.tokens.tokenizer import Tokenizer
 
 TOKENIZER_EXAMPLES = 1_000_000
 """Maximum number of examples that the tokenizer is trained on."""
+ENCODED_TOGETHER = 4096
+"""Number of examples that are encoded in one call."""
 N_LISTED = 3
 """Maximum number of items that a warning lists."""
 MAX_LEFT_OUT = 0.1
@@ -47,7 +49,7 @@ class CorpusInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedData:
     """Encoded training set and dev set."""
 
     train: Dataset
@@ -57,7 +59,7 @@ class Prepared:
 
 def prepare(
     config: TrainConfig, task_type: type[Task], make_task: Callable[[CorpusInfo], Task], log: Log
-) -> tuple[Task, Prepared]:
+) -> tuple[Task, PreparedData]:
     """Build the task and prepare its data. The data is stored in `data/` of the run folder and reused if it exists.
 
     Args:
@@ -80,7 +82,7 @@ def prepare(
             folder / "train", lambda temporary: encode_corpus(config, task, corpus["held_out"], temporary, log)
         )
     train = Dataset(folder / "train", task_type.fields)
-    return task, Prepared(train, read_dev(folder / "dev.jsonl", task_type), len(train))
+    return task, PreparedData(train, read_dev(folder / "dev.jsonl", task_type), len(train))
 
 
 def read_dev(path: Path, task_type: type[Task]) -> list[Any]:
@@ -135,7 +137,7 @@ def prepare_corpus(config: TrainConfig, task_type: type[Task], folder: Path, log
     if not len(hashes) or not has_text:
         blank = ": all lines are blank" if len(hashes) else ""
         raise CorpusError(f"{config.src[0]}: contains no text to train on{blank}.\n  Give a file with text.")
-    held_out = np.zeros(len(hashes), dtype=np.bool_)
+    held_out_mask = np.zeros(len(hashes), dtype=np.bool_)
     if config.dev_src:
         dev = list(task_type.read(config.dev_src, config.dev_tgt, read_options(config)))
         if not any(text.strip() for example in dev for text in task_type.texts(example)):
@@ -143,16 +145,16 @@ def prepare_corpus(config: TrainConfig, task_type: type[Task], folder: Path, log
         log(f"Dev set: {len(dev):,} {task_type.examples_name} from {config.dev_src[0]}.")
         warn_of_overlap(hashes, [text_hash(task_type.key(e)) for e in dev], config, log)
     else:
-        held_out = task_type.held_out(hashes, config.src[0])
-        dev = list(islice((e for e, is_dev in zip(examples(), held_out, strict=True) if is_dev), MAX_HELD_OUT))
+        held_out_mask = task_type.held_out_mask(hashes, config.src[0])
+        dev = list(islice((e for e, is_dev in zip(examples(), held_out_mask, strict=True) if is_dev), MAX_HELD_OUT))
         log(f"Dev set: {len(dev):,} {task_type.examples_name} held out from {len(hashes):,}.")
 
     def training() -> Iterator[Any]:
-        return (e for e, is_dev in zip(examples(), held_out, strict=True) if not is_dev)
+        return (e for e, is_dev in zip(examples(), held_out_mask, strict=True) if not is_dev)
 
     counts = Counter(label for e in training() for label in task_type.labels_in(e))
-    dev = check_labels(dev, counts, task_type, is_explicit=bool(config.dev_src), log=log)
-    n_train = int((~held_out).sum())
+    dev = drop_unknown_labels(dev, counts, task_type, is_explicit=bool(config.dev_src), log=log)
+    n_train = int((~held_out_mask).sum())
     if config.init_from:
         tokenizer = Tokenizer.from_folder(find_model(config.init_from))
         log(f"Tokenizer: from {config.init_from}, vocabulary of {tokenizer.vocab_size:,}.")
@@ -175,15 +177,15 @@ def prepare_corpus(config: TrainConfig, task_type: type[Task], folder: Path, log
         "n_examples": n_train,
         "n_dev": len(dev),
         "labels": task_type.label_set(counts),
-        "held_out": np.flatnonzero(held_out).tolist(),
+        "held_out": np.flatnonzero(held_out_mask).tolist(),
     }
     checkpoint.write_synced(folder / "corpus.json", checkpoint.to_json(record).encode())
 
 
-def check_labels(
+def drop_unknown_labels(
     dev: list[Any], counts: Counter[str], task_type: type[Task], *, is_explicit: bool, log: Log
 ) -> list[Any]:
-    """The dev examples whose labels all occur in the training set.
+    """Drop the dev examples with labels that do not occur in the training set. Logs a warning about rare labels.
 
     Args:
         counts: number of training examples of each label.
@@ -214,23 +216,26 @@ def check_labels(
     return usable
 
 
-def encode_corpus(config: TrainConfig, task: Task, held_out: Sequence[int], folder: Path, log: Log) -> None:
+def encode_corpus(config: TrainConfig, task: Task, held_out_indices: Sequence[int], folder: Path, log: Log) -> None:
     """Encode the training examples and write them as a memory-mapped dataset.
+
+    Args:
+        held_out_indices: indices of the examples that are not for training.
 
     Raises:
         CorpusError: nothing to train on, or more than MAX_LEFT_OUT of the examples are too long.
     """
-    dev_indices = frozenset(held_out)
+    held_out = frozenset(held_out_indices)
     too_long: list[Any] = []
 
     def training() -> Iterator[Any]:
         examples = task.read(config.src, config.tgt, read_options(config))
-        return (e for i, e in enumerate(examples) if i not in dev_indices)
+        return (e for i, e in enumerate(examples) if i not in held_out)
 
     def rows() -> Iterator[Row]:
-        for block in blocks(resample_mixture(training, task, config, log), 4096):
-            encoded, rejected = task.encode(block)
-            too_long.extend(rejected)
+        for chunk in chunks(resample_mixture(training, task, config, log), ENCODED_TOGETHER):
+            encoded, too_long_in_chunk = task.encode(chunk)
+            too_long.extend(too_long_in_chunk)
             yield from encoded
 
     train = Dataset.write(folder, rows(), task.fields, task.tokenizer.vocab_size)
@@ -245,10 +250,10 @@ def encode_corpus(config: TrainConfig, task: Task, held_out: Sequence[int], fold
             f"warning: {len(too_long):,} {task.examples_name} longer than {limit} tokens were left out (--max-len):"
             f" {first}"
         )
-    sizes = task.n_tokens(train)
-    if not any(sizes):
+    counts = task.n_tokens(train)
+    if not any(counts):
         raise CorpusError(f"{config.src[0]}: no {task.examples_name} to train on.")
-    tokens = " + ".join(f"{size:,}" for size in sizes)
+    tokens = " + ".join(f"{n:,}" for n in counts)
     log(f"Training set: {len(train):,} {task.examples_name}, {tokens} tokens.")
 
 
@@ -268,12 +273,12 @@ def too_long_message(config: TrainConfig, task: Task, too_long: Sequence[Any], n
 
 
 def resample_mixture(training: Callable[[], Iterator[Any]], task: Task, config: TrainConfig, log: Log) -> Iterator[Any]:
-    """The training examples, in which those of each task are repeated according to `mixing_rates`."""
+    """The training examples, in which those of each task are repeated according to `repetition_factors`."""
     if config.mixing_limit is None and config.mixing_temperature == 1:
         yield from training()
         return
     counts = Counter(task.group(e) for e in training())
-    factors = mixing_rates(counts, config.mixing_limit, config.mixing_temperature)
+    factors = repetition_factors(counts, config.mixing_limit, config.mixing_temperature)
     log("Mixture: " + ", ".join(f"{name} {n:,} x {factors[name]:.2f}" for name, n in counts.items()))
     pending = dict.fromkeys(counts, 0.0)
     for example in training():
@@ -288,27 +293,20 @@ def text_hash(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "little")
 
 
-def warn_of_overlap(hashes: NDArray[np.uint64], dev: Sequence[int], config: TrainConfig, log: Log) -> None:
+def warn_of_overlap(train_hashes: NDArray[np.uint64], dev_hashes: Sequence[int], config: TrainConfig, log: Log) -> None:
     """Log a warning if dev examples are also in the training set.
 
     Args:
-        hashes: hashes of the training examples.
-        dev: hashes of the dev examples.
+        train_hashes: hashes of the training examples.
+        dev_hashes: hashes of the dev examples.
     """
-    train_hashes = set(hashes.tolist())
-    positions = [position for position, dev_hash in enumerate(dev, 1) if dev_hash in train_hashes]
+    train_set = set(train_hashes.tolist())
+    positions = [position for position, dev_hash in enumerate(dev_hashes, 1) if dev_hash in train_set]
     if positions:
         log(
-            f"warning: {len(positions):,} of {len(dev):,} dev examples are also in the training set"
+            f"warning: {len(positions):,} of {len(dev_hashes):,} dev examples are also in the training set"
             f" (first: example {positions[0]} of {config.dev_src[0]}); dev scores will be too high."
         )
-
-
-def blocks(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
-    """Split an iterable into lists of up to `size` items."""
-    source = iter(items)
-    while block := list(islice(source, size)):
-        yield block
 
 
 def read_options(config: TrainConfig) -> ReadOptions:
@@ -340,12 +338,12 @@ def check_unchanged(config: TrainConfig, recorded: Sequence[dict[str, Any]]) -> 
     """
     files = corpus_files(config)
     check_readable(*files)
-    same = len(files) == len(recorded)
+    is_same = len(files) == len(recorded)
     for path, entry in zip(files, recorded, strict=False):
         status = path.stat()
         if (status.st_size, status.st_mtime_ns) != (entry["bytes"], entry["mtime_ns"]):
-            same &= checkpoint.sha256(path) == entry["sha256"]
-    if not same:
+            is_same &= checkpoint.sha256(path) == entry["sha256"]
+    if not is_same:
         raise ConfigError(
             f"{config.out}: contains a run on other files than these, or on earlier contents of them:"
             f" {', '.join(map(str, files))}.\n  Choose another --out."

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from glassformer.errors import ConfigError
 
-PLAIN_EVERY_S = 30.0
+PLAIN_INTERVAL_S = 30.0
 """Seconds between progress lines if the output is not a terminal."""
 
 
@@ -93,21 +93,21 @@ class Reporter:
         if not self.quiet:
             self.console.print(message, markup=False, highlight=False, soft_wrap=True)
 
-    def step(self, progress: float, record: dict[str, Any], left_s: float) -> None:
+    def step(self, progress: float, record: dict[str, Any], remaining_s: float) -> None:
         """Report the metrics of the latest updates.
 
         Args:
             progress: fraction of the training completed, 0 to 1.
             record: written to metrics.jsonl unchanged.
-            left_s: estimated remaining time in seconds.
+            remaining_s: estimated remaining time in seconds.
         """
         self.write(record)
         line = f"step {record['step']:,} · loss {record['loss']:.3f} · {record['tokens_per_s']:,.0f} tokens/s"
         line += self.score
-        line += f" · {duration(left_s)} left"
+        line += f" · {duration(remaining_s)} left"
         if self.bar:
             self.bar.update(self.task, completed=progress, description=line)
-        elif time.monotonic() - self.last_plain_s >= PLAIN_EVERY_S:
+        elif time.monotonic() - self.last_plain_s >= PLAIN_INTERVAL_S:
             self.log(f"{progress:4.0%} {line}")
             self.last_plain_s = time.monotonic()
 

@@ -21,7 +21,7 @@ from glassformer.tasks.registry import TASKS, load, pick_device, task_class
 from glassformer.training.lock import locked
 from glassformer.training.model_card import model_card, usage_example
 from glassformer.training.optimizer import OPTIMIZERS
-from glassformer.training.prepare import CorpusInfo, Prepared, prepare, read_options
+from glassformer.training.prepare import CorpusInfo, PreparedData, prepare, read_options
 from glassformer.training.progress import Reporter, duration, format_metric
 from glassformer.training.schedule import SCHEDULES
 from glassformer.training.signals import stop_on_signal
@@ -329,7 +329,7 @@ def finish(trainer: Trainer, reporter: Reporter) -> None:
     )
 
 
-def describe(config: TrainConfig, task: Task, data: Prepared) -> str:
+def describe(config: TrainConfig, task: Task, data: PreparedData) -> str:
     """Message with the model, its size, the device and the training budget."""
     n_parameters = sum(p.numel() for p in task.model.parameters())
     budget = next(f"{getattr(config, b):g} {b}" for b in BUDGETS if getattr(config, b) is not None)

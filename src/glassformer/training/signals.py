@@ -1,4 +1,4 @@
-"""Signals as a flag that is read between steps."""
+"""Handling of Ctrl-C and SIGTERM in training: a signal sets a flag, which the training reads after each update."""
 
 import signal
 import threading
@@ -8,18 +8,22 @@ from types import FrameType
 
 
 class Interrupted(BaseException):
-    """A signal arrived within `Stop.interrupting`."""
+    """A signal arrived within `StopSignal.interrupting`."""
 
 
-class Stop:
-    """The signal that asked the training to stop, if one did."""
+class StopSignal:
+    """The signal that was received, if any."""
 
     signum: int | None = None
     is_interrupting = False
 
     @contextmanager
     def interrupting(self) -> Iterator[None]:
-        """Within this context a signal raises Interrupted at once, instead of at the end of the update."""
+        """Within this context, the first Ctrl-C or SIGTERM sets `signum`; a second one has its usual effect.
+
+        Within `StopSignal.interrupting`, the first one also raises Interrupted. In other threads than the main thread,
+        Python cannot handle signals, and the context has no effect.
+        """
         self.is_interrupting = True
         try:
             yield
@@ -28,7 +32,7 @@ class Stop:
 
 
 class Stopped(BaseException):
-    """Training stopped on a signal, after saving. The exit code is 128 + signum."""
+    """Training was stopped by a signal, and a checkpoint was saved. The exit code is 128 + signum."""
 
     def __init__(self, signum: int, message: str) -> None:
         super().__init__(message)
@@ -36,25 +40,30 @@ class Stopped(BaseException):
 
 
 @contextmanager
-def stop_on_signal() -> Iterator[Stop]:
-    """Ctrl-C and SIGTERM set the flag; a second one acts as it always does. Only the main thread can ask for this."""
-    stop = Stop()
+def stop_on_signal() -> Iterator[StopSignal]:
+    """Within this context, the first Ctrl-C or SIGTERM sets `signum`, and raises Interrupted within
+    `StopSignal.interrupting`.
+
+    A second one has its usual effect. In other threads than the main thread, Python cannot handle signals: the context
+    has no effect.
+    """
+    stop = StopSignal()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    before = {signum: signal.getsignal(signum) for signum in (signal.SIGINT, signal.SIGTERM)}
+    previous_handlers = {signum: signal.getsignal(signum) for signum in (signal.SIGINT, signal.SIGTERM)}
 
-    def ask(signum: int, frame: FrameType | None) -> None:
+    def handle(signum: int, frame: FrameType | None) -> None:
         stop.signum = signum
-        for known, handler in before.items():
-            signal.signal(known, handler)
+        for handled, handler in previous_handlers.items():
+            signal.signal(handled, handler)
         if stop.is_interrupting:
             raise Interrupted
 
-    for signum in before:
-        signal.signal(signum, ask)
+    for signum in previous_handlers:
+        signal.signal(signum, handle)
     try:
         yield stop
     finally:
-        for signum, handler in before.items():
+        for signum, handler in previous_handlers.items():
             signal.signal(signum, handler)

@@ -16,10 +16,10 @@ from glassformer.data.batch import Batch, BatchSampler
 from glassformer.errors import NonFiniteError, UserError
 from glassformer.tasks.base import Task
 from glassformer.training.optimizer import load_optimizer_tensors, make_optimizer, optimizer_tensors
-from glassformer.training.prepare import Prepared
+from glassformer.training.prepare import PreparedData
 from glassformer.training.progress import Reporter
 from glassformer.training.schedule import learning_rate
-from glassformer.training.signals import Interrupted, Stop, Stopped
+from glassformer.training.signals import Interrupted, Stopped, StopSignal
 
 MICRO_BATCH_TOKENS = 8192
 """Maximum number of tokens of a micro-batch, separately for source and target, including padding. Larger batches use
@@ -76,7 +76,7 @@ class TrainerState:
 class Trainer:
     """Trains a task on a prepared corpus within a run folder."""
 
-    def __init__(self, task: Task, data: Prepared, config: TrainConfig, reporter: Reporter) -> None:
+    def __init__(self, task: Task, data: PreparedData, config: TrainConfig, reporter: Reporter) -> None:
         """
         Args:
             config: options with their defaults filled in; one of steps, epochs and minutes is set, the training budget.
@@ -150,7 +150,7 @@ class Trainer:
 
     # The loop
 
-    def run(self, stop: Stop) -> None:
+    def run(self, stop: StopSignal) -> None:
         """Train until the budget is used up, with regular validations and checkpoints.
 
         Args:
@@ -242,7 +242,7 @@ class Trainer:
         n_decoded = budget / DECODE_COST
         return n_decoded if n_decoded >= min(MIN_DECODED, n_dev) else -1.0
 
-    def validate_and_save(self, stop: Stop) -> None:
+    def validate_and_save(self, stop: StopSignal) -> None:
         """Validate and save a checkpoint. A signal interrupts the validation, and the resumed run repeats it.
 
         Raises:
@@ -334,7 +334,7 @@ class Trainer:
 
     # Validation
 
-    def validate(self, stop: Stop) -> None:
+    def validate(self, stop: StopSignal) -> None:
         """Compute the metrics on the dev set and save the weights to `best/` if they are the best so far.
 
         Raises:
