@@ -86,7 +86,7 @@ _TAIL = "[" + "".join(char for char, byte in _CP1252.items() if byte < 0xC0) + "
 # "SÃO", "CAFÉ»" and „Ä“ are correct text.
 _MOJIBAKE = re.compile(f"(?:(?<![A-ZÀ-Þ„“‘«])[ÂÃÄÅÐÑ]{_TAIL}|[âï]{_TAIL}{{2}}|ð{_TAIL}{{3}})+")
 
-# Matches every character sequence that the patterns above match: one search instead of many for most texts.
+# Matches in every text in which one of the patterns above matches: most texts need only this search.
 _ANY_SUSPECT = re.compile(
     f"[{_BREAKS}\0-\x08\x0e-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffd]"
     rf"|&[#A-Za-z][A-Za-z0-9]*;|[ÂÃÄÅÐÑâïð]{_TAIL}"

@@ -127,8 +127,8 @@ def diagnose(
 ) -> Diagnosis:
     """Find all issues of a corpus.
 
-    If two files have different numbers of lines, length ratios,
-    scripts and duplicates are not checked, since the pairs are wrong.
+    If two files have different numbers of lines, length ratios, scripts, duplicates and overlap are not
+    checked, since the pairs are wrong.
 
     Args:
         held_out: held-out sets by name, each as (src, tgt); pairs of the corpus that are also in these are reported.
