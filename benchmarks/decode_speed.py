@@ -14,8 +14,7 @@ import torch
 from benchmarks.machine import alternate, save, threads
 from benchmarks.marian import marian_with_weights_of
 from glassformer.generate.search import beam_search
-from glassformer.model_config import TransformerConfig
-from glassformer.models.transformer import Transformer
+from glassformer.models.transformer import Transformer, TransformerConfig
 
 VOCAB, SRC, OUT = 32_000, 20, 30
 SETTINGS = [(32, 4), (32, 1), (1, 4), (1, 1)]

@@ -24,7 +24,7 @@ from glassformer.inspection.inputs import prepare_inputs
 from glassformer.inspection.inspect import inspect
 from glassformer.inspection.page import inspection_page
 from glassformer.inspection.record import record_activations
-from glassformer.model_config import TransformerConfig
+from glassformer.models.transformer import TransformerConfig
 from glassformer.presets import preset
 from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
@@ -34,7 +34,7 @@ ROUNDS = 7
 OFF = """
 import sys, time, torch
 from glassformer.models.transformer import Transformer
-from glassformer.model_config import TransformerConfig
+from glassformer.models.transformer import TransformerConfig
 from glassformer.generate.search import beam_search
 torch.set_num_threads(int(sys.argv[1])); torch.manual_seed(0)
 model = Transformer(TransformerConfig(vocab_size=8000))

@@ -20,9 +20,8 @@ import torch
 
 from benchmarks import multi30k
 from benchmarks.machine import RESULTS, alternate, describe, save
-from glassformer.model_config import RnnConfig, TransformerConfig
-from glassformer.models.rnn import Rnn
-from glassformer.models.transformer import Transformer
+from glassformer.models.rnn import Rnn, RnnConfig
+from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.objectives.loss import projected_cross_entropy
 from glassformer.presets import preset
 

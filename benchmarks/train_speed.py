@@ -12,8 +12,7 @@ from torch import nn
 
 from benchmarks.machine import alternate, save, threads
 from glassformer.data.batch import PairBatch
-from glassformer.model_config import TransformerConfig
-from glassformer.models.transformer import Transformer
+from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.objectives.loss import projected_cross_entropy
 
 VOCAB, PAIRS, LENGTH = 8000, 128, 18

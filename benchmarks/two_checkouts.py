@@ -20,7 +20,7 @@ threads = int(sys.argv[1])
 torch.set_num_threads(threads)
 torch.manual_seed(0)
 try:
-    from glassformer.model_config import TransformerConfig
+    from glassformer.models.transformer import TransformerConfig
 except ModuleNotFoundError:
     from glassformer.sizes import TransformerConfig  # before the module was renamed
 try:

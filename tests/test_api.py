@@ -43,7 +43,7 @@ def test_calls_from_python_do_not_depend_on_the_environment(tmp_path, monkeypatc
     import torch
 
     from glassformer.inspection.inspect import inspect
-    from glassformer.model_config import TransformerConfig
+    from glassformer.models.transformer import TransformerConfig
     from glassformer.tasks.translation import Translator
     from glassformer.tokens.tokenizer import Tokenizer
 

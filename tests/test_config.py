@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from glassformer.config import DecodeConfig, TrainConfig
 from glassformer.errors import ConfigError
-from glassformer.model_config import TransformerConfig
+from glassformer.models.transformer import TransformerConfig
 from glassformer.presets import PRESETS, preset, preset_for, vocab_size_for
 
 NEEDED = {"src": ["a.en"], "tgt": ["a.fr"], "out": "run"}

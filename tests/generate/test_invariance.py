@@ -8,8 +8,7 @@ import torch
 from glassformer.config import DecodeConfig
 from glassformer.generate.engine import batches_by_length, padded_length
 from glassformer.generate.search import beam_search
-from glassformer.model_config import TransformerConfig
-from glassformer.models.transformer import Transformer
+from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
 

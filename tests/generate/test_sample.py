@@ -2,8 +2,7 @@ import pytest
 import torch
 
 from glassformer.generate.sample import sample, sample_steps, top_k_top_p_filter, uniform_numbers
-from glassformer.model_config import Gpt2Config
-from glassformer.models.gpt2 import Gpt2
+from glassformer.models.gpt2 import Gpt2, Gpt2Config
 
 EOS, VOCAB = 2, 23
 

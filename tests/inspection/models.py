@@ -51,7 +51,8 @@ def make(name, family, *, kind="bpe", std=0.3, max_len=48, **sizes):
     task = task_class(name)
     tokenizer = tokenizer_of(kind, tuple(task.extra_special_tokens))
     labels = LABELS.get(name, ())
-    config, model_type = FAMILIES[family]
+    model_type = FAMILIES[family]
+    config = model_type.config_class
     head = (
         dict(task.head, n_labels=task.n_labels(labels) if labels or name == "bert-pretraining" else 0)
         if family == "bert"

@@ -16,7 +16,8 @@ LONG = (71, 3, 67, 13, 1)  # long enough for the fused attention kernel
 
 
 def make(family):
-    config, model_type = FAMILIES["transformer" if family == "additive" else family]
+    model_type = FAMILIES["transformer" if family == "additive" else family]
+    config = model_type.config_class
     model = model_type(config(vocab_size=101, max_len=90, **SIZES[family])).eval()
     for p in model.parameters():
         torch.nn.init.normal_(p, std=0.3)

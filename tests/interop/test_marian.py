@@ -9,7 +9,7 @@ from glassformer import checkpoint
 from glassformer.errors import UserError
 from glassformer.generate.search import beam_search
 from glassformer.interop.huggingface import export_folder, import_folder
-from glassformer.model_config import TransformerConfig
+from glassformer.models.transformer import TransformerConfig
 from glassformer.tasks.registry import load
 from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer

@@ -33,7 +33,8 @@ def make(name, family="bert", kind="bpe", **sizes):
         add_prefix_space=task.add_prefix_space,
     )
     labels = LABELS if task.has_classes else ()
-    sizes_type, model_type = FAMILIES[family]
+    model_type = FAMILIES[family]
+    sizes_type = model_type.config_class
     names = {"pad_id": tokenizer.pad_id, "bos_id": tokenizer.bos_id, "eos_id": tokenizer.eos_id}
     if "n_labels" in sizes_type.model_fields:
         names["n_labels"] = task.n_labels(labels)

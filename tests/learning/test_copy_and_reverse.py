@@ -8,8 +8,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from glassformer.data.batch import make_batch
 from glassformer.generate.search import beam_search
-from glassformer.model_config import TransformerConfig
-from glassformer.models.transformer import Transformer
+from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.objectives.loss import projected_cross_entropy
 from glassformer.training.schedule import learning_rate
 

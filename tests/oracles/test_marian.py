@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from glassformer.generate.search import beam_search
-from glassformer.model_config import TransformerConfig
-from glassformer.models.transformer import Transformer
+from glassformer.models.transformer import Transformer, TransformerConfig
 
 pytest.importorskip("transformers")
 

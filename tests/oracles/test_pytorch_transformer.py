@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from glassformer.model_config import TransformerConfig
-from glassformer.models.transformer import Transformer
+from glassformer.models.transformer import Transformer, TransformerConfig
 
 BATCH, SRC, TGT, VOCAB, D_MODEL, HEADS, D_FF = 3, 7, 5, 23, 22, 11, 31
 

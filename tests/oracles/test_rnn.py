@@ -2,8 +2,7 @@
 
 import torch
 
-from glassformer.model_config import RnnConfig
-from glassformer.models.rnn import Rnn
+from glassformer.models.rnn import Rnn, RnnConfig
 from glassformer.nn.attention import Attention
 
 PAD, BOS, VOCAB, D_MODEL = 0, 1, 23, 22

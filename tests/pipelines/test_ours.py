@@ -7,10 +7,9 @@ import glassformer as gf
 from glassformer import checkpoint, pipeline
 from glassformer.config import DecodeConfig
 from glassformer.errors import ConfigError
-from glassformer.model_config import BertConfig, Gpt2Config, TransformerConfig
-from glassformer.models.bert import Bert
-from glassformer.models.gpt2 import Gpt2
-from glassformer.models.transformer import Transformer
+from glassformer.models.bert import Bert, BertConfig
+from glassformer.models.gpt2 import Gpt2, Gpt2Config
+from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.tasks.registry import task_class
 from glassformer.tokens.tokenizer import MASK, Tokenizer
 

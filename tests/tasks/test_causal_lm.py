@@ -7,9 +7,8 @@ import pytest
 import torch
 
 from glassformer.config import DecodeConfig
-from glassformer.model_config import BertConfig, Gpt2Config
-from glassformer.models.bert import Bert
-from glassformer.models.gpt2 import Gpt2
+from glassformer.models.bert import Bert, BertConfig
+from glassformer.models.gpt2 import Gpt2, Gpt2Config
 from glassformer.tasks.causal_lm import Document, LanguageModel
 from glassformer.tasks.summarization import Summarizer
 from glassformer.tokens.tokenizer import Tokenizer

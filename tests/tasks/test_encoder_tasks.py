@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from glassformer.corpora.labeled import Labeled
 from glassformer.corpora.squad import QAExample
 from glassformer.corpora.tagged import Tagged
-from glassformer.model_config import BertConfig
-from glassformer.models.bert import Bert
+from glassformer.models.bert import Bert, BertConfig
 from glassformer.tasks.classification import Classifier
 from glassformer.tasks.question_answering import QuestionAnswerer
 from glassformer.tasks.tagging import IGNORED_TAG, Tagger

@@ -9,8 +9,7 @@ import torch
 
 from glassformer import checkpoint
 from glassformer.cli import main
-from glassformer.model_config import BertConfig
-from glassformer.models.bert import Bert
+from glassformer.models.bert import Bert, BertConfig
 from glassformer.tasks.causal_lm import Document
 from glassformer.tasks.masked_lm import BertPretraining, MaskedLM
 from glassformer.tasks.registry import load

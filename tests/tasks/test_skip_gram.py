@@ -5,8 +5,7 @@ import pytest
 import torch
 
 from glassformer.errors import UserError
-from glassformer.model_config import SkipGramConfig
-from glassformer.models.skipgram import SkipGram
+from glassformer.models.skipgram import SkipGram, SkipGramConfig
 from glassformer.tasks.causal_lm import Document
 from glassformer.tasks.embeddings import init_embeddings, nearest_tokens
 from glassformer.tasks.skip_gram import N_NEGATIVES, SUBSAMPLING_THRESHOLD, WINDOW, WordVectors

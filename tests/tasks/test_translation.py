@@ -5,7 +5,7 @@ import torch
 
 from glassformer.config import DecodeConfig
 from glassformer.generate.search import beam_search
-from glassformer.model_config import TransformerConfig
+from glassformer.models.transformer import TransformerConfig
 from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
 

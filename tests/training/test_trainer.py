@@ -10,7 +10,7 @@ import torch
 from glassformer.config import TrainConfig
 from glassformer.data.dataset import Dataset
 from glassformer.errors import UserError
-from glassformer.model_config import TransformerConfig
+from glassformer.models.transformer import TransformerConfig
 from glassformer.presets import ADAM
 from glassformer.tasks.translation import Translator, evenly_spaced
 from glassformer.tokens.tokenizer import Tokenizer

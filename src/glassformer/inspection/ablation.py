@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from glassformer.errors import ConfigError
 from glassformer.inspection.record import replaced
 from glassformer.models.base import Model
-from glassformer.models.families import FAMILIES, family_of
+from glassformer.models.families import family_of
 from glassformer.nn.attention import Attention, KeyValueCache
 from glassformer.nn.block import TransformerBlock
 from glassformer.nn.feedforward import FeedForward
@@ -190,18 +190,14 @@ def prune(task: Any, results: Sequence[AblationResult], n: int) -> list[Componen
     )
     for parameter in model.parameters():
         invalidate_packed_weight(parameter)
-    task.model = FAMILIES[family_of(model)][1].from_state_dict(config, tensors).to(task.device).eval()
+    task.model = type(model).from_state_dict(config, tensors).to(task.device).eval()
     return removed
 
 
 def check_prunable(model: Model, n: int = 0) -> None:
     """Raise ConfigError if heads of this model family cannot be removed, or fewer than n."""
-    reason = {
-        "t5": "all layers share one relative position bias table with one column per head.",
-        "rnn": "its attention has only one head.",
-    }.get(family_of(model))
-    if reason:
-        raise ConfigError(f"heads of a {family_of(model)} cannot be removed: {reason}")
+    if model.pruning_obstacle:
+        raise ConfigError(f"heads of a {family_of(model)} cannot be removed: {model.pruning_obstacle}")
     n_removable = sum(module.n_heads - 1 for module in model.modules() if isinstance(module, Attention))
     if n > n_removable:
         raise ConfigError(f"--prune {n}: only {n_removable} heads can be removed; each attention module keeps one.")

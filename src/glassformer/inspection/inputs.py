@@ -13,7 +13,6 @@ from glassformer.config import DecodeConfig
 from glassformer.errors import ConfigError, UserError
 from glassformer.generate.search import beam_search
 from glassformer.inspection.search_tree import SearchRecorder
-from glassformer.models.families import family_of
 from glassformer.tasks.question_answering import MAX_QUESTION_TOKENS, question_of
 from glassformer.tokens.tokenizer import Tokenizer
 
@@ -93,18 +92,18 @@ def prepare_inputs(
     """
     if not text.strip():
         raise ConfigError("the text is empty: there is nothing to inspect.")
-    family = family_of(task.model)
-    if family == "skipgram":
+    kind = task.model.kind
+    if kind == "word-vectors":
         raise ConfigError(
             "word vectors have no layers to inspect; `glassformer similar` lists the nearest neighbors of a word."
         )
-    if family == "bert":
+    if kind == "encoder":
         if target is not None:
             raise ConfigError(
                 f"{task.name} models generate no text, so there is nothing to compare with --target; omit it."
             )
         return encoder_inputs(task, text, window)
-    return (decoder_inputs if family == "gpt2" else encoder_decoder_inputs)(
+    return (decoder_inputs if kind == "decoder" else encoder_decoder_inputs)(
         task, text, target, options or DecodeConfig(), window
     )
 

@@ -212,14 +212,11 @@ def vectors(inputs: ModelInputs, cache: ActivationCache) -> dict[str, dict[str, 
         # A recurrent decoder embeds one token per call.
         embedding = calls[i] if calls[i].dim() == 3 else torch.stack(calls[i:], dim=1)
         embedding = embedding[:, : len(side.ids)]
-        if getattr(model.config, "scale_embedding", family_of(model) == "rnn"):
-            embedding = embedding * model.config.d_model**0.5
+        if model.embedding_scale != 1.0:
+            embedding = embedding * model.embedding_scale
         parts = {"embedding": embedding}
-        match family_of(model):
-            case "transformer":
-                parts["positions"] = model.positions[: len(side.ids)][None]
-            case "gpt2" | "bert":
-                parts["positions"] = cache["position_embedding"].view(1, -1, model.config.d_model)
+        if (positions := model.position_vectors(len(side.ids))) is not None:
+            parts["positions"] = positions[None]
         if "token_type_embedding" in cache:
             parts["token_types"] = cache["token_type_embedding"]
         if len(parts) > 1:
@@ -293,36 +290,31 @@ def predict(inputs: ModelInputs, x: Tensor, top: int, *, is_last: bool) -> tuple
     task, model, t = inputs.task, inputs.task.model, inputs.task.tokenizer
     ids = inputs.inputs[0]
     names: Any = t.token
-    match family_of(model):
-        case "bert":
-            x = x if is_last else model.encoder_norm(x)
-            match model.config.head:
-                case "mlm":
-                    predicts, logits = "words", model.mlm_logits(x)[0]
-                case "none":
-                    return "nothing", []
-                case "sequence" if model.config.n_labels == 1:
-                    number = float(model.label_logits(x, ids)[0, 0])
-                    low, high = getattr(task, "range", (-0.5, 0.5))
-                    return "number", [Prediction(0, [Candidate(f"{low + (high - low) * (number + 0.5):.4f}", 1.0)])]
-                case "sequence":
-                    predicts, logits, names = "label", model.label_logits(x, ids), task.labels.__getitem__
-                case "tokens":
-                    predicts, logits, names = "tags", model.label_logits(x, ids)[0], task.labels.__getitem__
-                case "span" if not is_last:
-                    return "span", []
-                case _:
-                    probs = model.label_logits(x, ids)[0].float().softmax(0)
-                    return "span", [
-                        Prediction(i, [Candidate("start", start), Candidate("end", end)])
-                        for i, (start, end) in enumerate(probs.tolist())
-                    ]
-        case "t5":
-            predicts, logits = "next", model.logits(x if is_last else model.logits_input(model.decoder_norm(x)))[0]
-        case "rnn":
-            predicts, logits = "next", model.logits(x)[0]
-        case _:
-            predicts, logits = "next", model.logits(x if is_last else model.decoder_norm(x))[0]
+    x = x if is_last else model.final_norm(x)
+    if model.kind == "encoder":
+        match model.config.head:
+            case "mlm":
+                predicts, logits = "words", model.mlm_logits(x)[0]
+            case "none":
+                return "nothing", []
+            case "sequence" if model.config.n_labels == 1:
+                number = float(model.label_logits(x, ids)[0, 0])
+                low, high = getattr(task, "range", (-0.5, 0.5))
+                return "number", [Prediction(0, [Candidate(f"{low + (high - low) * (number + 0.5):.4f}", 1.0)])]
+            case "sequence":
+                predicts, logits, names = "label", model.label_logits(x, ids), task.labels.__getitem__
+            case "tokens":
+                predicts, logits, names = "tags", model.label_logits(x, ids)[0], task.labels.__getitem__
+            case "span" if not is_last:
+                return "span", []
+            case _:
+                probs = model.label_logits(x, ids)[0].float().softmax(0)
+                return "span", [
+                    Prediction(i, [Candidate("start", start), Candidate("end", end)])
+                    for i, (start, end) in enumerate(probs.tolist())
+                ]
+    else:
+        predicts, logits = "next", model.logits(x)[0]
     log_probs = logits.float().log_softmax(-1)
     best = log_probs.topk(min(top, log_probs.size(-1)))
     predictions = []

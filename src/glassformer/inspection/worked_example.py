@@ -341,18 +341,15 @@ def similarities(task: Any, side: Any, words: tuple[str, str] | None) -> Similar
         a, b = positions[0], positions[-1]
     else:
         return None
-    scale = model.config.d_model**0.5 if getattr(model.config, "scale_embedding", False) else 1.0
-    vectors = model.embedding.weight[side.ids].detach().double().cpu().numpy() * scale
-    table = getattr(model, "positions", None)
+    vectors = model.embedding.weight[side.ids].detach().double().cpu().numpy() * model.embedding_scale
+    table = model.position_vectors(len(side.ids))
     if table is None:
         if words:
             raise ConfigError(
                 f"--words compares words and positions, but a {family_of(model)} has no position embeddings."
             )
         return None
-    rows = table.weight if isinstance(table, torch.nn.Embedding) else table
-    first = getattr(model.config, "position_offset", 0)
-    position_vectors = rows[first : first + len(side.ids)].detach().double().cpu().numpy()
+    position_vectors = table.detach().double().cpu().numpy()
     sums = vectors + position_vectors
     return Similarities(
         (tokens[a], tokens[b]),

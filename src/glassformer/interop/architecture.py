@@ -46,8 +46,12 @@ class Architecture:
     """Our config -> transformers config."""
     base_model_prefix: str = ""
     """Prefix of the weight names of the model without its head. Files of a model without a head do not have it."""
+    exports: Callable[[Any], bool] = lambda config: True
+    """Our config -> whether models with this config are exported as this architecture."""
     tied_copies: Mapping[str, str] = field(default_factory=dict)
     """Tied tensors that some files contain twice: name of the copy -> name used here."""
+    may_be_untied: bool = False
+    """Copies in `tied_copies` may differ: then the model has a separate output matrix."""
     ignored_names: str = r"$^"
     """Regular expression of tensor names to ignore: buffers, and weights that the head does not use."""
     to_our_layout: Callable[[Tensors], Tensors] = lambda tensors: tensors

@@ -6,12 +6,20 @@ from glassformer.errors import UserError
 from glassformer.interop.architecture import Architecture
 from glassformer.interop.bert import BERTS
 from glassformer.interop.gpt2 import GPT2
+from glassformer.interop.llama import LLAMAS
 from glassformer.interop.marian import MARIAN, PEGASUS
 from glassformer.interop.t5 import T5
 from glassformer.models.base import Model
 from glassformer.models.families import family_of
 
-ARCHITECTURES: dict[str, Architecture] = {**BERTS, "gpt2": GPT2, "t5": T5, "marian": MARIAN, "pegasus": PEGASUS}
+ARCHITECTURES: dict[str, Architecture] = {
+    **BERTS,
+    "gpt2": GPT2,
+    **LLAMAS,
+    "t5": T5,
+    "marian": MARIAN,
+    "pegasus": PEGASUS,
+}
 
 
 def hf_model_type(model: Model) -> str:
@@ -25,17 +33,9 @@ def hf_model_type(model: Model) -> str:
         raise UserError(
             "a model with pruned attention heads: transformers has no such model, so it cannot be exported."
         )
-    match family_of(model):
-        case "transformer" if c.attention == "dot":
-            return "pegasus" if c.pre_norm else "marian"
-        case "bert" if c.pre_norm:
-            return "roberta-prelayernorm"
-        case "bert" if not c.n_token_types:
-            return "distilbert"
-        case "bert":
-            return "roberta" if c.position_offset else "bert"
-        case "gpt2" | "t5" as family:
-            return family
-        case family:
-            description = f"a {family} with additive attention" if family == "transformer" else f"a {family}"
-            raise UserError(f"{description}: transformers has no such model, so it cannot be exported.")
+    family = family_of(model)
+    for model_type, architecture in ARCHITECTURES.items():
+        if architecture.family == family and architecture.exports(c):
+            return model_type
+    description = f"a {family} with additive attention" if getattr(c, "attention", "dot") != "dot" else f"a {family}"
+    raise UserError(f"{description}: transformers has no such model, so it cannot be exported.")

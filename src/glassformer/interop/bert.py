@@ -13,7 +13,7 @@ from glassformer.interop.architecture import (
     check_supported,
     prefixed,
 )
-from glassformer.model_config import BertConfig
+from glassformer.models.bert import BertConfig
 
 
 def _encoder_names(self_attn_norm: str, feedforward_norm: str) -> WeightNames:
@@ -218,6 +218,7 @@ BERTS = {
         lambda c: BERT,
         bert_config_values,
         hf_bert_config,
+        exports=lambda c: not c.pre_norm and c.n_token_types and not c.position_offset,
         base_model_prefix="bert.",
         tied_copies={
             "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
@@ -231,6 +232,7 @@ BERTS = {
         lambda c: ROBERTA,
         roberta_config_values,
         hf_roberta_config,
+        exports=lambda c: not c.pre_norm and c.n_token_types and c.position_offset,
         base_model_prefix="roberta.",
         tied_copies={
             "lm_head.decoder.weight": "roberta.embeddings.word_embeddings.weight",
@@ -245,6 +247,7 @@ BERTS = {
         lambda c: ROBERTA_PRE_NORM,
         roberta_pre_norm_config_values,
         hf_roberta_config,
+        exports=lambda c: c.pre_norm,
         base_model_prefix="roberta_prelayernorm.",
         tied_copies={
             "lm_head.decoder.weight": "roberta_prelayernorm.embeddings.word_embeddings.weight",
@@ -259,6 +262,7 @@ BERTS = {
         lambda c: DISTILBERT,
         distilbert_config_values,
         hf_distilbert_config,
+        exports=lambda c: not c.pre_norm and not c.n_token_types,
         base_model_prefix="distilbert.",
         tied_copies={"vocab_projector.weight": "distilbert.embeddings.word_embeddings.weight"},
     ),

@@ -66,8 +66,8 @@ def load_hf_folder(source: Path) -> Task:
         architecture, head = find_architecture(hf_config)
         task_name, labels = task_and_labels(head, hf_config)
     tensors = prepare_weights(read_weights(source), architecture, source)
-    tokenizer = import_tokenizer(source, hf_config)
-    config_class, model_class = FAMILIES[architecture.family]
+    tokenizer = import_tokenizer(source, hf_config, FAMILIES[architecture.family].kind)
+    model_class = FAMILIES[architecture.family]
     with config_errors(source / "config.json"):
         values = {**architecture.config_values(hf_config, tensors), **head.config_values}
         if labels:
@@ -75,7 +75,7 @@ def load_hf_folder(source: Path) -> Task:
         if head.task == "feature-extraction":
             values["pooler"] = any(name.endswith("pooler.dense.weight") for name in tensors)
         values |= {"pad_id": tokenizer.pad_id, "bos_id": tokenizer.bos_id, "eos_id": tokenizer.eos_id}
-        config = config_class.model_validate(values)
+        config = model_class.config_class.model_validate(values)
     if tokenizer.vocab_size > config.vocab_size:
         raise CheckpointError(
             f"{source}: the tokenizer has {tokenizer.vocab_size:,} entries, but the embedding has only"
@@ -179,7 +179,7 @@ def prepare_weights(tensors: Tensors, architecture: Architecture, source: Path) 
             tensors[name] = tensors.pop(copy)
         elif torch.equal(tensors[copy], tensors[name]):
             del tensors[copy]
-        elif architecture.family != "t5":  # T5 may have a separate output matrix
+        elif not architecture.may_be_untied:
             raise CheckpointError(f"{source}: {copy} and {name} differ, but only tied weights are supported.")
     try:
         return architecture.to_our_layout(tensors)

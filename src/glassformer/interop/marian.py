@@ -14,8 +14,7 @@ from glassformer.interop.architecture import (
     encoder_decoder_fields,
 )
 from glassformer.limits import MAX_TOKENS
-from glassformer.model_config import TransformerConfig
-from glassformer.models.transformer import n_positions
+from glassformer.models.transformer import TransformerConfig, n_positions
 from glassformer.nn.positions import sinusoids
 
 
@@ -148,6 +147,7 @@ MARIAN = Architecture(
     lambda c: NAMES,
     marian_config_values,
     hf_marian_config,
+    exports=lambda c: c.attention == "dot" and not c.pre_norm,
     tied_copies=MARIAN_TIED_COPIES,
     ignored_names=SINUSOIDS,
     to_our_layout=marian_to_our_layout,
@@ -160,6 +160,7 @@ PEGASUS = Architecture(
     lambda c: NAMES,
     pegasus_config_values,
     hf_marian_config,
+    exports=lambda c: c.attention == "dot" and c.pre_norm,
     tied_copies=MARIAN_TIED_COPIES,
     ignored_names=SINUSOIDS,
     to_our_layout=marian_to_our_layout,

@@ -11,7 +11,7 @@ from glassformer.interop.architecture import (
     encoder_decoder_fields,
 )
 from glassformer.limits import MAX_TOKENS
-from glassformer.model_config import T5Config
+from glassformer.models.t5 import T5Config
 
 
 def _t5_side(our_name: str, hf_name: str, *, cross: bool) -> WeightNames:
@@ -123,5 +123,6 @@ T5 = Architecture(
         ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight"), "shared.weight"
     ),
     ignored_names=r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight",
+    may_be_untied=True,
     to_hf_layout=t5_to_hf_layout,
 )

@@ -12,6 +12,7 @@ from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 from glassformer import checkpoint
 from glassformer.errors import CheckpointError
 from glassformer.interop import sentencepiece as sp
+from glassformer.models.base import Kind
 from glassformer.tokens.tokenizer import SpecialTokens, Tokenizer, wrap_native_errors
 from glassformer.tokens.wordpiece import wordpiece_tokenizer
 
@@ -21,7 +22,7 @@ ROLES = ("pad_token", "bos_token", "eos_token", "cls_token", "sep_token", "mask_
 """Keys of tokenizer_config.json that name special tokens."""
 
 
-def import_tokenizer(source: Path, hf_config: JsonObject) -> Tokenizer:
+def import_tokenizer(source: Path, hf_config: JsonObject, kind: Kind) -> Tokenizer:
     """Read the tokenizer of a transformers folder.
 
     Args:
@@ -36,7 +37,7 @@ def import_tokenizer(source: Path, hf_config: JsonObject) -> Tokenizer:
         settings = read_settings(source)
         backend = read_tokenizer(source, hf_config, settings)
         sp.split_special_token_names(backend)
-        return Tokenizer(backend, find_special_tokens(source, hf_config, settings, backend))
+        return Tokenizer(backend, find_special_tokens(source, hf_config, settings, backend, kind))
 
     return wrap_native_errors(read, lambda problem: CheckpointError(f"{source}: no usable tokenizer: {problem}"))
 
@@ -131,7 +132,7 @@ def add_tokens(backend: tokenizers.Tokenizer, source: Path, settings: JsonObject
 
 
 def find_special_tokens(
-    source: Path, hf_config: JsonObject, settings: JsonObject, backend: tokenizers.Tokenizer
+    source: Path, hf_config: JsonObject, settings: JsonObject, backend: tokenizers.Tokenizer, kind: Kind
 ) -> SpecialTokens:
     """Find the special tokens by the tokenizer settings, else by the model config, else by their common names."""
 
@@ -142,11 +143,11 @@ def find_special_tokens(
                 return str(name)
         raise CheckpointError(f"{source}: the tokenizer has no {roles[0]}.")
 
-    match hf_config["model_type"]:
-        case "gpt2":
+    match kind:
+        case "decoder":
             eos = token(("eos_token",), "<|endoftext|>", "</s>")
             return SpecialTokens(token(("pad_token",), eos), token(("bos_token",), eos), eos, prefix="")
-        case "t5" | "marian" | "pegasus":
+        case "encoder-decoder":
             pad = token(("pad_token",), "<pad>")
             start = decoder_start_token_id(source)
             bos = pad if start is None else backend.id_to_token(start)

@@ -1,6 +1,6 @@
 """Base class of all models, and the protocols that decoding requires of a model."""
 
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -102,9 +102,18 @@ class DecoderState:
             self.cross_mask = self.cross_mask[sentences]
 
 
+Kind = Literal["encoder", "decoder", "encoder-decoder", "word-vectors"]
+"""What the models of a family are. Encoders read a text; decoders continue a text, with causal attention;
+encoder-decoders generate a text from a source text; word vectors have no layers."""
+
+
 class Model(nn.Module):
     """Base class of all models: a config and a state dict define a model completely."""
 
+    kind: ClassVar[Kind]
+    config_class: ClassVar[type[ModelConfig]]
+    has_position_limit: ClassVar[bool] = True
+    """The model cannot process more than `config.max_len` positions. T5 can: its position biases are relative."""
     config: Any
 
     def __init__(self, config: ModelConfig) -> None:
@@ -130,6 +139,24 @@ class Model(nn.Module):
                 )
             parent, _, attribute = name.rpartition(".")
             setattr(self.get_submodule(parent), attribute, self.get_submodule(name).with_n_heads(n_heads))  # type: ignore[operator]
+
+    @property
+    def embedding_scale(self) -> float:
+        """Factor by which token embeddings are multiplied."""
+        return 1.0
+
+    def position_vectors(self, n_positions: int) -> Float[Tensor, "positions d_model"] | None:
+        """Vectors added to the embeddings of the first `n_positions` tokens; None in models that add none."""
+        return None
+
+    @property
+    def pruning_obstacle(self) -> str | None:
+        """Why attention heads cannot be removed; None if they can."""
+        return None
+
+    def final_norm(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
+        """Input of the output projection, from the output of a layer."""
+        return x
 
     def reset_buffers(self) -> None:
         """Compute the buffers that are not saved with the weights."""
@@ -162,9 +189,14 @@ class Model(nn.Module):
 class EncoderDecoder(Model):
     """Base class of encoder-decoder Transformers. Subclasses define `encode` and `decoder`, a list of blocks."""
 
+    kind: ClassVar[Kind] = "encoder-decoder"
     pad_to_multiple_of: ClassVar[int] = PAD_TO_MULTIPLE_OF
     encode: Any
     decoder: Any
+    decoder_norm: Any
+
+    def final_norm(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
+        return self.decoder_norm(x)  # type: ignore[no-any-return]
 
     def start(self, src: Int[Tensor, "sentences src"], n_hypotheses: int = 1) -> tuple[DecoderState, Tensor]:
         """Encode the sources and create the decoder state for `n_hypotheses` of each; the first input is `bos_id`."""

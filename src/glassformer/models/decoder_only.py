@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from glassformer.models.base import DecoderState, Model, initial_std
+from glassformer.models.base import DecoderState, Kind, Model, initial_std
 from glassformer.nn.attention import Rotary
 from glassformer.nn.linear import batch_invariant_linear
 from glassformer.nn.masks import causal_mask
@@ -17,6 +17,7 @@ class DecoderOnly(Model):
     `decoder_norm`, and `output_weight` if it is not the embedding.
     """
 
+    kind: ClassVar[Kind] = "decoder"
     output_bias: ClassVar[None] = None
     pad_to_multiple_of: ClassVar[int] = 1
     """Prompts of a batch have the same length, without padding between a prompt and its continuation."""
@@ -43,6 +44,9 @@ class DecoderOnly(Model):
                 nn.init.normal_(p, std=std / (2 * self.config.n_layers) ** 0.5 if ends_branch else std)
             elif name.endswith(".bias"):
                 nn.init.zeros_(p)
+
+    def final_norm(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
+        return self.decoder_norm(x)  # type: ignore[no-any-return]
 
     def forward(
         self, ids: Int[Tensor, "batch length"], segments: Int[Tensor, "batch length"] | None = None

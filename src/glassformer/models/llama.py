@@ -52,6 +52,8 @@ class Llama(DecoderOnly):
     Source: Touvron et al. 2023, section 2.2.
     """
 
+    config_class = LlamaConfig
+
     def __init__(self, config: LlamaConfig) -> None:
         super().__init__(config)
         self.config = c = config
@@ -75,6 +77,11 @@ class Llama(DecoderOnly):
 
     def rotary(self, positions: Int[Tensor, "... length"]) -> Rotary:
         return rotary_embedding(positions, self.d_head, self.config.rope_theta)
+
+    @property
+    def pruning_obstacle(self) -> str | None:
+        is_grouped = (self.config.n_kv_heads or self.config.n_heads) < self.config.n_heads
+        return "groups of its query heads share keys and values." if is_grouped else None
 
     @property
     def output_weight(self) -> Tensor:

@@ -5,15 +5,22 @@ from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Int
+from pydantic import Field
 from torch import Tensor, nn
 
-from glassformer.model_config import RnnConfig
+from glassformer.model_config import ModelConfig
 from glassformer.models.base import PAD_TO_MULTIPLE_OF, Model
 from glassformer.nn.attention import Attention
 from glassformer.nn.block import KeysValues
 from glassformer.nn.dropout import Dropout
 from glassformer.nn.linear import Linear, batch_invariant_linear
 from glassformer.nn.masks import padding_mask
+
+
+class RnnConfig(ModelConfig):
+    """Recurrent baseline: bidirectional LSTM encoder, LSTM decoder, additive attention (Bahdanau et al. 2014)."""
+
+    n_layers: int = Field(default=1, ge=1, le=16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +65,8 @@ class Rnn(Model):
     Source: Bahdanau et al. 2014; Luong et al. 2015 for input feeding; Hochreiter & Schmidhuber 1997.
     """
 
+    config_class = RnnConfig
+    kind = "encoder-decoder"
     pad_to_multiple_of: ClassVar[int] = PAD_TO_MULTIPLE_OF
     output_bias: ClassVar[None] = None
 
@@ -133,6 +142,14 @@ class Rnn(Model):
             state = self.lstm_step(ids, state, keys_values, mask)
             outputs.append(state.attentional)
         return torch.stack(outputs, dim=1)
+
+    @property
+    def embedding_scale(self) -> float:
+        return float(self.config.d_model**0.5)
+
+    @property
+    def pruning_obstacle(self) -> str:
+        return "its attention has only one head."
 
     @property
     def output_weight(self) -> Tensor:

@@ -3,10 +3,17 @@
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
+from pydantic import Field
 from torch import Tensor, nn
 
-from glassformer.model_config import SkipGramConfig
+from glassformer.model_config import ModelConfig
 from glassformer.models.base import Model
+
+
+class SkipGramConfig(ModelConfig):
+    """Skip-gram word vectors. Defaults: Mikolov et al. 2013."""
+
+    d_model: int = Field(default=300, ge=2, le=1 << 14)
 
 
 class SkipGram(Model):
@@ -14,6 +21,9 @@ class SkipGram(Model):
 
     Source: Mikolov et al. 2013 (1310.4546), section 2.2.
     """
+
+    config_class = SkipGramConfig
+    kind = "word-vectors"
 
     def __init__(self, config: SkipGramConfig) -> None:
         super().__init__(config)

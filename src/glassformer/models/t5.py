@@ -5,14 +5,34 @@ from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float, Int
+from pydantic import Field
 from torch import Tensor, nn
 
-from glassformer.model_config import T5Config
+from glassformer.limits import MAX_TOKENS
+from glassformer.model_config import Activation, AttentionModelConfig
 from glassformer.models.base import DecoderState, EncoderDecoder
 from glassformer.nn.block import BlockConfig, TransformerBlock
 from glassformer.nn.dropout import Dropout
 from glassformer.nn.linear import batch_invariant_linear
 from glassformer.nn.masks import padding_mask
+
+
+class T5Config(AttentionModelConfig):
+    """T5 encoder-decoder. Defaults: "base", Raffel et al. 2019; v1.1 has gated_gelu and a separate output matrix."""
+
+    d_model: int = Field(default=768, ge=2, le=1 << 14)
+    n_heads: int = Field(default=12, ge=1)
+    d_head: int = Field(default=64, ge=1)
+    d_ff: int = Field(default=3072, ge=1, le=1 << 16)
+    n_encoder_layers: int = Field(default=12, ge=1, le=128)
+    n_decoder_layers: int = Field(default=12, ge=1, le=128)
+    max_len: int = Field(default=512, ge=8, le=MAX_TOKENS)
+    n_buckets: int = Field(default=32, ge=4)
+    max_distance: int = Field(default=128, ge=8)
+    activation: Activation = "relu"
+    tie_embeddings: bool = True  # one matrix for embedding and output; False = v1.1
+    scale_output: bool = True  # multiply the decoder output by d_model^-0.5 before the output matrix; False = v1.1
+    norm_eps: float = 1e-6
 
 
 def relative_position_bucket(
@@ -45,6 +65,8 @@ class T5(EncoderDecoder):
     Source: Raffel et al. 2019; Shazeer 2020 for the gated feed-forward of v1.1.
     """
 
+    config_class = T5Config
+    has_position_limit = False
     output_bias: ClassVar[None] = None
 
     def __init__(self, config: T5Config) -> None:
@@ -120,6 +142,13 @@ class T5(EncoderDecoder):
         """The input of `logits`: decoder output after dropout and, if config.scale_output, times d_model^-0.5."""
         hidden = self.dropout(hidden)
         return hidden * self.config.d_model**-0.5 if self.config.scale_output else hidden
+
+    def final_norm(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
+        return self.logits_input(self.decoder_norm(x))
+
+    @property
+    def pruning_obstacle(self) -> str:
+        return "all layers share one relative position bias table with one column per head."
 
     @property
     def output_weight(self) -> Tensor:

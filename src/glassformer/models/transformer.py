@@ -1,18 +1,37 @@
 """The original encoder-decoder Transformer."""
 
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float, Int
+from pydantic import Field
 from torch import Tensor, nn
 
-from glassformer.model_config import TransformerConfig
+from glassformer.model_config import Activation, AttentionModelConfig
 from glassformer.models.base import PAD_TO_MULTIPLE_OF, DecoderState, EncoderDecoder
 from glassformer.nn.block import BlockConfig, TransformerBlock
 from glassformer.nn.dropout import Dropout
 from glassformer.nn.linear import batch_invariant_linear
 from glassformer.nn.masks import padding_mask
 from glassformer.nn.positions import sinusoids
+
+
+class TransformerConfig(AttentionModelConfig):
+    """Encoder-decoder Transformer. Defaults: "base", Vaswani et al. 2017, table 3."""
+
+    n_encoder_layers: int = Field(default=6, ge=1, le=128)
+    n_decoder_layers: int = Field(default=6, ge=1, le=128)
+    pre_norm: bool = False  # False = post-norm, as published
+    attention: Literal["dot", "additive"] = "dot"
+    activation: Activation = "relu"
+    sinusoid_layout: Literal["interleaved", "concat"] = "interleaved"
+    """Order of sines and cosines: alternating, as published, or all sines first (MarianMT)."""
+    scale_embedding: bool = True  # multiply embeddings by d_model^0.5
+    output_bias: bool = False  # bias of the output logits (MarianMT)
+
+    def layout_faults(self) -> list[str]:
+        odd = [f"d_model = {self.d_model} must be even, for pairs of sine and cosine"] if self.d_model % 2 else []
+        return super().layout_faults() + odd
 
 
 def n_positions(config: TransformerConfig) -> int:
@@ -25,6 +44,8 @@ class Transformer(EncoderDecoder):
 
     Source: Vaswani et al. 2017; Press & Wolf 2017 for the shared matrix.
     """
+
+    config_class = TransformerConfig
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__(config)
@@ -69,6 +90,13 @@ class Transformer(EncoderDecoder):
         if self.config.scale_embedding:
             x = x * self.config.d_model**0.5
         return self.dropout(x + self.positions[start : start + ids.size(1)])  # type: ignore[no-any-return]
+
+    @property
+    def embedding_scale(self) -> float:
+        return float(self.config.d_model**0.5) if self.config.scale_embedding else 1.0
+
+    def position_vectors(self, n_positions: int) -> Float[Tensor, "positions d_model"]:
+        return self.positions[:n_positions]
 
     def encode(self, src: Int[Tensor, "batch src"]) -> Float[Tensor, "batch src d_model"]:
         """Encoder output (memory)."""

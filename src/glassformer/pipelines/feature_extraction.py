@@ -6,7 +6,6 @@ import torch
 from pydantic import Field
 
 from glassformer.config import Config
-from glassformer.models.families import family_of
 from glassformer.pipelines.base import Options, Pipeline, warn_truncated
 from glassformer.pipelines.source import Source
 from glassformer.pipelines.tokenizer_adapter import encode_batches
@@ -37,7 +36,7 @@ class FeatureExtraction(Pipeline):
 
     @classmethod
     def supports(cls, source: Source) -> bool:
-        return family_of(source.task.model) in ("bert", "gpt2")
+        return source.task.model.kind in ("encoder", "decoder")
 
     def run(self, inputs: list[Any], options: FeatureExtractionOptions) -> list[Any]:
         tokenize = options.tokenize_kwargs

@@ -8,7 +8,6 @@ import torch
 
 from glassformer.config import DecodeConfig
 from glassformer.errors import ConfigError
-from glassformer.models.families import family_of
 from glassformer.pipelines.base import Pipeline, warn_truncated
 from glassformer.pipelines.chat import chat_prompt, is_chat
 from glassformer.pipelines.decoding import generate_ids
@@ -150,7 +149,7 @@ class Summarization(TextToText):
     @classmethod
     def supports(cls, source: Source) -> bool:
         if source.task.name == "translation":
-            return family_of(source.task.model) == "t5" or source.config.get("model_type") == "pegasus"
+            return source.config.get("model_type") in ("t5", "pegasus")
         return super().supports(source)
 
 

@@ -14,7 +14,6 @@ from glassformer.errors import CheckpointError, UserError
 from glassformer.generate.engine import batches_by_length
 from glassformer.limits import MAX_TOKENS
 from glassformer.models.base import PAD_TO_MULTIPLE_OF
-from glassformer.models.families import family_of
 from glassformer.pipelines.source import Source
 from glassformer.tasks.base import Task
 from glassformer.tokens.tokenizer import well_formed, wrap_native_errors
@@ -71,7 +70,7 @@ class TokenizerAdapter:
     def __init__(self, source: Source) -> None:
         task, t = source.task, source.task.tokenizer
         self.backend = build_tokenizer(source)
-        self.families = task.families
+        self.is_encoder = task.model.kind == "encoder"
         template = source.tokenizer_config.get("chat_template")
         self.chat_template = template if isinstance(template, str) else None
         self.special_names = t.special_tokens
@@ -79,8 +78,8 @@ class TokenizerAdapter:
         self.pad_token_id, self.eos_token_id, self.mask_token_id = t.pad_id, t.eos_id, t.mask_id
         self.cls_token_id, self.sep_token_id = t.bos_id, t.eos_id
         self.clean_up_spaces = bool(source.tokenizer_config.get("clean_up_tokenization_spaces", False))
-        self.max_positions = MAX_TOKENS if family_of(task.model) == "t5" else int(task.model.config.max_len)
-        """Maximum number of tokens that the model accepts. T5 has no limit of its own."""
+        self.max_positions = int(task.model.config.max_len) if task.model.has_position_limit else MAX_TOKENS
+        """Maximum number of tokens that the model accepts."""
         max_length = source.tokenizer_config.get("model_max_length")
         self.model_max_length = int(min(float(max_length or "inf"), task.model.config.max_len))
         """Maximum number of tokens of a truncated text, including special tokens."""
@@ -173,7 +172,7 @@ class TokenizerAdapter:
         limit = (max_length or self.model_max_length) if truncation else None
         windows = [self.encode_windows(one, pair, max_length=limit)[0] for one, pair in zip(texts, pairs, strict=True)]
         columns = {"input_ids": [w.ids for w in windows]}
-        if self.has_token_types and "bert" in self.families:
+        if self.has_token_types and self.is_encoder:
             columns["token_type_ids"] = [w.token_type_ids for w in windows]
         columns["attention_mask"] = [[1] * len(w.ids) for w in windows]
         if padding:
@@ -218,7 +217,7 @@ def build_tokenizer(source: Source) -> Any:
     Names of special tokens in a text are special tokens for transformers, and plain text for glassformer.
     """
     task = source.task
-    is_encoder = "bert" in task.families
+    is_encoder = task.model.kind == "encoder"
     if source.folder and (source.folder / "tokenizer.json").exists():
         backend = wrap_native_errors(
             lambda: tokenizers.Tokenizer.from_file(str(source.folder / "tokenizer.json")),  # type: ignore[operator]
@@ -249,7 +248,7 @@ def encode_batches(
 
     Yields: indices of the inputs in the batch, hidden states [batch, tokens, d_model], padded ids [batch, tokens].
     """
-    is_encoder = "bert" in task.families
+    is_encoder = task.model.kind == "encoder"
     pad_to_multiple_of = PAD_TO_MULTIPLE_OF if is_encoder else 1
     for indices in batches_by_length([len(ids) for ids, _ in inputs], BATCH_TOKENS, pad_to_multiple_of):
         ids = pad([inputs[i][0] for i in indices], task.tokenizer.pad_id, pad_to_multiple_of).to(task.device)

@@ -315,9 +315,9 @@ class Task(ABC):
             raise CheckpointError(f"{folder / 'config.json'}: {cls.name} is not supported by model family {family!r}.")
         if not isinstance(labels, (list, tuple)) or not all(isinstance(label, str) for label in labels):
             raise CheckpointError(f"{folder / 'config.json'}: damaged: labels is {labels!r}, not a list of strings.")
-        config_type, model_type = FAMILIES[family]
+        model_class = FAMILIES[family]
         try:
-            model_config = config_type.model_validate(config)
+            model_config = model_class.config_class.model_validate(config)
         except ValidationError as error:
             raise CheckpointError(f"{folder / 'config.json'}: {describe(error, {})}") from None
         n_labels = getattr(model_config, "n_labels", len(labels))
@@ -336,7 +336,7 @@ class Task(ABC):
             )
         tensors = checkpoint.read_tensors(folder / "model.safetensors")
         try:
-            model = model_type.from_state_dict(model_config, tensors)
+            model = model_class.from_state_dict(model_config, tensors)
         except CheckpointError as error:
             raise CheckpointError(f"{folder / 'model.safetensors'}: {error}") from None
         return cls(model, tokenizer, device, labels)

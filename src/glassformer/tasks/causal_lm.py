@@ -24,6 +24,7 @@ from glassformer.generate.engine import decode
 from glassformer.generate.sample import sample_steps
 from glassformer.metrics import Score
 from glassformer.metrics.likelihood import bits_per_byte, perplexity
+from glassformer.models.families import families_of_kind
 from glassformer.objectives.loss import projected_cross_entropy
 from glassformer.tasks.base import Log, Task, check_texts, map_nonblank, no_op
 
@@ -65,7 +66,7 @@ class CausalLMBatch(Batch):
 class DecoderTask(Task):
     """Base class of tasks by decoder-only models: generation of text after a prompt."""
 
-    families = ("gpt2",)
+    families = families_of_kind("decoder")
     decoding_defaults: ClassVar[Mapping[str, Any]] = {}
     """Default decoding options of the task."""
 

@@ -252,7 +252,8 @@ def build(
 ) -> Task:
     """Build the untrained task, with the weights of `base` where names and shapes match."""
     assert config.family is not None
-    config_type, model_type = FAMILIES[config.family]
+    model_class = FAMILIES[config.family]
+    config_class = model_class.config_class
     options = base.config.model_dump() if base else {}
     n_layers = dict.fromkeys(("n_layers", "n_encoder_layers", "n_decoder_layers"), config.n_layers)
     explicit = {} if base else {**config.model_dump(exclude_none=True), **n_layers}
@@ -261,15 +262,15 @@ def build(
     tokenizer = corpus_info.tokenizer
     derived = {
         **task_type.head,
-        **({"n_labels": task_type.n_labels(corpus_info.labels)} if "n_labels" in config_type.model_fields else {}),
+        **({"n_labels": task_type.n_labels(corpus_info.labels)} if "n_labels" in config_class.model_fields else {}),
         **({"pooling": config.pooling} if config.pooling else {}),
         "vocab_size": base.config.vocab_size if base else tokenizer.vocab_size,
         "pad_id": tokenizer.pad_id,
         "bos_id": base.config.bos_id if base else tokenizer.bos_id,
         "eos_id": tokenizer.eos_id,
     }
-    options |= {name: value for name, value in {**explicit, **derived}.items() if name in config_type.model_fields}
-    model = model_type(config_type.resolve(options, environment={}))
+    options |= {name: value for name, value in {**explicit, **derived}.items() if name in config_class.model_fields}
+    model = model_class(config_class.resolve(options, environment={}))
     if base:
         load_matching_weights(model, base)
     task = task_type(model, tokenizer, device, corpus_info.labels)

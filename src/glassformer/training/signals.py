@@ -41,11 +41,10 @@ class Stopped(BaseException):
 
 @contextmanager
 def stop_on_signal() -> Iterator[StopSignal]:
-    """Within this context, the first Ctrl-C or SIGTERM sets `signum`, and raises Interrupted within
-    `StopSignal.interrupting`.
+    """Within this context, the first Ctrl-C or SIGTERM sets `signum`; a second one has its usual effect.
 
-    A second one has its usual effect. In other threads than the main thread, Python cannot handle signals: the context
-    has no effect.
+    Within `StopSignal.interrupting`, the first one also raises Interrupted. In other threads than the main thread,
+    Python cannot handle signals, and the context has no effect.
     """
     stop = StopSignal()
     if threading.current_thread() is not threading.main_thread():
