@@ -160,7 +160,6 @@ class DecodeConfig(Config):
 
 
 Preset = Literal["tiny", "small", "base", "large", "big"]
-Family = Literal["transformer", "bert", "gpt2", "t5", "rnn", "skipgram"]
 
 
 class TrainConfig(Config):
@@ -180,7 +179,11 @@ class TrainConfig(Config):
     dev_tgt: tuple[Path, ...] = Field(default=(), description="Target side of the dev set.")
 
     task: str | None = Field(default=None, min_length=1, description="Task. Default: inferred from the files.")
-    family: Family | None = Field(default=None, description="Model family. Default: by task.")
+    family: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Model family: transformer, t5, rnn, bert, gpt2, llama or skipgram. Default: by task.",
+    )
     init_from: Path | None = Field(
         default=None, description="Model folder to initialize tokenizer and weights from (fine-tuning)."
     )

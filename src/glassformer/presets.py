@@ -65,6 +65,26 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             **{"batch_tokens": 800, "lr": 5e-3, "steps": 10_000, "max_len": 128, "decay_ratio": 0.6},
         },
     },
+    "llama": {
+        # Optimizer, clipping and cosine decay: Touvron et al. 2023, section 2.3 (there to 10% of the peak); eps: Llama
+        # 2. Sizes, peak rate, batch and length are our own: those of GPT-2, and d_ff = 8/3 d_model.
+        "base": {
+            **{"d_model": 768, "n_heads": 12, "d_ff": 2048, "n_layers": 12, "dropout": 0.0},
+            **{"optimizer": "adamw", "beta1": 0.9, "beta2": 0.95, "eps": 1e-5, "weight_decay": 0.1},
+            **{"batch_tokens": 8_000, "lr": 6e-4, "schedule": "cosine", "warmup_ratio": 0.02, "steps": 100_000},
+            **{"label_smoothing": 0.0, "max_len": 1024, "max_grad_norm": 1.0},
+        },
+        "small": {
+            **ADAM,
+            **{"d_model": 384, "n_heads": 6, "d_ff": 1024, "n_layers": 6, "dropout": 0.2},
+            **{"batch_tokens": 4096, "lr": 1e-3, "decay_ratio": 0.9, "steps": 5_000, "max_len": 256},
+        },
+        "tiny": {
+            **ADAM,
+            **{"d_model": 128, "n_heads": 4, "d_ff": 344, "n_layers": 4, "dropout": 0.0},
+            **{"batch_tokens": 800, "lr": 5e-3, "steps": 10_000, "max_len": 128, "decay_ratio": 0.6},
+        },
+    },
     "rnn": {
         # Layers, dropout and gradient norm: Luong et al. 2015, section 4.1, which has 1,000 cells per layer and plain
         # gradient descent. Optimizer, rate, label smoothing and length of training are those of the Transformer.

@@ -17,12 +17,13 @@ SIZES = {
     "transformer": dict(d_model=22, n_heads=2, d_ff=31, n_encoder_layers=2, n_decoder_layers=3),
     "bert": dict(d_model=22, n_heads=2, d_ff=31, n_layers=2),
     "gpt2": dict(d_model=22, n_heads=2, d_ff=31, n_layers=2),
+    "llama": dict(d_model=24, n_heads=6, n_kv_heads=2, d_ff=31, n_layers=2),
     "t5": dict(d_model=22, n_heads=2, d_head=5, d_ff=31, n_encoder_layers=2, n_decoder_layers=3),
     "rnn": dict(d_model=22, n_layers=2),
 }
 TASKS = {
     "translation": ("transformer", "t5", "rnn"),
-    "causal-lm": ("gpt2",),
+    "causal-lm": ("gpt2", "llama"),
     "summarization": ("gpt2",),
     "classification": ("bert",),
     "regression": ("bert",),
@@ -51,8 +52,7 @@ def make(name, family, *, kind="bpe", std=0.3, max_len=48, **sizes):
     task = task_class(name)
     tokenizer = tokenizer_of(kind, tuple(task.extra_special_tokens))
     labels = LABELS.get(name, ())
-    model_type = FAMILIES[family]
-    config = model_type.config_class
+    model_class = FAMILIES[family]
     head = (
         dict(task.head, n_labels=task.n_labels(labels) if labels or name == "bert-pretraining" else 0)
         if family == "bert"
@@ -60,7 +60,10 @@ def make(name, family, *, kind="bpe", std=0.3, max_len=48, **sizes):
     )
     ids = dict(pad_id=tokenizer.pad_id, bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id)
     torch.manual_seed(5)
-    model = model_type(config(vocab_size=tokenizer.vocab_size, max_len=max_len, **SIZES[family] | sizes, **head, **ids))
+    config = model_class.config_class(
+        vocab_size=tokenizer.vocab_size, max_len=max_len, **SIZES[family] | sizes, **head, **ids
+    )
+    model = model_class(config)
     with torch.no_grad():
         for p in model.parameters():
             torch.nn.init.normal_(p, std=std)

@@ -11,7 +11,7 @@ from glassformer.errors import ConfigError, UserError
 from glassformer.inspection.arrays import pack, unpack
 from glassformer.inspection.inputs import prepare_inputs
 from glassformer.inspection.inspect import inspect, rollout
-from tests.inspection.models import CASES, make, text_for
+from tests.inspection.models import CASES, SIZES, make, text_for
 
 
 @pytest.mark.parametrize(("name", "family"), CASES)
@@ -34,7 +34,7 @@ def test_shapes_match_the_text_and_the_record_is_json(name, family):
         assert a.norms["keys"].shape == a.norms["values"].shape == (a.weights.shape[0], shape[1])
     for name_, vectors in found.vectors.items():
         for x in vectors.values():
-            assert x.shape == (len(found.sides[name_].ids), 22)
+            assert x.shape == (len(found.sides[name_].ids), SIZES[family]["d_model"])
     for side in found.rollout.values():
         np.testing.assert_allclose(side.sum(-1), 1, atol=1e-5)
     if name != "feature-extraction":

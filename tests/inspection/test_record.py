@@ -26,7 +26,7 @@ def make(family):
 
 def run(model):
     ids = ragged(101, 0, LONG)
-    if type(model).__name__ in ("Bert", "Gpt2"):
+    if model.kind in ("encoder", "decoder"):
         return model(ids)[ids != 0]
     tgt = ragged(101, 0, LONG[::-1])
     return model.logits(model(ids, tgt))[tgt != 0]

@@ -33,15 +33,15 @@ def make(name, family="bert", kind="bpe", **sizes):
         add_prefix_space=task.add_prefix_space,
     )
     labels = LABELS if task.has_classes else ()
-    model_type = FAMILIES[family]
-    sizes_type = model_type.config_class
+    model_class = FAMILIES[family]
+    config_class = model_class.config_class
     names = {"pad_id": tokenizer.pad_id, "bos_id": tokenizer.bos_id, "eos_id": tokenizer.eos_id}
-    if "n_labels" in sizes_type.model_fields:
+    if "n_labels" in config_class.model_fields:
         names["n_labels"] = task.n_labels(labels)
     given = {**SIZES, **task.head, **names, **sizes, "vocab_size": tokenizer.vocab_size}
-    config = sizes_type(**{name: value for name, value in given.items() if name in sizes_type.model_fields})
+    config = config_class(**{name: value for name, value in given.items() if name in config_class.model_fields})
     torch.manual_seed(3)
-    model = model_type(config)
+    model = model_class(config)
     for p in model.parameters():
         torch.nn.init.normal_(p, std=0.3)
     return task(model, tokenizer, "cpu", labels)

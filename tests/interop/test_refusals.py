@@ -47,7 +47,7 @@ def refused(folder, *words):
 
 
 CONFIGS = {
-    "an unknown model": ({"model_type": "llama"}, "'llama'", "Supported: bert, roberta"),
+    "an unknown model": ({"model_type": "mamba"}, "'mamba'", "Supported: bert, roberta"),
     "no model type": ({"model_type": "removed"}, "'None'"),
     "an unknown head": ({"architectures": ["BertForMultipleChoice"]}, "'BertForMultipleChoice'", "BertForMaskedLM"),
     "a size that is missing": ({"hidden_size": "removed"}, "missing field 'hidden_size'"),

@@ -34,7 +34,7 @@ def auto(folder, **config):
 )
 def test_vocab_txt_gives_the_ids_of_auto_tokenizer(tmp_path, options):
     write_wordpiece(tmp_path, tokenizer_class="BertTokenizer", **options)
-    found = import_tokenizer(tmp_path, {"model_type": "bert"})
+    found = import_tokenizer(tmp_path, {"model_type": "bert"}, "encoder")
     assert found.encode_batch(LINES) == auto(tmp_path, model_type="bert")
     assert found.special_tokens.mask_token == "[MASK]"
 
@@ -42,7 +42,7 @@ def test_vocab_txt_gives_the_ids_of_auto_tokenizer(tmp_path, options):
 @pytest.mark.parametrize("add_prefix_space", [False, True])
 def test_vocab_json_and_merges_txt_give_the_ids_of_auto_tokenizer(tmp_path, add_prefix_space):
     write_byte_level(tmp_path, ["<|endoftext|>"], add_prefix_space=add_prefix_space)
-    found = import_tokenizer(tmp_path, {"model_type": "gpt2"})
+    found = import_tokenizer(tmp_path, {"model_type": "gpt2"}, "decoder")
     assert found.encode_batch(LINES) == auto(tmp_path, model_type="gpt2")
 
 
@@ -50,7 +50,7 @@ def test_added_tokens_are_encoded_as_one_id(tmp_path):
     n = write_byte_level(tmp_path, ["<|endoftext|>"])
     row = {"content": "<|user|>", "special": False, "lstrip": False, "rstrip": False, "single_word": False}
     settings(tmp_path, added_tokens_decoder={str(n): row | {"normalized": False}}, tokenizer_class="GPT2Tokenizer")
-    found = import_tokenizer(tmp_path, {"model_type": "gpt2"})
+    found = import_tokenizer(tmp_path, {"model_type": "gpt2"}, "decoder")
     assert found.encode("a<|user|>b") == [*found.encode("a"), n, *found.encode("b")]
 
 
@@ -58,7 +58,7 @@ def test_an_added_token_whose_id_is_not_free_is_refused(tmp_path):
     write_byte_level(tmp_path, ["<|endoftext|>"])
     (tmp_path / "added_tokens.json").write_text('{"<|user|>": 5000}')
     with pytest.raises(CheckpointError, match=r"<\|user\|> requires the id 5,000, which is not the next free id"):
-        import_tokenizer(tmp_path, {"model_type": "gpt2"})
+        import_tokenizer(tmp_path, {"model_type": "gpt2"}, "decoder")
 
 
 def train_spm(folder, name="spiece", **options):
@@ -80,7 +80,7 @@ STRANGE = ["", "   ", "a  b ", "﷽ ½ ①", "𝔘𝔫𝔦𝔠𝔬𝔡𝔢 ﬁ",
 def test_t5s_sentencepiece_model_gives_the_ids_of_auto_tokenizer(tmp_path, normalization):
     train_spm(tmp_path, normalization_rule_name=normalization)
     settings(tmp_path, tokenizer_class="T5Tokenizer", extra_ids=7)
-    found = import_tokenizer(tmp_path, T5)
+    found = import_tokenizer(tmp_path, T5, "encoder-decoder")
     theirs = auto(tmp_path, **T5)
     assert found.encode_batch(LINES) == theirs
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
@@ -99,7 +99,7 @@ def test_sentinels_in_a_text_are_encoded_as_sentinels(tmp_path, kind):
         settings(tmp_path / "spm", tokenizer_class="T5Tokenizer", extra_ids=7)
         auto(tmp_path / "spm", **T5)
         transformers.AutoTokenizer.from_pretrained(tmp_path / "spm").save_pretrained(tmp_path)
-    found = import_tokenizer(tmp_path, T5)
+    found = import_tokenizer(tmp_path, T5, "encoder-decoder")
     text = "the cat <extra_id_0> on <extra_id_1>the rug<extra_id_2>"
     auto(tmp_path, **T5)
     assert found.encode(text) == transformers.AutoTokenizer.from_pretrained(tmp_path)(text)["input_ids"][:-1]
@@ -111,7 +111,7 @@ def test_sentinels_in_a_text_are_encoded_as_sentinels(tmp_path, kind):
 def test_a_sentencepiece_model_gives_the_ids_of_sentencepiece(tmp_path, model_type, byte_fallback):
     size = {"vocab_size": 480} if byte_fallback else {}
     theirs = train_spm(tmp_path, model_type=model_type, byte_fallback=byte_fallback, **size)
-    found = import_tokenizer(tmp_path, {**T5, "model_type": "gpt2"})  # any but T5, which has sentinels
+    found = import_tokenizer(tmp_path, {**T5, "model_type": "gpt2"}, "decoder")  # any but T5, which has sentinels
     expected = theirs.encode(LINES + STRANGE)
     assert found.encode_batch(LINES + STRANGE) == expected
     if byte_fallback:
@@ -139,7 +139,7 @@ def marian(tmp_path):
 @pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
 def test_marians_two_models_and_vocabulary_give_the_ids_of_auto_tokenizer(marian):
     folder, config, n = marian
-    found = import_tokenizer(folder, config)
+    found = import_tokenizer(folder, config, "encoder-decoder")
     theirs = transformers.AutoTokenizer.from_pretrained(folder)
     lines = LINES + STRANGE + [">>fra<< The cat sat.", ">>fra<<The cat"]
     ids = theirs(lines)["input_ids"]
@@ -152,7 +152,7 @@ def test_marians_two_models_and_vocabulary_give_the_ids_of_auto_tokenizer(marian
 
 def test_text_is_never_encoded_to_target_only_tokens(marian):
     folder, config, n = marian
-    found = import_tokenizer(folder, config)
+    found = import_tokenizer(folder, config, "encoder-decoder")
     hidden = [i for i in range(n) if (found.backend.id_to_token(i) or "").startswith("\ue000")]
     assert len(hidden) > 20
     text = " ".join(found.backend.id_to_token(i) for i in hidden)
@@ -173,7 +173,7 @@ def test_names_of_special_tokens_in_a_text_are_text(tmp_path, kind):
         case "byte level":
             write_byte_level(tmp_path, ["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
             config = {"model_type": "roberta"}
-    found = import_tokenizer(tmp_path, config)
+    found = import_tokenizer(tmp_path, config, "encoder-decoder" if config is T5 else "encoder")
     text = "a </s> b<pad>c [SEP] d</s>"
     special = {found.pad_id, found.bos_id, found.eos_id}
     assert not special & {*found.encode(text)}
@@ -208,16 +208,16 @@ def test_an_unsupported_type_of_sentencepiece_model_is_refused(tmp_path):
 
 def test_a_folder_without_tokenizer_is_refused(tmp_path):
     with pytest.raises(CheckpointError, match="no tokenizer: none of tokenizer"):
-        import_tokenizer(tmp_path, {"model_type": "bert"})
+        import_tokenizer(tmp_path, {"model_type": "bert"}, "encoder")
 
 
 def test_a_damaged_tokenizer_is_refused(tmp_path):
     (tmp_path / "tokenizer.json").write_text('{"model": 3}')
     with pytest.raises(CheckpointError, match="no usable tokenizer"):
-        import_tokenizer(tmp_path, {"model_type": "bert"})
+        import_tokenizer(tmp_path, {"model_type": "bert"}, "encoder")
 
 
 def test_a_byte_level_tokenizer_decodes_every_text_to_itself(tmp_path):
     write_byte_level(tmp_path, ["<|endoftext|>"])
-    found = import_tokenizer(tmp_path, {"model_type": "gpt2"})
+    found = import_tokenizer(tmp_path, {"model_type": "gpt2"}, "decoder")
     assert [found.decode(ids) for ids in found.encode_batch(TEXTS + STRANGE)] == TEXTS + STRANGE

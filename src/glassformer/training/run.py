@@ -84,7 +84,7 @@ def train(config: TrainConfig, *, quiet: bool = False) -> Any:
 
 
 def check_names(config: TrainConfig) -> None:
-    """Check the names of optimizer and schedule.
+    """Check the names of model family, optimizer and schedule.
 
     Raises:
         ConfigError: a name is unknown; with the list of known ones.
@@ -92,6 +92,7 @@ def check_names(config: TrainConfig) -> None:
     unknown = [
         f"  {option}: {name!r} is unknown; known: {', '.join(known)}"
         for option, name, known in (
+            ("family", config.family, FAMILIES),
             ("optimizer", config.optimizer, OPTIMIZERS),
             ("schedule", config.schedule, SCHEDULES),
         )
