@@ -13,6 +13,7 @@ import torch
 
 from benchmarks.machine import alternate, save, threads
 from benchmarks.marian import marian_with_weights_of
+from glassformer.generate.processors import search_processors
 from glassformer.generate.search import beam_search
 from glassformer.models.transformer import Transformer, TransformerConfig
 
@@ -70,7 +71,7 @@ def main():
             options = dict(num_beams=beam, do_sample=False, min_new_tokens=OUT, max_new_tokens=OUT)
             tasks = {
                 f"glassformer {dtype}": lambda model=model: beam_search(
-                    model, src, [OUT] * batch, eos_id=2, banned_ids=(0, 1, 2), beam=beam
+                    model, src, [OUT] * batch, eos_id=2, processors=search_processors((0, 1, 2)), beam=beam
                 )
                 for dtype, model in (("fp32", ours), ("bf16", ours_bf16))
             }

@@ -14,19 +14,26 @@ from pathlib import Path
 from benchmarks.machine import describe, save
 
 MEASURE = """
-import sys, time, torch
+import importlib, sys, time, torch
 
 threads = int(sys.argv[1])
 torch.set_num_threads(threads)
 torch.manual_seed(0)
-try:
-    from glassformer.models.transformer import TransformerConfig
-except ModuleNotFoundError:
-    from glassformer.sizes import TransformerConfig  # before the module was renamed
+for module in ("models.transformer", "model_config", "sizes"):  # the newest name first
+    try:
+        TransformerConfig = importlib.import_module(f"glassformer.{module}").TransformerConfig
+        break
+    except (ModuleNotFoundError, AttributeError):
+        pass
 try:
     from glassformer.generate.search import beam_search
 except ImportError:
     from glassformer.generate.search import search as beam_search  # before the function was renamed
+try:
+    from glassformer.generate.processors import search_processors
+    banned = {"processors": search_processors((0, 1, 2))}
+except ModuleNotFoundError:
+    banned = {"banned_ids": (0, 1, 2)}  # before the argument was generalized
 from glassformer.models.transformer import Transformer
 from glassformer.objectives.loss import projected_cross_entropy
 
@@ -59,7 +66,7 @@ for name, (d_model, d_ff, n_heads, n_layers), n in (("tiny", (128, 256, 4, 4), 9
     print(f"training step {name}", seconds(step, n))
     model.eval()
     src = torch.randint(4, 8000, (32, 20))
-    decode = lambda: beam_search(model, src, [30] * 32, eos_id=2, banned_ids=(0, 1, 2), beam=4)
+    decode = lambda: beam_search(model, src, [30] * 32, eos_id=2, beam=4, **banned)
     print(f"decoding {name}", seconds(decode, n))
 """
 

@@ -7,6 +7,7 @@ import torch
 
 from glassformer.config import DecodeConfig
 from glassformer.generate.engine import batches_by_length, padded_length
+from glassformer.generate.processors import search_processors
 from glassformer.generate.search import beam_search
 from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.tasks.translation import Translator
@@ -94,7 +95,7 @@ def differing(ours: list, theirs: list) -> list[int]:
 def test_searching_in_a_batch_equals_searching_alone():
     model = random_model(32)
     src, limits = ragged([8, 1, 5, 7, 2], 8), [11, 3, 7, 5, 13]
-    ask = dict(eos_id=EOS, banned_ids=(PAD, BOS), beam=3, nbest=3)
+    ask = dict(eos_id=EOS, processors=search_processors((PAD, BOS)), beam=3, nbest=3)
     together = beam_search(model, src, limits, **ask)
     alone = [beam_search(model, src[i : i + 1], limits[i : i + 1], **ask)[0] for i in range(5)]
     assert differing(together, alone) == []

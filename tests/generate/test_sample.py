@@ -1,7 +1,9 @@
 import pytest
 import torch
 
-from glassformer.generate.sample import sample, sample_steps, top_k_top_p_filter, uniform_numbers
+from glassformer.config import DecodeConfig
+from glassformer.generate.processors import apply, sampling_processors, search_processors
+from glassformer.generate.sample import sample, sample_steps, uniform_numbers
 from glassformer.models.gpt2 import Gpt2, Gpt2Config
 
 EOS, VOCAB = 2, 23
@@ -17,8 +19,14 @@ def model() -> Gpt2:
 
 
 def as_dense(logits, **options) -> torch.Tensor:
-    probs, ids = top_k_top_p_filter(logits, **options)
-    return torch.zeros_like(logits, dtype=torch.float64).scatter(1, ids, probs)
+    """Probabilities of the distribution to sample from."""
+    no_tokens = torch.empty(len(logits), 0, dtype=torch.long)
+    return apply(sampling_processors(DecodeConfig(**options)), logits.double(), no_tokens).softmax(-1)
+
+
+def drawn(**options) -> dict:
+    """Arguments of `sample` for options of sampling."""
+    return {"warpers": sampling_processors(DecodeConfig(**options))}
 
 
 def test_without_limits_every_token_keeps_its_probability():
@@ -51,7 +59,7 @@ def test_sampled_frequencies_match_the_probabilities(model):
     """First tokens of many texts compared with the probabilities of the model."""
     n = 4000
     src = torch.tensor([[5, 7]]).expand(n, -1)
-    found = sample(model, src, [1] * n, eos_id=EOS, seed=3, indices=range(n), temperature=1.3)
+    found = sample(model, src, [1] * n, eos_id=EOS, seed=3, indices=range(n), **drawn(temperature=1.3))
     counts = torch.bincount(torch.tensor([best[0].ids[0] for best in found]), minlength=VOCAB) / n
     with torch.no_grad():
         probs = (model.logits(model(src[:1]))[0, -1] / 1.3).softmax(-1)
@@ -60,7 +68,7 @@ def test_sampled_frequencies_match_the_probabilities(model):
 
 def test_sampling_in_a_batch_equals_sampling_alone(model):
     src = torch.randint(3, VOCAB, (7, 5))
-    options = dict(eos_id=EOS, seed=11, top_k=9)
+    options = dict(eos_id=EOS, seed=11, **drawn(top_k=9))
     together = sample(model, src, [13] * 7, indices=range(7), **options)
     alone = [sample(model, src[i : i + 1], [13], indices=[i], **options)[0] for i in range(7)]
     assert [best[0].ids for best in together] == [best[0].ids for best in alone]
@@ -69,10 +77,10 @@ def test_sampling_in_a_batch_equals_sampling_alone(model):
 @pytest.mark.parametrize("n", [1, 2])
 def test_banned_ngrams_are_not_repeated(model, n):
     src = torch.tensor([[5, 7]]).expand(100, -1)
-    options = dict(eos_id=EOS, seed=3, indices=range(100), top_k=4)
+    options = dict(eos_id=EOS, seed=3, indices=range(100), **drawn(top_k=4))
     banned_ngram_tokens = lambda ids: len(ids) - n + 1 - len({tuple(ids[i : i + n]) for i in range(len(ids) - n + 1)})
     assert any(banned_ngram_tokens(best.ids) for (best,) in sample(model, src, [17] * 100, **options))
-    for (best,) in sample(model, src, [17] * 100, **options, no_repeat_ngram_size=n):
+    for (best,) in sample(model, src, [17] * 100, **options, processors=search_processors(no_repeat_ngram_size=n)):
         assert banned_ngram_tokens(best.ids) == 0
         with torch.no_grad():
             log_probs = model.logits(model(torch.tensor([[5, 7, *best.ids[:-1]]])))[0, 1:].log_softmax(-1)
@@ -100,7 +108,7 @@ def test_sampling_ends_at_the_end_token_the_limit_and_the_stop_condition(model):
 @torch.no_grad()
 def test_log_probs_equal_those_of_the_full_forward_pass(model):
     src = torch.randint(3, VOCAB, (1, 5))
-    best = sample(model, src, [9], eos_id=EOS, seed=1, temperature=2.0)[0][0]
+    best = sample(model, src, [9], eos_id=EOS, seed=1, **drawn(temperature=2.0))[0][0]
     whole = torch.cat([src, torch.tensor([best.ids])], dim=1)
     log_probs = model.logits(model(whole[:, :-1])).log_softmax(-1)[0, 4:]
     expected = log_probs.gather(1, torch.tensor(best.ids)[:, None])[:, 0]

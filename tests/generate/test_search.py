@@ -3,6 +3,7 @@ from itertools import product
 import pytest
 import torch
 
+from glassformer.generate.processors import search_processors
 from glassformer.generate.search import beam_search, blockwise_topk, length_penalty
 
 PAD, BOS, EOS = 0, 1, 2
@@ -55,8 +56,9 @@ def sources(*names: int) -> torch.Tensor:
     return torch.tensor(names)[:, None]
 
 
-def ask(model, src, max_lengths, **options):
-    return beam_search(model, src, max_lengths, eos_id=EOS, banned_ids=BANNED, **options)
+def ask(model, src, max_lengths, no_repeat_ngram_size=None, **options):
+    processors = search_processors(BANNED, no_repeat_ngram_size)
+    return beam_search(model, src, max_lengths, eos_id=EOS, processors=processors, **options)
 
 
 def score(table: Table, source: int, ids: tuple[int, ...], alpha: float) -> float:

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from glassformer.generate.processors import search_processors
 from glassformer.generate.search import beam_search
 from glassformer.models.transformer import Transformer, TransformerConfig
 
@@ -55,7 +56,9 @@ def test_search_gives_marians_tokens(both, src, beam):
             input_ids=src, attention_mask=src != PAD, num_beams=beam, do_sample=False, max_new_tokens=max_len,
             length_penalty=0.0, early_stopping=True, bad_words_ids=[[PAD], [BOS]],
         )  # fmt: skip
-    found = beam_search(ours, src, [max_len] * len(src), eos_id=EOS, banned_ids=(PAD, BOS), beam=beam, alpha=0.0)
+    found = beam_search(
+        ours, src, [max_len] * len(src), eos_id=EOS, processors=search_processors((PAD, BOS)), beam=beam, alpha=0.0
+    )
     for ours_best, theirs_ids in zip(found, expected.tolist(), strict=True):
         ids = [i for i in theirs_ids[1:] if i != PAD]
         assert ours_best[0].ids == ids

@@ -8,7 +8,7 @@ transformers = pytest.importorskip("transformers")
 import torch
 
 from glassformer import pipeline
-from glassformer.pipelines.decoding import warp_logits
+from glassformer.generate.processors import apply, temperature, top_k, top_p
 from glassformer.pipelines.generation_config import (
     TEXT_GENERATION_DEFAULTS,
     TEXT_TO_TEXT_DEFAULTS,
@@ -196,9 +196,13 @@ def test_warped_logits_match_transformers(options, min_tokens_to_keep):
         expected = transformers.TopPLogitsWarper(options["top_p"], min_tokens_to_keep=min_tokens_to_keep)(
             None, expected
         )
-    torch.testing.assert_close(
-        warp_logits(scores, GenerationConfig(**{"top_k": 0, **options}), min_tokens_to_keep), expected
-    )
+    warpers = {
+        "temperature": temperature,
+        "top_k": lambda k: top_k(max(k, min_tokens_to_keep)),
+        "top_p": lambda p: top_p(p, min_tokens_to_keep),
+    }
+    chosen = [make(options[name]) for name, make in warpers.items() if name in options]
+    torch.testing.assert_close(apply(chosen, scores, torch.empty(5, 0, dtype=torch.long)), expected)
 
 
 def test_beams_are_sampled_without_replacement_by_probability(folder):

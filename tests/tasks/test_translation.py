@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from glassformer.config import DecodeConfig
+from glassformer.generate.processors import search_processors
 from glassformer.generate.search import beam_search
 from glassformer.models.transformer import TransformerConfig
 from glassformer.tasks.translation import Translator
@@ -62,7 +63,12 @@ def test_a_source_of_maximum_length_is_translated_in_one_part(translator, length
     src = [*t.encode("z" * length), t.eos_id]
     assert len(src) == length + 2  # a word begins with a space
     ((expected,),) = beam_search(
-        translator.model, torch.tensor([src]), [3], eos_id=t.eos_id, banned_ids=(t.pad_id, t.bos_id), beam=1
+        translator.model,
+        torch.tensor([src]),
+        [3],
+        eos_id=t.eos_id,
+        processors=search_processors((t.pad_id, t.bos_id)),
+        beam=1,
     )
     assert result.tokens == [t.token(i) for i in expected.ids]
     assert result.log_probs == pytest.approx(expected.log_probs, rel=1e-5)

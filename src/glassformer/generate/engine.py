@@ -1,7 +1,6 @@
 """Batched decoding. Sources are sorted by padded length; each result is independent of the batch it is decoded in."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import torch
 from jaxtyping import Int
@@ -9,6 +8,7 @@ from torch import Tensor
 
 from glassformer.config import DecodeConfig
 from glassformer.errors import NON_FINITE, NonFiniteError
+from glassformer.generate.processors import sampling_processors, search_processors
 from glassformer.generate.sample import sample
 from glassformer.generate.search import Hypothesis, beam_search
 from glassformer.models.base import PAD_TO_MULTIPLE_OF, Decodable
@@ -45,6 +45,14 @@ def pad_sources(
     return src.to(device)
 
 
+def source_batches(
+    model: Decodable, sources: Sequence[Sequence[int]], batch_tokens: int, pad_id: int, device: torch.device
+) -> Iterator[tuple[list[int], Int[Tensor, "sentences src"]]]:
+    """Batches of sources of equal padded length, longest first: the indices of the sources, and the padded batch."""
+    for indices in batches_by_length([len(ids) for ids in sources], batch_tokens, model.pad_to_multiple_of):
+        yield indices, pad_sources([sources[i] for i in indices], pad_id, device, model.pad_to_multiple_of)
+
+
 def decode(
     model: Decodable,
     sources: Sequence[Sequence[int]],
@@ -64,7 +72,8 @@ def decode(
         model: the model.
         sources: token ids of each source, including the end-of-sentence token.
         options: decoding options.
-        max_new_tokens: maximum number of generated tokens as a function of the source length; default: from `options`.
+        max_new_tokens: maximum number of generated tokens as a function of the source length. Default:
+            `options.max_length`, else the source length + 50.
         pad_id: id of the padding token.
         eos_id: id of the end-of-sentence token.
         max_len: maximum target length of the model, in tokens.
@@ -75,32 +84,22 @@ def decode(
     Raises:
         NonFiniteError: the outputs of the model are not finite.
     """
-    max_new_tokens = max_new_tokens or (lambda n_tokens: options.max_length or n_tokens + 50)
+    length_limit = max_new_tokens or (lambda n_tokens: options.max_length or n_tokens + 50)
+    processors = search_processors(banned_ids, options.no_repeat_ngram_size)
+    warpers = sampling_processors(options)
     results: list[list[Hypothesis]] = [[] for _ in sources]
-    for batch in batches_by_length([len(ids) for ids in sources], options.batch_tokens, model.pad_to_multiple_of):
-        limits = [min(max_len, max_new_tokens(len(sources[i]))) for i in batch]
-        src = pad_sources([sources[i] for i in batch], pad_id, device, model.pad_to_multiple_of)
-        common: dict[str, Any] = {
-            "eos_id": eos_id,
-            "banned_ids": banned_ids,
-            "no_repeat_ngram_size": options.no_repeat_ngram_size,
-        }
+    for batch, src in source_batches(model, sources, options.batch_tokens, pad_id, device):
+        limits = [min(max_len, length_limit(len(sources[i]))) for i in batch]
         if options.do_sample:
             hypotheses = sample(
-                model,
-                src,
-                limits,
-                temperature=options.temperature or 1.0,
-                top_k=options.top_k,
-                top_p=options.top_p,
-                seed=options.seed,
+                model, src, limits, eos_id=eos_id, processors=processors, warpers=warpers, seed=options.seed,
                 indices=batch,
-                **common,
-            )
+            )  # fmt: skip
         else:
             hypotheses = beam_search(
-                model, src, limits, beam=options.beam, alpha=options.length_penalty, nbest=options.nbest, **common
-            )
+                model, src, limits, eos_id=eos_id, processors=processors, beam=options.beam,
+                alpha=options.length_penalty, nbest=options.nbest,
+            )  # fmt: skip
         for i, best in zip(batch, hypotheses, strict=True):
             if not best:  # no token has a finite probability
                 raise NonFiniteError(NON_FINITE)

@@ -1,12 +1,14 @@
 """Beam search. Beam size 1 is greedy search."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from glassformer.generate.processors import LogitsProcessor, apply, log_softmax
 from glassformer.models.base import Decodable
 
 
@@ -22,15 +24,32 @@ class Hypothesis:
     """Sum of log_probs, divided by the length penalty."""
 
 
+@dataclass(frozen=True, slots=True)
+class SearchStep:
+    """The 2 x beam best extensions of the hypotheses of one sentence at one step of beam search, best first."""
+
+    sentence: int
+    """Row of the sentence in `src`."""
+    length: int
+    """Number of tokens of the extended hypotheses."""
+    parents: list[int]
+    """Index of the extended hypothesis, in the order of `unfinished` of the previous step."""
+    token_ids: list[int]
+    log_probs: list[float]
+    totals: list[float]
+    """Sum of the log-probabilities of the extended hypothesis; -inf: excluded."""
+    ended: list[int]
+    """Indices of the extensions that end with the end-of-sentence token and are finished hypotheses."""
+    unfinished: list[int]
+    """Indices of the best `beam` extensions that do not end."""
+    outcome: Literal["continued", "truncated", "stopped"]
+    """What happens to `unfinished`: they are continued; finished, at the maximum length; or dropped, because none can
+    exceed the score of the finished hypotheses."""
+
+
 def length_penalty(n_tokens: int, alpha: float) -> float:
     """Length penalty ((5 + n) / 6)^alpha. Source: Wu et al. 2016, equation 14."""
     return float(((5 + n_tokens) / 6) ** alpha)
-
-
-def banned_ngram_tokens(ids: Sequence[int], n: int) -> list[int]:
-    """Ids of the next tokens that would repeat an n-gram of `ids`."""
-    last = list(ids[len(ids) - n + 1 :])
-    return [ids[i + n - 1] for i in range(len(ids) - n + 1) if list(ids[i : i + n - 1]) == last]
 
 
 TOPK_BLOCK = 128
@@ -60,11 +79,11 @@ def beam_search(
     max_new_tokens: Sequence[int],
     *,
     eos_id: int,
-    banned_ids: Sequence[int] = (),
+    processors: Sequence[LogitsProcessor] = (log_softmax,),
     beam: int = 4,
     alpha: float = 0.6,
     nbest: int = 1,
-    no_repeat_ngram_size: int | None = None,
+    report: Callable[[SearchStep], None] | None = None,
 ) -> list[list[Hypothesis]]:
     """Beam search: the best hypotheses of each source, best first.
 
@@ -78,11 +97,11 @@ def beam_search(
         src: padded sources.
         max_new_tokens: maximum number of generated tokens of each sentence, including the end-of-sentence token.
         eos_id: id of the end-of-sentence token.
-        banned_ids: ids of tokens that are never generated, such as padding.
+        processors: convert the logits to log-probabilities and apply constraints, such as `search_processors` returns.
         beam: beam size.
         alpha: exponent of the length penalty.
         nbest: number of hypotheses to return per sentence, at most `beam`.
-        no_repeat_ngram_size: no n-gram of this size is generated twice (Paulus et al. 2017).
+        report: called with the extensions of each sentence at each step.
     """
     n_sentences, device = len(src), src.device
     state, last = model.start(src, beam)
@@ -95,14 +114,8 @@ def beam_search(
     log_probs = torch.empty(n_sentences * beam, 0, device=device)
 
     for length in range(1, max(max_new_tokens) + 1):
-        logits = model.step(last, state).float()
-        if banned_ids:
-            logits[:, list(banned_ids)] = -torch.inf
-        log_prob = logits.log_softmax(-1)
-        if no_repeat_ngram_size:
-            for row, output_ids in zip(log_prob, ids.tolist(), strict=True):
-                row[banned_ngram_tokens(output_ids, no_repeat_ngram_size)] = -torch.inf
-        log_prob, token = blockwise_topk(log_prob, min(2 * beam, logits.size(-1)))
+        log_prob = apply(processors, model.step(last, state).float(), ids)
+        log_prob, token = blockwise_topk(log_prob, min(2 * beam, log_prob.size(-1)))
         totals, index = (sums.view(-1, 1) + log_prob).view(len(alive), -1).topk(2 * beam, dim=-1)
         parent = index // log_prob.size(1) + beam * torch.arange(len(alive), device=device)[:, None]
         token, log_prob = token.view(len(alive), -1).gather(1, index), log_prob.view(len(alive), -1).gather(1, index)
@@ -123,13 +136,29 @@ def beam_search(
                             row_totals[i] / length_penalty(length, alpha),
                         )
                     )
+            is_continued = False
             if not truncated and len(hypotheses) < beam:
                 # Upper bound: further tokens only decrease the sum, and the penalty is largest at the maximum length.
                 reachable = row_totals[unfinished_columns[0]] / length_penalty(max_new_tokens[sentence], alpha)
                 ranked = sorted((h.score for h in hypotheses), reverse=True)
-                if len(ranked) < nbest or reachable > ranked[nbest - 1]:
-                    blocks.append(block)
-                    columns.append(unfinished_columns)
+                is_continued = len(ranked) < nbest or reachable > ranked[nbest - 1]
+            if is_continued:
+                blocks.append(block)
+                columns.append(unfinished_columns)
+            if report is not None:
+                report(
+                    SearchStep(
+                        sentence,
+                        length,
+                        (parent[block] - block * beam).tolist(),
+                        row_tokens,
+                        log_prob[block].tolist(),
+                        row_totals,
+                        ended=finished_columns,
+                        unfinished=unfinished_columns,
+                        outcome="continued" if is_continued else "truncated" if truncated else "stopped",
+                    )
+                )
         if not blocks:
             break
         keep, column = torch.tensor(blocks, device=device), torch.tensor(columns, device=device)

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from glassformer.config import DecodeConfig
 from glassformer.errors import ConfigError, UserError
-from glassformer.generate.search import beam_search
-from glassformer.inspection.search_tree import SearchRecorder
+from glassformer.generate.processors import search_processors
+from glassformer.generate.search import SearchStep, beam_search
+from glassformer.inspection.search_tree import RecordedSearch
 from glassformer.tasks.question_answering import MAX_QUESTION_TOKENS, question_of
 from glassformer.tokens.tokenizer import Tokenizer
 
@@ -44,7 +45,7 @@ class ModelInputs:
     """Decoder: the token that follows each position of its side. Encoder: empty."""
     first_predicted: int = 0
     """Decoder position whose next token is the first generated token or the first token of the given target."""
-    recorder: SearchRecorder | None = None
+    search: RecordedSearch | None = None
     """Recorded search that generated the target; None if the target was given."""
     token_type_ids: Tensor | None = None
     notes: list[str] = field(default_factory=list)
@@ -202,11 +203,11 @@ def encoder_decoder_inputs(task: Any, text: str, target: str | None, options: De
     all_ids, offsets = t.offsets(text)
     src_slice = token_window(all_ids, model.config.max_len - 1, window, notes)
     src = [*all_ids[src_slice], t.eos_id]
-    recorder = None
+    search = None
     if target is None:
         limit = min(model.config.max_len, options.max_length or len(src) + 50)
-        recorder = record_search(task, src, limit, options, (t.pad_id, t.bos_id))
-        expected = recorder.hypotheses[0].ids
+        search = record_search(task, src, limit, options, (t.pad_id, t.bos_id))
+        expected = search.hypotheses[0].ids
         target = t.decode(expected)
     else:
         expected = truncate_target(t.encode(target), model.config.max_len - 1, t.eos_id, notes)
@@ -218,7 +219,7 @@ def encoder_decoder_inputs(task: Any, text: str, target: str | None, options: De
         "target": side(t, "target", target, tgt_in, target_offsets, 1),
     }
     inputs = (torch.tensor([src], device=task.device), torch.tensor([tgt_in], device=task.device))
-    return ModelInputs(task, sides, inputs, expected, recorder=recorder, notes=notes)
+    return ModelInputs(task, sides, inputs, expected, search=search, notes=notes)
 
 
 def decoder_inputs(task: Any, text: str, target: str | None, options: DecodeConfig, window: int) -> ModelInputs:
@@ -242,11 +243,11 @@ def decoder_inputs(task: Any, text: str, target: str | None, options: DecodeConf
         [*prompt[prompt_slice], *suffix],
         offsets[max(0, prompt_slice.start - n_prefix) : prompt_slice.stop - n_prefix],
     )
-    recorder = None
+    search = None
     if continuation is None:
         limit = max(1, min(n_new, capacity - len(prompt)))
-        recorder = record_search(task, prompt, limit, task.options(options), task.banned_ids)
-        continuation = recorder.hypotheses[0].ids
+        search = record_search(task, prompt, limit, task.options(options), task.banned_ids)
+        continuation = search.hypotheses[0].ids
     else:
         continuation = truncate_target(continuation, n_new, t.eos_id, notes)
     full_ids = [*prompt, *continuation]
@@ -255,32 +256,32 @@ def decoder_inputs(task: Any, text: str, target: str | None, options: DecodeConf
     return ModelInputs(
         task, {"text": side_}, (torch.tensor([side_ids], device=task.device),), full_ids[1:],
         first_predicted=len(prompt) - 1,
-        recorder=recorder, notes=notes,
+        search=search, notes=notes,
     )  # fmt: skip
 
 
 def record_search(
     task: Any, src: list[int], limit: int, options: DecodeConfig, banned_ids: tuple[int, ...]
-) -> SearchRecorder:
-    """Run a search and record its hypotheses."""
-    recorder = SearchRecorder(task.model, limit, options)
-    (recorder.hypotheses,) = beam_search(
-        recorder,
+) -> RecordedSearch:
+    """Run a search and record its steps."""
+    steps: list[SearchStep] = []
+    (hypotheses,) = beam_search(
+        task.model,
         torch.tensor([src], device=task.device),
         [limit],
         eos_id=task.tokenizer.eos_id,
-        banned_ids=banned_ids,
+        processors=search_processors(banned_ids, options.no_repeat_ngram_size),
         beam=options.beam,
         alpha=options.length_penalty,
         nbest=options.beam,
-        no_repeat_ngram_size=options.no_repeat_ngram_size,
+        report=steps.append,
     )
-    if not recorder.hypotheses:
+    if not hypotheses:
         raise UserError(
             "the search returned no hypothesis: the model's logits are not finite."
             " `glassformer trace` shows the first such tensor."
         )
-    return recorder
+    return RecordedSearch(hypotheses, steps, options.length_penalty)
 
 
 def truncate_target(ids: list[int], limit: int, eos_id: int, notes: list[str]) -> list[int]:

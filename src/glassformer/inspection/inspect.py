@@ -12,7 +12,7 @@ from glassformer.config import DecodeConfig
 from glassformer.inspection.arrays import Array, array, pack, packed
 from glassformer.inspection.inputs import ModelInputs, Side, prepare_inputs
 from glassformer.inspection.record import ActivationCache, record_activations
-from glassformer.inspection.search_tree import Node, best_path, path, tree
+from glassformer.inspection.search_tree import Node, best_path, path, search_tree
 from glassformer.models.families import family_of
 
 FORMAT = 1
@@ -192,7 +192,7 @@ def inspect(
         for kind in ("encoder", "decoder")
         if any(a.kind == kind for a in inspection.attention)
     }
-    if inputs.recorder:
+    if inputs.search:
         add_search_tree(inspection, inputs)
     if any(a.kind == "cross" for a in inspection.attention):
         add_alignment(inspection)
@@ -352,16 +352,15 @@ def rollout(maps: list[Array]) -> Array:
 
 def add_search_tree(inspection: Inspection, inputs: ModelInputs) -> None:
     """Add the recorded search tree to the inspection."""
-    t, recorder = inputs.task.tokenizer, inputs.recorder
-    assert recorder is not None
-    banned = (t.pad_id, t.bos_id) if "source" in inputs.sides else inputs.task.banned_ids
-    inspection.nodes = tree(recorder, eos_id=t.eos_id, banned_ids=banned)
+    t, search = inputs.task.tokenizer, inputs.search
+    assert search is not None
+    inspection.nodes = search_tree(search)
     inspection.node_texts = [t.token(node.token_id) for node in inspection.nodes]
     inspection.ended_texts = [
         None if node.score is None else t.decode([inspection.nodes[j].token_id for j in path(inspection.nodes, i)])
         for i, node in enumerate(inspection.nodes)
     ]
-    inspection.best_path = best_path(inspection.nodes, recorder.hypotheses[0])
+    inspection.best_path = best_path(inspection.nodes, search.hypotheses[0])
 
 
 def add_alignment(inspection: Inspection) -> None:

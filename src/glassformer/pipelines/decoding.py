@@ -1,10 +1,10 @@
 """Greedy decoding, sampling and beam search with the exact behavior of `generate` in transformers.
 
-The package `generate/`, for models trained with glassformer, has another stopping criterion and another length penalty.
-Models of transformers only reproduce their outputs with the algorithms in this module.
+The package `generate/`, for models trained with glassformer, has a different stopping criterion and length penalty.
+Only the algorithms in this module give a model of transformers the outputs that it has there.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,16 +12,29 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from glassformer.generate.engine import batches_by_length, pad_sources
-from glassformer.generate.sample import sample_inverse_cdf, top_k_top_p_filter
-from glassformer.generate.search import banned_ngram_tokens
+from glassformer.generate.engine import source_batches
+from glassformer.generate.processors import (
+    LogitsProcessor,
+    apply,
+    ban_phrases,
+    ban_tokens,
+    force_token,
+    log_softmax,
+    min_length,
+    no_repeat_ngrams,
+    repetition_penalty,
+    temperature,
+    top_k,
+    top_p,
+)
+from glassformer.generate.sample import sample_tokens
 from glassformer.models.base import Decodable
 from glassformer.pipelines.generation_config import GenerationConfig
 
 BATCH_TOKENS = 1024
 """Maximum number of prompt tokens per batch, including padding."""
-INACTIVE_SCORE = -1e9
-"""Initial score of inactive hypotheses."""
+DUPLICATE_BEAM_SCORE = -1e9
+"""Initial score of all beams of a text but the first, so that the first step extends only one."""
 
 
 @dataclass(slots=True)
@@ -59,23 +72,22 @@ def generate_ids(
     """
     results: list[list[list[int]]] = [[] for _ in prompts]
     n = config.num_return_sequences
-    for indices in batches_by_length([len(ids) for ids in prompts], BATCH_TOKENS, model.pad_to_multiple_of):
-        src = pad_sources([prompts[i] for i in indices], pad_id, device, model.pad_to_multiple_of)
+    for indices, src in source_batches(model, prompts, BATCH_TOKENS, pad_id, device):
         with torch.inference_mode():
             if config.num_beams == 1:
                 src = src.repeat_interleave(n, dim=0)
             state, last = model.start(src, config.num_beams)
             if not decoder_only and config.decoder_start_token_id is not None:
                 last = torch.full_like(last, config.decoder_start_token_id)
-            past = src.repeat_interleave(config.num_beams, dim=0) if decoder_only else last[:, None]
-            max_length = config.total_max_length(past.size(1), max_positions)
+            prefix_ids = src.repeat_interleave(config.num_beams, dim=0) if decoder_only else last[:, None]
+            max_length = config.total_max_length(prefix_ids.size(1), max_positions)
             if config.num_beams == 1:
                 rngs = [random_generator(seed, n * i + j) for i in indices for j in range(n)]
-                sequences = greedy_or_sample(model, state, past, config, max_length, rngs)
+                sequences = greedy_or_sample(model, state, prefix_ids, config, max_length, rngs)
                 by_prompt = [sequences[start : start + n] for start in range(0, len(sequences), n)]
             else:
                 rngs = [random_generator(seed, i) for i in indices]
-                by_prompt = beam_search(model, state, past, config, max_length, rngs)
+                by_prompt = beam_search(model, state, prefix_ids, config, max_length, rngs)
         for i, returned in zip(indices, by_prompt, strict=True):
             results[i] = returned
     return results
@@ -89,21 +101,21 @@ def random_generator(seed: int, index: int) -> np.random.Generator:
 def greedy_or_sample(
     model: Decodable,
     state: Any,
-    past: Tensor,
+    prefix_ids: Tensor,
     config: GenerationConfig,
     max_length: int,
     rngs: Sequence[np.random.Generator],
 ) -> list[list[int]]:
     """Generate with the most probable token or a sampled token at each step."""
-    n_prompt = past.size(1)
-    generated: list[list[int]] = [[] for _ in range(len(past))]
-    active, ids = list(range(len(past))), past
-    process_logits = logits_processor(config, n_prompt, max_length)
+    n_prompt = prefix_ids.size(1)
+    generated: list[list[int]] = [[] for _ in range(len(prefix_ids))]
+    active, ids = list(range(len(prefix_ids))), prefix_ids
+    processors = logits_processors(config, n_prompt, max_length)
     while True:
-        scores = process_logits(model.step(ids[:, -1], state).float(), ids)
+        scores = apply(processors, model.step(ids[:, -1], state).float(), ids)
         if config.do_sample:
             u = torch.tensor([rngs[row].random() for row in active], dtype=torch.float64, device=ids.device)
-            next_ids = sample_inverse_cdf(*top_k_top_p_filter(scores), u)
+            next_ids = sample_tokens(scores, u)
         else:
             next_ids = scores.argmax(-1)
         keep = []
@@ -123,7 +135,7 @@ def greedy_or_sample(
 def beam_search(
     model: Decodable,
     state: Any,
-    past: Tensor,
+    prefix_ids: Tensor,
     config: GenerationConfig,
     max_length: int,
     rngs: Sequence[np.random.Generator],
@@ -131,20 +143,21 @@ def beam_search(
     """Beam search; with do_sample, the extensions are sampled without replacement.
 
     Each step considers the best (1 + number of end tokens) x beam extensions. Those among the first `beam` that end
-    with an end token are completed, with the score sum / length^length_penalty. The best `beam` of the others are kept.
-    The search of a text stops when it has `beam` completed hypotheses and either early_stopping is True or no active
-    hypothesis can reach a better score. The bound uses the current length, or with early_stopping "never" the length
-    that maximizes the score.
+    with an end token are completed; their score is the sum of log-probabilities divided by
+    (number of generated tokens)^length_penalty. The best `beam` of the others are kept. The search of a text stops when
+    it has `beam` completed hypotheses and either early_stopping is True or no active hypothesis can reach a better
+    score. The bound uses the current number of generated tokens, or with early_stopping "never" the number that
+    maximizes the score.
     """
-    n, n_prompt = config.num_beams, past.size(1)
+    n, n_prompt = config.num_beams, prefix_ids.size(1)
     n_considered = max(2, 1 + len(config.eos_token_id)) * n
-    finished = [BeamHypotheses(n) for _ in range(len(past) // n)]
-    sums = torch.full((len(finished), n), INACTIVE_SCORE, device=past.device)
-    sums[:, 0] = 0.0  # all beams of a text are identical at the start: only the first one is used in the first step
-    active, ids = list(range(len(finished))), past
-    process_logits = logits_processor(config, n_prompt, max_length)
+    finished = [BeamHypotheses(n) for _ in range(len(prefix_ids) // n)]
+    sums = torch.full((len(finished), n), DUPLICATE_BEAM_SCORE, device=prefix_ids.device)
+    sums[:, 0] = 0.0
+    active, ids = list(range(len(finished))), prefix_ids
+    processors = logits_processors(config, n_prompt, max_length)
     for length in range(n_prompt + 1, max_length + 1):
-        scores = process_logits(model.step(ids[:, -1], state).float().log_softmax(-1), ids)
+        scores = apply(processors, model.step(ids[:, -1], state).float(), ids)
         vocab = scores.size(-1)
         totals = (scores + sums.view(-1, 1)).view(len(active), -1)
         index = topk_or_sampled(
@@ -194,68 +207,27 @@ def topk_or_sampled(totals: Tensor, k: int, rngs: Sequence[np.random.Generator] 
     return (totals.double() + torch.from_numpy(noise).to(totals.device)).topk(k).indices
 
 
-def logits_processor(config: GenerationConfig, n_prompt: int, max_length: int) -> Callable[[Tensor, Tensor], Tensor]:
-    """Build the function that processes the scores [rows, vocab] of the next tokens, given the ids [rows, length].
-
-    Order as in transformers: penalties and bans, forced tokens, then temperature, top-k and top-p.
+def logits_processors(config: GenerationConfig, n_prompt: int, max_length: int) -> list[LogitsProcessor]:
+    """The logits processors of a generation config, in the order of transformers: penalties and constraints, forced
+    tokens, then temperature, top-k and top-p.
     """
-    eos = list(config.eos_token_id)
-    banned = [*config.suppress_tokens]
-    banned += [word[0] for word in config.bad_words_ids if len(word) == 1 and list(word) != eos[:1]]
-    phrases = [word for word in config.bad_words_ids if len(word) > 1]
-    min_total = max(config.min_length, n_prompt + config.min_new_tokens if config.min_new_tokens else 0)
-
-    def process_logits(scores: Tensor, ids: Tensor) -> Tensor:
-        length = ids.size(1)
-        scores = scores.clone()
-        if config.repetition_penalty != 1.0:
-            penalized = scores.gather(1, ids)
-            penalized = torch.where(
-                penalized < 0, penalized * config.repetition_penalty, penalized / config.repetition_penalty
-            )
-            scores.scatter_(1, ids, penalized)
-        if config.no_repeat_ngram_size:
-            for row, previous in zip(scores, ids.tolist(), strict=True):
-                row[banned_ngram_tokens(previous, config.no_repeat_ngram_size)] = -torch.inf
-        if banned:
-            scores[:, banned] = -torch.inf
-        for *start, last in phrases:
-            if len(start) < length:
-                scores[(ids[:, -len(start) :] == ids.new_tensor(start)).all(1), last] = -torch.inf
-        if length < min_total:
-            scores[:, eos] = -torch.inf
-        if config.forced_bos_token_id is not None and length == 1:
-            allow_only(scores, config.forced_bos_token_id)
-        if config.forced_eos_token_id is not None and length == max_length - 1:
-            allow_only(scores, config.forced_eos_token_id)
-        if config.do_sample:
-            scores = warp_logits(scores, config, 1 if config.num_beams == 1 else len(eos) + 1)
-        return scores.log_softmax(-1) if config.renormalize_logits else scores
-
-    return process_logits
-
-
-def allow_only(scores: Tensor, token: int) -> None:
-    """Allow only one token, in place."""
-    scores.fill_(-torch.inf)
-    scores[:, token] = 0.0
-
-
-def warp_logits(scores: Tensor, config: GenerationConfig, min_tokens_to_keep: int) -> Tensor:
-    """Apply temperature, top-k and top-p to scores. Excluded tokens get -inf.
-
-    Top-k keeps the k highest scores, top-p the most probable of those until their probabilities sum to at least top_p.
-
-    Args:
-        min_tokens_to_keep: number of tokens that are never excluded.
-    """
-    scores = scores / config.temperature
-    if config.top_k:
-        lowest = scores.topk(min(max(config.top_k, min_tokens_to_keep), scores.size(-1))).values[:, -1:]
-        scores = scores.masked_fill(scores < lowest, -torch.inf)
-    if config.top_p < 1.0:
-        ascending, order = scores.sort(dim=-1)
-        excluded = ascending.softmax(-1).cumsum(-1) <= 1 - config.top_p
-        excluded[:, -min_tokens_to_keep:] = False
-        scores = scores.masked_fill(excluded.scatter(1, order, excluded), -torch.inf)
-    return scores
+    c, eos = config, list(config.eos_token_id)
+    words = [list(word) for word in c.bad_words_ids]
+    banned = [*c.suppress_tokens, *(word[0] for word in words if len(word) == 1 and word != eos[:1])]
+    min_total = max(c.min_length, n_prompt + c.min_new_tokens if c.min_new_tokens else 0)
+    n_kept = 1 if c.num_beams == 1 else len(eos) + 1  # beam search needs a token that does not end the text
+    chosen: list[tuple[object, LogitsProcessor]] = [
+        (c.num_beams > 1, log_softmax),
+        (c.repetition_penalty != 1.0, repetition_penalty(c.repetition_penalty)),
+        (c.no_repeat_ngram_size, no_repeat_ngrams(c.no_repeat_ngram_size)),
+        (True, ban_tokens(banned)),
+        (True, ban_phrases([word for word in words if len(word) > 1])),
+        (True, min_length(min_total, eos)),
+        (c.forced_bos_token_id is not None, force_token(c.forced_bos_token_id or 0, 1)),
+        (c.forced_eos_token_id is not None, force_token(c.forced_eos_token_id or 0, max_length - 1)),
+        (c.do_sample, temperature(c.temperature)),
+        (c.do_sample and c.top_k, top_k(max(c.top_k or 0, n_kept))),
+        (c.do_sample and c.top_p < 1.0, top_p(c.top_p, n_kept)),
+        (c.renormalize_logits, log_softmax),
+    ]
+    return [processor for applies, processor in chosen if applies]

@@ -21,6 +21,7 @@ from glassformer.data.batch import Batch, pad
 from glassformer.data.dataset import IDS, Dataset, Row
 from glassformer.errors import CorpusError
 from glassformer.generate.engine import decode
+from glassformer.generate.processors import sampling_processors, search_processors
 from glassformer.generate.sample import sample_steps
 from glassformer.metrics import Score
 from glassformer.metrics.likelihood import bits_per_byte, perplexity
@@ -155,12 +156,9 @@ class DecoderTask(Task):
             torch.tensor([prompt], device=self.device),
             [min(max_new_tokens, self.model.config.max_len - len(prompt))],
             eos_id=self.tokenizer.eos_id,
-            banned_ids=self.banned_ids,
-            temperature=c.temperature or 1.0,
-            top_k=c.top_k if c.do_sample else 1,
-            top_p=c.top_p,
+            processors=search_processors(self.banned_ids, c.no_repeat_ngram_size),
+            warpers=sampling_processors(c),
             seed=c.seed,
-            no_repeat_ngram_size=c.no_repeat_ngram_size,
         )
         ids: list[int] = []
         emitted = ""

@@ -1,0 +1,158 @@
+"""Logits processors: functions that change the scores of the next tokens. Search, sampling and pipelines apply lists of
+them, in order. A new decoding constraint is one function here.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from glassformer.config import DecodeConfig
+
+Scores = Float[Tensor, "rows vocab"]
+TokenIds = Int[Tensor, "rows length"]
+LogitsProcessor = Callable[[Scores, TokenIds], Scores]
+"""Takes the scores of the next token of each hypothesis and the tokens before it, and returns new scores. It may change
+the scores in place. The score -inf excludes a token. The tokens before it are those generated so far; in the pipelines
+for models of transformers, they begin with the prompt."""
+
+
+def apply(processors: Iterable[LogitsProcessor], scores: Scores, ids: TokenIds) -> Scores:
+    """Apply processors in order."""
+    for processor in processors:
+        scores = processor(scores, ids)
+    return scores
+
+
+def log_softmax(scores: Scores, ids: TokenIds) -> Scores:
+    """Log-probabilities of the tokens that earlier processors have not excluded."""
+    return scores.log_softmax(-1)
+
+
+def ban_tokens(token_ids: Sequence[int]) -> LogitsProcessor:
+    """Exclude tokens."""
+    banned = list(token_ids)
+
+    def process(scores: Scores, ids: TokenIds) -> Scores:
+        if banned:
+            scores[:, banned] = -torch.inf
+        return scores
+
+    return process
+
+
+def ban_phrases(phrases: Sequence[Sequence[int]]) -> LogitsProcessor:
+    """Exclude the last token of a phrase after its other tokens."""
+
+    def process(scores: Scores, ids: TokenIds) -> Scores:
+        for *start, last in phrases:
+            if len(start) < ids.size(1):
+                scores[(ids[:, -len(start) :] == ids.new_tensor(start)).all(1), last] = -torch.inf
+        return scores
+
+    return process
+
+
+def banned_ngram_tokens(ids: Sequence[int], n: int) -> list[int]:
+    """Tokens that would repeat an n-gram of `ids`."""
+    last = list(ids[len(ids) - n + 1 :])
+    return [ids[i + n - 1] for i in range(len(ids) - n + 1) if list(ids[i : i + n - 1]) == last]
+
+
+def no_repeat_ngrams(n: int) -> LogitsProcessor:
+    """Exclude tokens that would repeat an n-gram. Source: Paulus et al. 2017, section 2.5."""
+
+    def process(scores: Scores, ids: TokenIds) -> Scores:
+        for row, previous in zip(scores, ids.tolist(), strict=True):
+            row[banned_ngram_tokens(previous, n)] = -torch.inf
+        return scores
+
+    return process
+
+
+def repetition_penalty(penalty: float) -> LogitsProcessor:
+    """Divide the positive scores of tokens that occur before by the penalty, and multiply the negative ones.
+
+    Source: Keskar et al. 2019, section 4.1.
+    """
+
+    def process(scores: Scores, ids: TokenIds) -> Scores:
+        penalized = scores.gather(1, ids)
+        return scores.scatter(1, ids, torch.where(penalized < 0, penalized * penalty, penalized / penalty))
+
+    return process
+
+
+def min_length(n_tokens: int, eos_ids: Sequence[int]) -> LogitsProcessor:
+    """Exclude the end tokens until there are `n_tokens` tokens."""
+
+    def process(scores: Scores, ids: TokenIds) -> Scores:
+        if ids.size(1) < n_tokens:
+            scores[:, list(eos_ids)] = -torch.inf
+        return scores
+
+    return process
+
+
+def force_token(token_id: int, position: int) -> LogitsProcessor:
+    """Exclude all other tokens at one position, counted from 0."""
+
+    def process(scores: Scores, ids: TokenIds) -> Scores:
+        if ids.size(1) == position:
+            scores = torch.full_like(scores, -torch.inf)
+            scores[:, token_id] = 0.0
+        return scores
+
+    return process
+
+
+def temperature(value: float) -> LogitsProcessor:
+    """Divide the scores by the temperature."""
+    return lambda scores, ids: scores / value
+
+
+def top_k(k: int) -> LogitsProcessor:
+    """Exclude all but the k best tokens, and those with the score of the k-th. Source: Fan et al. 2018, section 5.4."""
+
+    def process(scores: Scores, ids: TokenIds) -> Scores:
+        lowest = scores.topk(min(k, scores.size(-1))).values[:, -1:]
+        return scores.masked_fill(scores < lowest, -torch.inf)
+
+    return process
+
+
+def top_p(p: float, min_tokens_to_keep: int = 1) -> LogitsProcessor:
+    """Keep the most probable tokens until their probabilities sum to at least p (nucleus sampling), exclude the others.
+
+    Source: Holtzman et al. 2020, section 3.1.
+    """
+
+    def process(scores: Scores, ids: TokenIds) -> Scores:
+        ascending, order = scores.sort(dim=-1)
+        excluded = ascending.softmax(-1).cumsum(-1) <= 1 - p
+        excluded[:, -min_tokens_to_keep:] = False
+        return scores.masked_fill(excluded.scatter(1, order, excluded), -torch.inf)
+
+    return process
+
+
+def search_processors(banned_ids: Sequence[int] = (), no_repeat_ngram_size: int | None = None) -> list[LogitsProcessor]:
+    """Processors of search and sampling: log-probabilities over the tokens that may be generated, without renormalizing
+    after repeated n-grams are excluded.
+    """
+    constraints = [no_repeat_ngrams(no_repeat_ngram_size)] if no_repeat_ngram_size else []
+    return [ban_tokens(banned_ids), log_softmax, *constraints]
+
+
+def sampling_processors(options: DecodeConfig) -> list[LogitsProcessor]:
+    """Processors that shape the distribution to sample from: temperature, then top-k, then top-p. Without any option of
+    sampling, only the most probable token is kept.
+    """
+    if not options.do_sample:
+        return [top_k(1)]
+    return [
+        *([temperature(options.temperature)] if options.temperature is not None else []),
+        *([top_k(options.top_k)] if options.top_k is not None else []),
+        *([top_p(options.top_p)] if options.top_p is not None and options.top_p < 1 else []),
+    ]
