@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Literal, Self
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from glassformer.errors import ConfigError
 from glassformer.limits import MAX_TOKENS
@@ -230,6 +230,11 @@ class TrainConfig(Config):
         le=MAX_TOKENS,
         description="Maximum length of an example in tokens; longer ones are left out or truncated.",
     )
+    model: dict[str, bool | int | float | str] | None = Field(
+        default=None,
+        description="Other fields of the model's configuration, for instance attention=additive; in a TOML file the"
+        " table [model]. docs/glossary.md lists them by family.",
+    )
     pooling: Literal["first", "mean"] | None = Field(
         default=None,
         description="Vector used for classification: that of the first token, or the mean over all tokens.",
@@ -299,6 +304,26 @@ class TrainConfig(Config):
         default=None, ge=1, le=MAX_THREADS, description="Number of CPU threads. Default: all cores."
     )
     tensorboard: bool = Field(default=False, description="Also write TensorBoard events to the run folder.")
+
+    @field_validator("model", mode="before")
+    @classmethod
+    def parse_assignments(cls, value: Any) -> Any:
+        """Parse NAME=VALUE texts. Values are numbers, true, false or texts."""
+        if isinstance(value, str):
+            value = value.split()
+        if not isinstance(value, list | tuple):
+            return value
+        fields: dict[str, Any] = {}
+        for assignment in value:
+            name, equals, text = str(assignment).partition("=")
+            if not equals or not name or not text:
+                raise ValueError(f"expected NAME=VALUE, found {assignment!r}")
+            try:
+                parsed = tomllib.loads(f"value = {text}")["value"]
+            except tomllib.TOMLDecodeError:
+                parsed = text
+            fields[name] = parsed if isinstance(parsed, bool | int | float | str) else text
+        return fields
 
     @model_validator(mode="after")
     def check_together(self) -> Self:

@@ -23,7 +23,7 @@ RUN = Group("Run", sort_key=5)
 GROUPS = {
     DATA: "src tgt dev_src dev_tgt task format columns keys tokenizer vocab_size lowercase max_len mixing_limit"
     " mixing_temperature",
-    MODEL: "family preset init_from embeddings d_model n_heads d_ff n_layers dropout pre_norm pooling",
+    MODEL: "family preset init_from embeddings d_model n_heads d_ff n_layers dropout pre_norm pooling model",
     OPTIMIZATION: "steps epochs minutes batch_tokens lr schedule warmup_ratio decay_ratio optimizer beta1 beta2 eps"
     " weight_decay max_grad_norm label_smoothing prompt_loss_weight average_checkpoints precision seed",
     RUN: "out save_every validate_every device threads tensorboard",
@@ -31,9 +31,9 @@ GROUPS = {
 """Group -> the options of `train` in it; options of decoding are in DECODING."""
 
 RARE = (  # noqa: SIM905
-    "dev_tgt lowercase mixing_limit mixing_temperature embeddings n_heads d_ff pre_norm pooling schedule warmup_ratio"
-    " decay_ratio optimizer beta1 beta2 eps weight_decay max_grad_norm prompt_loss_weight average_checkpoints precision"
-    " save_every validate_every tensorboard"
+    "dev_tgt lowercase mixing_limit mixing_temperature embeddings n_heads d_ff pre_norm pooling model schedule"
+    " warmup_ratio decay_ratio optimizer beta1 beta2 eps weight_decay max_grad_norm prompt_loss_weight"
+    " average_checkpoints precision save_every validate_every tensorboard"
 ).split()
 """Options of `train` that `--help-all` lists and `--help` does not."""
 
@@ -80,16 +80,18 @@ def flags(config: type[Config], *left_out: str, only: Sequence[str] = ()) -> Any
         if name in left_out or (only and name not in only):
             continue
         default = "" if option.is_required() or option.default in (None, ()) else f" Default: {option.default}."
+        # A table of a TOML file is a list of NAME=VALUE on the command line.
+        annotation = tuple[str, ...] if str(option.annotation).startswith("dict") else option.annotation
         parameter = Parameter(
             name=NAMES.get(name),
             help=f"{option.description}{default}",
-            consume_multiple=str(option.annotation).startswith("tuple"),
+            consume_multiple=str(annotation).startswith("tuple"),
             show=SHOW_ALL or config is not TrainConfig or name not in RARE,
             show_default=False,
             group=groups[name] if config is TrainConfig else DECODING,
             converter=whole_number if option.annotation in (int, int | None) else None,
         )
-        fields.append((name, Annotated[option.annotation | None, parameter], field(default=None)))  # type: ignore[operator]
+        fields.append((name, Annotated[annotation | None, parameter], field(default=None)))  # type: ignore[operator]
     record = make_dataclass(f"{config.__name__}Flags", fields)
     record.__module__ = __name__  # cyclopts takes a class of the standard library for a plain value
     return record

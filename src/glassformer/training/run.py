@@ -32,6 +32,9 @@ EARLY_FILES = ("data", "train.log", "metrics.jsonl", "tensorboard")
 """Files of a run folder that may exist before run.toml is written."""
 
 BUDGETS = ("steps", "epochs", "minutes")
+DERIVED_FIELDS = {"vocab_size", "pad_id", "bos_id", "eos_id", "pruned_heads", "head", "n_labels"}
+"""Fields of a model's configuration that the tokenizer and the task determine."""
+
 MUTABLE_OPTIONS = {*BUDGETS, "out", "src", "tgt", "dev_src", "dev_tgt", "save_every", "validate_every", "tensorboard"}
 """Options that may differ when a run is resumed: they do not change any update. Files are compared by content."""
 
@@ -57,6 +60,7 @@ def train(config: TrainConfig, *, quiet: bool = False) -> Any:
         with Reporter(config.out, step=step, quiet=quiet, tensorboard=config.tensorboard) as reporter:
             base = load(config.init_from, device="cpu").model if config.init_from else None
             task_type = select_task_type(config, base)
+            check_model_fields(config, model_family(config, task_type, base), base)
 
             def make(corpus_info: CorpusInfo) -> Task:
                 nonlocal config
@@ -176,13 +180,38 @@ def select_task_type(config: TrainConfig, base: Model | None) -> type[Task]:
     if name not in TASKS:
         raise ConfigError(f"task {name!r}: unknown.\n  Known tasks: {', '.join(TASKS)}.")
     task_type = task_class(name)
-    family = config.family or (family_of(base) if base else task_type.families[0])
+    family = model_family(config, task_type, base)
     if family not in task_type.families:
         advice = "Change --family" if config.family else "Use another model for --init-from"
         raise ConfigError(
             f"{name}: not supported by the model family {family}; use {' or '.join(task_type.families)}.\n  {advice}."
         )
     return task_type
+
+
+def model_family(config: TrainConfig, task_type: type[Task], base: Model | None) -> str:
+    """Name of the model family: as given, else that of `base`, else the default of the task."""
+    return config.family or (family_of(base) if base else task_type.families[0])
+
+
+def check_model_fields(config: TrainConfig, family: str, base: Model | None) -> None:
+    """Check the names in the table `model` of the options.
+
+    Raises:
+        ConfigError: a name is not a field of the model's configuration or is set by another option, or the
+            configuration comes from `base`.
+    """
+    if not config.model:
+        return
+    if base:
+        raise ConfigError("--model cannot be combined with --init-from, whose configuration is used.")
+    known = sorted(FAMILIES[family].config_class.model_fields.keys() - DERIVED_FIELDS - TrainConfig.model_fields.keys())
+    unknown = [name for name in config.model if name not in known]
+    if unknown:
+        raise ConfigError(
+            f"--model {', '.join(unknown)}: no such field of the family {family}, or set by another option.\n"
+            f"  Fields: {', '.join(known)}."
+        )
 
 
 def resolve_options(
@@ -194,7 +223,7 @@ def resolve_options(
         ConfigError: the family does not have the preset.
     """
     explicit = config.model_dump(exclude_none=True)
-    family = config.family or (family_of(base) if base else task_type.families[0])
+    family = model_family(config, task_type, base)
     name = config.preset or preset_for(corpus_info.n_examples, family)
     if name not in PRESETS[family]:
         raise ConfigError(f"preset {name!r}: unknown for the family {family}; known: {', '.join(PRESETS[family])}.")
@@ -271,6 +300,7 @@ def build(
         "eos_id": tokenizer.eos_id,
     }
     options |= {name: value for name, value in {**explicit, **derived}.items() if name in config_class.model_fields}
+    options |= config.model or {}
     model = model_class(config_class.resolve(options, environment={}))
     if base:
         load_matching_weights(model, base)
