@@ -124,6 +124,9 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     },
 }
 
+GENERIC = {"base": {"batch_tokens": 4000, "lr": 1e-3, "warmup_ratio": 0.05, "decay_ratio": 0.3, "steps": 10_000}}
+"""The presets of a family that has none of its own. Its sizes are the defaults of its configuration."""
+
 # Epochs: Devlin et al. 2018, section A.3 (2 to 4). The learning rate is above its 2e-5 to 5e-5, which small models
 # tolerate. Optimizer, warm-up, decay and batch size are our own.
 FINE_TUNING: dict[str, Any] = {
@@ -132,9 +135,14 @@ FINE_TUNING: dict[str, Any] = {
 }
 
 
+def presets_of(family: str) -> dict[str, dict[str, Any]]:
+    """The presets of a family by name."""
+    return PRESETS.get(family, GENERIC)
+
+
 def preset(name: str, family: str = "transformer") -> dict[str, Any]:
     """All options of `TrainConfig` that a preset sets: model sizes and training options."""
-    options = {**ADAM, **PRESETS[family]["base"], **PRESETS[family][name]}
+    options = {**ADAM, **presets_of(family)["base"], **presets_of(family)[name]}
     if len({"steps", "epochs"} & options.keys()) == 2:
         del options["epochs"]
     return without_adam_options(options) if options["optimizer"] == "adafactor" else options
@@ -147,9 +155,9 @@ def without_adam_options(options: dict[str, Any]) -> dict[str, Any]:
 
 def preset_for(n_examples: int, family: str = "transformer") -> str:
     """Default preset for a corpus with this number of examples."""
-    if family != "transformer":
-        return "tiny" if n_examples < 100_000 or "small" not in PRESETS[family] else "small"
-    return "tiny" if n_examples < 100_000 else "small" if n_examples < 1_000_000 else "base"
+    is_large = n_examples >= 1_000_000 and family == "transformer"
+    fitting = "tiny" if n_examples < 100_000 else "base" if is_large else "small"
+    return next(name for name in (fitting, "tiny", "base") if name in presets_of(family))
 
 
 def vocab_size_for(n_examples: int) -> int:

@@ -19,7 +19,8 @@ from glassformer.data.dataset import IDS, Dataset, Row
 from glassformer.errors import CheckpointError, ConfigError, CorpusError
 from glassformer.metrics import Score
 from glassformer.metrics.score import MetricFn
-from glassformer.models.families import FAMILIES, family_of
+from glassformer.models.base import Kind
+from glassformer.models.families import FAMILIES, families_of_kind, family_of
 from glassformer.tokens.tokenizer import Tokenizer
 
 no_op: Callable[..., None] = lambda *_: None  # noqa: E731
@@ -82,8 +83,8 @@ class Task(ABC):
     """A trained model with its tokenizer."""
 
     name: ClassVar[str]
-    families: ClassVar[tuple[str, ...]]
-    """Model families that support the task. The first is the default."""
+    kind: ClassVar[Kind]
+    """Kind of the model families that support the task."""
     example_type: ClassVar[Any]
     """Dataclass of one example."""
     examples_name: ClassVar[str] = "examples"
@@ -121,6 +122,11 @@ class Task(ABC):
         self.model = model.to(self.device).eval()
         self.tokenizer = tokenizer
         self.labels = tuple(labels)
+
+    @classmethod
+    def families(cls) -> tuple[str, ...]:
+        """Model families that support the task. The first is the default."""
+        return families_of_kind(cls.kind)
 
     def __repr__(self) -> str:
         n_parameters = sum(p.numel() for p in self.model.parameters())
@@ -311,7 +317,7 @@ class Task(ABC):
         config = dict(config)
         family = str(config.pop("model_type", None)).removeprefix("glassformer-")
         labels = config.pop("labels", ())
-        if family not in cls.families:
+        if family not in cls.families():
             raise CheckpointError(f"{folder / 'config.json'}: {cls.name} is not supported by model family {family!r}.")
         if not isinstance(labels, (list, tuple)) or not all(isinstance(label, str) for label in labels):
             raise CheckpointError(f"{folder / 'config.json'}: damaged: labels is {labels!r}, not a list of strings.")

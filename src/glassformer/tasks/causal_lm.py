@@ -25,7 +25,6 @@ from glassformer.generate.processors import sampling_processors, search_processo
 from glassformer.generate.sample import sample_steps
 from glassformer.metrics import Score
 from glassformer.metrics.likelihood import bits_per_byte, perplexity
-from glassformer.models.families import families_of_kind
 from glassformer.objectives.loss import projected_cross_entropy
 from glassformer.tasks.base import Log, Task, check_texts, map_nonblank, no_op
 
@@ -67,7 +66,7 @@ class CausalLMBatch(Batch):
 class DecoderTask(Task):
     """Base class of tasks by decoder-only models: generation of text after a prompt."""
 
-    families = families_of_kind("decoder")
+    kind = "decoder"
     decoding_defaults: ClassVar[Mapping[str, Any]] = {}
     """Default decoding options of the task."""
 

@@ -29,7 +29,6 @@ from glassformer.metrics.correlation import (
 from glassformer.metrics.labels import accuracy, label_scores, label_statistics, macro_f1_from, matthews, matthews_from
 from glassformer.metrics.score import MetricFn, mean_from, mean_statistics
 from glassformer.models.base import PAD_TO_MULTIPLE_OF
-from glassformer.models.families import families_of_kind
 from glassformer.tasks.base import Log, Task, Warn, check_texts, map_nonblank, no_op
 
 BATCH_TOKENS = 4096
@@ -51,7 +50,7 @@ class LabelBatch(Batch):
 class EncoderTask(Task):
     """Base class of encoder tasks: input format of texts and pairs of texts."""
 
-    families = families_of_kind("encoder")
+    kind = "encoder"
 
     @property
     def n_separators(self) -> int:

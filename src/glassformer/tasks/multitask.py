@@ -43,10 +43,13 @@ class Multitask(Translator):
     """
 
     name = "multitask"
-    families = ("t5", "transformer")
     example_type = PromptedExample
     examples_name = "examples"
     metric = "exact"
+
+    @classmethod
+    def families(cls) -> tuple[str, ...]:
+        return "t5", "transformer"
 
     @classmethod
     def read(

@@ -15,7 +15,6 @@ from glassformer.data.batch import Batch
 from glassformer.data.dataset import IDS, Dataset, Row
 from glassformer.errors import UserError
 from glassformer.metrics import Score
-from glassformer.models.families import families_of_kind
 from glassformer.tasks.base import no_op
 from glassformer.tasks.causal_lm import Document, LanguageModel
 from glassformer.tokens.tokenizer import Tokenizer
@@ -47,7 +46,7 @@ class WordVectors(LanguageModel):
     """
 
     name = "skip-gram"
-    families = families_of_kind("word-vectors")
+    kind = "word-vectors"
     fields = {"ids": IDS}
     default_tokenizer = "word"
     streams = False

@@ -29,7 +29,6 @@ class SpanCorruption(Translator):
     """
 
     name = "span-corruption"
-    families = ("t5", "transformer")
     example_type = Document
     examples_name = "texts"
     fields = {"ids": IDS}
@@ -38,6 +37,10 @@ class SpanCorruption(Translator):
     rows_are_examples = False
     validation_decodes = False
     extra_special_tokens = tuple(f"<extra_id_{i}>" for i in range(N_SENTINELS))
+
+    @classmethod
+    def families(cls) -> tuple[str, ...]:
+        return "t5", "transformer"
 
     @classmethod
     def read(

@@ -24,7 +24,6 @@ from glassformer.generate.search import Hypothesis
 from glassformer.metrics import Score, bleu, translation_scores
 from glassformer.metrics.score import MetricFn
 from glassformer.metrics.translation import bleu_from, bleu_statistics
-from glassformer.models.families import families_of_kind
 from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.objectives.loss import projected_cross_entropy
 from glassformer.tasks.base import Log, Task, check_texts, no_op
@@ -51,7 +50,7 @@ class Translator(Task):
     """Translation: an encoder-decoder with its tokenizer."""
 
     name = "translation"
-    families: ClassVar[tuple[str, ...]] = families_of_kind("encoder-decoder")
+    kind = "encoder-decoder"
     example_type: ClassVar[Any] = Example
     examples_name = "pairs"
     metric = "bleu"

@@ -14,7 +14,7 @@ from glassformer.corpora.detect import find_task
 from glassformer.errors import ConfigError
 from glassformer.models.base import Model
 from glassformer.models.families import FAMILIES, family_of
-from glassformer.presets import ADAM, FINE_TUNING, PRESETS, preset, preset_for, without_adam_options
+from glassformer.presets import ADAM, FINE_TUNING, preset, preset_for, presets_of, without_adam_options
 from glassformer.tasks.base import Task
 from glassformer.tasks.embeddings import init_embeddings
 from glassformer.tasks.registry import TASKS, load, pick_device, task_class
@@ -181,17 +181,17 @@ def select_task_type(config: TrainConfig, base: Model | None) -> type[Task]:
         raise ConfigError(f"task {name!r}: unknown.\n  Known tasks: {', '.join(TASKS)}.")
     task_type = task_class(name)
     family = model_family(config, task_type, base)
-    if family not in task_type.families:
+    if family not in task_type.families():
         advice = "Change --family" if config.family else "Use another model for --init-from"
         raise ConfigError(
-            f"{name}: not supported by the model family {family}; use {' or '.join(task_type.families)}.\n  {advice}."
+            f"{name}: not supported by the model family {family}; use {' or '.join(task_type.families())}.\n  {advice}."
         )
     return task_type
 
 
 def model_family(config: TrainConfig, task_type: type[Task], base: Model | None) -> str:
     """Name of the model family: as given, else that of `base`, else the default of the task."""
-    return config.family or (family_of(base) if base else task_type.families[0])
+    return config.family or (family_of(base) if base else task_type.families()[0])
 
 
 def check_model_fields(config: TrainConfig, family: str, base: Model | None) -> None:
@@ -225,8 +225,8 @@ def resolve_options(
     explicit = config.model_dump(exclude_none=True)
     family = model_family(config, task_type, base)
     name = config.preset or preset_for(corpus_info.n_examples, family)
-    if name not in PRESETS[family]:
-        raise ConfigError(f"preset {name!r}: unknown for the family {family}; known: {', '.join(PRESETS[family])}.")
+    if name not in presets_of(family):
+        raise ConfigError(f"preset {name!r}: unknown for the family {family}; known: {', '.join(presets_of(family))}.")
     defaults = preset(name, family)
     if base:
         defaults = {name: value for name, value in defaults.items() if name not in BUDGETS} | FINE_TUNING
