@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from glassformer.models.families import FAMILIES
+from glassformer.training.optimizer import OPTIMIZERS
+
 DOCS = Path(__file__).parents[2] / "docs"
 
 
@@ -14,7 +17,17 @@ def python_blocks(name: str) -> list[str]:
     )
 
 
-def test_every_example_of_extending_runs(capsys):
+@pytest.fixture
+def registries():
+    """Restore the registries that the examples add rows to."""
+    before = [(registry, dict(registry)) for registry in (FAMILIES, OPTIMIZERS)]
+    yield
+    for registry, rows in before:
+        registry.clear()
+        registry.update(rows)
+
+
+def test_every_example_of_extending_runs(capsys, registries):
     namespace: dict[str, object] = {}
     blocks = python_blocks("extending.md")
     assert len(blocks) == 7

@@ -25,6 +25,7 @@ from glassformer.generate.processors import sampling_processors, search_processo
 from glassformer.generate.sample import sample_steps
 from glassformer.metrics import Score
 from glassformer.metrics.likelihood import bits_per_byte, perplexity
+from glassformer.models.base import Kind
 from glassformer.objectives.loss import projected_cross_entropy
 from glassformer.tasks.base import Log, Task, check_texts, map_nonblank, no_op
 
@@ -66,7 +67,7 @@ class CausalLMBatch(Batch):
 class DecoderTask(Task):
     """Base class of tasks by decoder-only models: generation of text after a prompt."""
 
-    kind = "decoder"
+    kind: ClassVar[Kind] = "decoder"
     decoding_defaults: ClassVar[Mapping[str, Any]] = {}
     """Default decoding options of the task."""
 
