@@ -39,6 +39,7 @@ def compare(
     """
     from glassformer.cli.lines import open_model
     from glassformer.errors import ConfigError
+    from glassformer.metrics.registry import metric
     from glassformer.metrics.significance import paired_bootstrap
 
     sources = [*files, *([src] if src else [])]
@@ -53,11 +54,11 @@ def compare(
     statistics = [task.bootstrap_statistics(task.scores(examples)[0], examples) for task in tasks]
     if not statistics[0]:
         raise ConfigError(f"{tasks[0].name}: its metrics cannot be compared example by example.")
-    for name, (first_statistics, metric) in statistics[0].items():
+    for name, (first_statistics, from_sums) in statistics[0].items():
         second_statistics, _ = statistics[1][name]
         if second_statistics.shape != first_statistics.shape:
             continue  # one of the models predicts classes that the other does not
-        comparison = paired_bootstrap(first_statistics, second_statistics, metric)
+        comparison = paired_bootstrap(first_statistics, second_statistics, from_sums)
         difference = comparison.difference
         if json:
             record = {
@@ -71,7 +72,9 @@ def compare(
             print(json_module.dumps(record))
         else:
             verdict = "significant" if comparison.p_value < 0.05 else "not significant"
+            m = metric(name)
+            low, high = (f"{bound:+.{m.digits}f}" for bound in (difference.low, difference.high))
             print(
-                f"{name:8} {comparison.first:.4f} -> {comparison.second:.4f}  difference {difference.value:+.4f}"
-                f" [{difference.low:+.4f}, {difference.high:+.4f}], p = {comparison.p_value:.3f}: {verdict}"
+                f"{name:8} {m.format(comparison.first)} -> {m.format(comparison.second)}"
+                f"  difference {difference.value:+.{m.digits}f} [{low}, {high}], p = {comparison.p_value:.3f}: {verdict}"
             )

@@ -54,6 +54,7 @@ def evaluate(
     """
     from glassformer.cli.lines import open_model, progress_bar
     from glassformer.errors import ConfigError
+    from glassformer.metrics.registry import metric
     from glassformer.metrics.significance import bootstrap
 
     if not files and src is None:
@@ -76,8 +77,8 @@ def evaluate(
         out.write_text("".join(line + "\n" for line in outputs), encoding="utf-8")
     intervals = {}
     if interval:
-        for name, (statistics, metric) in task.bootstrap_statistics(outputs, examples).items():
-            estimate = bootstrap(statistics, metric)
+        for name, (statistics, from_sums) in task.bootstrap_statistics(outputs, examples).items():
+            estimate = bootstrap(statistics, from_sums)
             intervals[name] = (estimate.low, estimate.high)
     if json:
         record = {
@@ -95,8 +96,8 @@ def evaluate(
         )
     else:
         for score in scores:
-            value = f"{score.value:6.2f}" if score.name in ("BLEU", "chrF2", "TER") else f"{score.value:.4f}"
-            low, high = intervals.get(score.name, (None, None))
-            interval_text = "" if low is None else f"  95% [{low:.4f}, {high:.4f}]"
-            print(f"{score.name:6} {value}{interval_text}  {score.signature}".rstrip())
+            format_value = metric(score.name).format
+            bounds = ", ".join(map(format_value, intervals.get(score.name, ())))
+            interval_text = f"  95% [{bounds}]" if bounds else ""
+            print(f"{score.name:6} {format_value(score.value):>6}{interval_text}  {score.signature}".rstrip())
         sys.stdout.flush()

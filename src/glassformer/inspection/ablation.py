@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from glassformer.errors import ConfigError
 from glassformer.inspection.record import replaced
+from glassformer.metrics.registry import metric
 from glassformer.models.base import Model
 from glassformer.models.families import family_of
 from glassformer.nn.attention import Attention, KeyValueCache
@@ -146,7 +147,7 @@ def importance(task: Any, result: AblationResult) -> float:
     """Importance of a component: increase of the loss, or for a task without a loss the degradation of its metric."""
     if "loss" in result.change:
         return result.change["loss"]
-    return -result.change[task.metric] if task.larger_is_better else result.change[task.metric]
+    return -result.change[task.metric] if metric(task.metric).larger_is_better else result.change[task.metric]
 
 
 def prune(task: Any, results: Sequence[AblationResult], n: int) -> list[Component]:

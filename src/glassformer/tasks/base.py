@@ -93,7 +93,6 @@ class Task(ABC):
     """Names and types of the fields of an encoded example."""
     metric: ClassVar[str]
     """The metric returned by `validate` that selects the best checkpoint."""
-    larger_is_better: ClassVar[bool] = True
     head: ClassVar[dict[str, Any]] = {}
     """Fields of the model config that the task sets."""
     rows_are_examples: ClassVar[bool] = True

@@ -210,7 +210,6 @@ class LanguageModel(DecoderTask):
     examples_name = "texts"
     fields = {"ids": IDS}
     metric = "loss"
-    larger_is_better = False
     rows_are_examples = False
     add_prefix_space = False
     streams = True

@@ -76,7 +76,6 @@ class MaskedLM(EncoderTask):
     examples_name = "texts"
     fields = {"ids": IDS}
     metric = "loss"
-    larger_is_better = False
     rows_are_examples = False
     head = {"head": "mlm", "pooler": False}
     add_prefix_space = False

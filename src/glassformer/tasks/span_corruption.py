@@ -33,7 +33,6 @@ class SpanCorruption(Translator):
     examples_name = "texts"
     fields = {"ids": IDS}
     metric = "loss"
-    larger_is_better = False
     rows_are_examples = False
     validation_decodes = False
     extra_special_tokens = tuple(f"<extra_id_{i}>" for i in range(N_SENTINELS))

@@ -36,7 +36,6 @@ class Summarizer(DecoderTask):
     examples_name = "pairs"
     fields = {"ids": IDS, "n_prompt": INTS}
     metric = "loss"
-    larger_is_better = False
     add_prefix_space = False
     prompt_loss_weight = 0.0
     # Beam search finds summaries of higher probability but lower quality. The n-gram size allows names of several

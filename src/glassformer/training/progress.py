@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from glassformer.errors import ConfigError
+from glassformer.metrics.registry import metric
 
 PLAIN_INTERVAL_S = 30.0
 """Seconds between progress lines if the output is not a terminal."""
@@ -24,9 +25,9 @@ def duration(seconds: float) -> str:
     return f"{hours}:{m:02}:{s:02}" if hours else f"{m}:{s:02}"
 
 
-def format_metric(metric: str, value: float) -> str:
-    """Format a metric with its name."""
-    return f"BLEU {value:.2f}" if metric == "bleu" else f"{metric} {value:.4f}"
+def format_metric(name: str, value: float) -> str:
+    """Format the value of a metric with its name."""
+    return f"{metric(name).name} {metric(name).format(value)}"
 
 
 class Reporter:
@@ -111,18 +112,18 @@ class Reporter:
             self.log(f"{progress:4.0%} {line}")
             self.last_plain_s = time.monotonic()
 
-    def validation(self, record: dict[str, Any], metric: str, note: str) -> None:
+    def validation(self, record: dict[str, Any], metric_name: str, note: str) -> None:
         """Report the metrics of a validation.
 
         Args:
             record: written to metrics.jsonl unchanged.
-            metric: name of the task's main metric.
+            metric_name: name of the task's main metric.
             note: appended to the message.
         """
         self.write(record)
-        score = f"dev {format_metric(metric, record[f'dev_{metric}'])}"
+        score = f"dev {format_metric(metric_name, record[f'dev_{metric_name}'])}"
         self.score = f" · {score}"
-        loss = f", dev loss {record['dev_loss']:.3f}" if "dev_loss" in record and metric != "loss" else ""
+        loss = f", dev loss {record['dev_loss']:.3f}" if "dev_loss" in record and metric_name != "loss" else ""
         self.log(f"step {record['step']:,}: {score}{loss} ({duration(record['elapsed_s'])} of training){note}")
 
     def write(self, record: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ from glassformer import checkpoint
 from glassformer.config import TrainConfig
 from glassformer.corpora.detect import find_task
 from glassformer.errors import ConfigError
+from glassformer.metrics.registry import metric
 from glassformer.models.base import Model
 from glassformer.models.families import FAMILIES, family_of
 from glassformer.presets import ADAM, FINE_TUNING, preset, preset_for, presets_of, without_adam_options
@@ -336,7 +337,7 @@ def finish(trainer: Trainer, reporter: Reporter) -> None:
     if best.exists():
         checkpoint.verify(best)
         candidates["the best checkpoint"] = (progress.best_score, checkpoint.read_tensors(best / "model.safetensors"))
-    sign = 1 if task.larger_is_better else -1
+    sign = 1 if metric(task.metric).larger_is_better else -1
     name, (score, weights) = max(candidates.items(), key=lambda item: sign * item[1][0])  # the first in case of ties
     training = {
         f"dev_{task.metric}": round(score, 4),

@@ -14,6 +14,7 @@ from glassformer import checkpoint
 from glassformer.config import TrainConfig
 from glassformer.data.batch import Batch, BatchSampler
 from glassformer.errors import NonFiniteError, UserError
+from glassformer.metrics.registry import metric
 from glassformer.tasks.base import Task
 from glassformer.training.optimizer import load_optimizer_tensors, make_optimizer, optimizer_tensors
 from glassformer.training.prepare import PreparedData
@@ -348,7 +349,7 @@ class Trainer:
         n_decoded = self.progress.n_decoded
         score = metrics[self.task.metric]
         note = f", {n_decoded:,} of {len(self.data.dev):,} examples decoded" if n_decoded else ""
-        if self.progress.best_score is None or not self.is_better(self.progress.best_score, score):
+        if self.progress.best_score is None or not metric(self.task.metric).is_better(self.progress.best_score, score):
             self.progress.best_score, self.progress.best_step = score, self.progress.step
             checkpoint.save_folder(self.config.out / "best" / f"step-{self.progress.step}", self.task.contents())
             note += ", best so far"
@@ -357,10 +358,6 @@ class Trainer:
         self.reporter.validation(
             {"step": self.progress.step, **record, "elapsed_s": self.elapsed_s()}, self.task.metric, note
         )
-
-    def is_better(self, a: float, b: float) -> bool:
-        """Whether score a is better than score b."""
-        return a > b if self.task.larger_is_better else a < b
 
     def dev_metrics(self) -> dict[str, float]:
         """Metrics of the task on the dev set with the current weights.
