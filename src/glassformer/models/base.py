@@ -125,7 +125,9 @@ class Model(nn.Module):
         return super().train(mode)
 
     def prune_heads(self) -> None:
-        """Replace the attention modules listed in `config.pruned_heads` by ones with fewer heads.
+        """Give the attention modules listed in `config.pruned_heads` the number of heads that is recorded there.
+
+        Called by constructors, before weights are loaded. `inspection.ablation.prune` selects heads and removes them.
 
         Raises:
             CheckpointError: a listed module does not exist, or its number of heads is out of range.

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from glassformer import checkpoint
-from glassformer.config import TrainConfig, describe
+from glassformer.config import TrainConfig, format_validation_error
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.data.batch import Batch
 from glassformer.data.dataset import IDS, Dataset, Row
@@ -278,7 +278,7 @@ class Task(ABC):
         return [{"text": line, "output": output} for line, output in zip(lines, outputs, strict=True)]
 
     @abstractmethod
-    def scores(self, examples: Sequence[Any], options: Any = None) -> tuple[list[str], list[Score]]:
+    def evaluate(self, examples: Sequence[Any], options: Any = None) -> tuple[list[str], list[Score]]:
         """Outputs for examples, and the metrics of these outputs."""
 
     @classmethod
@@ -288,7 +288,7 @@ class Task(ABC):
         """Statistics for bootstrap confidence intervals, for metrics that are functions of sums over examples.
 
         Args:
-            outputs: outputs as returned by `scores`.
+            outputs: outputs as returned by `evaluate`.
 
         Returns:
             For each metric the statistics of each example, and the function that computes the metric from their sums.
@@ -319,7 +319,7 @@ class Task(ABC):
         try:
             model_config = model_class.config_class.model_validate(config)
         except ValidationError as error:
-            raise CheckpointError(f"{folder / 'config.json'}: {describe(error, {})}") from None
+            raise CheckpointError(f"{folder / 'config.json'}: {format_validation_error(error, {})}") from None
         n_labels = getattr(model_config, "n_labels", len(labels))
         if cls.has_classes and len(labels) != n_labels:
             raise CheckpointError(
