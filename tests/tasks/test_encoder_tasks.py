@@ -23,7 +23,7 @@ def build(kind, labels, max_len: int = MAX_LEN):
     tokenizer = Tokenizer.train([" ".join(WORDS)] * 5, vocab_size=300)
     sizes = BertConfig(
         vocab_size=tokenizer.vocab_size, d_model=22, n_heads=2, d_ff=37, n_layers=1, max_len=max_len,
-        n_labels=kind.n_labels(labels), **kind.head,
+        n_labels=kind.n_labels(labels), **kind.head_config,
     )  # fmt: skip
     task = kind(Bert(sizes), tokenizer, "cpu", labels)
     for p in task.model.parameters():

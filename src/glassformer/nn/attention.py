@@ -26,7 +26,7 @@ class KeyValueCache:
     def __init__(self) -> None:
         self.length = 0
         self.buffers: list[Tensor] = []  # keys and values, each [rows, heads, capacity, d_head]
-        self.spare_buffers: list[Tensor] = []
+        self.spare_buffers: list[Tensor] = []  # `select` copies to these and swaps, so it need not allocate memory
 
     def append(
         self, k: Float[Tensor, "rows heads new d_head"], v: Float[Tensor, "rows heads new d_head"]

@@ -93,8 +93,8 @@ class Task(ABC):
     metric: ClassVar[str]
     """The metric returned by `validate` that selects the best checkpoint."""
     larger_is_better: ClassVar[bool] = True
-    head: ClassVar[dict[str, Any]] = {}
-    """Fields of the model config that the task sets."""
+    head_config: ClassVar[dict[str, Any]] = {}
+    """Fields of the model config that the task sets, such as the output head."""
     rows_are_examples: ClassVar[bool] = True
     """Each example becomes one row of the training set, or a few. False for text that is split into windows."""
     validation_decodes: ClassVar[bool] = False
@@ -330,7 +330,7 @@ class Task(ABC):
                 f"{folder}: tokenizer.json has {tokenizer.vocab_size} vocabulary entries, but vocab_size in config.json"
                 f" is {model_config.vocab_size}."
             )
-        if (head := cls.head.get("head")) and (found := getattr(model_config, "head", None)) != head:
+        if (head := cls.head_config.get("head")) and (found := getattr(model_config, "head", None)) != head:
             raise CheckpointError(
                 f"{folder / 'config.json'}: damaged: head is {found!r}, expected {head!r} for {cls.name}."
             )

@@ -117,7 +117,7 @@ class LabelTask(EncoderTask):
     """Base class of tasks that predict one label per text or pair of texts."""
 
     example_type = Labeled
-    head = {"head": "sequence", "pooler": True}
+    head_config = {"head": "sequence", "pooler": True}
 
     @classmethod
     def read(

@@ -24,7 +24,7 @@ class SentenceEmbedder(EncoderTask):
     """Computes an embedding of each text: the mean of the encoder outputs of its tokens, normalized to length 1."""
 
     name = "feature-extraction"
-    head = {"head": "none"}
+    head_config = {"head": "none"}
     metric = "loss"
 
     @classmethod

@@ -78,7 +78,7 @@ class MaskedLM(EncoderTask):
     metric = "loss"
     larger_is_better = False
     rows_are_examples = False
-    head = {"head": "mlm", "pooler": False}
+    head_config = {"head": "mlm", "pooler": False}
     add_prefix_space = False
     extra_special_tokens = (MASK,)
 
@@ -328,7 +328,7 @@ class BertPretraining(MaskedLM):
 
     name = "bert-pretraining"
     fields = {"ids": IDS, "ids2": IDS, "nsp_labels": INTS}
-    head = {"head": "mlm", "pooler": True}
+    head_config = {"head": "mlm", "pooler": True}
 
     @classmethod
     def n_labels(cls, labels: Sequence[str]) -> int:

@@ -71,7 +71,7 @@ class QuestionAnswerer(EncoderTask):
     examples_name = "questions"
     fields = {"question": IDS, "context": IDS, "span": INTS}
     metric = "f1"
-    head = {"head": "span"}
+    head_config = {"head": "span"}
 
     @classmethod
     def read(

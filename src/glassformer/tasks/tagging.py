@@ -52,7 +52,7 @@ class Tagger(EncoderTask):
     examples_name = "sentences"
     fields = {"ids": IDS, "starts": INTS, "tags": INTS}
     metric = "score"
-    head = {"head": "tokens"}
+    head_config = {"head": "tokens"}
     has_classes = True
 
     @classmethod
