@@ -100,7 +100,7 @@ def digest(folder: Path, name: str, data: str, options: dict) -> dict[str, str]:
     dev = [line for line in (out / "data" / "dev.jsonl").read_text(encoding="utf-8").split("\n") if line]
     examples = [example_type(task)(**json.loads(line)) for line in dev]
     digests["metrics"] = sha(dict(enumerate(task.validate(examples).values())))
-    outputs, scores = task.scores(examples)
+    outputs, scores = task.evaluate(examples)
     digests["scores"] = sha([outputs, [score.value for score in scores]])
     rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text(encoding="utf-8").split("\n") if line]
     times = {"elapsed_s", "tokens_per_s"}

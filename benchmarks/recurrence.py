@@ -22,7 +22,7 @@ from benchmarks import multi30k
 from benchmarks.machine import RESULTS, alternate, describe, save
 from glassformer.models.rnn import Rnn, RnnConfig
 from glassformer.models.transformer import Transformer, TransformerConfig
-from glassformer.objectives.loss import projected_cross_entropy
+from glassformer.objectives.loss import linear_cross_entropy
 from glassformer.presets import preset
 
 LENGTHS = (16, 32, 64, 128, 256, 512, 1024)
@@ -85,7 +85,7 @@ def at(length):
     def step(model):
         model.zero_grad()
         hidden = model(src, tgt_in)
-        projected_cross_entropy(hidden.flatten(0, 1), model.output_weight, targets.flatten()).backward()
+        linear_cross_entropy(hidden.flatten(0, 1), model.output_weight, targets.flatten()).backward()
 
     seconds = alternate({name: lambda model=model: step(model) for name, model in models_by_name.items()}, ROUNDS)
     n_layers = (

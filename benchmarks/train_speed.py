@@ -13,7 +13,7 @@ from torch import nn
 from benchmarks.machine import alternate, save, threads
 from glassformer.data.batch import PairBatch
 from glassformer.models.transformer import Transformer, TransformerConfig
-from glassformer.objectives.loss import projected_cross_entropy
+from glassformer.objectives.loss import linear_cross_entropy
 
 VOCAB, PAIRS, LENGTH = 8000, 128, 18
 SIZES = {"tiny": (128, 256, 4, 4), "base": (512, 2048, 8, 6)}
@@ -76,7 +76,7 @@ def our_step(sizes, src, tgt, precision):
         with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
             is_token = batch.tgt_out != 0
             hidden = model(batch.src, batch.tgt_in)[is_token]
-            loss = projected_cross_entropy(hidden, model.embedding.weight, batch.tgt_out[is_token], label_smoothing=0.1)
+            loss = linear_cross_entropy(hidden, model.embedding.weight, batch.tgt_out[is_token], label_smoothing=0.1)
         optimizer.zero_grad()
         (loss / batch.n_targets).backward()
         optimizer.step()

@@ -35,7 +35,10 @@ try:
 except ModuleNotFoundError:
     banned = {"banned_ids": (0, 1, 2)}  # before the argument was generalized
 from glassformer.models.transformer import Transformer
-from glassformer.objectives.loss import projected_cross_entropy
+try:
+    from glassformer.objectives.loss import linear_cross_entropy
+except ImportError:
+    from glassformer.objectives.loss import projected_cross_entropy as linear_cross_entropy  # before it was renamed
 
 def seconds(function, n):
     function()
@@ -58,7 +61,7 @@ for name, (d_model, d_ff, n_heads, n_layers), n in (("tiny", (128, 256, 4, 4), 9
     def step():
         with torch.autocast("cpu", torch.bfloat16):
             hidden = model(src, tgt[:, :-1]).flatten(0, 1)
-            loss = projected_cross_entropy(hidden, model.output_weight, tgt[:, 1:].flatten(), label_smoothing=0.1)
+            loss = linear_cross_entropy(hidden, model.output_weight, tgt[:, 1:].flatten(), label_smoothing=0.1)
         optimizer.zero_grad()
         (loss / tgt[:, 1:].numel()).backward()
         optimizer.step()

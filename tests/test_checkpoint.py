@@ -16,11 +16,11 @@ from glassformer import checkpoint
 from glassformer.checkpoint import (
     FORMAT_VERSION,
     MANIFEST,
+    delete_old,
     newest,
-    prune,
     save_folder,
     save_into_folder,
-    steps,
+    step_folders,
     verify,
     write_text,
 )
@@ -179,7 +179,7 @@ def test_files_that_are_not_safetensors_are_an_error(tmp_path, data):
 def test_steps_are_sorted_by_number(tmp_path):
     for n in (9, 100, 11):
         save_folder(tmp_path / f"step-{n}", contents())
-    assert [path.name for path in steps(tmp_path)] == ["step-100", "step-11", "step-9"]
+    assert [path.name for path in step_folders(tmp_path)] == ["step-100", "step-11", "step-9"]
 
 
 def test_a_damaged_newest_checkpoint_is_reported_and_skipped(tmp_path):
@@ -204,7 +204,7 @@ def test_pruning_keeps_the_newest_and_removes_leftovers(tmp_path):
         save_folder(tmp_path / f"step-{n}", contents())
     (tmp_path / ".step-5.123.tmp").mkdir()
     (tmp_path / ".step-5.123.old").mkdir()
-    prune(tmp_path, keep=2)
+    delete_old(tmp_path, keep=2)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["step-11", "step-3"]
 
 

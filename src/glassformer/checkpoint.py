@@ -251,7 +251,7 @@ def newest(folder: Path, report: Any = None) -> Path | None:
     other_version: FormatVersionError | None = None
     warnings = []
     newest_valid = None
-    for path in steps(folder):
+    for path in step_folders(folder):
         try:
             verify(path)
             newest_valid = path
@@ -267,7 +267,7 @@ def newest(folder: Path, report: Any = None) -> Path | None:
     return newest_valid
 
 
-def steps(folder: Path) -> list[Path]:
+def step_folders(folder: Path) -> list[Path]:
     """The `step-N` folders of a folder, newest first."""
     folders = {int(path.name[5:]): path for path in folder.glob("step-*") if path.name[5:].isdecimal()}
     return [path for _, path in sorted(folders.items(), reverse=True)]
@@ -291,11 +291,11 @@ def remove(folder: Path) -> None:
         shutil.rmtree(renamed)
 
 
-def prune(folder: Path, keep: int) -> None:
+def delete_old(folder: Path, keep: int) -> None:
     """Delete all but the newest `keep` step folders, and leftovers of killed saves."""
     for path in [*folder.glob(".step-*.tmp"), *folder.glob(".step-*.old")]:
         shutil.rmtree(path, ignore_errors=True)
-    for path in steps(folder)[keep:]:
+    for path in step_folders(folder)[keep:]:
         remove(path)
 
 

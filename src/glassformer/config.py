@@ -61,14 +61,14 @@ class Config(BaseModel):
                 **dict.fromkeys(from_file, f"in {file}"),
                 **dict.fromkeys(from_environment, "in the environment"),
             }
-            raise ConfigError(describe(error, {**origins, **dict.fromkeys(flags, "")})) from None
+            raise ConfigError(format_validation_error(error, {**origins, **dict.fromkeys(flags, "")})) from None
 
     def to_toml(self) -> str:
         """The options as TOML, without those that are None."""
         return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
 
 
-def describe(error: ValidationError, origins: Mapping[str, str]) -> str:
+def format_validation_error(error: ValidationError, origins: Mapping[str, str]) -> str:
     """The validation errors as text, one per line, each with its value and where it was given."""
     lines = []
     for detail in error.errors():
@@ -114,7 +114,7 @@ class DecodeConfig(Config):
         default=0.6,
         ge=0,
         le=5,
-        description="Exponent alpha of the length penalty ((5 + length) / 6)^alpha; scores are divided by it.",
+        description="Exponent alpha: scores are divided by ((5 + length) / 6)^alpha (transformers: length^alpha).",
     )
     nbest: int = Field(default=1, ge=1, le=64, description="Number of translations printed for each line, best first.")
     max_length: int | None = Field(

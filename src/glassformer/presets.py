@@ -2,7 +2,7 @@
 
 from typing import Any
 
-# The optimizer of all presets that name no other. Source: Vaswani et al. 2017, section 5.3.
+# Optimizer and schedule of a preset that sets no others. Source: Vaswani et al. 2017, section 5.3.
 ADAM: dict[str, Any] = {
     **{"optimizer": "adam", "beta1": 0.9, "beta2": 0.98, "eps": 1e-9, "weight_decay": 0.0},
     **{"schedule": "inverse-sqrt", "decay_ratio": 0.0},

@@ -54,7 +54,7 @@ def make(name, family, *, kind="bpe", std=0.3, max_len=48, **sizes):
     labels = LABELS.get(name, ())
     model_class = FAMILIES[family]
     head = (
-        dict(task.head, n_labels=task.n_labels(labels) if labels or name == "bert-pretraining" else 0)
+        dict(task.head_config, n_labels=task.n_labels(labels) if labels or name == "bert-pretraining" else 0)
         if family == "bert"
         else {}
     )

@@ -38,7 +38,7 @@ def make(name, family="bert", kind="bpe", **sizes):
     names = {"pad_id": tokenizer.pad_id, "bos_id": tokenizer.bos_id, "eos_id": tokenizer.eos_id}
     if "n_labels" in config_class.model_fields:
         names["n_labels"] = task.n_labels(labels)
-    given = {**SIZES, **task.head, **names, **sizes, "vocab_size": tokenizer.vocab_size}
+    given = {**SIZES, **task.head_config, **names, **sizes, "vocab_size": tokenizer.vocab_size}
     config = config_class(**{name: value for name, value in given.items() if name in config_class.model_fields})
     torch.manual_seed(3)
     model = model_class(config)

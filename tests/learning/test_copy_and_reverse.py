@@ -10,7 +10,7 @@ from glassformer.data.batch import make_batch
 from glassformer.generate.processors import search_processors
 from glassformer.generate.search import beam_search
 from glassformer.models.transformer import Transformer, TransformerConfig
-from glassformer.objectives.loss import projected_cross_entropy
+from glassformer.objectives.loss import linear_cross_entropy
 from glassformer.training.schedule import learning_rate
 
 PAD, BOS, EOS = SPECIAL = 0, 1, 2
@@ -40,7 +40,7 @@ def trained(task, rng: random.Random) -> tuple[Transformer, set[tuple[int, ...]]
         words = batch.tgt_out != PAD
         with sdpa_kernel(SDPBackend.MATH):  # twice as fast for short sequences, as in training
             hidden = model(batch.src, batch.tgt_in)
-        loss = projected_cross_entropy(hidden[words], model.embedding.weight, batch.tgt_out[words])
+        loss = linear_cross_entropy(hidden[words], model.embedding.weight, batch.tgt_out[words])
         optimizer.zero_grad()
         (loss / batch.n_targets).backward()
         rate = learning_rate(step / N_UPDATES, (step + 1) / N_UPDATES, peak=5e-3, warmup_ratio=0.1, decay_ratio=0.3)

@@ -3,7 +3,7 @@ import torch
 import torch.nn.functional as F
 
 from glassformer.objectives import loss as module
-from glassformer.objectives.loss import projected_cross_entropy
+from glassformer.objectives.loss import linear_cross_entropy
 
 # Prime sizes: swapped axes cannot match by accident, and the last chunk is smaller than the others.
 TOKENS, D_MODEL, VOCAB = 61, 7, 31
@@ -26,7 +26,7 @@ def expected(hidden, weight, targets, smoothing, scale=1.0):
 
 
 def ours(hidden, weight, targets, smoothing, scale=1.0):
-    loss = projected_cross_entropy(hidden, weight, targets, label_smoothing=smoothing)
+    loss = linear_cross_entropy(hidden, weight, targets, label_smoothing=smoothing)
     (loss * scale).backward()
     return loss.detach(), hidden.grad, weight.grad
 
@@ -68,7 +68,7 @@ def test_bf16_autocast_is_close_to_fp32(case):
 def test_no_tensor_as_large_as_all_logits_is_saved_for_backward(case):
     kept = []
     with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x.numel()) or x, lambda x: x):
-        projected_cross_entropy(*case, label_smoothing=0.1)
+        linear_cross_entropy(*case, label_smoothing=0.1)
     assert kept
     assert max(kept) < TOKENS * VOCAB
 
@@ -78,7 +78,7 @@ def test_no_tensor_larger_than_a_chunk_of_logits_is_allocated(case, monkeypatch)
     monkeypatch.setattr(module, "CHUNK_ELEMENTS", n_rows * VOCAB)
     made = LargestTensor()
     with made:
-        projected_cross_entropy(*case, label_smoothing=0.1).backward()
+        linear_cross_entropy(*case, label_smoothing=0.1).backward()
     assert made.n_elements <= max(n_rows * VOCAB, TOKENS * D_MODEL, VOCAB * D_MODEL)
 
 
@@ -111,7 +111,7 @@ def test_value_and_gradients_with_a_bias_equal_pytorchs(case, monkeypatch, smoot
     each = F.cross_entropy(h @ w.T + b, targets, label_smoothing=smoothing, reduction="none")
     want = (each if token_weights is None else each * token_weights).sum()
     (want * 3.0).backward()
-    loss = projected_cross_entropy(
+    loss = linear_cross_entropy(
         hidden, weight, targets, bias=given[2], label_smoothing=smoothing, token_weights=token_weights
     )
     (loss * 3.0).backward()

@@ -42,7 +42,7 @@ def build(name, kind="wordpiece"):
     sizes = {**SIZES, **ids, "vocab_size": tokenizer.vocab_size}
     if name in HEADS:
         labels = dict(n_labels=HEADS[name]) if HEADS[name] else {}
-        model = Bert(BertConfig(**{**sizes, **task.head, **labels}, n_layers=2, max_len=37))
+        model = Bert(BertConfig(**{**sizes, **task.head_config, **labels}, n_layers=2, max_len=37))
     elif name == "translation":
         model = Transformer(TransformerConfig(**sizes, n_encoder_layers=1, n_decoder_layers=2, max_len=23))
     else:

@@ -45,12 +45,12 @@ def test_the_parts_of_a_stream_concatenate_to_the_completion(task, explicit, sto
     ],
 )
 def test_options_default_to_those_of_the_task(task, explicit, expected):
-    assert task.options(DecodeConfig(**explicit)) == DecodeConfig(**expected)
-    assert task.options(None) == DecodeConfig(temperature=0.8, top_k=40)
+    assert task.with_default_options(DecodeConfig(**explicit)) == DecodeConfig(**expected)
+    assert task.with_default_options(None) == DecodeConfig(temperature=0.8, top_k=40)
 
 
 def test_summaries_are_decoded_greedily_without_repeated_n_grams_by_default():
-    options = partial(Summarizer.options, Summarizer)
+    options = partial(Summarizer.with_default_options, Summarizer)
     assert options(DecodeConfig(max_length=20)) == DecodeConfig(beam=1, no_repeat_ngram_size=6, max_length=20)
     assert options(DecodeConfig(beam=4)) == DecodeConfig(no_repeat_ngram_size=6)
     assert options(DecodeConfig(beam=1, no_repeat_ngram_size=0)) == DecodeConfig(beam=1, no_repeat_ngram_size=0)

@@ -23,7 +23,7 @@ def build(kind, labels, max_len: int = MAX_LEN):
     tokenizer = Tokenizer.train([" ".join(WORDS)] * 5, vocab_size=300)
     sizes = BertConfig(
         vocab_size=tokenizer.vocab_size, d_model=22, n_heads=2, d_ff=37, n_layers=1, max_len=max_len,
-        n_labels=kind.n_labels(labels), **kind.head,
+        n_labels=kind.n_labels(labels), **kind.head_config,
     )  # fmt: skip
     task = kind(Bert(sizes), tokenizer, "cpu", labels)
     for p in task.model.parameters():
@@ -123,7 +123,7 @@ def test_validation_with_span_tags_accepts_other_predicted_tags(tag):
         task.model.classifier.bias.copy_(torch.tensor([0.0, 0.0, 9.0]))
     dev = [Tagged(("the", "cat"), ("O", "B-X"), "a", 1)]
     assert task.validate(dev)["score"] == 0
-    predicted, scores = task.scores(dev)
+    predicted, scores = task.evaluate(dev)
     assert predicted == [f"{tag} {tag}"]
     assert {score.name: score.value for score in scores}["F1"] == 0
     assert task.bootstrap_statistics(predicted, dev)["F1"][0].tolist() == [[0, 0, 1]]

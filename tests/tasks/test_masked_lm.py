@@ -26,7 +26,7 @@ def make(kind="wordpiece", task=MaskedLM, **sizes):
     t = tokenizer
     config = BertConfig(
         vocab_size=t.vocab_size, d_model=34, n_heads=2, d_ff=67, n_layers=1, max_len=MAX_LEN, dropout=0,
-        pad_id=t.pad_id, bos_id=t.bos_id, eos_id=t.eos_id, n_labels=task.n_labels(()), **task.head, **sizes,
+        pad_id=t.pad_id, bos_id=t.bos_id, eos_id=t.eos_id, n_labels=task.n_labels(()), **task.head_config, **sizes,
     )  # fmt: skip
     return task(Bert(config), tokenizer)
 

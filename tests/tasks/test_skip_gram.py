@@ -35,10 +35,10 @@ def test_the_loss_equals_that_of_the_paper(vectors):
 def test_pairs_are_within_the_window_and_include_all_adjacent_words(vectors):
     row = list(range(3, 14))  # all words are distinct, so that a word identifies its position
     vectors.keep_probs[:] = 1
-    result = {(w, c) for seed in range(20) for w, c in as_pairs(vectors.pairs([row], seed))}
+    result = {(w, c) for seed in range(20) for w, c in as_pairs(vectors.sample_pairs([row], seed))}
     assert all(1 <= abs(w - c) <= WINDOW for w, c in result)
     assert {(w, c) for w in row for c in row if 1 <= abs(w - c) <= WINDOW} == result
-    once = set(as_pairs(vectors.pairs([row], 0)))
+    once = set(as_pairs(vectors.sample_pairs([row], 0)))
     assert {(w, c) for w in row for c in row if abs(w - c) == 1} <= once < result
 
 
@@ -61,7 +61,7 @@ def test_negatives_are_sampled_in_proportion_to_the_word_counts_to_the_power_thr
     counts = np.arange(vectors.tokenizer.vocab_size, dtype=float) ** 2
     vectors.set_counts(counts)
     vectors.keep_probs[:] = 1
-    batch = vectors.pairs([list(range(3, 14))] * 400, seed=1)
+    batch = vectors.sample_pairs([list(range(3, 14))] * 400, seed=1)
     assert batch.negative_ids.shape[1] == N_NEGATIVES
     result = torch.bincount(batch.negative_ids.flatten(), minlength=len(counts)) / batch.negative_ids.numel()
     expected = counts**0.75 / (counts**0.75).sum()

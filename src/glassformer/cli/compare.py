@@ -51,7 +51,7 @@ def compare(
             f"{first} was trained for {tasks[0].name}, {second} for {tasks[1].name}: they cannot be compared."
         )
     examples = list(tasks[0].read(sources, [ref] if ref else [], read_options(read)))
-    statistics = [task.bootstrap_statistics(task.scores(examples)[0], examples) for task in tasks]
+    statistics = [task.bootstrap_statistics(task.evaluate(examples)[0], examples) for task in tasks]
     if not statistics[0]:
         raise ConfigError(f"{tasks[0].name}: its metrics cannot be compared example by example.")
     for name, (first_statistics, from_sums) in statistics[0].items():
@@ -73,8 +73,8 @@ def compare(
         else:
             verdict = "significant" if comparison.p_value < 0.05 else "not significant"
             m = metric(name)
-            low, high = (f"{bound:+.{m.digits}f}" for bound in (difference.low, difference.high))
+            value, low, high = (f"{x:+.{m.digits}f}" for x in (difference.value, difference.low, difference.high))
             print(
                 f"{name:8} {m.format(comparison.first)} -> {m.format(comparison.second)}"
-                f"  difference {difference.value:+.{m.digits}f} [{low}, {high}], p = {comparison.p_value:.3f}: {verdict}"
+                f"  difference {value} [{low}, {high}], p = {comparison.p_value:.3f}: {verdict}"
             )

@@ -42,7 +42,7 @@ def demo(
         print(f"{pairs:,} English-French sentence pairs from a grammar, {len(held_out)} others held out: {texts}")
     make_run_folder(out)
     translator = train(config, quiet=quiet)
-    _, scores = translator.scores([Example(*pair, str(texts / "test.tsv"), n) for n, pair in enumerate(test, 1)])
+    _, scores = translator.evaluate([Example(*pair, str(texts / "test.tsv"), n) for n, pair in enumerate(test, 1)])
     print(f"\nBLEU on {len(test)} held-out sentences: {scores[0].value:.1f}   ({scores[0].signature})\n")
     for english, french in (REFERENCE, *SHOWCASE):
         found = translator(english)

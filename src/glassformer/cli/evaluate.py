@@ -70,9 +70,11 @@ def evaluate(
     decoding = DecodeConfig.resolve(given(options), environment=os.environ)
     if task.name == "translation":
         with progress_bar("translating", len(examples)) as progress:
-            outputs, scores = task.scores(examples, decoding, tokenize=tokenize, lowercase=lowercase, progress=progress)
+            outputs, scores = task.evaluate(
+                examples, decoding, tokenize=tokenize, lowercase=lowercase, progress=progress
+            )
     else:
-        outputs, scores = task.scores(examples, decoding)
+        outputs, scores = task.evaluate(examples, decoding)
     if out:
         out.write_text("".join(line + "\n" for line in outputs), encoding="utf-8")
     intervals = {}

@@ -152,7 +152,7 @@ def run_lines(
     """
     task = open_model(folder, device, threads, tasks)
     console = Console(stderr=True, quiet=quiet)
-    is_streamed = sys.stdout.isatty() and not json and task.streams and task.options(options).do_sample
+    is_streamed = sys.stdout.isatty() and not json and task.streams and task.with_default_options(options).do_sample
     n_done = 0
     for chunk in available_chunks(read_lines(STDIN), 1 if is_streamed else MAX_CHUNK_LINES):
         warn = make_warn(console, n_done + 1)

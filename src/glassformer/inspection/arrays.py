@@ -23,7 +23,7 @@ def unpack(record: dict[str, Any]) -> Array:
     return (record["low"] + steps * (record["high"] - record["low"]) / 65535).astype(np.float32)
 
 
-def packed(arrays: dict[str, Array]) -> dict[str, Any]:
+def pack_all(arrays: dict[str, Array]) -> dict[str, Any]:
     """Encode each array of a dictionary."""
     return {name: pack(x) for name, x in arrays.items()}
 

@@ -246,7 +246,7 @@ def decoder_inputs(task: Any, text: str, target: str | None, options: DecodeConf
     search = None
     if continuation is None:
         limit = max(1, min(n_new, capacity - len(prompt)))
-        search = record_search(task, prompt, limit, task.options(options), task.banned_ids)
+        search = record_search(task, prompt, limit, task.with_default_options(options), task.banned_ids)
         continuation = search.hypotheses[0].ids
     else:
         continuation = truncate_target(continuation, n_new, t.eos_id, notes)

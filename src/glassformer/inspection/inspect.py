@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from glassformer.config import DecodeConfig
-from glassformer.inspection.arrays import Array, array, pack, packed
+from glassformer.inspection.arrays import Array, array, pack, pack_all
 from glassformer.inspection.inputs import ModelInputs, Side, prepare_inputs
 from glassformer.inspection.record import ActivationCache, record_activations
 from glassformer.inspection.search_tree import Node, best_path, path, search_tree
@@ -111,17 +111,17 @@ class Inspection:
                 name: {"text": s.text, "ids": s.ids, "tokens": s.tokens, "offsets": s.offsets}
                 for name, s in self.sides.items()
             },
-            "vectors": {name: packed(vectors) for name, vectors in self.vectors.items()},
+            "vectors": {name: pack_all(vectors) for name, vectors in self.vectors.items()},
             "attention": [
                 {
                     **{key: getattr(a, key) for key in ("name", "kind", "layer", "queries", "keys")},
                     "weights": pack(a.weights),
-                    "norms": packed(a.norms),
+                    "norms": pack_all(a.norms),
                 }
                 for a in self.attention
             ],
-            "rollout": packed(self.rollout),
-            "stream": {name: packed(norms) for name, norms in self.stream.items()},
+            "rollout": pack_all(self.rollout),
+            "stream": {name: pack_all(norms) for name, norms in self.stream.items()},
             "lens": {name: [prediction_row(p) for p in row] for name, row in self.lens.items()},
             "predictions": [prediction_row(p) for p in self.predictions],
             "predicts": self.predicts,
@@ -134,7 +134,7 @@ class Inspection:
             "best_path": self.best_path,
             "alignment": None if self.alignment is None else pack(self.alignment),
             "agreement": None if self.agreement is None else pack(self.agreement),
-            "saliency": packed(self.saliency),
+            "saliency": pack_all(self.saliency),
         }
 
     def _repr_html_(self) -> str:

@@ -48,8 +48,8 @@ class ActivationCache(Mapping[str, Tensor]):
         self.axis_names[name] = axes
 
     def axes(self, name: str, call: int = -1) -> Axes:
-        """Axis names of a recorded tensor. A tensor of one decoding step may have fewer axes: those before the last
-        are omitted."""
+        """Axis names of a recorded tensor. A tensor of one decoding step may have fewer axes: the axis before
+        the last one (position) is omitted."""
         full = self.axis_names[name]
         return (*full[: self.calls(name)[call].dim() - 1], full[-1])
 

@@ -164,7 +164,7 @@ def predict(task: Any, examples: Sequence[Any]) -> list[str]:
     if task.name in ("masked-lm", "bert-pretraining", "skip-gram", "span-corruption"):
         return []
     options = DecodeConfig(beam=1) if hasattr(task, "translate") or hasattr(task, "complete") else None
-    return [str(output) for output in task.scores(examples, options)[0]]
+    return [str(output) for output in task.evaluate(examples, options)[0]]
 
 
 def rank_examples(task: Any, dev: Sequence[Any]) -> dict[str, Any]:

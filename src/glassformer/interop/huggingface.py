@@ -10,7 +10,7 @@ import torch
 from pydantic import ValidationError
 
 from glassformer import checkpoint
-from glassformer.config import describe
+from glassformer.config import format_validation_error
 from glassformer.errors import CheckpointError, UserError
 from glassformer.interop.architecture import Architecture, Head, JsonObject, Tensors, WeightNames
 from glassformer.interop.architectures import ARCHITECTURES, hf_model_type
@@ -99,7 +99,7 @@ def config_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except ValidationError as error:
-        raise CheckpointError(f"{path}: {describe(error, {})}") from None
+        raise CheckpointError(f"{path}: {format_validation_error(error, {})}") from None
     except KeyError as error:
         raise CheckpointError(f"{path}: missing field {error}.") from None
     except (TypeError, ValueError, AttributeError) as error:

@@ -193,8 +193,12 @@ def merges(spm: SentencePieceModel) -> list[tuple[str, str]]:
     ]
 
 
-def split_special_token_names(backend: tokenizers.Tokenizer) -> None:
-    """Keep a unigram model from encoding text to special tokens: split their names after the first character."""
+def encode_special_tokens_as_text(backend: tokenizers.Tokenizer) -> None:
+    """Make a unigram tokenizer encode names of special tokens in a text as ordinary text, by splitting the names.
+
+    transformers calls this split_special_tokens. For other models `Tokenizer.encode_special_tokens` is sufficient; in a
+    unigram model, special tokens are also entries of the vocabulary that any text can be segmented into.
+    """
     if not isinstance(backend.model, models.Unigram):
         return
     names = [token.content for token in backend.get_added_tokens_decoder().values() if token.special]

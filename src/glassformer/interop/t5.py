@@ -15,7 +15,7 @@ from glassformer.models.t5 import T5Config
 
 
 def _t5_side(our_name: str, hf_name: str, *, cross: bool) -> WeightNames:
-    last = 2 if cross else 1
+    feedforward = 2 if cross else 1  # index of the feed-forward sub-layer, after the attention sub-layers
     rows = [
         (f"{our_name}.{{i}}.self_attention.{p}_proj", f"{hf_name}.block.{{i}}.layer.0.SelfAttention.{p}") for p in "qkv"
     ]
@@ -32,11 +32,11 @@ def _t5_side(our_name: str, hf_name: str, *, cross: bool) -> WeightNames:
             (f"{our_name}.{{i}}.cross_attention.out_proj", f"{hf_name}.block.{{i}}.layer.1.EncDecAttention.o"),
             (f"{our_name}.{{i}}.cross_attn_residual.norm", f"{hf_name}.block.{{i}}.layer.1.layer_norm"),
         ]
-    dense = f"{hf_name}.block.{{i}}.layer.{last}.DenseReluDense"
+    dense = f"{hf_name}.block.{{i}}.layer.{feedforward}.DenseReluDense"
     return (
         *rows,
         (f"{our_name}.{{i}}.feedforward.down", f"{dense}.wo"),
-        (f"{our_name}.{{i}}.feedforward_residual.norm", f"{hf_name}.block.{{i}}.layer.{last}.layer_norm"),
+        (f"{our_name}.{{i}}.feedforward_residual.norm", f"{hf_name}.block.{{i}}.layer.{feedforward}.layer_norm"),
         (f"{our_name}_position_bias", f"{hf_name}.block.0.layer.0.SelfAttention.relative_attention_bias"),
         (f"{our_name}_norm", f"{hf_name}.final_layer_norm"),
     )
@@ -45,8 +45,8 @@ def _t5_side(our_name: str, hf_name: str, *, cross: bool) -> WeightNames:
 def t5_weight_names(*, gated: bool) -> WeightNames:
     """Weight names of T5. Gated: version 1.1."""
     up = [
-        (f"{side}.{{i}}.feedforward.{our_name}", f"{side}.block.{{i}}.layer.{last}.DenseReluDense.{hf_name}")
-        for side, last in (("encoder", 1), ("decoder", 2))
+        (f"{side}.{{i}}.feedforward.{our_name}", f"{side}.block.{{i}}.layer.{feedforward}.DenseReluDense.{hf_name}")
+        for side, feedforward in (("encoder", 1), ("decoder", 2))
         for our_name, hf_name in ((("gate", "wi_0"), ("up", "wi_1")) if gated else (("up", "wi"),))
     ]
     return (

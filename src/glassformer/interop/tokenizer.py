@@ -1,4 +1,4 @@
-"""Import and export of the tokenizers of transformers model folders."""
+"""Import and export of the tokenizers of Hugging Face model folders."""
 
 import json
 import re
@@ -36,7 +36,7 @@ def import_tokenizer(source: Path, hf_config: JsonObject, kind: Kind) -> Tokeniz
     def read() -> Tokenizer:
         settings = read_settings(source)
         backend = read_tokenizer(source, hf_config, settings)
-        sp.split_special_token_names(backend)
+        sp.encode_special_tokens_as_text(backend)
         return Tokenizer(backend, find_special_tokens(source, hf_config, settings, backend, kind))
 
     return wrap_native_errors(read, lambda problem: CheckpointError(f"{source}: no usable tokenizer: {problem}"))
@@ -82,7 +82,10 @@ def read_tokenizer(source: Path, hf_config: JsonObject, settings: JsonObject) ->
 
 
 def read_tokenizer_json(path: Path) -> tokenizers.Tokenizer:
-    """Read a tokenizer.json. T5's sentinels are marked as not special, so that their names in a text are encoded."""
+    """Read a tokenizer.json. T5's sentinels are marked as not special.
+
+    So `<extra_id_0>` in a text is encoded as its one id, unlike the names of special tokens, which are ordinary text.
+    """
     tokenizer_json = checkpoint.read_json(path)
     for token in tokenizer_json.get("added_tokens", ()):
         if re.fullmatch(r"<extra_id_\d+>", token["content"]):
@@ -177,14 +180,18 @@ def decoder_start_token_id(source: Path) -> int | None:
 
 
 def export_tokenizer(tokenizer: Tokenizer, task: str, config: Any) -> Mapping[str, str]:
-    """tokenizer.json and tokenizer_config.json with which transformers' AutoTokenizer encodes text as the task does."""
+    """tokenizer.json and tokenizer_config.json with which transformers' AutoTokenizer encodes text as the task does.
+
+    Summarization models are decoder-only: text, end token and summary are one sequence.
+    """
     s, is_encoder = tokenizer.special_tokens, task not in ("translation", "causal-lm", "summarization")
     backend = tokenizers.Tokenizer.from_str(tokenizer.to_json())
     if s.prefix:
         first = [normalizers.Prepend(s.prefix)]
         backend.normalizer = normalizers.Sequence([*first, *([backend.normalizer] if backend.normalizer else [])])
         backend.decoder = decoders.Sequence([backend.decoder, decoders.Strip(s.prefix, 1, 0)])
-    single, pair = special_token_templates(s, task, 2 if getattr(config, "position_offset", 0) else 1)
+    n_separators = 2 if getattr(config, "position_offset", 0) else 1  # only RoBERTa has an offset: A </s></s> B
+    single, pair = special_token_templates(s, task, n_separators)
     ids = {s.bos_token: tokenizer.bos_id, s.eos_token: tokenizer.eos_id}
     backend.post_processor = processors.TemplateProcessing(single=single, pair=pair, special_tokens=list(ids.items()))
     tokenizer_json = json.loads(backend.to_str())

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from glassformer.metrics.score import Score, mean_from, same_length
+from glassformer.metrics.score import Score, common_length, mean_from
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -56,7 +56,7 @@ def _word_f1(predicted: Sequence[str], expected: Sequence[str]) -> float:
 
 def answer_statistics(predicted: Sequence[str], expected: Sequence[Sequence[str]]) -> Float[np.ndarray, "n 3"]:
     """Per question: exact match, F1, 1."""
-    same_length(predicted, expected)
+    common_length(predicted, expected)
     return np.array(
         [[exact_match(*pair), answer_f1(*pair), 1] for pair in zip(predicted, expected, strict=True)], dtype=np.float64
     )

@@ -5,26 +5,26 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from glassformer.metrics.score import Score, divide, same_length
+from glassformer.metrics.score import Score, common_length, divide
 
 
 def pearson_statistics(predicted: Sequence[float], expected: Sequence[float]) -> Float[np.ndarray, "n 6"]:
-    """Per example: 1, x, y, x², y², xy, with x and y standardized to avoid cancellation.
+    """Per example: 1, x, y, x², y², xy, with x and y centered and scaled to [-1, 1] to avoid cancellation.
 
     Raises:
         ValueError: a number that is not finite.
     """
-    n = same_length(predicted, expected)
-    x, y = _standardized(predicted), _standardized(expected)
+    n = common_length(predicted, expected)
+    x, y = _centered_and_scaled(predicted), _centered_and_scaled(expected)
     return np.stack([np.ones(n), x, y, x * x, y * y, x * y], axis=-1)
 
 
 def spearman_statistics(predicted: Sequence[float], expected: Sequence[float]) -> Float[np.ndarray, "n 6"]:
-    """`pearson_statistics` of the ranks. Ranks are computed once for the whole sample, not per resample."""
+    """`pearson_statistics` of the ranks. In bootstrap resampling, the ranks stay those of the whole sample."""
     return pearson_statistics(ranks(predicted).tolist(), ranks(expected).tolist())
 
 
-def _standardized(values: Sequence[float]) -> Float[np.ndarray, " n"]:
+def _centered_and_scaled(values: Sequence[float]) -> Float[np.ndarray, " n"]:
     numbers = np.asarray(values, dtype=np.float64)
     if not np.isfinite(numbers).all():
         first = int(np.argmin(np.isfinite(numbers)))

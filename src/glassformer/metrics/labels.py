@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from glassformer.metrics.score import Score, divide, f1_from, same_length
+from glassformer.metrics.score import Score, common_length, divide, f1_from
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def label_statistics(
     Raises:
         ValueError: a class that is not among `labels`.
     """
-    n = same_length(predicted, expected)
+    n = common_length(predicted, expected)
     indices = _label_indices([*predicted, *expected], labels)
     is_predicted = np.zeros((n, len(indices)))
     is_expected = np.zeros((n, len(indices)))
@@ -104,7 +104,7 @@ def matthews(predicted: Sequence[str], expected: Sequence[str]) -> float:
 
 def confusion(predicted: Sequence[str], expected: Sequence[str], labels: Sequence[str] | None = None) -> Confusion:
     """Confusion matrix; arguments as in `label_statistics`."""
-    same_length(predicted, expected)
+    common_length(predicted, expected)
     indices = _label_indices([*predicted, *expected], labels)
     counts = np.zeros((len(indices), len(indices)), dtype=np.int64)
     np.add.at(counts, ([indices[label] for label in expected], [indices[label] for label in predicted]), 1)

@@ -22,7 +22,7 @@ class Score:
     signature: str = ""
 
 
-def same_length(predicted: Sequence[object], expected: Sequence[object]) -> int:
+def common_length(predicted: Sequence[object], expected: Sequence[object]) -> int:
     """Check that there is one prediction per example and return the number of examples.
 
     Raises:

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from glassformer.metrics.labels import ClassScore, scores_of_counts
-from glassformer.metrics.score import Score, divide, f1_from, mean_from, same_length
+from glassformer.metrics.score import Score, common_length, divide, f1_from, mean_from
 
 Span = tuple[str, int, int]
 """Type, index of the first word, index after the last word."""
@@ -75,7 +75,7 @@ def tag_statistics(predicted: Sequence[Sequence[str]], expected: Sequence[Sequen
 def _paired(
     predicted: Sequence[Sequence[str]], expected: Sequence[Sequence[str]]
 ) -> list[tuple[Sequence[str], Sequence[str]]]:
-    same_length(predicted, expected)
+    common_length(predicted, expected)
     pairs = list(zip(predicted, expected, strict=True))
     for i, (tags, gold) in enumerate(pairs):
         if len(tags) != len(gold):

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from glassformer.errors import ConfigError
-from glassformer.metrics.score import Score, same_length
+from glassformer.metrics.score import Score, common_length
 
 ROUGE_NAMES = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
 """Names in the package rouge-score -> names of the metrics."""
@@ -49,7 +49,7 @@ def rouge(
         raise ConfigError(
             "ROUGE needs the package rouge-score.\n  Install it: pip install 'glassformer[eval]'"
         ) from None
-    same_length(predicted, expected)
+    common_length(predicted, expected)
     if stem and words == "unicode":
         raise ValueError("stem=True requires words='ascii': only English words can be stemmed")
     if not all(expected):

@@ -8,7 +8,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
-from glassformer.metrics.score import Score, same_length
+from glassformer.metrics.score import Score, common_length
 
 
 def translation_scores(
@@ -45,7 +45,7 @@ def bleu_statistics(
     hypotheses: Sequence[str], references: Sequence[str], *, tokenize: str = "13a", lowercase: bool = False
 ) -> Float[np.ndarray, "n 10"]:
     """Per sentence: matching n-grams of orders 1 to 4, n-grams of orders 1 to 4, length, length of the reference."""
-    same_length(hypotheses, references)
+    common_length(hypotheses, references)
     metric = BLEU(tokenize=tokenize, lowercase=lowercase, force=True)
     rows = []
     for hypothesis, reference in zip(hypotheses, references, strict=True):

@@ -48,7 +48,7 @@ class State(Protocol):
     """Decoder state of the hypotheses of a batch."""
 
     def select(self, rows: Int[Tensor, " rows"], sentences: Int[Tensor, " sentences"] | None = None) -> None:
-        """Keep only these hypotheses, in this order, and only these sentences (None: all)."""
+        """Reorder: row i becomes the former row `rows[i]`; rows may repeat. Keep only `sentences` (None: all)."""
 
 
 @runtime_checkable
@@ -94,7 +94,7 @@ class DecoderState:
         return self.caches[0].length
 
     def select(self, rows: Int[Tensor, " rows"], sentences: Int[Tensor, " sentences"] | None = None) -> None:
-        """Keep only these hypotheses, in this order, and only these sentences (None: all)."""
+        """Reorder: row i becomes the former row `rows[i]`; rows may repeat. Keep only `sentences` (None: all)."""
         for cache in self.caches:
             cache.select(rows)
         if sentences is not None and self.cross_mask is not None:
@@ -103,7 +103,7 @@ class DecoderState:
 
 
 Kind = Literal["encoder", "decoder", "encoder-decoder", "word-vectors"]
-"""What the models of a family are. Encoders read a text; decoders continue a text, with causal attention;
+"""Type of a model family. Encoders read a text; decoders continue a text, with causal attention;
 encoder-decoders generate a text from a source text; word vectors have no layers."""
 
 
@@ -125,7 +125,9 @@ class Model(nn.Module):
         return super().train(mode)
 
     def prune_heads(self) -> None:
-        """Replace the attention modules listed in `config.pruned_heads` by ones with fewer heads.
+        """Give the attention modules listed in `config.pruned_heads` the number of heads that is recorded there.
+
+        Called by constructors, before weights are loaded. `inspection.ablation.prune` selects heads and removes them.
 
         Raises:
             CheckpointError: a listed module does not exist, or its number of heads is out of range.
@@ -155,7 +157,7 @@ class Model(nn.Module):
         return None
 
     def final_norm(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
-        """Input of the output projection, from the output of a layer."""
+        """Apply the final normalization, if there is one, to a layer output: the input of the output projection."""
         return x
 
     def reset_buffers(self) -> None:

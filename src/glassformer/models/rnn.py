@@ -46,7 +46,7 @@ class RnnState:
         self.cross_keys_values, self.cross_mask, self.lstm_state = cross_keys_values, cross_mask, lstm_state
 
     def select(self, rows: Int[Tensor, " rows"], sentences: Int[Tensor, " sentences"] | None = None) -> None:
-        """Keep only these hypotheses, in this order, and only these sentences (None: all)."""
+        """Reorder: row i becomes the former row `rows[i]`; rows may repeat. Keep only `sentences` (None: all)."""
         self.lstm_state = self.lstm_state.select(rows)
         if sentences is not None:
             keys, values = self.cross_keys_values

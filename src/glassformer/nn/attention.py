@@ -26,7 +26,7 @@ class KeyValueCache:
     def __init__(self) -> None:
         self.length = 0
         self.buffers: list[Tensor] = []  # keys and values, each [rows, heads, capacity, d_head]
-        self.spare_buffers: list[Tensor] = []
+        self.spare_buffers: list[Tensor] = []  # `select` copies to these and swaps, so it need not allocate memory
 
     def append(
         self, k: Float[Tensor, "rows heads new d_head"], v: Float[Tensor, "rows heads new d_head"]
@@ -171,7 +171,8 @@ class Attention(nn.Module):
         """Attention with queries from x over keys and values returned by `keys_values`.
 
         Args:
-            causal: each query attends to keys up to its own position. The queries are at the last of the key positions.
+            causal: each query attends to keys up to its own position. The n queries are at the last n key
+                positions, as in decoding with a cache.
             position_bias: added to the attention scores (T5).
             rotary: rotary position embedding of the queries.
         """
@@ -191,17 +192,21 @@ class Attention(nn.Module):
         causal: bool,
         position_bias: Float[Tensor, "1 heads #q k"] | None,
     ) -> Float[Tensor, "batch heads q d_head"]:
-        """Attention output per head, computed with the fastest kernel for these shapes."""
+        """Attention output per head, by `eager_attention` or PyTorch's SDPA, whichever is faster for these shapes.
+
+        Additive attention is always computed by `eager_attention`.
+        """
         n_queries, n_keys = q.size(2), k.size(2)
         if self.additive is not None or self.prefers_eager(q, k):
             return self.eager_attention(q, k, v, mask, causal, position_bias)
         if causal and (n_queries < n_keys or mask is not None or position_bias is not None):
             mask, causal = combine_causal_mask(mask, n_queries, n_keys, q.device), False
         attn_mask = mask if position_bias is None else float_mask(position_bias, mask)
-        # Pad the queries to a multiple of ROW_MULTIPLE: for few queries SDPA selects a kernel whose rounding depends on
-        # their number.
-        kernel_is_fixed = torch.is_grad_enabled() or (attn_mask is not None and attn_mask.size(-2) > 1)
-        n_padding = 0 if kernel_is_fixed else -n_queries % ROW_MULTIPLE
+        # On a CPU, SDPA processes blocks of 32 queries, and rounding differs in a last block of 1 to 3 queries: pad it.
+        # Not in training, where rounding may depend on the batch, nor with a mask row per query, which would have to be
+        # padded too. Without gradients, `prefers_eager` has already excluded up to MATMUL_MAX_QUERIES queries.
+        pads_queries = not torch.is_grad_enabled() and (attn_mask is None or attn_mask.size(-2) == 1)
+        n_padding = -n_queries % ROW_MULTIPLE if pads_queries else 0
         return F.scaled_dot_product_attention(
             F.pad(q, (0, 0, 0, n_padding)) if n_padding else q,
             k,

@@ -64,7 +64,7 @@ def pipeline(
         task: translation, translation_xx_to_yy, summarization, text2text-generation, text-generation, fill-mask,
             question-answering, text-classification or sentiment-analysis, token-classification or ner,
             feature-extraction, zero-shot-classification, sentence-similarity. Default: the task of the model.
-        model: a folder of glassformer or of transformers, a name on the Hugging Face hub, or a task returned by
+        model: a glassformer or Hugging Face model folder, a name on the Hugging Face hub, or a task returned by
             `glassformer.load`.
         device: a device name or index; -1 is the CPU. None: the best available device.
         device_map: "auto", or a device name: the same as `device`. A model is always on one device.
@@ -137,7 +137,7 @@ def resolve_translation_task(source: Source, task: str) -> str:
 
 
 def default_task(source: Source, supported: list[str]) -> str:
-    """Default pipeline of a model; text2text-generation for multitask models and T5 models of transformers."""
+    """Default pipeline of a model; text2text-generation for multitask models and Hugging Face T5 models."""
     if not supported:
         raise ConfigError(f"{source.name}: no pipeline supports its task, {source.task.name}.")
     is_text_to_text = source.task.name == "multitask" or source.config.get("model_type") == "t5"

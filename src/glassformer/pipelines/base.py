@@ -98,7 +98,7 @@ class Pipeline(ABC):
             yield from self.run(batch, options)
 
     def save_pretrained(self, folder: str | Path) -> None:
-        """Write the model and its tokenizer: a glassformer folder, or for models of transformers one of transformers.
+        """Write the model and its tokenizer: a glassformer folder, or for a Hugging Face model a Hugging Face folder.
 
         Raises:
             ConfigError: the folder exists and is not empty.

@@ -43,8 +43,8 @@ class GenerateOptions(Options):
     seed: int | None = Field(default=None, ge=0, lt=1 << 63)
     """Seed of sampling. The result also depends on the index of the text. Default: drawn from torch's random state."""
     length_penalty: float | None = None
-    """The score of a hypothesis is divided by length^length_penalty. Folders of glassformer: the length penalty of
-    `glassformer translate`."""
+    """The score of a hypothesis is divided by length^length_penalty. glassformer folders: by
+    ((5 + length) / 6)^length_penalty, as `glassformer translate` does."""
     early_stopping: bool | Literal["never"] | None = None
     repetition_penalty: float | None = Field(default=None, gt=0)
     no_repeat_ngram_size: int | None = Field(default=None, ge=0)
@@ -60,7 +60,7 @@ class GenerateOptions(Options):
     pad_token_id: int | None = None
     use_cache: bool | None = None
     stop_sequence: str | None = None
-    """Stop at the first token of this text. Folders of glassformer: stop before this text."""
+    """Stop at the first token of this text. glassformer folders: stop before this text."""
     prefix: str | None = None
     """Text that is prepended to every input."""
     return_tensors: bool | None = None
@@ -210,7 +210,7 @@ DECODE_CONFIG_NAMES = {
     "top_k": "top_k",
     "top_p": "top_p",
 }
-"""Arguments that apply to folders of glassformer, and their names in DecodeConfig."""
+"""Arguments that apply to glassformer folders, and their names in DecodeConfig."""
 SAMPLING_ARGUMENTS = ("temperature", "top_k", "top_p")
 """Arguments that have an effect only with do_sample."""
 OTHER_NATIVE_ARGUMENTS = {
@@ -228,11 +228,11 @@ OTHER_NATIVE_ARGUMENTS = {
     "tgt_lang",
     *Options.model_fields,
 }
-"""Other arguments that folders of glassformer accept: handled separately, or without effect."""
+"""Other arguments that glassformer folders accept: handled separately, or without effect."""
 
 
 def native_decode_config(options: GenerateOptions, default_arguments: DecodeConfig) -> DecodeConfig:
-    """Convert the caller's arguments to a DecodeConfig for a folder of glassformer.
+    """Convert the caller's arguments to a DecodeConfig for a glassformer folder.
 
     Args:
         default_arguments: defaults of the task.

@@ -135,7 +135,7 @@ class QuestionAnswering(Pipeline):
             for first, last, score in best_spans(start, end, n_candidates, options.max_answer_len):
                 if not allowed[first] or not allowed[last]:
                     continue
-                a, b = self.characters(window, first, last, options.align_to_words)
+                a, b = self.char_span(window, first, last, options.align_to_words)
                 answer = context[a:b]
                 same = answers.setdefault(answer.lower(), {"score": 0.0, "start": a, "end": b, "answer": answer})
                 same["score"] += score
@@ -144,11 +144,11 @@ class QuestionAnswering(Pipeline):
             results.append({"score": no_answer_score, "start": 0, "end": 0, "answer": ""})
         return sorted(results, key=lambda answer: -answer["score"])[:top_k]
 
-    def characters(self, window: Window, first: int, last: int, to_words: bool) -> tuple[int, int]:
+    def char_span(self, window: Window, first: int, last: int, to_words: bool) -> tuple[int, int]:
         """Character span of the context from one token to another."""
         if to_words and self.tokenizer.backend.pre_tokenizer is not None:
-            return window.characters_of_words(first, last, 1)
-        return window.characters(first)[0], window.characters(last)[1]
+            return window.char_span_of_words(first, last, 1)
+        return window.char_span(first)[0], window.char_span(last)[1]
 
 
 def pair_questions(question: Any, context: Any) -> list[dict[str, Any]]:

@@ -18,13 +18,13 @@ JsonObject = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A loaded model and the configuration files of its folder. For folders of glassformer the contents are empty."""
+    """A loaded model and the configuration files of its folder. For glassformer folders the contents are empty."""
 
     task: Task
     name: str
     """Folder or name given by the caller."""
     folder: Path | None = None
-    """Folder of transformers that the model was loaded from; None for models of glassformer."""
+    """Hugging Face folder that the model was loaded from; None for glassformer models."""
     config: JsonObject = field(default_factory=dict)
     """Contents of config.json."""
     generation_config: JsonObject = field(default_factory=dict)
@@ -34,12 +34,12 @@ class Source:
 
     @property
     def is_native(self) -> bool:
-        """Whether the model is a glassformer model and not one of transformers."""
+        """Whether the model is a glassformer model and not a Hugging Face model."""
         return self.folder is None
 
 
 def load_source(model: Any, *, revision: str | None = None, token: str | bool | None = None) -> Source:
-    """Load a model from a folder of glassformer or transformers, or by its name on the Hugging Face hub.
+    """Load a model from a glassformer or Hugging Face folder, or by its name on the Hugging Face hub.
 
     Args:
         model: a path, a name, or a task returned by `glassformer.load`.

@@ -165,7 +165,7 @@ class TokenClassification(Pipeline):
         for index, (row, is_special) in enumerate(zip(scores, window.is_special, strict=True)):
             if is_special:
                 continue
-            start, end = window.characters(index)
+            start, end = window.char_span(index)
             word = window.encoding.word_ids[index]
             if word_starts is not None and word is not None:
                 start, end = start + word_starts[word], end + word_starts[word]
@@ -238,15 +238,15 @@ def group_by_label(entities: Sequence[Entity]) -> list[list[Entity]]:
     """Group adjacent entities of the same type. The prefix B- always starts a new group."""
     groups: list[list[Entity]] = []
     for entity in entities:
-        is_start, type_ = tag(entity["entity"])
-        if groups and type_ == tag(groups[-1][-1]["entity"])[1] and not is_start:
+        is_start, type_ = split_label(entity["entity"])
+        if groups and type_ == split_label(groups[-1][-1]["entity"])[1] and not is_start:
             groups[-1].append(entity)
         else:
             groups.append([entity])
     return groups
 
 
-def tag(label: str) -> tuple[bool, str]:
+def split_label(label: str) -> tuple[bool, str]:
     """Split a label: whether it starts an entity, and its type."""
     return label.startswith("B-"), label[2:] if label.startswith(("B-", "I-")) else label
 

@@ -49,16 +49,16 @@ class Window:
         """Whether each token is a special token."""
         return [bool(x) for x in self.encoding.special_tokens_mask]
 
-    def characters(self, token: int) -> tuple[int, int]:
+    def char_span(self, token: int) -> tuple[int, int]:
         """Character span of a token in its text, or in its word if the text was given as words."""
         start, end = self.encoding.offsets[token]
         return max(0, start - self.n_prefix), max(0, end - self.n_prefix)
 
-    def characters_of_words(self, first: int, last: int, sequence: int) -> tuple[int, int]:
+    def char_span_of_words(self, first: int, last: int, sequence: int) -> tuple[int, int]:
         """Character span from the word that contains token `first` to the word that contains token `last`."""
         words = [self.encoding.token_to_word(token) for token in (first, last)]
         if None in words:
-            return self.characters(first)[0], self.characters(last)[1]
+            return self.char_span(first)[0], self.char_span(last)[1]
         start, _ = self.encoding.word_to_chars(words[0], sequence)
         _, end = self.encoding.word_to_chars(words[1], sequence)
         return max(0, start - self.n_prefix), max(0, end - self.n_prefix)
@@ -212,7 +212,7 @@ class TokenizerAdapter:
 
 
 def build_tokenizer(source: Source) -> Any:
-    """The tokenizer of a folder of transformers, or a copy of that of a glassformer task. It adds special tokens.
+    """The tokenizer of a Hugging Face folder, or a copy of that of a glassformer task. It adds special tokens.
 
     Names of special tokens in a text are special tokens for transformers, and plain text for glassformer.
     """

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from glassformer import checkpoint
-from glassformer.config import TrainConfig, describe
+from glassformer.config import TrainConfig, format_validation_error
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.data.batch import Batch
 from glassformer.data.dataset import IDS, Dataset, Row
@@ -93,8 +93,8 @@ class Task(ABC):
     """Names and types of the fields of an encoded example."""
     metric: ClassVar[str]
     """The metric returned by `validate` that selects the best checkpoint."""
-    head: ClassVar[dict[str, Any]] = {}
-    """Fields of the model config that the task sets."""
+    head_config: ClassVar[dict[str, Any]] = {}
+    """Fields of the model config that the task sets, such as the output head."""
     rows_are_examples: ClassVar[bool] = True
     """Each example becomes one row of the training set, or a few. False for text that is split into windows."""
     validation_decodes: ClassVar[bool] = False
@@ -283,7 +283,7 @@ class Task(ABC):
         return [{"text": line, "output": output} for line, output in zip(lines, outputs, strict=True)]
 
     @abstractmethod
-    def scores(self, examples: Sequence[Any], options: Any = None) -> tuple[list[str], list[Score]]:
+    def evaluate(self, examples: Sequence[Any], options: Any = None) -> tuple[list[str], list[Score]]:
         """Outputs for examples, and the metrics of these outputs."""
 
     @classmethod
@@ -293,7 +293,7 @@ class Task(ABC):
         """Statistics for bootstrap confidence intervals, for metrics that are functions of sums over examples.
 
         Args:
-            outputs: outputs as returned by `scores`.
+            outputs: outputs as returned by `evaluate`.
 
         Returns:
             For each metric the statistics of each example, and the function that computes the metric from their sums.
@@ -324,7 +324,7 @@ class Task(ABC):
         try:
             model_config = model_class.config_class.model_validate(config)
         except ValidationError as error:
-            raise CheckpointError(f"{folder / 'config.json'}: {describe(error, {})}") from None
+            raise CheckpointError(f"{folder / 'config.json'}: {format_validation_error(error, {})}") from None
         n_labels = getattr(model_config, "n_labels", len(labels))
         if cls.has_classes and len(labels) != n_labels:
             raise CheckpointError(
@@ -335,7 +335,7 @@ class Task(ABC):
                 f"{folder}: tokenizer.json has {tokenizer.vocab_size} vocabulary entries, but vocab_size in config.json"
                 f" is {model_config.vocab_size}."
             )
-        if (head := cls.head.get("head")) and (found := getattr(model_config, "head", None)) != head:
+        if (head := cls.head_config.get("head")) and (found := getattr(model_config, "head", None)) != head:
             raise CheckpointError(
                 f"{folder / 'config.json'}: damaged: head is {found!r}, expected {head!r} for {cls.name}."
             )

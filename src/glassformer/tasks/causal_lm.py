@@ -26,7 +26,7 @@ from glassformer.generate.sample import sample_steps
 from glassformer.metrics import Score
 from glassformer.metrics.likelihood import bits_per_byte, perplexity
 from glassformer.models.base import Kind
-from glassformer.objectives.loss import projected_cross_entropy
+from glassformer.objectives.loss import linear_cross_entropy
 from glassformer.tasks.base import Log, Task, check_texts, map_nonblank, no_op
 
 TOKEN_SELECTION_OPTIONS = {"beam", "temperature", "top_k", "top_p"}
@@ -88,7 +88,7 @@ class DecoderTask(Task):
             warn(f"longer than the maximum prompt length of {n_kept} tokens: its beginning was cut off")
         return ids[-n_kept:]
 
-    def options(self, options: DecodeConfig | None) -> DecodeConfig:
+    def with_default_options(self, options: DecodeConfig | None) -> DecodeConfig:
         """Complete the explicit options with the defaults of the task.
 
         If any option of TOKEN_SELECTION_OPTIONS is explicit, no default of these options applies.
@@ -105,7 +105,7 @@ class DecoderTask(Task):
         self, texts: Sequence[str], options: DecodeConfig | None, warn: Callable[[int, str], None] = no_op
     ) -> list[str]:
         """Generate a continuation of each text."""
-        c = self.options(options)
+        c = self.with_default_options(options)
         max_new_tokens = self.max_new_tokens(c)
         prompts = [
             self.truncate_prompt(self.prompt(text), max_new_tokens, lambda what, i=i: warn(i, what))  # type: ignore[misc]
@@ -148,7 +148,7 @@ class DecoderTask(Task):
         Args:
             warn: called with a description of what was cut from a text that was too long.
         """
-        c = self.options(options)
+        c = self.with_default_options(options)
         max_new_tokens = self.max_new_tokens(c)
         prompt = self.truncate_prompt(self.prompt(text), max_new_tokens, warn)
         steps = sample_steps(
@@ -178,13 +178,13 @@ class DecoderTask(Task):
 
     def loss(self, batch: CausalLMBatch, *, label_smoothing: float = 0.0) -> Tensor:
         hidden = self.model(batch.ids, batch.segments)
-        counts = batch.weights > 0
-        return projected_cross_entropy(
-            hidden[counts],
+        has_weight = batch.weights > 0
+        return linear_cross_entropy(
+            hidden[has_weight],
             self.model.output_weight,
-            batch.targets[counts],
+            batch.targets[has_weight],
             label_smoothing=label_smoothing,
-            token_weights=batch.weights[counts],
+            token_weights=batch.weights[has_weight],
         )
 
     def negative_log_probs(self, rows: Sequence[Row]) -> Iterator[tuple[Tensor, Tensor]]:
@@ -319,7 +319,7 @@ class LanguageModel(DecoderTask):
         n_bytes = sum(len(e.text.encode()) for e in examples)
         return sum(x for x, _ in losses), round(sum(n for _, n in losses)), n_bytes
 
-    def scores(self, examples: Sequence[Document], options: Any = None) -> tuple[list[str], list[Score]]:
+    def evaluate(self, examples: Sequence[Document], options: Any = None) -> tuple[list[str], list[Score]]:
         nll, n_tokens, n_bytes = self.nll_sums(examples)
         return [], [
             Score("loss", nll / n_tokens, "nats:token"),

@@ -116,7 +116,7 @@ class LabelTask(EncoderTask):
     """Base class of tasks that predict one label per text or pair of texts."""
 
     example_type = Labeled
-    head = {"head": "sequence", "pooler": True}
+    head_config = {"head": "sequence", "pooler": True}
 
     @classmethod
     def read(
@@ -254,7 +254,7 @@ class Classifier(LabelTask):
             records[i]["probabilities"] = dict(zip(self.labels, row, strict=True))
         return records
 
-    def scores(self, examples: Sequence[Labeled], options: Any = None) -> tuple[list[str], list[Score]]:
+    def evaluate(self, examples: Sequence[Labeled], options: Any = None) -> tuple[list[str], list[Score]]:
         predicted = self.__call__([text_of(example) for example in examples])
         assert isinstance(predicted, list)
         return predicted, label_scores(predicted, [example.label for example in examples])
@@ -358,7 +358,7 @@ class Regressor(LabelTask):
             warn,
         )
 
-    def scores(self, examples: Sequence[Labeled], options: Any = None) -> tuple[list[str], list[Score]]:
+    def evaluate(self, examples: Sequence[Labeled], options: Any = None) -> tuple[list[str], list[Score]]:
         predicted = self.predict_numbers([text_of(example) for example in examples])
         return [f"{x:.4f}" for x in predicted], correlation_scores(
             predicted, [example.number() for example in examples]

@@ -20,11 +20,11 @@ from glassformer.tasks.classification import EncoderTask, Text, text_of_line
 NOT_TRAINED = "feature-extraction cannot be trained; train another task and start it from this model with --init-from."
 
 
-class FeatureExtractor(EncoderTask):
+class SentenceEmbedder(EncoderTask):
     """Computes an embedding of each text: the mean of the encoder outputs of its tokens, normalized to length 1."""
 
     name = "feature-extraction"
-    head = {"head": "none"}
+    head_config = {"head": "none"}
     metric = "loss"
 
     @classmethod
@@ -49,7 +49,7 @@ class FeatureExtractor(EncoderTask):
     def validate(self, examples: Sequence[Any]) -> dict[str, float]:
         raise ConfigError(NOT_TRAINED)
 
-    def scores(self, examples: Sequence[Any], options: Any = None) -> tuple[list[str], list[Score]]:
+    def evaluate(self, examples: Sequence[Any], options: Any = None) -> tuple[list[str], list[Score]]:
         raise ConfigError(NOT_TRAINED)
 
     def __call__(

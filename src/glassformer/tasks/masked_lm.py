@@ -24,7 +24,7 @@ from glassformer.errors import UserError
 from glassformer.metrics import Score
 from glassformer.metrics.likelihood import perplexity
 from glassformer.objectives.denoise import mask_tokens
-from glassformer.objectives.loss import projected_cross_entropy
+from glassformer.objectives.loss import linear_cross_entropy
 from glassformer.tasks.base import Log, check_texts, no_op
 from glassformer.tasks.causal_lm import MAX_VALIDATED, Document, LanguageModel
 from glassformer.tasks.classification import EncoderTask
@@ -77,7 +77,7 @@ class MaskedLM(EncoderTask):
     fields = {"ids": IDS}
     metric = "loss"
     rows_are_examples = False
-    head = {"head": "mlm", "pooler": False}
+    head_config = {"head": "mlm", "pooler": False}
     add_prefix_space = False
     extra_special_tokens = (MASK,)
 
@@ -134,9 +134,9 @@ class MaskedLM(EncoderTask):
 
     def batch(self, rows: Sequence[Any]) -> MaskedLMBatch:
         """Mask random tokens of rows, with torch's random state. Each call draws new masks (dynamic masking)."""
-        return self.masked([(row, []) for (row,) in rows])
+        return self.masked_batch([(row, []) for (row,) in rows])
 
-    def masked(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> MaskedLMBatch:
+    def masked_batch(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> MaskedLMBatch:
         """Collate texts or pairs of texts to a batch and mask random tokens."""
         sequences = [self.add_special_tokens(*pair) for pair in pairs]
         ids = pad([sequence for sequence, _ in sequences], self.tokenizer.pad_id)
@@ -156,7 +156,7 @@ class MaskedLM(EncoderTask):
     def mlm_loss(self, batch: MaskedLMBatch, hidden: Tensor, label_smoothing: float = 0.0) -> Tensor:
         """Summed cross-entropy of the masked tokens, in nats."""
         m = self.model
-        return projected_cross_entropy(
+        return linear_cross_entropy(
             m.mlm_head(hidden[batch.prediction_mask]),
             m.embedding.weight,
             batch.targets,
@@ -164,7 +164,7 @@ class MaskedLM(EncoderTask):
             label_smoothing=label_smoothing,
         )
 
-    def scores(self, examples: Sequence[Document], options: Any = None) -> tuple[list[str], list[Score]]:
+    def evaluate(self, examples: Sequence[Document], options: Any = None) -> tuple[list[str], list[Score]]:
         metrics = self.metrics(self.sums(examples))
         return [], [
             *(Score(name, x) for name, x in metrics.items()),
@@ -327,7 +327,7 @@ class BertPretraining(MaskedLM):
 
     name = "bert-pretraining"
     fields = {"ids": IDS, "ids2": IDS, "nsp_labels": INTS}
-    head = {"head": "mlm", "pooler": True}
+    head_config = {"head": "mlm", "pooler": True}
 
     @classmethod
     def n_labels(cls, labels: Sequence[str]) -> int:
@@ -352,7 +352,7 @@ class BertPretraining(MaskedLM):
 
     def batch(self, rows: Sequence[Any]) -> MaskedLMBatch:
         nsp_labels = torch.tensor([label for _, _, (label,) in rows])
-        return replace(self.masked([(first, second) for first, second, _ in rows]), nsp_labels=nsp_labels)
+        return replace(self.masked_batch([(first, second) for first, second, _ in rows]), nsp_labels=nsp_labels)
 
     def loss(self, batch: MaskedLMBatch, *, label_smoothing: float = 0.0) -> Tensor:
         """Sum of the losses of both objectives. Their means have equal weights."""

@@ -69,15 +69,15 @@ class Multitask(Translator):
         """Generate the output of each line. A line has the format of training: the name of the task, then the text."""
         return super().run(lines, options, warn=warn)
 
-    def answers(self, examples: Sequence[PromptedExample], options: DecodeConfig | None = None) -> list[str]:
+    def best_outputs(self, examples: Sequence[PromptedExample], options: DecodeConfig | None = None) -> list[str]:
         """Best generated text for each example."""
         return [best[0].text for best in self.translate([example.src for example in examples], options)]
 
-    def scores(  # type: ignore[override]
+    def evaluate(  # type: ignore[override]
         self, examples: Sequence[PromptedExample], options: DecodeConfig | None = None
     ) -> tuple[list[str], list[Score]]:
         """Generated texts, and for each task the fraction of exact matches and a metric for its type of targets."""
-        outputs = self.answers(examples, options)
+        outputs = self.best_outputs(examples, options)
         scores = []
         for task in sorted({example.task for example in examples}):
             pairs = [(predicted, e.tgt) for predicted, e in zip(outputs, examples, strict=True) if e.task == task]
@@ -100,7 +100,7 @@ class Multitask(Translator):
             n_decoded: decode this many of the examples, evenly spaced; the loss is that of all. Default: all.
         """
         decoded = evenly_spaced(examples, n_decoded)
-        outputs = self.answers(decoded, DecodeConfig(beam=1, batch_tokens=4096))
+        outputs = self.best_outputs(decoded, DecodeConfig(beam=1, batch_tokens=4096))
         correct: dict[str, list[bool]] = {}
         for output, example in zip(outputs, decoded, strict=True):
             correct.setdefault(example.task, []).append(output == example.tgt)

@@ -71,7 +71,7 @@ class QuestionAnswerer(EncoderTask):
     examples_name = "questions"
     fields = {"question": IDS, "context": IDS, "span": INTS}
     metric = "f1"
-    head = {"head": "span"}
+    head_config = {"head": "span"}
 
     @classmethod
     def read(
@@ -218,7 +218,7 @@ class QuestionAnswerer(EncoderTask):
 
         return map_nonblank(lines, answer_lines, warn)
 
-    def scores(self, examples: Sequence[QAExample], options: Any = None) -> tuple[list[str], list[Score]]:
+    def evaluate(self, examples: Sequence[QAExample], options: Any = None) -> tuple[list[str], list[Score]]:
         predicted = [best[0].text for best in self.answers([(e.question, e.context) for e in examples])]
         return predicted, answer_scores(predicted, [[text for text, _ in e.answers] for e in examples])
 

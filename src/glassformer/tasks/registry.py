@@ -22,7 +22,7 @@ TASKS = {
     "multitask": "multitask:Multitask",
     "span-corruption": "span_corruption:SpanCorruption",
     "skip-gram": "skip_gram:WordVectors",
-    "feature-extraction": "feature_extraction:FeatureExtractor",
+    "feature-extraction": "feature_extraction:SentenceEmbedder",
     "masked-lm": "masked_lm:MaskedLM",
     "bert-pretraining": "masked_lm:BertPretraining",
 }

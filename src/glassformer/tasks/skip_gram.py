@@ -77,9 +77,9 @@ class WordVectors(LanguageModel):
         return [row for row in rows if len(row[0]) > 1], []
 
     def batch(self, rows: Sequence[Any]) -> SkipGramBatch:
-        return self.pairs([row for (row,) in rows], int(torch.randint(1 << 62, ())))
+        return self.sample_pairs([row for (row,) in rows], int(torch.randint(1 << 62, ())))
 
-    def pairs(self, rows: Sequence[Sequence[int]], seed: int) -> SkipGramBatch:
+    def sample_pairs(self, rows: Sequence[Sequence[int]], seed: int) -> SkipGramBatch:
         """Sample (center, context) pairs and negative samples from rows of token ids."""
         rng = np.random.default_rng(seed)
         center_ids, context_ids = [], []
@@ -108,11 +108,11 @@ class WordVectors(LanguageModel):
 
     def validate(self, examples: Sequence[Document]) -> dict[str, float]:
         rows, _ = self.encode(examples)
-        batch = self.pairs([row for (row,) in rows[:200]], seed=0).to(self.device)  # type: ignore[misc]
+        batch = self.sample_pairs([row for (row,) in rows[:200]], seed=0).to(self.device)  # type: ignore[misc]
         with torch.inference_mode():
             return {"loss": float(self.loss(batch)) / batch.n_targets}
 
-    def scores(self, examples: Sequence[Document], options: Any = None) -> tuple[list[str], list[Score]]:
+    def evaluate(self, examples: Sequence[Document], options: Any = None) -> tuple[list[str], list[Score]]:
         return [], [Score("loss", self.validate(examples)["loss"], "nats:pair")]
 
     def __call__(self, text: str) -> Float[Tensor, " d_model"]:  # type: ignore[override]

@@ -84,5 +84,5 @@ class SpanCorruption(Translator):
                 total, n = total + float(self.loss(batch)), n + batch.n_targets
         return {"loss": total / n}
 
-    def scores(self, examples: Sequence[Any], options: Any = None) -> tuple[list[str], list[Score]]:  # type: ignore[override]
+    def evaluate(self, examples: Sequence[Any], options: Any = None) -> tuple[list[str], list[Score]]:  # type: ignore[override]
         return [], [Score("loss", self.validate(examples)["loss"], "nats:token")]

@@ -131,7 +131,7 @@ class Summarizer(DecoderTask):
             warn,
         )
 
-    def scores(self, examples: Sequence[Example], options: Any = None) -> tuple[list[str], list[Score]]:
+    def evaluate(self, examples: Sequence[Example], options: Any = None) -> tuple[list[str], list[Score]]:
         summaries = self.complete([e.src for e in examples], options)
         return summaries, summary_scores(summaries, [[e.tgt] for e in examples])
 

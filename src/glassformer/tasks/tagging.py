@@ -52,7 +52,7 @@ class Tagger(EncoderTask):
     examples_name = "sentences"
     fields = {"ids": IDS, "starts": INTS, "tags": INTS}
     metric = "score"
-    head = {"head": "tokens"}
+    head_config = {"head": "tokens"}
     has_classes = True
 
     @classmethod
@@ -200,7 +200,7 @@ class Tagger(EncoderTask):
             records.append({"text": line, "words": tokens, "tags": tags, "probabilities": best.values.exp().tolist()})
         return records
 
-    def scores(self, examples: Sequence[Tagged], options: Any = None) -> tuple[list[str], list[Score]]:
+    def evaluate(self, examples: Sequence[Tagged], options: Any = None) -> tuple[list[str], list[Score]]:
         predicted = self.tags([example.words for example in examples])
         return [" ".join(tags) for tags in predicted], tag_scores(predicted, [example.tags for example in examples])
 

@@ -25,7 +25,7 @@ from glassformer.metrics import Score, bleu, translation_scores
 from glassformer.metrics.score import MetricFn
 from glassformer.metrics.translation import bleu_from, bleu_statistics
 from glassformer.models.transformer import Transformer, TransformerConfig
-from glassformer.objectives.loss import projected_cross_entropy
+from glassformer.objectives.loss import linear_cross_entropy
 from glassformer.tasks.base import Log, Task, check_texts, no_op
 from glassformer.tokens.tokenizer import Tokenizer
 
@@ -40,7 +40,8 @@ class Translation:
     source: str
     text: str
     score: float
-    """Sum of `log_probs` divided by the length penalty, at most 0. For a text in parts, the sum over the parts."""
+    """Sum of `log_probs` divided by ((5 + length) / 6)^length_penalty, at most 0. For a text in parts, the sum over the
+    parts. transformers divides by length^length_penalty."""
     tokens: list[str]
     log_probs: list[float]
     """Natural log-probability of each token, given the source and the previous tokens."""
@@ -105,7 +106,8 @@ class Translator(Task):
         """Translate a text, or each text of a list. Lines within a text are translated separately.
 
         Args:
-            options: fields of `DecodeConfig`: beam, length_penalty, max_length, batch_tokens.
+            options: fields of `DecodeConfig`: beam, length_penalty (scores are divided by
+                ((5 + length) / 6)^length_penalty), max_length, batch_tokens.
 
         Raises:
             TypeError: neither a text nor a list of texts.
@@ -179,7 +181,7 @@ class Translator(Task):
         return self.model_bf16
 
     def join(self, source: str, rank: int, parts: Sequence[Sequence[Hypothesis]]) -> Translation:
-        """Join the hypotheses of rank `rank` of the parts of a text. A part with fewer hypotheses gives its last."""
+        """Join the hypotheses of rank `rank` of the parts of a text. If a part has fewer hypotheses, its worst."""
         selected = [part[min(rank, len(part) - 1)] for part in parts]
         texts = [self.tokenizer.decode(hypothesis.ids).replace("\n", " ") for hypothesis in selected]
         return Translation(
@@ -241,7 +243,7 @@ class Translator(Task):
                 results[i] = values[: len(pairs[i][1]) + 1]
         return results
 
-    def scores(
+    def evaluate(
         self,
         examples: Sequence[Example],
         options: DecodeConfig | None = None,
@@ -291,7 +293,7 @@ class Translator(Task):
         """Label-smoothed cross-entropy, summed over the target tokens of a batch, in nats."""
         hidden = self.model(batch.src, batch.tgt_in)
         is_token = batch.tgt_out != self.tokenizer.pad_id
-        return projected_cross_entropy(
+        return linear_cross_entropy(
             hidden[is_token],
             self.model.output_weight,
             batch.tgt_out[is_token],

@@ -46,7 +46,7 @@ def well_formed(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SpecialTokens:
-    """Special tokens and prefix of a tokenizer, as saved in tokenizer_config.json of a model folder."""
+    """Special tokens and text prefix of a tokenizer, as saved in tokenizer_config.json of a model folder."""
 
     pad_token: str = PAD
     bos_token: str = BOS
@@ -55,8 +55,8 @@ class SpecialTokens:
     """End of a text ([SEP])."""
     mask_token: str | None = None
     prefix: str = " "
-    """Added before every text and removed when decoding. With a space, the first word of a text gets the same token as
-    elsewhere in a text."""
+    """A space or nothing: added before every text and removed when decoding. With a space, the first word of a text
+    gets the same token as elsewhere in a text. Not the task prefix of T5."""
 
 
 class Tokenizer:

@@ -127,13 +127,13 @@ def prepare_corpus(config: TrainConfig, task_type: type[Task], folder: Path, log
 
     has_text = False
 
-    def keys() -> Iterator[int]:
+    def key_hashes() -> Iterator[int]:
         nonlocal has_text
         for example in examples(log):
             has_text = has_text or any(text.strip() for text in task_type.texts(example))
             yield text_hash(task_type.key(example))
 
-    hashes = np.fromiter(keys(), dtype=np.uint64)
+    hashes = np.fromiter(key_hashes(), dtype=np.uint64)
     if not len(hashes) or not has_text:
         blank = ": all lines are blank" if len(hashes) else ""
         raise CorpusError(f"{config.src[0]}: contains no text to train on{blank}.\n  Give a file with text.")

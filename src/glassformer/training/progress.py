@@ -48,11 +48,11 @@ class Reporter:
         self.quiet = quiet
         self.log_file = open(folder / "train.log", "a", encoding="utf-8")
         truncate_records(folder / "metrics.jsonl", step)
-        self.metrics = open(folder / "metrics.jsonl", "a", encoding="utf-8")
+        self.metrics_file = open(folder / "metrics.jsonl", "a", encoding="utf-8")
         self.console = Console(file=sys.stderr)
         self.bar: Progress | None = None
         self.last_plain_s = time.monotonic()
-        self.score = ""
+        self.score_text = ""
         self.events: Any = None
         if tensorboard:
             try:
@@ -82,7 +82,7 @@ class Reporter:
         if self.bar:
             self.bar.stop()
         self.log_file.close()
-        self.metrics.close()
+        self.metrics_file.close()
         if self.events:
             self.events.close()
 
@@ -104,7 +104,7 @@ class Reporter:
         """
         self.write(record)
         line = f"step {record['step']:,} · loss {record['loss']:.3f} · {record['tokens_per_s']:,.0f} tokens/s"
-        line += self.score
+        line += self.score_text
         line += f" · {duration(remaining_s)} left"
         if self.bar:
             self.bar.update(self.task, completed=progress, description=line)
@@ -122,14 +122,14 @@ class Reporter:
         """
         self.write(record)
         score = f"dev {format_metric(metric_name, record[f'dev_{metric_name}'])}"
-        self.score = f" · {score}"
+        self.score_text = f" · {score}"
         loss = f", dev loss {record['dev_loss']:.3f}" if "dev_loss" in record and metric_name != "loss" else ""
         self.log(f"step {record['step']:,}: {score}{loss} ({duration(record['elapsed_s'])} of training){note}")
 
     def write(self, record: dict[str, Any]) -> None:
         """Append a record to metrics.jsonl and write it to TensorBoard."""
-        self.metrics.write(json.dumps(record) + "\n")
-        self.metrics.flush()
+        self.metrics_file.write(json.dumps(record) + "\n")
+        self.metrics_file.flush()
         if self.events:
             for name, value in record.items():
                 if name != "step":

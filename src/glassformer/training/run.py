@@ -292,7 +292,7 @@ def build(
         explicit["dropout"] = config.dropout
     tokenizer = corpus_info.tokenizer
     derived = {
-        **task_type.head,
+        **task_type.head_config,
         **({"n_labels": task_type.n_labels(corpus_info.labels)} if "n_labels" in config_class.model_fields else {}),
         **({"pooling": config.pooling} if config.pooling else {}),
         "vocab_size": base.config.vocab_size if base else tokenizer.vocab_size,

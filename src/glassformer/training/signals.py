@@ -19,11 +19,7 @@ class StopSignal:
 
     @contextmanager
     def interrupting(self) -> Iterator[None]:
-        """Within this context, the first Ctrl-C or SIGTERM sets `signum`; a second one has its usual effect.
-
-        Within `StopSignal.interrupting`, the first one also raises Interrupted. In other threads than the main thread,
-        Python cannot handle signals, and the context has no effect.
-        """
+        """Within this context, a signal also raises Interrupted, so that a long validation ends at once."""
         self.is_interrupting = True
         try:
             yield

@@ -95,7 +95,7 @@ class Trainer:
 
     # State
 
-    def state(self) -> dict[str, Tensor]:
+    def state_tensors(self) -> dict[str, Tensor]:
         """All tensors that resuming needs, except for the weights: random state, optimizer state, weight averages."""
         tensors = {"rng.cpu": torch.get_rng_state()}
         if self.task.device.type == "cuda":
@@ -111,11 +111,11 @@ class Trainer:
         folder = self.config.out / "checkpoints"
         contents = {
             **self.task.contents(),
-            "training.safetensors": self.state(),
+            "training.safetensors": self.state_tensors(),
             "progress.json": checkpoint.to_json(asdict(self.progress)),
         }
         checkpoint.save_folder(folder / f"step-{self.progress.step}", contents)
-        checkpoint.prune(folder, keep=MAX_CHECKPOINTS)
+        checkpoint.delete_old(folder, keep=MAX_CHECKPOINTS)
 
     def load(self, folder: Path) -> None:
         """Resume from a verified checkpoint."""
@@ -259,7 +259,7 @@ class Trainer:
         self.progress.validation_due = False
         self.progress.n_examples_since_validation = 0
         self.save()
-        for folder in checkpoint.steps(self.config.out / "best"):
+        for folder in checkpoint.step_folders(self.config.out / "best"):
             if folder.name != f"step-{self.progress.best_step}":
                 checkpoint.remove(folder)
 
