@@ -70,13 +70,19 @@ def our_step(sizes, src, tgt, precision):
     )  # fmt: skip
     model = Transformer(config).train()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
-    batch = PairBatch(n_targets=PAIRS * LENGTH, src=src, tgt_in=tgt[:, :-1], tgt_out=tgt[:, 1:])
+    batch = PairBatch(
+        n_targets=PAIRS * LENGTH,
+        src=src,
+        tgt_in=tgt[:, :-1],
+        tgt_out=tgt[:, 1:],
+        target_positions=torch.arange(PAIRS * LENGTH),
+    )
 
     def step():
         with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
-            is_token = batch.tgt_out != 0
-            hidden = model(batch.src, batch.tgt_in)[is_token]
-            loss = linear_cross_entropy(hidden, model.embedding.weight, batch.tgt_out[is_token], label_smoothing=0.1)
+            hidden = model(batch.src, batch.tgt_in).flatten(0, 1).index_select(0, batch.target_positions)
+            targets = batch.tgt_out.flatten().index_select(0, batch.target_positions)
+            loss = linear_cross_entropy(hidden, model.embedding.weight, targets, label_smoothing=0.1)
         optimizer.zero_grad()
         (loss / batch.n_targets).backward()
         optimizer.step()

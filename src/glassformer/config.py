@@ -300,6 +300,9 @@ class TrainConfig(Config):
         default="auto", description="Arithmetic. Default: bf16 if the hardware has it."
     )
     device: Literal["auto", "cpu", "cuda", "mps"] = Field(default="auto", description="Device to compute on.")
+    compile: Literal["auto", "on", "off"] = Field(
+        default="auto", description="Compile the model with torch.compile. Default: on GPUs, for long trainings."
+    )
     threads: int | None = Field(
         default=None, ge=1, le=MAX_THREADS, description="Number of CPU threads. Default: all cores."
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -34,6 +34,9 @@ class PairBatch(Batch):
     src: Int[Tensor, "batch src"]
     tgt_in: Int[Tensor, "batch tgt"]
     tgt_out: Int[Tensor, "batch tgt"]
+    target_positions: Int[Tensor, " targets"]
+    """Indices of the targets that are not padding, in the flattened `tgt_out`. Finding them on a GPU would make the CPU
+    wait, so they are computed with the batch."""
 
 
 def pad(sequences: Sequence[Sequence[int]], pad_id: int, pad_to_multiple_of: int = 1) -> Int[Tensor, "rows length"]:
@@ -43,6 +46,11 @@ def pad(sequences: Sequence[Sequence[int]], pad_id: int, pad_to_multiple_of: int
     for row, ids in zip(padded, sequences, strict=True):
         row[: len(ids)] = ids
     return torch.from_numpy(padded)
+
+
+def flat_positions(mask: Bool[Tensor, "rows length"]) -> Int[Tensor, " positions"]:
+    """Indices where a mask is True, in the flattened mask."""
+    return mask.flatten().nonzero()[:, 0]
 
 
 def make_batch(
@@ -56,11 +64,13 @@ def make_batch(
 
     The source gets `eos_id`; the decoder input gets `bos_id` and the targets get `eos_id`.
     """
+    tgt_out = pad([[*tgt, eos_id] for _, tgt in pairs], pad_id)
     return PairBatch(
         n_targets=sum(len(tgt) + 1 for _, tgt in pairs),
         src=pad([[*src, eos_id] for src, _ in pairs], pad_id),
         tgt_in=pad([[bos_id, *tgt] for _, tgt in pairs], pad_id),
-        tgt_out=pad([[*tgt, eos_id] for _, tgt in pairs], pad_id),
+        tgt_out=tgt_out,
+        target_positions=flat_positions(tgt_out != pad_id),
     )
 
 

@@ -23,7 +23,8 @@ def batch_invariant_linear(
     same result as in a batch.
     """
     if torch.is_grad_enabled():
-        invalidate_packed_weight(weight)
+        if weight.device.type == "cpu":
+            invalidate_packed_weight(weight)
         return F.linear(x, weight, bias)
     n_rows = x.numel() // x.size(-1)
     if n_rows >= 4 * ROW_MULTIPLE or n_rows % ROW_MULTIPLE == 0:

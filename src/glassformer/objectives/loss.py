@@ -6,8 +6,29 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-CHUNK_ELEMENTS = 1 << 22
-"""Number of logits in memory at a time, about the size of a CPU's last-level cache."""
+CHUNK_ELEMENTS = {"cpu": 1 << 22, "cuda": 1 << 30}
+"""Number of logits in memory at a time, by device: on a CPU about the size of the last-level cache; on a GPU 2 GiB in
+bf16, because many small products leave it idle."""
+
+
+def softmax_statistics(
+    logits: Float[Tensor, "rows vocab"], targets: Int[Tensor, " rows"]
+) -> tuple[Float[Tensor, "rows vocab"], Float[Tensor, " rows"], Float[Tensor, " rows"]]:
+    """Softmax, log-sum-exp and logit of the target of each row. Makes no 32-bit copy of 16-bit logits."""
+    # The log-sum-exp follows from the largest logit and its probability.
+    probs = logits.softmax(-1, dtype=logits.dtype)  # without dtype, autocast on a GPU would compute in 32 bits
+    max_logits, argmax = logits.max(-1)
+    lse = max_logits.float() - probs.gather(1, argmax[:, None])[:, 0].float().log()
+    return probs, lse, logits.gather(1, targets[:, None])[:, 0].float()
+
+
+def softmax_statistics_to_compile(
+    logits: Float[Tensor, "rows vocab"], targets: Int[Tensor, " rows"]
+) -> tuple[Float[Tensor, "rows vocab"], Float[Tensor, " rows"], Float[Tensor, " rows"]]:
+    """As `softmax_statistics`, in 32 bits. Compiled, the 32-bit values stay in registers."""
+    x = logits.float()
+    lse = x.logsumexp(-1)
+    return (x - lse[:, None]).exp().to(logits.dtype), lse, x.gather(1, targets[:, None])[:, 0]
 
 
 class FusedLinearCrossEntropy(torch.autograd.Function):
@@ -46,16 +67,13 @@ class FusedLinearCrossEntropy(torch.autograd.Function):
         grad_weight = torch.zeros_like(weight, dtype=torch.float32)
         grad_bias = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
         loss = torch.zeros((), dtype=torch.float32, device=hidden.device)
-        n_rows = max(1, CHUNK_ELEMENTS // vocab_size)
+        n_rows = max(1, CHUNK_ELEMENTS.get(hidden.device.type, CHUNK_ELEMENTS["cpu"]) // vocab_size)
         for start in range(0, h.size(0), n_rows):
             rows = slice(start, start + n_rows)
             logits = h[rows] @ w.t()
             if bias is not None:
                 logits += bias
-            probs = logits.softmax(-1)
-            max_logits, argmax = logits.max(-1)
-            lse = max_logits.float() - probs.gather(1, argmax[:, None])[:, 0].float().log()
-            at_target = logits.gather(1, targets[rows, None])[:, 0].float()
+            probs, lse, at_target = softmax_statistics(logits, targets[rows])
             logits_sum = hidden[rows].float() @ w_sum + b_sum
             losses = lse - on * at_target - off * logits_sum
             loss += (losses if token_weights is None else losses * token_weights[rows]).sum()

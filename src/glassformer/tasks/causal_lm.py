@@ -17,7 +17,7 @@ from glassformer.corpora.corpus import format_of
 from glassformer.corpora.jsonl import invalid_text_reason, outline, read_objects
 from glassformer.corpora.lines import check_readable, chunks, read_lines
 from glassformer.corpora.read_options import DETECT, ReadOptions, parse_keys
-from glassformer.data.batch import Batch, pad
+from glassformer.data.batch import Batch, flat_positions, pad
 from glassformer.data.dataset import IDS, Dataset, Row
 from glassformer.errors import CorpusError
 from glassformer.generate.engine import decode
@@ -60,6 +60,8 @@ class CausalLMBatch(Batch):
     ids: Int[Tensor, "batch length"]
     targets: Int[Tensor, "batch length"]
     weights: Float[Tensor, "batch length"]
+    target_positions: Int[Tensor, " targets"]
+    """Indices of the targets with a weight greater than 0, in the flattened `targets`."""
     segments: Int[Tensor, "batch length"] | None = None
     """Index of the text that each token belongs to, if several texts are packed into a sequence."""
 
@@ -178,13 +180,13 @@ class DecoderTask(Task):
 
     def loss(self, batch: CausalLMBatch, *, label_smoothing: float = 0.0) -> Tensor:
         hidden = self.model(batch.ids, batch.segments)
-        has_weight = batch.weights > 0
+        positions = batch.target_positions
         return linear_cross_entropy(
-            hidden[has_weight],
+            hidden.flatten(0, 1).index_select(0, positions),
             self.model.output_weight,
-            batch.targets[has_weight],
+            batch.targets.flatten().index_select(0, positions),
             label_smoothing=label_smoothing,
-            token_weights=batch.weights[has_weight],
+            token_weights=batch.weights.flatten().index_select(0, positions),
         )
 
     def negative_log_probs(self, rows: Sequence[Row]) -> Iterator[tuple[Tensor, Tensor]]:
@@ -282,6 +284,7 @@ class LanguageModel(DecoderTask):
             ids=ids,
             targets=pad([row[1:] for (row,) in rows], t.pad_id),
             weights=weights,
+            target_positions=flat_positions(weights > 0),
             segments=segments if bool((segments != segments[:, :1]).any()) else None,
         )
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from glassformer.config import DecodeConfig, TrainConfig
 from glassformer.corpora.corpus import Example, read_pairs
 from glassformer.corpora.read_options import DETECT, ReadOptions
-from glassformer.data.batch import pad
+from glassformer.data.batch import flat_positions, pad
 from glassformer.data.dataset import IDS, INTS, Dataset, Row
 from glassformer.metrics import Score
 from glassformer.metrics.score import MetricFn, mean_from, mean_statistics
@@ -108,6 +108,7 @@ class Summarizer(DecoderTask):
             ids=pad([ids[:-1] for ids, _ in rows], pad_id),
             targets=pad([ids[1:] for ids, _ in rows], pad_id),
             weights=weights,
+            target_positions=flat_positions(weights > 0),
         )
 
     def __call__(self, texts: str | Sequence[str], *extra: Any, **options: Any) -> str | list[str]:

@@ -291,12 +291,11 @@ class Translator(Task):
 
     def loss(self, batch: PairBatch, *, label_smoothing: float = 0.0) -> Tensor:
         """Label-smoothed cross-entropy, summed over the target tokens of a batch, in nats."""
-        hidden = self.model(batch.src, batch.tgt_in)
-        is_token = batch.tgt_out != self.tokenizer.pad_id
+        hidden = self.model(batch.src, batch.tgt_in).flatten(0, 1)
         return linear_cross_entropy(
-            hidden[is_token],
+            hidden.index_select(0, batch.target_positions),
             self.model.output_weight,
-            batch.tgt_out[is_token],
+            batch.tgt_out.flatten().index_select(0, batch.target_positions),
             label_smoothing=label_smoothing,
             bias=self.model.output_bias,
         )

@@ -155,7 +155,7 @@ def merge_options(stored: TrainConfig, requested: TrainConfig) -> TrainConfig:
     """
     new = requested.model_dump(exclude_none=True)
     old = stored.model_dump()
-    auto = {"precision": "auto", "device": "auto"}
+    auto = {"precision": "auto", "device": "auto", "compile": "auto"}
     differing = [
         name for name, value in new.items() if name not in MUTABLE_OPTIONS and value not in (old[name], auto.get(name))
     ]
@@ -249,11 +249,19 @@ def resolve_options(
         "threads": torch.get_num_threads(),
     }
     precision = config.precision if config.precision != "auto" else "bf16" if has_fast_bf16(device) else "fp32"
-    fixed = {"device": device.type, "precision": precision}
+    compiles = config.compile == "on" or (
+        config.compile == "auto" and device.type == "cuda" and is_long({**selected, **explicit})
+    )
+    fixed = {"device": device.type, "precision": precision, "compile": "on" if compiles else "off"}
     options = {
         name: value for name, value in {**selected, **explicit, **fixed}.items() if name in TrainConfig.model_fields
     }
     return TrainConfig.resolve(options, environment={})
+
+
+def is_long(budget: dict[str, Any]) -> bool:
+    """Whether a training is long enough to make up for the time of compilation, about half a minute on one H100."""
+    return budget.get("minutes", 0) >= 5 or budget.get("steps", 0) >= 2000 or "epochs" in budget
 
 
 def has_fast_bf16(device: torch.device) -> bool:
@@ -366,9 +374,10 @@ def describe(config: TrainConfig, task: Task, data: PreparedData) -> str:
     """Message with the model, its size, the device and the training budget."""
     n_parameters = sum(p.numel() for p in task.model.parameters())
     budget = next(f"{getattr(config, b):g} {b}" for b in BUDGETS if getattr(config, b) is not None)
+    threads = f"{config.threads} threads" + (", compiled" if config.compile == "on" else "")
     return (
         f"Model: {config.family} {config.preset} ({n_parameters / 1e6:.1f} M parameters), {config.precision} on"
-        f" {config.device} with {config.threads} threads, {budget}, {data.n_examples:,} {task.examples_name}."
+        f" {config.device} with {threads}, {budget}, {data.n_examples:,} {task.examples_name}."
     )
 
 

@@ -16,6 +16,7 @@ from glassformer.data.batch import Batch, BatchSampler
 from glassformer.errors import NonFiniteError, UserError
 from glassformer.metrics.registry import metric
 from glassformer.tasks.base import Task
+from glassformer.training.compiler import Compiled
 from glassformer.training.optimizer import load_optimizer_tensors, make_optimizer, optimizer_tensors
 from glassformer.training.prepare import PreparedData
 from glassformer.training.progress import Reporter
@@ -24,7 +25,7 @@ from glassformer.training.signals import Interrupted, Stopped, StopSignal
 
 MICRO_BATCH_TOKENS = 8192
 """Maximum number of tokens of a micro-batch, separately for source and target, including padding. Larger batches use
-gradient accumulation."""
+gradient accumulation. On a GPU: per 8 GiB of its memory."""
 
 AVERAGING_FRACTION = 0.1
 """The averaged checkpoints are evenly spaced over this last fraction of the training."""
@@ -88,6 +89,13 @@ class Trainer:
         self.sampler = BatchSampler(task.lengths(data.train), config.batch_tokens, config.seed)
         self.parameters = dict(self.model.named_parameters())
         self.optimizer = make_optimizer(self.model, config)
+        self.micro_batch_tokens = MICRO_BATCH_TOKENS
+        if task.device.type == "cuda":
+            memory_bytes = torch.cuda.get_device_properties(task.device).total_memory
+            self.micro_batch_tokens *= max(1, memory_bytes >> 33)
+        self.compiled = Compiled(self.model) if config.compile == "on" else None
+        self.n_non_finite = torch.zeros((), device=task.device)
+        """Updates skipped because of a loss or gradient that is not finite, since the last check."""
         self.weight_sums: dict[str, Tensor] = {}
         self.progress = TrainerState()
         self.loss_sum = torch.zeros(())
@@ -104,7 +112,12 @@ class Trainer:
         return tensors | {f"average.{name}": value for name, value in self.weight_sums.items()}
 
     def save(self) -> None:
-        """Write `checkpoints/step-N`, then delete older ones."""
+        """Write `checkpoints/step-N`, then delete older ones.
+
+        Raises:
+            UserError: a loss or a gradient was not finite.
+        """
+        self.check_finite()
         self.progress.sampler = self.sampler.state_dict()
         self.progress.loss_sum_since_log = self.loss_sum.item()
         self.progress.elapsed_s, self.started_s = self.elapsed_s(), time.monotonic()
@@ -188,6 +201,7 @@ class Trainer:
             ):
                 self.add_to_weight_sums()
             if self.progress.step % LOG_EVERY == 0:
+                self.check_finite()
                 seconds = time.monotonic() - since_s
                 self.reporter.step(
                     after,
@@ -195,7 +209,7 @@ class Trainer:
                         "step": self.progress.step,
                         "loss": self.loss_sum.item() / LOG_EVERY,
                         "lr": self.learning_rate(before, after),
-                        "grad_norm": grad_norm,
+                        "grad_norm": grad_norm.item(),
                         "tokens_per_s": n_tokens / seconds,
                         "epoch": self.sampler.epochs_done,
                         "elapsed_s": self.elapsed_s(),
@@ -263,7 +277,7 @@ class Trainer:
             if folder.name != f"step-{self.progress.best_step}":
                 checkpoint.remove(folder)
 
-    def train_step(self, batches: list[Batch], lr: float) -> tuple[Tensor, float, int]:
+    def train_step(self, batches: list[Batch], lr: float) -> tuple[Tensor, Tensor, int]:
         """One optimizer update, with gradients accumulated over the parts of a batch.
 
         The loss is the mean over all targets of all parts, so the result does not depend on how the batch was split.
@@ -279,30 +293,56 @@ class Trainer:
         total = torch.zeros((), device=self.task.device)
         self.optimizer.zero_grad()
         for batch in batches:
-            with torch.autocast(self.task.device.type, torch.bfloat16, enabled=self.config.precision == "bf16"):
-                loss = self.task.loss(batch, label_smoothing=self.config.label_smoothing or 0.0) / n_targets
+            loss = self.loss(batch) / n_targets
             loss.backward()  # type: ignore[no-untyped-call]
             total += loss.detach()
         trained = [p for p in self.parameters.values() if p.grad is not None]
         norm = torch.nn.utils.get_total_norm([p.grad for p in trained if p.grad is not None])
-        grad_norm = float(norm)
-        if not (math.isfinite(grad_norm) and total.isfinite()):
-            raise UserError(
-                f"step {self.progress.step + 1}: the loss or its gradient is not finite; the weights are unchanged.\n"
-                f"  The last checkpoint is intact. Train again, into another folder, with a lower --lr than"
-                f" {self.config.lr:g} or with --precision fp32."
-            )
+        is_bad = ~(norm.isfinite() & total.isfinite())
+        self.n_non_finite += is_bad
+        if self.task.device.type == "cuda" and self.optimizer.defaults.get("fused"):
+            # The fused optimizers skip the update on the GPU, which the CPU need not wait for.
+            setattr(self.optimizer, "found_inf", is_bad.float())  # noqa: B010
+            setattr(self.optimizer, "grad_scale", None)  # noqa: B010
+        else:
+            self.check_finite()
         if self.config.max_grad_norm is not None:
             torch.nn.utils.clip_grads_with_norm_(trained, self.config.max_grad_norm, norm)
         for group in self.optimizer.param_groups:
             group["lr"] = lr
         self.optimizer.step()
-        return total, grad_norm, round(n_targets)
+        return total, norm, round(n_targets)
+
+    def loss(self, batch: Batch) -> Tensor:
+        """Loss of a micro-batch, summed over its targets. If the compiler fails, compilation is given up."""
+        with torch.autocast(self.task.device.type, torch.bfloat16, enabled=self.config.precision == "bf16"):
+            label_smoothing = self.config.label_smoothing or 0.0
+            if self.compiled:
+                try:
+                    with self.compiled.active():
+                        return self.task.loss(batch, label_smoothing=label_smoothing)
+                except self.compiled.errors as error:
+                    self.reporter.log(f"warning: compilation failed, training goes on without it: {first_line(error)}")
+                    self.compiled = None
+            return self.task.loss(batch, label_smoothing=label_smoothing)
+
+    def check_finite(self) -> None:
+        """Check that no update was skipped since the last check.
+
+        Raises:
+            UserError: a loss or a gradient was not finite.
+        """
+        if self.n_non_finite.item():
+            raise UserError(
+                f"step {self.progress.step + 1}: the loss or its gradient is not finite; the weights are unchanged.\n"
+                f"  The last checkpoint is intact. Train again, into another folder, with a lower --lr than"
+                f" {self.config.lr:g} or with --precision fp32."
+            )
 
     def micro_batches(self, indices: NDArray[np.int64]) -> list[Batch]:
         """Collate rows of the training set into micro-batches of at most MICRO_BATCH_TOKENS tokens."""
         rows = [self.data.train[i] for i in indices.tolist()]
-        n_rows = max(1, MICRO_BATCH_TOKENS // int(self.sampler.lengths[indices].max()))
+        n_rows = max(1, self.micro_batch_tokens // int(self.sampler.lengths[indices].max()))
         return [
             self.task.batch(rows[start : start + n_rows]).to(self.task.device) for start in range(0, len(rows), n_rows)
         ]
@@ -395,6 +435,11 @@ class Trainer:
             signum,
             f"Stopped at step {self.progress.step:,}; checkpoint saved. Run the same command again to resume.",
         )
+
+
+def first_line(error: BaseException) -> str:
+    """First line of the message of an error that is not empty."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
 def crossed(before: float, after: float, n: int) -> bool:

@@ -1,0 +1,112 @@
+"""Compiled training steps give the same loss and gradients as eager ones, and other passes stay eager.
+
+The backend aot_eager traces and differentiates like the default one but needs no C++ compiler.
+"""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from glassformer.models.gpt2 import Gpt2, Gpt2Config
+from glassformer.models.llama import Llama, LlamaConfig
+from glassformer.models.transformer import Transformer, TransformerConfig
+from glassformer.objectives import loss as loss_module
+from glassformer.objectives.loss import linear_cross_entropy
+from glassformer.training.compiler import Compiled
+from glassformer.training.trainer import Trainer
+
+# The compiler reads .grad of all tensors.
+pytestmark = pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")
+
+VOCAB = 41
+SIZES = dict(vocab_size=VOCAB, d_model=24, n_heads=4, d_ff=31, dropout=0.0, max_len=32)
+MODELS = {
+    "transformer": lambda: Transformer(TransformerConfig(**SIZES, n_encoder_layers=2, n_decoder_layers=2)),
+    "gpt2": lambda: Gpt2(Gpt2Config(**SIZES, n_layers=2)),
+    "llama": lambda: Llama(LlamaConfig(**SIZES, n_kv_heads=2, n_layers=2)),
+}
+
+
+@pytest.fixture(autouse=True)
+def fresh_compiler():
+    yield
+    torch._dynamo.reset()
+
+
+def inputs(family: str, seed: int) -> tuple[torch.Tensor, ...]:
+    generator = torch.Generator().manual_seed(seed)
+    sides = 2 if family == "transformer" else 1
+    return tuple(torch.randint(3, VOCAB, (5, 7 + seed), generator=generator) for _ in range(sides))
+
+
+def loss_and_gradients(model, ids, compiled=None):
+    model.zero_grad()
+
+    def loss():
+        hidden = model(*ids).flatten(0, 1)
+        return linear_cross_entropy(hidden, model.output_weight, ids[-1].flatten(), label_smoothing=0.1)
+
+    if compiled:
+        with compiled.active():
+            value = loss()
+    else:
+        value = loss()
+    value.backward()
+    return value.detach(), {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+
+
+@pytest.mark.parametrize("family", MODELS)
+def test_compiled_steps_have_the_loss_and_gradients_of_eager_ones(family):
+    model = MODELS[family]().train()
+    compiled = Compiled(model, backend="aot_eager")
+    for seed in (0, 1, 2):  # other lengths: other shapes
+        ids = inputs(family, seed)
+        expected_loss, expected = loss_and_gradients(model, ids)
+        loss, gradients = loss_and_gradients(model, ids, compiled)
+        torch.testing.assert_close(loss, expected_loss, rtol=1e-6, atol=1e-6)
+        assert gradients.keys() == expected.keys()
+        for name, gradient in gradients.items():
+            torch.testing.assert_close(gradient, expected[name], rtol=1e-5, atol=1e-6, msg=name)
+
+
+def test_only_the_active_block_is_compiled_and_everything_is_restored():
+    model = MODELS["gpt2"]().train()
+    calls = []
+
+    def backend(graph, example_inputs):
+        calls.append(graph)
+        return graph.forward
+
+    compiled = Compiled(model, backend=backend)
+    eager = loss_module.softmax_statistics
+    ids = inputs("gpt2", 0)
+    model(*ids)
+    assert calls == []
+    with compiled.active():
+        model(*ids)
+        assert loss_module.softmax_statistics is not eager
+    assert calls
+    assert loss_module.softmax_statistics is eager
+    assert not any("forward" in vars(module) for module in model.modules())
+
+
+def test_a_failing_compiler_means_a_warning_and_eager_training():
+    def backend(graph, example_inputs):
+        raise RuntimeError("no compiler here")
+
+    model = MODELS["gpt2"]().train()
+    messages = []
+    trainer = SimpleNamespace(
+        task=SimpleNamespace(device=torch.device("cpu"), loss=lambda ids, label_smoothing: model(ids).sum()),
+        config=SimpleNamespace(precision="fp32", label_smoothing=0.0),
+        compiled=Compiled(model, backend=backend),
+        reporter=SimpleNamespace(log=messages.append),
+    )
+    (ids,) = inputs("gpt2", 0)
+    assert torch.equal(Trainer.loss(trainer, ids), model(ids).sum())
+    assert trainer.compiled is None
+    assert len(messages) == 1
+    assert "compilation failed, training goes on without it" in messages[0]
+    assert Trainer.loss(trainer, ids).isfinite()
+    assert len(messages) == 1
