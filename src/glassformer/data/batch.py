@@ -19,7 +19,12 @@ class Batch:
     """Divisor of the summed loss: number of target tokens, sum of their weights, or number of labels."""
 
     def to(self, device: torch.device) -> Any:
-        moved: dict[str, Any] = {name: value.to(device) for name, value in self.tensors().items()}
+        # Only from pinned memory are tensors copied to a GPU without waiting for its earlier work.
+        pinned = device.type == "cuda"
+        moved: dict[str, Any] = {
+            name: (value.pin_memory() if pinned else value).to(device, non_blocking=pinned)
+            for name, value in self.tensors().items()
+        }
         return replace(self, **moved)
 
     def tensors(self) -> dict[str, Tensor]:
