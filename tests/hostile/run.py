@@ -125,7 +125,7 @@ def run_in_child(case: Any, shared: Path, base: Path) -> int:
     """Set up and run a case in this process, which is a fork. Returns the exit code."""
     from glassformer import limits
     from glassformer.cli import demo, main
-    from glassformer.corpora import grammar
+    from glassformer.corpora.demo import grammar
     from glassformer.errors import UserError
 
     os.setpgid(0, 0)

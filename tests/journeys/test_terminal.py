@@ -14,7 +14,7 @@ import torch
 
 from glassformer import cli
 from glassformer.cli import demo
-from glassformer.corpora import grammar
+from glassformer.corpora.demo import grammar
 from glassformer.tasks.causal_lm import LanguageModel
 from tests.journeys.conftest import RARE, SMALL, glassformer, write_lines
 

@@ -11,7 +11,8 @@ from rich.console import Console
 
 from glassformer.cli.files import pair_sides
 from glassformer.cli.options import whole_number
-from glassformer.corpora.doctor import Diagnosis, diagnose, repair_corpus
+from glassformer.corpora.doctor.diagnosis import Diagnosis, diagnose
+from glassformer.corpora.doctor.repair import repair_corpus
 
 Paths = Annotated[tuple[Path, ...], Parameter(consume_multiple=True)]
 

@@ -6,9 +6,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from glassformer.corpora.checks import CHECKS, StatisticsSampler, repair_text
 from glassformer.corpora.corpus import Format, UnequalCountsError, find_misalignment
-from glassformer.corpora.records import (
+from glassformer.corpora.doctor.checks import repair_text
+from glassformer.corpora.doctor.issues import CHECKS
+from glassformer.corpora.doctor.records import (
     CorpusFiles,
     DuplicateIndex,
     Record,
@@ -17,6 +18,7 @@ from glassformer.corpora.records import (
     locate_held_out,
     open_readers,
 )
+from glassformer.corpora.doctor.statistics import StatisticsSampler
 from glassformer.errors import CorpusError
 
 DROPPED = "dropped.tsv"

@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from glassformer.corpora.checks import CHECKS, Issue, Severity, StatisticsSampler, pair_issues
 from glassformer.corpora.corpus import Example, Format, find_misalignment
-from glassformer.corpora.records import (
+from glassformer.corpora.doctor.checks import pair_issues
+from glassformer.corpora.doctor.issues import CHECKS, Issue, Severity
+from glassformer.corpora.doctor.records import (
     CorpusFiles,
     DuplicateIndex,
     RecordReader,
@@ -15,9 +16,7 @@ from glassformer.corpora.records import (
     locate_held_out,
     open_readers,
 )
-from glassformer.corpora.repair import RepairResult, repair_corpus
-
-__all__ = ["CHECKS", "Diagnosis", "Finding", "PairChecker", "RepairResult", "diagnose", "repair_corpus"]
+from glassformer.corpora.doctor.statistics import StatisticsSampler
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import cache
 from random import Random
 
-from glassformer.corpora.inflection import Tense, english_s
-from glassformer.corpora.lexicon import (
+from glassformer.corpora.demo.inflection import Tense, english_s
+from glassformer.corpora.demo.lexicon import (
     ADJECTIVES,
     ANIMATE,
     DEGREES,
@@ -33,7 +33,7 @@ from glassformer.corpora.lexicon import (
     nouns_of,
     verbs_of,
 )
-from glassformer.corpora.phrases import (
+from glassformer.corpora.demo.phrases import (
     HE,
     PRONOUNS,
     SHE,

@@ -7,8 +7,10 @@ from hashlib import blake2b
 from itertools import zip_longest
 from pathlib import Path
 
-from glassformer.corpora.checks import CorpusStatistics, Issue, pair_issues, text_issues
 from glassformer.corpora.corpus import PairFiles, PairParser, pair_files, parser_of
+from glassformer.corpora.doctor.checks import pair_issues, text_issues
+from glassformer.corpora.doctor.issues import Issue
+from glassformer.corpora.doctor.statistics import CorpusStatistics
 from glassformer.corpora.lines import LineError, byte_lines, decode, refuse_streams
 from glassformer.corpora.read_options import Format
 from glassformer.errors import CorpusError

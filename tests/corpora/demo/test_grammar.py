@@ -3,9 +3,9 @@ from random import Random
 
 import pytest
 
-from glassformer.corpora import grammar, lexicon
-from glassformer.corpora.grammar import REFERENCE, SHOWCASE, sample_pairs, split_pairs
-from glassformer.corpora.phrases import (
+from glassformer.corpora.demo import grammar, lexicon
+from glassformer.corpora.demo.grammar import REFERENCE, SHOWCASE, sample_pairs, split_pairs
+from glassformer.corpora.demo.phrases import (
     HE,
     SHE,
     WE,
