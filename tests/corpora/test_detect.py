@@ -148,3 +148,8 @@ def test_the_error_names_keys_that_fit_the_data(tmp_path, record, suggested):
     with pytest.raises(ConfigError) as caught:
         find_task(write(tmp_path, {"a.jsonl": objects(record)}))
     assert suggested in str(caught.value)
+
+
+def test_unknown_formats_are_refused_with_the_list_of_known_ones():
+    with pytest.raises(ConfigError, match=r"--format xml: unknown\.\n  Use one of: lines, tsv, jsonl\."):
+        ReadOptions(format="xml")

@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from glassformer.corpora.corpus import N_DETECTION_LINES, summary_keys
+from glassformer.corpora.corpus import N_DETECTION_LINES
 from glassformer.corpora.jsonl import outline, parse_json, read_objects, suggest_keys
 from glassformer.corpora.labeled import is_labeled, parse_number, read_rows, roles_of, split_columns
 from glassformer.corpora.lines import (
@@ -19,6 +19,7 @@ from glassformer.corpora.lines import (
     refuse_streams,
     suffix_of,
 )
+from glassformer.corpora.pair_formats import PAIR_FORMATS, format_of, summary_keys
 from glassformer.corpora.read_options import DETECT, ReadOptions, parse_keys
 from glassformer.errors import ConfigError
 
@@ -86,7 +87,9 @@ def _unknown(files: str, reason: str) -> ConfigError:
 
 
 def _task_of(path: Path, columns: Sequence[str], options: ReadOptions) -> TaskName:
-    match {"tsv": ".tsv", "jsonl": ".jsonl"}.get(options.format or "", suffix_of(path)):
+    if PAIR_FORMATS[options.format or format_of(path)].holds_pairs_only:
+        return "translation"
+    match PAIR_FORMATS[options.format].suffixes[0] if options.format else suffix_of(path):
         case ".conll" | ".conllu" | ".bio":
             return "tagging"
         case ".json" if any(map(_SQUAD.search, islice(byte_lines(path), N_DETECTION_LINES))):
