@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from glassformer.corpora.detect import FORMATS, find_task
+from glassformer.corpora.detect import TASK_FORMATS, find_task
 from glassformer.corpora.read_options import ReadOptions
 from glassformer.errors import ConfigError, CorpusError
 
@@ -109,7 +109,7 @@ def test_ambiguous_data_is_reported_with_all_formats(tmp_path, case):
     with pytest.raises(ConfigError, match=f"(?s){seen}") as caught:
         find_task(write(tmp_path, files))
     assert "--task" in str(caught.value)
-    assert all(task in str(caught.value) for task in FORMATS)
+    assert all(task in str(caught.value) for task in TASK_FORMATS)
 
 
 def test_standard_input_is_not_read():
