@@ -190,8 +190,9 @@ class TrainConfig(Config):
     embeddings: Path | None = Field(
         default=None, description="Model folder to initialize the embeddings of common tokens from."
     )
-    format: Literal["lines", "tsv", "jsonl"] | None = Field(
-        default=None, description="Format of the files. Default: by file name, for other names by content."
+    format: str | None = Field(
+        default=None,
+        description="Format of the files: lines, tsv or jsonl. Default: by file name, for other names by content.",
     )
     columns: tuple[str, ...] = Field(
         default=(),

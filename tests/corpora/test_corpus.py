@@ -12,7 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glassformer import limits
-from glassformer.corpora.corpus import UnequalCountsError, format_of, guess_misalignment, read_lines, read_pairs
+from glassformer.corpora.corpus import UnequalCountsError, read_pairs
+from glassformer.corpora.lines import read_lines
+from glassformer.corpora.misalignment import guess_misalignment
+from glassformer.corpora.pair_formats import format_of
 from glassformer.errors import ConfigError, CorpusError
 
 # Any Unicode, with extra weight on what str.splitlines would split at.

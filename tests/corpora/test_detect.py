@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from glassformer.corpora.detect import FORMATS, find_task
+from glassformer.corpora.detect import TASK_FORMATS, find_task
 from glassformer.corpora.read_options import ReadOptions
 from glassformer.errors import ConfigError, CorpusError
 
@@ -109,7 +109,7 @@ def test_ambiguous_data_is_reported_with_all_formats(tmp_path, case):
     with pytest.raises(ConfigError, match=f"(?s){seen}") as caught:
         find_task(write(tmp_path, files))
     assert "--task" in str(caught.value)
-    assert all(task in str(caught.value) for task in FORMATS)
+    assert all(task in str(caught.value) for task in TASK_FORMATS)
 
 
 def test_standard_input_is_not_read():
@@ -148,3 +148,8 @@ def test_the_error_names_keys_that_fit_the_data(tmp_path, record, suggested):
     with pytest.raises(ConfigError) as caught:
         find_task(write(tmp_path, {"a.jsonl": objects(record)}))
     assert suggested in str(caught.value)
+
+
+def test_unknown_formats_are_refused_with_the_list_of_known_ones():
+    with pytest.raises(ConfigError, match=r"--format xml: unknown\.\n  Use one of: lines, tsv, jsonl\."):
+        ReadOptions(format="xml")

@@ -55,7 +55,7 @@ def squad(*names: tuple[str, str]) -> str:
 
 def write_corpora(shared: Path) -> None:
     """Write a small valid file of each format."""
-    from glassformer.corpora.grammar import split_pairs
+    from glassformer.corpora.demo.pairs import split_pairs
 
     rng = random.Random(1)
     train, held_out = split_pairs(200, 20, seed=3)

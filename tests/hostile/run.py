@@ -125,7 +125,7 @@ def run_in_child(case: Any, shared: Path, base: Path) -> int:
     """Set up and run a case in this process, which is a fork. Returns the exit code."""
     from glassformer import limits
     from glassformer.cli import demo, main
-    from glassformer.corpora import grammar
+    from glassformer.corpora.demo import pairs
     from glassformer.errors import UserError
 
     os.setpgid(0, 0)
@@ -135,7 +135,7 @@ def run_in_child(case: Any, shared: Path, base: Path) -> int:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     limits.MAX_PIPE_WAIT_S = 1.0
     demo.N_DEV = demo.N_TEST = 2
-    grammar.SHOWCASE = ()
+    pairs.SHOWCASE = ()
     folder = base.with_suffix(".d")
     folder.mkdir()
     os.chdir(folder)

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from glassformer.cli import main
-from glassformer.corpora.grammar import split_pairs
+from glassformer.corpora.demo.pairs import split_pairs
 
 os.environ |= {"COLUMNS": "200", "NO_COLOR": "1"}  # messages are compared
 ENVIRONMENT = dict(os.environ)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from glassformer.corpora.pair_formats import PAIR_FORMATS
 from glassformer.models.families import FAMILIES
 from glassformer.training.optimizer import OPTIMIZERS
 
@@ -20,7 +21,7 @@ def python_blocks(name: str) -> list[str]:
 @pytest.fixture
 def registries():
     """Restore the registries that the examples add rows to."""
-    before = [(registry, dict(registry)) for registry in (FAMILIES, OPTIMIZERS)]
+    before = [(registry, dict(registry)) for registry in (FAMILIES, OPTIMIZERS, PAIR_FORMATS)]
     yield
     for registry, rows in before:
         registry.clear()

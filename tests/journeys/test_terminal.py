@@ -14,7 +14,7 @@ import torch
 
 from glassformer import cli
 from glassformer.cli import demo
-from glassformer.corpora import grammar
+from glassformer.corpora.demo import pairs
 from glassformer.tasks.causal_lm import LanguageModel
 from tests.journeys.conftest import RARE, SMALL, glassformer, write_lines
 
@@ -157,7 +157,7 @@ def test_a_command_runs_on_a_terminal(folder, command, monkeypatch):
     monkeypatch.setattr(demo, "N_DEV", 2)
     monkeypatch.setattr(demo, "N_TEST", 2)
     monkeypatch.setitem(demo.RECIPE, "threads", 1)
-    monkeypatch.setattr(grammar, "SHOWCASE", ())
+    monkeypatch.setattr(pairs, "SHOWCASE", ())
     arguments, typed = COMMANDS[command]
     code, output = on_terminal(*use(folder, *arguments), typed=typed)
     assert "Traceback" not in output, output

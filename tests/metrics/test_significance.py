@@ -96,7 +96,7 @@ def test_bleu_systems_are_compared_as_by_sacrebleu():
 
 def test_a_resample_is_the_metric_of_the_drawn_examples():
     predicted, expected = RNG.choice(WORDS, (2, 31))
-    (counts,) = significance._draws(31, 3, seed=13)
+    (counts,) = significance.resample_counts(31, 3, seed=13)
     assert counts.sum(1).tolist() == [31] * 3
     sums = counts @ label_statistics(predicted.tolist(), expected.tolist())
     for row, value in zip(counts.astype(int), macro_f1_from(sums), strict=True):

@@ -25,7 +25,7 @@ def demo(
     """
     from glassformer.config import TrainConfig
     from glassformer.corpora.corpus import Example
-    from glassformer.corpora.grammar import REFERENCE, SHOWCASE, split_pairs
+    from glassformer.corpora.demo.pairs import REFERENCE, SHOWCASE, split_pairs
     from glassformer.training.run import make_run_folder, train
 
     texts = out.with_name(f"{out.name}-text")

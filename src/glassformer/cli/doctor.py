@@ -3,7 +3,7 @@
 import json as json_module
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
@@ -11,7 +11,8 @@ from rich.console import Console
 
 from glassformer.cli.files import pair_sides
 from glassformer.cli.options import whole_number
-from glassformer.corpora.doctor import Diagnosis, diagnose, repair_corpus
+from glassformer.corpora.doctor.diagnosis import Diagnosis, diagnose
+from glassformer.corpora.doctor.repair import repair_corpus
 
 Paths = Annotated[tuple[Path, ...], Parameter(consume_multiple=True)]
 
@@ -22,7 +23,7 @@ def doctor(
     tgt: Paths = (),
     dev: Paths = (),
     test: Paths = (),
-    format: Literal["lines", "tsv", "jsonl"] | None = None,
+    format: str | None = None,
     keys: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
     fix: Path | None = None,
     show: Annotated[int, Parameter(converter=whole_number, validator=Number(gte=1))] = 3,
@@ -38,7 +39,7 @@ def doctor(
         tgt: Target files, one for each source file.
         dev: Dev set: two text files, or one TSV or JSONL file. Training pairs that are also in it are reported.
         test: Test set, likewise.
-        format: Format of the files. Default: by file name, for other names by content.
+        format: Format of the files: lines, tsv or jsonl. Default: by file name, for other names by content.
         keys: JSON keys of the fields in JSONL, for instance src=translation.en tgt=translation.fr.
         fix: Write repaired files to this folder, and dropped.tsv with the pairs that were left out and the reasons.
         show: Number of findings to print of each type.

@@ -5,9 +5,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from glassformer.corpora.corpus import Format, detect_format, format_of
+from glassformer.corpora.corpus import detect_format
 from glassformer.corpora.detect import find_task
 from glassformer.corpora.lines import refuse_streams
+from glassformer.corpora.pair_formats import format_of
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.errors import ConfigError, UserError
 
@@ -26,7 +27,7 @@ def split_sides(files: Sequence[Path], task: str | None = None, options: ReadOpt
     return pair_sides(files, options.format)
 
 
-def pair_sides(files: Sequence[Path], format: Format | None = None) -> Sides:
+def pair_sides(files: Sequence[Path], format: str | None = None) -> Sides:
     """The two sides of parallel text: two plain text files, or any number of files of pairs.
 
     Raises:

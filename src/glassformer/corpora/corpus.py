@@ -1,13 +1,10 @@
-"""Readers of parallel corpora: plain text, TSV or JSONL, optionally gzip-compressed."""
+"""Readers of parallel corpora: two files of plain text, or files of pairs, optionally gzip-compressed."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Protocol, assert_never, get_args
 
-from glassformer.corpora.jsonl import SURROGATE, outline, parse_json, suggest_keys
 from glassformer.corpora.lines import (
     STDIN,
     LineError,
@@ -16,16 +13,11 @@ from glassformer.corpora.lines import (
     is_stream,
     name,
     read_lines,
-    suffix_of,
 )
 from glassformer.corpora.misalignment import MAX_LINES, guess_misalignment
-from glassformer.corpora.read_options import Format, parse_keys, select_fields
+from glassformer.corpora.pair_formats import check_format, format_of, parser_of
+from glassformer.corpora.read_options import parse_keys
 from glassformer.errors import ConfigError, CorpusError
-
-__all__ = ["Example", "Format", "UnequalCountsError", "format_of", "guess_misalignment", "read_lines", "read_pairs"]
-
-SUMMARY_KEYS = (("text", "summary"), ("document", "summary"), ("dialogue", "summary"), ("article", "highlights"))
-"""JSON keys of a text and its summary."""
 
 N_DETECTION_LINES = 200
 """Lines at the beginning of a file that are read to detect its format."""
@@ -60,124 +52,7 @@ class UnequalCountsError(CorpusError):
         )
 
 
-class PairParser(Protocol):
-    """Parser of the lines of a single-file format: line -> (src, tgt). Raises LineError."""
-
-    def parse(self, line: str) -> tuple[str, str]: ...
-
-    def render(self, src: str, tgt: str) -> str: ...
-
-
-class Tsv:
-    """src TAB tgt, without quoting."""
-
-    def parse(self, line: str) -> tuple[str, str]:
-        """Source and target of a line.
-
-        Raises:
-            LineError: not two columns.
-        """
-        cells = line.split("\t")
-        if len(cells) != 2:
-            raise LineError(
-                "malformed",
-                f"expected 2 tab-separated columns (src, tgt), found {len(cells)}.\n  The line begins {line[:40]!r}",
-                "Fix the line, or use --format lines for one sentence per line.",
-            )
-        return cells[0], cells[1]
-
-    def render(self, src: str, tgt: str) -> str:
-        """Format a pair as a line, the inverse of `parse`."""
-        return f"{src}\t{tgt}"
-
-
-class Jsonl:
-    """Pairs as JSON objects: {"src": …, "tgt": …}, {"translation": {"en": …, "fr": …}}, a text with its summary (see
-    SUMMARY_KEYS), or with the keys given by `field_keys`. All lines must have the keys of the first line.
-    """
-
-    def __init__(self, field_keys: Mapping[str, str] | None = None) -> None:
-        """
-        Args:
-            field_keys: field (src, tgt; text, summary) -> key, as in `select_fields`.
-        """
-        self.field_keys = field_keys
-        self.nested = False
-        self.keys: tuple[str, str] | None = None
-
-    def parse(self, line: str) -> tuple[str, str]:
-        """Source and target of a line. Under "translation", the first key of the first line is the source.
-
-        Raises:
-            LineError: the line is not such an object.
-        """
-        texts = self._texts(parse_json(line), line)
-        for text in texts:
-            if SURROGATE.search(text):
-                raise self._line_error("an unpaired surrogate, which is not a character", line)
-        return texts
-
-    def _texts(self, record: object, line: str) -> tuple[str, str]:
-        if self.field_keys and isinstance(record, dict):
-            try:
-                record = select_fields(record, self.field_keys)
-            except KeyError as error:
-                raise LineError(
-                    "malformed",
-                    f"no key {error.args[0]!r} (named by --keys); found {outline(record)}",
-                    "Fix --keys, or fix or delete the line.",
-                ) from None
-        if isinstance(record, dict) and (names := summary_keys(record)):
-            record = {"src": record[names[0]], "tgt": record[names[1]]}
-        nested = isinstance(record, dict) and record.keys() == {"translation"}
-        pair = record["translation"] if nested and isinstance(record, dict) else record
-        if not isinstance(pair, dict) or len(pair) != 2 or not (nested or pair.keys() == {"src", "tgt"}):
-            raise self._line_error(f"found {outline(record)}", line, record)
-        if self.keys is None:
-            src_key, tgt_key = pair if nested else ("src", "tgt")
-            self.nested, self.keys = nested, (src_key, tgt_key)
-        if nested != self.nested or pair.keys() != set(self.keys):
-            raise self._line_error(
-                f"earlier lines have the keys {', '.join(self.keys)}, this one {', '.join(pair)}", line
-            )
-        src, tgt = (pair[key] for key in self.keys)
-        if not isinstance(src, str) or not isinstance(tgt, str):
-            raise self._line_error(f"both must be strings, found {outline(pair)}", line)
-        return src, tgt
-
-    def _line_error(self, problem: str, line: str, record: object = None) -> LineError:
-        suggested = suggest_keys([record]) if isinstance(record, dict) else None
-        return LineError(
-            "malformed",
-            'expected {"src": …, "tgt": …} or {"translation": {"en": …, "fr": …}}, the same on every line: '
-            f"{problem}.\n  The line begins {line[:40]!r}",
-            f"Name the keys of the two texts, for instance: {suggested or '--keys src=en tgt=fr'}",
-        )
-
-    def render(self, src: str, tgt: str) -> str:
-        """Format a pair as a line, the inverse of `parse`."""
-        src_key, tgt_key = self.keys or ("src", "tgt")
-        pair = {src_key: src, tgt_key: tgt}
-        return json.dumps({"translation": pair} if self.nested else pair, ensure_ascii=False)
-
-
-def summary_keys(keys: Mapping[str, object]) -> tuple[str, str] | None:
-    """The keys of the text and its summary in a JSON object, or None."""
-    return next((pair for pair in SUMMARY_KEYS if pair[0] in keys and pair[1] in keys), None)
-
-
-def format_of(path: Path) -> Format:
-    """Format by file name, without .gz."""
-    match suffix_of(path):
-        case ".tsv":
-            return "tsv"
-        case ".jsonl" | ".json" | ".ndjson":
-            return "jsonl"
-        case _:
-            return "lines"
-
-
-def detect_format(path: Path) -> Format:
+def detect_format(path: Path) -> str:
     """Format by file name. Files with other names are TSV if each of the first lines has exactly one tab.
 
     Raises:
@@ -189,27 +64,14 @@ def detect_format(path: Path) -> Format:
     return "tsv" if lines and all(line.count("\t") == 1 for line in lines) else "lines"
 
 
-def parser_of(format: Format, keys: Mapping[str, str] | None = None) -> PairParser | None:
-    """A new parser for a single-file format, or None for parallel files of plain lines."""
-    match format:
-        case "tsv":
-            return Tsv()
-        case "jsonl":
-            return Jsonl(keys)
-        case "lines":
-            return None
-        case _:
-            assert_never(format)
-
-
 @dataclass(frozen=True, slots=True)
 class PairFiles:
     """One file of pairs, or two parallel files of lines."""
 
     src: Path
     tgt: Path | None
-    format: Format
-    keys: Mapping[str, str] | None = None
+    format: str
+    keys: Mapping[str, str]
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -218,7 +80,7 @@ class PairFiles:
 
 
 def pair_files(
-    src: Sequence[Path], tgt: Sequence[Path] = (), format: Format | None = None, keys: Sequence[str] = ()
+    src: Sequence[Path], tgt: Sequence[Path] = (), format: str | None = None, keys: Sequence[str] = ()
 ) -> list[PairFiles]:
     """Pair source and target files in order, after checking that they can be opened.
 
@@ -226,8 +88,7 @@ def pair_files(
         ConfigError: the files do not match each other or the format.
         CorpusError: a file is missing, a folder, or not permitted.
     """
-    if format is not None and format not in get_args(Format):
-        raise ConfigError(f"--format {format}: unknown.\n  Use one of: {', '.join(get_args(Format))}.")
+    check_format(format)
     if not src:
         raise ConfigError("no source file given.\n  Give two text files, or one .tsv or .jsonl file.")
     check_readable(*src, *tgt, by_content=format is None)
@@ -257,14 +118,14 @@ def pair_files(
 
 
 def read_pairs(
-    src: Sequence[Path], tgt: Sequence[Path] = (), *, format: Format | None = None, keys: Sequence[str] = ()
+    src: Sequence[Path], tgt: Sequence[Path] = (), *, format: str | None = None, keys: Sequence[str] = ()
 ) -> Iterator[Example]:
     """Read the sentence pairs of a corpus in order, including blank ones, in constant memory.
 
     Args:
         src: plain text (one sentence per line, needs `tgt`), .tsv (src TAB tgt) or .jsonl; each may end in .gz.
         tgt: one plain text file for each file of `src`.
-        format: "lines", "tsv" or "jsonl". Default: by file name, for other names by content.
+        format: a name in PAIR_FORMATS. Default: by file name, for other names by content.
         keys: FIELD=KEY of JSONL, as in `parse_keys`.
 
     Raises:

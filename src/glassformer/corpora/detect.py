@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from glassformer.corpora.corpus import N_DETECTION_LINES, summary_keys
+from glassformer.corpora.corpus import N_DETECTION_LINES
 from glassformer.corpora.jsonl import outline, parse_json, read_objects, suggest_keys
 from glassformer.corpora.labeled import is_labeled, parse_number, read_rows, roles_of, split_columns
 from glassformer.corpora.lines import (
@@ -19,7 +19,9 @@ from glassformer.corpora.lines import (
     refuse_streams,
     suffix_of,
 )
+from glassformer.corpora.pair_formats import PAIR_FORMATS, format_of, summary_keys
 from glassformer.corpora.read_options import DETECT, ReadOptions, parse_keys
+from glassformer.corpora.tagged import SPAN_TAG
 from glassformer.errors import ConfigError
 
 TaskName = Literal[
@@ -33,7 +35,7 @@ TaskName = Literal[
     "summarization",
 ]
 
-FORMATS: Mapping[TaskName, str] = {
+TASK_FORMATS: Mapping[TaskName, str] = {
     "translation": 'two text files, line n to line n; src TAB tgt; or JSONL {"src": …, "tgt": …}',
     "causal-lm": "one text file",
     "classification": 'TSV or CSV with the columns text, label, and text2 for pairs; or JSONL {"text": …, "label": …}',
@@ -48,7 +50,6 @@ FORMATS: Mapping[TaskName, str] = {
 MAX_NUMERIC_CLASSES = 20
 """Maximum number of classes; more distinct numbers are regression targets."""
 
-_BIO = re.compile("O|[BIES]-.+")
 _SQUAD = re.compile(rb'"(paragraphs|qas)"\s*:')
 
 
@@ -81,12 +82,14 @@ def find_task(paths: Sequence[Path], options: ReadOptions = DETECT) -> TaskName:
 
 
 def _unknown(files: str, reason: str) -> ConfigError:
-    format_list = "\n".join(f"    {task:14} {format}" for task, format in FORMATS.items())
+    format_list = "\n".join(f"    {task:14} {format}" for task, format in TASK_FORMATS.items())
     return ConfigError(f"{files}: cannot infer the task: {reason}.\n  Use --task. File formats by task:\n{format_list}")
 
 
 def _task_of(path: Path, columns: Sequence[str], options: ReadOptions) -> TaskName:
-    match {"tsv": ".tsv", "jsonl": ".jsonl"}.get(options.format or "", suffix_of(path)):
+    if PAIR_FORMATS[options.format or format_of(path)].holds_pairs_only:
+        return "translation"
+    match PAIR_FORMATS[options.format].suffixes[0] if options.format else suffix_of(path):
         case ".conll" | ".conllu" | ".bio":
             return "tagging"
         case ".json" if any(map(_SQUAD.search, islice(byte_lines(path), N_DETECTION_LINES))):
@@ -178,8 +181,8 @@ def _is_tagging(lines: Sequence[str]) -> bool:
         cells = [line.split("\t") for line in rows]
         has_blank = any(not line.strip() for line in lines)
         is_short = not any(" " in cell for row in cells for cell in row)
-        has_shape = is_short and (has_blank or all(_BIO.fullmatch(row[-1]) for row in cells))
+        has_shape = is_short and (has_blank or all(SPAN_TAG.fullmatch(row[-1]) for row in cells))
     else:
         cells = [line.strip(" ").split(" ") for line in rows]
-        has_shape = all(_BIO.fullmatch(row[-1]) for row in cells)
+        has_shape = all(SPAN_TAG.fullmatch(row[-1]) for row in cells)
     return has_shape and len({len(row) for row in cells}) == 1 and len(cells[0]) > 1

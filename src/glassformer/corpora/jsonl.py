@@ -7,7 +7,6 @@ from itertools import islice
 from pathlib import Path
 
 from glassformer.corpora.lines import LineError, name, read_lines
-from glassformer.corpora.read_options import select_fields
 from glassformer.errors import CorpusError
 
 SURROGATE = re.compile("[\ud800-\udfff]")
@@ -60,6 +59,38 @@ def read_objects(path: Path, keys: Mapping[str, str] | None = None) -> Iterator[
                     "  Fix --keys, or fix or delete the line."
                 ) from None
         yield number, record
+
+
+def select_fields(record: Mapping[str, object], keys: Mapping[str, str]) -> dict[str, object]:
+    """The fields of a JSON object. A list of strings becomes one text, joined by spaces, but for words and tags.
+
+    Args:
+        keys: field -> key; `a.b` is key b of the object at key a, `a.0` the first item of the list at key a.
+
+    Raises:
+        KeyError: the object lacks a key; its argument names it.
+    """
+    selected: dict[str, object] = {}
+    for field, key in keys.items():
+        value = _lookup(record, key)
+        if field not in ("words", "tags") and isinstance(value, list) and all(isinstance(v, str) for v in value):
+            value = " ".join(value)
+        selected[field] = value
+    return selected
+
+
+def _lookup(record: Mapping[str, object], path: str) -> object:
+    if path in record:
+        return record[path]
+    value: object = record
+    for part in path.split("."):
+        if isinstance(value, Mapping) and part in value:
+            value = value[part]
+        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            raise KeyError(path)
+    return value
 
 
 def suggest_keys(records: list[dict[str, object]]) -> str | None:

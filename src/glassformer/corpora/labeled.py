@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from glassformer.corpora.corpus import format_of
 from glassformer.corpora.jsonl import invalid_text_reason, outline, read_objects
 from glassformer.corpora.lines import check_readable, name, read_lines, suffix_of
+from glassformer.corpora.pair_formats import format_of
 from glassformer.corpora.read_options import parse_keys
 from glassformer.errors import ConfigError, CorpusError
 

@@ -1,12 +1,10 @@
 """How data files are read: their format, and which columns or JSON keys hold which field."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
+from glassformer.corpora.pair_formats import check_format
 from glassformer.errors import ConfigError
-
-Format = Literal["lines", "tsv", "jsonl"]
 
 FIELDS = ("src", "tgt", "text", "text2", "label", "summary", "words", "tags", "task", "question", "context", "answer")
 """Fields of the examples of all tasks that read JSONL."""
@@ -16,12 +14,15 @@ FIELDS = ("src", "tgt", "text", "text2", "label", "summary", "words", "tags", "t
 class ReadOptions:
     """How data files are read, whatever the task."""
 
-    format: Format | None = None
-    """Format of pairs of texts. Default: by file name, for other names by content."""
+    format: str | None = None
+    """Format of pairs of texts, a name in PAIR_FORMATS. Default: by file name, for other names by content."""
     columns: tuple[str, ...] = ()
     """Fields in the columns of labeled TSV or CSV without a header row, in order, or the tag column of CoNLL."""
     keys: tuple[str, ...] = ()
     """JSON keys of the fields, each as FIELD=KEY."""
+
+    def __post_init__(self) -> None:
+        check_format(self.format)
 
 
 DETECT = ReadOptions()
@@ -44,35 +45,3 @@ def parse_keys(keys: Sequence[str]) -> dict[str, str]:
             )
         parsed[field] = key
     return parsed
-
-
-def select_fields(record: Mapping[str, object], keys: Mapping[str, str]) -> dict[str, object]:
-    """The fields of a JSON object. A list of strings becomes one text, joined by spaces, but for words and tags.
-
-    Args:
-        keys: field -> key; `a.b` is key b of the object at key a, `a.0` the first item of the list at key a.
-
-    Raises:
-        KeyError: the object lacks a key; its argument names it.
-    """
-    selected: dict[str, object] = {}
-    for field, key in keys.items():
-        value = _lookup(record, key)
-        if field not in ("words", "tags") and isinstance(value, list) and all(isinstance(v, str) for v in value):
-            value = " ".join(value)
-        selected[field] = value
-    return selected
-
-
-def _lookup(record: Mapping[str, object], path: str) -> object:
-    if path in record:
-        return record[path]
-    value: object = record
-    for part in path.split("."):
-        if isinstance(value, Mapping) and part in value:
-            value = value[part]
-        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
-            value = value[int(part)]
-        else:
-            raise KeyError(path)
-    return value

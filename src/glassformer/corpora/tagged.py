@@ -14,6 +14,9 @@ from glassformer.errors import ConfigError, CorpusError
 CONLLU_COLUMNS = {"upos": 3, "xpos": 4}
 _N_CONLLU = 10
 
+SPAN_TAG = re.compile("O|[BIES]-.+", re.DOTALL)
+"""Tags that mark spans: O, B-x, I-x, and E-x and S-x of BIOES."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tagged:

@@ -11,7 +11,7 @@ from glassformer.errors import NON_FINITE, NonFiniteError
 from glassformer.generate.processors import sampling_processors, search_processors
 from glassformer.generate.sample import sample
 from glassformer.generate.search import Hypothesis, beam_search
-from glassformer.models.base import PAD_TO_MULTIPLE_OF, Decodable
+from glassformer.models.decoding import PAD_TO_MULTIPLE_OF, Decodable
 
 
 def padded_length(n_tokens: int, pad_to_multiple_of: int = PAD_TO_MULTIPLE_OF) -> int:

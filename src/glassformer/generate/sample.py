@@ -10,7 +10,7 @@ from torch import Tensor
 from glassformer.errors import NON_FINITE, NonFiniteError
 from glassformer.generate.processors import LogitsProcessor, apply, log_softmax
 from glassformer.generate.search import Hypothesis
-from glassformer.models.base import Decodable
+from glassformer.models.decoding import Decodable
 
 
 def uniform_numbers(seed: int, index: int, n: int) -> np.ndarray:

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from glassformer.generate.processors import LogitsProcessor, apply, log_softmax
-from glassformer.models.base import Decodable
+from glassformer.models.decoding import Decodable
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,10 +115,10 @@ def _check(statistics: np.ndarray, confidence: float, n_resamples: int) -> None:
 
 def _resampled(statistics: np.ndarray, n_resamples: int, seed: int) -> Float[np.ndarray, "resamples k"]:
     """Sums of the statistics over each resample. The resamples depend only on the number of examples and the seed."""
-    return np.concatenate([counts @ statistics for counts in _draws(len(statistics), n_resamples, seed)])
+    return np.concatenate([counts @ statistics for counts in resample_counts(len(statistics), n_resamples, seed)])
 
 
-def _draws(n: int, n_resamples: int, seed: int) -> Iterator[Float[np.ndarray, "chunk n"]]:
+def resample_counts(n: int, n_resamples: int, seed: int) -> Iterator[Float[np.ndarray, "chunk n"]]:
     """Number of occurrences of each example in each resample, in chunks of resamples."""
     rng = np.random.default_rng(seed)
     n_chunk = max(1, _CHUNK // n)

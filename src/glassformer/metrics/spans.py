@@ -1,23 +1,21 @@
 """F1 of named entities (exact match of type and both ends), and accuracy of tags."""
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
 
+from glassformer.corpora.tagged import SPAN_TAG
 from glassformer.metrics.labels import ClassScore, scores_of_counts
 from glassformer.metrics.score import Score, common_length, divide, f1_from, mean_from
 
 Span = tuple[str, int, int]
 """Type, index of the first word, index after the last word."""
 
-_SPAN_TAG = re.compile("O|[BIES]-.+", re.DOTALL)
-
 
 def are_span_tags(tags: Sequence[str]) -> bool:
     """Whether the tags mark spans (O, B-x, I-x, also E-x and S-x), unlike for example part-of-speech tags."""
-    return any(tag != "O" for tag in tags) and all(map(_SPAN_TAG.fullmatch, tags))
+    return any(tag != "O" for tag in tags) and all(map(SPAN_TAG.fullmatch, tags))
 
 
 def find_spans(tags: Sequence[str]) -> list[Span]:
@@ -34,7 +32,7 @@ def find_spans(tags: Sequence[str]) -> list[Span]:
     spans: list[Span] = []
     open_type, start = "", 0
     for i, tag in enumerate([*tags, "O"]):
-        if not _SPAN_TAG.fullmatch(tag):
+        if not SPAN_TAG.fullmatch(tag):
             raise ValueError(f"tag {i}, {tag!r}: expected O, B-… or I-…")
         prefix, _, type = tag.partition("-")
         if open_type and not (prefix in "IE" and type == open_type):
@@ -53,7 +51,7 @@ def predicted_spans(tags: Sequence[str]) -> list[Span]:
 
     A model can predict any tag of its training text, even if all expected tags are span tags.
     """
-    return find_spans([tag if _SPAN_TAG.fullmatch(tag) else "O" for tag in tags])
+    return find_spans([tag if SPAN_TAG.fullmatch(tag) else "O" for tag in tags])
 
 
 def entity_statistics(

@@ -1,106 +1,15 @@
-"""Base class of all models, and the protocols that decoding requires of a model."""
+"""Base class of all models."""
 
-from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from glassformer.errors import CheckpointError
 from glassformer.model_config import ModelConfig
-from glassformer.nn.attention import Attention, KeyValueCache
-from glassformer.nn.block import KeysValues
+from glassformer.nn.attention import Attention
 from glassformer.nn.linear import invalidate_packed_weight
-from glassformer.nn.masks import padding_mask
-from glassformer.nn.positions import sinusoids
-
-PAD_TO_MULTIPLE_OF = 8
-"""Sources are padded to a multiple of this number of tokens. Only sources of one padded length are decoded together, so
-that the result does not depend on the other sentences of the batch."""
-
-REFERENCE_D_MODEL = 768
-"""d_model of the smallest published BERT and GPT-2."""
-
-
-def initial_std(d_model: int) -> float:
-    """Standard deviation of the initial weights of BERT and GPT-2: the published 0.02 for d_model >= 768.
-
-    Narrower models get a larger value, so that sums over d_model terms have the same variance. With 0.02 they train
-    slowly at first.
-    """
-    return 0.02 * max(1.0, REFERENCE_D_MODEL / d_model) ** 0.5
-
-
-def init_sinusoidal_(positions: nn.Embedding) -> None:
-    """Initialize learned position embeddings of a model with d_model < 768 in place with scaled sinusoids.
-
-    The sinusoids are about three times as large as the token embeddings. Nearby positions have similar embeddings from
-    the start, which need not be learned from little text.
-    """
-    if positions.embedding_dim < REFERENCE_D_MODEL:
-        with torch.no_grad():
-            encoding = sinusoids(positions.num_embeddings, positions.embedding_dim)
-            positions.weight.copy_(4 * initial_std(positions.embedding_dim) * encoding)
-
-
-@runtime_checkable
-class State(Protocol):
-    """Decoder state of the hypotheses of a batch."""
-
-    def select(self, rows: Int[Tensor, " rows"], sentences: Int[Tensor, " sentences"] | None = None) -> None:
-        """Reorder: row i becomes the former row `rows[i]`; rows may repeat. Keep only `sentences` (None: all)."""
-
-
-@runtime_checkable
-class Decodable(Protocol):
-    """A model that generates text token by token from source sequences or prompts."""
-
-    pad_to_multiple_of: ClassVar[int]
-    """All sources of a batch are padded to the same length, a multiple of this."""
-
-    def start(self, src: Int[Tensor, "sentences src"], n_hypotheses: int = 1) -> tuple[Any, Int[Tensor, " rows"]]:
-        """Encode the sources and create the decoder state for `n_hypotheses` adjacent hypotheses of each.
-
-        Returns:
-            The state, and the first input token of each hypothesis.
-        """
-
-    def step(self, ids: Int[Tensor, " rows"], state: Any) -> Float[Tensor, "rows vocab"]:
-        """Logits of the next token, given the last token of each hypothesis. Updates the state."""
-
-
-class DecoderState:
-    """Decoder state: cross-attention keys and values per sentence, self-attention cache per hypothesis."""
-
-    def __init__(
-        self,
-        n_layers: int,
-        cross_keys_values: list[KeysValues] | None = None,
-        cross_mask: Bool[Tensor, "batch 1 1 src"] | None = None,
-    ) -> None:
-        """
-        Args:
-            n_layers: number of decoder layers.
-            cross_keys_values: keys and values of the encoder output, for each layer. None: a decoder-only model.
-            cross_mask: True where cross-attention may attend.
-        """
-        self.caches = [KeyValueCache() for _ in range(n_layers)]
-        self.cross_keys_values: list[KeysValues] | list[None] = cross_keys_values or [None] * n_layers
-        self.cross_mask = cross_mask
-
-    @property
-    def length(self) -> int:
-        """Number of positions decoded so far."""
-        return self.caches[0].length
-
-    def select(self, rows: Int[Tensor, " rows"], sentences: Int[Tensor, " sentences"] | None = None) -> None:
-        """Reorder: row i becomes the former row `rows[i]`; rows may repeat. Keep only `sentences` (None: all)."""
-        for cache in self.caches:
-            cache.select(rows)
-        if sentences is not None and self.cross_mask is not None:
-            self.cross_keys_values = [(k[sentences], v[sentences]) for k, v in self.cross_keys_values]  # type: ignore[misc]
-            self.cross_mask = self.cross_mask[sentences]
-
 
 Kind = Literal["encoder", "decoder", "encoder-decoder", "word-vectors"]
 """Type of a model family. Encoders read a text; decoders continue a text, with causal attention;
@@ -186,26 +95,3 @@ class Model(nn.Module):
         model.load_state_dict({name: tensor.float() for name, tensor in tensors.items()}, assign=True)
         model.reset_buffers()
         return model
-
-
-class EncoderDecoder(Model):
-    """Base class of encoder-decoder Transformers. Subclasses define `encode` and `decoder`, a list of blocks."""
-
-    kind: ClassVar[Kind] = "encoder-decoder"
-    pad_to_multiple_of: ClassVar[int] = PAD_TO_MULTIPLE_OF
-    encode: Any
-    decoder: Any
-    decoder_norm: Any
-
-    def final_norm(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
-        return self.decoder_norm(x)  # type: ignore[no-any-return]
-
-    def start(self, src: Int[Tensor, "sentences src"], n_hypotheses: int = 1) -> tuple[DecoderState, Tensor]:
-        """Encode the sources and create the decoder state for `n_hypotheses` of each; the first input is `bos_id`."""
-        memory = self.encode(src)
-        state = DecoderState(
-            len(self.decoder),
-            [layer.cross_attention.keys_values(memory) for layer in self.decoder],
-            padding_mask(src, self.config.pad_id),
-        )
-        return state, src.new_full((len(src) * n_hypotheses,), self.config.bos_id)

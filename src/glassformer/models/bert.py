@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from glassformer.limits import MAX_TOKENS
 from glassformer.model_config import Activation, AttentionModelConfig
-from glassformer.models.base import Model, init_sinusoidal_, initial_std
+from glassformer.models.base import Model
+from glassformer.models.initialization import init_sinusoidal_, initial_std
 from glassformer.nn.block import BlockConfig, TransformerBlock
 from glassformer.nn.dropout import Dropout
 from glassformer.nn.feedforward import ACTIVATIONS

@@ -6,7 +6,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from glassformer.models.base import DecoderState, Kind, Model, initial_std
+from glassformer.models.base import Kind, Model
+from glassformer.models.decoding import TransformerState
+from glassformer.models.initialization import initial_std
 from glassformer.nn.attention import Rotary
 from glassformer.nn.linear import batch_invariant_linear
 from glassformer.nn.masks import causal_mask
@@ -68,7 +70,7 @@ class DecoderOnly(Model):
         ids: Int[Tensor, "batch length"],
         positions: Int[Tensor, "... length"],
         mask: Bool[Tensor, "batch 1 length length"] | None = None,
-        state: DecoderState | None = None,
+        state: TransformerState | None = None,
     ) -> Float[Tensor, "batch length d_model"]:
         """Output of the last layer for all positions, or with a state for those that follow the cached ones."""
         x, rotary = self.embed(ids, positions), self.rotary(positions)
@@ -84,15 +86,15 @@ class DecoderOnly(Model):
     def logits(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:
         return batch_invariant_linear(hidden, self.output_weight)
 
-    def start(self, src: Int[Tensor, "sentences src"], n_hypotheses: int = 1) -> tuple[DecoderState, Tensor]:
+    def start(self, src: Int[Tensor, "sentences src"], n_hypotheses: int = 1) -> tuple[TransformerState, Tensor]:
         """Process prompts of equal length and create the decoder state for `n_hypotheses` continuations of each."""
-        state = DecoderState(len(self.decoder))
+        state = TransformerState(len(self.decoder))
         if src.size(1) > 1:
             self.run_blocks(src[:, :-1], torch.arange(src.size(1) - 1, device=src.device), state=state)
             state.select(torch.arange(len(src), device=src.device).repeat_interleave(n_hypotheses))
         return state, src[:, -1].repeat_interleave(n_hypotheses)
 
-    def step(self, ids: Int[Tensor, " rows"], state: DecoderState) -> Float[Tensor, "rows vocab"]:
+    def step(self, ids: Int[Tensor, " rows"], state: TransformerState) -> Float[Tensor, "rows vocab"]:
         """Logits of the next token, given `ids`, the last token of each hypothesis. Updates the state."""
         positions = torch.full((1,), state.length, device=ids.device)
         return self.logits(self.run_blocks(ids[:, None], positions, state=state)[:, 0])

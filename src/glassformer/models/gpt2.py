@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from glassformer.limits import MAX_TOKENS
 from glassformer.model_config import Activation, AttentionModelConfig
-from glassformer.models.base import init_sinusoidal_
 from glassformer.models.decoder_only import DecoderOnly
+from glassformer.models.initialization import init_sinusoidal_
 from glassformer.nn.block import BlockConfig, TransformerBlock
 from glassformer.nn.dropout import Dropout
 

@@ -9,7 +9,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from glassformer.model_config import ModelConfig
-from glassformer.models.base import PAD_TO_MULTIPLE_OF, Model
+from glassformer.models.base import Model
+from glassformer.models.decoding import PAD_TO_MULTIPLE_OF
 from glassformer.nn.attention import Attention
 from glassformer.nn.block import KeysValues
 from glassformer.nn.dropout import Dropout

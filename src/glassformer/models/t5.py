@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from glassformer.limits import MAX_TOKENS
 from glassformer.model_config import Activation, AttentionModelConfig
-from glassformer.models.base import DecoderState, EncoderDecoder
+from glassformer.models.decoding import TransformerState
+from glassformer.models.encoder_decoder import EncoderDecoder
 from glassformer.nn.block import BlockConfig, TransformerBlock
 from glassformer.nn.dropout import Dropout
 from glassformer.nn.linear import batch_invariant_linear
@@ -158,7 +159,7 @@ class T5(EncoderDecoder):
     def logits(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:
         return batch_invariant_linear(hidden, self.output_weight)
 
-    def step(self, ids: Int[Tensor, " rows"], state: DecoderState) -> Float[Tensor, "rows vocab"]:
+    def step(self, ids: Int[Tensor, " rows"], state: TransformerState) -> Float[Tensor, "rows vocab"]:
         """Logits of the next token, given `ids`, the last token of each hypothesis. Updates the state."""
         x = self.embedding(ids[:, None])
         bias = self.compute_bias(self.decoder_position_bias, 1, state.length + 1)

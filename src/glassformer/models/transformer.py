@@ -8,7 +8,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from glassformer.model_config import Activation, AttentionModelConfig
-from glassformer.models.base import PAD_TO_MULTIPLE_OF, DecoderState, EncoderDecoder
+from glassformer.models.decoding import PAD_TO_MULTIPLE_OF, TransformerState
+from glassformer.models.encoder_decoder import EncoderDecoder
 from glassformer.nn.block import BlockConfig, TransformerBlock
 from glassformer.nn.dropout import Dropout
 from glassformer.nn.linear import batch_invariant_linear
@@ -127,7 +128,7 @@ class Transformer(EncoderDecoder):
     def logits(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:
         return batch_invariant_linear(hidden, self.output_weight, self.output_bias)
 
-    def step(self, ids: Int[Tensor, " rows"], state: DecoderState) -> Float[Tensor, "rows vocab"]:
+    def step(self, ids: Int[Tensor, " rows"], state: TransformerState) -> Float[Tensor, "rows vocab"]:
         """Logits of the next token, given `ids`, the last token of each hypothesis. Updates the state."""
         x = self.embed(ids[:, None], state.length)
         for layer, keys_values, cache in zip(self.decoder, state.cross_keys_values, state.caches, strict=True):

@@ -28,7 +28,7 @@ from glassformer.generate.processors import (
     top_p,
 )
 from glassformer.generate.sample import sample_tokens
-from glassformer.models.base import Decodable
+from glassformer.models.decoding import Decodable
 from glassformer.pipelines.generation_config import GenerationConfig
 
 BATCH_TOKENS = 1024

@@ -13,7 +13,7 @@ from glassformer.data.batch import pad
 from glassformer.errors import CheckpointError, UserError
 from glassformer.generate.engine import batches_by_length
 from glassformer.limits import MAX_TOKENS
-from glassformer.models.base import PAD_TO_MULTIPLE_OF
+from glassformer.models.decoding import PAD_TO_MULTIPLE_OF
 from glassformer.pipelines.source import Source
 from glassformer.tasks.base import Task
 from glassformer.tokens.tokenizer import well_formed, wrap_native_errors

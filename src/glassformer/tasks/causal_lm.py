@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from glassformer.config import DecodeConfig
-from glassformer.corpora.corpus import format_of
 from glassformer.corpora.jsonl import invalid_text_reason, outline, read_objects
 from glassformer.corpora.lines import check_readable, chunks, read_lines
+from glassformer.corpora.pair_formats import format_of
 from glassformer.corpora.read_options import DETECT, ReadOptions, parse_keys
 from glassformer.data.batch import Batch, flat_positions, pad
 from glassformer.data.dataset import IDS, Dataset, Row

@@ -28,7 +28,7 @@ from glassformer.metrics.correlation import (
 )
 from glassformer.metrics.labels import accuracy, label_scores, label_statistics, macro_f1_from, matthews, matthews_from
 from glassformer.metrics.score import MetricFn, mean_from, mean_statistics
-from glassformer.models.base import PAD_TO_MULTIPLE_OF
+from glassformer.models.decoding import PAD_TO_MULTIPLE_OF
 from glassformer.tasks.base import Log, Task, Warn, check_texts, map_nonblank, no_op
 
 BATCH_TOKENS = 4096

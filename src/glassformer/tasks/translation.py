@@ -15,7 +15,7 @@ from torch import Tensor
 
 from glassformer.config import DecodeConfig
 from glassformer.corpora.corpus import Example, read_pairs
-from glassformer.corpora.doctor import PairChecker
+from glassformer.corpora.doctor.diagnosis import PairChecker
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.data.batch import PairBatch, make_batch
 from glassformer.data.dataset import Row

@@ -123,25 +123,10 @@ class Tokenizer:
         )
         if kind == "char":
             return cls(character_tokenizer(texts, specials), names)
-        options: dict[str, Any] = {
-            "vocab_size": len(specials) + 256 if kind == "byte" else vocab_size,
-            "special_tokens": specials,
-            "initial_alphabet": pre_tokenizers.ByteLevel.alphabet(),
-            "show_progress": False,
-        }
-        trainer: Any
-        if kind == "unigram":
-            backend, trainer = tokenizers.Tokenizer(models.Unigram()), trainers.UnigramTrainer(**options)
-        else:
-            backend, trainer = tokenizers.Tokenizer(models.BPE()), trainers.BpeTrainer(min_frequency=2, **options)
-        backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-        backend.decoder = decoders.ByteLevel()
-        texts = () if kind == "byte" else (names.prefix + well_formed(text) for text in texts)
-        wrap_native_errors(
-            lambda: backend.train_from_iterator(texts, trainer),
-            lambda problem: UserError(f"the tokenizer could not be trained: {problem}"),
-        )
-        return cls(backend, names)
+        if kind == "byte":
+            return cls(byte_level_tokenizer((), len(specials) + 256, specials), names)
+        texts = (names.prefix + text for text in texts)
+        return cls(byte_level_tokenizer(texts, vocab_size, specials, unigram=kind == "unigram"), names)
 
     @classmethod
     def train_wordpiece(
@@ -261,6 +246,30 @@ class Tokenizer:
     def token(self, token_id: int) -> str:
         """Text of one token. Part of a multi-byte character is shown as U+FFFD."""
         return self.backend.decode([token_id], skip_special_tokens=False)
+
+
+def byte_level_tokenizer(
+    texts: Iterable[str], vocab_size: int, specials: Sequence[str], *, unigram: bool = False
+) -> tokenizers.Tokenizer:
+    """Train a byte-level BPE or unigram tokenizer. Without texts, its vocabulary is the 256 bytes."""
+    options: dict[str, Any] = {
+        "vocab_size": vocab_size,
+        "special_tokens": list(specials),
+        "initial_alphabet": pre_tokenizers.ByteLevel.alphabet(),
+        "show_progress": False,
+    }
+    trainer: Any
+    if unigram:
+        backend, trainer = tokenizers.Tokenizer(models.Unigram()), trainers.UnigramTrainer(**options)
+    else:
+        backend, trainer = tokenizers.Tokenizer(models.BPE()), trainers.BpeTrainer(min_frequency=2, **options)
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    wrap_native_errors(
+        lambda: backend.train_from_iterator((well_formed(text) for text in texts), trainer),
+        lambda problem: UserError(f"the tokenizer could not be trained: {problem}"),
+    )
+    return backend
 
 
 def character_tokenizer(texts: Iterable[str], specials: Sequence[str]) -> tokenizers.Tokenizer:

@@ -11,6 +11,7 @@ from torch import Tensor
 from glassformer import checkpoint
 from glassformer.config import TrainConfig
 from glassformer.corpora.detect import find_task
+from glassformer.corpora.pair_formats import PAIR_FORMATS
 from glassformer.errors import ConfigError
 from glassformer.metrics.registry import metric
 from glassformer.models.base import Model
@@ -89,7 +90,7 @@ def train(config: TrainConfig, *, quiet: bool = False) -> Any:
 
 
 def check_names(config: TrainConfig) -> None:
-    """Check the names of model family, optimizer and schedule.
+    """Check the names of model family, file format, optimizer and schedule.
 
     Raises:
         ConfigError: a name is unknown; with the list of known ones.
@@ -98,6 +99,7 @@ def check_names(config: TrainConfig) -> None:
         f"  {option}: {name!r} is unknown; known: {', '.join(known)}"
         for option, name, known in (
             ("family", config.family, FAMILIES),
+            ("format", config.format, PAIR_FORMATS),
             ("optimizer", config.optimizer, OPTIMIZERS),
             ("schedule", config.schedule, SCHEDULES),
         )

@@ -11,9 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glassformer import limits
-from glassformer.corpora.checks import CHECKS, MAX_CHARS, pair_issues, repair_text
 from glassformer.corpora.corpus import Example, UnequalCountsError, read_pairs
-from glassformer.corpora.doctor import PairChecker, diagnose, repair_corpus
+from glassformer.corpora.doctor.checks import pair_issues, repair_text
+from glassformer.corpora.doctor.diagnosis import PairChecker, diagnose
+from glassformer.corpora.doctor.issues import CHECKS, MAX_CHARS
+from glassformer.corpora.doctor.repair import repair_corpus
 from glassformer.errors import ConfigError, CorpusError
 
 N = 61

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from glassformer.corpora.inflection import (
+from glassformer.corpora.demo.inflection import (
     Tense,
     conjugate,
     english_past,
@@ -17,7 +17,7 @@ from glassformer.corpora.inflection import (
     french_plural,
     principal_parts,
 )
-from glassformer.corpora.lexicon import (
+from glassformer.corpora.demo.lexicon import (
     ADJECTIVES,
     ASPIRATED,
     CONJUNCTIONS,

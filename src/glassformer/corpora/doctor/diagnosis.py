@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from glassformer.corpora.checks import CHECKS, Issue, Severity, StatisticsSampler, pair_issues
-from glassformer.corpora.corpus import Example, Format, find_misalignment
-from glassformer.corpora.records import (
+from glassformer.corpora.corpus import Example, find_misalignment
+from glassformer.corpora.doctor.checks import pair_issues
+from glassformer.corpora.doctor.issues import CHECKS, Issue, Severity
+from glassformer.corpora.doctor.records import (
     CorpusFiles,
     DuplicateIndex,
     RecordReader,
@@ -15,9 +16,7 @@ from glassformer.corpora.records import (
     locate_held_out,
     open_readers,
 )
-from glassformer.corpora.repair import RepairResult, repair_corpus
-
-__all__ = ["CHECKS", "Diagnosis", "Finding", "PairChecker", "RepairResult", "diagnose", "repair_corpus"]
+from glassformer.corpora.doctor.statistics import StatisticsSampler
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +120,7 @@ def diagnose(
     tgt: Sequence[Path] = (),
     *,
     held_out: Mapping[str, CorpusFiles] | None = None,
-    format: Format | None = None,
+    format: str | None = None,
     keys: Sequence[str] = (),
     n_shown: int | None = 10,
 ) -> Diagnosis:
@@ -132,7 +131,7 @@ def diagnose(
 
     Args:
         held_out: held-out sets by name, each as (src, tgt); pairs of the corpus that are also in these are reported.
-        format: "lines", "tsv" or "jsonl". Default: by file name, for other names by content.
+        format: a name in PAIR_FORMATS. Default: by file name, for other names by content.
         keys: FIELD=KEY of JSONL, as in `parse_keys`.
         n_shown: maximum number of findings stored per type, None for all. All are counted.
 

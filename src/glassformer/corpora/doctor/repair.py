@@ -6,9 +6,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from glassformer.corpora.checks import CHECKS, StatisticsSampler, repair_text
-from glassformer.corpora.corpus import Format, UnequalCountsError, find_misalignment
-from glassformer.corpora.records import (
+from glassformer.corpora.corpus import UnequalCountsError, find_misalignment
+from glassformer.corpora.doctor.checks import repair_text
+from glassformer.corpora.doctor.issues import CHECKS
+from glassformer.corpora.doctor.records import (
     CorpusFiles,
     DuplicateIndex,
     Record,
@@ -17,6 +18,7 @@ from glassformer.corpora.records import (
     locate_held_out,
     open_readers,
 )
+from glassformer.corpora.doctor.statistics import StatisticsSampler
 from glassformer.errors import CorpusError
 
 DROPPED = "dropped.tsv"
@@ -40,7 +42,7 @@ def repair_corpus(
     out: Path,
     *,
     held_out: Mapping[str, CorpusFiles] | None = None,
-    format: Format | None = None,
+    format: str | None = None,
     keys: Sequence[str] = (),
 ) -> RepairResult:
     """Write a repaired corpus to the folder `out`, under the same file names (uncompressed, without .gz).
@@ -51,7 +53,7 @@ def repair_corpus(
 
     Args:
         held_out: held-out sets by name; pairs of the corpus that are also in these are dropped.
-        format: "lines", "tsv" or "jsonl". Default: by file name, for other names by content.
+        format: a name in PAIR_FORMATS. Default: by file name, for other names by content.
         keys: FIELD=KEY of JSONL, as in `parse_keys`.
 
     Raises:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from glassformer.corpora.inflection import Tense, french_plural
+from glassformer.corpora.demo.inflection import Tense, french_plural
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,12 @@ from hashlib import blake2b
 from itertools import zip_longest
 from pathlib import Path
 
-from glassformer.corpora.checks import CorpusStatistics, Issue, pair_issues, text_issues
-from glassformer.corpora.corpus import PairFiles, PairParser, pair_files, parser_of
+from glassformer.corpora.corpus import PairFiles, pair_files
+from glassformer.corpora.doctor.checks import pair_issues, text_issues
+from glassformer.corpora.doctor.issues import Issue
+from glassformer.corpora.doctor.statistics import CorpusStatistics
 from glassformer.corpora.lines import LineError, byte_lines, decode, refuse_streams
-from glassformer.corpora.read_options import Format
+from glassformer.corpora.pair_formats import PairParser, parser_of
 from glassformer.errors import CorpusError
 
 CorpusFiles = tuple[Sequence[Path], Sequence[Path]]
@@ -102,7 +104,7 @@ class RecordReader:
             return None, None
 
 
-def open_readers(corpus: CorpusFiles, format: Format | None, keys: Sequence[str] = ()) -> list[RecordReader]:
+def open_readers(corpus: CorpusFiles, format: str | None, keys: Sequence[str] = ()) -> list[RecordReader]:
     """One reader for each file of pairs, or pair of files, of a corpus.
 
     Raises:
@@ -120,7 +122,7 @@ def _hash(src: str, tgt: str | None = None) -> int:
 
 
 def locate_held_out(
-    held_out: Mapping[str, CorpusFiles], format: Format | None, keys: Sequence[str] = ()
+    held_out: Mapping[str, CorpusFiles], format: str | None, keys: Sequence[str] = ()
 ) -> dict[int, str]:
     """Hash of every pair and every source text of the held-out sets -> its location, such as "dev, dev.en:17"."""
     locations: dict[int, str] = {}

@@ -1,0 +1,1 @@
+"""Diagnosis and repair of parallel corpora."""

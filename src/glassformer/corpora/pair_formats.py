@@ -1,0 +1,162 @@
+"""Formats of sentence pairs, by name. A new format is a file with a parser, and a row of PAIR_FORMATS."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from glassformer.corpora.jsonl import SURROGATE, outline, parse_json, select_fields, suggest_keys
+from glassformer.corpora.lines import LineError, suffix_of
+from glassformer.errors import ConfigError
+
+SUMMARY_KEYS = (("text", "summary"), ("document", "summary"), ("dialogue", "summary"), ("article", "highlights"))
+"""JSON keys of a text and its summary."""
+
+
+class PairParser(Protocol):
+    """Parser of the lines of a single-file format: line -> (src, tgt). Raises LineError."""
+
+    def parse(self, line: str) -> tuple[str, str]: ...
+
+    def render(self, src: str, tgt: str) -> str: ...
+
+
+class Tsv:
+    """src TAB tgt, without quoting."""
+
+    def parse(self, line: str) -> tuple[str, str]:
+        """Source and target of a line.
+
+        Raises:
+            LineError: not two columns.
+        """
+        cells = line.split("\t")
+        if len(cells) != 2:
+            raise LineError(
+                "malformed",
+                f"expected 2 tab-separated columns (src, tgt), found {len(cells)}.\n  The line begins {line[:40]!r}",
+                "Fix the line, or use --format lines for one sentence per line.",
+            )
+        return cells[0], cells[1]
+
+    def render(self, src: str, tgt: str) -> str:
+        """Format a pair as a line, the inverse of `parse`."""
+        return f"{src}\t{tgt}"
+
+
+class Jsonl:
+    """Pairs as JSON objects: {"src": …, "tgt": …}, {"translation": {"en": …, "fr": …}}, a text with its summary (see
+    SUMMARY_KEYS), or with the keys given by `field_keys`. All lines must have the keys of the first line.
+    """
+
+    def __init__(self, field_keys: Mapping[str, str] | None = None) -> None:
+        """
+        Args:
+            field_keys: field (src, tgt; text, summary) -> key, as in `select_fields`.
+        """
+        self.field_keys = field_keys
+        self.nested = False
+        self.keys: tuple[str, str] | None = None
+
+    def parse(self, line: str) -> tuple[str, str]:
+        """Source and target of a line. Under "translation", the first key of the first line is the source.
+
+        Raises:
+            LineError: the line is not such an object.
+        """
+        texts = self._texts(parse_json(line), line)
+        for text in texts:
+            if SURROGATE.search(text):
+                raise self._line_error("an unpaired surrogate, which is not a character", line)
+        return texts
+
+    def _texts(self, record: object, line: str) -> tuple[str, str]:
+        if self.field_keys and isinstance(record, dict):
+            try:
+                record = select_fields(record, self.field_keys)
+            except KeyError as error:
+                raise LineError(
+                    "malformed",
+                    f"no key {error.args[0]!r} (named by --keys); found {outline(record)}",
+                    "Fix --keys, or fix or delete the line.",
+                ) from None
+        if isinstance(record, dict) and (names := summary_keys(record)):
+            record = {"src": record[names[0]], "tgt": record[names[1]]}
+        nested = isinstance(record, dict) and record.keys() == {"translation"}
+        pair = record["translation"] if nested and isinstance(record, dict) else record
+        if not isinstance(pair, dict) or len(pair) != 2 or not (nested or pair.keys() == {"src", "tgt"}):
+            raise self._line_error(f"found {outline(record)}", line, record)
+        if self.keys is None:
+            src_key, tgt_key = pair if nested else ("src", "tgt")
+            self.nested, self.keys = nested, (src_key, tgt_key)
+        if nested != self.nested or pair.keys() != set(self.keys):
+            raise self._line_error(
+                f"earlier lines have the keys {', '.join(self.keys)}, this one {', '.join(pair)}", line
+            )
+        src, tgt = (pair[key] for key in self.keys)
+        if not isinstance(src, str) or not isinstance(tgt, str):
+            raise self._line_error(f"both must be strings, found {outline(pair)}", line)
+        return src, tgt
+
+    def _line_error(self, problem: str, line: str, record: object = None) -> LineError:
+        suggested = suggest_keys([record]) if isinstance(record, dict) else None
+        return LineError(
+            "malformed",
+            'expected {"src": …, "tgt": …} or {"translation": {"en": …, "fr": …}}, the same on every line: '
+            f"{problem}.\n  The line begins {line[:40]!r}",
+            f"Name the keys of the two texts, for instance: {suggested or '--keys src=en tgt=fr'}",
+        )
+
+    def render(self, src: str, tgt: str) -> str:
+        """Format a pair as a line, the inverse of `parse`."""
+        src_key, tgt_key = self.keys or ("src", "tgt")
+        pair = {src_key: src, tgt_key: tgt}
+        return json.dumps({"translation": pair} if self.nested else pair, ensure_ascii=False)
+
+
+def summary_keys(keys: Mapping[str, object]) -> tuple[str, str] | None:
+    """The keys of the text and its summary in a JSON object, or None."""
+    return next((pair for pair in SUMMARY_KEYS if pair[0] in keys and pair[1] in keys), None)
+
+
+@dataclass(frozen=True, slots=True)
+class PairFormat:
+    """A format of sentence pairs."""
+
+    make_parser: Callable[[Mapping[str, str]], PairParser] | None
+    """Creates a parser for one file, given the JSON keys of the fields. None: parallel files of plain lines."""
+    suffixes: tuple[str, ...] = ()
+    """Suffixes of file names, lower-case, without .gz."""
+    holds_pairs_only: bool = True
+    """Files with these suffixes contain pairs. False: their content decides between translation and other tasks."""
+
+
+PAIR_FORMATS: dict[str, PairFormat] = {
+    "lines": PairFormat(None, holds_pairs_only=False),
+    "tsv": PairFormat(lambda keys: Tsv(), (".tsv",), holds_pairs_only=False),
+    "jsonl": PairFormat(Jsonl, (".jsonl", ".json", ".ndjson"), holds_pairs_only=False),
+}
+"""Name, as in --format -> format."""
+
+
+def check_format(format: str | None) -> None:
+    """Check the name of a format.
+
+    Raises:
+        ConfigError: there is no such format.
+    """
+    if format is not None and format not in PAIR_FORMATS:
+        raise ConfigError(f"--format {format}: unknown.\n  Use one of: {', '.join(PAIR_FORMATS)}.")
+
+
+def format_of(path: Path) -> str:
+    """Format by file name, without .gz."""
+    suffix = suffix_of(path)
+    return next((name for name, format in PAIR_FORMATS.items() if suffix in format.suffixes), "lines")
+
+
+def parser_of(format: str, keys: Mapping[str, str]) -> PairParser | None:
+    """A new parser for a single-file format, or None for parallel files of plain lines."""
+    make_parser = PAIR_FORMATS[format].make_parser
+    return make_parser(keys) if make_parser else None
