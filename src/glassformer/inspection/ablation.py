@@ -90,7 +90,7 @@ def disabled_components(model: Model, disabled: Sequence[Component]) -> Iterator
         for component in disabled:
             module = model.get_submodule(component.name)
             if component.head is not None:
-                handle = module.out_proj.register_forward_pre_hook(zero_head_hook(component.head, module.n_heads))  # type: ignore[union-attr, operator, arg-type]
+                handle = module.out_proj.register_forward_pre_hook(zero_head_hook(component.head, module.n_heads))  # type: ignore[union-attr, arg-type]
                 undo.callback(handle.remove)
             elif isinstance(module, Attention):
                 undo.enter_context(replaced(module, "attend", lambda x, *_, **__: torch.zeros_like(x)))

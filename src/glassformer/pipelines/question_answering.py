@@ -177,7 +177,7 @@ def read_question(value: Any) -> tuple[str, str]:
 def probabilities(logits: Logits) -> Logits:
     """Softmax of the logits of a window."""
     exponentials = np.exp(logits - logits.max())
-    return exponentials / exponentials.sum()  # type: ignore[no-any-return]
+    return exponentials / exponentials.sum()
 
 
 def best_spans(start: Logits, end: Logits, n: int, max_len: int) -> list[tuple[int, int, float]]:

@@ -47,6 +47,6 @@ class SentenceSimilarity(Pipeline):
     def similarities(self, source: str, sentences: list[str]) -> list[float]:
         """Similarity of the source to each sentence."""
         if self.model.name == "regression":
-            return self.model.predict_numbers([(source, sentence) for sentence in sentences])  # type: ignore[no-any-return]
+            return self.model.predict_numbers([(source, sentence) for sentence in sentences])
         vectors = self.model([source, *sentences])
-        return (vectors[1:] @ vectors[0]).tolist()  # type: ignore[no-any-return]
+        return (vectors[1:] @ vectors[0]).tolist()

@@ -10,7 +10,7 @@ from glassformer import checkpoint
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.interop.hub import resolve_model_folder
 from glassformer.interop.huggingface import load_hf_folder
-from glassformer.tasks.base import Task
+from glassformer.tasks.base import AnyTask, Task
 from glassformer.tasks.registry import load, pick_device
 
 JsonObject = dict[str, Any]
@@ -20,7 +20,7 @@ JsonObject = dict[str, Any]
 class Source:
     """A loaded model and the configuration files of its folder. For glassformer folders the contents are empty."""
 
-    task: Task
+    task: AnyTask
     name: str
     """Folder or name given by the caller."""
     folder: Path | None = None

@@ -15,7 +15,7 @@ from glassformer.generate.engine import batches_by_length
 from glassformer.limits import MAX_TOKENS
 from glassformer.models.base import PAD_TO_MULTIPLE_OF
 from glassformer.pipelines.source import Source
-from glassformer.tasks.base import Task
+from glassformer.tasks.base import AnyTask
 from glassformer.tokens.tokenizer import well_formed, wrap_native_errors
 
 BATCH_TOKENS = 4096
@@ -37,7 +37,7 @@ class Window:
 
     @property
     def ids(self) -> list[int]:
-        return self.encoding.ids  # type: ignore[no-any-return]
+        return self.encoding.ids
 
     @property
     def token_type_ids(self) -> list[int]:
@@ -113,7 +113,7 @@ class TokenizerAdapter:
         return min(max_length or (self.model_max_length if truncates else self.max_positions), self.max_positions)
 
     def get_vocab(self) -> dict[str, int]:
-        return self.backend.get_vocab()  # type: ignore[no-any-return]
+        return self.backend.get_vocab()
 
     def encode_windows(
         self,
@@ -242,7 +242,7 @@ def build_tokenizer(source: Source) -> Any:
 
 
 def encode_batches(
-    task: Task, inputs: Sequence[tuple[Sequence[int], Sequence[int]]]
+    task: AnyTask, inputs: Sequence[tuple[Sequence[int], Sequence[int]]]
 ) -> Iterator[tuple[list[int], Tensor, Tensor]]:
     """Output of the last layer for inputs of (ids, token type ids), batch by batch.
 

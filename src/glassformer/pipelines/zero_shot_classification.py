@@ -101,4 +101,4 @@ def entailment_index(labels: tuple[str, ...]) -> int | None:
 def softmax(x: NDArray[np.float32]) -> NDArray[np.float32]:
     """Softmax over the last axis."""
     exp = np.exp(x - x.max(-1, keepdims=True))
-    return exp / exp.sum(-1, keepdims=True)  # type: ignore[no-any-return]
+    return exp / exp.sum(-1, keepdims=True)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from glassformer.config import TrainConfig
-from glassformer.tasks.base import Task
+from glassformer.tasks.base import AnyTask
 from glassformer.version import __version__
 
 PIPELINE_TAGS = {
@@ -18,12 +18,12 @@ PIPELINE_TAGS = {
 }
 
 
-def usage_example(task: Task, folder: Any) -> str:
+def usage_example(task: AnyTask, folder: Any) -> str:
     """Example command that applies the trained task."""
     return f"echo 'some text' | glassformer {'translate' if task.name == 'translation' else 'run'} {folder}"
 
 
-def model_card(config: TrainConfig, task: Task, training: dict[str, Any]) -> str:
+def model_card(config: TrainConfig, task: AnyTask, training: dict[str, Any]) -> str:
     """Markdown text of the model card."""
     n_parameters = sum(p.numel() for p in task.model.parameters())
     machine = training["machine"]

@@ -61,7 +61,7 @@ class Reporter:
                 raise ConfigError(
                     "tensorboard: not installed.\n  Install it with: pip install 'glassformer[tensorboard]'"
                 ) from None
-            self.events = SummaryWriter(str(folder / "tensorboard"), purge_step=step + 1)  # type: ignore[no-untyped-call]
+            self.events = SummaryWriter(str(folder / "tensorboard"), purge_step=step + 1)
 
     def __enter__(self) -> Self:
         if not self.quiet and self.console.is_terminal:

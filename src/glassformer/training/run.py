@@ -16,7 +16,7 @@ from glassformer.metrics.registry import metric
 from glassformer.models.base import Model
 from glassformer.models.families import FAMILIES, family_of
 from glassformer.presets import ADAM, FINE_TUNING, preset, preset_for, presets_of, without_adam_options
-from glassformer.tasks.base import Task
+from glassformer.tasks.base import AnyTask
 from glassformer.tasks.embeddings import init_embeddings
 from glassformer.tasks.registry import TASKS, load, pick_device, task_class
 from glassformer.training.lock import locked
@@ -40,7 +40,7 @@ MUTABLE_OPTIONS = {*BUDGETS, "out", "src", "tgt", "dev_src", "dev_tgt", "save_ev
 """Options that may differ when a run is resumed: they do not change any update. Files are compared by content."""
 
 
-def train(config: TrainConfig, *, quiet: bool = False) -> Any:
+def train(config: TrainConfig, *, quiet: bool = False) -> AnyTask:
     """Train a task in the run folder `config.out`, or resume the run that the folder contains.
 
     Returns:
@@ -63,7 +63,7 @@ def train(config: TrainConfig, *, quiet: bool = False) -> Any:
             task_type = select_task_type(config, base)
             check_model_fields(config, model_family(config, task_type, base), base)
 
-            def make(corpus_info: CorpusInfo) -> Task:
+            def make(corpus_info: CorpusInfo) -> AnyTask:
                 nonlocal config
                 config = resolve_options(config, task_type, corpus_info, base)
                 return build(config, task_type, corpus_info, base, configure_torch(config))
@@ -171,7 +171,7 @@ def merge_options(stored: TrainConfig, requested: TrainConfig) -> TrainConfig:
     return TrainConfig.resolve(old | changed, environment={})
 
 
-def select_task_type(config: TrainConfig, base: Model | None) -> type[Task]:
+def select_task_type(config: TrainConfig, base: Model | None) -> type[AnyTask]:
     """The task given by the options, else inferred from the corpus files.
 
     Raises:
@@ -190,7 +190,7 @@ def select_task_type(config: TrainConfig, base: Model | None) -> type[Task]:
     return task_type
 
 
-def model_family(config: TrainConfig, task_type: type[Task], base: Model | None) -> str:
+def model_family(config: TrainConfig, task_type: type[AnyTask], base: Model | None) -> str:
     """Name of the model family: as given, else that of `base`, else the default of the task."""
     return config.family or (family_of(base) if base else task_type.families()[0])
 
@@ -216,7 +216,7 @@ def check_model_fields(config: TrainConfig, family: str, base: Model | None) -> 
 
 
 def resolve_options(
-    config: TrainConfig, task_type: type[Task], corpus_info: CorpusInfo, base: Model | None
+    config: TrainConfig, task_type: type[AnyTask], corpus_info: CorpusInfo, base: Model | None
 ) -> TrainConfig:
     """The options with defaults for all that are not given: family, preset, the options of the preset, precision.
 
@@ -279,8 +279,8 @@ def configure_torch(config: TrainConfig) -> torch.device:
 
 
 def build(
-    config: TrainConfig, task_type: type[Task], corpus_info: CorpusInfo, base: Model | None, device: torch.device
-) -> Task:
+    config: TrainConfig, task_type: type[AnyTask], corpus_info: CorpusInfo, base: Model | None, device: torch.device
+) -> AnyTask:
     """Build the untrained task, with the weights of `base` where names and shapes match."""
     assert config.family is not None
     model_class = FAMILIES[config.family]
@@ -362,7 +362,7 @@ def finish(trainer: Trainer, reporter: Reporter) -> None:
     )
 
 
-def describe(config: TrainConfig, task: Task, data: PreparedData) -> str:
+def describe(config: TrainConfig, task: AnyTask, data: PreparedData) -> str:
     """Message with the model, its size, the device and the training budget."""
     n_parameters = sum(p.numel() for p in task.model.parameters())
     budget = next(f"{getattr(config, b):g} {b}" for b in BUDGETS if getattr(config, b) is not None)
