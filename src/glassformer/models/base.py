@@ -58,7 +58,7 @@ class Decodable(Protocol):
     pad_to_multiple_of: ClassVar[int]
     """All sources of a batch are padded to the same length, a multiple of this."""
 
-    def start(self, src: Int[Tensor, "sentences src"], n_hypotheses: int = 1) -> tuple[Any, Int[Tensor, " rows"]]:
+    def start(self, src: Int[Tensor, "sentences src"], n_hypotheses: int = 1) -> tuple[State, Int[Tensor, " rows"]]:
         """Encode the sources and create the decoder state for `n_hypotheses` adjacent hypotheses of each.
 
         Returns:

@@ -9,6 +9,7 @@ import torch
 from tokenizers import pre_tokenizers, processors
 from torch import Tensor
 
+from glassformer.config import JsonObject
 from glassformer.data.batch import pad
 from glassformer.errors import CheckpointError, UserError
 from glassformer.generate.engine import batches_by_length
@@ -156,7 +157,7 @@ class TokenizerAdapter:
         max_length: int | None = None,
         padding: bool = False,
         return_tensors: str | None = None,
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """Encode a text or a list of texts as transformers' tokenizers do.
 
         Args:
@@ -211,7 +212,7 @@ class TokenizerAdapter:
         return str(self.backend.decoder.decode(list(tokens))) if self.backend.decoder else " ".join(tokens)
 
 
-def build_tokenizer(source: Source) -> Any:
+def build_tokenizer(source: Source) -> tokenizers.Tokenizer:
     """The tokenizer of a Hugging Face folder, or a copy of that of a glassformer task. It adds special tokens.
 
     Names of special tokens in a text are special tokens for transformers, and plain text for glassformer.
