@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ class Batch:
     n_targets: int | float
     """Divisor of the summed loss: number of target tokens, sum of their weights, or number of labels."""
 
-    def to(self, device: torch.device) -> Any:
+    def to(self, device: torch.device) -> Self:
         moved: dict[str, Any] = {name: value.to(device) for name, value in self.tensors().items()}
         return replace(self, **moved)
 

@@ -4,15 +4,14 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import torch
 from pydantic import ValidationError
 
 from glassformer import checkpoint
-from glassformer.config import format_validation_error
+from glassformer.config import JsonObject, format_validation_error
 from glassformer.errors import CheckpointError, UserError
-from glassformer.interop.architecture import Architecture, Head, JsonObject, Tensors, WeightNames
+from glassformer.interop.architecture import Architecture, Head, Tensors, WeightNames
 from glassformer.interop.architectures import ARCHITECTURES, hf_model_type
 from glassformer.interop.tokenizer import export_tokenizer, import_tokenizer
 from glassformer.model_config import ModelConfig
@@ -278,7 +277,7 @@ def export_weights(task: AnyTask, architecture: Architecture, head: Head) -> Ten
     return architecture.to_hf_layout(config, tensors)
 
 
-def generation_config(task: AnyTask) -> dict[str, Any]:
+def generation_config(task: AnyTask) -> JsonObject:
     """generation_config.json: defaults for transformers' `generate` that match ours."""
     c = task.model.config
     special = {"bos_token_id": c.bos_id, "eos_token_id": c.eos_id, "pad_token_id": c.pad_id, "max_length": c.max_len}

@@ -3,13 +3,12 @@
 import os
 import platform
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from glassformer import checkpoint
-from glassformer.config import TrainConfig
+from glassformer.config import JsonObject, TrainConfig
 from glassformer.corpora.detect import find_task
 from glassformer.errors import ConfigError
 from glassformer.metrics.registry import metric
@@ -261,7 +260,7 @@ def has_fast_bf16(device: torch.device) -> bool:
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
     if device.type == "cpu":
-        capabilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
+        capabilities: JsonObject = getattr(torch.cpu, "get_capabilities", dict)()
         return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_tile") or capabilities.get("bf16"))
     return False
 
@@ -395,7 +394,7 @@ def warn_about_environment(step_folder: Path, reporter: Reporter) -> None:
         )
 
 
-def environment(config: TrainConfig) -> dict[str, Any]:
+def environment(config: TrainConfig) -> JsonObject:
     """Versions, machine and device of a run."""
     return {
         "glassformer": __version__,
