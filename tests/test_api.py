@@ -85,6 +85,27 @@ def test_saving_and_loading_preserves_a_task(classifier, tmp_path):
         classifier.save(tmp_path / "copy")
 
 
+def test_loading_with_the_class_of_another_task_is_an_error(classifier, tmp_path):
+    from glassformer.tasks.base import Task
+    from glassformer.tasks.classification import Classifier, EncoderTask
+    from glassformer.tasks.translation import Translator
+
+    classifier.save(tmp_path / "copy")
+    for task in (Classifier, EncoderTask, Task):
+        assert type(gf.load(tmp_path / "copy", task=task)) is Classifier
+    with pytest.raises(UserError, match="was trained for classification, not for translation"):
+        gf.load(tmp_path / "copy", task=Translator)
+
+
+def test_keyword_options_are_the_fields_of_the_configurations():
+    from glassformer.config import DecodeConfig, TrainConfig
+    from glassformer.keyword_options import DecodeOptions, TrainOptions
+
+    assert list(DecodeOptions.__annotations__) == list(DecodeConfig.model_fields)
+    own_parameters = {"src", "tgt", "out", "task"}
+    assert list(TrainOptions.__annotations__) == [n for n in TrainConfig.model_fields if n not in own_parameters]
+
+
 def test_return_all_returns_all_labels_by_probability(classifier):
     records = classifier("good film", return_all=True)
     assert {record["label"] for record in records} == {*classifier.labels}

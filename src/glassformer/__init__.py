@@ -8,7 +8,7 @@ translator("The black cat sat on the couch.")
 """
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from glassformer.version import __version__
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from glassformer.pipelines import pipeline as pipeline
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in ("inspect", "load", "record_activations", "train"):
         from glassformer import api  # torch takes seconds to import
 

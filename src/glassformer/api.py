@@ -2,20 +2,40 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypeVar, Unpack, overload
 
 from glassformer.config import TrainConfig
 from glassformer.inspection.inspect import inspect
 from glassformer.inspection.record import record_activations
+from glassformer.keyword_options import Files, TrainOptions
+from glassformer.tasks.base import AnyTask
 from glassformer.tasks.registry import load
 from glassformer.training.run import train as run
 
 __all__ = ["inspect", "load", "record_activations", "train"]
 
-Files = str | Path | Sequence[str | Path]
+TaskT = TypeVar("TaskT", bound=AnyTask)
 
 
-def train(src: Files, tgt: Files = (), *, out: str | Path, quiet: bool = False, **options: Any) -> Any:
+@overload
+def train(
+    src: Files, tgt: Files = (), *, out: str | Path, task: type[TaskT], quiet: bool = False,
+    **options: Unpack[TrainOptions],
+) -> TaskT: ...  # fmt: skip
+@overload
+def train(
+    src: Files, tgt: Files = (), *, out: str | Path, task: str | None = None, quiet: bool = False,
+    **options: Unpack[TrainOptions],
+) -> AnyTask: ...  # fmt: skip
+def train(
+    src: Files,
+    tgt: Files = (),
+    *,
+    out: str | Path,
+    task: str | type[AnyTask] | None = None,
+    quiet: bool = False,
+    **options: Unpack[TrainOptions],
+) -> AnyTask:
     """Train a model on text files. The task is inferred from the files unless `task` is given. Repeating the call
     resumes an interrupted training.
 
@@ -23,8 +43,10 @@ def train(src: Files, tgt: Files = (), *, out: str | Path, quiet: bool = False, 
         src: training text, one or more files; for translation the source text, or TSV or JSONL with pairs.
         tgt: for translation the target text, line by line.
         out: run folder.
+        task: name of the task, or its class, such as `glassformer.tasks.translation.Translator`. With the class, type
+            checkers know the type of the result.
         quiet: print no progress.
-        options: fields of `TrainConfig`, as on the command line: task, preset, minutes, dev_src, init_from, ...
+        options: fields of `TrainConfig`, as on the command line: preset, minutes, dev_src, init_from, ...
 
     Returns:
         The trained task, as returned by `load`.
@@ -32,7 +54,9 @@ def train(src: Files, tgt: Files = (), *, out: str | Path, quiet: bool = False, 
     Raises:
         UserError: a file or an option cannot be used.
     """
-    return run(TrainConfig.resolve({"src": paths(src), "tgt": paths(tgt), "out": out, **options}), quiet=quiet)
+    name = task.name if isinstance(task, type) else task
+    config = TrainConfig.resolve({"src": paths(src), "tgt": paths(tgt), "out": out, "task": name, **options})
+    return run(config, quiet=quiet)
 
 
 def paths(files: Files) -> tuple[Path, ...]:

@@ -12,15 +12,15 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import safetensors
 import safetensors.torch
 import torch
 from torch import Tensor
 
+from glassformer.config import JsonObject
 from glassformer.errors import CheckpointError, ConfigError, FormatVersionError, UserError
 from glassformer.limits import MAX_JSON_BYTES
 from glassformer.version import __version__
@@ -143,7 +143,7 @@ def write_error(target: Path, error: Exception) -> UserError:
     return UserError(f"{target}: cannot be written: {getattr(error, 'strerror', None) or error}.")
 
 
-def verify(folder: Path) -> dict[str, Any]:
+def verify(folder: Path) -> JsonObject:
     """Verify the files of a folder against its manifest, and return the manifest.
 
     Raises:
@@ -199,7 +199,7 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> JsonObject:
     """Read a JSON object from a file.
 
     Raises:
@@ -220,7 +220,7 @@ def read_json(path: Path) -> dict[str, Any]:
     return value
 
 
-def to_json(value: Mapping[str, Any]) -> str:
+def to_json(value: Mapping[str, object]) -> str:
     """Format an object as indented JSON."""
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
@@ -237,7 +237,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         raise CheckpointError(f"{path}: not readable as safetensors: {error}.") from None
 
 
-def newest(folder: Path, report: Any = None) -> Path | None:
+def newest(folder: Path, report: Callable[[str], None] | None = None) -> Path | None:
     """The newest intact `step-N` folder, or None. Damaged folders are reported and skipped.
 
     Args:

@@ -16,6 +16,8 @@ from glassformer.limits import MAX_TOKENS
 ENVIRONMENT_PREFIX = "GLASSFORMER_"
 MAX_INTEGER = (1 << 63) - 1
 MAX_THREADS = 1024
+JsonObject = dict[str, Any]
+"""An object read from JSON or TOML, or one to write as JSON."""
 NO_ENVIRONMENT: Mapping[str, str] = MappingProxyType({})
 
 
@@ -34,7 +36,7 @@ class Config(BaseModel):
     @classmethod
     def resolve(
         cls,
-        flags: Mapping[str, Any],
+        flags: Mapping[str, object],
         file: Path | None = None,
         environment: Mapping[str, str] = NO_ENVIRONMENT,
     ) -> Self:
@@ -48,7 +50,7 @@ class Config(BaseModel):
             ConfigError: naming every unknown, missing and impossible value at once.
         """
         from_file = read_toml(file) if file else {}
-        from_environment: dict[str, Any] = {
+        from_environment: dict[str, object] = {
             name: value.split(os.pathsep) if str(field.annotation).startswith("tuple") else value
             for name, field in cls.model_fields.items()
             if (value := environment.get(ENVIRONMENT_PREFIX + name.upper())) is not None
@@ -88,7 +90,7 @@ def format_validation_error(error: ValidationError, origins: Mapping[str, str]) 
     return "invalid options:\n" + "\n".join(lines)
 
 
-def read_toml(path: Path) -> dict[str, Any]:
+def read_toml(path: Path) -> JsonObject:
     """The table in a TOML file.
 
     Raises:
@@ -311,13 +313,13 @@ class TrainConfig(Config):
 
     @field_validator("model", mode="before")
     @classmethod
-    def parse_assignments(cls, value: Any) -> Any:
+    def parse_assignments(cls, value: object) -> object:
         """Parse NAME=VALUE texts. Values are numbers, true, false or texts."""
         if isinstance(value, str):
             value = value.split()
         if not isinstance(value, list | tuple):
             return value
-        fields: dict[str, Any] = {}
+        fields: dict[str, bool | int | float | str] = {}
         for assignment in value:
             name, equals, text = str(assignment).partition("=")
             if not equals or not name or not text:

@@ -1,9 +1,9 @@
 """Presets: model sizes and training options by name. Each lists only what differs from "base" of its family."""
 
-from typing import Any
+from glassformer.config import JsonObject
 
 # Optimizer and schedule of a preset that sets no others. Source: Vaswani et al. 2017, section 5.3.
-ADAM: dict[str, Any] = {
+ADAM: JsonObject = {
     **{"optimizer": "adam", "beta1": 0.9, "beta2": 0.98, "eps": 1e-9, "weight_decay": 0.0},
     **{"schedule": "inverse-sqrt", "decay_ratio": 0.0},
 }
@@ -14,7 +14,7 @@ SHORT = ADAM | {"pre_norm": True, "warmup_ratio": 0.05, "decay_ratio": 0.3, "bat
 TINY = {"d_model": 128, "n_heads": 4, "d_ff": 256, "n_layers": 4, "dropout": 0.25}
 SMALL = {"d_model": 256, "n_heads": 4, "d_ff": 1024, "n_layers": 3}
 
-PRESETS: dict[str, dict[str, dict[str, Any]]] = {
+PRESETS: dict[str, dict[str, JsonObject]] = {
     "transformer": {
         # Sizes, dropout, label smoothing, batches and rate: Vaswani et al. 2017, table 3 and section 5.
         # The peak rate is (512 * 4000)^-0.5 = 7e-4 after 4,000 of 100,000 steps.
@@ -129,18 +129,18 @@ GENERIC = {"base": {"batch_tokens": 4000, "lr": 1e-3, "warmup_ratio": 0.05, "dec
 
 # Epochs: Devlin et al. 2018, section A.3 (2 to 4). The learning rate is above its 2e-5 to 5e-5, which small models
 # tolerate. Optimizer, warm-up, decay and batch size are our own.
-FINE_TUNING: dict[str, Any] = {
+FINE_TUNING: JsonObject = {
     **ADAM,
     **{"lr": 1e-4, "warmup_ratio": 0.1, "decay_ratio": 0.9, "batch_tokens": 1000, "epochs": 4},
 }
 
 
-def presets_of(family: str) -> dict[str, dict[str, Any]]:
+def presets_of(family: str) -> dict[str, JsonObject]:
     """The presets of a family by name."""
     return PRESETS.get(family, GENERIC)
 
 
-def preset(name: str, family: str = "transformer") -> dict[str, Any]:
+def preset(name: str, family: str = "transformer") -> JsonObject:
     """All options of `TrainConfig` that a preset sets: model sizes and training options."""
     options = {**ADAM, **presets_of(family)["base"], **presets_of(family)[name]}
     if len({"steps", "epochs"} & options.keys()) == 2:
@@ -148,7 +148,7 @@ def preset(name: str, family: str = "transformer") -> dict[str, Any]:
     return without_adam_options(options) if options["optimizer"] == "adafactor" else options
 
 
-def without_adam_options(options: dict[str, Any]) -> dict[str, Any]:
+def without_adam_options(options: JsonObject) -> JsonObject:
     """The options without those that Adafactor does not have."""
     return {name: value for name, value in options.items() if name not in ("beta1", "beta2", "eps")}
 

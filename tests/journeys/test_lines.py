@@ -72,7 +72,7 @@ def test_output_is_the_same_bytes_whatever_the_batch(model, corpus):
 def test_json_gives_source_score_and_token_log_probabilities(model):
     done = glassformer("translate", model, "--json", "--nbest", 2, stdin="The cat slept.\n")
     record = json.loads(done.stdout)
-    assert record["source"] == "The cat slept."
+    assert record["input"] == "The cat slept."
     assert len(record["nbest"]) == 2
     assert len(record["tokens"]) == len(record["log_probs"])
     penalty = ((5 + len(record["tokens"])) / 6) ** 0.6
@@ -85,7 +85,7 @@ def test_bf16_translates_line_for_line_with_about_the_same_probabilities(model):
     for precision in ("fp32", "bf16"):
         done = glassformer("translate", model, "--json", "--beam", 1, "--precision", precision, stdin=text)
         rows[precision] = [json.loads(line) for line in done.stdout.split("\n")[:-1]]
-    assert [row["source"] for row in rows["bf16"]] == text.split("\n")[:-1]
+    assert [row["input"] for row in rows["bf16"]] == text.split("\n")[:-1]
     for exact, rough in zip(rows["fp32"], rows["bf16"], strict=True):
         assert rough["log_probs"][:1] == pytest.approx(exact["log_probs"][:1], abs=0.05)
 

@@ -101,7 +101,7 @@ def test_labels_are_learned_said_and_measured(train):
     output = glassformer("run", model, stdin="the film was great\n\na very dull plot\n").stdout
     assert output == "good\n\nbad\n"
     record = json.loads(glassformer("run", model, "--json", stdin="the film was great\n").stdout)
-    assert record["label"] == "good"
+    assert record["output"] == "good"
     assert sum(record["probabilities"].values()) == pytest.approx(1)
 
 
@@ -300,6 +300,6 @@ def test_json_keeps_blank_lines_and_names_lines_that_are_cut(train):
         model, _, _ = train(kind, **options)
         ended = glassformer("run", model, "--json", stdin=f"a film\n\n \n{long}\n")
         records = [json.loads(line) for line in ended.stdout.splitlines()]
-        assert [record["text"].strip() for record in records] == ["a film", "", "", long.strip()]
-        assert [bool(record.get("label", record.get("output"))) for record in records] == [True, False, False, True]
+        assert [record["input"].strip() for record in records] == ["a film", "", "", long.strip()]
+        assert [bool(record["output"]) for record in records] == [True, False, False, True]
         assert "line 4: longer than the maximum length" in ended.stderr

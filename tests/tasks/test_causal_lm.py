@@ -9,7 +9,8 @@ import torch
 from glassformer.config import DecodeConfig
 from glassformer.models.bert import Bert, BertConfig
 from glassformer.models.gpt2 import Gpt2, Gpt2Config
-from glassformer.tasks.causal_lm import Document, LanguageModel
+from glassformer.tasks.causal_lm import LanguageModel
+from glassformer.tasks.documents import Document
 from glassformer.tasks.summarization import Summarizer
 from glassformer.tokens.tokenizer import Tokenizer
 

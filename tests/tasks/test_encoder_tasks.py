@@ -9,7 +9,7 @@ from glassformer.corpora.labeled import Labeled
 from glassformer.corpora.squad import QAExample
 from glassformer.corpora.tagged import Tagged
 from glassformer.models.bert import Bert, BertConfig
-from glassformer.tasks.classification import Classifier
+from glassformer.tasks.classification import Classifier, Regressor
 from glassformer.tasks.question_answering import QuestionAnswerer
 from glassformer.tasks.tagging import IGNORED_TAG, Tagger
 from glassformer.tasks.windows import windows
@@ -153,11 +153,27 @@ def test_a_long_question_leaves_half_of_the_maximum_length_for_the_context():
     assert task(" ".join(WORDS), context) in context
 
 
+@pytest.mark.parametrize(
+    ("kind", "labels", "line"),
+    [
+        (Classifier, ("good", "bad"), "the cat"),
+        (Regressor, ("0.5", "2.5"), "the cat\ta couch"),
+        (Tagger, ("X", "Y"), "the cat sat"),
+        (QuestionAnswerer, (), "the cat\tthe black cat sat"),
+    ],
+)
+def test_every_record_has_the_line_of_input_and_the_line_that_run_returns(kind, labels, line):
+    task, lines = build(kind, labels), [line, "", line + " slept"]
+    records = task.records(lines)
+    assert [record["input"] for record in records] == lines
+    assert [record["output"] for record in records] == task.run(lines)
+
+
 def test_blank_lines_have_empty_records_and_long_lines_a_warning():
     task = build(Classifier, ("good", "bad"))
     warnings = []
     records = task.records(["cat", "", " ", "cat " * 40], warn=lambda i, what: warnings.append(i))
-    assert [record["label"] == "" for record in records] == [False, True, True, False]
-    assert [record["text"] for record in records] == ["cat", "", " ", "cat " * 40]
+    assert [record["output"] == "" for record in records] == [False, True, True, False]
+    assert [record["input"] for record in records] == ["cat", "", " ", "cat " * 40]
     assert [bool(record["probabilities"]) for record in records] == [True, False, False, True]
     assert warnings == [3]

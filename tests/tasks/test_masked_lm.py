@@ -10,7 +10,7 @@ import torch
 from glassformer import checkpoint
 from glassformer.cli import main
 from glassformer.models.bert import Bert, BertConfig
-from glassformer.tasks.causal_lm import Document
+from glassformer.tasks.documents import Document
 from glassformer.tasks.masked_lm import BertPretraining, MaskedLM
 from glassformer.tasks.registry import load
 from glassformer.tokens.tokenizer import Tokenizer
@@ -110,7 +110,11 @@ def test_predictions_are_sorted_by_probability_and_keep_other_masks(learned):
     assert first[1].text == f"a {first[1].token} sang in the <mask>"
     assert second[1].text == f"a <mask> sang in the {second[1].token}"
     assert learned("a <mask> sang in the <mask>") == f"a {first[0].token} sang in the {second[0].token}"
-    record = learned.records(["the sun is <mask>"])[0]
+    lines = ["the sun is <mask>", "", " "]
+    records = learned.records(lines)
+    assert [record["input"] for record in records] == lines
+    assert [record["output"] for record in records] == learned.run(lines)
+    record = records[0]
     assert record["output"] == "the sun is warm"
     assert len(record["predictions"][0]) == 5
 

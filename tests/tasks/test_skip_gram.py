@@ -6,7 +6,7 @@ import torch
 
 from glassformer.errors import UserError
 from glassformer.models.skipgram import SkipGram, SkipGramConfig
-from glassformer.tasks.causal_lm import Document
+from glassformer.tasks.documents import Document
 from glassformer.tasks.embeddings import init_embeddings, nearest_tokens
 from glassformer.tasks.skip_gram import N_NEGATIVES, SUBSAMPLING_THRESHOLD, WINDOW, WordVectors
 from glassformer.tokens.tokenizer import Tokenizer

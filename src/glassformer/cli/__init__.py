@@ -133,13 +133,13 @@ def reopen_closed_streams() -> None:
     """
     if sys.stdin is None:
         os.open(os.devnull, os.O_WRONLY)  # gets the lowest free descriptor, 0; reading from it fails
-        sys.stdin = open(0, encoding="utf-8")  # type: ignore[unreachable]
+        sys.stdin = open(0, encoding="utf-8")
     if sys.stdout is None:
         os.open(os.devnull, os.O_RDONLY)  # descriptor 1; writing to it fails
-        sys.stdout = open(1, "w", encoding="utf-8")  # type: ignore[unreachable]
+        sys.stdout = open(1, "w", encoding="utf-8")
     if sys.stderr is None:
         os.open(os.devnull, os.O_WRONLY)
-        sys.stderr = open(2, "w", encoding="utf-8")  # type: ignore[unreachable]
+        sys.stderr = open(2, "w", encoding="utf-8")
 
 
 def describe_os_error(error: OSError) -> str:

@@ -3,12 +3,15 @@
 import json as json_module
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 from glassformer.cli.files import check_new, write_page
 from glassformer.cli.options import Int, Json, ReadFlags, Threads, read_options
+
+if TYPE_CHECKING:
+    from glassformer.inspection.ablation import AblationResult
 
 
 def ablate(
@@ -98,7 +101,7 @@ def ablate(
         )
 
 
-def show(full_metrics: dict[str, float], results: list[Any], n: int) -> None:
+def show(full_metrics: dict[str, float], results: "list[AblationResult]", n: int) -> None:
     """Print the metrics without each part, the most important part first."""
     print(
         f"{'full model':40} " + " ".join(f"{name} {x:10.4f}" for name, x in full_metrics.items()) + f"  ({n} examples)"

@@ -56,6 +56,7 @@ def evaluate(
     from glassformer.errors import ConfigError
     from glassformer.metrics.registry import metric
     from glassformer.metrics.significance import bootstrap
+    from glassformer.tasks.translation import Translator
 
     if not files and src is None:
         raise ConfigError("no test set given.\n  Name a file, or for translations --src FILE --ref FILE.")
@@ -68,7 +69,7 @@ def evaluate(
     if not any(text.strip() for example in examples for text in task.texts(example)):
         raise ConfigError(f"{sources[0]}: no examples to evaluate on: all its lines are blank.")
     decoding = DecodeConfig.resolve(given(options), environment=os.environ)
-    if task.name == "translation":
+    if isinstance(task, Translator):
         with progress_bar("translating", len(examples)) as progress:
             outputs, scores = task.evaluate(
                 examples, decoding, tokenize=tokenize, lowercase=lowercase, progress=progress

@@ -2,7 +2,8 @@
 
 import json as json_module
 from pathlib import Path
-from typing import Any
+
+from glassformer.config import JsonObject
 
 
 def info(model: Path, /, *, json: bool = False) -> None:
@@ -18,7 +19,7 @@ def info(model: Path, /, *, json: bool = False) -> None:
     path = find_model(model)
     task = load(path, device="cpu")
     parameters = {name: p.numel() for name, p in task.model.named_parameters()}
-    record: dict[str, Any] = {
+    record: JsonObject = {
         "folder": str(path),
         "task": task.name,
         "parameters": sum(parameters.values()),

@@ -4,13 +4,16 @@ import json as json_module
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from glassformer.cli.files import check_new, write_page
 from glassformer.cli.options import Int, flags, given
 from glassformer.config import DecodeConfig
+
+if TYPE_CHECKING:
+    from glassformer.inspection.inspect import Inspection
 
 SAMPLING = ("temperature", "top_k", "top_p", "seed", "stop", "nbest", "batch_tokens", "precision")
 Flags: Any = flags(DecodeConfig, *SAMPLING)
@@ -60,7 +63,7 @@ def inspect(
         show(inspection)
 
 
-def show(inspection: Any) -> None:
+def show(inspection: "Inspection") -> None:
     """Print the predictions, one position per line."""
     if not inspection.predictions:
         print(f"{inspection.task}: no predictions; --out FILE shows attention and vectors.", file=sys.stderr)
@@ -69,7 +72,7 @@ def show(inspection: Any) -> None:
     side = inspection.sides.get("target") or inspection.sides["text"]
     for p in inspection.predictions[inspection.first_predicted :]:
         candidates = "  ".join(f"{candidate.text!r} {candidate.probability:.3f}" for candidate in p.best[:4])
-        if p.expected is None:
+        if p.log_prob is None or p.rank is None:
             token = "" if inspection.predicts in ("label", "number") else f"{side.tokens[p.position]!r:18} "
             print(f"{token}{candidates}")
         else:

@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
@@ -16,9 +17,11 @@ from rich.progress import Progress
 from glassformer.config import DecodeConfig
 from glassformer.corpora.lines import STDIN, read_lines
 from glassformer.errors import ConfigError, CorpusError
-from glassformer.tasks.base import no_op
+from glassformer.tasks.base import AnyTask, no_op
+from glassformer.tasks.causal_lm import DecoderTask
+from glassformer.tasks.multitask import Multitask
 from glassformer.tasks.registry import load
-from glassformer.tasks.translation import record_of
+from glassformer.tasks.translation import Translator, record_of
 
 Item = TypeVar("Item")
 
@@ -28,10 +31,8 @@ MAX_CHUNK_LINES = 4096
 PAUSE_S = 0.05
 """Seconds without a further line after which the lines that were read are processed."""
 
-TRANSLATIONS = ("translation", "multitask")
 
-
-def open_model(folder: Path, device: str, threads: int | None, tasks: tuple[str, ...] = ()) -> Any:
+def open_model(folder: Path, device: str, threads: int | None, tasks: tuple[str, ...] = ()) -> AnyTask:
     """Load the model of a command and set the number of threads.
 
     Args:
@@ -47,6 +48,13 @@ def open_model(folder: Path, device: str, threads: int | None, tasks: tuple[str,
         raise ConfigError(
             f"{folder}: was trained for {task.name}, not for {' or '.join(tasks)}.\n  Use: glassformer run {folder}"
         )
+    return task
+
+
+def open_translator(folder: Path, device: str, threads: int | None) -> Translator | Multitask:
+    """`open_model` for the models that translate."""
+    task = open_model(folder, device, threads, (Translator.name, Multitask.name))
+    assert isinstance(task, Translator | Multitask)
     return task
 
 
@@ -118,7 +126,7 @@ def translate_lines(
     threads: int | None,
 ) -> None:
     """Translate standard input to `out`: `nbest` lines for each line of input."""
-    translator = open_model(folder, device, threads, TRANSLATIONS)
+    translator = open_translator(folder, device, threads)
     console = Console(stderr=True, quiet=quiet)
     n_done = 0
     for chunk in available_chunks(read_lines(STDIN), MAX_CHUNK_LINES):
@@ -152,15 +160,17 @@ def run_lines(
     """
     task = open_model(folder, device, threads, tasks)
     console = Console(stderr=True, quiet=quiet)
-    is_streamed = sys.stdout.isatty() and not json and task.streams and task.with_default_options(options).do_sample
+    streamed = task if isinstance(task, DecoderTask) and task.streams and sys.stdout.isatty() and not json else None
+    if streamed and not streamed.with_default_options(options).do_sample:
+        streamed = None
     n_done = 0
-    for chunk in available_chunks(read_lines(STDIN), 1 if is_streamed else MAX_CHUNK_LINES):
+    for chunk in available_chunks(read_lines(STDIN), 1 if streamed else MAX_CHUNK_LINES):
         warn = make_warn(console, n_done + 1)
         if pairs:
             check_pairs(chunk, n_done + 1)
-        if is_streamed:
+        if streamed:
             if chunk[0].strip():
-                for text in task.stream(chunk[0], options, warn=lambda what, warn=warn: warn(0, what)):
+                for text in streamed.stream(chunk[0], options, warn=partial(warn, 0)):
                     before, newline, _ = text.partition("\n")
                     sys.stdout.write(before)
                     sys.stdout.flush()

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Group, Parameter, Token
 from cyclopts.validators import Number
 
-from glassformer.config import MAX_INTEGER, MAX_THREADS, Config, TrainConfig
+from glassformer.config import MAX_INTEGER, MAX_THREADS, Config, JsonObject, TrainConfig
 from glassformer.corpora.read_options import ReadOptions
 
 SHOW_ALL = "--help-all" in sys.argv
@@ -41,7 +41,7 @@ NAMES = {"dev_src": ["--dev-src", "--dev"]}
 """Options with more names than the one made from the field's name."""
 
 
-def whole_number(type_: Any, tokens: Sequence[Token]) -> int:
+def whole_number(type_: object, tokens: Sequence[Token]) -> int:
     """Convert the text of an option to an integer. Without this, cyclopts rounds 2.9 to 3.
 
     Raises:
@@ -97,7 +97,7 @@ def flags(config: type[Config], *left_out: str, only: Sequence[str] = ()) -> Any
     return record
 
 
-def given(record: Any) -> dict[str, Any]:
+def given(record: object) -> JsonObject:
     """The options that were given on the command line."""
     return {name: value for name, value in vars(record).items() if value is not None} if record else {}
 
@@ -106,6 +106,6 @@ ReadFlags: Any = flags(TrainConfig, only=("format", "columns", "keys"))
 """Options of the commands that read labeled or parallel text."""
 
 
-def read_options(record: Any) -> ReadOptions:
+def read_options(record: object) -> ReadOptions:
     """How the files are to be read, from the options of a command."""
     return ReadOptions(**given(record))

@@ -54,7 +54,7 @@ def make_command(tasks: tuple[str, ...], pairs: bool = False) -> Callable[..., N
 
         Args:
             model: Model folder written by `glassformer train` or `glassformer import`.
-            json: Print one JSON object for each line, with scores.
+            json: Print one JSON object for each line: input, output, and scores.
             quiet: Print no warnings.
             device: Device to compute on.
             threads: Number of CPU threads. Default: all cores.

@@ -32,13 +32,13 @@ def score(
         device: Device to compute on.
         threads: Number of CPU threads. Default: all cores.
     """
-    from glassformer.cli.lines import MAX_CHUNK_LINES, TRANSLATIONS, open_model
+    from glassformer.cli.lines import MAX_CHUNK_LINES, open_translator
     from glassformer.corpora.corpus import read_pairs
     from glassformer.corpora.lines import chunks
 
     options = read_options(read)
     pairs = read_pairs([src], [tgt] if tgt else [], format=options.format, keys=options.keys)
-    translator = open_model(model, device, threads, TRANSLATIONS)
+    translator = open_translator(model, device, threads)
     for chunk in chunks(pairs, MAX_CHUNK_LINES):
         scores = translator.score([pair.src for pair in chunk], [pair.tgt for pair in chunk])
         for pair, log_probs in zip(chunk, scores, strict=True):

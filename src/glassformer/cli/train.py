@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from glassformer.cli.files import split_sides
 from glassformer.cli.options import DATA, RUN, Quiet, flags, given
-from glassformer.config import TrainConfig
+from glassformer.config import JsonObject, TrainConfig
 from glassformer.corpora.read_options import ReadOptions
 from glassformer.errors import ConfigError
 
@@ -37,7 +37,7 @@ def train(
         config: TOML file of options, such as the run.toml of a run folder.
         quiet: Print errors only.
     """
-    explicit: dict[str, Any] = given(options)
+    explicit: JsonObject = given(options)
     if not files and not explicit.get("src") and config is None:
         raise ConfigError(
             "no training text given. For instance:\n"

@@ -29,7 +29,8 @@ def translate(
 
     Args:
         model: Model folder written by `glassformer train`.
-        json: Print one JSON object for each line: source, and for each translation text, score, tokens and log_probs.
+        json: Print one JSON object for each line: input, output, score, tokens and log_probs, and nbest with
+            all translations.
         quiet: Print no progress and no warnings.
         device: Device to compute on.
         threads: Number of CPU threads. Default: all cores.

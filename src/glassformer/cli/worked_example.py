@@ -1,12 +1,15 @@
 """`glassformer worked-example`"""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from glassformer.cli.files import check_new, write_page
 from glassformer.cli.options import Int
+
+if TYPE_CHECKING:
+    from glassformer.inspection.worked_example import WorkedExample
 
 
 def worked_example(
@@ -55,7 +58,7 @@ def worked_example(
         write_page(html, worked_page(example))
 
 
-def show(example: Any) -> None:
+def show(example: "WorkedExample") -> None:
     """Print the steps; matrices in numpy's format."""
     import numpy as np
 

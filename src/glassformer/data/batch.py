@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ class Batch:
     n_targets: int | float
     """Divisor of the summed loss: number of target tokens, sum of their weights, or number of labels."""
 
-    def to(self, device: torch.device) -> Any:
+    def to(self, device: torch.device) -> Self:
         # Only from pinned memory are tensors copied to a GPU without waiting for its earlier work.
         pinned = device.type == "cuda"
         moved: dict[str, Any] = {

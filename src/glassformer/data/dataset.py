@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from glassformer.errors import CheckpointError
 
-Row = tuple[Sequence[int] | Sequence[float], ...]
-"""An example: the numbers of each field."""
+Row = tuple[Sequence[Any], ...]
+"""An example: the numbers of each field, integers or in a field of type FLOATS floats."""
 
 IDS, INTS, FLOATS = "ids", "counts", "floats"
 """Field types: token ids (below the vocabulary size), other non-negative integers, floats."""
@@ -66,7 +66,7 @@ class Dataset:
     @property
     def lengths(self) -> NDArray[np.int64]:
         """Length of each example in tokens: its longest field plus one special token."""
-        return np.max([field.lengths for field in self.fields.values()], axis=0) + 1  # type: ignore[no-any-return]
+        return np.max([field.lengths for field in self.fields.values()], axis=0) + 1
 
     @classmethod
     def write(cls, folder: Path, rows: Iterable[Row], field_types: Mapping[str, str], vocab_size: int) -> "Dataset":

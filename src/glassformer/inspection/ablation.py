@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +17,7 @@ from glassformer.nn.attention import Attention, KeyValueCache
 from glassformer.nn.block import TransformerBlock
 from glassformer.nn.feedforward import FeedForward
 from glassformer.nn.linear import invalidate_packed_weight
+from glassformer.tasks.base import AnyTask, CorpusExample
 
 COMPONENT_KINDS = ("heads", "sublayers", "layers")
 """Kinds of components."""
@@ -90,7 +90,7 @@ def disabled_components(model: Model, disabled: Sequence[Component]) -> Iterator
         for component in disabled:
             module = model.get_submodule(component.name)
             if component.head is not None:
-                handle = module.out_proj.register_forward_pre_hook(zero_head_hook(component.head, module.n_heads))  # type: ignore[union-attr, operator, arg-type]
+                handle = module.out_proj.register_forward_pre_hook(zero_head_hook(component.head, module.n_heads))  # type: ignore[union-attr, arg-type]
                 undo.callback(handle.remove)
             elif isinstance(module, Attention):
                 undo.enter_context(replaced(module, "attend", lambda x, *_, **__: torch.zeros_like(x)))
@@ -114,7 +114,7 @@ def zero_head_hook(head: int, n_heads: int) -> Callable[..., Tensor]:
     return hook
 
 
-def skip_block(x: Tensor, *_: Any, cache: KeyValueCache | None = None, **__: Any) -> Tensor:
+def skip_block(x: Tensor, *_: object, cache: KeyValueCache | None = None, **__: object) -> Tensor:
     """Forward pass of a disabled layer: returns its input. The length of the cache still grows by the new positions."""
     if cache is not None:
         empty = x.new_zeros(x.size(0), 1, x.size(1), 1)
@@ -123,7 +123,11 @@ def skip_block(x: Tensor, *_: Any, cache: KeyValueCache | None = None, **__: Any
 
 
 def ablate(
-    task: Any, examples: Sequence[Any], kind: str = "heads", *, progress: Callable[[int], None] = lambda n: None
+    task: AnyTask,
+    examples: Sequence[CorpusExample],
+    kind: str = "heads",
+    *,
+    progress: Callable[[int], None] = lambda n: None,
 ) -> tuple[dict[str, float], list[AblationResult]]:
     """Validation metrics of the full model, and with each component disabled, most important component first.
 
@@ -143,14 +147,14 @@ def ablate(
     return baseline, sorted(results, key=lambda result: importance(task, result), reverse=True)
 
 
-def importance(task: Any, result: AblationResult) -> float:
+def importance(task: AnyTask, result: AblationResult) -> float:
     """Importance of a component: increase of the loss, or for a task without a loss the degradation of its metric."""
     if "loss" in result.change:
         return result.change["loss"]
     return -result.change[task.metric] if metric(task.metric).larger_is_better else result.change[task.metric]
 
 
-def prune(task: Any, results: Sequence[AblationResult], n: int) -> list[Component]:
+def prune(task: AnyTask, results: Sequence[AblationResult], n: int) -> list[Component]:
     """Remove the n least important heads from a task's model. Each attention module keeps at least one head.
 
     Returns: the removed heads.
@@ -204,7 +208,7 @@ def check_prunable(model: Model, n: int = 0) -> None:
         raise ConfigError(f"--prune {n}: only {n_removable} heads can be removed; each attention module keeps one.")
 
 
-def validation_seconds(task: Any, examples: Sequence[Any], rounds: int = 3) -> float:
+def validation_seconds(task: AnyTask, examples: Sequence[CorpusExample], rounds: int = 3) -> float:
     """Time of one validation in seconds: the minimum of `rounds` runs."""
     seconds = []
     for _ in range(rounds):

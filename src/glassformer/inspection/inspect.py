@@ -2,18 +2,20 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from glassformer.config import DecodeConfig
+from glassformer.config import DecodeConfig, JsonObject
 from glassformer.inspection.arrays import Array, array, pack, pack_all
 from glassformer.inspection.inputs import ModelInputs, Side, prepare_inputs
 from glassformer.inspection.record import ActivationCache, record_activations
 from glassformer.inspection.search_tree import Node, best_path, path, search_tree
+from glassformer.keyword_options import DecodeOptions
 from glassformer.models.families import family_of
+from glassformer.tasks.base import AnyTask
 
 FORMAT = 1
 """Version of the JSON format of `Inspection.record`, documented in docs/inspection.md."""
@@ -66,7 +68,7 @@ class Inspection:
 
     task: str
     family: str
-    sizes: dict[str, Any]
+    sizes: JsonObject
     sides: dict[str, Side]
     notes: list[str]
     vectors: dict[str, dict[str, Array]] = field(default_factory=dict)
@@ -99,7 +101,7 @@ class Inspection:
     saliency: dict[str, Array] = field(default_factory=dict)
     """Classification: gradient x input of the predicted class and roll-out to the pooled position, each [tokens]."""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Convert to JSON-serializable data. Arrays are encoded by `pack`."""
         return {
             "format": FORMAT,
@@ -148,14 +150,20 @@ def rounded(x: float | None) -> float | None:
     return None if x is None else round(x, 5)
 
 
-def prediction_row(p: Prediction) -> list[Any]:
+def prediction_row(p: Prediction) -> list[object]:
     """Convert a prediction to a row: position, expected token, its log-probability and rank, best candidates."""
     best = [[candidate.text, round(candidate.probability, 5)] for candidate in p.best]
     return [p.position, p.expected, rounded(p.log_prob), p.rank, best]
 
 
 def inspect(
-    task: Any, text: str, target: str | None = None, *, window: int = 1, top: int = TOP_K, **options: Any
+    task: AnyTask,
+    text: str,
+    target: str | None = None,
+    *,
+    window: int = 1,
+    top: int = TOP_K,
+    **options: Unpack[DecodeOptions],
 ) -> Inspection:
     """Record attention, predictions, search and hidden states of a task's model for one text.
 

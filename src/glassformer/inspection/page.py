@@ -9,8 +9,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from glassformer.config import JsonObject
 from glassformer.inspection.ablation import AblationResult
 from glassformer.inspection.arrays import pack
 from glassformer.inspection.worked_example import WorkedExample
@@ -51,7 +54,7 @@ def bundle(entry: str) -> str:
     return '"use strict";\n' + "".join(bundled.values())
 
 
-def page(title: str, record: Any, entry: str) -> str:
+def page(title: str, record: object, entry: str) -> str:
     """Build an HTML page that displays a record.
 
     Args:
@@ -83,13 +86,13 @@ def page(title: str, record: Any, entry: str) -> str:
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], source("page.html"))
 
 
-def inspection_page(record: dict[str, Any]) -> str:
+def inspection_page(record: JsonObject) -> str:
     """Page of `glassformer inspect`."""
     first = next(iter(record["sides"].values()))["text"]
     return page(f"glassformer inspect: {first[:60]}", record, "inspection")
 
 
-def report_page(record: dict[str, Any]) -> str:
+def report_page(record: JsonObject) -> str:
     """Page of `glassformer report`."""
     return page(f"glassformer report: {record['run']}", record, "report")
 
@@ -114,7 +117,7 @@ def worked_page(example: WorkedExample) -> str:
     return page(example.title, record, "worked")
 
 
-def numbers(x: Any) -> Any:
+def numbers(x: NDArray[np.float64]) -> list[float] | JsonObject:
     """Encode a small matrix as a list of exact values, a large one with `pack`."""
     return x.flatten().tolist() if x.size <= 1000 else pack(x)
 

@@ -3,12 +3,13 @@
 import difflib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, ParamSpec
 
 from torch import Tensor, nn
 
 from glassformer.nn.attention import Attention
 from glassformer.nn.dropout import Dropout
+from glassformer.tasks.base import AnyTask, Task
 
 Axes = tuple[str, ...]
 """Names of the axes of a tensor."""
@@ -27,6 +28,9 @@ EMBEDDING_AXES: dict[str, Axes] = {
 
 LOGITS_METHODS = ("logits", "mlm_logits", "label_logits")
 """Methods of models that compute logits."""
+
+
+P = ParamSpec("P")
 
 
 class ActivationCache(Mapping[str, Tensor]):
@@ -75,7 +79,7 @@ class ActivationCache(Mapping[str, Tensor]):
 
 
 @contextmanager
-def record_activations(model: Any) -> Iterator[ActivationCache]:
+def record_activations(model: nn.Module | AnyTask) -> Iterator[ActivationCache]:
     """Record all activations of a model, or of a task's model, inside the `with` block.
 
     The output of each module is recorded under the module's name. Attention modules also record `queries`, `keys`,
@@ -84,10 +88,10 @@ def record_activations(model: Any) -> Iterator[ActivationCache]:
     Recording replaces methods of this model's modules and restores them afterwards, so a model that is not recorded has
     no overhead. A recorded model computes attention weights explicitly instead of with a fused kernel.
     """
-    model = getattr(model, "model", model)
+    network: nn.Module = model.model if isinstance(model, Task) else model
     cache = ActivationCache()
     with ExitStack() as undo:
-        for name, module in model.named_modules():
+        for name, module in network.named_modules():
             if isinstance(module, Attention):
                 undo.enter_context(replaced(module, "sdpa", attention_hook(module, name, cache)))
                 undo.enter_context(replaced(module, "attention_weights", weights_hook(module, name, cache)))
@@ -95,13 +99,13 @@ def record_activations(model: Any) -> Iterator[ActivationCache]:
                 handle = module.register_forward_hook(output_hook(name, cache))
                 undo.callback(handle.remove)
         for name in LOGITS_METHODS:
-            if hasattr(model, name):
-                undo.enter_context(replaced(model, name, logits_hook(getattr(model, name), cache)))
+            if hasattr(network, name):
+                undo.enter_context(replaced(network, name, logits_hook(getattr(network, name), cache)))
         yield cache
 
 
 @contextmanager
-def replaced(module: nn.Module, method: str, replacement: Callable[..., Any]) -> Iterator[None]:
+def replaced(module: nn.Module, method: str, replacement: Callable[..., object]) -> Iterator[None]:
     """Replace a method of one module inside the `with` block."""
     original = vars(module).get(method)
     setattr(module, method, replacement)
@@ -141,11 +145,11 @@ def weights_hook(module: Attention, name: str, cache: ActivationCache) -> Callab
     return weights
 
 
-def logits_hook(compute_logits: Callable[..., Tensor], cache: ActivationCache) -> Callable[..., Tensor]:
+def logits_hook(compute_logits: Callable[P, Tensor], cache: ActivationCache) -> Callable[P, Tensor]:
     """Replacement of a method that computes logits, which records the result."""
 
-    def logits(*args: Any) -> Tensor:
-        logits = compute_logits(*args)
+    def logits(*args: P.args, **kwargs: P.kwargs) -> Tensor:
+        logits = compute_logits(*args, **kwargs)
         cache.add("logits", logits, HIDDEN)
         return logits
 
@@ -155,7 +159,7 @@ def logits_hook(compute_logits: Callable[..., Tensor], cache: ActivationCache) -
 def output_hook(name: str, cache: ActivationCache) -> Callable[..., None]:
     """Forward hook that records a module's output, or the hidden and cell state of an LSTM cell."""
 
-    def hook(module: nn.Module, args: Any, output: Any) -> None:
+    def hook(module: nn.Module, args: object, output: Any) -> None:
         if isinstance(output, Tensor):
             cache.add(name, output, EMBEDDING_AXES.get(name, HIDDEN))
         elif isinstance(module, nn.LSTMCell):

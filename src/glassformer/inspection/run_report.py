@@ -5,15 +5,23 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from glassformer import checkpoint
-from glassformer.config import DecodeConfig, TrainConfig, read_toml
+from glassformer.config import DecodeConfig, JsonObject, TrainConfig, read_toml
+from glassformer.corpora.corpus import Example
+from glassformer.corpora.labeled import Labeled
+from glassformer.corpora.squad import QAExample
+from glassformer.corpora.tagged import Tagged
 from glassformer.data.dataset import IDS, Dataset
 from glassformer.errors import CheckpointError
+from glassformer.tasks.base import AnyTask, CorpusExample
+from glassformer.tasks.causal_lm import LanguageModel
+from glassformer.tasks.classification import Classifier, Regressor, text_of
+from glassformer.tasks.documents import Document
 from glassformer.tasks.registry import TASKS, load, task_class
+from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
 
 N_SHOWN = 8
@@ -23,7 +31,7 @@ MAX_CLASSES = 40
 """Maximum number of classes in the confusion matrix."""
 
 
-def run_report(run: Path, n_examples: int = 200) -> dict[str, Any]:
+def run_report(run: Path, n_examples: int = 200) -> JsonObject:
     """Collect the report of a run folder as JSON-serializable data.
 
     Args:
@@ -43,7 +51,7 @@ def run_report(run: Path, n_examples: int = 200) -> dict[str, Any]:
     lines = (run / "metrics.jsonl").read_text(encoding="utf-8").split("\n")
     rows = [json.loads(line) for line in lines[:-1] if line]  # the last line may be incomplete during training
     dev = [task_type.example_type(**json.loads(line)) for line in text_lines(run / "data" / "dev.jsonl")][:n_examples]
-    record: dict[str, Any] = {
+    record: JsonObject = {
         "run": run.name,
         "task": options["task"],
         "metric": task_type.metric,
@@ -71,7 +79,7 @@ def text_lines(path: Path) -> list[str]:
     return [line for line in path.read_text(encoding="utf-8").split("\n") if line] if path.exists() else []
 
 
-def as_command(options: dict[str, Any]) -> str:
+def as_command(options: JsonObject) -> str:
     """Command line that repeats a run: its explicit options and those set by its preset."""
     words = ["glassformer", "train"]
     for name, option in TrainConfig.model_fields.items():
@@ -86,7 +94,7 @@ def as_command(options: dict[str, Any]) -> str:
     return shlex.join(words)
 
 
-def curves(rows: Sequence[dict[str, Any]]) -> dict[str, list[list[float]]]:
+def curves(rows: Sequence[JsonObject]) -> dict[str, list[list[float]]]:
     """Points [step, value] of each metric, reduced to at most 1,000 by keeping every n-th."""
     results: dict[str, list[list[float]]] = {}
     for row in rows:
@@ -96,14 +104,14 @@ def curves(rows: Sequence[dict[str, Any]]) -> dict[str, list[list[float]]]:
     return {name: points[:: -(-len(points) // 1000)] for name, points in results.items()}
 
 
-def data_statistics(run: Path, task_type: Any) -> dict[str, Any]:
+def data_statistics(run: Path, task_type: type[AnyTask]) -> JsonObject:
     """Number of training examples, and for each field the lengths in tokens and the most frequent tokens."""
     folder = run / "data" / "train"
     if not folder.exists():
         return {}
     dataset = Dataset(folder, task_type.fields)
     tokenizer = Tokenizer.from_folder(run / "data")
-    results: dict[str, Any] = {"examples": len(dataset), "fields": {}}
+    results: JsonObject = {"examples": len(dataset), "fields": {}}
     for name, field in dataset.fields.items():
         if task_type.fields[name] != IDS or not len(field.values):
             continue
@@ -134,32 +142,31 @@ def model_paths(run: Path) -> list[tuple[str, Path]]:
     return [*paths, *([("finished", run)] if (run / checkpoint.MANIFEST).exists() else [])]
 
 
-def input_of(task_type: Any, example: Any) -> str:
+def input_of(task_type: type[AnyTask], example: CorpusExample) -> str:
     """Input text of an example."""
-    match example:
-        case _ if hasattr(example, "question"):
-            return f"{example.question}\t{example.context}"
-        case _ if hasattr(example, "words"):
-            return " ".join(example.words)
+    if isinstance(example, QAExample):
+        return f"{example.question}\t{example.context}"
+    if isinstance(example, Tagged):
+        return " ".join(example.words)
     return "\t".join(task_type.texts(example)[:1] if hasattr(example, "tgt") else task_type.texts(example))
 
 
-def expected_of(example: Any) -> str:
+def expected_of(example: CorpusExample) -> str:
     """Reference output of an example; empty if it has none."""
     for name in ("tgt", "label"):
         if hasattr(example, name):
             return str(getattr(example, name))
-    if hasattr(example, "tags"):
+    if isinstance(example, Tagged):
         return " ".join(example.tags)
-    return " | ".join(text for text, _ in example.answers) if hasattr(example, "answers") else ""
+    return " | ".join(text for text, _ in example.answers) if isinstance(example, QAExample) else ""
 
 
-def predict(task: Any, examples: Sequence[Any]) -> list[str]:
+def predict(task: AnyTask, examples: Sequence[CorpusExample]) -> list[str]:
     """Predicted text of each example; an empty list for tasks without an output per example."""
     if not examples:
         return []
-    if task.name == "causal-lm":
-        prompts = [example.text[:80] for example in examples]
+    if isinstance(task, LanguageModel):
+        prompts = [e.text[:80] for e in examples if isinstance(e, Document)]
         return [text.strip() for text in task.complete(prompts, DecodeConfig(beam=1, max_length=40))]
     if task.name in ("masked-lm", "bert-pretraining", "skip-gram", "span-corruption"):
         return []
@@ -167,7 +174,7 @@ def predict(task: Any, examples: Sequence[Any]) -> list[str]:
     return [str(output) for output in task.evaluate(examples, options)[0]]
 
 
-def rank_examples(task: Any, dev: Sequence[Any]) -> dict[str, Any]:
+def rank_examples(task: AnyTask, dev: Sequence[CorpusExample]) -> JsonObject:
     """Best and worst dev examples, and the confusion matrix or the fractions of error types."""
     outputs = predict(task, dev)
     if not dev or len(outputs) != len(dev):
@@ -180,7 +187,7 @@ def rank_examples(task: Any, dev: Sequence[Any]) -> dict[str, Any]:
         list(row) for row in zip(inputs, expected, outputs, (round(float(score), 4) for score in scores), strict=True)
     ]
     n = max(1, min(N_SHOWN, len(dev) // 2))
-    results: dict[str, Any] = {
+    results: JsonObject = {
         "ranked_by": score_name,
         "worst": [rows[i] for i in order[:n]],
         "best": [rows[i] for i in order[::-1][:n]],
@@ -197,23 +204,25 @@ def rank_examples(task: Any, dev: Sequence[Any]) -> dict[str, Any]:
     return results
 
 
-def example_scores(task: Any, dev: Sequence[Any], outputs: Sequence[str]) -> tuple[str, list[float]]:
+def example_scores(task: AnyTask, dev: Sequence[CorpusExample], outputs: Sequence[str]) -> tuple[str, list[float]]:
     """Name of the score by which examples are ranked (higher is better), and the score of each example."""
-    if task.name == "translation":
-        rows = task.score([example.src for example in dev], [example.tgt for example in dev])
+    if isinstance(task, Translator):
+        pairs = [example for example in dev if isinstance(example, Example)]
+        rows = task.score([pair.src for pair in pairs], [pair.tgt for pair in pairs])
         return "mean log-probability per reference token", [sum(row) / len(row) for row in rows]
-    if task.name == "classification":
-        texts = [(e.text, e.text2) if e.text2 is not None else e.text for e in dev]
-        probabilities = task.probabilities(texts)
+    labeled = [example for example in dev if isinstance(example, Labeled)]
+    if isinstance(task, Classifier):
+        probabilities = task.probabilities([text_of(e) for e in labeled])
         known = {label: i for i, label in enumerate(task.labels)}
         return "probability of the correct class", [
-            float(row[known[e.label]]) if e.label in known else 0.0 for row, e in zip(probabilities, dev, strict=True)
+            float(row[known[e.label]]) if e.label in known else 0.0
+            for row, e in zip(probabilities, labeled, strict=True)
         ]
-    if task.name == "regression":
-        return "negative absolute error", [-abs(float(o) - e.number()) for o, e in zip(outputs, dev, strict=True)]
-    if task.name == "causal-lm":
+    if isinstance(task, Regressor):
+        return "negative absolute error", [-abs(float(o) - e.number()) for o, e in zip(outputs, labeled, strict=True)]
+    if isinstance(task, LanguageModel):
         # One example at a time, because encoding concatenates texts into windows.
-        nll_sums = [task.nll_sums([example]) for example in dev]
+        nll_sums = [task.nll_sums([example]) for example in dev if isinstance(example, Document)]
         return "mean log-probability per token", [-nll / max(1, n) for nll, n, _ in nll_sums]
     bootstrap_statistics = task.bootstrap_statistics(list(outputs), list(dev))
     name = "F1" if "F1" in bootstrap_statistics else next(iter(bootstrap_statistics))
@@ -221,7 +230,7 @@ def example_scores(task: Any, dev: Sequence[Any], outputs: Sequence[str]) -> tup
     return name, [float(metric(statistics[i : i + 1].sum(0))) for i in range(len(dev))]
 
 
-def confusion(expected: Iterable[str], outputs: Iterable[str]) -> dict[str, Any]:
+def confusion(expected: Iterable[str], outputs: Iterable[str]) -> JsonObject:
     """Confusion matrix of the most frequent classes: rows are expected classes, columns are predicted classes."""
     pairs = Counter(zip(expected, outputs, strict=True))
     frequent: Counter[str] = Counter()
@@ -232,7 +241,7 @@ def confusion(expected: Iterable[str], outputs: Iterable[str]) -> dict[str, Any]
     return {"labels": labels, "counts": [[pairs[e, o] for o in labels] for e in labels]}
 
 
-def errors(inputs: Sequence[str], expected: Sequence[str], outputs: Sequence[str]) -> list[list[Any]]:
+def errors(inputs: Sequence[str], expected: Sequence[str], outputs: Sequence[str]) -> list[list[str | float]]:
     """Fraction of outputs with each type of error that can be detected from the texts: [name, fraction]."""
 
     def repeats(text: str) -> bool:

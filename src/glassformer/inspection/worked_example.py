@@ -1,7 +1,6 @@
 """Attention computed step by step: the example of docs/reference.md, or any head of a trained model."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import torch
@@ -9,11 +8,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from glassformer.errors import ConfigError
-from glassformer.inspection.inputs import prepare_inputs
+from glassformer.inspection.inputs import Side, prepare_inputs
 from glassformer.inspection.record import record_activations
 from glassformer.models.families import family_of
 from glassformer.nn.attention import Attention
 from glassformer.nn.positions import sinusoids
+from glassformer.tasks.base import AnyTask
 
 Matrix = NDArray[np.float64]
 
@@ -241,7 +241,7 @@ def saturation(widths: tuple[int, ...] = (4, 16, 64, 256, 1024), n_keys: int = 1
 
 
 def worked_example_of_model(
-    task: Any,
+    task: AnyTask,
     text: str,
     *,
     target: str | None = None,
@@ -321,7 +321,7 @@ def matrix(x: Tensor) -> Matrix:
     return x.detach().double().cpu().numpy()
 
 
-def similarities(task: Any, side: Any, words: tuple[str, str] | None) -> Similarities | None:
+def similarities(task: AnyTask, side: Side, words: tuple[str, str] | None) -> Similarities | None:
     """Cosine similarities of two tokens of a text. None if the model has no position embeddings.
 
     Raises:

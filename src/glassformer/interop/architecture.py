@@ -6,9 +6,9 @@ from typing import Any
 
 from torch import Tensor
 
+from glassformer.config import JsonObject
 from glassformer.errors import CheckpointError
 
-JsonObject = dict[str, Any]
 """Contents of a JSON file such as config.json."""
 Tensors = dict[str, Tensor]
 WeightNames = tuple[tuple[str, str], ...]

@@ -2,11 +2,11 @@
 
 import torch
 
+from glassformer.config import JsonObject
 from glassformer.interop.architecture import (
     HF_ACTIVATIONS,
     Architecture,
     Head,
-    JsonObject,
     Tensors,
     WeightNames,
     activation,

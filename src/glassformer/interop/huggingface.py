@@ -4,21 +4,20 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import torch
 from pydantic import ValidationError
 
 from glassformer import checkpoint
-from glassformer.config import format_validation_error
+from glassformer.config import JsonObject, format_validation_error
 from glassformer.errors import CheckpointError, UserError
-from glassformer.interop.architecture import Architecture, Head, JsonObject, Tensors, WeightNames
+from glassformer.interop.architecture import Architecture, Head, Tensors, WeightNames
 from glassformer.interop.architectures import ARCHITECTURES, hf_model_type
 from glassformer.interop.tokenizer import export_tokenizer, import_tokenizer
 from glassformer.model_config import ModelConfig
 from glassformer.models.base import Model
 from glassformer.models.families import FAMILIES
-from glassformer.tasks.base import Task
+from glassformer.tasks.base import AnyTask
 from glassformer.tasks.registry import load, task_class
 
 MAX_LISTED = 8
@@ -28,7 +27,7 @@ MAX_VOCAB_PADDING = 1024
 """Maximum number of embedding rows beyond the tokenizer's vocabulary. Some models pad the vocabulary."""
 
 
-def import_folder(source: Path, out: Path) -> Task:
+def import_folder(source: Path, out: Path) -> AnyTask:
     """Convert a transformers model folder to a glassformer model folder.
 
     Raises:
@@ -59,7 +58,7 @@ def export_folder(folder: Path, out: Path) -> str:
 # Import
 
 
-def load_hf_folder(source: Path) -> Task:
+def load_hf_folder(source: Path) -> AnyTask:
     """Load the model of a transformers folder as a task."""
     hf_config = checkpoint.read_json(source / "config.json")
     with config_errors(source / "config.json"):
@@ -212,7 +211,7 @@ def build_model(
         raise CheckpointError(
             f"{source}: the weights do not match the architecture:\n" + "\n".join(problems[:MAX_LISTED] + more)
         )
-    return model_class.from_state_dict(config, {name: tensors[hf_names[name]] for name in expected})  # type: ignore[no-any-return]
+    return model_class.from_state_dict(config, {name: tensors[hf_names[name]] for name in expected})
 
 
 def hf_weight_name(name: str, weight_names: Iterable[tuple[str, str]]) -> str:
@@ -231,7 +230,7 @@ def hf_weight_name(name: str, weight_names: Iterable[tuple[str, str]]) -> str:
 # Export
 
 
-def hf_folder_contents(task: Task) -> dict[str, str | Tensors]:
+def hf_folder_contents(task: AnyTask) -> dict[str, str | Tensors]:
     """File contents of a transformers model folder."""
     model_type = hf_model_type(task.model)
     architecture, config = ARCHITECTURES[model_type], task.model.config
@@ -262,7 +261,7 @@ def hf_folder_contents(task: Task) -> dict[str, str | Tensors]:
     return contents
 
 
-def export_weights(task: Task, architecture: Architecture, head: Head) -> Tensors:
+def export_weights(task: AnyTask, architecture: Architecture, head: Head) -> Tensors:
     """Our weights under transformers names and in transformers layout."""
     config = task.model.config
     ours = dict(task.model.state_dict())
@@ -278,7 +277,7 @@ def export_weights(task: Task, architecture: Architecture, head: Head) -> Tensor
     return architecture.to_hf_layout(config, tensors)
 
 
-def generation_config(task: Task) -> dict[str, Any]:
+def generation_config(task: AnyTask) -> JsonObject:
     """generation_config.json: defaults for transformers' `generate` that match ours."""
     c = task.model.config
     special = {"bos_token_id": c.bos_id, "eos_token_id": c.eos_id, "pad_token_id": c.pad_id, "max_length": c.max_len}

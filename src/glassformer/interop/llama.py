@@ -2,16 +2,9 @@
 
 from dataclasses import replace
 
+from glassformer.config import JsonObject
 from glassformer.errors import CheckpointError
-from glassformer.interop.architecture import (
-    Architecture,
-    Head,
-    JsonObject,
-    Tensors,
-    WeightNames,
-    check_supported,
-    prefixed,
-)
+from glassformer.interop.architecture import Architecture, Head, Tensors, WeightNames, check_supported, prefixed
 from glassformer.models.llama import LlamaConfig
 
 NAMES: WeightNames = (

@@ -1,11 +1,11 @@
 """T5, versions 1.0 and 1.1: weight names and config fields."""
 
+from glassformer.config import JsonObject
 from glassformer.errors import CheckpointError
 from glassformer.interop.architecture import (
     HF_ACTIVATIONS,
     Architecture,
     Head,
-    JsonObject,
     Tensors,
     WeightNames,
     encoder_decoder_fields,

@@ -10,13 +10,13 @@ import tokenizers
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, processors
 
 from glassformer import checkpoint
+from glassformer.config import JsonObject
 from glassformer.errors import CheckpointError
 from glassformer.interop import sentencepiece as sp
 from glassformer.models.base import Kind
 from glassformer.tokens.tokenizer import SpecialTokens, Tokenizer, wrap_native_errors
 from glassformer.tokens.wordpiece import wordpiece_tokenizer
 
-JsonObject = dict[str, Any]
 SENTENCEPIECE_FILES = ("spiece.model", "sentencepiece.bpe.model", "tokenizer.model", "spm.model")
 ROLES = ("pad_token", "bos_token", "eos_token", "cls_token", "sep_token", "mask_token", "unk_token")
 """Keys of tokenizer_config.json that name special tokens."""

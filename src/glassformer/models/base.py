@@ -1,6 +1,6 @@
 """Base class of all models."""
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import torch
 from jaxtyping import Float
@@ -28,7 +28,7 @@ class Model(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
 
-    def train(self, mode: bool = True) -> Any:
+    def train(self, mode: bool = True) -> Self:
         for parameter in self.parameters():
             invalidate_packed_weight(parameter)
         return super().train(mode)
@@ -73,7 +73,7 @@ class Model(nn.Module):
         """Compute the buffers that are not saved with the weights."""
 
     @classmethod
-    def from_state_dict(cls, config: Any, tensors: dict[str, Tensor]) -> Any:
+    def from_state_dict(cls, config: ModelConfig, tensors: dict[str, Tensor]) -> Self:
         """Create a model from a config and a state dict. The weights are converted to fp32.
 
         Raises:

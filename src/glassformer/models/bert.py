@@ -90,7 +90,7 @@ class Bert(Model):
         return self.position_embedding.weight[self.config.position_offset :][:n_positions]
 
     def final_norm(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
-        return self.encoder_norm(x)  # type: ignore[no-any-return]
+        return self.encoder_norm(x)
 
     def forward(
         self, ids: Int[Tensor, "batch length"], token_type_ids: Int[Tensor, "batch length"] | None = None
@@ -112,11 +112,11 @@ class Bert(Model):
         mask = padding_mask(ids, c.pad_id)
         for layer in self.encoder:
             x = layer(x, mask)
-        return self.encoder_norm(x)  # type: ignore[no-any-return]
+        return self.encoder_norm(x)
 
     def mlm_head(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
         """Hidden states of the masked-token head; the tied embeddings and `mlm_bias` project them to logits."""
-        return self.mlm_transform_norm(ACTIVATIONS[self.config.activation](self.mlm_transform(hidden)))  # type: ignore[no-any-return]
+        return self.mlm_transform_norm(ACTIVATIONS[self.config.activation](self.mlm_transform(hidden)))
 
     def mlm_logits(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:
         """Vocabulary logits for masked-token prediction."""
@@ -142,4 +142,4 @@ class Bert(Model):
         """Label logits: [batch, labels] for sequences; [batch, length, labels] for tokens and spans."""
         assert self.classifier is not None
         x = self.pool(hidden, ids) if self.config.head in ("sequence", "mlm") else hidden
-        return self.classifier(self.dropout(x))  # type: ignore[no-any-return]
+        return self.classifier(self.dropout(x))

@@ -48,7 +48,7 @@ class DecoderOnly(Model):
                 nn.init.zeros_(p)
 
     def final_norm(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
-        return self.decoder_norm(x)  # type: ignore[no-any-return]
+        return self.decoder_norm(x)
 
     def forward(
         self, ids: Int[Tensor, "batch length"], segments: Int[Tensor, "batch length"] | None = None
@@ -76,7 +76,7 @@ class DecoderOnly(Model):
         x, rotary = self.embed(ids, positions), self.rotary(positions)
         for i, layer in enumerate(self.decoder):
             x = layer(x, mask, rotary=rotary, cache=state.caches[i] if state else None)
-        return self.decoder_norm(x)  # type: ignore[no-any-return]
+        return self.decoder_norm(x)
 
     @property
     def output_weight(self) -> Tensor:

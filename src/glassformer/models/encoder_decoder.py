@@ -20,7 +20,7 @@ class EncoderDecoder(Model):
     decoder_norm: Any
 
     def final_norm(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
-        return self.decoder_norm(x)  # type: ignore[no-any-return]
+        return self.decoder_norm(x)
 
     def start(self, src: Int[Tensor, "sentences src"], n_hypotheses: int = 1) -> tuple[TransformerState, Tensor]:
         """Encode the sources and create the decoder state for `n_hypotheses` of each; the first input is `bos_id`."""

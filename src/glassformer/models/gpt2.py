@@ -58,4 +58,4 @@ class Gpt2(DecoderOnly):
     def embed(
         self, ids: Int[Tensor, "batch length"], positions: Int[Tensor, "... length"]
     ) -> Float[Tensor, "batch length d_model"]:
-        return self.dropout(self.embedding(ids) + self.position_embedding(positions))  # type: ignore[no-any-return]
+        return self.dropout(self.embedding(ids) + self.position_embedding(positions))

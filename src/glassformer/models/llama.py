@@ -73,7 +73,7 @@ class Llama(DecoderOnly):
     def embed(
         self, ids: Int[Tensor, "batch length"], positions: Int[Tensor, "... length"]
     ) -> Float[Tensor, "batch length d_model"]:
-        return self.dropout(self.embedding(ids))  # type: ignore[no-any-return]
+        return self.dropout(self.embedding(ids))
 
     def rotary(self, positions: Int[Tensor, "... length"]) -> Rotary:
         return rotary_embedding(positions, self.d_head, self.config.rope_theta)

@@ -116,7 +116,7 @@ class T5(EncoderDecoder):
             max_distance=c.max_distance,
             bidirectional=table is self.encoder_position_bias,
         )
-        return table(buckets).permute(2, 0, 1)[None]  # type: ignore[no-any-return]
+        return table(buckets).permute(2, 0, 1)[None]
 
     def encode(self, src: Int[Tensor, "batch src"]) -> Float[Tensor, "batch src d_model"]:
         """Encoder output (memory)."""
@@ -124,7 +124,7 @@ class T5(EncoderDecoder):
         bias = self.compute_bias(self.encoder_position_bias, src.size(1), src.size(1))
         for layer in self.encoder:
             x = layer(x, mask, position_bias=bias)
-        return self.dropout(self.encoder_norm(x))  # type: ignore[no-any-return]
+        return self.dropout(self.encoder_norm(x))
 
     def forward(
         self, src: Int[Tensor, "batch src"], tgt_in: Int[Tensor, "batch tgt"]

@@ -90,7 +90,7 @@ class Transformer(EncoderDecoder):
         x = self.embedding(ids)
         if self.config.scale_embedding:
             x = x * self.config.d_model**0.5
-        return self.dropout(x + self.positions[start : start + ids.size(1)])  # type: ignore[no-any-return]
+        return self.dropout(x + self.positions[start : start + ids.size(1)])
 
     @property
     def embedding_scale(self) -> float:
@@ -105,7 +105,7 @@ class Transformer(EncoderDecoder):
         x = self.embed(src)
         for layer in self.encoder:
             x = layer(x, mask)
-        return self.encoder_norm(x)  # type: ignore[no-any-return]
+        return self.encoder_norm(x)
 
     def forward(
         self, src: Int[Tensor, "batch src"], tgt_in: Int[Tensor, "batch tgt"]
@@ -118,7 +118,7 @@ class Transformer(EncoderDecoder):
         x = self.embed(tgt_in)
         for layer in self.decoder:
             x = layer(x, cross_keys_values=layer.cross_attention.keys_values(memory), cross_mask=mask)
-        return self.decoder_norm(x)  # type: ignore[no-any-return]
+        return self.decoder_norm(x)
 
     @property
     def output_weight(self) -> Tensor:

@@ -74,7 +74,7 @@ class Residual(nn.Module):
     ) -> Float[Tensor, "batch length d_model"]:
         if self.pre_norm:
             return x + self.dropout(sublayer(self.norm(x)))
-        return self.norm(x + self.dropout(sublayer(x)))  # type: ignore[no-any-return]
+        return self.norm(x + self.dropout(sublayer(x)))
 
 
 class TransformerBlock(nn.Module):
@@ -134,4 +134,4 @@ class TransformerBlock(nn.Module):
         x = self.self_attn_residual(x, self_attend)
         if cross_keys_values is not None:
             x = self.cross_attn_residual(x, cross_attend)
-        return self.feedforward_residual(x, self.feedforward)  # type: ignore[no-any-return]
+        return self.feedforward_residual(x, self.feedforward)

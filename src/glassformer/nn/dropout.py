@@ -21,7 +21,7 @@ class ByteDropout(torch.autograd.Function):
         return x * mask
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         (mask,) = ctx.saved_tensors
         return grad * mask, None
 
@@ -42,7 +42,7 @@ class Dropout(nn.Module):
         if not self.training or self.p == 0:
             return x
         if x.device.type == "cpu":
-            return ByteDropout.apply(x, min(255, round(self.p * 256)))  # type: ignore[no-any-return, no-untyped-call]
+            return ByteDropout.apply(x, min(255, round(self.p * 256)))  # type: ignore[no-untyped-call]
         return F.dropout(x, self.p)
 
     def extra_repr(self) -> str:

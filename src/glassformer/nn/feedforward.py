@@ -33,5 +33,5 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Float[Tensor, "batch length d_model"]) -> Float[Tensor, "batch length d_model"]:
         if self.gate is not None:
-            return self.down(self.activation(self.gate(x)) * self.up(x))  # type: ignore[no-any-return]
-        return self.down(self.activation(self.up(x)))  # type: ignore[no-any-return]
+            return self.down(self.activation(self.gate(x)) * self.up(x))
+        return self.down(self.activation(self.up(x)))

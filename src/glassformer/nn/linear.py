@@ -46,7 +46,7 @@ def packed_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     if source is None or (source.data_ptr(), version) != (weight.data_ptr(), weight._version):
         packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach())
         PACKED_WEIGHTS[weight] = (weight.detach(), weight._version, packed)
-    return torch.ops.mkldnn._linear_pointwise(x, packed, bias, "none", [], "")  # type: ignore[no-any-return]
+    return torch.ops.mkldnn._linear_pointwise(x, packed, bias, "none", [], "")
 
 
 class Linear(nn.Linear):

@@ -101,9 +101,7 @@ class FusedLinearCrossEntropy(torch.autograd.Function):
         return loss
 
     @staticmethod
-    def backward(  # type: ignore[override]
-        ctx: Any, grad_output: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor | None, None, None, None]:
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor, Tensor, Tensor | None, None, None, None]:
         grad_hidden, grad_weight, grad_bias = ctx.saved_tensors
         hidden_dtype, weight_dtype = ctx.dtypes
         grad_bias = None if grad_bias is None else (grad_bias * grad_output).to(weight_dtype)
@@ -133,4 +131,4 @@ def linear_cross_entropy(
 
     Source: Szegedy et al. 2016, section 7, as in Vaswani et al. 2017, section 5.4.
     """
-    return FusedLinearCrossEntropy.apply(hidden, weight, bias, targets, label_smoothing, token_weights)  # type: ignore[no-any-return, no-untyped-call]
+    return FusedLinearCrossEntropy.apply(hidden, weight, bias, targets, label_smoothing, token_weights)  # type: ignore[no-untyped-call]

@@ -6,6 +6,7 @@ that transformers 5 removed.
 
 import re
 import warnings
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,14 +18,18 @@ from glassformer.pipelines.fill_mask import FillMask
 from glassformer.pipelines.generation import Summarization, TextGeneration, TextToText, Translation
 from glassformer.pipelines.question_answering import QuestionAnswering
 from glassformer.pipelines.sentence_similarity import SentenceSimilarity
-from glassformer.pipelines.source import Source, load_source, resolve_device
+from glassformer.pipelines.source import Device, Source, load_source, resolve_device
 from glassformer.pipelines.text_classification import TextClassification
 from glassformer.pipelines.token_classification import TokenClassification
 from glassformer.pipelines.zero_shot_classification import ZeroShotClassification
+from glassformer.tasks.base import AnyTask
 
 __all__ = ["Pipeline", "pipeline"]
 
-PIPELINES: dict[str, type[Pipeline]] = {
+AnyPipeline = Pipeline[Any]
+"""A pipeline of any task, with the arguments of that task."""
+
+PIPELINES: dict[str, type[AnyPipeline]] = {
     "translation": Translation,
     "summarization": Summarization,
     "text2text-generation": TextToText,
@@ -44,20 +49,20 @@ TRANSLATION_TASK = re.compile(r"translation_\w+_to_\w+")
 
 def pipeline(
     task: str | None = None,
-    model: Any = None,
+    model: str | Path | AnyTask | None = None,
     *,
-    device: Any = None,
-    device_map: Any = None,
-    tokenizer: Any = None,
+    device: Device = None,
+    device_map: Device | dict[str, object] = None,
+    tokenizer: object = None,
     framework: str | None = None,
     revision: str | None = None,
     token: str | bool | None = None,
     use_fast: bool = True,
     trust_remote_code: bool | None = None,
-    dtype: Any = None,
-    torch_dtype: Any = None,
-    **options: Any,
-) -> Pipeline:
+    dtype: str | torch.dtype | None = None,
+    torch_dtype: str | torch.dtype | None = None,
+    **options: object,
+) -> AnyPipeline:
     """Create a pipeline: a callable that applies a model to texts.
 
     Args:

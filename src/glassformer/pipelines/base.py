@@ -5,7 +5,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeGuard, TypeVar
+
+import torch
 
 from glassformer import checkpoint
 from glassformer.config import Config
@@ -13,6 +15,18 @@ from glassformer.errors import ConfigError
 from glassformer.interop.huggingface import hf_folder_contents
 from glassformer.pipelines.source import Source
 from glassformer.pipelines.tokenizer_adapter import TokenizerAdapter
+from glassformer.tasks.base import AnyTask
+
+Output = Any
+"""Output of a pipeline: dictionaries and lists in the nesting of transformers 4, which depends on the arguments."""
+
+
+class IndexableInputs(Protocol):
+    """A data set of inputs that can be indexed but not iterated."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int, /) -> object: ...
 
 
 class Options(Config):
@@ -31,7 +45,7 @@ class Options(Config):
     """Remove spaces before punctuation from generated text."""
 
     @classmethod
-    def merge(cls, *sets: Mapping[str, Any]) -> Self:
+    def merge(cls, *sets: Mapping[str, object]) -> Self:
         """Merge arguments of the pipeline and of the call. Later sets override earlier ones.
 
         Raises:
@@ -49,7 +63,10 @@ class Options(Config):
         return self.truncation not in (None, False, "do_not_truncate")
 
 
-class Pipeline(ABC):
+OptionsT = TypeVar("OptionsT", bound=Options)
+
+
+class Pipeline(ABC, Generic[OptionsT]):
     """Base class of pipelines, which map texts to dictionaries in the format of transformers 4.
 
     A single text gives one result, a list a list of results, and a generator a generator of results.
@@ -57,10 +74,11 @@ class Pipeline(ABC):
 
     tasks: ClassVar[tuple[str, ...]] = ()
     """Names of the glassformer tasks that support the pipeline."""
-    options_type: ClassVar[type[Options]] = Options
-    model: Any
+    options_type: type[OptionsT]
+    """Arguments of the calls."""
+    model: AnyTask
 
-    def __init__(self, source: Source, name: str, **options: Any) -> None:
+    def __init__(self, source: Source, name: str, **options: object) -> None:
         self.source, self.task = source, name
         self.model = source.task
         self.tokenizer = TokenizerAdapter(source)
@@ -73,10 +91,10 @@ class Pipeline(ABC):
         return source.task.name in cls.tasks
 
     @property
-    def device(self) -> Any:
+    def device(self) -> torch.device:
         return self.model.device
 
-    def __call__(self, inputs: Any, **options: Any) -> Any:
+    def __call__(self, inputs: object, **options: object) -> Output:
         """Process a text, or each text of a list or generator.
 
         Raises:
@@ -84,7 +102,7 @@ class Pipeline(ABC):
         """
         return self.each(inputs, options)
 
-    def each(self, inputs: Any, options: Mapping[str, Any]) -> Any:
+    def each(self, inputs: object, options: Mapping[str, object]) -> Output:
         c = self.options_type.merge(self.options, options)
         if isinstance(inputs, list):
             return self.run(inputs, c) if inputs else []
@@ -92,7 +110,7 @@ class Pipeline(ABC):
             return self.run([inputs], c)[0]
         return self.stream(inputs, c)
 
-    def stream(self, inputs: Any, options: Any) -> Iterator[Any]:
+    def stream(self, inputs: Iterable[object] | IndexableInputs, options: OptionsT) -> Iterator[Output]:
         items = iter(inputs) if isinstance(inputs, Iterable) else (inputs[i] for i in range(len(inputs)))
         while batch := list(islice(items, options.batch_size or 1)):
             yield from self.run(batch, options)
@@ -110,17 +128,17 @@ class Pipeline(ABC):
         checkpoint.save_folder(Path(folder), hf_folder_contents(self.model))
 
     @abstractmethod
-    def run(self, inputs: list[Any], options: Any) -> list[Any]:
+    def run(self, inputs: list[object], options: OptionsT) -> list[Output]:
         """Process a list of inputs."""
 
-    def text(self, value: Any) -> str:
+    def text(self, value: object) -> str:
         """Return the input if it is a string, else raise ConfigError."""
         if not isinstance(value, str):
             raise ConfigError(f"{self.task}: expected a text or a list of texts, found {type(value).__name__}.")
         return value
 
 
-def is_stream(inputs: Any) -> bool:
+def is_stream(inputs: object) -> TypeGuard[Iterable[object] | IndexableInputs]:
     """Whether the input is a stream of texts: a generator or a dataset."""
     return isinstance(inputs, Iterable) or (hasattr(inputs, "__getitem__") and hasattr(inputs, "__len__"))
 

@@ -1,14 +1,14 @@
 """Chat messages as a prompt: by the chat template of the tokenizer, or a plain transcript."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TypeGuard
 
 from glassformer.errors import CheckpointError, ConfigError
 
 Message = Mapping[str, str]
 
 
-def is_chat(value: Any) -> bool:
+def is_chat(value: object) -> TypeGuard[list[Message]]:
     """Whether a value is a list of messages {"role", "content"}."""
     return (
         isinstance(value, list | tuple) and bool(value) and all(isinstance(m, Mapping) and "role" in m for m in value)

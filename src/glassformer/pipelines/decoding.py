@@ -6,7 +6,6 @@ Only the algorithms in this module give a model of transformers the outputs that
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import torch
@@ -28,7 +27,7 @@ from glassformer.generate.processors import (
     top_p,
 )
 from glassformer.generate.sample import sample_tokens
-from glassformer.models.decoding import Decodable
+from glassformer.models.decoding import Decodable, DecoderState
 from glassformer.pipelines.generation_config import GenerationConfig
 
 BATCH_TOKENS = 1024
@@ -100,7 +99,7 @@ def random_generator(seed: int, index: int) -> np.random.Generator:
 
 def greedy_or_sample(
     model: Decodable,
-    state: Any,
+    state: DecoderState,
     prefix_ids: Tensor,
     config: GenerationConfig,
     max_length: int,
@@ -134,7 +133,7 @@ def greedy_or_sample(
 
 def beam_search(
     model: Decodable,
-    state: Any,
+    state: DecoderState,
     prefix_ids: Tensor,
     config: GenerationConfig,
     max_length: int,

@@ -1,12 +1,10 @@
 """feature-extraction: hidden states of tokens, from an encoder or a decoder-only model."""
 
-from typing import Any
-
 import torch
 from pydantic import Field
 
 from glassformer.config import Config
-from glassformer.pipelines.base import Options, Pipeline, warn_truncated
+from glassformer.pipelines.base import Options, Output, Pipeline, warn_truncated
 from glassformer.pipelines.source import Source
 from glassformer.pipelines.tokenizer_adapter import encode_batches
 
@@ -29,7 +27,7 @@ class FeatureExtractionOptions(Options):
     """Return tensors instead of lists."""
 
 
-class FeatureExtraction(Pipeline):
+class FeatureExtraction(Pipeline[FeatureExtractionOptions]):
     """Output of the last layer for each token, including special tokens: nested lists of shape [1, tokens, d_model]."""
 
     options_type = FeatureExtractionOptions
@@ -38,7 +36,7 @@ class FeatureExtraction(Pipeline):
     def supports(cls, source: Source) -> bool:
         return source.task.model.kind in ("encoder", "decoder")
 
-    def run(self, inputs: list[Any], options: FeatureExtractionOptions) -> list[Any]:
+    def run(self, inputs: list[object], options: FeatureExtractionOptions) -> list[Output]:
         tokenize = options.tokenize_kwargs
         max_length = options.max_length or tokenize.max_length
         truncates = options.truncates or bool(tokenize.truncation)

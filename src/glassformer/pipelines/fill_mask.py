@@ -2,13 +2,13 @@
 
 import warnings
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 from pydantic import Field
 
+from glassformer.config import JsonObject
 from glassformer.errors import ConfigError, UserError
-from glassformer.pipelines.base import Options, Pipeline, warn_truncated
+from glassformer.pipelines.base import Options, Output, Pipeline, warn_truncated
 from glassformer.pipelines.feature_extraction import TokenizeOptions
 from glassformer.pipelines.tokenizer_adapter import encode_batches
 from glassformer.tasks.masked_lm import MaskedLM
@@ -26,7 +26,7 @@ class FillMaskOptions(Options):
     tokenizer_kwargs: TokenizeOptions = TokenizeOptions()
 
 
-class FillMask(Pipeline):
+class FillMask(Pipeline[FillMaskOptions]):
     """{"score", "token", "token_str", "sequence"} of the most probable tokens for a mask, best first.
 
     A text with several masks gives one such list per mask. The score is a probability over the vocabulary.
@@ -36,14 +36,15 @@ class FillMask(Pipeline):
     options_type = FillMaskOptions
     model: MaskedLM
 
-    def each(self, inputs: Any, options: Mapping[str, Any]) -> Any:
+    def each(self, inputs: object, options: Mapping[str, object]) -> Output:
         results = super().each(inputs, options)
         return results[0] if isinstance(inputs, list) and len(inputs) == 1 else results
 
-    def run(self, inputs: list[Any], options: FillMaskOptions) -> list[Any]:
-        encoded_texts = [self.read(self.text(text), options) for text in inputs]
+    def run(self, inputs: list[object], options: FillMaskOptions) -> list[Output]:
+        texts = [self.text(text) for text in inputs]
+        encoded_texts = [self.read(text, options) for text in texts]
         targets = self.targets(options.targets)
-        results: list[Any] = [None] * len(encoded_texts)
+        results: list[Output] = [None] * len(encoded_texts)
         for indices, hidden, ids in encode_batches(self.model, encoded_texts):
             for i, states, row in zip(indices, hidden, ids, strict=True):
                 with torch.inference_mode():
@@ -56,7 +57,7 @@ class FillMask(Pipeline):
                 best = probs.topk(min(options.top_k or TOP_K, len(targets) or probs.size(-1)))
                 masks = [
                     [
-                        self.format_output(inputs[i], encoded_texts[i][0], mask, *pair)
+                        self.format_output(texts[i], encoded_texts[i][0], mask, *pair)
                         for pair in zip(*pairs, strict=True)
                     ]
                     for mask, pairs in enumerate(zip(best.values.tolist(), best.indices.tolist(), strict=True))
@@ -84,7 +85,7 @@ class FillMask(Pipeline):
             )
         return ids, token_type_ids
 
-    def format_output(self, text: str, ids: list[int], mask: int, score: float, token: int) -> dict[str, Any]:
+    def format_output(self, text: str, ids: list[int], mask: int, score: float, token: int) -> JsonObject:
         """Output dictionary of one token for the mask of index `mask`."""
         positions = [position for position, i in enumerate(ids) if i == self.model.mask_id]
         if self.source.is_native:

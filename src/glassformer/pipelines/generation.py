@@ -2,14 +2,14 @@
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar, TypeVar
 
 import torch
 
-from glassformer.config import DecodeConfig
+from glassformer.config import DecodeConfig, JsonObject
 from glassformer.errors import ConfigError
-from glassformer.pipelines.base import Pipeline, warn_truncated
-from glassformer.pipelines.chat import chat_prompt, is_chat
+from glassformer.pipelines.base import Output, Pipeline, warn_truncated
+from glassformer.pipelines.chat import Message, chat_prompt, is_chat
 from glassformer.pipelines.decoding import generate_ids
 from glassformer.pipelines.generation_config import (
     TEXT_GENERATION_DEFAULTS,
@@ -22,17 +22,19 @@ from glassformer.pipelines.generation_config import (
 )
 from glassformer.pipelines.source import Source
 from glassformer.tasks.causal_lm import DecoderTask
+from glassformer.tasks.translation import TextToTextTask
+
+GenerateOptionsT = TypeVar("GenerateOptionsT", bound=GenerateOptions)
 
 
-class GenerationPipeline(Pipeline):
+class GenerationPipeline(Pipeline[GenerateOptionsT]):
     """Base class of pipelines that generate text.
 
     Hugging Face models reproduce the output of transformers: the same search, and the same precedence of arguments,
     model files and defaults. glassformer folders give the same output as `glassformer.load(folder)`.
     """
 
-    options_type = GenerateOptions
-    default_arguments: ClassVar[Mapping[str, Any]]
+    default_arguments: ClassVar[JsonObject]
     """Defaults of arguments that neither the caller nor the model files set."""
 
     def prefix(self, options: GenerateOptions) -> str:
@@ -65,6 +67,7 @@ class GenerationPipeline(Pipeline):
     def translate(self, texts: Sequence[str], c: DecodeConfig, warn: Callable[[int, str], None]) -> list[list[str]]:
         """The nbest translations of each text. Lines are translated separately, as by the task itself."""
         lines = [(index, line) for index, text in enumerate(texts) for line in text.split("\n")]
+        assert isinstance(self.model, TextToTextTask)
         by_text: list[list[list[str]]] = [[] for _ in texts]
         hypotheses = self.model.translate(
             [line for _, line in lines], c, warn=lambda i, message: warn(lines[i][0], message)
@@ -97,21 +100,22 @@ class GenerationPipeline(Pipeline):
         return ids[:1]
 
 
-class TextToText(GenerationPipeline):
+class TextToText(GenerationPipeline[GenerateOptions]):
     """{"generated_text"} of an encoder-decoder for a text."""
 
     tasks: ClassVar[tuple[str, ...]] = ("translation", "multitask", "summarization")
     default_arguments = TEXT_TO_TEXT_DEFAULTS
+    options_type = GenerateOptions
     key_prefix: ClassVar[str] = "generated"
     """Beginning of the keys of the output dictionaries."""
 
-    def each(self, inputs: Any, options: Mapping[str, Any]) -> Any:
+    def each(self, inputs: object, options: Mapping[str, object]) -> Output:
         results = super().each(inputs, options)
         if isinstance(inputs, list) and all(len(outputs) == 1 for outputs in results):
             return [outputs[0] for outputs in results]
         return results
 
-    def run(self, inputs: list[Any], options: GenerateOptions) -> list[Any]:
+    def run(self, inputs: list[object], options: GenerateOptions) -> list[Output]:
         texts = [self.prefix(options) + self.text(text) for text in inputs]
         if self.source.is_native:
             return [
@@ -133,7 +137,7 @@ class TextToText(GenerationPipeline):
             warn_truncated(limit, "end")
         return [*ids[: limit - 1], end]
 
-    def format_output(self, ids: list[int], options: GenerateOptions) -> dict[str, Any]:
+    def format_output(self, ids: list[int], options: GenerateOptions) -> JsonObject:
         """Output dictionary of one sequence of generated ids."""
         if options.return_tensors:
             start = options.decoder_start_token_id
@@ -181,7 +185,7 @@ class TextGenerationOptions(GenerateOptions):
     skip_special_tokens: bool | None = None
 
 
-class TextGeneration(GenerationPipeline):
+class TextGeneration(GenerationPipeline[TextGenerationOptions]):
     """{"generated_text"} of a decoder for a prompt: the prompt and its continuation."""
 
     tasks = ("causal-lm",)
@@ -191,15 +195,16 @@ class TextGeneration(GenerationPipeline):
     def stop_ids(self, ids: list[int]) -> list[int]:
         return ids
 
-    def each(self, inputs: Any, options: Mapping[str, Any]) -> Any:
+    def each(self, inputs: object, options: Mapping[str, object]) -> Output:
         """A text, a chat (a list of messages), or a list of either."""
         if is_chat(inputs):
             return super().each([inputs], options)[0]
         return super().each(inputs, options)
 
-    def run(self, inputs: list[Any], options: TextGenerationOptions) -> list[Any]:
-        if inputs and all(map(is_chat, inputs)):
-            return self.run_chats(inputs, options)
+    def run(self, inputs: list[object], options: TextGenerationOptions) -> list[Output]:
+        chats = [messages for messages in inputs if is_chat(messages)]
+        if chats and len(chats) == len(inputs):
+            return self.run_chats(chats, options)
         self.check(options)
         texts = [self.text(text) for text in inputs]
         full_text = options.return_full_text is not False
@@ -217,7 +222,7 @@ class TextGeneration(GenerationPipeline):
             for text, prompt, sequences in zip(texts, prompts, generated, strict=True)
         ]
 
-    def run_chats(self, chats: list[Any], options: TextGenerationOptions) -> list[Any]:
+    def run_chats(self, chats: list[list[Message]], options: TextGenerationOptions) -> list[Output]:
         """Continue conversations by a message of the assistant. Without a chat template it is one line of text."""
         names = {
             f"{role}_token": getattr(self.tokenizer.special_names, f"{role}_token") for role in ("bos", "eos", "pad")
@@ -262,9 +267,7 @@ class TextGeneration(GenerationPipeline):
             warn_truncated(n_kept, "beginning")
         return ids[-n_kept:]
 
-    def format_output(
-        self, text: str, prompt: list[int], ids: list[int], options: TextGenerationOptions
-    ) -> dict[str, Any]:
+    def format_output(self, text: str, prompt: list[int], ids: list[int], options: TextGenerationOptions) -> JsonObject:
         """Output dictionary: `text` followed by the text that the generated ids add to the decoded prompt."""
         if options.return_tensors:
             return {"generated_token_ids": [*prompt, *ids]}

@@ -1,19 +1,16 @@
 """Generation parameters: the arguments of `generate` in transformers, and their values in the files of a model."""
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from pydantic import Field
 
-from glassformer.config import DecodeConfig
+from glassformer.config import DecodeConfig, JsonObject
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.pipelines.base import Options
 from glassformer.pipelines.source import Source
-
-JsonObject = dict[str, Any]
 
 TEXT_TO_TEXT_DEFAULTS: JsonObject = {"max_new_tokens": 256, "num_beams": 4}
 TEXT_GENERATION_DEFAULTS: JsonObject = {"max_new_tokens": 256, "do_sample": True, "temperature": 0.7}
@@ -112,7 +109,7 @@ class GenerationConfig:
 
 
 def resolve_generation_config(
-    source: Source, task: str, default_arguments: Mapping[str, Any], options: GenerateOptions
+    source: Source, task: str, default_arguments: JsonObject, options: GenerateOptions
 ) -> GenerationConfig:
     """Merge arguments with decreasing precedence: caller, model files, defaults of the pipeline."""
     file_values = read_generation_config(source)

@@ -1,18 +1,18 @@
 """question-answering: spans of a context that answer a question."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from pydantic import Field
 
+from glassformer.config import JsonObject
 from glassformer.errors import ConfigError
-from glassformer.pipelines.base import Options, Pipeline
+from glassformer.pipelines.base import Options, Output, Pipeline
 from glassformer.pipelines.tokenizer_adapter import Window, encode_batches
 
-Answer = dict[str, Any]
+Answer = JsonObject
 Logits = NDArray[np.float32]
 
 DEFAULT_MAX_SEQ_LEN, DEFAULT_DOC_STRIDE = 384, 128
@@ -41,7 +41,7 @@ class QuestionAnsweringOptions(Options):
     """Whether to extend answers to complete words."""
 
 
-class QuestionAnswering(Pipeline):
+class QuestionAnswering(Pipeline[QuestionAnsweringOptions]):
     """{"score", "start", "end", "answer"} for a question about a context, or a list of them if top_k is above 1.
 
     The score is the product of the probabilities of the first and the last token, each normalized over the context of a
@@ -51,7 +51,9 @@ class QuestionAnswering(Pipeline):
     tasks = ("question-answering",)
     options_type = QuestionAnsweringOptions
 
-    def __call__(self, inputs: Any = None, context: str | Sequence[str] | None = None, /, **options: Any) -> Any:
+    def __call__(
+        self, inputs: object = None, context: str | Sequence[str] | None = None, /, **options: object
+    ) -> Output:
         """Answer a question, or each question of a list.
 
         Args:
@@ -71,12 +73,12 @@ class QuestionAnswering(Pipeline):
             inputs = inputs[0]
         return self.each(inputs, options)
 
-    def run(self, inputs: list[Any], options: QuestionAnsweringOptions) -> list[Any]:
+    def run(self, inputs: list[object], options: QuestionAnsweringOptions) -> list[Output]:
         questions = [read_question(value) for value in inputs]
         windows_of_questions = [self.windows(question, context, options) for question, context in questions]
         all_windows = [window for windows in windows_of_questions for window in windows]
         logits = iter(self.logits(all_windows))
-        results: list[Any] = []
+        results: list[Output] = []
         for (_, context), windows in zip(questions, windows_of_questions, strict=True):
             answers = self.best_answers(context, [(window, next(logits)) for window in windows], options)
             results.append(answers[0] if len(answers) == 1 else answers)
@@ -151,7 +153,7 @@ class QuestionAnswering(Pipeline):
         return window.char_span(first)[0], window.char_span(last)[1]
 
 
-def pair_questions(question: Any, context: Any) -> list[dict[str, Any]]:
+def pair_questions(question: object, context: object) -> list[JsonObject]:
     """Combine questions with their contexts. One context may be used for several questions."""
     if isinstance(question, str) and isinstance(context, str):
         return [{"question": question, "context": context}]
@@ -164,7 +166,7 @@ def pair_questions(question: Any, context: Any) -> list[dict[str, Any]]:
     raise ConfigError("question-answering: expected question= and context=, texts or lists of texts.")
 
 
-def read_question(value: Any) -> tuple[str, str]:
+def read_question(value: object) -> tuple[str, str]:
     """Question and context of a dictionary."""
     if not isinstance(value, Mapping) or not {"question", "context"} <= value.keys():
         raise ConfigError(f'question-answering: expected {{"question": …, "context": …}}, found {value!r:.60}.')
@@ -177,7 +179,7 @@ def read_question(value: Any) -> tuple[str, str]:
 def probabilities(logits: Logits) -> Logits:
     """Softmax of the logits of a window."""
     exponentials = np.exp(logits - logits.max())
-    return exponentials / exponentials.sum()  # type: ignore[no-any-return]
+    return exponentials / exponentials.sum()
 
 
 def best_spans(start: Logits, end: Logits, n: int, max_len: int) -> list[tuple[int, int, float]]:

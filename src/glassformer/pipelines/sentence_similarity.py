@@ -1,13 +1,13 @@
 """sentence-similarity: similarity of one text to others, as the inference API of the Hugging Face hub returns it."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from glassformer.errors import ConfigError
-from glassformer.pipelines.base import Options, Pipeline
+from glassformer.pipelines.base import Options, Output, Pipeline
+from glassformer.tasks.classification import Regressor
 
 
-class SentenceSimilarity(Pipeline):
+class SentenceSimilarity(Pipeline[Options]):
     """List of similarities of a source sentence to other sentences.
 
     The input is {"source_sentence": …, "sentences": […]}. An encoder without a head gives the cosine of the mean
@@ -15,8 +15,9 @@ class SentenceSimilarity(Pipeline):
     """
 
     tasks = ("feature-extraction", "regression")
+    options_type = Options
 
-    def __call__(self, inputs: Any, sentences: Any = None, **options: Any) -> Any:
+    def __call__(self, inputs: object, sentences: object = None, **options: object) -> Output:
         """Compute similarities.
 
         Args:
@@ -30,10 +31,10 @@ class SentenceSimilarity(Pipeline):
             inputs = {"source_sentence": inputs, "sentences": [sentences] if isinstance(sentences, str) else sentences}
         return self.each(inputs, options)
 
-    def run(self, inputs: list[Any], options: Options) -> list[Any]:
+    def run(self, inputs: list[object], options: Options) -> list[Output]:
         return [self.similarities(*self.read(value)) for value in inputs]
 
-    def read(self, value: Any) -> tuple[str, list[str]]:
+    def read(self, value: object) -> tuple[str, list[str]]:
         """Source sentence and sentences of an input."""
         source = value.get("source_sentence") if isinstance(value, Mapping) else None
         sentences = value.get("sentences") if isinstance(value, Mapping) else None
@@ -46,7 +47,7 @@ class SentenceSimilarity(Pipeline):
 
     def similarities(self, source: str, sentences: list[str]) -> list[float]:
         """Similarity of the source to each sentence."""
-        if self.model.name == "regression":
-            return self.model.predict_numbers([(source, sentence) for sentence in sentences])  # type: ignore[no-any-return]
+        if isinstance(self.model, Regressor):
+            return self.model.predict_numbers([(source, sentence) for sentence in sentences])
         vectors = self.model([source, *sentences])
-        return (vectors[1:] @ vectors[0]).tolist()  # type: ignore[no-any-return]
+        return (vectors[1:] @ vectors[0]).tolist()

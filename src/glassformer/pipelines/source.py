@@ -2,25 +2,26 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from glassformer import checkpoint
+from glassformer.config import JsonObject
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.interop.hub import resolve_model_folder
 from glassformer.interop.huggingface import load_hf_folder
-from glassformer.tasks.base import Task
+from glassformer.tasks.base import AnyTask, Task
 from glassformer.tasks.registry import load, pick_device
 
-JsonObject = dict[str, Any]
+Device = str | int | torch.device | None
+"""A device name or index; -1 is the CPU. None: the best available device."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
     """A loaded model and the configuration files of its folder. For glassformer folders the contents are empty."""
 
-    task: Task
+    task: AnyTask
     name: str
     """Folder or name given by the caller."""
     folder: Path | None = None
@@ -38,7 +39,7 @@ class Source:
         return self.folder is None
 
 
-def load_source(model: Any, *, revision: str | None = None, token: str | bool | None = None) -> Source:
+def load_source(model: str | Path | AnyTask, *, revision: str | None = None, token: str | bool | None = None) -> Source:
     """Load a model from a glassformer or Hugging Face folder, or by its name on the Hugging Face hub.
 
     Args:
@@ -84,7 +85,7 @@ def read_json_or_empty(path: Path) -> JsonObject:
     return checkpoint.read_json(path) if path.exists() else {}
 
 
-def resolve_device(device: Any) -> torch.device:
+def resolve_device(device: Device) -> torch.device:
     """Resolve a device argument of transformers: None, a name, a torch.device or an index; -1 is the CPU.
 
     Raises:

@@ -8,8 +8,9 @@ import torch
 from numpy.typing import NDArray
 from pydantic import field_validator
 
+from glassformer.config import JsonObject
 from glassformer.errors import ConfigError
-from glassformer.pipelines.base import Options, Pipeline, warn_truncated
+from glassformer.pipelines.base import Options, Output, Pipeline, warn_truncated
 from glassformer.pipelines.tokenizer_adapter import Window, encode_batches
 from glassformer.tasks.classification import Regressor
 
@@ -27,11 +28,11 @@ class TextClassificationOptions(Options):
 
     @field_validator("function_to_apply", mode="before")
     @classmethod
-    def lower(cls, value: Any) -> Any:
+    def lower(cls, value: object) -> object:
         return value.lower() if isinstance(value, str) else value
 
 
-class TextClassification(Pipeline):
+class TextClassification(Pipeline[TextClassificationOptions]):
     """{"label", "score"} of a text, or of a pair of texts {"text": …, "text_pair": …}.
 
     The score is a probability: a softmax over the labels, or a sigmoid if there is a single label or the labels are
@@ -39,13 +40,13 @@ class TextClassification(Pipeline):
     """
 
     tasks: ClassVar[tuple[str, ...]] = ("classification", "regression")
-    options_type: ClassVar[type[Options]] = TextClassificationOptions
+    options_type = TextClassificationOptions
 
-    def each(self, inputs: Any, options: Mapping[str, Any]) -> Any:
+    def each(self, inputs: object, options: Mapping[str, object]) -> Output:
         results = super().each(inputs, options)
         return [results] if isinstance(inputs, str) and "top_k" not in options else results
 
-    def run(self, inputs: list[Any], options: TextClassificationOptions) -> list[Any]:
+    def run(self, inputs: list[object], options: TextClassificationOptions) -> list[Output]:
         windows = [self.read(text, options) for text in inputs]
         return [self.format_output(logits, options) for logits in self.logits(windows)]
 
@@ -98,7 +99,7 @@ class TextClassification(Pipeline):
             return "none"
         return "sigmoid" if problem_type == "multi_label_classification" or len(self.labels) == 1 else "softmax"
 
-    def format_output(self, logits: NDArray[np.float32], options: TextClassificationOptions) -> Any:
+    def format_output(self, logits: NDArray[np.float32], options: TextClassificationOptions) -> Output:
         function = options.function_to_apply or self.default_function
         scores: NDArray[Any]
         if function == "sigmoid":
@@ -108,7 +109,7 @@ class TextClassification(Pipeline):
             scores = scores / scores.sum()
         else:
             scores = logits
-        rows: list[dict[str, Any]] = [
+        rows: list[JsonObject] = [
             {"label": label, "score": float(x)} for label, x in zip(self.labels, scores, strict=True)
         ]
         if "top_k" not in options.model_fields_set:

@@ -3,18 +3,19 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from pydantic import field_validator
 
+from glassformer.config import JsonObject
 from glassformer.errors import ConfigError
-from glassformer.pipelines.base import Options, Pipeline, warn_truncated
+from glassformer.pipelines.base import Options, Output, Pipeline, warn_truncated
 from glassformer.pipelines.tokenizer_adapter import Window, encode_batches
 
-Entity = dict[str, Any]
+Entity = JsonObject
 Scores = NDArray[np.float32]
 
 
@@ -35,7 +36,7 @@ class TokenClassificationOptions(Options):
 
     @field_validator("aggregation_strategy", mode="before")
     @classmethod
-    def lower(cls, value: Any) -> Any:
+    def lower(cls, value: object) -> object:
         value = getattr(value, "value", value)  # transformers' own enumeration
         return value.lower() if isinstance(value, str) else value
 
@@ -64,7 +65,7 @@ class Token:
     """Whether the token belongs to the same word as the previous token."""
 
 
-class TokenClassification(Pipeline):
+class TokenClassification(Pipeline[TokenClassificationOptions]):
     """Labeled tokens ("entity") or groups of tokens ("entity_group") of a text, with score, word, start and end.
 
     aggregation_strategy: "none" returns every token; "simple" merges adjacent tokens of the same label; "first",
@@ -75,20 +76,21 @@ class TokenClassification(Pipeline):
     tasks = ("tagging",)
     options_type = TokenClassificationOptions
 
-    def each(self, inputs: Any, options: Mapping[str, Any]) -> Any:
+    def each(self, inputs: object, options: Mapping[str, object]) -> Output:
         merged = {**self.options, **options}
         if merged.get("is_split_into_words") and isinstance(inputs, (list, tuple)):
             are_texts = all(isinstance(words, list) for words in inputs)
             return super().each(list(inputs) if are_texts else [list(inputs)], options)
         return super().each(list(inputs) if isinstance(inputs, tuple) else inputs, options)
 
-    def run(self, inputs: list[Any], options: TokenClassificationOptions) -> list[list[Entity]]:
-        windows_of_texts = [self.windows(text, options) for text in inputs]
-        texts = [self.full_text(text, options) for text in inputs]
+    def run(self, inputs: list[object], options: TokenClassificationOptions) -> list[list[Entity]]:
+        texts_or_words = [self.text_or_words(value, options) for value in inputs]
+        windows_of_texts = [self.windows(text, options) for text in texts_or_words]
+        texts = [self.full_text(text, options) for text in texts_or_words]
         all_windows = [window for windows in windows_of_texts for window in windows]
         scores = iter(self.scores(all_windows))
         results = []
-        for value, text, windows in zip(inputs, texts, windows_of_texts, strict=True):
+        for value, text, windows in zip(texts_or_words, texts, windows_of_texts, strict=True):
             word_starts = find_word_starts(value, options)
             entities: list[Entity] = []
             for window in windows:
@@ -96,14 +98,17 @@ class TokenClassification(Pipeline):
             results.append(remove_overlaps(entities) if len(windows) > 1 else entities)
         return results
 
-    def windows(self, text: Any, options: TokenClassificationOptions) -> list[Window]:
+    def text_or_words(self, value: object, options: TokenClassificationOptions) -> str | list[str]:
+        """Return the input if it is a string, or with is_split_into_words a list of words; else raise ConfigError."""
+        if not options.is_split_into_words:
+            return self.text(value)
+        if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+            raise ConfigError(f"{self.task}: is_split_into_words requires lists of words, found {value!r:.60}.")
+        return value
+
+    def windows(self, text: str | list[str], options: TokenClassificationOptions) -> list[Window]:
         """Encode a text as one window, or with `stride` as several overlapping windows."""
         limit = self.tokenizer.model_max_length
-        if options.is_split_into_words:
-            if not isinstance(text, list) or not all(isinstance(word, str) for word in text):
-                raise ConfigError(f"{self.task}: is_split_into_words requires lists of words, found {text!r:.60}.")
-        else:
-            self.text(text)
         if options.stride is not None and options.strategy == "none":
             raise ConfigError('stride: requires an aggregation_strategy other than "none".')
         if options.stride is not None and not 0 <= options.stride < limit - 2:
@@ -115,7 +120,7 @@ class TokenClassification(Pipeline):
             return windows[:1]
         return windows
 
-    def full_text(self, text: Any, options: TokenClassificationOptions) -> str:
+    def full_text(self, text: str | list[str], options: TokenClassificationOptions) -> str:
         """The text, or the words joined by the delimiter."""
         return (" " if options.delimiter is None else options.delimiter).join(text) if isinstance(text, list) else text
 
@@ -214,7 +219,7 @@ class TokenClassification(Pipeline):
         }
 
 
-def find_word_starts(text: Any, options: TokenClassificationOptions) -> list[int] | None:
+def find_word_starts(text: str | list[str], options: TokenClassificationOptions) -> list[int] | None:
     """Character offset of each word of a text given as words; None for a string."""
     if not isinstance(text, list):
         return None

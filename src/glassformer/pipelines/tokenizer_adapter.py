@@ -9,13 +9,14 @@ import torch
 from tokenizers import pre_tokenizers, processors
 from torch import Tensor
 
+from glassformer.config import JsonObject
 from glassformer.data.batch import pad
 from glassformer.errors import CheckpointError, UserError
 from glassformer.generate.engine import batches_by_length
 from glassformer.limits import MAX_TOKENS
 from glassformer.models.decoding import PAD_TO_MULTIPLE_OF
 from glassformer.pipelines.source import Source
-from glassformer.tasks.base import Task
+from glassformer.tasks.base import AnyTask
 from glassformer.tokens.tokenizer import well_formed, wrap_native_errors
 
 BATCH_TOKENS = 4096
@@ -37,7 +38,7 @@ class Window:
 
     @property
     def ids(self) -> list[int]:
-        return self.encoding.ids  # type: ignore[no-any-return]
+        return self.encoding.ids
 
     @property
     def token_type_ids(self) -> list[int]:
@@ -113,7 +114,7 @@ class TokenizerAdapter:
         return min(max_length or (self.model_max_length if truncates else self.max_positions), self.max_positions)
 
     def get_vocab(self) -> dict[str, int]:
-        return self.backend.get_vocab()  # type: ignore[no-any-return]
+        return self.backend.get_vocab()
 
     def encode_windows(
         self,
@@ -156,7 +157,7 @@ class TokenizerAdapter:
         max_length: int | None = None,
         padding: bool = False,
         return_tensors: str | None = None,
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """Encode a text or a list of texts as transformers' tokenizers do.
 
         Args:
@@ -211,7 +212,7 @@ class TokenizerAdapter:
         return str(self.backend.decoder.decode(list(tokens))) if self.backend.decoder else " ".join(tokens)
 
 
-def build_tokenizer(source: Source) -> Any:
+def build_tokenizer(source: Source) -> tokenizers.Tokenizer:
     """The tokenizer of a Hugging Face folder, or a copy of that of a glassformer task. It adds special tokens.
 
     Names of special tokens in a text are special tokens for transformers, and plain text for glassformer.
@@ -242,7 +243,7 @@ def build_tokenizer(source: Source) -> Any:
 
 
 def encode_batches(
-    task: Task, inputs: Sequence[tuple[Sequence[int], Sequence[int]]]
+    task: AnyTask, inputs: Sequence[tuple[Sequence[int], Sequence[int]]]
 ) -> Iterator[tuple[list[int], Tensor, Tensor]]:
     """Output of the last layer for inputs of (ids, token type ids), batch by batch.
 

@@ -1,13 +1,14 @@
 """zero-shot-classification: classes named at call time, scored by a natural language inference model."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from glassformer.config import JsonObject
 from glassformer.errors import ConfigError
-from glassformer.pipelines.base import Options
+from glassformer.pipelines.base import Output
 from glassformer.pipelines.source import Source
 from glassformer.pipelines.text_classification import TextClassification, TextClassificationOptions
 
@@ -38,7 +39,7 @@ class ZeroShotClassification(TextClassification):
     def supports(cls, source: Source) -> bool:
         return super().supports(source) and entailment_index(source.task.labels) is not None
 
-    def __call__(self, inputs: Any, candidate_labels: Any = None, **options: Any) -> Any:
+    def __call__(self, inputs: object, candidate_labels: object = None, **options: object) -> Output:
         """Classify a text, or each text of a list, into the candidate labels.
 
         Raises:
@@ -48,10 +49,10 @@ class ZeroShotClassification(TextClassification):
             inputs, {**options, **({} if candidate_labels is None else {"candidate_labels": candidate_labels})}
         )
 
-    def each(self, inputs: Any, options: Mapping[str, Any]) -> Any:
+    def each(self, inputs: object, options: Mapping[str, object]) -> Output:
         return super(TextClassification, self).each(inputs, options)
 
-    def run(self, inputs: list[Any], options: Options) -> list[Any]:
+    def run(self, inputs: list[object], options: TextClassificationOptions) -> list[Output]:
         assert isinstance(options, ZeroShotClassificationOptions)
         labels = self.candidate_labels(options)
         texts = [self.text(text) for text in inputs]
@@ -79,7 +80,7 @@ class ZeroShotClassification(TextClassification):
 
     def ranked(
         self, text: str, labels: list[str], logits: NDArray[np.float32], options: ZeroShotClassificationOptions
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """Result for one text, from the logits [labels, classes] of its hypotheses."""
         entailment = entailment_index(self.model.labels)
         assert entailment is not None
@@ -101,4 +102,4 @@ def entailment_index(labels: tuple[str, ...]) -> int | None:
 def softmax(x: NDArray[np.float32]) -> NDArray[np.float32]:
     """Softmax over the last axis."""
     exp = np.exp(x - x.max(-1, keepdims=True))
-    return exp / exp.sum(-1, keepdims=True)  # type: ignore[no-any-return]
+    return exp / exp.sum(-1, keepdims=True)

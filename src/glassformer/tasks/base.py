@@ -2,8 +2,9 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import Field
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypedDict, TypeVar, overload
 
 import numpy as np
 import torch
@@ -12,14 +13,14 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from glassformer import checkpoint
-from glassformer.config import TrainConfig, format_validation_error
+from glassformer.config import DecodeConfig, JsonObject, TrainConfig, format_validation_error
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.data.batch import Batch
 from glassformer.data.dataset import IDS, Dataset, Row
 from glassformer.errors import CheckpointError, ConfigError, CorpusError
 from glassformer.metrics import Score
 from glassformer.metrics.score import MetricFn
-from glassformer.models.base import Kind
+from glassformer.models.base import Kind, Model
 from glassformer.models.families import FAMILIES, families_of_kind, family_of
 from glassformer.tokens.tokenizer import Tokenizer
 
@@ -29,6 +30,32 @@ Warn = Callable[[int, str], None]
 
 MAX_HELD_OUT = 1000
 """Most examples held out for validation."""
+
+Text = str | tuple[str, str]
+"""A text or a pair of texts."""
+
+
+class CorpusExample(Protocol):
+    """Dataclass of one example: the texts and labels of a task, and where they were read."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    @property
+    def path(self) -> str:
+        """File of the example."""
+
+
+class Record(TypedDict):
+    """JSON record of one line of input, as `--json` prints it. Tasks add fields to these two."""
+
+    input: str
+    """The line of input."""
+    output: str
+    """The line of output that is printed without `--json`."""
+
+
+ExampleT = TypeVar("ExampleT", bound=CorpusExample)
+BatchT = TypeVar("BatchT", bound=Batch)
 
 
 def map_nonblank(
@@ -48,7 +75,11 @@ def map_nonblank(
     return out
 
 
-def check_texts(task: "Task", texts: Any, *extra: Any, pairs: bool = False) -> list[Any]:
+@overload
+def check_texts(task: "AnyTask", texts: object, *extra: object) -> list[str]: ...
+@overload
+def check_texts(task: "AnyTask", texts: object, *extra: object, pairs: Literal[True]) -> list[Text]: ...
+def check_texts(task: "AnyTask", texts: object, *extra: object, pairs: bool = False) -> list[Any]:
     """Check the argument of a task call and return its texts as a list.
 
     Args:
@@ -61,7 +92,7 @@ def check_texts(task: "Task", texts: Any, *extra: Any, pairs: bool = False) -> l
     single = "a text (str) or a pair of texts (tuple)" if pairs else "a text (str)"
     expected = f"{type(task).__name__}(…) takes {single}, or a list of them"
 
-    def is_text(value: Any) -> bool:
+    def is_text(value: object) -> bool:
         is_pair = isinstance(value, tuple) and len(value) == 2 and all(isinstance(side, str) for side in value)
         return isinstance(value, str) or (pairs and is_pair)
 
@@ -79,21 +110,29 @@ def check_texts(task: "Task", texts: Any, *extra: Any, pairs: bool = False) -> l
     raise TypeError(f"{expected}; got {received}.")
 
 
-class Task(ABC):
-    """A trained model with its tokenizer."""
+class Task(ABC, Generic[ExampleT, BatchT]):
+    """A trained model with its tokenizer, and what the task does with them.
+
+    The methods in the order of a training: `read` yields the examples of files, `encode` makes rows of token ids from
+    them, `batch` collates rows, `loss` computes the loss of a batch, and `validate` the metrics on dev examples. A
+    trained task is called with text; `run` and `records` apply it to lines of text, and `evaluate` computes its metrics
+    on a test set.
+
+    Type parameters: the dataclass of an example, and the batch type.
+    """
 
     name: ClassVar[str]
     kind: ClassVar[Kind]
     """Kind of the model families that support the task."""
-    example_type: ClassVar[Any]
-    """Dataclass of one example."""
+    example_type: ClassVar[type[CorpusExample]]
+    """Dataclass of one example: ExampleT."""
     examples_name: ClassVar[str] = "examples"
     """What examples are called in messages."""
     fields: ClassVar[dict[str, str]] = {"src": IDS, "tgt": IDS}
     """Names and types of the fields of an encoded example."""
     metric: ClassVar[str]
     """The metric returned by `validate` that selects the best checkpoint."""
-    head_config: ClassVar[dict[str, Any]] = {}
+    head_config: ClassVar[JsonObject] = {}
     """Fields of the model config that the task sets, such as the output head."""
     rows_are_examples: ClassVar[bool] = True
     """Each example becomes one row of the training set, or a few. False for text that is split into windows."""
@@ -105,14 +144,16 @@ class Task(ABC):
     """Encode texts with a leading space, so that the first word has the same tokens as within a text."""
     default_tokenizer: ClassVar[str] = "bpe"
     """Tokenizer type used without --tokenizer."""
-    streams: ClassVar[bool] = False
-    """The task has a method `stream`, which yields the output of a text token by token."""
     extra_special_tokens: ClassVar[tuple[str, ...]] = ()
     """Special tokens of the tokenizer besides padding, start and end."""
 
+    model: Any  # a model of `kind`; tasks of one family narrow the type
+    __call__: Callable[..., Any]
+    """Apply the task to a text or a list of texts. The arguments and the result depend on the task."""
+
     def __init__(
         self,
-        model: Any,
+        model: Model,
         tokenizer: Tokenizer,
         device: torch.device | str = "cpu",
         labels: Sequence[str] = (),
@@ -156,10 +197,10 @@ class Task(ABC):
         checkpoint.check_empty(Path(folder))
         checkpoint.save_folder(Path(folder), self.contents())
 
-    def configure(self, config: TrainConfig) -> None:  # noqa: B027
+    def configure(self, config: TrainConfig) -> None:
         """Set attributes from training options that only this task uses. By default none."""
 
-    def fit_statistics(self, data: Dataset) -> None:  # noqa: B027
+    def fit_statistics(self, data: Dataset) -> None:
         """Compute statistics of the training set before training. By default none."""
 
     # Examples
@@ -168,7 +209,7 @@ class Task(ABC):
     @abstractmethod
     def read(
         cls, src: Sequence[Path], tgt: Sequence[Path], options: ReadOptions = DETECT, log: Log | None = None
-    ) -> Iterator[Any]:
+    ) -> Iterator[ExampleT]:
         """Read the usable examples of files, in order.
 
         Args:
@@ -181,21 +222,21 @@ class Task(ABC):
 
     @classmethod
     @abstractmethod
-    def texts(cls, example: Any) -> Sequence[str]:
+    def texts(cls, example: ExampleT) -> Sequence[str]:
         """Texts of an example that the tokenizer is trained on."""
 
     @classmethod
-    def key(cls, example: Any) -> str:
+    def key(cls, example: ExampleT) -> str:
         """Text that identifies an example: equal keys are never both in the training set and in the dev set."""
         return cls.texts(example)[0]
 
     @classmethod
-    def labels_in(cls, example: Any) -> Iterable[str]:
+    def labels_in(cls, example: ExampleT) -> Iterable[str]:
         """Labels of an example, if the task has labels."""
         return ()
 
     @classmethod
-    def group(cls, example: Any) -> str:
+    def group(cls, example: ExampleT) -> str:
         """Name of the task that an example belongs to, in a mixture of tasks."""
         return ""
 
@@ -233,14 +274,14 @@ class Task(ABC):
     # Training
 
     @abstractmethod
-    def encode(self, examples: Sequence[Any]) -> tuple[list[Row], list[Any]]:
+    def encode(self, examples: Sequence[ExampleT]) -> tuple[list[Row], list[ExampleT]]:
         """Encode examples as rows of `fields`. Returns the rows, and the examples that are too long for the model."""
 
     def lengths(self, data: Dataset) -> NDArray[np.int64]:
         """Length of each row in a padded batch, in tokens."""
         return data.lengths
 
-    def needed_max_len(self, example: Any) -> int:
+    def needed_max_len(self, example: ExampleT) -> int:
         """Smallest `max_len` of a model with which `encode` does not leave this example out."""
         return max(map(len, self.tokenizer.encode_batch(self.texts(example)))) + 1
 
@@ -249,21 +290,21 @@ class Task(ABC):
         return [int(field.lengths.sum()) for name, field in data.fields.items() if self.fields[name] == IDS]
 
     @abstractmethod
-    def batch(self, rows: Sequence[Any]) -> Batch:
+    def batch(self, rows: Sequence[Row]) -> BatchT:
         """Collate rows to a batch."""
 
     @abstractmethod
-    def loss(self, batch: Any, *, label_smoothing: float = 0.0) -> Tensor:
+    def loss(self, batch: BatchT, *, label_smoothing: float = 0.0) -> Tensor:
         """Loss of a batch, summed over its targets, in nats."""
 
     @abstractmethod
-    def validate(self, examples: Sequence[Any]) -> dict[str, float]:
+    def validate(self, examples: Sequence[ExampleT]) -> dict[str, float]:
         """Metrics on dev examples: at least `metric`, and the loss if it is defined."""
 
     # Inference
 
     @abstractmethod
-    def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op) -> list[str]:
+    def run(self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op) -> list[str]:
         """Apply the task to lines of text. Returns one output line per line.
 
         Args:
@@ -272,23 +313,25 @@ class Task(ABC):
         """
 
     def records(
-        self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op
-    ) -> list[dict[str, Any]]:
-        """Apply the task to lines of text. Returns one JSON record per line; a blank line has an empty output.
+        self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op
+    ) -> Sequence[Record]:
+        """Apply the task to lines of text. Returns one JSON record per line; `output` is the line that `run` returns.
 
         Args:
             warn: called with the index of a line that was too long and a description of what was cut.
         """
         outputs = self.run(lines, options, warn=warn)
-        return [{"text": line, "output": output} for line, output in zip(lines, outputs, strict=True)]
+        return [{"input": line, "output": output} for line, output in zip(lines, outputs, strict=True)]
 
     @abstractmethod
-    def evaluate(self, examples: Sequence[Any], options: Any = None) -> tuple[list[str], list[Score]]:
+    def evaluate(
+        self, examples: Sequence[ExampleT], options: DecodeConfig | None = None
+    ) -> tuple[list[str], list[Score]]:
         """Outputs for examples, and the metrics of these outputs."""
 
     @classmethod
     def bootstrap_statistics(
-        cls, outputs: Sequence[str], examples: Sequence[Any]
+        cls, outputs: Sequence[str], examples: Sequence[ExampleT]
     ) -> dict[str, tuple[NDArray[np.float64], MetricFn]]:
         """Statistics for bootstrap confidence intervals, for metrics that are functions of sums over examples.
 
@@ -303,7 +346,7 @@ class Task(ABC):
     # Folders
 
     @classmethod
-    def from_folder(cls, folder: Path, config: dict[str, Any], device: torch.device) -> Self:
+    def from_folder(cls, folder: Path, config: JsonObject, device: torch.device) -> Self:
         """Load the task from a verified folder.
 
         Args:
@@ -363,3 +406,7 @@ class Task(ABC):
             **self.tokenizer.files(),
             "model.safetensors": tensors or self.model.state_dict(),
         }
+
+
+AnyTask = Task[Any, Any]
+"""A task of any type. Its examples and batches are only passed from one of its methods to another."""

@@ -1,10 +1,10 @@
 """Causal language modeling with decoder-only models: text completion and generation."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar, Unpack, overload
 
 import numpy as np
 import torch
@@ -12,22 +12,19 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from glassformer.config import DecodeConfig
-from glassformer.corpora.jsonl import invalid_text_reason, outline, read_objects
-from glassformer.corpora.lines import check_readable, chunks, read_lines
-from glassformer.corpora.pair_formats import format_of
-from glassformer.corpora.read_options import DETECT, ReadOptions, parse_keys
+from glassformer.config import DecodeConfig, JsonObject
 from glassformer.data.batch import Batch, flat_positions, pad
-from glassformer.data.dataset import IDS, Dataset, Row
-from glassformer.errors import CorpusError
+from glassformer.data.dataset import Dataset, Row
 from glassformer.generate.engine import decode
 from glassformer.generate.processors import sampling_processors, search_processors
 from glassformer.generate.sample import sample_steps
+from glassformer.keyword_options import DecodeOptions
 from glassformer.metrics import Score
 from glassformer.metrics.likelihood import bits_per_byte, perplexity
 from glassformer.models.base import Kind
 from glassformer.objectives.loss import linear_cross_entropy
-from glassformer.tasks.base import Log, Task, check_texts, map_nonblank, no_op
+from glassformer.tasks.base import ExampleT, Task, Warn, check_texts, map_nonblank, no_op
+from glassformer.tasks.documents import Document, DocumentTask
 
 TOKEN_SELECTION_OPTIONS = {"beam", "temperature", "top_k", "top_p"}
 """Decoding options that select the search or sampling method."""
@@ -35,22 +32,8 @@ TOKEN_SELECTION_OPTIONS = {"beam", "temperature", "top_k", "top_p"}
 DEFAULT_MAX_NEW_TOKENS = 256
 """Maximum number of generated tokens, unless `max_length` is given."""
 
-LINES_PER_CHUNK = 64
-"""Number of lines of a plain text file that form one document, for reading, encoding and holding out."""
-
 MAX_VALIDATED = 20_000
 """Approximate number of dev tokens used in a validation during training; `evaluate` uses all."""
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """A text, or a chunk of lines of a text that continues in the next document of the same file."""
-
-    text: str
-    is_whole: bool
-    """The document is a complete text, not a chunk of a longer one."""
-    path: str
-    line: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +49,13 @@ class CausalLMBatch(Batch):
     """Index of the text that each token belongs to, if several texts are packed into a sequence."""
 
 
-class DecoderTask(Task):
+class DecoderTask(Task[ExampleT, CausalLMBatch]):
     """Base class of tasks by decoder-only models: generation of text after a prompt."""
 
     kind: ClassVar[Kind] = "decoder"
-    decoding_defaults: ClassVar[Mapping[str, Any]] = {}
+    streams: ClassVar[bool] = False
+    """Print the output of a line on a terminal as it is generated."""
+    decoding_defaults: ClassVar[JsonObject] = {}
     """Default decoding options of the task."""
 
     def prompt(self, text: str) -> list[int]:
@@ -103,15 +88,12 @@ class DecoderTask(Task):
         }
         return DecodeConfig(**{**decoding_defaults, **explicit})
 
-    def complete(
-        self, texts: Sequence[str], options: DecodeConfig | None, warn: Callable[[int, str], None] = no_op
-    ) -> list[str]:
+    def complete(self, texts: Sequence[str], options: DecodeConfig | None, warn: Warn = no_op) -> list[str]:
         """Generate a continuation of each text."""
         c = self.with_default_options(options)
         max_new_tokens = self.max_new_tokens(c)
         prompts = [
-            self.truncate_prompt(self.prompt(text), max_new_tokens, lambda what, i=i: warn(i, what))  # type: ignore[misc]
-            for i, text in enumerate(texts)
+            self.truncate_prompt(self.prompt(text), max_new_tokens, partial(warn, i)) for i, text in enumerate(texts)
         ]
         t = self.tokenizer
         hypotheses = decode(
@@ -126,6 +108,25 @@ class DecoderTask(Task):
             device=self.device,
         )
         return [truncate_at_stop(t.decode(nbest[0].ids), c.stop) for nbest in hypotheses]
+
+    @overload
+    def __call__(self, texts: str, *extra: object, **options: Unpack[DecodeOptions]) -> str: ...
+    @overload
+    def __call__(self, texts: list[str], *extra: object, **options: Unpack[DecodeOptions]) -> list[str]: ...
+    def __call__(self, texts: str | list[str], *extra: object, **options: Unpack[DecodeOptions]) -> str | list[str]:
+        """Generate an output for a text, or for each text of a list.
+
+        Args:
+            options: fields of `DecodeConfig`: temperature, top_k, top_p, seed, max_length, stop, beam. Sampling is
+                reproducible for a `seed`.
+
+        Raises:
+            TypeError: neither a text nor a list of texts.
+        """
+        results = self.complete(
+            check_texts(self, texts, *extra), DecodeConfig.resolve(options, environment={}) if options else None
+        )
+        return results[0] if isinstance(texts, str) else results
 
     def max_new_tokens(self, options: DecodeConfig) -> int:
         """Maximum number of tokens to generate: `max_length`, else half of the maximum length of the model, at most
@@ -199,7 +200,7 @@ class DecoderTask(Task):
             yield from zip(nll.cpu(), batch.weights.cpu(), strict=True)
 
 
-class LanguageModel(DecoderTask):
+class LanguageModel(DocumentTask[CausalLMBatch], DecoderTask[Document]):
     """Causal language model: text completion.
 
     A plain text file is one stream of tokens, split into windows of the maximum length, each with a start token;
@@ -208,39 +209,10 @@ class LanguageModel(DecoderTask):
     """
 
     name = "causal-lm"
-    example_type = Document
-    examples_name = "texts"
-    fields = {"ids": IDS}
     metric = "loss"
-    rows_are_examples = False
     add_prefix_space = False
     streams = True
     decoding_defaults: ClassVar = {"temperature": 0.8, "top_k": 40}
-
-    @classmethod
-    def read(
-        cls, src: Sequence[Path], tgt: Sequence[Path], options: ReadOptions = DETECT, log: Log | None = None
-    ) -> Iterator[Document]:
-        check_readable(*src, by_content=options.format is None)
-        keys = parse_keys(options.keys)
-        for path in src:
-            is_jsonl = (options.format or format_of(path)) == "jsonl"
-            yield from documents(path, keys) if is_jsonl else text_chunks(path)
-
-    @classmethod
-    def texts(cls, example: Document) -> Sequence[str]:
-        return (example.text,)
-
-    @classmethod
-    def held_out_mask(cls, hashes: NDArray[np.uint64], path: Path) -> NDArray[np.bool_]:
-        """Hold out the last 5% of the documents: context from both sides of a held-out part would be in training."""
-        if len(hashes) < 2:
-            raise CorpusError(
-                f"{path}: too short to hold out a dev set.\n  Give a longer text, or a dev set: --dev FILE."
-            )
-        is_held_out = np.zeros(len(hashes), dtype=np.bool_)
-        is_held_out[-max(1, len(hashes) // 20) :] = True
-        return is_held_out
 
     def encode(self, examples: Sequence[Document]) -> tuple[list[Row], list[Document]]:
         t, size = self.tokenizer, self.model.config.max_len
@@ -271,7 +243,7 @@ class LanguageModel(DecoderTask):
         start = int(torch.randint(n_excess + 1, ()))
         return [row[0], *row[start + 1 : len(row) - n_excess + start]]
 
-    def batch(self, rows: Sequence[Any]) -> Batch:
+    def batch(self, rows: Sequence[Row]) -> CausalLMBatch:
         t = self.tokenizer
         rows = [(self.sample_window(row),) for (row,) in rows]
         ids = pad([row[:-1] for (row,) in rows], t.pad_id)
@@ -288,21 +260,7 @@ class LanguageModel(DecoderTask):
             segments=segments if bool((segments != segments[:, :1]).any()) else None,
         )
 
-    def __call__(self, texts: str | Sequence[str], *extra: Any, **options: Any) -> str | list[str]:
-        """Generate a continuation of a text, or of each text of a list.
-
-        Args:
-            options: fields of `DecodeConfig`: temperature, top_k, top_p, seed, max_length, stop, beam.
-
-        Raises:
-            TypeError: neither a text nor a list of texts.
-        """
-        results = self.complete(
-            check_texts(self, texts, *extra), DecodeConfig.resolve(options, environment={}) if options else None
-        )
-        return results[0] if isinstance(texts, str) else results
-
-    def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op) -> list[str]:
+    def run(self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op) -> list[str]:
         """Generate a continuation of each line, up to the first newline."""
         return map_nonblank(
             lines, lambda nonblank, warn: [text.split("\n")[0] for text in self.complete(nonblank, options, warn)], warn
@@ -322,7 +280,9 @@ class LanguageModel(DecoderTask):
         n_bytes = sum(len(e.text.encode()) for e in examples)
         return sum(x for x, _ in losses), round(sum(n for _, n in losses)), n_bytes
 
-    def evaluate(self, examples: Sequence[Document], options: Any = None) -> tuple[list[str], list[Score]]:
+    def evaluate(
+        self, examples: Sequence[Document], options: DecodeConfig | None = None
+    ) -> tuple[list[str], list[Score]]:
         nll, n_tokens, n_bytes = self.nll_sums(examples)
         return [], [
             Score("loss", nll / n_tokens, "nats:token"),
@@ -339,24 +299,3 @@ def truncate_at_stop(text: str, stop: Sequence[str]) -> str:
     """The text up to the first occurrence of a stop text."""
     ends = [index for stop_text in stop if stop_text and (index := text.find(stop_text)) >= 0]
     return text[: min(ends)] if ends else text
-
-
-def text_chunks(path: Path) -> Iterator[Document]:
-    """Read a plain text file in chunks of LINES_PER_CHUNK lines."""
-    for i, chunk in enumerate(chunks(read_lines(path), LINES_PER_CHUNK)):
-        yield Document("\n".join(chunk) + "\n", False, str(path), i * LINES_PER_CHUNK + 1)
-
-
-def documents(path: Path, keys: Mapping[str, str]) -> Iterator[Document]:
-    """Read the texts of a file of JSONL {"text": …}.
-
-    Raises:
-        CorpusError: a line has no text.
-    """
-    for number, record in read_objects(path, keys):
-        text = record.get("text")
-        if not isinstance(text, str) or (reason := invalid_text_reason(text)):
-            problem = reason if isinstance(text, str) else f'expected {{"text": …}}, found {outline(record)}'
-            raise CorpusError(f"{path}:{number}: {problem}.\n  Fix or delete the line.")
-        if text.strip():
-            yield Document(text, True, str(path), number)

@@ -1,9 +1,9 @@
 """Classification and regression of texts and pairs of texts with an encoder."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Literal, Self, TypedDict, overload
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+from glassformer.config import DecodeConfig, JsonObject
 from glassformer.corpora.labeled import Labeled, parse_number, read_labeled
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.data.batch import Batch, pad
@@ -28,14 +29,15 @@ from glassformer.metrics.correlation import (
 )
 from glassformer.metrics.labels import accuracy, label_scores, label_statistics, macro_f1_from, matthews, matthews_from
 from glassformer.metrics.score import MetricFn, mean_from, mean_statistics
+from glassformer.models.bert import Bert
 from glassformer.models.decoding import PAD_TO_MULTIPLE_OF
-from glassformer.tasks.base import Log, Task, Warn, check_texts, map_nonblank, no_op
+from glassformer.tasks.base import BatchT, ExampleT, Log, Record, Task, Text, Warn, check_texts, map_nonblank, no_op
+
+Texts = list[str] | list[tuple[str, str]] | list[Text]
+"""A list of texts, of pairs, or of both."""
 
 BATCH_TOKENS = 4096
 """Maximum number of tokens per batch at inference, including padding."""
-
-Text = str | tuple[str, str]
-"""A text or a pair of texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +49,25 @@ class LabelBatch(Batch):
     labels: Int[Tensor, " batch"] | Float[Tensor, " batch"]
 
 
-class EncoderTask(Task):
+class LabelProbability(TypedDict):
+    """A label with its probability."""
+
+    label: str
+    probability: float
+
+
+class ClassificationRecord(Record):
+    """JSON record of a classified line: `output` is the label."""
+
+    probabilities: dict[str, float]
+    """Probability of each label; empty for a blank line."""
+
+
+class EncoderTask(Task[ExampleT, BatchT]):
     """Base class of encoder tasks: input format of texts and pairs of texts."""
 
     kind = "encoder"
+    model: Bert
 
     @property
     def n_separators(self) -> int:
@@ -112,7 +129,7 @@ class EncoderTask(Task):
             yield indices, hidden, ids
 
 
-class LabelTask(EncoderTask):
+class LabelTask(EncoderTask[Labeled, LabelBatch]):
     """Base class of tasks that predict one label per text or pair of texts."""
 
     example_type = Labeled
@@ -157,15 +174,15 @@ class LabelTask(EncoderTask):
     def needed_max_len(self, example: Labeled) -> int:
         return sum(map(len, self.tokenizer.encode_batch(self.texts(example)))) + self.n_specials
 
-    def target(self, example: Labeled) -> Any:
+    def target(self, example: Labeled) -> float:
         """Training target of an example."""
         raise NotImplementedError
 
-    def lengths(self, data: Dataset) -> Any:
+    def lengths(self, data: Dataset) -> NDArray[np.int64]:
         first, second = list(data.fields.values())[:2]
         return first.lengths + second.lengths + self.n_specials
 
-    def batch(self, rows: Sequence[Any]) -> LabelBatch:
+    def batch(self, rows: Sequence[Row]) -> LabelBatch:
         sequences = [self.add_special_tokens(first, second) for first, second, _ in rows]
         return LabelBatch(
             n_targets=len(rows),
@@ -174,7 +191,7 @@ class LabelTask(EncoderTask):
             labels=torch.tensor([label for _, _, (label,) in rows]),
         )
 
-    def logits(self, texts: Sequence[Text], warn: Callable[[int, str], None] = no_op) -> Float[Tensor, "texts labels"]:
+    def logits(self, texts: Sequence[Text], warn: Warn = no_op) -> Float[Tensor, "texts labels"]:
         """Outputs of the head for each text, in fp32 on the CPU."""
         rows = self.encode_truncated(texts, warn)
         logits = torch.empty(len(rows), self.model.config.n_labels)
@@ -210,13 +227,21 @@ class Classifier(LabelTask):
         logits = self.model.label_logits(self.model(batch.ids, batch.token_type_ids), batch.ids).float()
         return F.cross_entropy(logits, batch.labels, reduction="sum", label_smoothing=label_smoothing)
 
-    def probabilities(
-        self, texts: Sequence[Text], warn: Callable[[int, str], None] = no_op
-    ) -> Float[Tensor, "texts labels"]:
+    def probabilities(self, texts: Sequence[Text], warn: Warn = no_op) -> Float[Tensor, "texts labels"]:
         """Probability of each label, in the order of `labels`."""
         return self.logits(texts, warn).softmax(-1)
 
-    def __call__(self, texts: Text | Sequence[Text], *extra: Any, return_all: bool = False) -> Any:
+    @overload
+    def __call__(self, texts: Text, *extra: object, return_all: Literal[False] = False) -> str: ...
+    @overload
+    def __call__(self, texts: Texts, *extra: object, return_all: Literal[False] = False) -> list[str]: ...
+    @overload
+    def __call__(self, texts: Text, *extra: object, return_all: Literal[True]) -> list[LabelProbability]: ...
+    @overload
+    def __call__(self, texts: Texts, *extra: object, return_all: Literal[True]) -> list[list[LabelProbability]]: ...
+    def __call__(
+        self, texts: Text | Texts, *extra: object, return_all: bool = False
+    ) -> str | list[str] | list[LabelProbability] | list[list[LabelProbability]]:
         """The most probable label of a text, or of each text of a list; a pair is a tuple.
 
         Args:
@@ -227,14 +252,16 @@ class Classifier(LabelTask):
             TypeError: not a text, a pair or a list of them.
         """
         probabilities = self.probabilities(check_texts(self, texts, *extra, pairs=True)).tolist()
-        records = [
+        ranked: list[list[LabelProbability]] = [
             [{"label": self.labels[i], "probability": row[i]} for i in sorted(range(len(row)), key=lambda i: -row[i])]
             for row in probabilities
         ]
-        results = records if return_all else [record[0]["label"] for record in records]
-        return results if isinstance(texts, list) else results[0]
+        if return_all:
+            return ranked if isinstance(texts, list) else ranked[0]
+        best = [labels[0]["label"] for labels in ranked]
+        return best if isinstance(texts, list) else best[0]
 
-    def run(self, lines: Sequence[str], options: Any = None, *, warn: Warn = no_op) -> list[str]:
+    def run(self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op) -> list[str]:
         return map_nonblank(lines, self.predict_labels, warn)
 
     def predict_labels(self, lines: Sequence[str], warn: Warn) -> list[str]:
@@ -242,21 +269,22 @@ class Classifier(LabelTask):
         return [self.labels[i] for i in self.logits([*map(text_of_line, lines)], warn).argmax(-1).tolist()]
 
     def records(
-        self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op
-    ) -> list[dict[str, Any]]:
-        """For each line its label and the probabilities of all labels. A blank line has the label "" and none."""
+        self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op
+    ) -> list[ClassificationRecord]:
+        """For each line its label and the probabilities of all labels; for a blank line neither."""
         indices = [i for i, line in enumerate(lines) if line.strip()]
         texts = [text_of_line(lines[i]) for i in indices]
-        records: list[dict[str, Any]] = [{"text": line, "label": "", "probabilities": {}} for line in lines]
+        records: list[ClassificationRecord] = [{"input": line, "output": "", "probabilities": {}} for line in lines]
         rows = self.probabilities(texts, lambda i, what: warn(indices[i], what)).tolist()
         for i, row in zip(indices, rows, strict=True):
-            records[i]["label"] = self.labels[max(range(len(row)), key=row.__getitem__)]
+            records[i]["output"] = self.labels[max(range(len(row)), key=row.__getitem__)]
             records[i]["probabilities"] = dict(zip(self.labels, row, strict=True))
         return records
 
-    def evaluate(self, examples: Sequence[Labeled], options: Any = None) -> tuple[list[str], list[Score]]:
-        predicted = self.__call__([text_of(example) for example in examples])
-        assert isinstance(predicted, list)
+    def evaluate(
+        self, examples: Sequence[Labeled], options: DecodeConfig | None = None
+    ) -> tuple[list[str], list[Score]]:
+        predicted = self([text_of(example) for example in examples])
         return predicted, label_scores(predicted, [example.label for example in examples])
 
     @classmethod
@@ -313,11 +341,12 @@ class Regressor(LabelTask):
         return 1
 
     @classmethod
-    def from_folder(cls, folder: Path, config: dict[str, Any], device: torch.device) -> Any:
+    def from_folder(cls, folder: Path, config: JsonObject, device: torch.device) -> Self:
         labels = config.get("labels")
         if isinstance(labels, list) and all(isinstance(label, str) for label in labels):
             numbers = [parse_number(label) for label in labels]
-            if len(numbers) != 2 or None in numbers or numbers[0] >= numbers[1]:  # type: ignore[operator]
+            low, high = numbers if len(numbers) == 2 else (None, None)
+            if low is None or high is None or low >= high:
                 raise CheckpointError(
                     f"{folder / 'config.json'}: damaged: labels is {labels!r}, not the lowest and the highest number."
                 )
@@ -342,7 +371,11 @@ class Regressor(LabelTask):
         low, high = self.range
         return [low + (high - low) * (x + 0.5) for x in self.logits(texts, warn)[:, 0].tolist()]
 
-    def __call__(self, texts: Text | Sequence[Text], *extra: Any) -> float | list[float]:
+    @overload
+    def __call__(self, texts: Text, *extra: object) -> float: ...
+    @overload
+    def __call__(self, texts: Texts, *extra: object) -> list[float]: ...
+    def __call__(self, texts: Text | Texts, *extra: object) -> float | list[float]:
         """The predicted number of a text, or of each text of a list; a pair is a tuple.
 
         Raises:
@@ -351,14 +384,16 @@ class Regressor(LabelTask):
         numbers = self.predict_numbers(check_texts(self, texts, *extra, pairs=True))
         return numbers if isinstance(texts, list) else numbers[0]
 
-    def run(self, lines: Sequence[str], options: Any = None, *, warn: Warn = no_op) -> list[str]:
+    def run(self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op) -> list[str]:
         return map_nonblank(
             lines,
             lambda nonblank, warn: [f"{x:.4f}" for x in self.predict_numbers([*map(text_of_line, nonblank)], warn)],
             warn,
         )
 
-    def evaluate(self, examples: Sequence[Labeled], options: Any = None) -> tuple[list[str], list[Score]]:
+    def evaluate(
+        self, examples: Sequence[Labeled], options: DecodeConfig | None = None
+    ) -> tuple[list[str], list[Score]]:
         predicted = self.predict_numbers([text_of(example) for example in examples])
         return [f"{x:.4f}" for x in predicted], correlation_scores(
             predicted, [example.number() for example in examples]

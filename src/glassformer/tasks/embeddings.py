@@ -6,12 +6,12 @@ import torch
 import torch.nn.functional as F
 
 from glassformer.errors import UserError
-from glassformer.tasks.base import Task
+from glassformer.tasks.base import AnyTask
 from glassformer.tokens.tokenizer import Tokenizer
 from glassformer.tokens.wordpiece import CONTINUATION
 
 
-def nearest_tokens(task: Task, word: str, n: int = 10) -> list[tuple[str, float]]:
+def nearest_tokens(task: AnyTask, word: str, n: int = 10) -> list[tuple[str, float]]:
     """The n tokens with the highest cosine similarity to a word, best first.
 
     The embedding of a word of several tokens is their mean. Special tokens and tokens inside a word are left out.
@@ -46,7 +46,7 @@ def word_initial_ids(tokenizer: Tokenizer) -> list[int]:
     return [i for i in tokens if tokenizer.starts_word(i)] or list(tokens)
 
 
-def init_embeddings(task: Task, vectors: Task) -> int:
+def init_embeddings(task: AnyTask, vectors: AnyTask) -> int:
     """Copy the embeddings of another model for all tokens that both vocabularies have; returns their number.
 
     The vectors are scaled to the standard deviation of the model's own embeddings.

@@ -1,26 +1,26 @@
 """Feature extraction: sentence embeddings by an encoder without a head."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from glassformer.config import DecodeConfig
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.data.batch import Batch
 from glassformer.data.dataset import Row
 from glassformer.errors import ConfigError
 from glassformer.metrics import Score
-from glassformer.tasks.base import Log, check_texts, no_op
-from glassformer.tasks.classification import EncoderTask, Text, text_of_line
+from glassformer.tasks.base import CorpusExample, Log, Warn, check_texts, no_op
+from glassformer.tasks.classification import EncoderTask, Texts, text_of_line
 
 NOT_TRAINED = "feature-extraction cannot be trained; train another task and start it from this model with --init-from."
 
 
-class SentenceEmbedder(EncoderTask):
+class SentenceEmbedder(EncoderTask[CorpusExample, Batch]):
     """Computes an embedding of each text: the mean of the encoder outputs of its tokens, normalized to length 1."""
 
     name = "feature-extraction"
@@ -30,31 +30,31 @@ class SentenceEmbedder(EncoderTask):
     @classmethod
     def read(
         cls, src: Sequence[Path], tgt: Sequence[Path], options: ReadOptions = DETECT, log: Log | None = None
-    ) -> Iterator[Any]:
+    ) -> Iterator[CorpusExample]:
         raise ConfigError(NOT_TRAINED)
 
     @classmethod
-    def texts(cls, example: Any) -> Sequence[str]:
+    def texts(cls, example: CorpusExample) -> Sequence[str]:
         raise ConfigError(NOT_TRAINED)
 
-    def encode(self, examples: Sequence[Any]) -> tuple[list[Row], list[Any]]:
+    def encode(self, examples: Sequence[CorpusExample]) -> tuple[list[Row], list[CorpusExample]]:
         raise ConfigError(NOT_TRAINED)
 
-    def batch(self, rows: Sequence[Any]) -> Batch:
+    def batch(self, rows: Sequence[Row]) -> Batch:
         raise ConfigError(NOT_TRAINED)
 
-    def loss(self, batch: Any, *, label_smoothing: float = 0.0) -> Tensor:
+    def loss(self, batch: Batch, *, label_smoothing: float = 0.0) -> Tensor:
         raise ConfigError(NOT_TRAINED)
 
-    def validate(self, examples: Sequence[Any]) -> dict[str, float]:
+    def validate(self, examples: Sequence[CorpusExample]) -> dict[str, float]:
         raise ConfigError(NOT_TRAINED)
 
-    def evaluate(self, examples: Sequence[Any], options: Any = None) -> tuple[list[str], list[Score]]:
+    def evaluate(
+        self, examples: Sequence[CorpusExample], options: DecodeConfig | None = None
+    ) -> tuple[list[str], list[Score]]:
         raise ConfigError(NOT_TRAINED)
 
-    def __call__(
-        self, texts: Sequence[Text], warn: Callable[[int, str], None] = no_op
-    ) -> Float[Tensor, "texts d_model"]:
+    def __call__(self, texts: Texts, warn: Warn = no_op) -> Float[Tensor, "texts d_model"]:
         """Embeddings of length 1, so that their dot products are cosine similarities."""
         rows = self.encode_truncated(check_texts(self, texts, pairs=True), warn)
         vectors = torch.empty(len(rows), self.model.config.d_model)
@@ -64,7 +64,7 @@ class SentenceEmbedder(EncoderTask):
             vectors[indices] = torch.nn.functional.normalize(mean.float(), dim=-1).cpu()
         return vectors
 
-    def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op) -> list[str]:
+    def run(self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op) -> list[str]:
         """A JSON list of numbers for each line."""
         vectors = self([text_of_line(line) for line in lines], warn).tolist()
         return [

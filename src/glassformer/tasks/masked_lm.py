@@ -3,12 +3,11 @@
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import groupby, pairwise
-from pathlib import Path
-from typing import Any
+from typing import overload
 
 import numpy as np
 import torch
@@ -17,7 +16,7 @@ from jaxtyping import Bool, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from glassformer.corpora.read_options import DETECT, ReadOptions
+from glassformer.config import DecodeConfig, JsonObject
 from glassformer.data.batch import Batch, pad
 from glassformer.data.dataset import IDS, INTS, Dataset, Row
 from glassformer.errors import UserError
@@ -25,9 +24,10 @@ from glassformer.metrics import Score
 from glassformer.metrics.likelihood import perplexity
 from glassformer.objectives.denoise import mask_tokens
 from glassformer.objectives.loss import linear_cross_entropy
-from glassformer.tasks.base import Log, check_texts, no_op
-from glassformer.tasks.causal_lm import MAX_VALIDATED, Document, LanguageModel
+from glassformer.tasks.base import Record, Warn, check_texts, no_op
+from glassformer.tasks.causal_lm import MAX_VALIDATED
 from glassformer.tasks.classification import EncoderTask
+from glassformer.tasks.documents import Document, DocumentTask
 from glassformer.tokens.tokenizer import MASK
 from glassformer.tokens.wordpiece import CONTINUATION
 
@@ -62,7 +62,14 @@ class MaskPrediction:
     """The text with the token in place of the mask; other masks are unchanged."""
 
 
-class MaskedLM(EncoderTask):
+class MaskedLMRecord(Record):
+    """JSON record of a line with masks: `output` is the line with the most probable tokens."""
+
+    predictions: list[list[JsonObject]]
+    """Fields of the most probable tokens (`MaskPrediction`) for each mask, best first."""
+
+
+class MaskedLM(DocumentTask[MaskedLMBatch], EncoderTask[Document, MaskedLMBatch]):
     """Masked language model: predicts the masked tokens of a text.
 
     A plain text file is one stream of tokens, split into windows of the maximum length. In JSONL {"text": …} every
@@ -72,29 +79,10 @@ class MaskedLM(EncoderTask):
     """
 
     name = "masked-lm"
-    example_type = Document
-    examples_name = "texts"
-    fields = {"ids": IDS}
     metric = "loss"
-    rows_are_examples = False
     head_config = {"head": "mlm", "pooler": False}
     add_prefix_space = False
     extra_special_tokens = (MASK,)
-
-    @classmethod
-    def read(
-        cls, src: Sequence[Path], tgt: Sequence[Path], options: ReadOptions = DETECT, log: Log | None = None
-    ) -> Iterator[Document]:
-        return LanguageModel.read(src, tgt, options, log)
-
-    @classmethod
-    def texts(cls, example: Document) -> Sequence[str]:
-        return (example.text,)
-
-    @classmethod
-    def held_out_mask(cls, hashes: NDArray[np.uint64], path: Path) -> NDArray[np.bool_]:
-        """Hold out the last 5% of the documents."""
-        return LanguageModel.held_out_mask(hashes, path)
 
     # Training
 
@@ -109,7 +97,7 @@ class MaskedLM(EncoderTask):
 
     def lengths(self, data: Dataset) -> NDArray[np.int64]:
         texts = [field.lengths for name, field in data.fields.items() if self.fields[name] == IDS]
-        return np.sum(texts, axis=0) + self.n_specials  # type: ignore[no-any-return]
+        return np.sum(texts, axis=0) + self.n_specials
 
     @cached_property
     def special_ids(self) -> list[int]:
@@ -132,7 +120,7 @@ class MaskedLM(EncoderTask):
             raise UserError("the tokenizer has no mask token: this model cannot predict masked tokens.")
         return self.tokenizer.mask_id
 
-    def batch(self, rows: Sequence[Any]) -> MaskedLMBatch:
+    def batch(self, rows: Sequence[Row]) -> MaskedLMBatch:
         """Mask random tokens of rows, with torch's random state. Each call draws new masks (dynamic masking)."""
         return self.masked_batch([(row, []) for (row,) in rows])
 
@@ -164,7 +152,9 @@ class MaskedLM(EncoderTask):
             label_smoothing=label_smoothing,
         )
 
-    def evaluate(self, examples: Sequence[Document], options: Any = None) -> tuple[list[str], list[Score]]:
+    def evaluate(
+        self, examples: Sequence[Document], options: DecodeConfig | None = None
+    ) -> tuple[list[str], list[Score]]:
         metrics = self.metrics(self.sums(examples))
         return [], [
             *(Score(name, x) for name, x in metrics.items()),
@@ -174,7 +164,7 @@ class MaskedLM(EncoderTask):
     def validate(self, examples: Sequence[Document]) -> dict[str, float]:
         return self.metrics(self.sums(examples, MAX_VALIDATED))
 
-    def metrics(self, sums: Counter[str]) -> dict[str, float]:
+    def metrics(self, sums: Mapping[str, float]) -> dict[str, float]:
         """Mean negative log-probability of a masked token in nats, and the fraction of correct predictions."""
         n = max(1, sums["n"])
         return {"loss": sums["nll"] / n, "accuracy": sums["n_correct"] / n}
@@ -199,7 +189,7 @@ class MaskedLM(EncoderTask):
                 sums.update(self.batch_sums(batch.to(self.device)))
         return sums
 
-    def batch_sums(self, batch: MaskedLMBatch) -> dict[str, Any]:
+    def batch_sums(self, batch: MaskedLMBatch) -> dict[str, float]:
         """Sums over the masked tokens of one batch."""
         hidden = self.model(batch.ids, batch.token_type_ids)
         log_probs = self.model.mlm_logits(hidden[batch.prediction_mask]).float().log_softmax(-1)
@@ -250,7 +240,7 @@ class MaskedLM(EncoderTask):
         return filled
 
     def predict_masks(
-        self, texts: Sequence[str], top_k: int = 5, warn: Callable[[int, str], None] = no_op
+        self, texts: Sequence[str], top_k: int = 5, warn: Warn = no_op
     ) -> list[list[list[MaskPrediction]]]:
         """Predict the `top_k` most probable tokens for each mask of each text, best first.
 
@@ -285,7 +275,11 @@ class MaskedLM(EncoderTask):
         """Predict the `top_k` most probable tokens for each mask of a text, best first."""
         return self.predict_masks([text], top_k)[0]
 
-    def __call__(self, texts: str | Sequence[str], *extra: Any) -> str | list[str]:
+    @overload
+    def __call__(self, texts: str, *extra: object) -> str: ...
+    @overload
+    def __call__(self, texts: list[str], *extra: object) -> list[str]: ...
+    def __call__(self, texts: str | list[str], *extra: object) -> str | list[str]:
         """Replace each mask (`<mask>`) of a text, or of each text of a list, by the most probable token.
 
         Raises:
@@ -294,26 +288,29 @@ class MaskedLM(EncoderTask):
         results = self.run(check_texts(self, texts, *extra))
         return results[0] if isinstance(texts, str) else results
 
-    def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op) -> list[str]:
-        predictions = self.predict_masks(lines, 1, warn)
-        ids = [[best[0].token_id for best in masks] for masks in predictions]
-        # A token may be a newline, but each line has one output line.
+    def run(self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op) -> list[str]:
         return [
-            self.fill_masks(line, token_ids).replace("\n", " ") if line.strip() else ""
-            for line, token_ids in zip(lines, ids, strict=True)
+            self.output_line(line, predictions)
+            for line, predictions in zip(lines, self.predict_masks(lines, 1, warn), strict=True)
         ]
 
+    def output_line(self, line: str, predictions: Sequence[Sequence[MaskPrediction]]) -> str:
+        """A line with its masks replaced by the most probable tokens."""
+        # A token may be a newline, but each line has one output line.
+        filled = self.fill_masks(line, [best[0].token_id for best in predictions]).replace("\n", " ")
+        return filled if line.strip() else ""
+
     def records(
-        self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op
-    ) -> list[dict[str, Any]]:
+        self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op
+    ) -> list[MaskedLMRecord]:
         """For each line its text with the masks filled, and the most probable tokens for each mask."""
         return [
             {
-                "text": line,
-                "output": self.fill_masks(line, [best[0].token_id for best in masks]),
-                "predictions": [[asdict(prediction) for prediction in best] for best in masks],
+                "input": line,
+                "output": self.output_line(line, predictions),
+                "predictions": [[asdict(prediction) for prediction in best] for best in predictions],
             }
-            for line, masks in zip(lines, self.predict_masks(lines, warn=warn), strict=True)
+            for line, predictions in zip(lines, self.predict_masks(lines, warn=warn), strict=True)
         ]
 
 
@@ -350,7 +347,7 @@ class BertPretraining(MaskedLM):
                 )
         return rows, []
 
-    def batch(self, rows: Sequence[Any]) -> MaskedLMBatch:
+    def batch(self, rows: Sequence[Row]) -> MaskedLMBatch:
         nsp_labels = torch.tensor([label for _, _, (label,) in rows])
         return replace(self.masked_batch([(first, second) for first, second, _ in rows]), nsp_labels=nsp_labels)
 
@@ -361,7 +358,8 @@ class BertPretraining(MaskedLM):
         pairs = F.cross_entropy(self.model.label_logits(hidden, batch.ids).float(), batch.nsp_labels)
         return self.mlm_loss(batch, hidden, label_smoothing) + pairs * batch.n_targets
 
-    def batch_sums(self, batch: MaskedLMBatch) -> dict[str, Any]:
+    def batch_sums(self, batch: MaskedLMBatch) -> dict[str, float]:
+        assert batch.nsp_labels is not None
         predicted = self.model.label_logits(self.model(batch.ids, batch.token_type_ids), batch.ids).argmax(-1)
         return {
             **super().batch_sums(batch),
@@ -369,5 +367,5 @@ class BertPretraining(MaskedLM):
             "pairs": len(predicted),
         }
 
-    def metrics(self, sums: Counter[str]) -> dict[str, float]:
+    def metrics(self, sums: Mapping[str, float]) -> dict[str, float]:
         return {**super().metrics(sums), "nsp_accuracy": sums["nsp_correct"] / max(1, sums["pairs"])}

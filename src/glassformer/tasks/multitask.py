@@ -1,14 +1,13 @@
 """Multitask text-to-text models: the input begins with the name of the task, the output is text."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from glassformer.config import DecodeConfig
+from glassformer.config import DecodeConfig, JsonObject
 from glassformer.corpora.jsonl import invalid_text_reason, outline, read_objects
 from glassformer.corpora.labeled import parse_number
 from glassformer.corpora.lines import check_readable
@@ -18,8 +17,8 @@ from glassformer.metrics import Score, bleu
 from glassformer.metrics.correlation import pearson
 from glassformer.metrics.labels import accuracy, matthews
 from glassformer.metrics.score import MetricFn, mean_from, mean_statistics
-from glassformer.tasks.base import Log, no_op
-from glassformer.tasks.translation import Translator, evenly_spaced
+from glassformer.tasks.base import Log, Warn, no_op
+from glassformer.tasks.translation import TextToTextTask, evenly_spaced
 
 MAX_CLASSES = 20
 """Maximum number of distinct targets of a classification task; with more, targets are free text."""
@@ -36,7 +35,7 @@ class PromptedExample:
     line: int
 
 
-class Multitask(Translator):
+class Multitask(TextToTextTask[PromptedExample]):
     """Multitask text-to-text model: `cola sentence: …` -> `acceptable`, `stsb sentence1: … sentence2: …` -> `3.8`.
 
     Source: Raffel et al. 2019, section 2.4.
@@ -46,6 +45,7 @@ class Multitask(Translator):
     example_type = PromptedExample
     examples_name = "examples"
     metric = "exact"
+    validation_decodes = True
 
     @classmethod
     def families(cls) -> tuple[str, ...]:
@@ -62,10 +62,14 @@ class Multitask(Translator):
                 yield example_from_record(record, str(path), number)
 
     @classmethod
+    def texts(cls, example: PromptedExample) -> Sequence[str]:
+        return example.src, example.tgt
+
+    @classmethod
     def group(cls, example: PromptedExample) -> str:
         return example.task
 
-    def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op) -> list[str]:
+    def run(self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op) -> list[str]:
         """Generate the output of each line. A line has the format of training: the name of the task, then the text."""
         return super().run(lines, options, warn=warn)
 
@@ -73,7 +77,7 @@ class Multitask(Translator):
         """Best generated text for each example."""
         return [best[0].text for best in self.translate([example.src for example in examples], options)]
 
-    def evaluate(  # type: ignore[override]
+    def evaluate(
         self, examples: Sequence[PromptedExample], options: DecodeConfig | None = None
     ) -> tuple[list[str], list[Score]]:
         """Generated texts, and for each task the fraction of exact matches and a metric for its type of targets."""
@@ -88,12 +92,12 @@ class Multitask(Translator):
 
     @classmethod
     def bootstrap_statistics(
-        cls, outputs: Sequence[str], examples: Sequence[Any]
+        cls, outputs: Sequence[str], examples: Sequence[PromptedExample]
     ) -> dict[str, tuple[NDArray[np.float64], MetricFn]]:
         correct = [float(output == example.tgt) for output, example in zip(outputs, examples, strict=True)]
         return {"exact": (mean_statistics(correct), mean_from)}
 
-    def validate(self, examples: Sequence[Any], n_decoded: int | None = None) -> dict[str, float]:
+    def validate(self, examples: Sequence[PromptedExample], n_decoded: int | None = None) -> dict[str, float]:
         """Fraction of exact matches, averaged over tasks, and the loss per target token in nats.
 
         Args:
@@ -111,7 +115,7 @@ class Multitask(Translator):
         }
 
 
-def example_from_record(record: Mapping[str, Any], path: str, number: int) -> PromptedExample:
+def example_from_record(record: JsonObject, path: str, number: int) -> PromptedExample:
     """Make an example from a JSON record. The source text begins with the name of the task.
 
     Raises:

@@ -1,10 +1,9 @@
 """Extractive question answering: answers as spans of a given context."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -13,6 +12,7 @@ from jaxtyping import Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+from glassformer.config import DecodeConfig
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.corpora.squad import QAExample, read_questions
 from glassformer.data.batch import Batch, pad
@@ -58,7 +58,7 @@ class SpanBatch(Batch):
     spans: Int[Tensor, "batch 2"]
 
 
-class QuestionAnswerer(EncoderTask):
+class QuestionAnswerer(EncoderTask[QAExample, SpanBatch]):
     """Predicts the span of a context that answers a question; the span of [CLS] means that there is no answer.
 
     A context longer than the maximum length is read in overlapping windows.
@@ -130,10 +130,10 @@ class QuestionAnswerer(EncoderTask):
             return 0, 0
         return inside[0] - start + 1, inside[-1] - start + 1
 
-    def lengths(self, data: Dataset) -> Any:
+    def lengths(self, data: Dataset) -> NDArray[np.int64]:
         return data.fields["question"].lengths + data.fields["context"].lengths + self.n_specials
 
-    def batch(self, rows: Sequence[Any]) -> SpanBatch:
+    def batch(self, rows: Sequence[Row]) -> SpanBatch:
         sequences = [self.add_special_tokens(question, context) for question, context, _ in rows]
         spans = [
             [position and position + len(question) + self.n_separators for position in span]
@@ -208,7 +208,7 @@ class QuestionAnswerer(EncoderTask):
             raise TypeError(f"QuestionAnswerer(…) takes a question and a context, both str; got {types}.")
         return self.answers([(question, context)])[0][0].text
 
-    def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op) -> list[str]:
+    def run(self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op) -> list[str]:
         """Answer lines of question TAB context, or of JSON with the keys "question" and "context"."""
         indices = iter([i for i, line in enumerate(lines) if line.strip()])
 
@@ -218,7 +218,9 @@ class QuestionAnswerer(EncoderTask):
 
         return map_nonblank(lines, answer_lines, warn)
 
-    def evaluate(self, examples: Sequence[QAExample], options: Any = None) -> tuple[list[str], list[Score]]:
+    def evaluate(
+        self, examples: Sequence[QAExample], options: DecodeConfig | None = None
+    ) -> tuple[list[str], list[Score]]:
         predicted = [best[0].text for best in self.answers([(e.question, e.context) for e in examples])]
         return predicted, answer_scores(predicted, [[text for text, _ in e.answers] for e in examples])
 

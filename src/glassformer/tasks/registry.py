@@ -3,13 +3,15 @@
 import importlib
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TypeVar, overload
 
 import torch
 
 from glassformer import checkpoint
 from glassformer.errors import CheckpointError, ConfigError
-from glassformer.tasks.base import Task
+from glassformer.tasks.base import AnyTask
+
+TaskT = TypeVar("TaskT", bound=AnyTask)
 
 TASKS = {
     "translation": "translation:Translator",
@@ -29,23 +31,29 @@ TASKS = {
 """Module and class of each task, imported when needed."""
 
 
-def task_class(name: str) -> type[Task]:
+def task_class(name: str) -> type[AnyTask]:
     """The class of a task."""
     module, _, class_name = TASKS[name].partition(":")
-    return getattr(importlib.import_module(f"glassformer.tasks.{module}"), class_name)  # type: ignore[no-any-return]
+    return getattr(importlib.import_module(f"glassformer.tasks.{module}"), class_name)
 
 
-def load(folder: str | Path, *, device: str = "auto") -> Any:
+@overload
+def load(folder: str | Path, *, task: type[TaskT], device: str = "auto") -> TaskT: ...
+@overload
+def load(folder: str | Path, *, device: str = "auto") -> AnyTask: ...
+def load(folder: str | Path, *, task: type[AnyTask] | None = None, device: str = "auto") -> AnyTask:
     """Load a trained task from a model folder. The task is callable with text.
 
     From a run folder whose training has not finished, load the best checkpoint, with a note on standard error.
 
     Args:
+        task: class of the task, such as `glassformer.tasks.translation.Translator`, so that type checkers know the type
+            of the result. Default: any task.
         device: auto (CUDA, else MPS, else CPU), cpu, cuda or mps.
 
     Raises:
         CheckpointError: the folder is missing, incomplete, damaged, or not a glassformer model.
-        ConfigError: the device is not available.
+        ConfigError: the device is not available, or the model was trained for another task.
     """
     try:
         model_folder = find_model(Path(folder))
@@ -63,7 +71,10 @@ def load(folder: str | Path, *, device: str = "auto") -> Any:
         raise CheckpointError(
             f"{model_folder / 'config.json'}: unknown task {name!r}. Known tasks: {', '.join(TASKS)}."
         )
-    return task_class(name).from_folder(model_folder, config, pick_device(device))
+    loaded_type = task_class(name)
+    if task and not issubclass(loaded_type, task):
+        raise ConfigError(f"{folder}: was trained for {name}, not for {getattr(task, 'name', task.__name__)}.")
+    return loaded_type.from_folder(model_folder, config, pick_device(device))
 
 
 def find_model(folder: Path) -> Path:
@@ -87,7 +98,7 @@ def pick_device(name: str) -> torch.device:
     Raises:
         ConfigError: the device is not available.
     """
-    available: dict[str, Any] = {
+    available: dict[str, bool] = {
         "cuda": torch.cuda.is_available(),
         "mps": torch.backends.mps.is_available(),
         "cpu": True,

@@ -1,9 +1,8 @@
 """Word vectors: skip-gram with negative sampling. `--embeddings` initializes other models with them."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -11,12 +10,15 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+from glassformer.config import DecodeConfig
 from glassformer.data.batch import Batch
-from glassformer.data.dataset import IDS, Dataset, Row
+from glassformer.data.dataset import Dataset, Row
 from glassformer.errors import UserError
 from glassformer.metrics import Score
-from glassformer.tasks.base import no_op
-from glassformer.tasks.causal_lm import Document, LanguageModel
+from glassformer.models.base import Model
+from glassformer.models.skipgram import SkipGram
+from glassformer.tasks.base import Warn, no_op
+from glassformer.tasks.documents import Document, DocumentTask
 from glassformer.tokens.tokenizer import Tokenizer
 
 WINDOW = 5
@@ -39,7 +41,7 @@ class SkipGramBatch(Batch):
     negative_ids: Int[Tensor, "pairs negatives"]
 
 
-class WordVectors(LanguageModel):
+class WordVectors(DocumentTask[SkipGramBatch]):
     """Skip-gram word vectors.
 
     Source: Mikolov et al. 2013 (1310.4546): negative sampling from unigram^0.75, subsampling of frequent words.
@@ -47,12 +49,13 @@ class WordVectors(LanguageModel):
 
     name = "skip-gram"
     kind = "word-vectors"
-    fields = {"ids": IDS}
+    metric = "loss"
+    add_prefix_space = False
     default_tokenizer = "word"
-    streams = False
+    model: SkipGram
 
     def __init__(
-        self, model: Any, tokenizer: Tokenizer, device: torch.device | str = "cpu", labels: Sequence[str] = ()
+        self, model: Model, tokenizer: Tokenizer, device: torch.device | str = "cpu", labels: Sequence[str] = ()
     ) -> None:
         super().__init__(model, tokenizer, device, labels)
         self.set_counts(np.ones(tokenizer.vocab_size))
@@ -61,7 +64,7 @@ class WordVectors(LanguageModel):
         """Set the distributions of subsampling and negative sampling from the word counts of the training set."""
         self.set_counts(np.bincount(data.fields["ids"].values, minlength=self.tokenizer.vocab_size))
 
-    def set_counts(self, counts: NDArray[Any]) -> None:
+    def set_counts(self, counts: NDArray[np.int64] | NDArray[np.float64]) -> None:
         """Compute `keep_probs` (subsampling) and `negative_cdf` (negative sampling) from word counts."""
         frequency = np.maximum(counts, 1) / max(1, counts.sum())
         self.keep_probs = np.minimum(
@@ -76,7 +79,13 @@ class WordVectors(LanguageModel):
             rows += [(ids[i : i + MAX_WORDS_PER_EXAMPLE],) for i in range(0, len(ids), MAX_WORDS_PER_EXAMPLE)]
         return [row for row in rows if len(row[0]) > 1], []
 
-    def batch(self, rows: Sequence[Any]) -> SkipGramBatch:
+    def lengths(self, data: Dataset) -> NDArray[np.int64]:
+        return data.fields["ids"].lengths.clip(max=self.model.config.max_len + 1)
+
+    def n_tokens(self, data: Dataset) -> list[int]:
+        return [int(self.lengths(data).sum())]
+
+    def batch(self, rows: Sequence[Row]) -> SkipGramBatch:
         return self.sample_pairs([row for (row,) in rows], int(torch.randint(1 << 62, ())))
 
     def sample_pairs(self, rows: Sequence[Sequence[int]], seed: int) -> SkipGramBatch:
@@ -103,19 +112,21 @@ class WordVectors(LanguageModel):
             negative_ids=torch.from_numpy(negative_ids.clip(max=len(self.negative_cdf) - 1)),
         )
 
-    def loss(self, batch: Any, *, label_smoothing: float = 0.0) -> Tensor:
-        return self.model(batch.center_ids, batch.context_ids, batch.negative_ids)  # type: ignore[no-any-return]
+    def loss(self, batch: SkipGramBatch, *, label_smoothing: float = 0.0) -> Tensor:
+        return self.model(batch.center_ids, batch.context_ids, batch.negative_ids)
 
     def validate(self, examples: Sequence[Document]) -> dict[str, float]:
         rows, _ = self.encode(examples)
-        batch = self.sample_pairs([row for (row,) in rows[:200]], seed=0).to(self.device)  # type: ignore[misc]
+        batch = self.sample_pairs([row for (row,) in rows[:200]], seed=0).to(self.device)
         with torch.inference_mode():
             return {"loss": float(self.loss(batch)) / batch.n_targets}
 
-    def evaluate(self, examples: Sequence[Document], options: Any = None) -> tuple[list[str], list[Score]]:
+    def evaluate(
+        self, examples: Sequence[Document], options: DecodeConfig | None = None
+    ) -> tuple[list[str], list[Score]]:
         return [], [Score("loss", self.validate(examples)["loss"], "nats:pair")]
 
-    def __call__(self, text: str) -> Float[Tensor, " d_model"]:  # type: ignore[override]
+    def __call__(self, text: str) -> Float[Tensor, " d_model"]:
         """Vector of a word; mean of the vectors if the text has several words.
 
         Raises:
@@ -129,7 +140,7 @@ class WordVectors(LanguageModel):
             raise UserError(f"{text!r}: contains no word.")
         return self.model.embedding.weight[ids].mean(0).detach().cpu()
 
-    def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op) -> list[str]:
+    def run(self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op) -> list[str]:
         """A JSON list of numbers for each line: the mean of the vectors of its words."""
         return [
             json.dumps([round(x, 6) for x in self(line).tolist()]) if self.tokenizer.encode(line) else ""

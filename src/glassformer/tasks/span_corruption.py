@@ -1,26 +1,23 @@
 """Span corruption: the pretraining objective of T5, on plain text."""
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 
-from glassformer.corpora.read_options import DETECT, ReadOptions
+from glassformer.config import DecodeConfig
 from glassformer.data.batch import PairBatch, make_batch
-from glassformer.data.dataset import IDS, Dataset, Row
+from glassformer.data.dataset import Row
 from glassformer.metrics import Score
 from glassformer.objectives.denoise import corrupt_spans, span_mask
-from glassformer.tasks.base import Log
-from glassformer.tasks.causal_lm import Document, LanguageModel
-from glassformer.tasks.translation import Translator
+from glassformer.tasks.documents import Document, DocumentTask
+from glassformer.tasks.translation import TextToTextTask
 
 N_SENTINELS = 100
 MAX_VALIDATED = 200
 """Approximate number of windows of the dev set used in validation."""
 
 
-class SpanCorruption(Translator):
+class SpanCorruption(DocumentTask[PairBatch], TextToTextTask[Document]):
     """Predicts the masked spans of a text: `Thank you <extra_id_0> party` -> `<extra_id_0> for the <extra_id_1>`.
 
     For pretraining: other tasks start from the model with --init-from.
@@ -29,50 +26,30 @@ class SpanCorruption(Translator):
     """
 
     name = "span-corruption"
-    example_type = Document
-    examples_name = "texts"
-    fields = {"ids": IDS}
     metric = "loss"
-    rows_are_examples = False
-    validation_decodes = False
     extra_special_tokens = tuple(f"<extra_id_{i}>" for i in range(N_SENTINELS))
 
     @classmethod
     def families(cls) -> tuple[str, ...]:
         return "t5", "transformer"
 
-    @classmethod
-    def read(
-        cls, src: Sequence[Path], tgt: Sequence[Path], options: ReadOptions = DETECT, log: Log | None = None
-    ) -> Iterator[Any]:
-        return LanguageModel.read(src, tgt, options, log)
-
-    @classmethod
-    def texts(cls, example: Any) -> Sequence[str]:
-        return (example.text,)
-
-    held_out_mask = LanguageModel.held_out_mask
-
-    def encode(self, examples: Sequence[Any]) -> tuple[list[Row], list[Any]]:
+    def encode(self, examples: Sequence[Document]) -> tuple[list[Row], list[Document]]:
         size = self.model.config.max_len - 1
         rows: list[Row] = []
         for ids in self.tokenizer.encode_batch([e.text for e in examples]):
             rows += [(ids[i : i + size],) for i in range(0, len(ids), size)]
         return [row for row in rows if len(row[0]) > 1], []
 
-    def lengths(self, data: Dataset) -> Any:
-        return data.lengths
-
-    def batch(self, pairs: Sequence[Any]) -> PairBatch:
+    def batch(self, rows: Sequence[Row]) -> PairBatch:
         t = self.tokenizer
         sentinels = torch.tensor([t.special_id(token) for token in self.extra_special_tokens])
         corrupted = []
-        for (ids,) in pairs:
+        for (ids,) in rows:
             src, tgt = corrupt_spans(torch.tensor(ids), span_mask(len(ids)), sentinels)
             corrupted.append((src.tolist(), tgt.tolist()))
         return make_batch(corrupted, pad_id=t.pad_id, bos_id=t.bos_id, eos_id=t.eos_id)
 
-    def validate(self, examples: Sequence[Any]) -> dict[str, float]:  # type: ignore[override]
+    def validate(self, examples: Sequence[Document]) -> dict[str, float]:
         """Loss per target token in nats. All validations mask the same spans."""
         rows, _ = self.encode(examples)
         rows = rows[:: max(1, len(rows) // MAX_VALIDATED)]
@@ -84,5 +61,7 @@ class SpanCorruption(Translator):
                 total, n = total + float(self.loss(batch)), n + batch.n_targets
         return {"loss": total / n}
 
-    def evaluate(self, examples: Sequence[Any], options: Any = None) -> tuple[list[str], list[Score]]:  # type: ignore[override]
+    def evaluate(
+        self, examples: Sequence[Document], options: DecodeConfig | None = None
+    ) -> tuple[list[str], list[Score]]:
         return [], [Score("loss", self.validate(examples)["loss"], "nats:token")]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -16,14 +16,14 @@ from glassformer.data.dataset import IDS, INTS, Dataset, Row
 from glassformer.metrics import Score
 from glassformer.metrics.score import MetricFn, mean_from, mean_statistics
 from glassformer.metrics.summary import ROUGE_NAMES, rouge, summary_scores
-from glassformer.tasks.base import Log, check_texts, map_nonblank, no_op
+from glassformer.tasks.base import Log, Warn, map_nonblank, no_op
 from glassformer.tasks.causal_lm import CausalLMBatch, DecoderTask
 
 MAX_SUMMARY = 128
 """Default maximum length of a summary in tokens; positions that a long text must leave free."""
 
 
-class Summarizer(DecoderTask):
+class Summarizer(DecoderTask[Example]):
     """Language model on sequences ARTICLE <EOS> SUMMARY <EOS>.
 
     In the loss, targets up to and including the first <EOS> have the weight `prompt_loss_weight`, later ones 1.
@@ -62,7 +62,9 @@ class Summarizer(DecoderTask):
 
     def encode(self, examples: Sequence[Example]) -> tuple[list[Row], list[Example]]:
         """Encode examples. The end of a text that is too long is cut off, as in `run`."""
-        t, rows, too_long = self.tokenizer, [], []
+        t = self.tokenizer
+        rows: list[Row] = []
+        too_long = []
         sources = t.encode_batch([e.src for e in examples])
         targets = t.encode_batch([e.tgt for e in examples])
         for example, src, tgt in zip(examples, sources, targets, strict=True):
@@ -72,7 +74,7 @@ class Summarizer(DecoderTask):
                 continue
             prompt = [*src[: min(capacity - 1, self.max_source_len)], t.eos_id]
             rows.append(([*prompt, *tgt, t.eos_id], [len(prompt)]))
-        return rows, too_long  # type: ignore[return-value]
+        return rows, too_long
 
     def needed_max_len(self, example: Example) -> int:
         """A summary may take half of the model's maximum length; the text is truncated."""
@@ -96,7 +98,7 @@ class Summarizer(DecoderTask):
     def lengths(self, data: Dataset) -> NDArray[np.int64]:
         return data.fields["ids"].lengths
 
-    def batch(self, rows: Sequence[Any]) -> CausalLMBatch:
+    def batch(self, rows: Sequence[Row]) -> CausalLMBatch:
         pad_id = self.tokenizer.pad_id
         max_len = max(len(ids) for ids, _ in rows) - 1
         weights = torch.zeros(len(rows), max_len)
@@ -111,28 +113,16 @@ class Summarizer(DecoderTask):
             target_positions=flat_positions(weights > 0),
         )
 
-    def __call__(self, texts: str | Sequence[str], *extra: Any, **options: Any) -> str | list[str]:
-        """Summarize a text, or each text of a list.
-
-        Args:
-            options: fields of `DecodeConfig`. With `temperature`, summaries are sampled, reproducibly for a `seed`.
-
-        Raises:
-            TypeError: neither a text nor a list of texts.
-        """
-        results = self.complete(
-            check_texts(self, texts, *extra), DecodeConfig.resolve(options, environment={}) if options else None
-        )
-        return results[0] if isinstance(texts, str) else results
-
-    def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op) -> list[str]:
+    def run(self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op) -> list[str]:
         return map_nonblank(
             lines,
             lambda nonblank, warn: [" ".join(text.split()) for text in self.complete(nonblank, options, warn)],
             warn,
         )
 
-    def evaluate(self, examples: Sequence[Example], options: Any = None) -> tuple[list[str], list[Score]]:
+    def evaluate(
+        self, examples: Sequence[Example], options: DecodeConfig | None = None
+    ) -> tuple[list[str], list[Score]]:
         summaries = self.complete([e.src for e in examples], options)
         return summaries, summary_scores(summaries, [[e.tgt] for e in examples])
 
@@ -149,7 +139,7 @@ class Summarizer(DecoderTask):
     def validate(self, examples: Sequence[Example]) -> dict[str, float]:
         rows, _ = self.encode(examples)
         total, n = 0.0, 0
-        for (ids, prompt), (nll, _) in zip(rows, self.negative_log_probs(rows), strict=True):  # type: ignore[misc]
+        for (ids, prompt), (nll, _) in zip(rows, self.negative_log_probs(rows), strict=True):
             n_prompt = int(prompt[0])
             total += float(nll[n_prompt - 1 : len(ids) - 1].sum())
             n += len(ids) - n_prompt

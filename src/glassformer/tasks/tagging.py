@@ -1,9 +1,9 @@
 """Token classification: a tag for each word, for named entities or parts of speech."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import overload
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from jaxtyping import Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+from glassformer.config import DecodeConfig
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.corpora.tagged import Tagged, read_tagged
 from glassformer.data.batch import Batch, pad
@@ -26,7 +27,7 @@ from glassformer.metrics.spans import (
     tag_scores,
     tag_statistics,
 )
-from glassformer.tasks.base import Log, check_texts, no_op
+from glassformer.tasks.base import Log, Record, Warn, check_texts, no_op
 from glassformer.tasks.classification import EncoderTask
 
 IGNORED_TAG = -100
@@ -41,7 +42,16 @@ class TagBatch(Batch):
     tags: Int[Tensor, "batch length"]
 
 
-class Tagger(EncoderTask):
+class TaggingRecord(Record):
+    """JSON record of a tagged line: `output` has the tags, separated by spaces."""
+
+    words: list[str]
+    tags: list[str]
+    probabilities: list[float]
+    """Probability of each tag."""
+
+
+class Tagger(EncoderTask[Tagged, TagBatch]):
     """Predicts a tag for each word of a sentence, from the encoder output at the word's first subword.
 
     Source: Devlin et al. 2018, section 5.3.
@@ -58,7 +68,7 @@ class Tagger(EncoderTask):
     @classmethod
     def read(
         cls, src: Sequence[Path], tgt: Sequence[Path], options: ReadOptions = DETECT, log: Log | None = None
-    ) -> Any:
+    ) -> Iterator[Tagged]:
         column = options.columns[0] if options.columns else None
         return read_tagged(src, int(column) if column and column.isdecimal() else column, options.keys)
 
@@ -73,7 +83,7 @@ class Tagger(EncoderTask):
     @property
     def limit(self) -> int:
         """Maximum number of subwords in a window."""
-        return self.model.config.max_len - 2  # type: ignore[no-any-return]
+        return self.model.config.max_len - 2
 
     def encode(self, examples: Sequence[Tagged]) -> tuple[list[Row], list[Tagged]]:
         tag_ids = {tag: i for i, tag in enumerate(self.labels)}
@@ -117,7 +127,7 @@ class Tagger(EncoderTask):
     def lengths(self, data: Dataset) -> NDArray[np.int64]:
         return data.fields["ids"].lengths + 2
 
-    def batch(self, rows: Sequence[Any]) -> TagBatch:
+    def batch(self, rows: Sequence[Row]) -> TagBatch:
         sentences, tags = [], []
         for ids, starts, tag_ids in rows:
             sentences.append(self.add_special_tokens(ids, [])[0])
@@ -170,8 +180,12 @@ class Tagger(EncoderTask):
         """The most probable tag of each word."""
         return [[self.labels[i] for i in row.argmax(-1).tolist()] for row in self.log_probs(sentences)]
 
+    @overload
+    def __call__(self, sentences: str, *extra: object) -> list[tuple[str, str]]: ...
+    @overload
+    def __call__(self, sentences: list[str], *extra: object) -> list[list[tuple[str, str]]]: ...
     def __call__(
-        self, sentences: str | Sequence[str], *extra: Any
+        self, sentences: str | list[str], *extra: object
     ) -> list[tuple[str, str]] | list[list[tuple[str, str]]]:
         """Tag the words of a sentence, or of each sentence of a list. Words are separated by spaces.
 
@@ -185,22 +199,27 @@ class Tagger(EncoderTask):
         tagged = [list(zip(*pair, strict=True)) for pair in zip(words, self.tags(words), strict=True)]
         return tagged[0] if isinstance(sentences, str) else tagged
 
-    def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op) -> list[str]:
+    def run(self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op) -> list[str]:
         return [" ".join(tags) for tags in self.tags([line.split() for line in lines])]
 
     def records(
-        self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op
-    ) -> list[dict[str, Any]]:
+        self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op
+    ) -> list[TaggingRecord]:
         """For each line its words, their tags and the probabilities of the tags."""
         words = [line.split() for line in lines]
-        records = []
+        records: list[TaggingRecord] = []
         for line, tokens, row in zip(lines, words, self.log_probs(words), strict=True):
             best = row.max(-1)
             tags = [self.labels[i] for i in best.indices.tolist()]
-            records.append({"text": line, "words": tokens, "tags": tags, "probabilities": best.values.exp().tolist()})
+            probabilities = best.values.exp().tolist()
+            records.append(
+                {"input": line, "output": " ".join(tags), "words": tokens, "tags": tags, "probabilities": probabilities}
+            )
         return records
 
-    def evaluate(self, examples: Sequence[Tagged], options: Any = None) -> tuple[list[str], list[Score]]:
+    def evaluate(
+        self, examples: Sequence[Tagged], options: DecodeConfig | None = None
+    ) -> tuple[list[str], list[Score]]:
         predicted = self.tags([example.words for example in examples])
         return [" ".join(tags) for tags in predicted], tag_scores(predicted, [example.tags for example in examples])
 

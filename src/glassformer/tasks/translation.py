@@ -4,16 +4,17 @@ import copy
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import compress
 from pathlib import Path
-from typing import Any, ClassVar, Self, overload
+from typing import Self, TypeVar, Unpack, overload
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from glassformer.config import DecodeConfig
+from glassformer.config import DecodeConfig, JsonObject
 from glassformer.corpora.corpus import Example, read_pairs
 from glassformer.corpora.doctor.diagnosis import PairChecker
 from glassformer.corpora.read_options import DETECT, ReadOptions
@@ -21,16 +22,22 @@ from glassformer.data.batch import PairBatch, make_batch
 from glassformer.data.dataset import Row
 from glassformer.generate.engine import batches_by_length, decode
 from glassformer.generate.search import Hypothesis
+from glassformer.keyword_options import DecodeOptions
 from glassformer.metrics import Score, bleu, translation_scores
 from glassformer.metrics.score import MetricFn
 from glassformer.metrics.translation import bleu_from, bleu_statistics
+from glassformer.models.base import Model
+from glassformer.models.decoding import Decodable
 from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.objectives.loss import linear_cross_entropy
-from glassformer.tasks.base import Log, Task, check_texts, no_op
+from glassformer.tasks.base import ExampleT, Log, Record, Task, Warn, check_texts, no_op
 from glassformer.tokens.tokenizer import Tokenizer
 
 # End of a sentence: closing punctuation, optional closing quotes or brackets, then space; or full-width punctuation.
 SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’»)\]]*\s+|(?<=[。！？])")
+
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,62 +54,44 @@ class Translation:
     """Natural log-probability of each token, given the source and the previous tokens."""
 
 
-class Translator(Task):
-    """Translation: an encoder-decoder with its tokenizer."""
+class TranslationRecord(Record, total=False):
+    """JSON record of a line: its best translation, with the fields of `Translation`."""
 
-    name = "translation"
+    score: float
+    tokens: list[str]
+    log_probs: list[float]
+    nbest: list[JsonObject]
+    """All translations, best first, if there are several: output, score, tokens and log_probs of each."""
+
+
+class TextToTextTask(Task[ExampleT, PairBatch]):
+    """Base class of tasks that generate a text from a source text with an encoder-decoder."""
+
     kind = "encoder-decoder"
-    example_type: ClassVar[Any] = Example
-    examples_name = "pairs"
-    metric = "bleu"
-    validation_decodes = True
 
     def __init__(
-        self, model: Any, tokenizer: Tokenizer, device: torch.device | str = "cpu", labels: Sequence[str] = ()
+        self, model: Model, tokenizer: Tokenizer, device: torch.device | str = "cpu", labels: Sequence[str] = ()
     ) -> None:
         super().__init__(model, tokenizer, device, labels)
-        self.model_bf16: Any = None
+        self.model_bf16: Decodable | None = None
 
     @classmethod
     def build(cls, config: TransformerConfig, tokenizer: Tokenizer, device: torch.device | str = "cpu") -> Self:
         """An untrained translator with weights initialized from torch's random state."""
         return cls(Transformer(config), tokenizer, device)
 
-    @classmethod
-    def read(
-        cls, src: Sequence[Path], tgt: Sequence[Path], options: ReadOptions = DETECT, log: Log | None = None
-    ) -> Iterator[Any]:
-        """Read the pairs with text on both sides. `log` is called with a warning for each type of problem found."""
-        checker = PairChecker(n_shown=1) if log else None
-        for example in read_pairs(src, tgt, format=options.format, keys=options.keys):
-            if checker:
-                checker.check(example)
-            if example.src.strip() and example.tgt.strip():
-                yield example
-        if log and checker:
-            for problem, _, n, first_location, explanation in checker.diagnosis().rows():
-                left_out = " left out" if problem in ("blank-side", "blank-both") else ""
-                log(f"warning: {problem}: {n:,}{left_out}: {explanation} ({first_location})")
-            if checker.diagnosis().counts:
-                log("`glassformer doctor` lists all such lines and can repair most of them.")
-
-    @classmethod
-    def texts(cls, example: Example) -> Sequence[str]:
-        return example.src, example.tgt
-
-    def encode(self, examples: Sequence[Example]) -> tuple[list[Row], list[Example]]:
-        src = self.tokenizer.encode_batch([example.src for example in examples])
-        tgt = self.tokenizer.encode_batch([example.tgt for example in examples])
+    def encode(self, examples: Sequence[ExampleT]) -> tuple[list[Row], list[ExampleT]]:
+        src, tgt = (self.tokenizer.encode_batch([self.texts(e)[side] for e in examples]) for side in (0, 1))
         limit = self.model.config.max_len
         rows: list[Row] = list(zip(src, tgt, strict=True))
         fits = [max(map(len, row)) < limit for row in rows]
         return list(compress(rows, fits)), [e for e, fit in zip(examples, fits, strict=True) if not fit]
 
     @overload
-    def __call__(self, texts: str, *extra: Any, **options: Any) -> str: ...
+    def __call__(self, texts: str, *extra: object, **options: Unpack[DecodeOptions]) -> str: ...
     @overload
-    def __call__(self, texts: Sequence[str], *extra: Any, **options: Any) -> list[str]: ...
-    def __call__(self, texts: str | Sequence[str], *extra: Any, **options: Any) -> str | list[str]:
+    def __call__(self, texts: list[str], *extra: object, **options: Unpack[DecodeOptions]) -> list[str]: ...
+    def __call__(self, texts: str | list[str], *extra: object, **options: Unpack[DecodeOptions]) -> str | list[str]:
         """Translate a text, or each text of a list. Lines within a text are translated separately.
 
         Args:
@@ -125,7 +114,7 @@ class Translator(Task):
         *,
         max_new_tokens: Callable[[int], int] | None = None,
         progress: Callable[[int], None] = no_op,
-        warn: Callable[[int, str], None] = no_op,
+        warn: Warn = no_op,
     ) -> list[list[Translation]]:
         """Translate texts. Returns the `nbest` translations of each text, best first; that of a blank text is empty.
 
@@ -140,7 +129,7 @@ class Translator(Task):
         parts, text_indices = [], []
         for index, text in enumerate(texts):
             if text.strip():
-                for ids in self.split(text, lambda what, index=index: warn(index, what)):  # type: ignore[misc]
+                for ids in self.split(text, partial(warn, index)):
                     parts.append([*ids, self.tokenizer.eos_id])
                     text_indices.append(index)
         hypotheses = decode(
@@ -163,16 +152,16 @@ class Translator(Task):
             for text, hypotheses_of_parts in zip(texts, per_text, strict=True)
         ]
 
-    def run(self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op) -> list[str]:
+    def run(self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op) -> list[str]:
         return [nbest[0].text for nbest in self.translate(lines, options, warn=warn)]
 
     def records(
-        self, lines: Sequence[str], options: Any = None, *, warn: Callable[[int, str], None] = no_op
-    ) -> list[dict[str, Any]]:
+        self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op
+    ) -> list[TranslationRecord]:
         """For each line its translation with score, tokens and log-probabilities, and all of them if nbest > 1."""
         return [record_of(nbest) for nbest in self.translate(lines, options, warn=warn)]
 
-    def in_precision(self, precision: str) -> Any:
+    def in_precision(self, precision: str) -> Decodable:
         """The model in fp32, or a cached copy in bf16."""
         if precision == "fp32":
             return self.model
@@ -243,6 +232,54 @@ class Translator(Task):
                 results[i] = values[: len(pairs[i][1]) + 1]
         return results
 
+    def batch(self, rows: Sequence[Row]) -> PairBatch:
+        """Collate pairs of token ids to a batch."""
+        t = self.tokenizer
+        return make_batch([(src, tgt) for src, tgt in rows], pad_id=t.pad_id, bos_id=t.bos_id, eos_id=t.eos_id)
+
+    def loss(self, batch: PairBatch, *, label_smoothing: float = 0.0) -> Tensor:
+        """Label-smoothed cross-entropy, summed over the target tokens of a batch, in nats."""
+        hidden = self.model(batch.src, batch.tgt_in).flatten(0, 1)
+        return linear_cross_entropy(
+            hidden.index_select(0, batch.target_positions),
+            self.model.output_weight,
+            batch.tgt_out.flatten().index_select(0, batch.target_positions),
+            label_smoothing=label_smoothing,
+            bias=self.model.output_bias,
+        )
+
+
+class Translator(TextToTextTask[Example]):
+    """Translation: an encoder-decoder with its tokenizer."""
+
+    name = "translation"
+    example_type = Example
+    examples_name = "pairs"
+    metric = "bleu"
+    validation_decodes = True
+
+    @classmethod
+    def read(
+        cls, src: Sequence[Path], tgt: Sequence[Path], options: ReadOptions = DETECT, log: Log | None = None
+    ) -> Iterator[Example]:
+        """Read the pairs with text on both sides. `log` is called with a warning for each type of problem found."""
+        checker = PairChecker(n_shown=1) if log else None
+        for example in read_pairs(src, tgt, format=options.format, keys=options.keys):
+            if checker:
+                checker.check(example)
+            if example.src.strip() and example.tgt.strip():
+                yield example
+        if log and checker:
+            for problem, _, n, first_location, explanation in checker.diagnosis().rows():
+                left_out = " left out" if problem in ("blank-side", "blank-both") else ""
+                log(f"warning: {problem}: {n:,}{left_out}: {explanation} ({first_location})")
+            if checker.diagnosis().counts:
+                log("`glassformer doctor` lists all such lines and can repair most of them.")
+
+    @classmethod
+    def texts(cls, example: Example) -> Sequence[str]:
+        return example.src, example.tgt
+
     def evaluate(
         self,
         examples: Sequence[Example],
@@ -284,32 +321,27 @@ class Translator(Task):
             "loss": -sum(log_probs) / len(log_probs),
         }
 
-    def batch(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> PairBatch:
-        """Collate pairs of token ids to a batch."""
-        t = self.tokenizer
-        return make_batch(pairs, pad_id=t.pad_id, bos_id=t.bos_id, eos_id=t.eos_id)
 
-    def loss(self, batch: PairBatch, *, label_smoothing: float = 0.0) -> Tensor:
-        """Label-smoothed cross-entropy, summed over the target tokens of a batch, in nats."""
-        hidden = self.model(batch.src, batch.tgt_in).flatten(0, 1)
-        return linear_cross_entropy(
-            hidden.index_select(0, batch.target_positions),
-            self.model.output_weight,
-            batch.tgt_out.flatten().index_select(0, batch.target_positions),
-            label_smoothing=label_smoothing,
-            bias=self.model.output_bias,
-        )
-
-
-def evenly_spaced(items: Sequence[Any], n: int | None) -> Sequence[Any]:
+def evenly_spaced(items: Sequence[Item], n: int | None) -> Sequence[Item]:
     """n evenly spaced items in order, so that a sample of sorted items is representative. None: all items."""
     return items if n is None or n >= len(items) else [items[i * len(items) // n] for i in range(n)]
 
 
-def record_of(nbest: Sequence[Translation]) -> dict[str, Any]:
+def record_of(nbest: Sequence[Translation]) -> TranslationRecord:
     """JSON record of the translations of one text, best first."""
-    records = [{"text": t.text, "score": t.score, "tokens": t.tokens, "log_probs": t.log_probs} for t in nbest]
-    return {"source": nbest[0].source, **records[0], **({"nbest": records} if len(records) > 1 else {})}
+    best = nbest[0]
+    record: TranslationRecord = {
+        "input": best.source,
+        "output": best.text,
+        "score": best.score,
+        "tokens": best.tokens,
+        "log_probs": best.log_probs,
+    }
+    if len(nbest) > 1:
+        record["nbest"] = [
+            {"output": t.text, "score": t.score, "tokens": t.tokens, "log_probs": t.log_probs} for t in nbest
+        ]
+    return record
 
 
 def split_text(separator: re.Pattern[str], text: str) -> Iterator[str]:

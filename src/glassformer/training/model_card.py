@@ -1,9 +1,9 @@
 """README.md of a model folder: model card in the layout of the Hugging Face hub."""
 
-from typing import Any
+from pathlib import Path
 
-from glassformer.config import TrainConfig
-from glassformer.tasks.base import Task
+from glassformer.config import JsonObject, TrainConfig
+from glassformer.tasks.base import AnyTask
 from glassformer.version import __version__
 
 PIPELINE_TAGS = {
@@ -18,12 +18,12 @@ PIPELINE_TAGS = {
 }
 
 
-def usage_example(task: Task, folder: Any) -> str:
+def usage_example(task: AnyTask, folder: str | Path) -> str:
     """Example command that applies the trained task."""
     return f"echo 'some text' | glassformer {'translate' if task.name == 'translation' else 'run'} {folder}"
 
 
-def model_card(config: TrainConfig, task: Task, training: dict[str, Any]) -> str:
+def model_card(config: TrainConfig, task: AnyTask, training: JsonObject) -> str:
     """Markdown text of the model card."""
     n_parameters = sum(p.numel() for p in task.model.parameters())
     machine = training["machine"]

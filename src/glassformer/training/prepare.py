@@ -9,20 +9,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from glassformer import checkpoint
-from glassformer.config import TrainConfig
+from glassformer.config import JsonObject, TrainConfig
 from glassformer.corpora.lines import check_readable, chunks, refuse_streams
 from glassformer.corpora.read_options import ReadOptions
 from glassformer.data.dataset import Dataset, Row
 from glassformer.errors import CheckpointError, ConfigError, CorpusError
 from glassformer.limits import MAX_TOKENS
 from glassformer.presets import vocab_size_for
-from glassformer.tasks.base import MAX_HELD_OUT, Log, Task
+from glassformer.tasks.base import MAX_HELD_OUT, AnyTask, CorpusExample, Log
 from glassformer.tasks.multitask import repetition_factors
 from glassformer.tasks.registry import find_model
 from glassformer.tokens.tokenizer import Tokenizer
@@ -53,13 +52,13 @@ class PreparedData:
     """Encoded training set and dev set."""
 
     train: Dataset
-    dev: list[Any]
+    dev: list[CorpusExample]
     n_examples: int
 
 
 def prepare(
-    config: TrainConfig, task_type: type[Task], make_task: Callable[[CorpusInfo], Task], log: Log
-) -> tuple[Task, PreparedData]:
+    config: TrainConfig, task_type: type[AnyTask], make_task: Callable[[CorpusInfo], AnyTask], log: Log
+) -> tuple[AnyTask, PreparedData]:
     """Build the task and prepare its data. The data is stored in `data/` of the run folder and reused if it exists.
 
     Args:
@@ -85,7 +84,7 @@ def prepare(
     return task, PreparedData(train, read_dev(folder / "dev.jsonl", task_type), len(train))
 
 
-def read_dev(path: Path, task_type: type[Task]) -> list[Any]:
+def read_dev(path: Path, task_type: type[AnyTask]) -> list[CorpusExample]:
     """Read the dev examples of a run folder.
 
     Raises:
@@ -116,13 +115,13 @@ def write_folder_atomically(folder: Path, write: Callable[[Path], None]) -> None
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def prepare_corpus(config: TrainConfig, task_type: type[Task], folder: Path, log: Log) -> None:
+def prepare_corpus(config: TrainConfig, task_type: type[AnyTask], folder: Path, log: Log) -> None:
     """Write the dev set, the tokenizer and corpus.json with the labels and the held-out examples."""
     refuse_streams(corpus_files(config), "training reads its text several times")
     check_readable(*corpus_files(config))
     files = [fingerprint(path) for path in corpus_files(config)]
 
-    def examples(log: Log | None = None) -> Iterator[Any]:
+    def examples(log: Log | None = None) -> Iterator[CorpusExample]:
         return task_type.read(config.src, config.tgt, read_options(config), log)
 
     has_text = False
@@ -149,7 +148,7 @@ def prepare_corpus(config: TrainConfig, task_type: type[Task], folder: Path, log
         dev = list(islice((e for e, is_dev in zip(examples(), held_out_mask, strict=True) if is_dev), MAX_HELD_OUT))
         log(f"Dev set: {len(dev):,} {task_type.examples_name} held out from {len(hashes):,}.")
 
-    def training() -> Iterator[Any]:
+    def training() -> Iterator[CorpusExample]:
         return (e for e, is_dev in zip(examples(), held_out_mask, strict=True) if not is_dev)
 
     counts = Counter(label for e in training() for label in task_type.labels_in(e))
@@ -183,8 +182,8 @@ def prepare_corpus(config: TrainConfig, task_type: type[Task], folder: Path, log
 
 
 def drop_unknown_labels(
-    dev: list[Any], counts: Counter[str], task_type: type[Task], *, is_explicit: bool, log: Log
-) -> list[Any]:
+    dev: list[CorpusExample], counts: Counter[str], task_type: type[AnyTask], *, is_explicit: bool, log: Log
+) -> list[CorpusExample]:
     """Drop the dev examples with labels that do not occur in the training set. Logs a warning about rare labels.
 
     Args:
@@ -205,7 +204,7 @@ def drop_unknown_labels(
         first = next(e for e in dev if not all(label in counts for label in task_type.labels_in(e)))
         label = next(label for label in task_type.labels_in(first) if label not in counts)
         raise CorpusError(
-            f"{first.path}:{first.line}: the label {label!r} does not occur in the training set.\n"
+            f"{location(first)}: the label {label!r} does not occur in the training set.\n"
             f"  Labels of the training set: {', '.join(map(repr, sorted(counts)[:20]))}.\n"
             "  Correct the label, or add training examples with this label."
         )
@@ -216,7 +215,7 @@ def drop_unknown_labels(
     return usable
 
 
-def encode_corpus(config: TrainConfig, task: Task, held_out_indices: Sequence[int], folder: Path, log: Log) -> None:
+def encode_corpus(config: TrainConfig, task: AnyTask, held_out_indices: Sequence[int], folder: Path, log: Log) -> None:
     """Encode the training examples and write them as a memory-mapped dataset.
 
     Args:
@@ -226,9 +225,9 @@ def encode_corpus(config: TrainConfig, task: Task, held_out_indices: Sequence[in
         CorpusError: nothing to train on, or more than MAX_LEFT_OUT of the examples are too long.
     """
     held_out = frozenset(held_out_indices)
-    too_long: list[Any] = []
+    too_long: list[CorpusExample] = []
 
-    def training() -> Iterator[Any]:
+    def training() -> Iterator[CorpusExample]:
         examples = task.read(config.src, config.tgt, read_options(config))
         return (e for i, e in enumerate(examples) if i not in held_out)
 
@@ -243,9 +242,7 @@ def encode_corpus(config: TrainConfig, task: Task, held_out_indices: Sequence[in
     if len(too_long) > MAX_LEFT_OUT * (len(train) + len(too_long)):
         raise CorpusError(too_long_message(config, task, too_long, len(train)))
     if too_long:
-        first = ", ".join(f"{e.path}:{e.line}" for e in too_long[:N_LISTED]) + (
-            ", …" if len(too_long) > N_LISTED else ""
-        )
+        first = ", ".join(location(e) for e in too_long[:N_LISTED]) + (", …" if len(too_long) > N_LISTED else "")
         log(
             f"warning: {len(too_long):,} {task.examples_name} longer than {limit} tokens were left out (--max-len):"
             f" {first}"
@@ -257,7 +254,7 @@ def encode_corpus(config: TrainConfig, task: Task, held_out_indices: Sequence[in
     log(f"Training set: {len(train):,} {task.examples_name}, {tokens} tokens.")
 
 
-def too_long_message(config: TrainConfig, task: Task, too_long: Sequence[Any], n_train: int) -> str:
+def too_long_message(config: TrainConfig, task: AnyTask, too_long: Sequence[CorpusExample], n_train: int) -> str:
     """Error message for a corpus with too many examples above the maximum length, with suggestions."""
     limit, n = task.model.config.max_len - 1, len(too_long) + n_train
     lengths = sorted(task.needed_max_len(example) for example in too_long[:TOO_LONG_SAMPLE])
@@ -272,7 +269,9 @@ def too_long_message(config: TrainConfig, task: Task, too_long: Sequence[Any], n
     )
 
 
-def resample_mixture(training: Callable[[], Iterator[Any]], task: Task, config: TrainConfig, log: Log) -> Iterator[Any]:
+def resample_mixture(
+    training: Callable[[], Iterator[CorpusExample]], task: AnyTask, config: TrainConfig, log: Log
+) -> Iterator[CorpusExample]:
     """The training examples, in which those of each task are repeated according to `repetition_factors`."""
     if config.mixing_limit is None and config.mixing_temperature == 1:
         yield from training()
@@ -286,6 +285,12 @@ def resample_mixture(training: Callable[[], Iterator[Any]], task: Task, config: 
         while pending[task.group(example)] >= 1 - 1e-9:
             yield example
             pending[task.group(example)] -= 1
+
+
+def location(example: CorpusExample) -> str:
+    """FILE:LINE of an example; FILE in formats without lines."""
+    line = getattr(example, "line", None)
+    return example.path if line is None else f"{example.path}:{line}"
 
 
 def text_hash(text: str) -> int:
@@ -319,7 +324,7 @@ def corpus_files(config: TrainConfig) -> list[Path]:
     return [*config.src, *config.tgt, *config.dev_src, *config.dev_tgt]
 
 
-def fingerprint(path: Path) -> dict[str, Any]:
+def fingerprint(path: Path) -> JsonObject:
     """Path, size, modification time and SHA-256 of a file, to detect changes."""
     status = path.stat()
     return {
@@ -330,7 +335,7 @@ def fingerprint(path: Path) -> dict[str, Any]:
     }
 
 
-def check_unchanged(config: TrainConfig, recorded: Sequence[dict[str, Any]]) -> None:
+def check_unchanged(config: TrainConfig, recorded: Sequence[JsonObject]) -> None:
     """Check that the corpus files have the contents from which the run folder was created.
 
     Raises:

@@ -11,6 +11,7 @@ from typing import Any, Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
+from glassformer.config import JsonObject
 from glassformer.errors import ConfigError
 from glassformer.metrics.registry import metric
 
@@ -61,7 +62,7 @@ class Reporter:
                 raise ConfigError(
                     "tensorboard: not installed.\n  Install it with: pip install 'glassformer[tensorboard]'"
                 ) from None
-            self.events = SummaryWriter(str(folder / "tensorboard"), purge_step=step + 1)  # type: ignore[no-untyped-call]
+            self.events = SummaryWriter(str(folder / "tensorboard"), purge_step=step + 1)
 
     def __enter__(self) -> Self:
         if not self.quiet and self.console.is_terminal:
@@ -94,7 +95,7 @@ class Reporter:
         if not self.quiet:
             self.console.print(message, markup=False, highlight=False, soft_wrap=True)
 
-    def step(self, progress: float, record: dict[str, Any], remaining_s: float) -> None:
+    def step(self, progress: float, record: JsonObject, remaining_s: float) -> None:
         """Report the metrics of the latest updates.
 
         Args:
@@ -112,7 +113,7 @@ class Reporter:
             self.log(f"{progress:4.0%} {line}")
             self.last_plain_s = time.monotonic()
 
-    def validation(self, record: dict[str, Any], metric_name: str, note: str) -> None:
+    def validation(self, record: JsonObject, metric_name: str, note: str) -> None:
         """Report the metrics of a validation.
 
         Args:
@@ -126,7 +127,7 @@ class Reporter:
         loss = f", dev loss {record['dev_loss']:.3f}" if "dev_loss" in record and metric_name != "loss" else ""
         self.log(f"step {record['step']:,}: {score}{loss} ({duration(record['elapsed_s'])} of training){note}")
 
-    def write(self, record: dict[str, Any]) -> None:
+    def write(self, record: JsonObject) -> None:
         """Append a record to metrics.jsonl and write it to TensorBoard."""
         self.metrics_file.write(json.dumps(record) + "\n")
         self.metrics_file.flush()

@@ -3,13 +3,12 @@
 import os
 import platform
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from glassformer import checkpoint
-from glassformer.config import TrainConfig
+from glassformer.config import JsonObject, TrainConfig
 from glassformer.corpora.detect import find_task
 from glassformer.corpora.pair_formats import PAIR_FORMATS
 from glassformer.errors import ConfigError
@@ -17,7 +16,7 @@ from glassformer.metrics.registry import metric
 from glassformer.models.base import Model
 from glassformer.models.families import FAMILIES, family_of
 from glassformer.presets import ADAM, FINE_TUNING, preset, preset_for, presets_of, without_adam_options
-from glassformer.tasks.base import Task
+from glassformer.tasks.base import AnyTask
 from glassformer.tasks.embeddings import init_embeddings
 from glassformer.tasks.registry import TASKS, load, pick_device, task_class
 from glassformer.training.lock import locked
@@ -41,7 +40,7 @@ MUTABLE_OPTIONS = {*BUDGETS, "out", "src", "tgt", "dev_src", "dev_tgt", "save_ev
 """Options that may differ when a run is resumed: they do not change any update. Files are compared by content."""
 
 
-def train(config: TrainConfig, *, quiet: bool = False) -> Any:
+def train(config: TrainConfig, *, quiet: bool = False) -> AnyTask:
     """Train a task in the run folder `config.out`, or resume the run that the folder contains.
 
     Returns:
@@ -64,7 +63,7 @@ def train(config: TrainConfig, *, quiet: bool = False) -> Any:
             task_type = select_task_type(config, base)
             check_model_fields(config, model_family(config, task_type, base), base)
 
-            def make(corpus_info: CorpusInfo) -> Task:
+            def make(corpus_info: CorpusInfo) -> AnyTask:
                 nonlocal config
                 config = resolve_options(config, task_type, corpus_info, base)
                 return build(config, task_type, corpus_info, base, configure_torch(config))
@@ -173,7 +172,7 @@ def merge_options(stored: TrainConfig, requested: TrainConfig) -> TrainConfig:
     return TrainConfig.resolve(old | changed, environment={})
 
 
-def select_task_type(config: TrainConfig, base: Model | None) -> type[Task]:
+def select_task_type(config: TrainConfig, base: Model | None) -> type[AnyTask]:
     """The task given by the options, else inferred from the corpus files.
 
     Raises:
@@ -192,7 +191,7 @@ def select_task_type(config: TrainConfig, base: Model | None) -> type[Task]:
     return task_type
 
 
-def model_family(config: TrainConfig, task_type: type[Task], base: Model | None) -> str:
+def model_family(config: TrainConfig, task_type: type[AnyTask], base: Model | None) -> str:
     """Name of the model family: as given, else that of `base`, else the default of the task."""
     return config.family or (family_of(base) if base else task_type.families()[0])
 
@@ -218,7 +217,7 @@ def check_model_fields(config: TrainConfig, family: str, base: Model | None) -> 
 
 
 def resolve_options(
-    config: TrainConfig, task_type: type[Task], corpus_info: CorpusInfo, base: Model | None
+    config: TrainConfig, task_type: type[AnyTask], corpus_info: CorpusInfo, base: Model | None
 ) -> TrainConfig:
     """The options with defaults for all that are not given: family, preset, the options of the preset, precision.
 
@@ -261,7 +260,7 @@ def resolve_options(
     return TrainConfig.resolve(options, environment={})
 
 
-def is_long(budget: dict[str, Any]) -> bool:
+def is_long(budget: JsonObject) -> bool:
     """Whether a training is long enough to make up for the time of compilation, about half a minute on one H100."""
     return budget.get("minutes", 0) >= 5 or budget.get("steps", 0) >= 2000 or "epochs" in budget
 
@@ -271,7 +270,7 @@ def has_fast_bf16(device: torch.device) -> bool:
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
     if device.type == "cpu":
-        capabilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
+        capabilities: JsonObject = getattr(torch.cpu, "get_capabilities", dict)()
         return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_tile") or capabilities.get("bf16"))
     return False
 
@@ -289,8 +288,8 @@ def configure_torch(config: TrainConfig) -> torch.device:
 
 
 def build(
-    config: TrainConfig, task_type: type[Task], corpus_info: CorpusInfo, base: Model | None, device: torch.device
-) -> Task:
+    config: TrainConfig, task_type: type[AnyTask], corpus_info: CorpusInfo, base: Model | None, device: torch.device
+) -> AnyTask:
     """Build the untrained task, with the weights of `base` where names and shapes match."""
     assert config.family is not None
     model_class = FAMILIES[config.family]
@@ -372,7 +371,7 @@ def finish(trainer: Trainer, reporter: Reporter) -> None:
     )
 
 
-def describe(config: TrainConfig, task: Task, data: PreparedData) -> str:
+def describe(config: TrainConfig, task: AnyTask, data: PreparedData) -> str:
     """Message with the model, its size, the device and the training budget."""
     n_parameters = sum(p.numel() for p in task.model.parameters())
     budget = next(f"{getattr(config, b):g} {b}" for b in BUDGETS if getattr(config, b) is not None)
@@ -406,7 +405,7 @@ def warn_about_environment(step_folder: Path, reporter: Reporter) -> None:
         )
 
 
-def environment(config: TrainConfig) -> dict[str, Any]:
+def environment(config: TrainConfig) -> JsonObject:
     """Versions, machine and device of a run."""
     return {
         "glassformer": __version__,

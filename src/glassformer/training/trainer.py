@@ -15,7 +15,7 @@ from glassformer.config import TrainConfig
 from glassformer.data.batch import Batch, BatchSampler
 from glassformer.errors import NonFiniteError, UserError
 from glassformer.metrics.registry import metric
-from glassformer.tasks.base import Task
+from glassformer.tasks.base import AnyTask
 from glassformer.training.compiler import Compiled
 from glassformer.training.optimizer import load_optimizer_tensors, make_optimizer, optimizer_tensors
 from glassformer.training.prepare import PreparedData
@@ -78,7 +78,7 @@ class TrainerState:
 class Trainer:
     """Trains a task on a prepared corpus within a run folder."""
 
-    def __init__(self, task: Task, data: PreparedData, config: TrainConfig, reporter: Reporter) -> None:
+    def __init__(self, task: AnyTask, data: PreparedData, config: TrainConfig, reporter: Reporter) -> None:
         """
         Args:
             config: options with their defaults filled in; one of steps, epochs and minutes is set, the training budget.

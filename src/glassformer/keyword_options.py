@@ -1,0 +1,82 @@
+"""Types of keyword arguments: the options of `gf.train` and of tasks that generate text, for type checkers and editors.
+
+`config.py` has the descriptions, defaults and ranges of the options.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, TypedDict
+
+from glassformer.config import Preset
+
+Files = str | Path | Sequence[str | Path]
+"""One or more paths."""
+
+
+class DecodeOptions(TypedDict, total=False):
+    """Fields of `DecodeConfig` as keyword arguments."""
+
+    beam: int
+    length_penalty: float
+    nbest: int
+    max_length: int | None
+    no_repeat_ngram_size: int | None
+    temperature: float | None
+    top_k: int | None
+    top_p: float | None
+    seed: int
+    stop: Sequence[str]
+    precision: Literal["fp32", "bf16"]
+    batch_tokens: int
+
+
+class TrainOptions(TypedDict, total=False):
+    """Fields of `TrainConfig` as keyword arguments, without those that `gf.train` has as parameters of its own."""
+
+    dev_src: Files
+    dev_tgt: Files
+    family: str | None
+    init_from: str | Path | None
+    embeddings: str | Path | None
+    format: Literal["lines", "tsv", "jsonl"] | None
+    columns: Sequence[str]
+    keys: Sequence[str]
+    preset: Preset | None
+    steps: int | None
+    epochs: int | None
+    minutes: float | None
+    tokenizer: Literal["bpe", "unigram", "wordpiece", "word", "char", "byte"] | None
+    lowercase: bool
+    vocab_size: int | None
+    d_model: int | None
+    n_heads: int | None
+    d_ff: int | None
+    n_layers: int | None
+    dropout: float | None
+    pre_norm: bool | None
+    max_len: int | None
+    model: dict[str, bool | int | float | str] | None
+    pooling: Literal["first", "mean"] | None
+    batch_tokens: int | None
+    optimizer: str | None
+    beta1: float | None
+    beta2: float | None
+    eps: float | None
+    weight_decay: float | None
+    lr: float | None
+    schedule: str | None
+    warmup_ratio: float | None
+    decay_ratio: float | None
+    mixing_limit: int | None
+    mixing_temperature: float
+    max_grad_norm: float | None
+    prompt_loss_weight: float | None
+    label_smoothing: float | None
+    average_checkpoints: int
+    seed: int
+    save_every: int | None
+    validate_every: int | None
+    precision: Literal["auto", "fp32", "bf16"]
+    device: Literal["auto", "cpu", "cuda", "mps"]
+    threads: int | None
+    tensorboard: bool

@@ -1,0 +1,85 @@
+"""Reading of plain text and JSONL documents, shared by the tasks that train on text without labels."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glassformer.corpora.jsonl import invalid_text_reason, outline, read_objects
+from glassformer.corpora.lines import check_readable, chunks, read_lines
+from glassformer.corpora.pair_formats import format_of
+from glassformer.corpora.read_options import DETECT, ReadOptions, parse_keys
+from glassformer.data.dataset import IDS
+from glassformer.errors import CorpusError
+from glassformer.tasks.base import BatchT, Log, Task
+
+LINES_PER_CHUNK = 64
+"""Number of lines of a plain text file that form one document, for reading, encoding and holding out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text, or a chunk of lines of a text that continues in the next document of the same file."""
+
+    text: str
+    is_whole: bool
+    """The document is a complete text, not a chunk of a longer one."""
+    path: str
+    line: int
+
+
+class DocumentTask(Task[Document, BatchT]):
+    """Base class of tasks on text without labels: plain text, or JSONL {"text": …}."""
+
+    example_type = Document
+    examples_name = "texts"
+    fields = {"ids": IDS}
+    rows_are_examples = False
+
+    @classmethod
+    def read(
+        cls, src: Sequence[Path], tgt: Sequence[Path], options: ReadOptions = DETECT, log: Log | None = None
+    ) -> Iterator[Document]:
+        check_readable(*src, by_content=options.format is None)
+        keys = parse_keys(options.keys)
+        for path in src:
+            is_jsonl = (options.format or format_of(path)) == "jsonl"
+            yield from documents(path, keys) if is_jsonl else text_chunks(path)
+
+    @classmethod
+    def texts(cls, example: Document) -> Sequence[str]:
+        return (example.text,)
+
+    @classmethod
+    def held_out_mask(cls, hashes: NDArray[np.uint64], path: Path) -> NDArray[np.bool_]:
+        """Hold out the last 5% of the documents: context from both sides of a held-out part would be in training."""
+        if len(hashes) < 2:
+            raise CorpusError(
+                f"{path}: too short to hold out a dev set.\n  Give a longer text, or a dev set: --dev FILE."
+            )
+        is_held_out = np.zeros(len(hashes), dtype=np.bool_)
+        is_held_out[-max(1, len(hashes) // 20) :] = True
+        return is_held_out
+
+
+def text_chunks(path: Path) -> Iterator[Document]:
+    """Read a plain text file in chunks of LINES_PER_CHUNK lines."""
+    for i, chunk in enumerate(chunks(read_lines(path), LINES_PER_CHUNK)):
+        yield Document("\n".join(chunk) + "\n", False, str(path), i * LINES_PER_CHUNK + 1)
+
+
+def documents(path: Path, keys: Mapping[str, str]) -> Iterator[Document]:
+    """Read the texts of a file of JSONL {"text": …}.
+
+    Raises:
+        CorpusError: a line has no text.
+    """
+    for number, record in read_objects(path, keys):
+        text = record.get("text")
+        if not isinstance(text, str) or (reason := invalid_text_reason(text)):
+            problem = reason if isinstance(text, str) else f'expected {{"text": …}}, found {outline(record)}'
+            raise CorpusError(f"{path}:{number}: {problem}.\n  Fix or delete the line.")
+        if text.strip():
+            yield Document(text, True, str(path), number)
