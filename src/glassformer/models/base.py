@@ -1,6 +1,6 @@
 """Base class of all models, and the protocols that decoding requires of a model."""
 
-from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -107,6 +107,9 @@ Kind = Literal["encoder", "decoder", "encoder-decoder", "word-vectors"]
 encoder-decoders generate a text from a source text; word vectors have no layers."""
 
 
+ModelT = TypeVar("ModelT", bound="Model")
+
+
 class Model(nn.Module):
     """Base class of all models: a config and a state dict define a model completely."""
 
@@ -119,7 +122,7 @@ class Model(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
 
-    def train(self, mode: bool = True) -> Self:
+    def train(self: ModelT, mode: bool = True) -> ModelT:
         for parameter in self.parameters():
             invalidate_packed_weight(parameter)
         return super().train(mode)
@@ -164,7 +167,7 @@ class Model(nn.Module):
         """Compute the buffers that are not saved with the weights."""
 
     @classmethod
-    def from_state_dict(cls, config: ModelConfig, tensors: dict[str, Tensor]) -> Self:
+    def from_state_dict(cls: type[ModelT], config: ModelConfig, tensors: dict[str, Tensor]) -> ModelT:
         """Create a model from a config and a state dict. The weights are converted to fp32.
 
         Raises:
