@@ -78,5 +78,6 @@ class TrainOptions(TypedDict, total=False):
     validate_every: int | None
     precision: Literal["auto", "fp32", "bf16"]
     device: Literal["auto", "cpu", "cuda", "mps"]
+    compile: Literal["auto", "on", "off"]
     threads: int | None
     tensorboard: bool

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Int
 from numpy.typing import NDArray
 from torch import Tensor
+
+BatchT = TypeVar("BatchT", bound="Batch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +20,7 @@ class Batch:
     n_targets: int | float
     """Divisor of the summed loss: number of target tokens, sum of their weights, or number of labels."""
 
-    def to(self, device: torch.device) -> Self:
+    def to(self: BatchT, device: torch.device) -> BatchT:
         # Only from pinned memory are tensors copied to a GPU without waiting for its earlier work.
         pinned = device.type == "cuda"
         moved: dict[str, Any] = {

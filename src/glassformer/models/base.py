@@ -1,6 +1,6 @@
 """Base class of all models."""
 
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, TypeVar
 
 import torch
 from jaxtyping import Float
@@ -16,6 +16,9 @@ Kind = Literal["encoder", "decoder", "encoder-decoder", "word-vectors"]
 encoder-decoders generate a text from a source text; word vectors have no layers."""
 
 
+ModelT = TypeVar("ModelT", bound="Model")
+
+
 class Model(nn.Module):
     """Base class of all models: a config and a state dict define a model completely."""
 
@@ -28,7 +31,7 @@ class Model(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
 
-    def train(self, mode: bool = True) -> Self:
+    def train(self: ModelT, mode: bool = True) -> ModelT:
         for parameter in self.parameters():
             invalidate_packed_weight(parameter)
         return super().train(mode)
@@ -73,7 +76,7 @@ class Model(nn.Module):
         """Compute the buffers that are not saved with the weights."""
 
     @classmethod
-    def from_state_dict(cls, config: ModelConfig, tensors: dict[str, Tensor]) -> Self:
+    def from_state_dict(cls: type[ModelT], config: ModelConfig, tensors: dict[str, Tensor]) -> ModelT:
         """Create a model from a config and a state dict. The weights are converted to fp32.
 
         Raises:

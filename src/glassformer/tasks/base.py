@@ -15,7 +15,7 @@ from torch import Tensor
 from glassformer import checkpoint
 from glassformer.config import DecodeConfig, JsonObject, TrainConfig, format_validation_error
 from glassformer.corpora.read_options import DETECT, ReadOptions
-from glassformer.data.batch import Batch
+from glassformer.data.batch import BatchT
 from glassformer.data.dataset import IDS, Dataset, Row
 from glassformer.errors import CheckpointError, ConfigError, CorpusError
 from glassformer.metrics import Score
@@ -55,7 +55,6 @@ class Record(TypedDict):
 
 
 ExampleT = TypeVar("ExampleT", bound=CorpusExample)
-BatchT = TypeVar("BatchT", bound=Batch)
 
 
 def map_nonblank(

@@ -15,7 +15,7 @@ from torch import Tensor
 from glassformer.config import DecodeConfig, JsonObject
 from glassformer.corpora.labeled import Labeled, parse_number, read_labeled
 from glassformer.corpora.read_options import DETECT, ReadOptions
-from glassformer.data.batch import Batch, pad
+from glassformer.data.batch import Batch, BatchT, pad
 from glassformer.data.dataset import FLOATS, IDS, INTS, Dataset, Row
 from glassformer.errors import CheckpointError, UserError
 from glassformer.generate.engine import batches_by_length
@@ -31,7 +31,7 @@ from glassformer.metrics.labels import accuracy, label_scores, label_statistics,
 from glassformer.metrics.score import MetricFn, mean_from, mean_statistics
 from glassformer.models.bert import Bert
 from glassformer.models.decoding import PAD_TO_MULTIPLE_OF
-from glassformer.tasks.base import BatchT, ExampleT, Log, Record, Task, Text, Warn, check_texts, map_nonblank, no_op
+from glassformer.tasks.base import ExampleT, Log, Record, Task, Text, Warn, check_texts, map_nonblank, no_op
 
 Texts = list[str] | list[tuple[str, str]] | list[Text]
 """A list of texts, of pairs, or of both."""

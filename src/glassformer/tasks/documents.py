@@ -11,9 +11,10 @@ from glassformer.corpora.jsonl import invalid_text_reason, outline, read_objects
 from glassformer.corpora.lines import check_readable, chunks, read_lines
 from glassformer.corpora.pair_formats import format_of
 from glassformer.corpora.read_options import DETECT, ReadOptions, parse_keys
+from glassformer.data.batch import BatchT
 from glassformer.data.dataset import IDS
 from glassformer.errors import CorpusError
-from glassformer.tasks.base import BatchT, Log, Task
+from glassformer.tasks.base import Log, Task
 
 LINES_PER_CHUNK = 64
 """Number of lines of a plain text file that form one document, for reading, encoding and holding out."""
