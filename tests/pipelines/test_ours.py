@@ -1,5 +1,8 @@
 """Pipelines for folders of glassformer: the outputs are those of the task, in the dictionaries of transformers."""
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 
@@ -281,3 +284,35 @@ def test_a_saved_pipeline_is_a_model_folder(ours, tmp_path):
     pipe = pipeline("text-classification", ours("classification"))
     pipe.save_pretrained(tmp_path / "copy")
     assert pipeline(model=tmp_path / "copy")(CAT) == pipe(CAT)
+
+
+@pytest.fixture
+def frequent_switches():
+    """Threads take turns after every few instructions."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+@pytest.mark.parametrize("name", ["translation", "classification", "tagging", "question-answering", "masked-lm"])
+def test_threads_can_share_a_task(ours, name):
+    task = gf.load(ours(name, "bpe"), device="cpu")
+    texts = {"question-answering": "Who sat?\t{}", "masked-lm": f"The {MASK} sat. {{}}"}
+    lines = [[texts.get(name, "{}").format(f"{CAT} {i}")] * 3 for i in range(4)]
+    expected = [task.run(part) for part in lines]
+    with ThreadPoolExecutor(4) as executor:
+        for _ in range(3):
+            assert list(executor.map(task.run, lines)) == expected
+
+
+def test_threads_can_share_a_tokenizer(ours, frequent_switches):
+    tokenizer = pipeline(model=ours("classification", "bpe")).tokenizer
+    limits = [None, 7, 11, None] * 300
+
+    def n_tokens(limit):
+        return len(tokenizer.encode_windows(" ".join([CAT] * 9), max_length=limit)[0].ids)
+
+    expected = [n_tokens(limit) for limit in limits]
+    with ThreadPoolExecutor(4) as executor:
+        assert list(executor.map(n_tokens, limits)) == expected

@@ -1,5 +1,6 @@
 """Tokenization with character offsets and windows, with the behavior of the tokenizers of transformers."""
 
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -71,6 +72,8 @@ class TokenizerAdapter:
     def __init__(self, source: Source) -> None:
         task, t = source.task, source.task.tokenizer
         self.backend = build_tokenizer(source)
+        self.lock = threading.Lock()
+        """Truncation is a setting of the backend, not an argument: one thread encodes at a time."""
         self.is_encoder = task.model.kind == "encoder"
         template = source.tokenizer_config.get("chat_template")
         self.chat_template = template if isinstance(template, str) else None
@@ -134,17 +137,18 @@ class TokenizerAdapter:
             overlap: number of tokens shared by adjacent windows.
         """
         texts = self.add_prefix(text), None if pair is None else self.add_prefix(pair)
-        if max_length is not None:
-            self.backend.enable_truncation(max_length, stride=overlap, strategy=strategy)
-        try:
-            encoding = wrap_native_errors(
-                lambda: self.backend.encode(
-                    *texts, is_pretokenized=not isinstance(text, str), add_special_tokens=special_tokens
-                ),
-                lambda problem: UserError(f"the tokenizer failed on this text: {problem}"),
-            )
-        finally:
-            self.backend.no_truncation()
+        with self.lock:
+            if max_length is not None:
+                self.backend.enable_truncation(max_length, stride=overlap, strategy=strategy)
+            try:
+                encoding = wrap_native_errors(
+                    lambda: self.backend.encode(
+                        *texts, is_pretokenized=not isinstance(text, str), add_special_tokens=special_tokens
+                    ),
+                    lambda problem: UserError(f"the tokenizer failed on this text: {problem}"),
+                )
+            finally:
+                self.backend.no_truncation()
         n_prefix = len(self.prefix)
         return [Window(one, n_prefix, self.has_token_types) for one in (encoding, *encoding.overflowing)]
 
