@@ -29,7 +29,7 @@ class Plain(nn.Module):
 
     def forward(self, src, tgt):
         scale = self.embedding.embedding_dim**0.5
-        mask = nn.Transformer.generate_square_subsequent_mask(tgt.size(1))
+        mask = nn.Transformer.generate_square_subsequent_mask(tgt.size(1), device=tgt.device)
         x = self.transformer(
             self.embedding(src) * scale, self.embedding(tgt) * scale, tgt_mask=mask, tgt_is_causal=True
         )
