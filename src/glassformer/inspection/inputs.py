@@ -18,7 +18,8 @@ from glassformer.tasks.base import AnyTask
 from glassformer.tasks.causal_lm import DecoderTask
 from glassformer.tasks.classification import EncoderTask
 from glassformer.tasks.masked_lm import MaskedLM
-from glassformer.tasks.question_answering import MAX_QUESTION_TOKENS, question_of
+from glassformer.tasks.question_answering import MAX_QUESTION_TOKENS, QuestionAnswerer, question_of
+from glassformer.tasks.summarization import Summarizer
 from glassformer.tasks.tagging import Tagger
 from glassformer.tokens.tokenizer import Tokenizer
 
@@ -134,22 +135,21 @@ def token_window(items: Sequence[object], limit: int, window: int, notes: list[s
 def encoder_inputs(task: AnyEncoderTask, text: str, window: int) -> ModelInputs:
     """Inputs of an encoder: one text, or two texts separated by a tab."""
     notes: list[str] = []
-    match task.name:
-        case "question-answering":
-            question, context = question_of(text, 0)
-            text = f"{question}\t{context}"
-            texts = [question, context]
-        case "tagging" | "masked-lm" | "bert-pretraining":
-            texts = [text]
-        case _:
-            texts = [part for i, part in enumerate(text.split("\t", 1)) if part or not i]
+    if isinstance(task, QuestionAnswerer):
+        question, context = question_of(text, 0)
+        text = f"{question}\t{context}"
+        texts = [question, context]
+    elif isinstance(task, Tagger | MaskedLM):
+        texts = [text]
+    else:
+        texts = [part for i, part in enumerate(text.split("\t", 1)) if part or not i]
     encoded_texts, start = [], 0
     for one_text in texts:
         encoded_texts.append(encode_part(task, one_text, start))
         start += len(one_text) + 1
     capacity = task.model.config.max_len - (task.n_specials if len(texts) > 1 else 2)
     if len(texts) > 1:
-        limit = min(MAX_QUESTION_TOKENS, capacity // 2) if task.name == "question-answering" else capacity // 2
+        limit = min(MAX_QUESTION_TOKENS, capacity // 2) if isinstance(task, QuestionAnswerer) else capacity // 2
         if len(encoded_texts[0]) > limit:
             notes.append(f"The first text has {len(encoded_texts[0])} tokens, of which the first {limit} are used.")
         encoded_texts[0] = encoded_texts[0][:limit]
@@ -249,7 +249,7 @@ def decoder_inputs(
     notes: list[str] = []
     capacity = model.config.max_len
     prompt = task.prompt(text)
-    suffix = prompt[-1:] if task.name == "summarization" else []  # separates the text from its summary
+    suffix = prompt[-1:] if isinstance(task, Summarizer) else []  # separates the text from its summary
     prompt = prompt[: len(prompt) - len(suffix)]
     continuation = t.encode(target) if target is not None else None
     n_new = (

@@ -19,8 +19,10 @@ from glassformer.errors import CheckpointError
 from glassformer.tasks.base import AnyTask, CorpusExample
 from glassformer.tasks.causal_lm import LanguageModel
 from glassformer.tasks.classification import Classifier, Regressor, text_of
-from glassformer.tasks.documents import Document
+from glassformer.tasks.documents import Document, DocumentTask
+from glassformer.tasks.question_answering import QuestionAnswerer
 from glassformer.tasks.registry import TASKS, load, task_class
+from glassformer.tasks.tagging import Tagger
 from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
 
@@ -168,7 +170,7 @@ def predict(task: AnyTask, examples: Sequence[CorpusExample]) -> list[str]:
     if isinstance(task, LanguageModel):
         prompts = [e.text[:80] for e in examples if isinstance(e, Document)]
         return [text.strip() for text in task.complete(prompts, DecodeConfig(beam=1, max_length=40))]
-    if task.name in ("masked-lm", "bert-pretraining", "skip-gram", "span-corruption"):
+    if isinstance(task, DocumentTask):
         return []
     options = DecodeConfig(beam=1) if hasattr(task, "translate") or hasattr(task, "complete") else None
     return [str(output) for output in task.evaluate(examples, options)[0]]
@@ -192,14 +194,14 @@ def rank_examples(task: AnyTask, dev: Sequence[CorpusExample]) -> JsonObject:
         "worst": [rows[i] for i in order[:n]],
         "best": [rows[i] for i in order[::-1][:n]],
     }
-    if task.name == "classification":
+    if isinstance(task, Classifier):
         results["confusion"] = confusion(expected, outputs)
-    elif task.name == "tagging":
+    elif isinstance(task, Tagger):
         pairs = [
             pair for e, o in zip(expected, outputs, strict=True) for pair in zip(e.split(), o.split(), strict=True)
         ]
         results["confusion"] = confusion([e for e, _ in pairs], [o for _, o in pairs])
-    elif task.name not in ("causal-lm", "regression", "question-answering"):
+    elif not isinstance(task, LanguageModel | Regressor | QuestionAnswerer):
         results["errors"] = errors(inputs, expected, outputs)
     return results
 

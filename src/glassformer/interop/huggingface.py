@@ -18,6 +18,7 @@ from glassformer.model_config import ModelConfig
 from glassformer.models.base import Model
 from glassformer.models.families import FAMILIES
 from glassformer.tasks.base import AnyTask
+from glassformer.tasks.classification import Regressor
 from glassformer.tasks.registry import load, task_class
 
 MAX_LISTED = 8
@@ -247,9 +248,9 @@ def hf_folder_contents(task: AnyTask) -> dict[str, str | Tensors]:
         )
     hf_config = {"architectures": [class_name], **architecture.hf_config(config)}
     if head.task in ("classification", "tagging"):
-        labels = ["LABEL_0"] if task.name == "regression" else list(task.labels)
+        labels = ["LABEL_0"] if isinstance(task, Regressor) else list(task.labels)
         hf_config |= {"id2label": dict(enumerate(labels)), "label2id": {label: i for i, label in enumerate(labels)}}
-    if task.name == "regression":
+    if isinstance(task, Regressor):
         hf_config["problem_type"] = "regression"
     contents: dict[str, str | Tensors] = {
         "config.json": checkpoint.to_json(hf_config),
@@ -267,7 +268,7 @@ def export_weights(task: AnyTask, architecture: Architecture, head: Head) -> Ten
     ours = dict(task.model.state_dict())
     if head.config_values.get("pooler") is False:
         ours = {name: value for name, value in ours.items() if not name.startswith("pooler.")}
-    if task.name == "regression":
+    if isinstance(task, Regressor):
         # transformers' head predicts the value itself, ours predicts it relative to the range of the training labels.
         low, high = map(float, task.labels)
         ours["classifier.weight"] = ours["classifier.weight"] * (high - low)

@@ -121,6 +121,12 @@ class Task(ABC, Generic[ExampleT, BatchT]):
     """
 
     name: ClassVar[str]
+    pipeline_tag: ClassVar[str] = "text2text-generation"
+    """Name of the task on the Hugging Face Hub."""
+    command: ClassVar[str] = "run"
+    """Command that applies a trained model."""
+    too_long_advice: ClassVar[str | None] = None
+    """Advice for a corpus in which many examples are too long."""
     kind: ClassVar[Kind]
     """Kind of the model families that support the task."""
     example_type: ClassVar[type[CorpusExample]]

@@ -216,6 +216,7 @@ class Classifier(LabelTask):
     """Predicts a class for each text or pair of texts."""
 
     name = "classification"
+    pipeline_tag = "text-classification"
     fields = {"ids": IDS, "ids2": IDS, "label": INTS}
     metric = "accuracy"
     has_classes = True
@@ -315,6 +316,7 @@ class Regressor(LabelTask):
     """
 
     name = "regression"
+    pipeline_tag = "sentence-similarity"
     fields = {"ids": IDS, "ids2": IDS, "label": FLOATS}
     metric = "pearson"
 

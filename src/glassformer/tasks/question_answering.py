@@ -67,6 +67,7 @@ class QuestionAnswerer(EncoderTask[QAExample, SpanBatch]):
     """
 
     name = "question-answering"
+    pipeline_tag = "question-answering"
     example_type = QAExample
     examples_name = "questions"
     fields = {"question": IDS, "context": IDS, "span": INTS}

@@ -253,6 +253,9 @@ class Translator(TextToTextTask[Example]):
     """Translation: an encoder-decoder with its tokenizer."""
 
     name = "translation"
+    pipeline_tag = "translation"
+    command = "translate"
+    too_long_advice = "--task summarization truncates long texts, if the targets are summaries"
     example_type = Example
     examples_name = "pairs"
     metric = "bleu"

@@ -6,21 +6,10 @@ from glassformer.config import JsonObject, TrainConfig
 from glassformer.tasks.base import AnyTask
 from glassformer.version import __version__
 
-PIPELINE_TAGS = {
-    "translation": "translation",
-    "classification": "text-classification",
-    "regression": "sentence-similarity",
-    "tagging": "token-classification",
-    "question-answering": "question-answering",
-    "causal-lm": "text-generation",
-    "masked-lm": "fill-mask",
-    "bert-pretraining": "fill-mask",
-}
-
 
 def usage_example(task: AnyTask, folder: str | Path) -> str:
     """Example command that applies the trained task."""
-    return f"echo 'some text' | glassformer {'translate' if task.name == 'translation' else 'run'} {folder}"
+    return f"echo 'some text' | glassformer {task.command} {folder}"
 
 
 def model_card(config: TrainConfig, task: AnyTask, training: JsonObject) -> str:
@@ -29,7 +18,7 @@ def model_card(config: TrainConfig, task: AnyTask, training: JsonObject) -> str:
     machine = training["machine"]
     return f"""---
 library_name: glassformer
-pipeline_tag: {PIPELINE_TAGS.get(task.name, "text2text-generation")}
+pipeline_tag: {task.pipeline_tag}
 ---
 
 # {task.name.capitalize()} by {config.family} {config.preset}, trained by glassformer {__version__}

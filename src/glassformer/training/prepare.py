@@ -260,8 +260,8 @@ def too_long_message(config: TrainConfig, task: AnyTask, too_long: Sequence[Corp
     lengths = sorted(task.needed_max_len(example) for example in too_long[:TOO_LONG_SAMPLE])
     suggested = lengths[int(0.95 * (len(lengths) - 1))]
     advice = [f"--max-len {suggested} keeps most of them"] if suggested <= MAX_TOKENS and not config.init_from else []
-    if task.name == "translation":
-        advice.append("--task summarization truncates long texts, if the targets are summaries")
+    if task.too_long_advice:
+        advice.append(task.too_long_advice)
     advice.append("or split the texts at sentence ends")
     return (
         f"{config.src[0]}: {len(too_long):,} of {n:,} {task.examples_name} ({len(too_long) / n:.0%}) are longer than"
