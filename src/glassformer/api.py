@@ -8,8 +8,9 @@ from glassformer.config import TrainConfig
 from glassformer.inspection.inspect import inspect
 from glassformer.inspection.record import record_activations
 from glassformer.keyword_options import Files, TrainOptions
-from glassformer.tasks.base import AnyTask
+from glassformer.tasks.base import AnyTask, Task
 from glassformer.tasks.registry import load
+from glassformer.training.run import KNOWN_NAMES
 from glassformer.training.run import train as run
 
 __all__ = ["inspect", "load", "record_activations", "train"]
@@ -54,8 +55,12 @@ def train(
     Raises:
         UserError: a file or an option cannot be used.
     """
+    if isinstance(task, type) and not issubclass(task, Task):
+        raise TypeError(f"task: the name or the class of a task was expected, got the class {task.__name__}")
     name = task.name if isinstance(task, type) else task
-    config = TrainConfig.resolve({"src": paths(src), "tgt": paths(tgt), "out": out, "task": name, **options})
+    config = TrainConfig.resolve(
+        {"src": paths(src), "tgt": paths(tgt), "out": out, "task": name, **options}, known=KNOWN_NAMES
+    )
     return run(config, quiet=quiet)
 
 

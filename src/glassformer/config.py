@@ -2,7 +2,7 @@
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, Self
@@ -39,12 +39,14 @@ class Config(BaseModel):
         flags: Mapping[str, object],
         file: Path | None = None,
         environment: Mapping[str, str] = NO_ENVIRONMENT,
+        known: Mapping[str, Iterable[str]] = MappingProxyType({}),
     ) -> Self:
         """The options given, flags before environment before file before defaults.
 
         Args:
             environment: variables GLASSFORMER_<OPTION>. The command line alone gives `os.environ`: a call from Python
                 depends on its arguments only.
+            known: for options whose values are rows of a registry, such as `optimizer`: the names of the rows.
 
         Raises:
             ConfigError: naming every unknown, missing and impossible value at once.
@@ -56,14 +58,26 @@ class Config(BaseModel):
             if (value := environment.get(ENVIRONMENT_PREFIX + name.upper())) is not None
         }
         given = {**from_file, **from_environment, **flags}
+        origins = {
+            **dict.fromkeys(from_file, f"in {file}"),
+            **dict.fromkeys(from_environment, "in the environment"),
+            **dict.fromkeys(flags, ""),
+        }
+        unknown = [
+            f"  {name}: {given[name]!r} is unknown; known: {', '.join(names)}"
+            + (f" ({origins[name]})" if origins[name] else "")
+            for name, names in known.items()
+            if given.get(name) is not None and given[name] not in names
+        ]
+        message = "invalid options:"
         try:
-            return cls.model_validate(given)
+            config = cls.model_validate(given)
         except ValidationError as error:
-            origins = {
-                **dict.fromkeys(from_file, f"in {file}"),
-                **dict.fromkeys(from_environment, "in the environment"),
-            }
-            raise ConfigError(format_validation_error(error, {**origins, **dict.fromkeys(flags, "")})) from None
+            message = format_validation_error(error, origins)
+        else:
+            if not unknown:
+                return config
+        raise ConfigError("\n".join([message, *unknown]))
 
     def to_toml(self) -> str:
         """The options as TOML, without those that are None."""

@@ -4,11 +4,11 @@ import pytest
 import torch
 from torch import nn
 
+import glassformer as gf
 from glassformer.config import TrainConfig
 from glassformer.errors import ConfigError
 from glassformer.nn.linear import Linear
 from glassformer.training.optimizer import OPTIMIZERS, load_optimizer_tensors, make_optimizer, optimizer_tensors
-from glassformer.training.run import train
 
 N_STEPS = 100
 BETAS, EPS, WEIGHT_DECAY, LR = (0.85, 0.97), 1e-7, 0.1, 1e-2
@@ -117,11 +117,11 @@ def test_restored_state_continues_bit_for_bit(name):
 
 
 def test_unknown_names_are_reported_together(tmp_path):
-    options = TrainConfig(src=("a",), out=tmp_path / "run", optimizer="sgd", schedule="step")
     with pytest.raises(ConfigError) as error:
-        train(options)
+        gf.train(tmp_path / "a", out=tmp_path / "run", optimizer="sgd", schedule="step", steps=0)
     assert "optimizer: 'sgd' is unknown; known: adam, adamw, adafactor" in str(error.value)
     assert "schedule: 'step' is unknown; known: inverse-sqrt, linear, cosine, constant" in str(error.value)
+    assert "steps: 0: input should be greater than or equal to 1" in str(error.value)
     assert not (tmp_path / "run").exists()
 
 

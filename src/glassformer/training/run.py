@@ -2,6 +2,7 @@
 
 import os
 import platform
+from collections.abc import Collection
 from pathlib import Path
 
 import torch
@@ -33,6 +34,14 @@ EARLY_FILES = ("data", "train.log", "metrics.jsonl", "tensorboard")
 """Files of a run folder that may exist before run.toml is written."""
 
 BUDGETS = ("steps", "epochs", "minutes")
+KNOWN_NAMES: dict[str, Collection[str]] = {
+    "family": FAMILIES,
+    "format": PAIR_FORMATS,
+    "optimizer": OPTIMIZERS,
+    "schedule": SCHEDULES,
+}
+"""Options that name rows of a registry."""
+
 DERIVED_FIELDS = {"vocab_size", "pad_id", "bos_id", "eos_id", "pruned_heads", "head", "n_labels"}
 """Fields of a model's configuration that the tokenizer and the task determine."""
 
@@ -51,7 +60,6 @@ def train(config: TrainConfig, *, quiet: bool = False) -> AnyTask:
         CorpusError: a corpus file cannot be used.
         Stopped: a signal stopped the training; a checkpoint was saved.
     """
-    check_names(config)
     make_run_folder(config.out)
     with locked(config.out):
         step_folder = checkpoint.newest(config.out / "checkpoints")  # first, to report a folder of another version
@@ -86,26 +94,6 @@ def train(config: TrainConfig, *, quiet: bool = False) -> AnyTask:
                 trainer.run(stop)
             finish(trainer, reporter)
         return load(config.out, device=config.device)
-
-
-def check_names(config: TrainConfig) -> None:
-    """Check the names of model family, file format, optimizer and schedule.
-
-    Raises:
-        ConfigError: a name is unknown; with the list of known ones.
-    """
-    unknown = [
-        f"  {option}: {name!r} is unknown; known: {', '.join(known)}"
-        for option, name, known in (
-            ("family", config.family, FAMILIES),
-            ("format", config.format, PAIR_FORMATS),
-            ("optimizer", config.optimizer, OPTIMIZERS),
-            ("schedule", config.schedule, SCHEDULES),
-        )
-        if name is not None and name not in known
-    ]
-    if unknown:
-        raise ConfigError("invalid options:\n" + "\n".join(unknown))
 
 
 def make_run_folder(out: Path) -> None:
