@@ -183,7 +183,7 @@ BAD = {
     "a negative number of heads": (["ablate", "MODEL", "--prune", "-1", "--out", "EMPTY/x", "--src", "x"], "at least"),
     "no examples": (["ablate", "MODEL", "--examples", "0", "--src", "x"], "at least 1"),
     "a page in a missing folder": (["inspect", "MODEL", "a", "--out", "EMPTY/no/x.html"], "there is no folder"),
-    "a layer without a model": (["worked-example", "--layer", "encoder.0.self_attention"], "give both"),
+    "a layer without a model": (["worked-example", "--layer", "encoder.0.self_attention"], "need --model and --text"),
     "no model": (["trace", "EMPTY/no", "a"], "no such folder"),
 }
 

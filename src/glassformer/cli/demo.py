@@ -25,7 +25,7 @@ def demo(
     """
     from glassformer.config import TrainConfig
     from glassformer.corpora.corpus import Example
-    from glassformer.corpora.demo.pairs import REFERENCE, SHOWCASE, split_pairs
+    from glassformer.corpora.demo.pairs import HANDWRITTEN_EXAMPLES, split_pairs
     from glassformer.training.run import make_run_folder, train
 
     texts = out.with_name(f"{out.name}-text")
@@ -44,7 +44,7 @@ def demo(
     translator = train(config, quiet=quiet)
     _, scores = translator.evaluate([Example(*pair, str(texts / "test.tsv"), n) for n, pair in enumerate(test, 1)])
     print(f"\nBLEU on {len(test)} held-out sentences: {scores[0].value:.1f}   ({scores[0].signature})\n")
-    for english, french in (REFERENCE, *SHOWCASE):
+    for english, french in HANDWRITTEN_EXAMPLES:
         found = translator(english)
         print(f"  {english}\n  {found}" + ("" if found == french else f"\n      (expected: {french})") + "\n")
     print(

@@ -31,9 +31,9 @@ def worked_example(
         model: Model folder written by `glassformer train` or `glassformer import`. Default: a small built-in example.
         text: Input text.
         target: Target text for translators and language models.
-        layer: Name of the attention module. Default: the first.
-        head: Number of the head, counted from 1.
-        words: Two tokens of the text whose embeddings, positions and sums are compared.
+        layer: Name of the attention module, such as encoder.0.self_attention. Default: the first.
+        head: Number of the head, counted from 1, unlike layers in module names.
+        words: Two tokens of the text whose embeddings, position encodings and sums are compared.
         html: Also write an HTML page.
         force: Overwrite the page if it exists.
     """
@@ -43,8 +43,12 @@ def worked_example(
     from glassformer.tasks.registry import load
 
     check_new(html, force)
-    if (model is None) != (text is None) or (model is None and (layer or words or target or head != 1)):
+    if (model is None) != (text is None):
         raise ConfigError("--model names a model and --text its input: give both, or neither for the built-in example.")
+    if model is None and (layer or words or target or head != 1):
+        raise ConfigError(
+            "--layer, --head, --words and --target need --model and --text. The built-in example has no options."
+        )
     if model and text is not None:
         example = worked_example_of_model(
             load(model, device="cpu"), text, target=target, layer=layer, head=head, words=words
@@ -72,10 +76,10 @@ def show(example: "WorkedExample") -> None:
             text = np.array2string(matrix.values, threshold=60, edgeitems=3, max_line_width=110)
             print("     " + text.replace("\n", "\n     "))
     if p := example.positions:
-        print(f"\nPositions {p.first} and {p.second}, d_model {p.paper.shape[1]}")
+        print(f"\nPositions {p.first} and {p.second}, d_model {p.correct.shape[1]}")
         for name, table, cosine in (
-            ("by the paper's formula", p.paper, p.cosines[0]),
-            ("by a loop that doubles the exponent", p.doubled, p.cosines[1]),
+            ("exponent 2i/d_model, as in the paper", p.correct, p.cosines[0]),
+            ("exponent 4i/d_model, a common wrong implementation", p.doubled_exponent, p.cosines[1]),
         ):
             begins = np.array2string(table[p.first][:4], max_line_width=110)
             print(f"  {name}: PE({p.first}) begins {begins}; cosine {cosine:.7f}")
@@ -83,11 +87,14 @@ def show(example: "WorkedExample") -> None:
         print(f"\n{s.words[0]!r} (position {s.positions[0]}) and {s.words[1]!r} (position {s.positions[1]})")
         print(f"  cosine of the words {s.word:.4f}, of the positions {s.position:.4f}, of the sums {s.sum:.4f}")
     if example.saturation:
-        print("\nWhat scaling is for: softmax over 16 random keys of unit variance")
-        print("   d_k  deviation of q.k   largest weight: unscaled  scaled  additive   derivative: unscaled  scaled")
+        print("\nWhy dot products are scaled by 1/sqrt(d_k): softmax over 16 random keys of unit variance")
+        print(
+            "   d_k  std of q.k   largest weight: unscaled  scaled  additive attention"
+            "   softmax derivative: unscaled  scaled"
+        )
         for row in example.saturation:
             plain, scaled, additive = row.largest
             print(
-                f"  {row.d_k:4}  {row.deviation:16.2f}   {plain:24.3f}  {scaled:6.3f}  {additive:8.3f}"
-                f"   {row.gradient[0]:20.4f}  {row.gradient[1]:6.4f}"
+                f"  {row.d_k:4}  {row.deviation:10.2f}   {plain:24.3f}  {scaled:6.3f}  {additive:18.3f}"
+                f"   {row.gradient[0]:28.4f}  {row.gradient[1]:6.4f}"
             )

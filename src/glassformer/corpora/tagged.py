@@ -62,7 +62,8 @@ def _reader(path: Path, column: str | int | None, keys: Mapping[str, str]) -> It
             if column is not None and (not isinstance(column, int) or column < 2):
                 raise ConfigError(
                     f"--column {column}: {name(path)} is CoNLL, its columns have numbers.\n"
-                    "  Use the tag's, from 2: column 1 is the word. A CoNLL-U file is named .conllu."
+                    "  Give the number of the tag column, 2 or more (column 1 is the word)."
+                    " A CoNLL-U file must be named .conllu."
                 )
             return _sentences(path, _conll_rows(path, column))
 
@@ -119,7 +120,7 @@ def _conllu_rows(path: Path, column: str) -> Iterator[Row | None]:
         if len(cells) != _N_CONLLU:
             raise CorpusError(
                 f"{name(path)}:{number}: expected the {_N_CONLLU} tab-separated columns of CoNLL-U, found {len(cells)}."
-                f"\n  The line begins {line[:40]!r}. A file of other columns is named .conll."
+                f"\n  The line begins {line[:40]!r}. If the file is not CoNLL-U, name it .conll instead of .conllu."
             )
         if re.fullmatch(r"\d+[-.]\d+", cells[0]):
             continue

@@ -112,8 +112,9 @@ def worked_page(example: WorkedExample) -> str:
             {**matrix, "shape": matrix["values"].shape, "values": numbers(matrix["values"])}
             for matrix in step["matrices"]
         ]
-    if example.positions:
-        record["positions"] |= {name: pack(getattr(example.positions, name)) for name in ("paper", "doubled")}
+    if p := example.positions:
+        tables = {"paper": pack(p.correct), "doubled": pack(p.doubled_exponent)}
+        record["positions"] = {**tables, "first": p.first, "second": p.second, "cosines": p.cosines}
     return page(example.title, record, "worked")
 
 

@@ -41,14 +41,14 @@ class Step:
 class Positions:
     """Sinusoidal position encodings by the paper's formula, and by a common incorrect implementation."""
 
-    paper: Matrix
+    correct: Matrix
     """[positions, d_model]"""
-    doubled: Matrix
+    doubled_exponent: Matrix
     """[positions, d_model], with an exponent of 4i / d_model instead of 2i / d_model."""
     first: int
     second: int
     cosines: tuple[float, float]
-    """Cosine similarity of positions `first` and `second`, for `paper` and `doubled`."""
+    """Cosine similarity of positions `first` and `second`, for `correct` and `doubled_exponent`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,13 +206,12 @@ def worked_example() -> WorkedExample:
 def positions(first: int, second: int, d_model: int = 512, n: int = 64) -> Positions:
     """Compare two positions under both formulas. Source: Vaswani et al. 2017, section 3.5."""
     n = max(n, first + 1, second + 1)
-    paper = sinusoids(n, d_model).double().numpy()
-    doubled = np.zeros((n, d_model))
+    correct = sinusoids(n, d_model).double().numpy()
+    doubled_exponent = np.zeros((n, d_model))
     angles = np.arange(n)[:, None] / 10000 ** (2 * np.arange(0, d_model, 2) / d_model)
-    doubled[:, 0::2], doubled[:, 1::2] = np.sin(angles), np.cos(angles)
-    return Positions(
-        paper, doubled, first, second, (cosine(paper[first], paper[second]), cosine(doubled[first], doubled[second]))
-    )
+    doubled_exponent[:, 0::2], doubled_exponent[:, 1::2] = np.sin(angles), np.cos(angles)
+    cosines = (cosine(correct[first], correct[second]), cosine(doubled_exponent[first], doubled_exponent[second]))
+    return Positions(correct, doubled_exponent, first, second, cosines)
 
 
 def cosine(a: Matrix, b: Matrix) -> float:

@@ -46,14 +46,14 @@ class Architecture:
     """Our config -> transformers config."""
     base_model_prefix: str = ""
     """Prefix of the weight names of the model without its head. Files of a model without a head do not have it."""
-    exports: Callable[[Any], bool] = lambda config: True
+    can_export: Callable[[Any], bool] = lambda config: True
     """Our config -> whether models with this config are exported as this architecture."""
     tied_copies: Mapping[str, str] = field(default_factory=dict)
     """Tied tensors that some files contain twice: name of the copy -> name used here."""
     may_be_untied: bool = False
     """Copies in `tied_copies` may differ: then the model has a separate output matrix."""
-    ignored_names: str = r"$^"
-    """Regular expression of tensor names to ignore: buffers, and weights that the head does not use."""
+    ignored_if_unused: str = r"$^"
+    """Regular expression of tensor names to ignore if the model does not use them: buffers, weights of other heads."""
     to_our_layout: Callable[[Tensors], Tensors] = lambda tensors: tensors
     """Convert transformers tensors to our layout, under transformers names."""
     to_hf_layout: Callable[[Any, Tensors], Tensors] = lambda config, tensors: tensors

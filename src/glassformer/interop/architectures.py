@@ -35,7 +35,7 @@ def hf_model_type(model: Model) -> str:
         )
     family = family_of(model)
     for model_type, architecture in ARCHITECTURES.items():
-        if architecture.family == family and architecture.exports(c):
+        if architecture.family == family and architecture.can_export(c):
             return model_type
     description = f"a {family} with additive attention" if getattr(c, "attention", "dot") != "dot" else f"a {family}"
     raise UserError(f"{description}: transformers has no such model, so it cannot be exported.")

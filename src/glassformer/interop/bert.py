@@ -203,7 +203,7 @@ def bert_heads(name: str, sequence_head: WeightNames, **more: Head) -> dict[str,
 
 
 ROBERTA_SEQUENCE_HEAD: WeightNames = (("pooler", "classifier.dense"), ("classifier", "classifier.out_proj"))
-IGNORED_NAMES = r".*\.position_ids|.*\.pooler\.dense\..*|cls\.seq_relationship\..*"
+IGNORED_IF_UNUSED = r".*\.position_ids|.*\.pooler\.dense\..*|cls\.seq_relationship\..*"
 
 BERTS = {
     "bert": Architecture(
@@ -218,13 +218,13 @@ BERTS = {
         lambda c: BERT,
         bert_config_values,
         hf_bert_config,
-        exports=lambda c: not c.pre_norm and c.n_token_types and not c.position_offset,
+        can_export=lambda c: not c.pre_norm and c.n_token_types and not c.position_offset,
         base_model_prefix="bert.",
         tied_copies={
             "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
             "cls.predictions.decoder.bias": "cls.predictions.bias",
         },
-        ignored_names=IGNORED_NAMES,
+        ignored_if_unused=IGNORED_IF_UNUSED,
     ),
     "roberta": Architecture(
         "bert",
@@ -232,13 +232,13 @@ BERTS = {
         lambda c: ROBERTA,
         roberta_config_values,
         hf_roberta_config,
-        exports=lambda c: not c.pre_norm and c.n_token_types and c.position_offset,
+        can_export=lambda c: not c.pre_norm and c.n_token_types and c.position_offset,
         base_model_prefix="roberta.",
         tied_copies={
             "lm_head.decoder.weight": "roberta.embeddings.word_embeddings.weight",
             "lm_head.decoder.bias": "lm_head.bias",
         },
-        ignored_names=IGNORED_NAMES,
+        ignored_if_unused=IGNORED_IF_UNUSED,
         to_hf_layout=roberta_to_hf_layout,
     ),
     "roberta-prelayernorm": Architecture(
@@ -247,13 +247,13 @@ BERTS = {
         lambda c: ROBERTA_PRE_NORM,
         roberta_pre_norm_config_values,
         hf_roberta_config,
-        exports=lambda c: c.pre_norm,
+        can_export=lambda c: c.pre_norm,
         base_model_prefix="roberta_prelayernorm.",
         tied_copies={
             "lm_head.decoder.weight": "roberta_prelayernorm.embeddings.word_embeddings.weight",
             "lm_head.decoder.bias": "lm_head.bias",
         },
-        ignored_names=IGNORED_NAMES,
+        ignored_if_unused=IGNORED_IF_UNUSED,
         to_hf_layout=roberta_to_hf_layout,
     ),
     "distilbert": Architecture(
@@ -262,7 +262,7 @@ BERTS = {
         lambda c: DISTILBERT,
         distilbert_config_values,
         hf_distilbert_config,
-        exports=lambda c: not c.pre_norm and not c.n_token_types,
+        can_export=lambda c: not c.pre_norm and not c.n_token_types,
         base_model_prefix="distilbert.",
         tied_copies={"vocab_projector.weight": "distilbert.embeddings.word_embeddings.weight"},
     ),

@@ -108,7 +108,7 @@ GPT2 = Architecture(
     hf_gpt2_config,
     base_model_prefix="transformer.",
     tied_copies={"lm_head.weight": "transformer.wte.weight"},
-    ignored_names=r".*\.attn\.(masked_)?bias",
+    ignored_if_unused=r".*\.attn\.(masked_)?bias",
     to_our_layout=gpt2_to_our_layout,
     to_hf_layout=gpt2_to_hf_layout,
 )

@@ -89,7 +89,7 @@ def load_hf_folder(source: Path) -> AnyTask:
             "  Put the tokenizer files that were published with the weights into the folder."
         )
     weight_names = (*head.weight_names, *architecture.weight_names(config))
-    model = build_model(model_class, config, tensors, weight_names, architecture.ignored_names, source)
+    model = build_model(model_class, config, tensors, weight_names, architecture.ignored_if_unused, source)
     return task_class(task_name)(model, tokenizer, "cpu", labels)
 
 
@@ -192,7 +192,7 @@ def build_model(
     config: ModelConfig,
     tensors: Tensors,
     weight_names: WeightNames,
-    ignored_names: str,
+    ignored_if_unused: str,
     source: Path,
 ) -> Model:
     """Create our model with the weights returned by `prepare_weights`."""
@@ -202,7 +202,7 @@ def build_model(
     used = set(hf_names.values())
     problems = [f"  missing: {name}" for name in hf_names.values() if name not in tensors]
     problems += [
-        f"  unexpected: {name}" for name in tensors if name not in used and not re.fullmatch(ignored_names, name)
+        f"  unexpected: {name}" for name in tensors if name not in used and not re.fullmatch(ignored_if_unused, name)
     ]
     for name, hf_name in hf_names.items():
         if hf_name in tensors and tuple(tensors[hf_name].shape) != expected[name]:

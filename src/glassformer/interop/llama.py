@@ -88,12 +88,13 @@ LLAMA = Architecture(
     llama_config_values,
     hf_llama_config,
     base_model_prefix="model.",
-    ignored_names=r"lm_head\.weight|.*\.rotary_emb\.inv_freq",  # some files contain a copy of a tied output matrix
-    exports=lambda c: not c.qkv_bias,
+    # If embeddings are tied, some files still contain lm_head.weight.
+    ignored_if_unused=r"lm_head\.weight|.*\.rotary_emb\.inv_freq",
+    can_export=lambda c: not c.qkv_bias,
 )
 
 LLAMAS = {
     "llama": LLAMA,
-    "mistral": replace(LLAMA, heads={"MistralForCausalLM": Head("causal-lm")}, exports=lambda c: False),
-    "qwen2": replace(LLAMA, heads={"Qwen2ForCausalLM": Head("causal-lm")}, exports=lambda c: c.qkv_bias),
+    "mistral": replace(LLAMA, heads={"MistralForCausalLM": Head("causal-lm")}, can_export=lambda c: False),
+    "qwen2": replace(LLAMA, heads={"Qwen2ForCausalLM": Head("causal-lm")}, can_export=lambda c: c.qkv_bias),
 }

@@ -147,9 +147,9 @@ MARIAN = Architecture(
     lambda c: NAMES,
     marian_config_values,
     hf_marian_config,
-    exports=lambda c: c.attention == "dot" and not c.pre_norm,
+    can_export=lambda c: c.attention == "dot" and not c.pre_norm,
     tied_copies=MARIAN_TIED_COPIES,
-    ignored_names=SINUSOIDS,
+    ignored_if_unused=SINUSOIDS,
     to_our_layout=marian_to_our_layout,
     to_hf_layout=marian_to_hf_layout,
 )
@@ -160,9 +160,9 @@ PEGASUS = Architecture(
     lambda c: NAMES,
     pegasus_config_values,
     hf_marian_config,
-    exports=lambda c: c.attention == "dot" and c.pre_norm,
+    can_export=lambda c: c.attention == "dot" and c.pre_norm,
     tied_copies=MARIAN_TIED_COPIES,
-    ignored_names=SINUSOIDS,
+    ignored_if_unused=SINUSOIDS,
     to_our_layout=marian_to_our_layout,
     to_hf_layout=marian_to_hf_layout,
 )

@@ -122,7 +122,7 @@ T5 = Architecture(
     tied_copies=dict.fromkeys(
         ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight"), "shared.weight"
     ),
-    ignored_names=r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight",
+    ignored_if_unused=r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight",
     may_be_untied=True,
     to_hf_layout=t5_to_hf_layout,
 )

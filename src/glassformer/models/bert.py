@@ -75,7 +75,10 @@ class Bert(Model):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialize matrices from a truncated normal distribution and biases with 0."""
+        """Initialize matrices from a truncated normal distribution and biases with 0.
+
+        Learned position embeddings of small models (d_model < 768) start from sinusoids.
+        """
         std = initial_std(self.config.d_model)
         for name, p in self.named_parameters():
             if p.dim() > 1:
@@ -101,10 +104,10 @@ class Bert(Model):
             token_type_ids: 0 for the first text of a pair, 1 for the second; default: all 0.
         """
         c = self.config
-        # Padding may exceed the last position, and RoBERTa has a single token type for both texts of a pair.
+        # Batches are padded to a multiple of 8, possibly beyond max_len.
         positions = torch.arange(ids.size(1), device=ids.device).clamp(max=c.max_len - 1) + c.position_offset
         x = self.embedding(ids) + self.position_embedding(positions)
-        if self.token_type_embedding is not None:
+        if self.token_type_embedding is not None:  # RoBERTa has one token type: 1 becomes 0.
             x = x + self.token_type_embedding(
                 torch.zeros_like(ids) if token_type_ids is None else token_type_ids.clamp(max=c.n_token_types - 1)
             )
@@ -115,7 +118,10 @@ class Bert(Model):
         return self.encoder_norm(x)
 
     def mlm_head(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
-        """Hidden states of the masked-token head; the tied embeddings and `mlm_bias` project them to logits."""
+        """Dense layer, activation and norm before the vocabulary projection.
+
+        transformers: BertPredictionHeadTransform. The projection uses the tied embeddings and `mlm_bias`.
+        """
         return self.mlm_transform_norm(ACTIVATIONS[self.config.activation](self.mlm_transform(hidden)))
 
     def mlm_logits(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:
@@ -139,7 +145,10 @@ class Bert(Model):
     def label_logits(
         self, hidden: Float[Tensor, "batch length d_model"], ids: Int[Tensor, "batch length"]
     ) -> Float[Tensor, "..."]:
-        """Label logits: [batch, labels] for sequences; [batch, length, labels] for tokens and spans."""
+        """Label logits: [batch, labels] for sequences; [batch, length, labels] for tokens and spans.
+
+        With head "mlm", the classifier is the next-sentence prediction head.
+        """
         assert self.classifier is not None
         x = self.pool(hidden, ids) if self.config.head in ("sequence", "mlm") else hidden
         return self.classifier(self.dropout(x))

@@ -77,6 +77,7 @@ class Pipeline(ABC, Generic[OptionsT]):
     options_type: type[OptionsT]
     """Arguments of the calls."""
     model: AnyTask
+    """The glassformer task. Its `.model` is the nn.Module."""
 
     def __init__(self, source: Source, name: str, **options: object) -> None:
         self.source, self.task = source, name

@@ -13,7 +13,7 @@ from glassformer.pipelines.base import Options, Output, Pipeline
 from glassformer.pipelines.tokenizer_adapter import Window, encode_batches
 
 Answer = JsonObject
-Logits = NDArray[np.float32]
+FloatArray = NDArray[np.float32]
 
 DEFAULT_MAX_SEQ_LEN, DEFAULT_DOC_STRIDE = 384, 128
 """Defaults: maximum number of tokens of a window, and of tokens shared by adjacent windows."""
@@ -42,10 +42,11 @@ class QuestionAnsweringOptions(Options):
 
 
 class QuestionAnswering(Pipeline[QuestionAnsweringOptions]):
-    """{"score", "start", "end", "answer"} for a question about a context, or a list of them if top_k is above 1.
+    """{"score", "start", "end", "answer"} for a question about a context, or a list if there are several.
 
-    The score is the product of the probabilities of the first and the last token, each normalized over the context of a
-    window. Scores of identical answers from several spans are added.
+    There may be several answers if top_k is above 1. The score is the product of the probabilities of the first and
+    the last token, each normalized over [CLS] and the context tokens of a window. Scores of identical answers from
+    several spans are added.
     """
 
     tasks = ("question-answering",)
@@ -106,9 +107,9 @@ class QuestionAnswering(Pipeline[QuestionAnsweringOptions]):
             question, context, max_length=size, strategy="only_second", overlap=overlap
         )
 
-    def logits(self, windows: Sequence[Window]) -> list[Logits]:
+    def logits(self, windows: Sequence[Window]) -> list[FloatArray]:
         """Logits of the first and last token of the answer for each window, [tokens, 2]."""
-        results: list[Logits] = [np.empty(0, np.float32)] * len(windows)
+        results: list[FloatArray] = [np.empty(0, np.float32)] * len(windows)
         for indices, hidden, ids in encode_batches(self.model, [(w.ids, w.token_type_ids) for w in windows]):
             with torch.inference_mode():
                 logits = self.model.model.label_logits(hidden, ids).float().cpu().numpy()
@@ -117,7 +118,7 @@ class QuestionAnswering(Pipeline[QuestionAnsweringOptions]):
         return results
 
     def best_answers(
-        self, context: str, windows: Sequence[tuple[Window, Logits]], options: QuestionAnsweringOptions
+        self, context: str, windows: Sequence[tuple[Window, FloatArray]], options: QuestionAnsweringOptions
     ) -> list[Answer]:
         """The top_k most probable answers to a question, best first. The answer "" means that there is none.
 
@@ -131,10 +132,10 @@ class QuestionAnswering(Pipeline[QuestionAnsweringOptions]):
             in_context = np.array([number == 1 for number in window.encoding.sequence_ids])
             # A span at [CLS], the first token, means that the window contains no answer.
             allowed = in_context | (np.array(window.ids) == self.tokenizer.cls_token_id)
-            start, end = (probabilities(np.where(allowed, column, MASKED_LOGIT)) for column in logits.T)
-            no_answer_score = min(no_answer_score, float(start[0] * end[0]))
-            start[0] = end[0] = 0.0
-            for first, last, score in best_spans(start, end, n_candidates, options.max_answer_len):
+            start_probs, end_probs = (probabilities(np.where(allowed, column, MASKED_LOGIT)) for column in logits.T)
+            no_answer_score = min(no_answer_score, float(start_probs[0] * end_probs[0]))
+            start_probs[0] = end_probs[0] = 0.0
+            for first, last, score in best_spans(start_probs, end_probs, n_candidates, options.max_answer_len):
                 if not allowed[first] or not allowed[last]:
                     continue
                 a, b = self.char_span(window, first, last, options.align_to_words)
@@ -176,15 +177,15 @@ def read_question(value: object) -> tuple[str, str]:
     return value["question"], value["context"]
 
 
-def probabilities(logits: Logits) -> Logits:
+def probabilities(logits: FloatArray) -> FloatArray:
     """Softmax of the logits of a window."""
     exponentials = np.exp(logits - logits.max())
     return exponentials / exponentials.sum()
 
 
-def best_spans(start: Logits, end: Logits, n: int, max_len: int) -> list[tuple[int, int, float]]:
+def best_spans(start_probs: FloatArray, end_probs: FloatArray, n: int, max_len: int) -> list[tuple[int, int, float]]:
     """The n most probable spans (first, last, probability) of at most `max_len` tokens, best first."""
-    pairs = np.tril(np.triu(start[:, None] * end[None]), max_len - 1)
+    pairs = np.tril(np.triu(start_probs[:, None] * end_probs[None]), max_len - 1)
     best = np.argsort(-pairs, axis=None, kind="stable")[:n]
     firsts, lasts = np.unravel_index(best, pairs.shape)
     return [(int(i), int(j), float(pairs[i, j])) for i, j in zip(firsts, lasts, strict=True)]

@@ -10,8 +10,8 @@ from glassformer.tasks.classification import Regressor
 class SentenceSimilarity(Pipeline[Options]):
     """List of similarities of a source sentence to other sentences.
 
-    The input is {"source_sentence": …, "sentences": […]}. An encoder without a head gives the cosine of the mean
-    vectors of the texts, a regression model trained on pairs its prediction.
+    The input is {"source_sentence": …, "sentences": […]}. With an encoder without a head: the cosine similarity of
+    the mean-pooled embeddings. With a regression model trained on pairs: its prediction for each pair.
     """
 
     tasks = ("feature-extraction", "regression")
@@ -50,4 +50,4 @@ class SentenceSimilarity(Pipeline[Options]):
         if isinstance(self.model, Regressor):
             return self.model.predict_numbers([(source, sentence) for sentence in sentences])
         vectors = self.model([source, *sentences])
-        return (vectors[1:] @ vectors[0]).tolist()
+        return (vectors[1:] @ vectors[0]).tolist()  # vectors have length 1

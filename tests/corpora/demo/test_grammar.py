@@ -3,7 +3,7 @@ from random import Random
 import pytest
 
 from glassformer.corpora.demo import grammar, lexicon
-from glassformer.corpora.demo.pairs import REFERENCE, SHOWCASE
+from glassformer.corpora.demo.pairs import LEAD_EXAMPLE, SHOWCASE
 from glassformer.corpora.demo.phrases import (
     HE,
     SHE,
@@ -40,7 +40,7 @@ def to(whom):
 def test_the_rules_render_the_reference():
     cat = clause(the("cat", "black"), "sit", "past", None, place("on", the("couch")))
     dog = clause(the("dog", "brown"), "sleep", "past", None, place("on", the("rug")))
-    assert sentence(link(cat, "and", dog)) == REFERENCE
+    assert sentence(link(cat, "and", dog)) == LEAD_EXAMPLE
 
 
 def showcase():

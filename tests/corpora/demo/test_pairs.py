@@ -3,7 +3,7 @@ import re
 import pytest
 
 from glassformer.corpora.demo import pairs
-from glassformer.corpora.demo.pairs import REFERENCE, SHOWCASE, sample_pairs, split_pairs
+from glassformer.corpora.demo.pairs import HANDWRITTEN_EXAMPLES, sample_pairs, split_pairs
 
 WORD = re.compile(r"[\w-]+'?")
 
@@ -42,9 +42,9 @@ def test_held_out_pairs_do_not_depend_on_the_size_of_training():
     assert split_pairs(50, 40, seed=2)[1] == split_pairs(10, 40, seed=2)[1]
 
 
-def test_reference_and_showcase_are_never_sampled(monkeypatch):
+def test_handwritten_examples_are_never_sampled(monkeypatch):
     other = ("The cat slept.", "Le chat dormait.")
-    monkeypatch.setattr(pairs, "sentences", lambda _: iter([REFERENCE, *SHOWCASE, other]))
+    monkeypatch.setattr(pairs, "sentences", lambda _: iter([*HANDWRITTEN_EXAMPLES, other]))
     assert sample_pairs(1, seed=0) == [other]
 
 

@@ -6,11 +6,12 @@ from random import Random
 from glassformer.corpora.demo.grammar import sentences
 from glassformer.corpora.demo.phrases import Pair
 
-REFERENCE: Pair = (
+# The pair shown first. Excluded from all generated corpora.
+LEAD_EXAMPLE: Pair = (
     "The black cat sat on the couch and the brown dog slept on the rug.",
     "Le chat noir était assis sur le canapé et le chien marron dormait sur le tapis.",
 )
-# One linguistic phenomenon each. Excluded from all generated corpora, like the reference.
+# One linguistic phenomenon each. Excluded from all generated corpora.
 SHOWCASE: tuple[Pair, ...] = (
     ("The apple that the boy ate was good.", "La pomme que le garçon a mangée était bonne."),
     ("The table is old but it is pretty.", "La table est vieille mais elle est jolie."),
@@ -34,13 +35,15 @@ SHOWCASE: tuple[Pair, ...] = (
     ("I will repair the brown lamps tomorrow.", "Je réparerai les lampes marron demain."),
     ("The hedgehog stopped near the old castle.", "Le hérisson s'est arrêté près du vieux château."),
 )
-HELD_OUT: tuple[Pair, ...] = (REFERENCE, *SHOWCASE)
+HANDWRITTEN_EXAMPLES: tuple[Pair, ...] = (LEAD_EXAMPLE, *SHOWCASE)
 
 PATIENCE = 10_000  # maximum number of successive samples without a new pair
 
 
 def take_distinct(n: int, source: Iterator[Pair], *known: Iterable[Pair]) -> list[Pair]:
-    """The next n distinct pairs, excluding pairs of which a side occurs in `known`.
+    """The next n pairs with distinct English sentences (French ones may repeat).
+
+    Pairs of which either side occurs in `known` are left out.
 
     Raises:
         ValueError: n is negative, or the source has too few distinct pairs.
@@ -65,12 +68,14 @@ def take_distinct(n: int, source: Iterator[Pair], *known: Iterable[Pair]) -> lis
 
 
 def sample_pairs(n: int, seed: int) -> list[Pair]:
-    """Generate n distinct pairs (English, French), reproducibly for a seed, excluding REFERENCE and SHOWCASE.
+    """Generate n pairs (English, French) with distinct English sentences, reproducibly for a seed.
+
+    Pairs of which either side occurs in HANDWRITTEN_EXAMPLES are left out.
 
     Raises:
         ValueError: n is negative, or larger than the number of pairs of the grammar.
     """
-    return take_distinct(n, sentences(Random(seed)), HELD_OUT)
+    return take_distinct(n, sentences(Random(seed)), HANDWRITTEN_EXAMPLES)
 
 
 def split_pairs(n_train: int, n_held_out: int, seed: int) -> tuple[list[Pair], list[Pair]]:
@@ -79,5 +84,5 @@ def split_pairs(n_train: int, n_held_out: int, seed: int) -> tuple[list[Pair], l
     The held-out pairs depend only on the seed, not on n_train.
     """
     source = sentences(Random(seed))
-    held_out = take_distinct(n_held_out, source, HELD_OUT)
-    return take_distinct(n_train, source, HELD_OUT, held_out), held_out
+    held_out = take_distinct(n_held_out, source, HANDWRITTEN_EXAMPLES)
+    return take_distinct(n_train, source, HANDWRITTEN_EXAMPLES, held_out), held_out

@@ -1,4 +1,4 @@
-"""Checks of sentence pairs: detection of issues, and repair of text."""
+"""Corpus cleaning: checks that find errors in sentence pairs, and repair of text."""
 
 import html
 import re
@@ -10,7 +10,7 @@ from glassformer.corpora.doctor.statistics import CorpusStatistics
 COPY_MIN_WORDS = 4  # minimum number of words of a copy; shorter ones are often names, titles or loan words
 
 
-# Not "\n": it occurs only escaped in JSON, where no tool splits at it.
+# Without "\n": only texts from JSONL can contain it, and in the file it is escaped, so no tool splits the line there.
 _BREAKS = "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _BREAK = re.compile(f"[{_BREAKS}]")
 _CONTROL = re.compile("[\x01-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f]")
@@ -19,18 +19,20 @@ _INVISIBLE = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069]|(?<!^)\u
 # Only with a semicolon: "?a=1&copy=2" is part of a URL.
 _HTML = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});")
 
-# Windows-1252 as decoded by lenient programs: its five undefined bytes are control characters of Latin-1.
-_CP1252 = {chr(byte): byte for byte in range(0x80, 0x100)}
-_CP1252 |= {bytes([byte]).decode("cp1252"): byte for byte in range(0x80, 0x100) if byte not in b"\x81\x8d\x8f\x90\x9d"}
-_TAIL = "[" + "".join(char for char, byte in _CP1252.items() if byte < 0xC0) + "]"
+# Character -> byte of Windows-1252 or, for C1 controls, Latin-1, as lenient programs decode undefined bytes.
+_CP1252_BYTES = {chr(byte): byte for byte in range(0x80, 0x100)}
+_CP1252_BYTES |= {
+    bytes([byte]).decode("cp1252"): byte for byte in range(0x80, 0x100) if byte not in b"\x81\x8d\x8f\x90\x9d"
+}
+_CONTINUATION = "[" + "".join(char for char, byte in _CP1252_BYTES.items() if byte < 0xC0) + "]"
 # Lead bytes of Latin, Cyrillic, punctuation, ligatures and emoji. No capital before a two-byte sequence:
 # "SÃO", "CAFÉ»" and „Ä“ are correct text.
-_MOJIBAKE = re.compile(f"(?:(?<![A-ZÀ-Þ„“‘«])[ÂÃÄÅÐÑ]{_TAIL}|[âï]{_TAIL}{{2}}|ð{_TAIL}{{3}})+")
+_MOJIBAKE = re.compile(f"(?:(?<![A-ZÀ-Þ„“‘«])[ÂÃÄÅÐÑ]{_CONTINUATION}|[âï]{_CONTINUATION}{{2}}|ð{_CONTINUATION}{{3}})+")
 
 # Matches in every text in which one of the patterns above matches: most texts need only this search.
 _ANY_SUSPECT = re.compile(
     f"[{_BREAKS}\0-\x08\x0e-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffd]"
-    rf"|&[#A-Za-z][A-Za-z0-9]*;|[ÂÃÄÅÐÑâïð]{_TAIL}"
+    rf"|&[#A-Za-z][A-Za-z0-9]*;|[ÂÃÄÅÐÑâïð]{_CONTINUATION}"
 )
 _CODE = re.compile(r"`[^`]+`|<[^>]*>|\S*[/_@=\\(]\S*")  # code, tags and addresses stay untranslated
 _PUNCTUATION = ".,;:!?…\"'()[]«»„“”‘’"
@@ -38,7 +40,7 @@ _PUNCTUATION = ".,;:!?…\"'()[]«»„“”‘’"
 
 def _decoded(match: re.Match[str]) -> str:
     try:
-        text = bytes(_CP1252[char] for char in match.group()).decode()
+        text = bytes(_CP1252_BYTES[char] for char in match.group()).decode()
     except UnicodeDecodeError:
         return match.group()
     return match.group() if _CONTROL.search(text) else text
@@ -54,7 +56,7 @@ def _plain_control(match: re.Match[str]) -> str:
 
 
 def repair_text(text: str) -> str:
-    """Repair all issues of a text whose action in CHECKS is "repair". Other issues are unchanged."""
+    """Repair those issues of a text that have the action "repair" in `issues.CHECKS`; leave the others."""
     while _ANY_SUSPECT.search(text):
         before = text
         text = _HTML.sub(_unescaped, text.replace("\0", "").lstrip("\ufeff"))
