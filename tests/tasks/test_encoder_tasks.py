@@ -1,5 +1,7 @@
 """Texts longer than the maximum length, and positions of labels."""
 
+import random
+
 import pytest
 import torch
 from hypothesis import given
@@ -60,6 +62,24 @@ def test_every_word_of_a_long_sentence_has_a_tag_and_short_sentences_are_unaffec
     assert [len(row) for row in together] == [4, 99, 0]
     assert torch.equal(alone[0], together[0])
     assert all(row.exp().sum(-1).allclose(torch.ones(len(row))) for row in together)
+
+
+def test_each_half_of_the_overlap_of_two_windows_comes_from_the_window_with_more_context():
+    """Windows of different lengths: the longest is computed first."""
+    torch.manual_seed(0)
+    tagger = build(Tagger, ("X", "Y"))
+    rng = random.Random(1)
+    for _ in range(20):
+        words = [rng.choice(["cat", "x" * rng.randint(1, 12)]) for _ in range(40)]
+        subwords = tagger.subword_ids(words)
+        windows = tagger.word_windows(subwords)
+        assert len(windows) > 2
+        (log_probs,) = tagger.log_probs([words])
+        for i, (start, end) in enumerate(windows):
+            first = (start + windows[i - 1][1]) // 2 if i else 0
+            stop = (windows[i + 1][0] + end) // 2 if end < len(words) else end
+            (alone,) = tagger.log_probs([words[start:end]])
+            torch.testing.assert_close(log_probs[first:stop], alone[first - start : stop - start], rtol=0, atol=1e-4)
 
 
 def test_training_includes_all_words_of_a_long_sentence():

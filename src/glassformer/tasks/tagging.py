@@ -152,7 +152,8 @@ class Tagger(EncoderTask[Tagged, TagBatch]):
     def log_probs(self, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
         """Natural log-probabilities [words, tags] of each sentence.
 
-        In the overlap of two windows, the first half of the words is taken from the earlier window.
+        In the overlap of two windows, the first half of the words is taken from the earlier window, the second half
+        from the later.
         """
         rows: list[list[int]] = []
         origins: list[tuple[int, int, int, list[int]]] = []  # sentence, its words [start, end), their first subwords
@@ -165,10 +166,14 @@ class Tagger(EncoderTask[Tagged, TagBatch]):
             for i, (start, end) in enumerate(windows):
                 ids = [subword for word in subwords[start:end] for subword in word]
                 first_subwords = np.cumsum([1, *map(len, subwords[start:end])])[:-1].tolist()
-                # In the first half of the overlap, words have more context in the previous window.
+                # Each half of an overlap is taken from the window in which its words have more context.
                 skip = (windows[i - 1][1] - start) // 2 if i else 0
+                stop = end
+                if end < len(words):
+                    next_start = windows[i + 1][0]
+                    stop = next_start + (end - next_start) // 2
                 rows.append(ids)
-                origins.append((sentence_index, start + skip, end, first_subwords[skip:]))
+                origins.append((sentence_index, start + skip, stop, first_subwords[skip : stop - start]))
         for indices, hidden, batch_ids in self.hidden([(row, []) for row in rows]):
             with torch.inference_mode():
                 log_probs = self.model.label_logits(hidden, batch_ids).float().log_softmax(-1).cpu()
