@@ -12,7 +12,7 @@ from glassformer.cli.files import check_writable
 from glassformer.cli.options import Device, Json, ReadFlags, Threads, flags, given, read_options
 from glassformer.config import DecodeConfig
 
-Flags: Any = flags(DecodeConfig, "nbest")
+Flags: Any = flags(DecodeConfig, exclude=("nbest",))
 
 
 def evaluate(
@@ -80,8 +80,8 @@ def evaluate(
         out.write_text("".join(line + "\n" for line in outputs), encoding="utf-8")
     intervals = {}
     if interval:
-        for name, (statistics, from_sums) in task.bootstrap_statistics(outputs, examples).items():
-            estimate = bootstrap(statistics, from_sums)
+        for name, (statistics, metric_from_sums) in task.bootstrap_statistics(outputs, examples).items():
+            estimate = bootstrap(statistics, metric_from_sums)
             intervals[name] = (estimate.low, estimate.high)
     if json:
         record = {

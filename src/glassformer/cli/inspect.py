@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from glassformer.inspection.inspect import Inspection
 
 SAMPLING = ("temperature", "top_k", "top_p", "seed", "stop", "nbest", "batch_tokens", "precision")
-Flags: Any = flags(DecodeConfig, *SAMPLING)
+Flags: Any = flags(DecodeConfig, exclude=SAMPLING)
 
 
 def inspect(

@@ -67,17 +67,17 @@ Device = Annotated[Literal["auto", "cpu", "cuda", "mps"], Parameter(group=RUN)]
 Threads = Annotated[int | None, Parameter(converter=whole_number, validator=Number(gte=1, lte=MAX_THREADS), group=RUN)]
 
 
-def flags(config: type[Config], *left_out: str, only: Sequence[str] = ()) -> Any:
+def flags(config: type[Config], *, exclude: Sequence[str] = (), only: Sequence[str] = ()) -> Any:
     """A dataclass with the fields of a config class, all optional, for a command's options.
 
     Args:
-        left_out: fields that the command does not offer.
+        exclude: fields that the command does not offer.
         only: fields that the command offers. Default: all.
     """
     fields = []
     groups = {name: group for group, names in GROUPS.items() for name in names.split()}
     for name, option in config.model_fields.items():
-        if name in left_out or (only and name not in only):
+        if name in exclude or (only and name not in only):
             continue
         default = "" if option.is_required() or option.default in (None, ()) else f" Default: {option.default}."
         # A table of a TOML file is a list of NAME=VALUE on the command line.

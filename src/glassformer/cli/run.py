@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from glassformer.cli.options import Device, Json, Quiet, Threads, flags, given
 from glassformer.config import DecodeConfig
 
-Flags: Any = flags(DecodeConfig, "nbest")
+Flags: Any = flags(DecodeConfig, exclude=("nbest",))
 
 TASKS_OF_COMMAND: dict[str, tuple[str, ...]] = {
     "run": (),
@@ -24,14 +24,14 @@ TASKS_OF_COMMAND: dict[str, tuple[str, ...]] = {
     "fill_mask": ("masked-lm", "bert-pretraining"),
     "correct": ("translation",),
 }
-"""Command -> the tasks whose models it accepts; none: all."""
+"""Command -> the tasks whose models it accepts; an empty tuple: the models of all tasks."""
 
 
 def make_command(tasks: tuple[str, ...], pairs: bool = False) -> Callable[..., None]:
     """Make a `run` command that accepts the models of some tasks.
 
     Args:
-        tasks: tasks whose models the command accepts; none: all.
+        tasks: tasks whose models the command accepts; an empty tuple: all tasks.
         pairs: each line of input must have two texts separated by a tab.
     """
 

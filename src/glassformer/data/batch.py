@@ -21,7 +21,7 @@ class Batch:
     """Divisor of the summed loss: number of target tokens, sum of their weights, or number of labels."""
 
     def to(self: BatchT, device: torch.device) -> BatchT:
-        # Only from pinned memory are tensors copied to a GPU without waiting for its earlier work.
+        # A copy to a GPU is asynchronous only from pinned memory; else the CPU waits for all earlier work of the GPU.
         pinned = device.type == "cuda"
         moved: dict[str, Any] = {
             name: (value.pin_memory() if pinned else value).to(device, non_blocking=pinned)
@@ -82,7 +82,9 @@ def make_batch(
 
 
 def batch_by_tokens(order: NDArray[np.int64], lengths: NDArray[np.int64], batch_tokens: int) -> list[NDArray[np.int64]]:
-    """Split `order` into consecutive batches of at most `batch_tokens` tokens (maximum length x items) or one item."""
+    """Split the example indices `order` into consecutive batches of at most `batch_tokens` tokens including padding. A
+    longer example is a batch by itself.
+    """
     batches, start, max_length = [], 0, 0
     for end, length in enumerate(lengths[order].tolist()):
         max_length = max(max_length, length)

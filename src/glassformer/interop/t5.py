@@ -59,7 +59,7 @@ def t5_weight_names(*, gated: bool) -> WeightNames:
 
 
 def t5_config_values(c: JsonObject, tensors: Tensors) -> JsonObject:
-    """T5Config fields from config.json of a T5. Version 1.1 has a gated feed-forward and may have an output matrix."""
+    """T5Config fields from config.json of a T5. Version 1.1 has a gated feed-forward and may have an untied lm_head."""
     supported = {"relu": "relu", "gated-gelu": "gated_gelu"}
     projection = c.get("feed_forward_proj", "relu")
     if projection not in supported:
@@ -100,6 +100,7 @@ def hf_t5_config(c: T5Config) -> JsonObject:
         "relative_attention_num_buckets": c.n_buckets,
         "relative_attention_max_distance": c.max_distance,
         "feed_forward_proj": "gated-gelu" if c.activation == "gated_gelu" else HF_ACTIVATIONS[c.activation],
+        # In transformers' T5 this flag also turns on the scaling of the decoder output.
         "tie_word_embeddings": c.scale_output,
         "scale_decoder_outputs": c.scale_output,
         "layer_norm_epsilon": c.norm_eps,
@@ -109,7 +110,9 @@ def hf_t5_config(c: T5Config) -> JsonObject:
 
 
 def t5_to_hf_layout(c: T5Config, tensors: Tensors) -> Tensors:
-    """Add an output matrix if the exported config has untied embeddings."""
+    """Add `lm_head` to a model without output scaling, whose exported config says untied: a copy of the embedding if
+    the model has none.
+    """
     return tensors if c.scale_output else {"lm_head.weight": tensors["shared.weight"].clone(), **tensors}
 
 

@@ -1,4 +1,4 @@
-"""Input corruption for denoising objectives: masked-token prediction and span corruption."""
+"""Input corruption for denoising objectives: masked language modeling (MLM) and span corruption."""
 
 import torch
 from jaxtyping import Bool, Int
@@ -15,7 +15,7 @@ def mask_tokens(
     random_ids: Int[Tensor, " random_ids"],
     fraction: float = 0.15,
 ) -> tuple[Int[Tensor, "batch length"], Bool[Tensor, "batch length"]]:
-    """Corrupt token ids for masked-token prediction. Uses torch's global random state.
+    """Corrupt token ids for masked language modeling (MLM). Uses torch's global random state.
 
     Args:
         ids: token ids of each sequence.
@@ -64,7 +64,7 @@ def span_mask(n: int, fraction: float = 0.15, mean_length: float = 3.0) -> Bool[
 
 
 def random_partition(n: int, n_parts: int) -> Int[Tensor, " parts"]:
-    """Random partition of n into `n_parts` ordered parts of at least 1, uniformly distributed."""
+    """Split n into `n_parts` positive integers that sum to n; every such sequence is equally likely."""
     cuts = torch.randperm(n - 1)[: n_parts - 1].sort().values + 1
     return torch.diff(torch.cat([torch.zeros(1, dtype=cuts.dtype), cuts, torch.full((1,), n)]))
 

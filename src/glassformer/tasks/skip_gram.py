@@ -28,8 +28,8 @@ N_NEGATIVES = 5
 SUBSAMPLING_THRESHOLD = 1e-3
 """Threshold t of subsampling: a word of frequency f > t is dropped with probability 1 - (sqrt(f/t) + 1) t/f, as in
 word2vec."""
-MAX_WORDS_PER_EXAMPLE = 200
-"""Maximum number of words per row; windows do not cross rows."""
+MAX_WORDS_PER_ROW = 200
+"""Texts are split into rows of at most this many words; windows do not cross rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class WordVectors(DocumentTask[SkipGramBatch]):
     def encode(self, examples: Sequence[Document]) -> tuple[list[Row], list[Document]]:
         rows: list[Row] = []
         for ids in self.tokenizer.encode_batch([e.text for e in examples]):
-            rows += [(ids[i : i + MAX_WORDS_PER_EXAMPLE],) for i in range(0, len(ids), MAX_WORDS_PER_EXAMPLE)]
+            rows += [(ids[i : i + MAX_WORDS_PER_ROW],) for i in range(0, len(ids), MAX_WORDS_PER_ROW)]
         return [row for row in rows if len(row[0]) > 1], []
 
     def lengths(self, data: Dataset) -> NDArray[np.int64]:
@@ -98,9 +98,12 @@ class WordVectors(DocumentTask[SkipGramBatch]):
             window_sizes = rng.integers(1, WINDOW + 1, len(ids))
             for distance in range(1, WINDOW + 1):
                 if distance < len(ids):
-                    left, right = window_sizes[:-distance] >= distance, window_sizes[distance:] >= distance
-                    center_ids += [ids[:-distance][left], ids[distance:][right]]
-                    context_ids += [ids[distance:][left], ids[:-distance][right]]
+                    # Pairs of words at this distance. A word is a center if its own window reaches the other.
+                    left, right = ids[:-distance], ids[distance:]
+                    left_is_center = window_sizes[:-distance] >= distance
+                    right_is_center = window_sizes[distance:] >= distance
+                    center_ids += [left[left_is_center], right[right_is_center]]
+                    context_ids += [right[left_is_center], left[right_is_center]]
         if not center_ids:  # subsampling dropped all words
             center_ids, context_ids = [np.asarray(rows[0][:1])], [np.asarray(rows[0][1:2])]
         center = torch.from_numpy(np.concatenate(center_ids).astype(np.int64))

@@ -13,12 +13,13 @@ from glassformer.tasks.documents import Document, DocumentTask
 from glassformer.tasks.translation import TextToTextTask
 
 N_SENTINELS = 100
-MAX_VALIDATED = 200
-"""Approximate number of windows of the dev set used in validation."""
+N_VALIDATION_ROWS = 200
+"""Approximate number of rows of the dev set used in validation: every k-th row, this number to twice as many."""
 
 
 class SpanCorruption(DocumentTask[PairBatch], TextToTextTask[Document]):
-    """Predicts the masked spans of a text: `Thank you <extra_id_0> party` -> `<extra_id_0> for the <extra_id_1>`.
+    """Predicts the removed spans of a text: `Thank <extra_id_0> the <extra_id_1>` -> `<extra_id_0> you for <extra_id_1>
+    party`. No sentinel follows the last span.
 
     For pretraining: other tasks start from the model with --init-from.
 
@@ -52,7 +53,7 @@ class SpanCorruption(DocumentTask[PairBatch], TextToTextTask[Document]):
     def validate(self, examples: Sequence[Document]) -> dict[str, float]:
         """Loss per target token in nats. All validations mask the same spans."""
         rows, _ = self.encode(examples)
-        rows = rows[:: max(1, len(rows) // MAX_VALIDATED)]
+        rows = rows[:: max(1, len(rows) // N_VALIDATION_ROWS)]
         total, n = 0.0, 0.0
         with torch.random.fork_rng(devices=[]), torch.inference_mode():
             torch.manual_seed(1)

@@ -10,6 +10,9 @@ from torch import nn
 from glassformer.nn.block import TransformerBlock
 from glassformer.objectives import loss
 
+MAX_VERSIONS = 64
+"""Maximum number of compiled versions of a block. Beyond it, blocks run without compilation."""
+
 
 class Compiled:
     """Compiled forward passes of the Transformer blocks of a model, and the compiled softmax of the loss.
@@ -23,6 +26,8 @@ class Compiled:
         Args:
             options: passed to `torch.compile`.
         """
+        # All blocks share one code object, whose versions by shape and by use (encoder, decoder) count together.
+        torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, MAX_VERSIONS)
         self.forwards = {
             module: torch.compile(module.forward, **options)
             for module in model.modules()

@@ -4,6 +4,7 @@ from typing import Literal, NamedTuple
 
 Severity = Literal["error", "warning"]
 Action = Literal["refuse", "drop", "repair", "keep"]
+"""What `--fix` does: refuse the whole corpus, drop the pair, repair it, or keep it."""
 
 MAX_CHARS = 5_000  # longer sides are documents, which training would truncate or skip
 
@@ -21,9 +22,9 @@ CHECKS: dict[str, Check] = {
     "unequal-counts": Check("error", "refuse", "the two files have different numbers of lines"),
     "malformed": Check("error", "drop", "the line is not a pair in the file's format"),
     "not-utf8": Check("error", "drop", "the line is not UTF-8 text"),
-    "over-limit": Check("error", "drop", "the line exceeds the maximum length of all readers"),
+    "over-limit": Check("error", "drop", "the line is longer than any reader accepts"),
     "blank-side": Check("error", "drop", "one side is blank, the other is not"),
-    "nul": Check("error", "repair", "a NUL character: binary data, refused by the readers"),
+    "nul": Check("error", "repair", "a NUL character: binary data, which `train` does not read"),
     # An error, although our readers handle it: str.splitlines and universal newlines shift all later pairs.
     "line-break": Check("error", "repair", "a character at which other tools split the line"),
     "blank-both": Check("warning", "drop", "both sides are blank"),
