@@ -67,7 +67,7 @@ class Config(BaseModel):
             f"  {name}: {given[name]!r} is unknown; known: {', '.join(names)}"
             + (f" ({origins[name]})" if origins[name] else "")
             for name, names in known.items()
-            if given.get(name) is not None and given[name] not in names
+            if isinstance(given.get(name), str) and given[name] not in names  # other types are errors of their own
         ]
         message = "invalid options:"
         try:

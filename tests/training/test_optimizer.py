@@ -125,6 +125,11 @@ def test_unknown_names_are_reported_together(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+def test_a_name_that_is_not_a_text_is_an_error_of_its_option(tmp_path):
+    with pytest.raises(ConfigError, match="family: .*valid string"):
+        gf.train(tmp_path / "a", out=tmp_path / "run", family=["t5"])
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
