@@ -126,7 +126,7 @@ def test_unknown_names_are_reported_together(tmp_path):
 
 
 def test_a_name_that_is_not_a_text_is_an_error_of_its_option(tmp_path):
-    with pytest.raises(ConfigError, match="family: .*valid string"):
+    with pytest.raises(ConfigError, match=r"family: .*valid string"):
         gf.train(tmp_path / "a", out=tmp_path / "run", family=["t5"])
 
 
