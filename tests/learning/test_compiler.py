@@ -7,6 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.exc import TorchDynamoException
 
 from glassformer.models.gpt2 import Gpt2, Gpt2Config
 from glassformer.models.llama import Llama, LlamaConfig
@@ -91,22 +93,41 @@ def test_only_the_active_block_is_compiled_and_everything_is_restored():
     assert not any("forward" in vars(module) for module in model.modules())
 
 
-def test_a_failing_compiler_means_a_warning_and_eager_training():
-    def backend(graph, example_inputs):
-        raise RuntimeError("no compiler here")
+def failing_forward(graph, example_inputs):
+    raise RuntimeError("no compiler here")
 
+
+def compiler_error(graph, example_inputs):
+    raise TorchDynamoException("no compiler here")  # the base class of the errors of the default backend
+
+
+def failing_backward(graph, example_inputs):
+    return aot_autograd(fw_compiler=lambda graph, inputs: graph.forward, bw_compiler=compiler_error)(
+        graph, example_inputs
+    )
+
+
+@pytest.mark.parametrize("backend", [failing_forward, failing_backward])
+def test_a_failing_compiler_means_a_warning_and_eager_training(backend):
     model = MODELS["gpt2"]().train()
     messages = []
     trainer = SimpleNamespace(
-        task=SimpleNamespace(device=torch.device("cpu"), loss=lambda ids, label_smoothing: model(ids).sum()),
+        task=SimpleNamespace(device=torch.device("cpu"), loss=lambda ids, label_smoothing: model(ids).square().sum()),
         config=SimpleNamespace(precision="fp32", label_smoothing=0.0),
         compiled=Compiled(model, backend=backend),
+        optimizer=torch.optim.SGD(model.parameters()),
         reporter=SimpleNamespace(log=messages.append),
     )
-    (ids,) = inputs("gpt2", 0)
-    assert torch.equal(Trainer.loss(trainer, ids), model(ids).sum())
+    trainer.accumulate_gradients = lambda *arguments: Trainer.accumulate_gradients(trainer, *arguments)
+    parts = [*inputs("gpt2", 0), *inputs("gpt2", 1)]
+    loss = trainer.accumulate_gradients(parts, 2)
+    gradients = {name: p.grad.clone() for name, p in model.named_parameters()}
     assert trainer.compiled is None
     assert len(messages) == 1
     assert "compilation failed, training goes on without it" in messages[0]
-    assert Trainer.loss(trainer, ids).isfinite()
-    assert len(messages) == 1
+    model.zero_grad()
+    expected = sum(model(ids).square().sum() / 2 for ids in parts)
+    expected.backward()
+    torch.testing.assert_close(loss, expected.detach())
+    for name, p in model.named_parameters():
+        torch.testing.assert_close(gradients[name], p.grad, msg=name)

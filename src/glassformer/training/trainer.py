@@ -2,6 +2,7 @@
 
 import math
 import time
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -290,12 +291,7 @@ class Trainer:
         """
         self.model.train()
         n_targets = sum(batch.n_targets for batch in batches)
-        total = torch.zeros((), device=self.task.device)
-        self.optimizer.zero_grad()
-        for batch in batches:
-            loss = self.loss(batch) / n_targets
-            loss.backward()  # type: ignore[no-untyped-call]
-            total += loss.detach()
+        total = self.accumulate_gradients(batches, n_targets)
         trained = [p for p in self.parameters.values() if p.grad is not None]
         norm = torch.nn.utils.get_total_norm([p.grad for p in trained if p.grad is not None])
         is_bad = ~(norm.isfinite() & total.isfinite())
@@ -313,18 +309,27 @@ class Trainer:
         self.optimizer.step()
         return total, norm, round(n_targets)
 
-    def loss(self, batch: Batch) -> Tensor:
-        """Loss of a micro-batch, summed over its targets. If the compiler fails, compilation is given up."""
-        with torch.autocast(self.task.device.type, torch.bfloat16, enabled=self.config.precision == "bf16"):
-            label_smoothing = self.config.label_smoothing or 0.0
-            if self.compiled:
-                try:
-                    with self.compiled.active():
-                        return self.task.loss(batch, label_smoothing=label_smoothing)
-                except self.compiled.errors as error:
-                    self.reporter.log(f"warning: compilation failed, training goes on without it: {first_line(error)}")
-                    self.compiled = None
-            return self.task.loss(batch, label_smoothing=label_smoothing)
+    def accumulate_gradients(self, batches: list[Batch], n_targets: float) -> Tensor:
+        """Compute the gradients of the loss per target of all parts, and return the loss.
+
+        If the compiler fails, in the forward or the backward pass, the parts are computed again without it.
+        """
+        errors = self.compiled.errors if self.compiled else ()
+        try:
+            with self.compiled.active() if self.compiled else nullcontext():
+                self.optimizer.zero_grad()
+                total = torch.zeros((), device=self.task.device)
+                for batch in batches:
+                    with torch.autocast(self.task.device.type, torch.bfloat16, enabled=self.config.precision == "bf16"):
+                        label_smoothing = self.config.label_smoothing or 0.0
+                        loss = self.task.loss(batch, label_smoothing=label_smoothing) / n_targets
+                    loss.backward()  # type: ignore[no-untyped-call]
+                    total += loss.detach()
+                return total
+        except errors as error:
+            self.reporter.log(f"warning: compilation failed, training goes on without it: {first_line(error)}")
+            self.compiled = None
+            return self.accumulate_gradients(batches, n_targets)
 
     def check_finite(self) -> None:
         """Check that no update was skipped since the last check.
@@ -340,7 +345,7 @@ class Trainer:
             )
 
     def micro_batches(self, indices: NDArray[np.int64]) -> list[Batch]:
-        """Collate rows of the training set into micro-batches of at most MICRO_BATCH_TOKENS tokens."""
+        """Collate rows of the training set into micro-batches of at most `micro_batch_tokens` tokens."""
         rows = [self.data.train[i] for i in indices.tolist()]
         n_rows = max(1, self.micro_batch_tokens // int(self.sampler.lengths[indices].max()))
         return [
