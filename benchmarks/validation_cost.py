@@ -14,7 +14,7 @@ from pathlib import Path
 
 import glassformer as gf
 from benchmarks.machine import save
-from glassformer.training.trainer import Trainer
+from glassformer.training.validation import Validator
 
 PAIRS = 100_000
 
@@ -26,19 +26,19 @@ class Measured(Exception):
 def main() -> None:
     data, threads = Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else None
     times = {}
-    dev_metrics = Trainer.dev_metrics
+    metrics = Validator.metrics
 
-    def timed(trainer: Trainer) -> dict[str, float]:
-        times["trained_s"] = trainer.elapsed_s()
+    def timed(validator: Validator) -> dict[str, float]:
+        times["trained_s"] = validator.elapsed_s()
         start = time.monotonic()
-        dev_metrics(trainer)
+        metrics(validator)
         times["validation_s"] = time.monotonic() - start
-        times["n_decoded"] = trainer.progress.n_decoded
-        times["n_dev"] = len(trainer.data.dev)
-        times["step"] = trainer.progress.step
+        times["n_decoded"] = validator.state.n_decoded
+        times["n_dev"] = len(validator.dev)
+        times["step"] = validator.state.step
         raise Measured
 
-    Trainer.dev_metrics = timed
+    Validator.metrics = timed
     with tempfile.TemporaryDirectory() as name:
         corpus = Path(name) / "deu.txt"
         with gzip.open(data / "tatoeba-en-de" / "deu.txt.gz", "rt", encoding="utf-8") as file:

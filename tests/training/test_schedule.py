@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.optim.lr_scheduler import ConstantLR, PolynomialLR, SequentialLR
 
-from glassformer.training.schedule import SCHEDULES, learning_rate
+from glassformer.training.schedule import SCHEDULES, crossed, learning_rate
 
 D_MODEL, N_WARMUP, N_STEPS = 512, 401, 2003
 RECIPE = dict(peak=7e-4, warmup_ratio=0.05, decay_ratio=0.3)
@@ -110,3 +110,22 @@ def test_every_schedule_stays_between_0_and_the_peak(name, warmup_ratio):
     learning_rates = rates(peak=1.0, warmup_ratio=warmup_ratio, schedule=name)
     assert min(learning_rates) > 0
     assert 0.99 < max(learning_rates) <= 1
+
+
+@pytest.mark.parametrize("n", [1, 2, 12, 100])
+@pytest.mark.parametrize("n_steps", [100, 101, 997])
+def test_each_multiple_of_one_nth_is_crossed_by_one_update(n_steps, n):
+    fractions = [step / n_steps for step in range(n_steps + 1)]
+    hits = [step for step in range(1, n_steps + 1) if crossed(fractions[step - 1], fractions[step], n)]
+    assert len(hits) == n
+    assert hits[-1] == n_steps
+
+
+def test_an_update_between_two_multiples_crosses_none():
+    assert not crossed(0.26, 0.49, 4)
+    assert crossed(0.26, 0.51, 4)
+
+
+def test_the_update_that_reaches_a_multiple_crosses_it():
+    assert crossed(0.4, 0.5, 2)
+    assert not crossed(0.5, 0.6, 2)

@@ -12,11 +12,10 @@ from glassformer.data.dataset import Dataset
 from glassformer.errors import UserError
 from glassformer.models.transformer import TransformerConfig
 from glassformer.presets import ADAM
-from glassformer.tasks.translation import Translator, evenly_spaced
+from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
-from glassformer.training import trainer as module
-from glassformer.training.signals import Stopped, StopSignal, stop_on_signal
-from glassformer.training.trainer import Trainer, crossed
+from glassformer.training.signals import Stopped, stop_on_signal
+from glassformer.training.trainer import Trainer
 
 N_PAIRS = 23
 
@@ -39,7 +38,9 @@ def trainer(tmp_path, tokenizer) -> Trainer:
         src=("a",), out=tmp_path, steps=7, batch_tokens=10_007, lr=1e-3, warmup_ratio=0, precision="fp32", device="cpu",
         **ADAM,
     )  # fmt: skip
-    data = SimpleNamespace(train=Dataset.write(tmp_path / "data", pairs, Translator.fields, tokenizer.vocab_size))
+    data = SimpleNamespace(
+        train=Dataset.write(tmp_path / "data", pairs, Translator.fields, tokenizer.vocab_size), dev=["pair"] * 20
+    )
     return Trainer(Translator.build(sizes, tokenizer), data, config, reporter=None)
 
 
@@ -114,25 +115,6 @@ def test_the_used_budget_is_proportional_to_the_steps(trainer):
     assert [trainer.budget_used(step) for step in (0, 7, 8)] == [0, 1, 1]
 
 
-@pytest.mark.parametrize("n", [1, 2, 12, 100])
-@pytest.mark.parametrize("n_steps", [100, 101, 997])
-def test_each_multiple_of_one_nth_is_crossed_by_one_update(n_steps, n):
-    fractions = [step / n_steps for step in range(n_steps + 1)]
-    hits = [step for step in range(1, n_steps + 1) if crossed(fractions[step - 1], fractions[step], n)]
-    assert len(hits) == n
-    assert hits[-1] == n_steps
-
-
-def test_an_update_between_two_multiples_crosses_none():
-    assert not crossed(0.26, 0.49, 4)
-    assert crossed(0.26, 0.51, 4)
-
-
-def test_the_update_that_reaches_a_multiple_crosses_it():
-    assert crossed(0.4, 0.5, 2)
-    assert not crossed(0.5, 0.6, 2)
-
-
 def test_validation_uses_the_updated_weights(trainer):
     """Inference caches packed weights; an update must invalidate the cache."""
     batch = trainer.micro_batches(np.arange(N_PAIRS))[0]
@@ -150,65 +132,15 @@ def test_validation_uses_the_updated_weights(trainer):
     torch.testing.assert_close(actual, expected)
 
 
-@pytest.fixture
-def validating(trainer, monkeypatch):
-    """The trainer with a dev set of 1,000 pairs and a validation that records the arguments of its calls."""
-    trainer.data.dev = ["pair"] * 1000
-    trainer.calls = []
-
-    def validate(examples, n_decoded=None):
-        trainer.calls.append((len(examples), n_decoded))
-        return {"bleu": 1.0, "loss": 1.0}
-
-    monkeypatch.setattr(trainer.task, "validate", validate)
-    trainer.reporter = SimpleNamespace(validation=lambda *_: None, step=lambda *_: None, log=lambda *_: None)
-    return trainer
-
-
-@pytest.mark.parametrize("n_examples", [11_000, 40_000, 10**7])
-def test_a_validation_costs_at_most_its_fraction_of_the_training_since_the_last(validating, n_examples):
-    validating.progress.n_examples_since_validation = n_examples
-    validating.validate(StopSignal())
-    ((n_loss, n_decoded),) = validating.calls
-    assert n_loss == 1000
-    assert 16 <= n_decoded <= 1000
-    cost = module.LOSS_COST * n_loss + module.DECODE_COST * n_decoded
-    assert cost <= module.MAX_VALIDATION_COST * n_examples
-    assert n_decoded == 1000 or cost + module.DECODE_COST > module.MAX_VALIDATION_COST * n_examples
-
-
-def test_a_validation_that_costs_too_much_is_skipped_except_for_the_last(validating):
-    validating.progress.n_examples_since_validation = 9_000
-    assert not validating.is_validation_due(0.05, 0.1)
-    validating.progress.n_examples_since_validation = 11_100
-    assert validating.is_validation_due(0.05, 0.1)
-    validating.progress.n_examples_since_validation = 1
-    assert validating.is_validation_due(0.95, 1.0)
-
-
-def test_all_validations_of_a_run_decode_the_same_examples(validating):
-    validating.progress.n_examples_since_validation = 20_000
-    validating.validate(StopSignal())
-    validating.progress.n_examples_since_validation = 90_000
-    validating.validate(StopSignal())
-    assert validating.calls[0] == validating.calls[1]
-
-
-def test_a_signal_interrupts_a_validation_which_is_then_due_again(validating, monkeypatch):
+def test_a_signal_interrupts_a_validation_which_is_then_due_again(trainer, monkeypatch):
     def interrupted(examples, n_decoded=None):
         os.kill(os.getpid(), signal.SIGINT)
         raise AssertionError("the validation was not interrupted")
 
-    monkeypatch.setattr(validating.task, "validate", interrupted)
-    validating.progress.validation_due = True
+    monkeypatch.setattr(trainer.task, "validate", interrupted)
+    trainer.progress.validation_due = True
     with pytest.raises(Stopped) as stopped, stop_on_signal() as stop:
-        validating.validate_and_save(stop)
+        trainer.validate_and_save(stop)
     assert stopped.value.signum == signal.SIGINT
-    saved = validating.config.out / "checkpoints" / "step-0" / "progress.json"
+    saved = trainer.config.out / "checkpoints" / "step-0" / "progress.json"
     assert json.loads(saved.read_text())["validation_due"]
-
-
-def test_evenly_spaced_examples_are_in_order_and_cover_all_items():
-    assert list(evenly_spaced(range(10), 5)) == [0, 2, 4, 6, 8]
-    assert list(evenly_spaced(range(7), 3)) == [0, 2, 4]
-    assert list(evenly_spaced(range(3), 5)) == list(evenly_spaced(range(3), None)) == [0, 1, 2]

@@ -326,7 +326,8 @@ def finish(trainer: Trainer, reporter: Reporter) -> None:
     if progress.n_averaged > 1:
         average = {name: total / progress.n_averaged for name, total in trainer.weight_sums.items()}
         task.model.load_state_dict(average)
-        candidates[f"the average of {progress.n_averaged} checkpoints"] = (trainer.dev_metrics()[task.metric], average)
+        score = trainer.validator.metrics()[task.metric]
+        candidates[f"the average of {progress.n_averaged} checkpoints"] = (score, average)
     assert progress.last_score is not None
     assert progress.best_score is not None
     candidates["the last checkpoint"] = (progress.last_score, last)

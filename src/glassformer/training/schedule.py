@@ -67,3 +67,8 @@ def learning_rate(
     if decay_ratio > 0:
         rate *= min(1.0, (1 - start) / decay_ratio)
     return max(rate, 0.0)
+
+
+def crossed(before: float, after: float, n: int) -> bool:
+    """Whether (before, after] contains one of the fractions 1/n, 2/n, …, 1."""
+    return math.floor(after * n + 1e-9) > math.floor(before * n + 1e-9)

@@ -1,6 +1,5 @@
 """Training loop. An interrupted and resumed run has the same result as an uninterrupted one."""
 
-import math
 import time
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
@@ -14,15 +13,15 @@ from torch import Tensor
 from glassformer import checkpoint
 from glassformer.config import TrainConfig
 from glassformer.data.batch import Batch, BatchSampler
-from glassformer.errors import NonFiniteError, UserError
-from glassformer.metrics.registry import metric
+from glassformer.errors import UserError
 from glassformer.tasks.base import AnyTask
 from glassformer.training.compiler import Compiled
 from glassformer.training.optimizer import load_optimizer_tensors, make_optimizer, optimizer_tensors
 from glassformer.training.prepare import PreparedData
 from glassformer.training.progress import Reporter
-from glassformer.training.schedule import learning_rate
+from glassformer.training.schedule import crossed, learning_rate
 from glassformer.training.signals import Interrupted, Stopped, StopSignal
+from glassformer.training.validation import ValidationState, Validator
 
 MICRO_BATCH_TOKENS = 8192
 """Maximum number of tokens of a micro-batch, separately for source and target, including padding. Larger batches use
@@ -30,19 +29,6 @@ gradient accumulation. On a GPU: per 8 GiB of its memory."""
 
 AVERAGING_FRACTION = 0.1
 """The averaged checkpoints are evenly spaced over this last fraction of the training."""
-
-N_VALIDATIONS = 12
-"""Validations of a run, evenly spaced, unless --validate-every is given."""
-
-MAX_VALIDATION_COST = 0.08
-"""Largest cost of a validation, as a fraction of the cost of training since the previous validation."""
-
-LOSS_COST, DECODE_COST = 0.4, 30.0
-"""Estimated cost of the loss of one dev example, and of decoding one, relative to training on one example. Estimates
-and not measured times, so that an interrupted run validates on the same examples as an uninterrupted one."""
-
-MIN_DECODED = 16
-"""Fewest dev examples that are decoded in a validation."""
 
 LOG_EVERY = 10
 """Steps between records in metrics.jsonl."""
@@ -52,25 +38,17 @@ MAX_CHECKPOINTS = 2
 
 
 @dataclass
-class TrainerState:
+class TrainerState(ValidationState):
     """State of a run, except for tensors. Stored as progress.json."""
 
-    step: int = 0
     fraction: float = 0.0
     """Fraction of the budget used, 0 to 1."""
     elapsed_s: float = 0.0
     sampler: dict[str, int] = field(default_factory=dict)
-    best_score: float | None = None
-    best_step: int = 0
-    last_score: float | None = None
     n_averaged: int = 0
     n_tokens: int = 0
     """Targets trained on: tokens to predict, or labels."""
     loss_sum_since_log: float = 0.0
-    n_examples_since_validation: int = 0
-    n_decoded: int | None = None
-    """Dev examples that each validation decodes. Chosen at the first validation and then kept, so that all scores are
-    comparable."""
     validation_due: bool = False
     """The validation of this step has not finished. In a saved checkpoint: a signal stopped the run before
     or during it."""
@@ -99,6 +77,7 @@ class Trainer:
         """Updates skipped because of a loss or gradient that is not finite, since the last check."""
         self.weight_sums: dict[str, Tensor] = {}
         self.progress = TrainerState()
+        self.validator = Validator(task, data.dev, config, reporter, self.progress, self.elapsed_s)
         self.loss_sum = torch.zeros(())
         self.started_s = time.monotonic()
 
@@ -133,7 +112,7 @@ class Trainer:
 
     def load(self, folder: Path) -> None:
         """Resume from a verified checkpoint."""
-        self.progress = TrainerState(**checkpoint.read_json(folder / "progress.json"))
+        self.progress = self.validator.state = TrainerState(**checkpoint.read_json(folder / "progress.json"))
         self.sampler.load_state_dict(self.progress.sampler)
         self.model.load_state_dict(checkpoint.read_tensors(folder / "model.safetensors"))
         tensors = checkpoint.read_tensors(folder / "training.safetensors")
@@ -219,7 +198,7 @@ class Trainer:
                 )
                 self.loss_sum.zero_()
                 n_tokens, since_s = 0, time.monotonic()
-            self.progress.validation_due = self.is_validation_due(before, after)
+            self.progress.validation_due = self.validator.is_due(before, after)
             if self.progress.validation_due:
                 self.validate_and_save(stop)
             elif self.config.save_every and self.progress.step % self.config.save_every == 0:
@@ -228,35 +207,6 @@ class Trainer:
                 self.checkpoint_and_stop(stop.signum)
         if self.progress.last_score is None:  # resumed with a budget that was used up before any validation
             self.validate_and_save(stop)
-
-    def is_validation_due(self, before: float, after: float) -> bool:
-        """Whether to validate after this update: at the end, every `validate_every` steps if given, else at
-        N_VALIDATIONS evenly spaced steps except where the validation would cost too much.
-
-        Args:
-            before: fraction of the budget used before this update.
-            after: fraction of the budget used after this update.
-        """
-        if after >= 1:
-            return True
-        if self.config.validate_every:
-            return self.progress.step % self.config.validate_every == 0
-        return crossed(before, after, N_VALIDATIONS) and self.n_affordable_decodings() >= 0
-
-    def n_affordable_decodings(self) -> float:
-        """Number of dev examples that can be decoded within MAX_VALIDATION_COST.
-
-        Negative if computing the loss and decoding MIN_DECODED examples would exceed it. For tasks whose validation
-        does not decode, only the sign has a meaning.
-        """
-        n_dev = len(self.data.dev)
-        if not self.task.rows_are_examples:
-            return n_dev  # rows are windows of a text; the task validates on a sample of limited size
-        budget = MAX_VALIDATION_COST * self.progress.n_examples_since_validation - LOSS_COST * n_dev
-        if not self.task.validation_decodes:
-            return budget
-        n_decoded = budget / DECODE_COST
-        return n_decoded if n_decoded >= min(MIN_DECODED, n_dev) else -1.0
 
     def validate_and_save(self, stop: StopSignal) -> None:
         """Validate and save a checkpoint. A signal interrupts the validation, and the resumed run repeats it.
@@ -267,16 +217,13 @@ class Trainer:
         try:
             if stop.signum is not None:
                 raise Interrupted
-            self.validate(stop)
+            self.validator.validate(stop)
         except Interrupted:
             assert stop.signum is not None
             self.checkpoint_and_stop(stop.signum)
         self.progress.validation_due = False
-        self.progress.n_examples_since_validation = 0
         self.save()
-        for folder in checkpoint.step_folders(self.config.out / "best"):
-            if folder.name != f"step-{self.progress.best_step}":
-                checkpoint.remove(folder)
+        self.validator.delete_old_best()
 
     def train_step(self, batches: list[Batch], lr: float) -> tuple[Tensor, Tensor, int]:
         """One optimizer update, with gradients accumulated over the parts of a batch.
@@ -378,56 +325,6 @@ class Trainer:
                     self.weight_sums[name] = parameter.detach().clone()
         self.progress.n_averaged += 1
 
-    # Validation
-
-    def validate(self, stop: StopSignal) -> None:
-        """Compute the metrics on the dev set and save the weights to `best/` if they are the best so far.
-
-        Raises:
-            Interrupted: a signal arrived while the metrics were computed.
-        """
-        if self.task.validation_decodes and self.progress.n_decoded is None:
-            n_dev = len(self.data.dev)
-            self.progress.n_decoded = min(n_dev, max(MIN_DECODED, int(self.n_affordable_decodings())))
-        with stop.interrupting():
-            metrics = self.dev_metrics()
-        n_decoded = self.progress.n_decoded
-        score = metrics[self.task.metric]
-        note = f", {n_decoded:,} of {len(self.data.dev):,} examples decoded" if n_decoded else ""
-        if self.progress.best_score is None or not metric(self.task.metric).is_better(self.progress.best_score, score):
-            self.progress.best_score, self.progress.best_step = score, self.progress.step
-            checkpoint.save_folder(self.config.out / "best" / f"step-{self.progress.step}", self.task.contents())
-            note += ", best so far"
-        self.progress.last_score = score
-        record = {f"dev_{name}": value for name, value in metrics.items()}
-        self.reporter.validation(
-            {"step": self.progress.step, **record, "elapsed_s": self.elapsed_s()}, self.task.metric, note
-        )
-
-    def dev_metrics(self) -> dict[str, float]:
-        """Metrics of the task on the dev set with the current weights.
-
-        Raises:
-            UserError: the model has diverged: its outputs or its loss are not finite numbers.
-        """
-        self.model.eval()
-        advice = (
-            f"  Train again, into another folder, with a lower --lr than {self.config.lr:g} or with --precision fp32."
-        )
-        try:
-            decoding = {"n_decoded": self.progress.n_decoded} if self.task.validation_decodes else {}
-            metrics = self.task.validate(self.data.dev, **decoding)
-        except NonFiniteError:
-            raise UserError(
-                f"step {self.progress.step}: the training diverged: the model's outputs on the dev set are not finite"
-                f" numbers.\n{advice}"
-            ) from None
-        if not math.isfinite(metrics.get("loss", 0.0)):
-            raise UserError(
-                f"step {self.progress.step}: the training diverged: the dev loss is {metrics['loss']}.\n{advice}"
-            )
-        return metrics
-
     def checkpoint_and_stop(self, signum: int) -> None:
         """Save a checkpoint, unless this step already has one, and stop.
 
@@ -445,8 +342,3 @@ class Trainer:
 def first_line(error: BaseException) -> str:
     """First line of the message of an error that is not empty."""
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-
-
-def crossed(before: float, after: float, n: int) -> bool:
-    """Whether (before, after] contains one of the fractions 1/n, 2/n, …, 1."""
-    return math.floor(after * n + 1e-9) > math.floor(before * n + 1e-9)

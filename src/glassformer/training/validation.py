@@ -1,0 +1,147 @@
+"""Validation during training: when it is due, how many examples it decodes, its metrics, and the best weights."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from glassformer import checkpoint
+from glassformer.config import TrainConfig
+from glassformer.errors import NonFiniteError, UserError
+from glassformer.metrics.registry import metric
+from glassformer.tasks.base import AnyTask
+from glassformer.training.progress import Reporter
+from glassformer.training.schedule import crossed
+from glassformer.training.signals import StopSignal
+
+N_VALIDATIONS = 12
+"""Validations of a run, evenly spaced, unless --validate-every is given."""
+
+MAX_VALIDATION_COST = 0.08
+"""Largest cost of a validation, as a fraction of the cost of training since the previous validation."""
+
+LOSS_COST, DECODE_COST = 0.4, 30.0
+"""Estimated cost of the loss of one dev example, and of decoding one, relative to training on one example. Estimates
+and not measured times, so that an interrupted run validates on the same examples as an uninterrupted one."""
+
+MIN_DECODED = 16
+"""Fewest dev examples that are decoded in a validation."""
+
+
+@dataclass
+class ValidationState:
+    """What a resumed run must know of the validations so far."""
+
+    step: int = 0
+    """Updates so far."""
+    best_score: float | None = None
+    best_step: int = 0
+    last_score: float | None = None
+    n_examples_since_validation: int = 0
+    """Examples trained on since the last validation."""
+    n_decoded: int | None = None
+    """Dev examples that each validation decodes. Chosen at the first validation and then kept, so that all scores are
+    comparable."""
+
+
+class Validator:
+    """Validates a task during training and keeps its best weights in `best/` of the run folder."""
+
+    def __init__(
+        self,
+        task: AnyTask,
+        dev: Sequence[Any],
+        config: TrainConfig,
+        reporter: Reporter,
+        state: ValidationState,
+        elapsed_s: Callable[[], float],
+    ) -> None:
+        """
+        Args:
+            dev: the examples of the dev set.
+            state: read and updated; the training loop counts `step` and `n_examples_since_validation`.
+            elapsed_s: returns the time of training in seconds, for the records.
+        """
+        self.task, self.dev, self.config, self.reporter = task, dev, config, reporter
+        self.state, self.elapsed_s = state, elapsed_s
+
+    def is_due(self, before: float, after: float) -> bool:
+        """Whether to validate after this update: at the end, every `validate_every` steps if given, else at
+        N_VALIDATIONS evenly spaced steps except where the validation would cost too much.
+
+        Args:
+            before: fraction of the budget used before this update.
+            after: fraction of the budget used after this update.
+        """
+        if after >= 1:
+            return True
+        if self.config.validate_every:
+            return self.state.step % self.config.validate_every == 0
+        return crossed(before, after, N_VALIDATIONS) and self.n_affordable_decodings() >= 0
+
+    def n_affordable_decodings(self) -> float:
+        """Number of dev examples that can be decoded within MAX_VALIDATION_COST.
+
+        Negative if computing the loss and decoding MIN_DECODED examples would exceed it. For tasks whose validation
+        does not decode, only the sign has a meaning.
+        """
+        n_dev = len(self.dev)
+        if not self.task.rows_are_examples:
+            return n_dev  # rows are windows of a text; the task validates on a sample of limited size
+        budget = MAX_VALIDATION_COST * self.state.n_examples_since_validation - LOSS_COST * n_dev
+        if not self.task.validation_decodes:
+            return budget
+        n_decoded = budget / DECODE_COST
+        return n_decoded if n_decoded >= min(MIN_DECODED, n_dev) else -1.0
+
+    def validate(self, stop: StopSignal) -> None:
+        """Compute the metrics on the dev set and save the weights to `best/` if they are the best so far.
+
+        Raises:
+            Interrupted: a signal arrived while the metrics were computed.
+        """
+        state = self.state
+        if self.task.validation_decodes and state.n_decoded is None:
+            state.n_decoded = min(len(self.dev), max(MIN_DECODED, int(self.n_affordable_decodings())))
+        with stop.interrupting():
+            metrics = self.metrics()
+        score = metrics[self.task.metric]
+        note = f", {state.n_decoded:,} of {len(self.dev):,} examples decoded" if state.n_decoded else ""
+        if state.best_score is None or not metric(self.task.metric).is_better(state.best_score, score):
+            state.best_score, state.best_step = score, state.step
+            checkpoint.save_folder(self.config.out / "best" / f"step-{state.step}", self.task.contents())
+            note += ", best so far"
+        state.last_score = score
+        record = {f"dev_{name}": value for name, value in metrics.items()}
+        self.reporter.validation({"step": state.step, **record, "elapsed_s": self.elapsed_s()}, self.task.metric, note)
+        state.n_examples_since_validation = 0
+
+    def metrics(self) -> dict[str, float]:
+        """Metrics of the task on the dev set with the current weights.
+
+        Raises:
+            UserError: the model has diverged: its outputs or its loss are not finite numbers.
+        """
+        self.task.model.eval()
+        advice = (
+            f"  Train again, into another folder, with a lower --lr than {self.config.lr:g} or with --precision fp32."
+        )
+        try:
+            decoding = {"n_decoded": self.state.n_decoded} if self.task.validation_decodes else {}
+            metrics = self.task.validate(self.dev, **decoding)
+        except NonFiniteError:
+            raise UserError(
+                f"step {self.state.step}: the training diverged: the model's outputs on the dev set are not finite"
+                f" numbers.\n{advice}"
+            ) from None
+        if not math.isfinite(metrics.get("loss", 0.0)):
+            raise UserError(
+                f"step {self.state.step}: the training diverged: the dev loss is {metrics['loss']}.\n{advice}"
+            )
+        return metrics
+
+    def delete_old_best(self) -> None:
+        """Delete all weights in `best/` except for the best. Call it when `state` is saved in a checkpoint."""
+        for folder in checkpoint.step_folders(self.config.out / "best"):
+            if folder.name != f"step-{self.state.best_step}":
+                checkpoint.remove(folder)
