@@ -68,6 +68,7 @@ class TextToTextTask(Task[ExampleT, PairBatch]):
     """Base class of tasks that generate a text from a source text with an encoder-decoder."""
 
     kind = "encoder-decoder"
+    static_shapes = True
 
     def __init__(
         self, model: Model, tokenizer: Tokenizer, device: torch.device | str = "cpu", labels: Sequence[str] = ()
@@ -246,6 +247,7 @@ class TextToTextTask(Task[ExampleT, PairBatch]):
             batch.tgt_out.flatten().index_select(0, batch.target_positions),
             label_smoothing=label_smoothing,
             bias=self.model.output_bias,
+            token_weights=batch.target_weights,
         )
 
 
