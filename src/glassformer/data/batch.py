@@ -137,7 +137,8 @@ def length_buckets(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     ends = np.cumsum(counts)
     # tokens[i, j]: number of tokens of the examples with the lengths values[i] to values[j], padded to values[j].
     tokens = np.where(np.tri(len(values), dtype=bool).T, values * (ends - (ends - counts)[:, None]), np.inf)
-    fewest, splits = tokens[0], []
+    fewest = tokens[0]
+    splits: list[NDArray[np.int64]] = []
     while fewest[-1] > (1 + MAX_PADDING) * lengths.sum() and len(splits) + 1 < min(MAX_BUCKETS, len(values)):
         # One more bucket: the one before the last ends at values[i].
         with_split = fewest[:-1, None] + tokens[1:]

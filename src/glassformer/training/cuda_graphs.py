@@ -2,6 +2,8 @@
 
 from collections import Counter
 from collections.abc import Callable, Hashable
+from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,6 +26,7 @@ class CudaGraph:
             pool: use the memory of this graph, which then must not be needed by both at a time.
         """
         self.run = function
+        self.memory: Any = None
         if device.type == "cuda":
             graph = torch.cuda.CUDAGraph()
             torch.cuda.empty_cache()
@@ -52,7 +55,8 @@ class GraphsByShape:
             if self.n_seen[shape] <= N_WARM_UPS or len(self.graphs) == MAX_GRAPHS:
                 self.function(batch.to(self.device))
                 return
-            static = batch.to(self.device)
+            copies = {name: value.to(self.device, copy=True) for name, value in batch.tensors().items()}
+            static = replace(batch, **copies)
             pool = next((graph for _, graph in self.graphs.values()), None)
             self.graphs[shape] = static, CudaGraph(lambda: self.function(static), self.device, pool)
         static, graph = self.graphs[shape]

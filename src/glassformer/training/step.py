@@ -95,7 +95,7 @@ class TrainingStep:
         """Add the loss per target of a batch to `loss`, and its gradients to those of the weights."""
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.precision == "bf16"):
             loss = self.task.loss(batch, label_smoothing=self.config.label_smoothing or 0.0) / self.n_targets
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         self.loss += loss.detach()
 
     def apply_update(self, lr: float) -> None:

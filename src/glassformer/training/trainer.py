@@ -12,7 +12,6 @@ from torch import Tensor
 from glassformer import checkpoint
 from glassformer.config import TrainConfig
 from glassformer.data.batch import Batch, BatchSampler, length_buckets
-from glassformer.errors import UserError
 from glassformer.tasks.base import AnyTask
 from glassformer.training.optimizer import load_optimizer_tensors, optimizer_tensors
 from glassformer.training.prepare import PreparedData
