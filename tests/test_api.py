@@ -24,6 +24,7 @@ print("done")
 """
 
 
+@pytest.mark.slow
 def test_every_public_function_can_be_called_twice_in_one_process(tmp_path):
     for side, words in (("src", "a b c d e"), ("tgt", "v w x y z")):
         lines = [" ".join(words.split()[j:]) + f" {i}" for i in range(30) for j in range(5)]

@@ -60,6 +60,7 @@ def loss_and_gradients(model, ids, compiled=None):
     return value.detach(), {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", MODELS)
 def test_compiled_steps_have_the_loss_and_gradients_of_eager_ones(family):
     model = MODELS[family]().train()

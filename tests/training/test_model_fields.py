@@ -38,7 +38,14 @@ def options(text, out, family, **more) -> TrainConfig:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("family", [family for family in FAMILIES if fields_of(family)])
+@pytest.mark.parametrize(
+    "family",
+    [
+        pytest.param(family, marks=pytest.mark.slow if family == "t5" else ())
+        for family in FAMILIES
+        if fields_of(family)
+    ],
+)
 def test_every_field_reaches_the_model(text, tmp_path, family):
     config_class = FAMILIES[family].config_class
     chosen = {}
