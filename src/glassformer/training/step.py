@@ -11,15 +11,15 @@ from glassformer.data.batch import Batch
 from glassformer.errors import UserError
 from glassformer.tasks.base import AnyTask
 from glassformer.training.compiler import Compiled
-from glassformer.training.cuda_graphs import N_WARM_UPS, CudaGraph, GraphsByShape
+from glassformer.training.cuda_graphs import CudaGraphs
 from glassformer.training.optimizer import make_optimizer
 
 
 class TrainingStep:
     """Updates the weights of a task's model, a batch at a time.
 
-    On a GPU, nothing waits for its results: loss, norm and the count of non-finite updates stay there. Where the task
-    and the model allow, the forward and backward passes are CUDA graphs, and so is the update.
+    On a GPU, nothing waits for its results: loss, norm and the count of non-finite updates stay there. Where the task,
+    the model and the optimizer allow, the step is a CUDA graph.
     """
 
     def __init__(self, task: AnyTask, config: TrainConfig, log: Callable[[str], None]) -> None:
@@ -28,21 +28,22 @@ class TrainingStep:
         self.parameters = dict(self.model.named_parameters())
         self.optimizer = make_optimizer(self.model, config)
         self.compiled = Compiled(self.model) if config.compile == "on" else None
-        self.n_steps = self.n_updates = 0
-        """Steps since the start of the training; updates since this step was created."""
+        self.n_steps = 0
+        """Steps since the start of the training."""
         # The state of a step, in place: CUDA graphs refer to it.
         self.loss, self.grad_norm, self.lr, self.n_targets, self.n_non_finite = torch.zeros(5, device=self.device)
         """Loss per target in nats, gradient norm before clipping, learning rate, number of targets; updates skipped
         because of a loss or gradient that is not finite, since the last check."""
-        self.graphs: GraphsByShape | None = None
-        self.update_graph: CudaGraph | None = None
-        if self.device.type == "cuda" and task.static_shapes and self.model.capturable:
+        self.graphs: CudaGraphs | None = None
+        is_capturable = self.model.capturable and "capturable" in self.optimizer.defaults
+        if self.device.type == "cuda" and task.static_shapes and is_capturable:
             self.use_graphs()
 
     def use_graphs(self) -> None:
-        """Capture the forward and backward passes of frequent shapes, and the update."""
-        self.optimizer.zero_grad()
-        self.graphs = GraphsByShape(self.add_gradients, self.device)
+        """Capture the steps of frequent shapes."""
+        self.graphs = CudaGraphs(self.run, self.device)
+        for group in self.optimizer.param_groups:
+            group["lr"], group["capturable"] = self.lr, True
 
     def __call__(self, batches: Sequence[Batch], lr: float) -> tuple[Tensor, Tensor, int]:
         """One update, with gradients accumulated over the parts of a batch.
@@ -63,11 +64,22 @@ class TrainingStep:
             self.model.train()
         n_targets = sum(batch.n_targets for batch in batches)
         self.n_targets.fill_(n_targets)
-        self.compute_gradients(batches)
-        self.apply_update(lr)
+        if self.graphs:
+            self.lr.fill_(lr)
+            self.graphs(batches)
+        else:
+            for group in self.optimizer.param_groups:
+                group["lr"] = lr
+            self.run([batch.to(self.device) for batch in batches])
         self.n_steps += 1
-        self.n_updates += 1
         return self.loss, self.grad_norm, round(n_targets)
+
+    def run(self, batches: Sequence[Batch]) -> None:
+        """Compute the gradients and update the weights, with the learning rate and the number of targets in place."""
+        self.compute_gradients(batches)
+        self.update()
+        if self.graphs:
+            self.optimizer.zero_grad()  # their memory is free for other graphs
 
     def compute_gradients(self, batches: Sequence[Batch]) -> None:
         """Compute the gradients of the loss per target of all parts.
@@ -77,18 +89,13 @@ class TrainingStep:
         errors = self.compiled.errors if self.compiled else ()
         try:
             with self.compiled.active() if self.compiled else nullcontext():
+                self.optimizer.zero_grad()
                 self.loss.zero_()
-                if self.graphs is None:
-                    self.optimizer.zero_grad()
                 for batch in batches:
-                    if self.graphs:
-                        self.graphs(batch)
-                    else:
-                        self.add_gradients(batch.to(self.device))
+                    self.add_gradients(batch)
         except errors as error:
             self.log(f"warning: compilation failed, training goes on without it: {first_line(error)}")
             self.compiled = None
-            self.optimizer.zero_grad(set_to_none=self.graphs is None)
             self.compute_gradients(batches)
 
     def add_gradients(self, batch: Batch) -> None:
@@ -97,30 +104,6 @@ class TrainingStep:
             loss = self.task.loss(batch, label_smoothing=self.config.label_smoothing or 0.0) / self.n_targets
         loss.backward()
         self.loss += loss.detach()
-
-    def apply_update(self, lr: float) -> None:
-        """Update the weights, as a CUDA graph after a few steps."""
-        if self.graphs is None or "capturable" not in self.optimizer.defaults:
-            for group in self.optimizer.param_groups:
-                group["lr"] = lr
-            self.update()
-            if self.graphs:
-                self.optimizer.zero_grad(set_to_none=False)
-            return
-        self.lr.fill_(lr)
-        for group in self.optimizer.param_groups:
-            group["lr"], group["capturable"] = self.lr, True
-        if self.update_graph is None and self.n_updates >= N_WARM_UPS:
-            self.update_graph = CudaGraph(self.update_and_zero, self.device)
-        if self.update_graph:
-            self.update_graph.run()
-        else:
-            self.update_and_zero()
-
-    def update_and_zero(self) -> None:
-        """Update the weights, and set the gradients to zero in place for the next step."""
-        self.update()
-        self.optimizer.zero_grad(set_to_none=False)
 
     def update(self) -> None:
         """Clip the gradients and update the weights, unless the loss or the gradient is not finite."""

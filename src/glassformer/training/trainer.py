@@ -1,8 +1,10 @@
 """Training loop. An interrupted and resumed run has the same result as an uninterrupted one."""
 
+import gc
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -52,6 +54,21 @@ class TrainerState(ValidationState):
     or during it."""
 
 
+class Readback:
+    """The value of a tensor, copied from the device without waiting until it is used."""
+
+    def __init__(self, value: Tensor) -> None:
+        self.value = value.to("cpu", non_blocking=True, copy=True)
+        self.arrived = torch.cuda.Event() if value.is_cuda else None
+        if self.arrived:
+            self.arrived.record()
+
+    def __float__(self) -> float:
+        if self.arrived:
+            self.arrived.synchronize()
+        return self.value.item()
+
+
 class Trainer:
     """Trains a task on a prepared corpus within a run folder."""
 
@@ -77,6 +94,8 @@ class Trainer:
         self.validator = Validator(task, data.dev, config, reporter, self.progress, self.elapsed_s)
         self.loss_sum = torch.zeros(())
         self.started_s = time.monotonic()
+        self.unreported: tuple[float, dict[str, Any], Readback] | None = None
+        """Fraction of the budget, record of metrics, and number of non-finite updates, to be reported."""
 
     # State
 
@@ -94,6 +113,7 @@ class Trainer:
         Raises:
             UserError: a loss or a gradient was not finite.
         """
+        self.report()
         self.step.check_finite()
         self.progress.sampler = self.sampler.state_dict()
         self.progress.loss_sum_since_log = self.loss_sum.item()
@@ -152,6 +172,14 @@ class Trainer:
             Stopped: a signal arrived; a checkpoint was saved.
             UserError: the loss is not finite, or a checkpoint cannot be written.
         """
+        gc.freeze()  # the objects of the program so far need not be searched for garbage after every few batches
+        try:
+            self.run_steps(stop)
+        finally:
+            gc.unfreeze()
+
+    def run_steps(self, stop: StopSignal) -> None:
+        """Train until the budget is used up."""
         self.started_s = time.monotonic()
         # Make at least one update, however small the budget: the first validation needs one.
         self.progress.fraction = self.budget_used(self.progress.step) if self.progress.step else 0.0
@@ -174,28 +202,26 @@ class Trainer:
             self.progress.n_examples_since_validation += len(indices)
             self.loss_sum += loss
             n_tokens += n
+            self.report()  # earlier steps, of which the GPU has sent the results by now
             if before >= 1 - AVERAGING_FRACTION and crossed(
                 before, after, round(self.config.average_checkpoints / AVERAGING_FRACTION)
             ):
                 self.add_to_weight_sums()
             if self.progress.step % LOG_EVERY == 0:
-                self.step.check_finite()
-                seconds = time.monotonic() - since_s
-                self.reporter.step(
-                    after,
-                    {
-                        "step": self.progress.step,
-                        "loss": self.loss_sum.item() / LOG_EVERY,
-                        "lr": self.learning_rate(before, after),
-                        "grad_norm": grad_norm.item(),
-                        "tokens_per_s": n_tokens / seconds,
-                        "epoch": self.sampler.epochs_done,
-                        "elapsed_s": self.elapsed_s(),
-                    },
-                    self.elapsed_s() * (1 - after) / max(after, 1e-9),
-                )
+                record = {
+                    "step": self.progress.step,
+                    "loss": Readback(self.loss_sum / LOG_EVERY),
+                    "lr": self.learning_rate(before, after),
+                    "grad_norm": Readback(grad_norm),
+                    "tokens_per_s": n_tokens / (time.monotonic() - since_s),
+                    "epoch": self.sampler.epochs_done,
+                    "elapsed_s": self.elapsed_s(),
+                }
+                self.unreported = after, record, Readback(self.step.n_non_finite)
                 self.loss_sum.zero_()
                 n_tokens, since_s = 0, time.monotonic()
+                if self.task.device.type == "cpu":
+                    self.report()
             self.progress.validation_due = self.validator.is_due(before, after)
             if self.progress.validation_due:
                 self.validate_and_save(stop)
@@ -206,12 +232,28 @@ class Trainer:
         if self.progress.last_score is None:  # resumed with a budget that was used up before any validation
             self.validate_and_save(stop)
 
+    def report(self) -> None:
+        """Report the last record of metrics, if that has not been done.
+
+        Raises:
+            UserError: a loss or a gradient was not finite.
+        """
+        if self.unreported is None:
+            return
+        fraction, record, n_non_finite = self.unreported
+        self.unreported = None
+        if float(n_non_finite):
+            self.step.check_finite()
+        values = {name: float(x) if isinstance(x, Readback) else x for name, x in record.items()}
+        self.reporter.step(fraction, values, self.elapsed_s() * (1 - fraction) / max(fraction, 1e-9))
+
     def validate_and_save(self, stop: StopSignal) -> None:
         """Validate and save a checkpoint. A signal interrupts the validation, and the resumed run repeats it.
 
         Raises:
             Stopped: a signal arrived; a checkpoint was saved.
         """
+        self.report()
         try:
             if stop.signum is not None:
                 raise Interrupted
@@ -228,7 +270,7 @@ class Trainer:
 
         With CUDA graphs, they are padded to the shape of their length bucket.
         """
-        rows = [self.data.train[i] for i in indices.tolist()]
+        rows = self.data.train.rows(indices)
         length = int(self.sampler.lengths[indices].max())
         n_rows = max(1, self.micro_batch_tokens // length)
         batches = [self.task.batch(rows[start : start + n_rows]) for start in range(0, len(rows), n_rows)]
