@@ -19,6 +19,7 @@ from glassformer.data.batch import BatchT
 from glassformer.data.dataset import IDS, Dataset, Row
 from glassformer.errors import CheckpointError, ConfigError, CorpusError
 from glassformer.metrics import Score
+from glassformer.metrics.registry import OutputType, statistics_of
 from glassformer.metrics.score import MetricFn
 from glassformer.models.base import Kind, Model
 from glassformer.models.families import FAMILIES, families_of_kind, family_of
@@ -137,6 +138,8 @@ class Task(ABC, Generic[ExampleT, BatchT]):
     """Names and types of the fields of an encoded example."""
     metric: ClassVar[str]
     """The metric returned by `validate` that selects the best checkpoint."""
+    output_type: ClassVar[OutputType | None] = None
+    """Type of the outputs, whose metrics in `metrics.registry` are reported. None: the task computes its own."""
     head_config: ClassVar[JsonObject] = {}
     """Fields of the model config that the task sets, such as the output head."""
     rows_are_examples: ClassVar[bool] = True
@@ -335,6 +338,16 @@ class Task(ABC, Generic[ExampleT, BatchT]):
         """Outputs for examples, and the metrics of these outputs."""
 
     @classmethod
+    def references(cls, examples: Sequence[ExampleT]) -> list[Any]:
+        """What the outputs for examples are compared with, if the task has an `output_type`."""
+        return []
+
+    @classmethod
+    def parse_outputs(cls, outputs: Sequence[str]) -> list[Any]:
+        """The values of `output_type` that the output lines of `evaluate` print."""
+        return list(outputs)
+
+    @classmethod
     def bootstrap_statistics(
         cls, outputs: Sequence[str], examples: Sequence[ExampleT]
     ) -> dict[str, tuple[NDArray[np.float64], MetricFn]]:
@@ -346,7 +359,10 @@ class Task(ABC, Generic[ExampleT, BatchT]):
         Returns:
             For each metric the statistics of each example, and the function that computes the metric from their sums.
         """
-        return {}
+        if cls.output_type is None:
+            return {}
+        statistics = statistics_of(cls.output_type, cls.parse_outputs(outputs), cls.references(examples))
+        return {metric.name: (rows, metric.from_sums) for metric, rows in statistics.items()}
 
     # Folders
 

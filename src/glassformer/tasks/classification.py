@@ -20,15 +20,9 @@ from glassformer.data.dataset import FLOATS, IDS, INTS, Dataset, Row
 from glassformer.errors import CheckpointError, UserError
 from glassformer.generate.engine import batches_by_length
 from glassformer.metrics import Score
-from glassformer.metrics.correlation import (
-    correlation_scores,
-    pearson,
-    pearson_from,
-    pearson_statistics,
-    spearman_statistics,
-)
-from glassformer.metrics.labels import accuracy, label_scores, label_statistics, macro_f1_from, matthews, matthews_from
-from glassformer.metrics.score import MetricFn, mean_from, mean_statistics
+from glassformer.metrics.correlation import pearson
+from glassformer.metrics.labels import accuracy, matthews
+from glassformer.metrics.registry import scores
 from glassformer.models.bert import Bert
 from glassformer.models.decoding import PAD_TO_MULTIPLE_OF
 from glassformer.tasks.base import ExampleT, Log, Record, Task, Text, Warn, check_texts, map_nonblank, no_op
@@ -219,6 +213,7 @@ class Classifier(LabelTask):
     pipeline_tag = "text-classification"
     fields = {"ids": IDS, "ids2": IDS, "label": INTS}
     metric = "accuracy"
+    output_type = "classes"
     has_classes = True
 
     def target(self, example: Labeled) -> int:
@@ -286,16 +281,11 @@ class Classifier(LabelTask):
         self, examples: Sequence[Labeled], options: DecodeConfig | None = None
     ) -> tuple[list[str], list[Score]]:
         predicted = self([text_of(example) for example in examples])
-        return predicted, label_scores(predicted, [example.label for example in examples])
+        return predicted, scores("classes", predicted, self.references(examples))
 
     @classmethod
-    def bootstrap_statistics(
-        cls, outputs: Sequence[str], examples: Sequence[Labeled]
-    ) -> dict[str, tuple[NDArray[np.float64], MetricFn]]:
-        expected = [example.label for example in examples]
-        per_label = label_statistics(outputs, expected, sorted({*outputs, *expected}))
-        correct = mean_statistics([float(a == b) for a, b in zip(outputs, expected, strict=True)])
-        return {"accuracy": (correct, mean_from), "F1": (per_label, macro_f1_from), "MCC": (per_label, matthews_from)}
+    def references(cls, examples: Sequence[Labeled]) -> list[str]:
+        return [example.label for example in examples]
 
     def validate(self, examples: Sequence[Labeled]) -> dict[str, float]:
         log_probs = self.logits([text_of(example) for example in examples]).log_softmax(-1)
@@ -319,6 +309,7 @@ class Regressor(LabelTask):
     pipeline_tag = "sentence-similarity"
     fields = {"ids": IDS, "ids2": IDS, "label": FLOATS}
     metric = "pearson"
+    output_type = "numbers"
 
     @classmethod
     def read(
@@ -397,19 +388,15 @@ class Regressor(LabelTask):
         self, examples: Sequence[Labeled], options: DecodeConfig | None = None
     ) -> tuple[list[str], list[Score]]:
         predicted = self.predict_numbers([text_of(example) for example in examples])
-        return [f"{x:.4f}" for x in predicted], correlation_scores(
-            predicted, [example.number() for example in examples]
-        )
+        return [f"{x:.4f}" for x in predicted], scores("numbers", predicted, self.references(examples))
 
     @classmethod
-    def bootstrap_statistics(
-        cls, outputs: Sequence[str], examples: Sequence[Labeled]
-    ) -> dict[str, tuple[NDArray[np.float64], MetricFn]]:
-        predicted, expected = [float(output) for output in outputs], [example.number() for example in examples]
-        return {
-            "Pearson": (pearson_statistics(predicted, expected), pearson_from),
-            "Spearman": (spearman_statistics(predicted, expected), pearson_from),
-        }
+    def references(cls, examples: Sequence[Labeled]) -> list[float]:
+        return [example.number() for example in examples]
+
+    @classmethod
+    def parse_outputs(cls, outputs: Sequence[str]) -> list[float]:
+        return list(map(float, outputs))
 
     def validate(self, examples: Sequence[Labeled]) -> dict[str, float]:
         predicted = self.logits([text_of(example) for example in examples])[:, 0]

@@ -24,6 +24,7 @@ from glassformer.generate.engine import batches_by_length, decode
 from glassformer.generate.search import Hypothesis
 from glassformer.keyword_options import DecodeOptions
 from glassformer.metrics import Score, bleu, translation_scores
+from glassformer.metrics.registry import scores
 from glassformer.metrics.score import MetricFn
 from glassformer.metrics.translation import bleu_from, bleu_statistics
 from glassformer.models.base import Model
@@ -259,6 +260,7 @@ class Translator(TextToTextTask[Example]):
     example_type = Example
     examples_name = "pairs"
     metric = "bleu"
+    output_type = "texts"
     validation_decodes = True
 
     @classmethod
@@ -294,16 +296,22 @@ class Translator(TextToTextTask[Example]):
     ) -> tuple[list[str], list[Score]]:
         """Best translations, and their BLEU, chrF, TER and fraction of exact matches with the references."""
         translations = self.translate([example.src for example in examples], options, progress=progress)
-        hypotheses, references = [nbest[0].text for nbest in translations], [example.tgt for example in examples]
-        exact = Score("exact", sum(map(str.__eq__, hypotheses, references)) / len(references))
-        scores = translation_scores(hypotheses, references, tokenize=tokenize, lowercase=lowercase)
-        return hypotheses, [*scores, exact]
+        hypotheses, references = [nbest[0].text for nbest in translations], self.references(examples)
+        return hypotheses, [
+            *translation_scores(hypotheses, references, tokenize=tokenize, lowercase=lowercase),
+            *scores("texts", hypotheses, references),
+        ]
+
+    @classmethod
+    def references(cls, examples: Sequence[Example]) -> list[str]:
+        return [example.tgt for example in examples]
 
     @classmethod
     def bootstrap_statistics(
         cls, outputs: Sequence[str], examples: Sequence[Example]
     ) -> dict[str, tuple[NDArray[np.float64], MetricFn]]:
-        return {"BLEU": (bleu_statistics(outputs, [example.tgt for example in examples]), bleu_from)}
+        bleu = {"BLEU": (bleu_statistics(outputs, cls.references(examples)), bleu_from)}
+        return bleu | super().bootstrap_statistics(outputs, examples)
 
     def validate(self, examples: Sequence[Example], n_decoded: int | None = None) -> dict[str, float]:
         """BLEU of greedy translations, and the mean negative log-probability of the reference tokens in nats.

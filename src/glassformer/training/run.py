@@ -13,7 +13,7 @@ from glassformer.config import JsonObject, TrainConfig
 from glassformer.corpora.detect import find_task
 from glassformer.corpora.pair_formats import PAIR_FORMATS
 from glassformer.errors import ConfigError
-from glassformer.metrics.registry import metric
+from glassformer.metrics.registry import format_metric, metric
 from glassformer.models.base import Model
 from glassformer.models.families import FAMILIES, family_of
 from glassformer.presets import ADAM, FINE_TUNING, preset, preset_for, presets_of, without_adam_options
@@ -24,7 +24,7 @@ from glassformer.training.lock import locked
 from glassformer.training.model_card import model_card, usage_example
 from glassformer.training.optimizer import OPTIMIZERS
 from glassformer.training.prepare import CorpusInfo, PreparedData, prepare, read_options
-from glassformer.training.progress import Reporter, duration, format_metric
+from glassformer.training.progress import Reporter, duration
 from glassformer.training.schedule import SCHEDULES
 from glassformer.training.signals import stop_on_signal
 from glassformer.training.trainer import Trainer
