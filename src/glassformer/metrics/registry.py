@@ -107,9 +107,8 @@ def statistics_of(
 ) -> dict[Metric, Float[ndarray, "n k"]]:
     """The metrics of this type of outputs that are defined for the references, with the statistics of each example."""
     metrics = [metric for metric in METRICS if metric.of == output_type and metric.applies(references)]
-    rows = {
-        function: function(outputs, references) for function in {metric.statistics for metric in metrics} if function
-    }
+    functions = {metric.statistics for metric in metrics if metric.statistics}
+    rows = {function: function(outputs, references) for function in functions}
     return {metric: rows[metric.statistics] for metric in metrics if metric.statistics}
 
 

@@ -14,7 +14,6 @@ class SentenceSimilarity(Pipeline[Options]):
     the mean-pooled embeddings. With a regression model trained on pairs: its prediction for each pair.
     """
 
-    tasks = ("feature-extraction", "regression")
     options_type = Options
 
     def __call__(self, inputs: object, sentences: object = None, **options: object) -> Output:

@@ -124,6 +124,12 @@ class Task(ABC, Generic[ExampleT, BatchT]):
     name: ClassVar[str]
     pipeline_tag: ClassVar[str] = "text2text-generation"
     """Name of the task on the Hugging Face Hub."""
+    pipelines: ClassVar[tuple[str, ...]] = ()
+    """Pipelines (`glassformer.pipelines.PIPELINES`) that apply the model. The first is the default."""
+    head_task: ClassVar[str | None] = None
+    """Name of the task as whose Hugging Face class a model is exported. Default: its own name."""
+    source_has_end_token: ClassVar[bool] = False
+    """Whether the source of a model that generates text ends with the end token."""
     command: ClassVar[str] = "run"
     """Command that applies a trained model."""
     too_long_advice: ClassVar[str | None] = None

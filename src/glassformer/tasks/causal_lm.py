@@ -210,6 +210,7 @@ class LanguageModel(DocumentTask[CausalLMBatch], DecoderTask[Document]):
 
     name = "causal-lm"
     pipeline_tag = "text-generation"
+    pipelines = ("text-generation",)
     metric = "loss"
     add_prefix_space = False
     streams = True

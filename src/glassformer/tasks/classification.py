@@ -211,6 +211,7 @@ class Classifier(LabelTask):
 
     name = "classification"
     pipeline_tag = "text-classification"
+    pipelines = ("text-classification", "zero-shot-classification")
     fields = {"ids": IDS, "ids2": IDS, "label": INTS}
     metric = "accuracy"
     output_type = "classes"
@@ -307,6 +308,8 @@ class Regressor(LabelTask):
 
     name = "regression"
     pipeline_tag = "sentence-similarity"
+    pipelines = ("text-classification", "sentence-similarity")
+    head_task = "classification"
     fields = {"ids": IDS, "ids2": IDS, "label": FLOATS}
     metric = "pearson"
     output_type = "numbers"

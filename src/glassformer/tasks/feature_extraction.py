@@ -24,6 +24,7 @@ class SentenceEmbedder(EncoderTask[CorpusExample, Batch]):
     """Computes an embedding of each text: the mean of the encoder outputs of its tokens, normalized to length 1."""
 
     name = "feature-extraction"
+    pipelines = ("feature-extraction", "sentence-similarity")
     head_config = {"head": "none"}
     metric = "loss"
 

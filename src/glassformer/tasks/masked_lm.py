@@ -80,6 +80,7 @@ class MaskedLM(DocumentTask[MaskedLMBatch], EncoderTask[Document, MaskedLMBatch]
 
     name = "masked-lm"
     pipeline_tag = "fill-mask"
+    pipelines = ("fill-mask",)
     metric = "loss"
     head_config = {"head": "mlm", "pooler": False}
     add_prefix_space = False

@@ -41,6 +41,7 @@ class Multitask(TextToTextTask[PromptedExample]):
     """
 
     name = "multitask"
+    pipelines = ("text2text-generation", "translation", "summarization")
     example_type = PromptedExample
     examples_name = "examples"
     metric = "exact"

@@ -64,6 +64,7 @@ class QuestionAnswerer(EncoderTask[QAExample, SpanBatch]):
 
     name = "question-answering"
     pipeline_tag = "question-answering"
+    pipelines = ("question-answering",)
     example_type = QAExample
     examples_name = "questions"
     fields = {"question": IDS, "context": IDS, "span": INTS}

@@ -31,6 +31,9 @@ class Summarizer(DecoderTask[Example]):
     """
 
     name = "summarization"
+    pipelines = ("summarization", "text2text-generation")
+    head_task = "causal-lm"
+    source_has_end_token = True
     example_type = Example
     examples_name = "pairs"
     fields = {"ids": IDS, "n_prompt": INTS}

@@ -56,6 +56,7 @@ class Tagger(EncoderTask[Tagged, TagBatch]):
 
     name = "tagging"
     pipeline_tag = "token-classification"
+    pipelines = ("token-classification",)
     example_type = Tagged
     examples_name = "sentences"
     fields = {"ids": IDS, "starts": INTS, "tags": INTS}

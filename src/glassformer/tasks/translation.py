@@ -68,6 +68,7 @@ class TranslationRecord(Record, total=False):
 class TextToTextTask(Task[ExampleT, PairBatch]):
     """Base class of tasks that generate a text from a source text with an encoder-decoder."""
 
+    source_has_end_token = True
     kind = "encoder-decoder"
 
     def __init__(
@@ -255,6 +256,7 @@ class Translator(TextToTextTask[Example]):
 
     name = "translation"
     pipeline_tag = "translation"
+    pipelines = ("translation", "text2text-generation")
     command = "translate"
     too_long_advice = "--task summarization truncates long texts, if the targets are summaries"
     example_type = Example
