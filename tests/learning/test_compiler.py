@@ -10,13 +10,15 @@ import torch
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.exc import TorchDynamoException
 
+from glassformer.config import TrainConfig
 from glassformer.models.gpt2 import Gpt2, Gpt2Config
 from glassformer.models.llama import Llama, LlamaConfig
 from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.objectives import loss as loss_module
 from glassformer.objectives.loss import linear_cross_entropy
+from glassformer.presets import ADAM
 from glassformer.training.compiler import Compiled
-from glassformer.training.trainer import Trainer
+from glassformer.training.step import TrainingStep
 
 # The compiler reads .grad of all tensors.
 pytestmark = pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")
@@ -112,23 +114,23 @@ def failing_backward(graph, example_inputs):
 def test_a_failing_compiler_means_a_warning_and_eager_training(backend):
     model = MODELS["gpt2"]().train()
     messages = []
-    trainer = SimpleNamespace(
-        task=SimpleNamespace(device=torch.device("cpu"), loss=lambda ids, label_smoothing: model(ids).square().sum()),
-        config=SimpleNamespace(precision="fp32", label_smoothing=0.0),
-        compiled=Compiled(model, backend=backend),
-        optimizer=torch.optim.SGD(model.parameters()),
-        reporter=SimpleNamespace(log=messages.append),
+    device = torch.device("cpu")
+    task = SimpleNamespace(
+        model=model, device=device, loss=lambda ids, label_smoothing: model(ids).square().sum(), static_shapes=False
     )
-    trainer.accumulate_gradients = lambda *arguments: Trainer.accumulate_gradients(trainer, *arguments)
+    config = TrainConfig(src=("a",), out="b", precision="fp32", **ADAM)
+    step = TrainingStep(task, config, messages.append)
+    step.compiled = Compiled(model, backend=backend)
+    step.n_targets.fill_(2)
     parts = [*inputs("gpt2", 0), *inputs("gpt2", 1)]
-    loss = trainer.accumulate_gradients(parts, 2)
+    step.compute_gradients(parts)
     gradients = {name: p.grad.clone() for name, p in model.named_parameters()}
-    assert trainer.compiled is None
+    assert step.compiled is None
     assert len(messages) == 1
     assert "compilation failed, training goes on without it" in messages[0]
     model.zero_grad()
     expected = sum(model(ids).square().sum() / 2 for ids in parts)
     expected.backward()
-    torch.testing.assert_close(loss, expected.detach())
+    torch.testing.assert_close(step.loss, expected.detach())
     for name, p in model.named_parameters():
         torch.testing.assert_close(gradients[name], p.grad, msg=name)

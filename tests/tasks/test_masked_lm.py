@@ -54,9 +54,9 @@ def test_targets_are_the_original_tokens_at_masked_positions():
     task = make()
     rows, _ = task.encode(plain(*LINES))
     batch = task.batch(rows[:5])
-    assert batch.n_targets == len(batch.targets) == int(batch.prediction_mask.sum()) > 0
+    assert batch.n_targets == len(batch.targets) == len(batch.target_positions) > 0
     original = batch.ids.clone()
-    original[batch.prediction_mask] = batch.targets
+    original.view(-1)[batch.target_positions] = batch.targets
     assert [row[1 : 1 + len(ids)] for row, (ids,) in zip(original.tolist(), rows, strict=False)] == [
         r for (r,) in rows[:5]
     ]
@@ -67,7 +67,7 @@ def test_the_loss_is_the_cross_entropy_of_the_masked_tokens():
     task = make()
     torch.nn.init.normal_(task.model.mlm_bias)
     batch = task.batch(task.encode(plain(*LINES))[0][:5])
-    logits = task.model.mlm_logits(task.model(batch.ids, batch.token_type_ids))[batch.prediction_mask]
+    logits = task.model.mlm_logits(task.model(batch.ids, batch.token_type_ids)).flatten(0, 1)[batch.target_positions]
     expected = torch.nn.functional.cross_entropy(logits, batch.targets, reduction="sum")
     torch.testing.assert_close(task.loss(batch), expected)
     task.loss(batch).backward()

@@ -45,11 +45,11 @@ def trainer(tmp_path, tokenizer) -> Trainer:
 
 
 def weights(trainer: Trainer) -> dict[str, torch.Tensor]:
-    return {name: p.detach().clone() for name, p in trainer.parameters.items()}
+    return {name: p.detach().clone() for name, p in trainer.step.parameters.items()}
 
 
 def gradients(trainer: Trainer) -> dict[str, torch.Tensor]:
-    return {name: p.grad.clone() for name, p in trainer.parameters.items()}
+    return {name: p.grad.clone() for name, p in trainer.step.parameters.items()}
 
 
 def test_a_batch_is_split_into_parts_within_the_limit_without_loss(trainer, monkeypatch):
@@ -67,10 +67,10 @@ def test_a_pair_longer_than_the_limit_is_a_separate_part(trainer, monkeypatch):
 
 @pytest.mark.parametrize("micro_tokens", [1, 53, 101])
 def test_gradient_and_loss_do_not_depend_on_how_a_batch_is_split(trainer, monkeypatch, micro_tokens):
-    full = trainer.train_step(trainer.micro_batches(np.arange(N_PAIRS)), 0.0)
+    full = trainer.step(trainer.micro_batches(np.arange(N_PAIRS)), 0.0)
     expected = gradients(trainer)
     monkeypatch.setattr(trainer, "micro_batch_tokens", micro_tokens)
-    split = trainer.train_step(trainer.micro_batches(np.arange(N_PAIRS)), 0.0)
+    split = trainer.step(trainer.micro_batches(np.arange(N_PAIRS)), 0.0)
     assert split[2] == full[2]
     torch.testing.assert_close(split[0], full[0], rtol=1e-6, atol=1e-6)
     torch.testing.assert_close(gradients(trainer), expected, rtol=1e-5, atol=1e-6)
@@ -79,7 +79,7 @@ def test_gradient_and_loss_do_not_depend_on_how_a_batch_is_split(trainer, monkey
 def test_the_loss_is_a_mean_over_target_tokens_and_the_norm_is_that_of_its_gradient(trainer):
     (batch,) = trainer.micro_batches(np.arange(N_PAIRS))
     summed = trainer.task.loss(batch, label_smoothing=trainer.config.label_smoothing or 0.0)
-    loss, grad_norm, n_tokens = trainer.train_step([batch], 0.0)
+    loss, grad_norm, n_tokens = trainer.step([batch], 0.0)
     assert n_tokens == batch.n_targets
     torch.testing.assert_close(loss, summed.detach() / n_tokens)
     assert grad_norm == pytest.approx(torch.cat([g.flatten() for g in gradients(trainer).values()]).norm().item())
@@ -88,9 +88,9 @@ def test_the_loss_is_a_mean_over_target_tokens_and_the_norm_is_that_of_its_gradi
 def test_the_first_update_changes_each_weight_by_the_rate_times_the_sign_of_its_gradient(trainer):
     """The first step of Adam is the negative sign of the gradient times the learning rate."""
     before = weights(trainer)
-    trainer.train_step(trainer.micro_batches(np.arange(N_PAIRS)), 1e-3)
+    trainer.step(trainer.micro_batches(np.arange(N_PAIRS)), 1e-3)
     for name, gradient in gradients(trainer).items():
-        moved = trainer.parameters[name].detach() - before[name]
+        moved = trainer.step.parameters[name].detach() - before[name]
         clear = gradient.abs() > 1e-5  # below, epsilon and rounding are visible
         torch.testing.assert_close(moved[clear], -1e-3 * gradient.sign()[clear], rtol=1e-2, atol=1e-6)
 
@@ -101,13 +101,13 @@ def test_a_loss_that_is_not_finite_is_an_error_and_leaves_the_weights_unchanged(
     monkeypatch.setattr(trainer.task, "loss", lambda *args, **options: loss(*args, **options) * value)
     before = weights(trainer)
     with pytest.raises(UserError, match=r"step 1: .*not finite.*\n.*--lr"):
-        trainer.train_step(trainer.micro_batches(np.arange(N_PAIRS)), 1e-3)
+        trainer.step(trainer.micro_batches(np.arange(N_PAIRS)), 1e-3)
     torch.testing.assert_close(weights(trainer), before, rtol=0, atol=0)
 
 
 def test_updates_decrease_the_loss(trainer):
     batches = trainer.micro_batches(np.arange(N_PAIRS))
-    losses = [trainer.train_step(batches, 1e-2)[0].item() for _ in range(11)]
+    losses = [trainer.step(batches, 1e-2)[0].item() for _ in range(11)]
     assert losses[-1] < 0.8 * losses[0]
 
 
@@ -122,7 +122,7 @@ def test_validation_uses_the_updated_weights(trainer):
     trainer.model.eval()
     with torch.inference_mode():
         logits()
-    trainer.train_step([batch], 0.01)
+    trainer.step([batch], 0.01)
     trainer.model.eval()
     with torch.inference_mode():
         actual = logits()

@@ -2,15 +2,23 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Int
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int, Shaped
 from numpy.typing import NDArray
 from torch import Tensor
 
 BatchT = TypeVar("BatchT", bound="Batch")
+
+POSITION_STEPS = 16
+"""`Batch.pad_to` rounds the number of targets up to a multiple of this fraction of all positions."""
+
+MAX_PADDING, MAX_BUCKETS = 0.05, 12
+"""Largest fraction of padding added by length buckets, where MAX_BUCKETS of them suffice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +41,14 @@ class Batch:
         """All tensors of the batch by field name."""
         return {f.name: value for f in fields(self) if isinstance(value := getattr(self, f.name), Tensor)}
 
+    def pad_to(self: BatchT, n_rows: int, length: int, pad_id: int) -> BatchT:
+        """The batch with padding up to a fixed shape and the same loss, for tasks with `static_shapes`.
+
+        Args:
+            length: length of the longest row as in `Task.lengths`.
+        """
+        raise NotImplementedError
+
 
 @dataclass(frozen=True, slots=True)
 class PairBatch(Batch):
@@ -44,15 +60,45 @@ class PairBatch(Batch):
     target_positions: Int[Tensor, " targets"]
     """Indices of the targets that are not padding, in the flattened `tgt_out`. Finding them on a GPU would make the CPU
     wait, so they are computed with the batch."""
+    target_weights: Float[Tensor, " targets"] | None = None
+    """Weight of the loss of each target: 0 for those added by `pad_to`. None: 1."""
+
+    def pad_to(self, n_rows: int, length: int, pad_id: int) -> "PairBatch":
+        tgt_out = extend(self.tgt_out, n_rows, length, pad_id)
+        positions = extend_positions(self.target_positions, self.tgt_out.size(1), tgt_out)
+        return replace(
+            self,
+            src=extend(self.src, n_rows, length, pad_id),
+            tgt_in=extend(self.tgt_in, n_rows, length, pad_id),
+            tgt_out=tgt_out,
+            target_positions=positions,
+            target_weights=(torch.arange(len(positions)) < len(self.target_positions)).float(),
+        )
 
 
 def pad(sequences: Sequence[Sequence[int]], pad_id: int, pad_to_multiple_of: int = 1) -> Int[Tensor, "rows length"]:
     """Pad sequences at the end to the maximum length, rounded up to a multiple of `pad_to_multiple_of`."""
-    length = -(-max(map(len, sequences)) // pad_to_multiple_of) * pad_to_multiple_of
+    lengths = np.fromiter(map(len, sequences), np.int64, len(sequences))
+    length = -(-int(lengths.max()) // pad_to_multiple_of) * pad_to_multiple_of
     padded = np.full((len(sequences), length), pad_id, dtype=np.int64)
-    for row, ids in zip(padded, sequences, strict=True):
-        row[: len(ids)] = ids
+    padded[np.arange(length) < lengths[:, None]] = np.fromiter(chain.from_iterable(sequences), np.int64)
     return torch.from_numpy(padded)
+
+
+def extend(x: Shaped[Tensor, "rows length"], n_rows: int, length: int, value: int) -> Shaped[Tensor, "rows2 length2"]:
+    """Add columns of `value`, then copies of the first row: a row of padding only has no token to attend to."""
+    x = F.pad(x, (0, length - x.size(1)), value=value)
+    return torch.cat([x, x[:1].expand(n_rows - len(x), -1)])
+
+
+def extend_positions(
+    positions: Int[Tensor, " targets"], old_length: int, extended: Shaped[Tensor, "rows length"], filler: int = 0
+) -> Int[Tensor, " targets2"]:
+    """Indices of targets after `extend`, with `filler` appended to round up their number."""
+    n, length = len(positions), extended.size(1)
+    multiple = max(1, extended.numel() // POSITION_STEPS)
+    positions = positions // old_length * length + positions % old_length
+    return F.pad(positions, (0, min(-n % multiple, extended.numel() - n)), value=filler)
 
 
 def flat_positions(mask: Bool[Tensor, "rows length"]) -> Int[Tensor, " positions"]:
@@ -79,6 +125,32 @@ def make_batch(
         tgt_out=tgt_out,
         target_positions=flat_positions(tgt_out != pad_id),
     )
+
+
+def length_buckets(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Lengths rounded up to a few values: the fewest for which the added padding is at most MAX_PADDING of all tokens.
+
+    The values are optimal: no others of the same number add less padding. At most MAX_BUCKETS values.
+    """
+    step = 1 + int(lengths.max()) // 512
+    values, counts = np.unique(-(-lengths // step) * step, return_counts=True)
+    ends = np.cumsum(counts)
+    # tokens[i, j]: number of tokens of the examples with the lengths values[i] to values[j], padded to values[j].
+    tokens = np.where(np.tri(len(values), dtype=bool).T, values * (ends - (ends - counts)[:, None]), np.inf)
+    fewest = tokens[0]
+    splits: list[NDArray[np.int64]] = []
+    while fewest[-1] > (1 + MAX_PADDING) * lengths.sum() and len(splits) + 1 < min(MAX_BUCKETS, len(values)):
+        # One more bucket: the one before the last ends at values[i].
+        with_split = fewest[:-1, None] + tokens[1:]
+        splits.append(with_split.argmin(0))
+        fewest = with_split.min(0)
+    last = len(values) - 1
+    buckets = [last]
+    for split in reversed(splits):
+        last = int(split[last])
+        buckets.append(last)
+    edges = values[buckets[::-1]]
+    return edges[np.searchsorted(edges, lengths)]
 
 
 def batch_by_tokens(order: NDArray[np.int64], lengths: NDArray[np.int64], batch_tokens: int) -> list[NDArray[np.int64]]:

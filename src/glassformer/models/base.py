@@ -26,6 +26,8 @@ class Model(nn.Module):
     config_class: ClassVar[type[ModelConfig]]
     has_position_limit: ClassVar[bool] = True
     """The model cannot process more than `config.max_len` positions. T5 can: its position biases are relative."""
+    capturable: ClassVar[bool] = True
+    """The forward pass does not wait for the GPU, so a CUDA graph can hold it."""
     config: Any
 
     def __init__(self, config: ModelConfig) -> None:

@@ -69,6 +69,7 @@ class Rnn(Model):
     config_class = RnnConfig
     kind = "encoder-decoder"
     pad_to_multiple_of: ClassVar[int] = PAD_TO_MULTIPLE_OF
+    capturable = False
     output_bias: ClassVar[None] = None
 
     def __init__(self, config: RnnConfig) -> None:

@@ -20,6 +20,9 @@ MATMUL_MAX_LEN = {torch.float32: 128, torch.bfloat16: 384}
 """In training on a CPU, eager attention is faster up to this sequence length, by dtype. It needs O(length^2) memory."""
 
 
+HALF_PRECISION = (torch.bfloat16, torch.float16)
+
+
 class KeyValueCache:
     """Keys and values of the decoded positions, one row per hypothesis."""
 
@@ -199,6 +202,11 @@ class Attention(nn.Module):
         n_queries, n_keys = q.size(2), k.size(2)
         if self.additive is not None or self.prefers_eager(q, k):
             return self.eager_attention(q, k, v, mask, causal, position_bias)
+        if q.is_cuda and torch.is_grad_enabled() and position_bias is None and q.dtype in HALF_PRECISION:
+            from glassformer.nn import short_attention as short
+
+            if short.supports(q, k, mask):
+                return short.short_attention(q, k, v, mask, causal, self.scale)
         if causal and (n_queries < n_keys or mask is not None or position_bias is not None):
             mask, causal = combine_causal_mask(mask, n_queries, n_keys, q.device), False
         attn_mask = mask if position_bias is None else float_mask(position_bias, mask)

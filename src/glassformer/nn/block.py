@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
@@ -73,8 +74,15 @@ class Residual(nn.Module):
         sublayer: Callable[[Float[Tensor, "batch length d_model"]], Float[Tensor, "batch length d_model"]],
     ) -> Float[Tensor, "batch length d_model"]:
         if self.pre_norm:
-            return x + self.dropout(sublayer(self.norm(x)))
-        return self.norm(x + self.dropout(sublayer(x)))
+            return residual_stream(x + self.dropout(sublayer(self.norm(x))))
+        return residual_stream(self.norm(x + self.dropout(sublayer(x))))
+
+
+def residual_stream(x: Float[Tensor, "batch length d_model"]) -> Float[Tensor, "batch length d_model"]:
+    """The output of a sub-layer, in 16 bits under autocast on a GPU, where reading and writing it takes time."""
+    if x.is_cuda and torch.is_autocast_enabled("cuda"):
+        return x.to(torch.get_autocast_dtype("cuda"))
+    return x
 
 
 class TransformerBlock(nn.Module):

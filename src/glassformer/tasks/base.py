@@ -152,6 +152,8 @@ class Task(ABC, Generic[ExampleT, BatchT]):
     """Each example becomes one row of the training set, or a few. False for text that is split into windows."""
     validation_decodes: ClassVar[bool] = False
     """`validate` decodes, and takes `n_decoded`: the number of examples to decode."""
+    static_shapes: ClassVar[bool] = False
+    """`Batch.pad_to` pads batches to fixed shapes, and `loss` does not wait for the GPU: a CUDA graph can hold it."""
     has_classes: ClassVar[bool] = False
     """Labels are classes: the set of labels in the training examples."""
     add_prefix_space: ClassVar[bool] = True

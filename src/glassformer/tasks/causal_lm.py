@@ -1,7 +1,7 @@
 """Causal language modeling with decoder-only models: text completion and generation."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from typing import ClassVar, Unpack, overload
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from glassformer.config import DecodeConfig, JsonObject
-from glassformer.data.batch import Batch, flat_positions, pad
+from glassformer.data.batch import Batch, extend, extend_positions, flat_positions, pad
 from glassformer.data.dataset import Dataset, Row
 from glassformer.generate.engine import decode
 from glassformer.generate.processors import sampling_processors, search_processors
@@ -48,6 +48,21 @@ class CausalLMBatch(Batch):
     segments: Int[Tensor, "batch length"] | None = None
     """Index of the text that each token belongs to, if several texts are packed into a sequence."""
 
+    def pad_to(self, n_rows: int, length: int, pad_id: int) -> "CausalLMBatch":
+        shape = n_rows, length - 1  # the last token of a row is a target only
+        weights = extend(self.weights, *shape, 0)
+        weights[len(self.weights) :] = 0.0
+        return replace(
+            self,
+            ids=extend(self.ids, *shape, pad_id),
+            targets=extend(self.targets, *shape, pad_id),
+            weights=weights,
+            target_positions=extend_positions(
+                self.target_positions, self.weights.size(1), weights, filler=int(weights.argmin())
+            ),
+            segments=None if self.segments is None else extend(self.segments, *shape, -1),
+        )
+
 
 class DecoderTask(Task[ExampleT, CausalLMBatch]):
     """Base class of tasks by decoder-only models: generation of text after a prompt."""
@@ -55,6 +70,7 @@ class DecoderTask(Task[ExampleT, CausalLMBatch]):
     kind: ClassVar[Kind] = "decoder"
     streams: ClassVar[bool] = False
     """Print the output of a line on a terminal as it is generated."""
+    static_shapes = True
     decoding_defaults: ClassVar[JsonObject] = {}
     """Default decoding options of the task."""
 
@@ -252,7 +268,7 @@ class LanguageModel(DocumentTask[CausalLMBatch], DecoderTask[Document]):
         is_start = (ids == t.bos_id) if t.bos_id != t.eos_id else (ids == t.eos_id).roll(1, dims=1)
         segments = is_start.cumsum(-1)
         lengths = [len(row) - 1 for (row,) in rows]
-        weights = torch.tensor([[float(i < n) for i in range(max(lengths))] for n in lengths])
+        weights = (torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]).float()
         return CausalLMBatch(
             n_targets=sum(lengths),
             ids=ids,

@@ -12,12 +12,12 @@ from typing import overload
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Int
+from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
 from glassformer.config import DecodeConfig, JsonObject
-from glassformer.data.batch import Batch, pad
+from glassformer.data.batch import Batch, extend, extend_positions, flat_positions, pad
 from glassformer.data.dataset import IDS, INTS, Dataset, Row
 from glassformer.errors import UserError
 from glassformer.metrics import Score
@@ -44,10 +44,25 @@ class MaskedLMBatch(Batch):
 
     ids: Int[Tensor, "batch length"]
     token_type_ids: Int[Tensor, "batch length"]
-    prediction_mask: Bool[Tensor, "batch length"]
-    targets: Int[Tensor, " chosen"]
+    target_positions: Int[Tensor, " targets"]
+    """Indices of the masked tokens, in the flattened `ids`."""
+    targets: Int[Tensor, " targets"]
+    target_weights: Float[Tensor, " targets"] | None = None
+    """Weight of the loss of each target: 0 for those added by `pad_to`. None: 1."""
     nsp_labels: Int[Tensor, " batch"] | None = None
     """Next-sentence labels of pairs: 0 if the second text follows the first, 1 if it was sampled at random."""
+
+    def pad_to(self, n_rows: int, length: int, pad_id: int) -> "MaskedLMBatch":
+        ids = extend(self.ids, n_rows, length, pad_id)
+        n, positions = len(self.targets), extend_positions(self.target_positions, self.ids.size(1), ids)
+        return replace(
+            self,
+            ids=ids,
+            token_type_ids=extend(self.token_type_ids, n_rows, length, 0),
+            target_positions=positions,
+            targets=F.pad(self.targets, (0, len(positions) - n)),
+            target_weights=(torch.arange(len(positions)) < n).float(),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +100,7 @@ class MaskedLM(DocumentTask[MaskedLMBatch], EncoderTask[Document, MaskedLMBatch]
     head_config = {"head": "mlm", "pooler": False}
     add_prefix_space = False
     extra_special_tokens = (MASK,)
+    static_shapes = True
 
     # Training
 
@@ -136,7 +152,7 @@ class MaskedLM(DocumentTask[MaskedLMBatch], EncoderTask[Document, MaskedLMBatch]
             n_targets=int(prediction_mask.sum()),
             ids=masked,
             token_type_ids=pad([sequence for _, sequence in sequences], 0),
-            prediction_mask=prediction_mask,
+            target_positions=flat_positions(prediction_mask),
             targets=ids[prediction_mask],
         )
 
@@ -147,11 +163,12 @@ class MaskedLM(DocumentTask[MaskedLMBatch], EncoderTask[Document, MaskedLMBatch]
         """Summed cross-entropy of the masked tokens, in nats."""
         m = self.model
         return linear_cross_entropy(
-            m.mlm_head(hidden[batch.prediction_mask]),
+            m.mlm_head(hidden.flatten(0, 1).index_select(0, batch.target_positions)),
             m.embedding.weight,
             batch.targets,
             bias=m.mlm_bias,
             label_smoothing=label_smoothing,
+            token_weights=batch.target_weights,
         )
 
     def evaluate(
@@ -193,8 +210,8 @@ class MaskedLM(DocumentTask[MaskedLMBatch], EncoderTask[Document, MaskedLMBatch]
 
     def batch_sums(self, batch: MaskedLMBatch) -> dict[str, float]:
         """Sums over the masked tokens of one batch."""
-        hidden = self.model(batch.ids, batch.token_type_ids)
-        log_probs = self.model.mlm_logits(hidden[batch.prediction_mask]).float().log_softmax(-1)
+        hidden = self.model(batch.ids, batch.token_type_ids).flatten(0, 1)[batch.target_positions]
+        log_probs = self.model.mlm_logits(hidden).float().log_softmax(-1)
         nll = -float(log_probs.gather(-1, batch.targets[:, None]).sum())
         return {"nll": nll, "n_correct": int((log_probs.argmax(-1) == batch.targets).sum()), "n": len(batch.targets)}
 
@@ -327,6 +344,7 @@ class BertPretraining(MaskedLM):
     name = "bert-pretraining"
     fields = {"ids": IDS, "ids2": IDS, "nsp_labels": INTS}
     head_config = {"head": "mlm", "pooler": True}
+    static_shapes = False  # copies of a row would count in the mean of the next-sentence losses
 
     @classmethod
     def n_labels(cls, labels: Sequence[str]) -> int:

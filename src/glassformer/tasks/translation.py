@@ -70,6 +70,7 @@ class TextToTextTask(Task[ExampleT, PairBatch]):
 
     source_has_end_token = True
     kind = "encoder-decoder"
+    static_shapes = True
 
     def __init__(
         self, model: Model, tokenizer: Tokenizer, device: torch.device | str = "cpu", labels: Sequence[str] = ()
@@ -248,6 +249,7 @@ class TextToTextTask(Task[ExampleT, PairBatch]):
             batch.tgt_out.flatten().index_select(0, batch.target_positions),
             label_smoothing=label_smoothing,
             bias=self.model.output_bias,
+            token_weights=batch.target_weights,
         )
 
 

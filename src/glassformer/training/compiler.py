@@ -26,6 +26,9 @@ class Compiled:
         Args:
             options: passed to `torch.compile`.
         """
+        if "backend" not in options and "triton.mix_order_reduction" in torch._inductor.config.get_config_copy():
+            # Slower for rows as short as d_model.
+            options["options"] = {"triton.mix_order_reduction": False}
         # All blocks share one code object, whose versions by shape and by use (encoder, decoder) count together.
         torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, MAX_VERSIONS)
         self.forwards = {

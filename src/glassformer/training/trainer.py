@@ -1,9 +1,10 @@
 """Training loop. An interrupted and resumed run has the same result as an uninterrupted one."""
 
+import gc
 import time
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,15 +13,14 @@ from torch import Tensor
 
 from glassformer import checkpoint
 from glassformer.config import TrainConfig
-from glassformer.data.batch import Batch, BatchSampler
-from glassformer.errors import UserError
+from glassformer.data.batch import Batch, BatchSampler, length_buckets
 from glassformer.tasks.base import AnyTask
-from glassformer.training.compiler import Compiled
-from glassformer.training.optimizer import load_optimizer_tensors, make_optimizer, optimizer_tensors
+from glassformer.training.optimizer import load_optimizer_tensors, optimizer_tensors
 from glassformer.training.prepare import PreparedData
 from glassformer.training.progress import Reporter
 from glassformer.training.schedule import crossed, learning_rate
 from glassformer.training.signals import Interrupted, Stopped, StopSignal
+from glassformer.training.step import TrainingStep
 from glassformer.training.validation import ValidationState, Validator
 
 MICRO_BATCH_TOKENS = 8192
@@ -54,6 +54,21 @@ class TrainerState(ValidationState):
     or during it."""
 
 
+class Readback:
+    """The value of a tensor, copied from the device without waiting until it is used."""
+
+    def __init__(self, value: Tensor) -> None:
+        self.value = value.to("cpu", non_blocking=True, copy=True)
+        self.arrived = torch.cuda.Event() if value.is_cuda else None
+        if self.arrived:
+            self.arrived.record()
+
+    def __float__(self) -> float:
+        if self.arrived:
+            self.arrived.synchronize()
+        return self.value.item()
+
+
 class Trainer:
     """Trains a task on a prepared corpus within a run folder."""
 
@@ -65,21 +80,22 @@ class Trainer:
         self.task, self.data, self.config, self.reporter = task, data, config, reporter
         self.model = task.model
         assert config.batch_tokens is not None
-        self.sampler = BatchSampler(task.lengths(data.train), config.batch_tokens, config.seed)
-        self.parameters = dict(self.model.named_parameters())
-        self.optimizer = make_optimizer(self.model, config)
+        self.step = TrainingStep(task, config, reporter.log if reporter else print)
+        lengths = task.lengths(data.train)
+        self.sampler = BatchSampler(
+            length_buckets(lengths) if self.step.graphs else lengths, config.batch_tokens, config.seed
+        )
         self.micro_batch_tokens = MICRO_BATCH_TOKENS
         if task.device.type == "cuda":
             memory_bytes = torch.cuda.get_device_properties(task.device).total_memory
             self.micro_batch_tokens *= max(1, memory_bytes >> 33)
-        self.compiled = Compiled(self.model) if config.compile == "on" else None
-        self.n_non_finite = torch.zeros((), device=task.device)
-        """Updates skipped because of a loss or gradient that is not finite, since the last check."""
         self.weight_sums: dict[str, Tensor] = {}
         self.progress = TrainerState()
         self.validator = Validator(task, data.dev, config, reporter, self.progress, self.elapsed_s)
         self.loss_sum = torch.zeros(())
         self.started_s = time.monotonic()
+        self.unreported: tuple[float, dict[str, Any], Readback] | None = None
+        """Fraction of the budget, record of metrics, and number of non-finite updates, to be reported."""
 
     # State
 
@@ -88,7 +104,7 @@ class Trainer:
         tensors = {"rng.cpu": torch.get_rng_state()}
         if self.task.device.type == "cuda":
             tensors["rng.cuda"] = torch.cuda.get_rng_state(self.task.device)
-        tensors |= optimizer_tensors(self.optimizer, self.parameters)
+        tensors |= optimizer_tensors(self.step.optimizer, self.step.parameters)
         return tensors | {f"average.{name}": value for name, value in self.weight_sums.items()}
 
     def save(self) -> None:
@@ -97,7 +113,8 @@ class Trainer:
         Raises:
             UserError: a loss or a gradient was not finite.
         """
-        self.check_finite()
+        self.report()
+        self.step.check_finite()
         self.progress.sampler = self.sampler.state_dict()
         self.progress.loss_sum_since_log = self.loss_sum.item()
         self.progress.elapsed_s, self.started_s = self.elapsed_s(), time.monotonic()
@@ -113,10 +130,11 @@ class Trainer:
     def load(self, folder: Path) -> None:
         """Resume from a verified checkpoint."""
         self.progress = self.validator.state = TrainerState(**checkpoint.read_json(folder / "progress.json"))
+        self.step.n_steps = self.progress.step
         self.sampler.load_state_dict(self.progress.sampler)
         self.model.load_state_dict(checkpoint.read_tensors(folder / "model.safetensors"))
         tensors = checkpoint.read_tensors(folder / "training.safetensors")
-        load_optimizer_tensors(self.optimizer, self.parameters, tensors)
+        load_optimizer_tensors(self.step.optimizer, self.step.parameters, tensors)
         self.weight_sums = {
             name.removeprefix("average."): value.to(self.task.device)
             for name, value in tensors.items()
@@ -154,6 +172,14 @@ class Trainer:
             Stopped: a signal arrived; a checkpoint was saved.
             UserError: the loss is not finite, or a checkpoint cannot be written.
         """
+        gc.freeze()  # the objects of the program so far need not be searched for garbage after every few batches
+        try:
+            self.run_steps(stop)
+        finally:
+            gc.unfreeze()
+
+    def run_steps(self, stop: StopSignal) -> None:
+        """Train until the budget is used up."""
         self.started_s = time.monotonic()
         # Make at least one update, however small the budget: the first validation needs one.
         self.progress.fraction = self.budget_used(self.progress.step) if self.progress.step else 0.0
@@ -169,35 +195,33 @@ class Trainer:
         while self.progress.fraction < 1:
             indices = next(self.sampler)
             before, after = self.progress.fraction, self.budget_used(self.progress.step + 1)
-            loss, grad_norm, n = self.train_step(self.micro_batches(indices), self.learning_rate(before, after))
+            loss, grad_norm, n = self.step(self.micro_batches(indices), self.learning_rate(before, after))
             self.progress.step += 1
             self.progress.fraction = after
             self.progress.n_tokens += n
             self.progress.n_examples_since_validation += len(indices)
             self.loss_sum += loss
             n_tokens += n
+            self.report()  # earlier steps, of which the GPU has sent the results by now
             if before >= 1 - AVERAGING_FRACTION and crossed(
                 before, after, round(self.config.average_checkpoints / AVERAGING_FRACTION)
             ):
                 self.add_to_weight_sums()
             if self.progress.step % LOG_EVERY == 0:
-                self.check_finite()
-                seconds = time.monotonic() - since_s
-                self.reporter.step(
-                    after,
-                    {
-                        "step": self.progress.step,
-                        "loss": self.loss_sum.item() / LOG_EVERY,
-                        "lr": self.learning_rate(before, after),
-                        "grad_norm": grad_norm.item(),
-                        "tokens_per_s": n_tokens / seconds,
-                        "epoch": self.sampler.epochs_done,
-                        "elapsed_s": self.elapsed_s(),
-                    },
-                    self.elapsed_s() * (1 - after) / max(after, 1e-9),
-                )
+                record = {
+                    "step": self.progress.step,
+                    "loss": Readback(self.loss_sum / LOG_EVERY),
+                    "lr": self.learning_rate(before, after),
+                    "grad_norm": Readback(grad_norm),
+                    "tokens_per_s": n_tokens / (time.monotonic() - since_s),
+                    "epoch": self.sampler.epochs_done,
+                    "elapsed_s": self.elapsed_s(),
+                }
+                self.unreported = after, record, Readback(self.step.n_non_finite)
                 self.loss_sum.zero_()
                 n_tokens, since_s = 0, time.monotonic()
+                if self.task.device.type == "cpu":
+                    self.report()
             self.progress.validation_due = self.validator.is_due(before, after)
             if self.progress.validation_due:
                 self.validate_and_save(stop)
@@ -208,12 +232,28 @@ class Trainer:
         if self.progress.last_score is None:  # resumed with a budget that was used up before any validation
             self.validate_and_save(stop)
 
+    def report(self) -> None:
+        """Report the last record of metrics, if that has not been done.
+
+        Raises:
+            UserError: a loss or a gradient was not finite.
+        """
+        if self.unreported is None:
+            return
+        fraction, record, n_non_finite = self.unreported
+        self.unreported = None
+        if float(n_non_finite):
+            self.step.check_finite()
+        values = {name: float(x) if isinstance(x, Readback) else x for name, x in record.items()}
+        self.reporter.step(fraction, values, self.elapsed_s() * (1 - fraction) / max(fraction, 1e-9))
+
     def validate_and_save(self, stop: StopSignal) -> None:
         """Validate and save a checkpoint. A signal interrupts the validation, and the resumed run repeats it.
 
         Raises:
             Stopped: a signal arrived; a checkpoint was saved.
         """
+        self.report()
         try:
             if stop.signum is not None:
                 raise Interrupted
@@ -225,79 +265,19 @@ class Trainer:
         self.save()
         self.validator.delete_old_best()
 
-    def train_step(self, batches: list[Batch], lr: float) -> tuple[Tensor, Tensor, int]:
-        """One optimizer update, with gradients accumulated over the parts of a batch.
-
-        The loss is the mean over all targets of all parts, so the result does not depend on how the batch was split.
-
-        Returns:
-            The loss per target in nats, the gradient norm before clipping, and the number of targets.
-
-        Raises:
-            UserError: the loss or the gradient is not finite; the weights are unchanged.
-        """
-        self.model.train()
-        n_targets = sum(batch.n_targets for batch in batches)
-        total = self.accumulate_gradients(batches, n_targets)
-        trained = [p for p in self.parameters.values() if p.grad is not None]
-        norm = torch.nn.utils.get_total_norm([p.grad for p in trained if p.grad is not None])
-        is_bad = ~(norm.isfinite() & total.isfinite())
-        self.n_non_finite += is_bad
-        if self.task.device.type == "cuda" and self.optimizer.defaults.get("fused"):
-            # The fused optimizers skip the update on the GPU, which the CPU need not wait for.
-            setattr(self.optimizer, "found_inf", is_bad.float())  # noqa: B010
-            setattr(self.optimizer, "grad_scale", None)  # noqa: B010
-        else:
-            self.check_finite()
-        if self.config.max_grad_norm is not None:
-            torch.nn.utils.clip_grads_with_norm_(trained, self.config.max_grad_norm, norm)
-        for group in self.optimizer.param_groups:
-            group["lr"] = lr
-        self.optimizer.step()
-        return total, norm, round(n_targets)
-
-    def accumulate_gradients(self, batches: list[Batch], n_targets: float) -> Tensor:
-        """Compute the gradients of the loss per target of all parts, and return the loss.
-
-        If the compiler fails, in the forward or the backward pass, the parts are computed again without it.
-        """
-        errors = self.compiled.errors if self.compiled else ()
-        try:
-            with self.compiled.active() if self.compiled else nullcontext():
-                self.optimizer.zero_grad()
-                total = torch.zeros((), device=self.task.device)
-                for batch in batches:
-                    with torch.autocast(self.task.device.type, torch.bfloat16, enabled=self.config.precision == "bf16"):
-                        label_smoothing = self.config.label_smoothing or 0.0
-                        loss = self.task.loss(batch, label_smoothing=label_smoothing) / n_targets
-                    loss.backward()  # type: ignore[no-untyped-call]
-                    total += loss.detach()
-                return total
-        except errors as error:
-            self.reporter.log(f"warning: compilation failed, training goes on without it: {first_line(error)}")
-            self.compiled = None
-            return self.accumulate_gradients(batches, n_targets)
-
-    def check_finite(self) -> None:
-        """Check that no update was skipped since the last check.
-
-        Raises:
-            UserError: a loss or a gradient was not finite.
-        """
-        if self.n_non_finite.item():
-            raise UserError(
-                f"step {self.progress.step + 1}: the loss or its gradient is not finite; the weights are unchanged.\n"
-                f"  The last checkpoint is intact. Train again, into another folder, with a lower --lr than"
-                f" {self.config.lr:g} or with --precision fp32."
-            )
-
     def micro_batches(self, indices: NDArray[np.int64]) -> list[Batch]:
-        """Collate rows of the training set into micro-batches of at most `micro_batch_tokens` tokens."""
-        rows = [self.data.train[i] for i in indices.tolist()]
-        n_rows = max(1, self.micro_batch_tokens // int(self.sampler.lengths[indices].max()))
-        return [
-            self.task.batch(rows[start : start + n_rows]).to(self.task.device) for start in range(0, len(rows), n_rows)
-        ]
+        """Collate rows of the training set into micro-batches of at most `micro_batch_tokens` tokens.
+
+        With CUDA graphs, they are padded to the shape of their length bucket.
+        """
+        rows = self.data.train.rows(indices)
+        length = int(self.sampler.lengths[indices].max())
+        n_rows = max(1, self.micro_batch_tokens // length)
+        batches = [self.task.batch(rows[start : start + n_rows]) for start in range(0, len(rows), n_rows)]
+        if self.step.graphs is None:
+            return batches
+        n_rows = min(n_rows, max(1, self.sampler.batch_tokens // length))
+        return [batch.pad_to(n_rows, length, self.task.tokenizer.pad_id) for batch in batches]
 
     def learning_rate(self, before: float, after: float) -> float:
         """Learning rate of an update that raises the used fraction of the budget from `before` to `after`."""
@@ -318,7 +298,7 @@ class Trainer:
     def add_to_weight_sums(self) -> None:
         """Add the current weights to the sum of the weights to average."""
         with torch.no_grad():
-            for name, parameter in self.parameters.items():
+            for name, parameter in self.step.parameters.items():
                 if name in self.weight_sums:
                     self.weight_sums[name] += parameter
                 else:
@@ -337,8 +317,3 @@ class Trainer:
             signum,
             f"Stopped at step {self.progress.step:,}; checkpoint saved. Run the same command again to resume.",
         )
-
-
-def first_line(error: BaseException) -> str:
-    """First line of the message of an error that is not empty."""
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -1,0 +1,69 @@
+"""Training steps as CUDA graphs: a GPU runs their many kernels without waiting for Python."""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from glassformer.data.batch import Batch
+
+N_WARM_UPS = 2
+"""Steps of a shape that run without a graph before one is captured: they compile and choose kernels."""
+
+MAX_GRAPHS = 24
+"""Maximum number of graphs. Steps of other shapes run without."""
+
+
+class CudaGraphs:
+    """A function of batches as CUDA graphs, one for each combination of shapes that is frequent.
+
+    The function returns nothing: it changes tensors that stay where they are, such as weights. It must not wait for the
+    GPU, and must not depend on numbers in a batch. On a CPU the function is called instead of a graph.
+    """
+
+    def __init__(self, function: Callable[[Sequence[Batch]], None], device: torch.device) -> None:
+        self.function, self.device = function, device
+        self.n_seen: Counter[Hashable] = Counter()
+        self.graphs: dict[Hashable, tuple[Sequence[Batch], Callable[[], None]]] = {}
+        self.memory: Any = None
+        """Memory pool that all graphs share: only one runs at a time."""
+
+    def __call__(self, batches: Sequence[Batch]) -> None:
+        """Call the function with batches that are still in CPU memory."""
+        shapes = tuple((name, x.shape, x.dtype) for batch in batches for name, x in batch.tensors().items())
+        if shapes not in self.graphs:
+            self.n_seen[shapes] += 1
+            if self.n_seen[shapes] <= N_WARM_UPS or len(self.graphs) == MAX_GRAPHS:
+                self.function([batch.to(self.device) for batch in batches])
+                return
+            self.graphs[shapes] = self.capture(batches)
+        static, run = self.graphs[shapes]
+        for batch, target in zip(batches, static, strict=True):
+            copy_tensors(batch, target)
+        run()
+
+    def capture(self, batches: Sequence[Batch]) -> tuple[Sequence[Batch], Callable[[], None]]:
+        """A graph of the function, and the batches in place that it reads."""
+        static = [copied(batch, self.device) for batch in batches]
+        if self.device.type != "cuda":
+            return static, lambda: self.function(static)
+        torch.cuda.empty_cache()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=self.memory):
+            self.function(static)
+        self.memory = graph.pool()
+        return static, graph.replay
+
+
+def copied(batch: Batch, device: torch.device) -> Batch:
+    """A copy of a batch on a device."""
+    copies: dict[str, Any] = {name: value.to(device, copy=True) for name, value in batch.tensors().items()}
+    return replace(batch, **copies)
+
+
+def copy_tensors(batch: Batch, target: Batch) -> None:
+    """Copy the tensors of a batch in CPU memory without waiting for the device."""
+    for (_, source), (_, value) in zip(batch.tensors().items(), target.tensors().items(), strict=True):
+        value.copy_(source.pin_memory() if value.is_cuda else source, non_blocking=True)

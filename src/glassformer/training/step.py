@@ -1,0 +1,140 @@
+"""One training step: loss, gradients and the update of the weights."""
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+
+import torch
+from torch import Tensor
+
+from glassformer.config import TrainConfig
+from glassformer.data.batch import Batch
+from glassformer.errors import UserError
+from glassformer.tasks.base import AnyTask
+from glassformer.training.compiler import Compiled
+from glassformer.training.cuda_graphs import CudaGraphs
+from glassformer.training.optimizer import make_optimizer
+
+
+class TrainingStep:
+    """Updates the weights of a task's model, a batch at a time.
+
+    On a GPU, nothing waits for its results: loss, norm and the count of non-finite updates stay there. Where the task,
+    the model and the optimizer allow, the step is a CUDA graph.
+    """
+
+    def __init__(self, task: AnyTask, config: TrainConfig, log: Callable[[str], None]) -> None:
+        self.task, self.model, self.config, self.log = task, task.model, config, log
+        self.device = task.device
+        self.parameters = dict(self.model.named_parameters())
+        self.optimizer = make_optimizer(self.model, config)
+        self.compiled = Compiled(self.model) if config.compile == "on" else None
+        self.n_steps = 0
+        """Steps since the start of the training."""
+        # The state of a step, in place: CUDA graphs refer to it.
+        self.loss, self.grad_norm, self.lr, self.n_targets, self.n_non_finite = torch.zeros(5, device=self.device)
+        """Loss per target in nats, gradient norm before clipping, learning rate, number of targets; updates skipped
+        because of a loss or gradient that is not finite, since the last check."""
+        self.graphs: CudaGraphs | None = None
+        is_capturable = self.model.capturable and "capturable" in self.optimizer.defaults
+        if self.device.type == "cuda" and task.static_shapes and is_capturable:
+            self.use_graphs()
+
+    def use_graphs(self) -> None:
+        """Capture the steps of frequent shapes."""
+        self.graphs = CudaGraphs(self.run, self.device)
+        for group in self.optimizer.param_groups:
+            group["lr"], group["capturable"] = self.lr, True
+
+    def __call__(self, batches: Sequence[Batch], lr: float) -> tuple[Tensor, Tensor, int]:
+        """One update, with gradients accumulated over the parts of a batch.
+
+        The loss is the mean over all targets of all parts, so the result does not depend on how the batch was split.
+
+        Args:
+            batches: the parts, in CPU memory.
+
+        Returns:
+            The loss per target in nats, the gradient norm before clipping, and the number of targets. The next call
+            overwrites both tensors.
+
+        Raises:
+            UserError: the loss or the gradient is not finite; the weights are unchanged.
+        """
+        if not self.model.training:
+            self.model.train()
+        n_targets = sum(batch.n_targets for batch in batches)
+        self.n_targets.fill_(n_targets)
+        if self.graphs:
+            self.lr.fill_(lr)
+            self.graphs(batches)
+        else:
+            for group in self.optimizer.param_groups:
+                group["lr"] = lr
+            self.run([batch.to(self.device) for batch in batches])
+        self.n_steps += 1
+        return self.loss, self.grad_norm, round(n_targets)
+
+    def run(self, batches: Sequence[Batch]) -> None:
+        """Compute the gradients and update the weights, with the learning rate and the number of targets in place."""
+        self.compute_gradients(batches)
+        self.update()
+        if self.graphs:
+            self.optimizer.zero_grad()  # their memory is free for other graphs
+
+    def compute_gradients(self, batches: Sequence[Batch]) -> None:
+        """Compute the gradients of the loss per target of all parts.
+
+        If the compiler fails, in the forward or the backward pass, the parts are computed again without it.
+        """
+        errors = self.compiled.errors if self.compiled else ()
+        try:
+            with self.compiled.active() if self.compiled else nullcontext():
+                self.optimizer.zero_grad()
+                self.loss.zero_()
+                for batch in batches:
+                    self.add_gradients(batch)
+        except errors as error:
+            self.log(f"warning: compilation failed, training goes on without it: {first_line(error)}")
+            self.compiled = None
+            self.compute_gradients(batches)
+
+    def add_gradients(self, batch: Batch) -> None:
+        """Add the loss per target of a batch to `loss`, and its gradients to those of the weights."""
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.precision == "bf16"):
+            loss = self.task.loss(batch, label_smoothing=self.config.label_smoothing or 0.0) / self.n_targets
+        loss.backward()
+        self.loss += loss.detach()
+
+    def update(self) -> None:
+        """Clip the gradients and update the weights, unless the loss or the gradient is not finite."""
+        trained = [p for p in self.parameters.values() if p.grad is not None]
+        self.grad_norm.copy_(torch.nn.utils.get_total_norm([p.grad for p in trained if p.grad is not None]))
+        is_bad = ~(self.grad_norm.isfinite() & self.loss.isfinite())
+        self.n_non_finite += is_bad
+        if self.device.type == "cuda" and self.optimizer.defaults.get("fused"):
+            # The fused optimizers skip the update on the GPU, which the CPU need not wait for.
+            setattr(self.optimizer, "found_inf", is_bad.float())  # noqa: B010
+            setattr(self.optimizer, "grad_scale", None)  # noqa: B010
+        else:
+            self.check_finite()
+        if self.config.max_grad_norm is not None:
+            torch.nn.utils.clip_grads_with_norm_(trained, self.config.max_grad_norm, self.grad_norm)
+        self.optimizer.step()
+
+    def check_finite(self) -> None:
+        """Check that no update was skipped since the last check.
+
+        Raises:
+            UserError: a loss or a gradient was not finite.
+        """
+        if self.n_non_finite.item():
+            raise UserError(
+                f"step {self.n_steps + 1}: the loss or its gradient is not finite; the weights are unchanged.\n"
+                f"  The last checkpoint is intact. Train again, into another folder, with a lower --lr than"
+                f" {self.config.lr:g} or with --precision fp32."
+            )
+
+
+def first_line(error: BaseException) -> str:
+    """First line of the message of an error that is not empty."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
