@@ -2,7 +2,7 @@
 
 import os
 import platform
-from collections.abc import Collection
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -16,16 +16,16 @@ from glassformer.errors import ConfigError
 from glassformer.metrics.registry import format_metric, metric
 from glassformer.models.base import Model
 from glassformer.models.families import FAMILIES, family_of
-from glassformer.presets import ADAM, FINE_TUNING, preset, preset_for, presets_of, without_adam_options
+from glassformer.presets import ADAM, FINE_TUNING, preset, preset_for, presets_of
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.embeddings import init_embeddings
 from glassformer.tasks.registry import TASKS, load, pick_device, task_class
 from glassformer.training.lock import locked
 from glassformer.training.model_card import model_card, usage_example
-from glassformer.training.optimizer import OPTIMIZERS
+from glassformer.training.optimizer import OPTIMIZERS, OptimizerType
 from glassformer.training.prepare import CorpusInfo, PreparedData, prepare, read_options
 from glassformer.training.progress import Reporter, duration
-from glassformer.training.schedule import SCHEDULES
+from glassformer.training.schedule import SCHEDULES, Schedule
 from glassformer.training.signals import stop_on_signal
 from glassformer.training.trainer import Trainer
 from glassformer.version import __version__
@@ -34,19 +34,27 @@ EARLY_FILES = ("data", "train.log", "metrics.jsonl", "tensorboard")
 """Files of a run folder that may exist before run.toml is written."""
 
 BUDGETS = ("steps", "epochs", "minutes")
-KNOWN_NAMES: dict[str, Collection[str]] = {
-    "family": FAMILIES,
-    "format": PAIR_FORMATS,
-    "optimizer": OPTIMIZERS,
-    "schedule": SCHEDULES,
-}
-"""Options that name rows of a registry."""
 
 DERIVED_FIELDS = {"vocab_size", "pad_id", "bos_id", "eos_id", "pruned_heads", "head", "n_labels"}
 """Fields of a model's configuration that the tokenizer and the task determine."""
 
 MUTABLE_OPTIONS = {*BUDGETS, "out", "src", "tgt", "dev_src", "dev_tgt", "save_every", "validate_every", "tensorboard"}
 """Options that may differ when a run is resumed: they do not change any update. Files are compared by content."""
+
+
+def known_names() -> dict[str, dict[str, set[str]]]:
+    """Options that name rows of a registry: their rows, and for each row the options that have no meaning with it."""
+    known = {
+        name: {row: set[str]() for row in registry}
+        for name, registry in (("family", FAMILIES), ("format", PAIR_FORMATS))
+    }
+    return known | {"optimizer": excluded_options(OPTIMIZERS), "schedule": excluded_options(SCHEDULES)}
+
+
+def excluded_options(registry: Mapping[str, OptimizerType] | Mapping[str, Schedule]) -> dict[str, set[str]]:
+    """For each row the options that only other rows have."""
+    options = {option for row in registry.values() for option in row.options}
+    return {name: options.difference(row.options) for name, row in registry.items()}
 
 
 def train(config: TrainConfig, *, quiet: bool = False) -> AnyTask:
@@ -224,10 +232,10 @@ def resolve_options(
     if any(budget in explicit for budget in BUDGETS):
         for budget in BUDGETS:
             defaults.pop(budget, None)
-    optimizer = config.optimizer or defaults["optimizer"]
-    defaults = without_adam_options(defaults) if optimizer == "adafactor" else ADAM | defaults
-    if config.schedule in ("linear", "cosine"):
-        defaults["decay_ratio"] = 0.0
+    known = known_names()
+    rows: dict[str, str] = {option: explicit.get(option, defaults[option]) for option in ("optimizer", "schedule")}
+    excluded = {excluded for option, row in rows.items() for excluded in known[option][row]}
+    defaults = {option: value for option, value in (ADAM | defaults).items() if option not in excluded}
     device = pick_device(config.device)
     selected = {
         **defaults,
