@@ -10,7 +10,7 @@ from glassformer.inspection.record import record_activations
 from glassformer.keyword_options import Files, TrainOptions
 from glassformer.tasks.base import AnyTask, Task
 from glassformer.tasks.registry import load
-from glassformer.training.run import known_names
+from glassformer.training.options import known_names
 from glassformer.training.run import train as run
 
 __all__ = ["inspect", "load", "record_activations", "train"]

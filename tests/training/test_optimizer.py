@@ -9,7 +9,7 @@ from glassformer.config import TrainConfig
 from glassformer.errors import ConfigError
 from glassformer.nn.linear import Linear
 from glassformer.training.optimizer import OPTIMIZERS, load_optimizer_tensors, make_optimizer, optimizer_tensors
-from glassformer.training.run import known_names
+from glassformer.training.options import known_names
 
 N_STEPS = 100
 BETAS, EPS, WEIGHT_DECAY, LR = (0.85, 0.97), 1e-7, 0.1, 1e-2

@@ -19,10 +19,11 @@ from glassformer.errors import CheckpointError
 from glassformer.metrics.registry import format_metric, metric
 from glassformer.tasks.base import AnyTask, CorpusExample
 from glassformer.tasks.causal_lm import LanguageModel
-from glassformer.tasks.classification import Classifier, Regressor, text_of
+from glassformer.tasks.classification import Classifier, text_of
 from glassformer.tasks.documents import Document, DocumentTask
 from glassformer.tasks.question_answering import QuestionAnswerer
 from glassformer.tasks.registry import TASKS, load, task_class
+from glassformer.tasks.regression import Regressor
 from glassformer.tasks.tagging import Tagger
 from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer

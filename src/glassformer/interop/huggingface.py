@@ -18,8 +18,8 @@ from glassformer.model_config import ModelConfig
 from glassformer.models.base import Model
 from glassformer.models.families import FAMILIES
 from glassformer.tasks.base import AnyTask
-from glassformer.tasks.classification import Regressor
 from glassformer.tasks.registry import load, task_class
+from glassformer.tasks.regression import Regressor
 
 MAX_LISTED = 8
 """Number of mismatched weights listed in an error message."""

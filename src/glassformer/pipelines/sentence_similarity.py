@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from glassformer.errors import ConfigError
 from glassformer.pipelines.base import Options, Output, Pipeline
-from glassformer.tasks.classification import Regressor
+from glassformer.tasks.regression import Regressor
 
 
 class SentenceSimilarity(Pipeline[Options]):

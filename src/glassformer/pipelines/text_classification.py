@@ -12,7 +12,7 @@ from glassformer.config import JsonObject
 from glassformer.errors import ConfigError
 from glassformer.pipelines.base import Options, Output, Pipeline, warn_truncated
 from glassformer.pipelines.tokenizer_adapter import Window, encode_batches
-from glassformer.tasks.classification import Regressor
+from glassformer.tasks.regression import Regressor
 
 
 class TextClassificationOptions(Options):

@@ -16,7 +16,8 @@ from glassformer.metrics import Score, bleu
 from glassformer.metrics.correlation import pearson
 from glassformer.metrics.labels import matthews
 from glassformer.metrics.registry import scores
-from glassformer.tasks.base import Log, Warn, no_op
+from glassformer.tasks.base import Log
+from glassformer.tasks.texts import Warn, no_op
 from glassformer.tasks.translation import TextToTextTask, evenly_spaced
 
 MAX_CLASSES = 20

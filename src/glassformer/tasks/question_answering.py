@@ -24,8 +24,9 @@ from glassformer.metrics.answers import (
     exact_match,
 )
 from glassformer.metrics.registry import scores
-from glassformer.tasks.base import Log, Warn, map_nonblank, no_op
-from glassformer.tasks.classification import EncoderTask
+from glassformer.tasks.base import Log
+from glassformer.tasks.encoder import EncoderTask
+from glassformer.tasks.texts import Warn, map_nonblank, no_op
 from glassformer.tasks.windows import windows
 
 MAX_ANSWER_TOKENS = 30

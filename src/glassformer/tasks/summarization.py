@@ -15,8 +15,9 @@ from glassformer.data.batch import flat_positions, pad
 from glassformer.data.dataset import IDS, INTS, Dataset, Row
 from glassformer.metrics import Score
 from glassformer.metrics.registry import scores
-from glassformer.tasks.base import Log, Warn, map_nonblank, no_op
+from glassformer.tasks.base import Log
 from glassformer.tasks.causal_lm import CausalLMBatch, DecoderTask
+from glassformer.tasks.texts import Warn, map_nonblank, no_op
 
 MAX_SUMMARY = 128
 """Default maximum length of a summary in tokens; positions that a long text must leave free."""

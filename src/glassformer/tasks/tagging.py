@@ -24,8 +24,9 @@ from glassformer.metrics.spans import (
     entity_f1,
     tag_accuracy,
 )
-from glassformer.tasks.base import Log, Record, Warn, check_texts, no_op
-from glassformer.tasks.classification import EncoderTask
+from glassformer.tasks.base import Log, Record
+from glassformer.tasks.encoder import EncoderTask
+from glassformer.tasks.texts import Warn, check_texts, no_op
 
 IGNORED_TAG = -100
 """Target of positions without a tag: special tokens, padding, and all subwords of a word but the first."""

@@ -31,7 +31,8 @@ from glassformer.models.base import Model
 from glassformer.models.decoding import Decodable
 from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.objectives.loss import linear_cross_entropy
-from glassformer.tasks.base import ExampleT, Log, Record, Task, Warn, check_texts, no_op
+from glassformer.tasks.base import ExampleT, Log, Record, Task
+from glassformer.tasks.texts import Warn, check_texts, no_op
 from glassformer.tokens.tokenizer import Tokenizer
 
 # End of a sentence: closing punctuation, optional closing quotes or brackets, then space; or full-width punctuation.
