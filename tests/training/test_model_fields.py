@@ -8,7 +8,8 @@ import pytest
 from glassformer.config import TrainConfig
 from glassformer.errors import ConfigError
 from glassformer.models.families import FAMILIES
-from glassformer.training.run import DERIVED_FIELDS, train
+from glassformer.training.options import DERIVED_FIELDS
+from glassformer.training.run import train
 
 GLOSSARY = Path(__file__).parents[2] / "docs" / "glossary.md"
 OTHER_VALUES = {

@@ -284,14 +284,13 @@ class Trainer:
         c = self.config
         assert c.lr is not None
         assert c.warmup_ratio is not None
-        assert c.decay_ratio is not None
         assert c.schedule is not None
         return learning_rate(
             before,
             after,
             peak=c.lr,
             warmup_ratio=c.warmup_ratio,
-            decay_ratio=c.decay_ratio,
+            decay_ratio=c.decay_ratio or 0.0,
             schedule=c.schedule,
         )
 
