@@ -60,7 +60,7 @@ def trainer_speed(folder: Path, file: Path, steps: int, **options) -> dict[str, 
     torch.cuda.reset_peak_memory_stats()
     started_s = time.monotonic()
     gf.train(
-        file, out=folder, tokenizer="word", steps=steps, device="cuda", validate_every=10**6, average_checkpoints=1,
+        file, out=folder, steps=steps, device="cuda", validate_every=10**6, average_checkpoints=1,
         quiet=True, **options,
     )  # fmt: skip
     records = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
@@ -174,7 +174,7 @@ def pair_group(preset: str, folder: Path, peak: float, add) -> None:
 
     def ours(compile):
         result = trainer_speed(
-            folder / compile, file, steps, format="tsv", vocab_size=vocab_size, preset=preset,
+            folder / compile, file, steps, format="tsv", tokenizer="word", vocab_size=vocab_size, preset=preset,
             batch_tokens=n_pairs * LENGTH, compile=compile,
         )  # fmt: skip
         add(f"glassformer {preset}, compile {compile}", rates(result))
@@ -192,7 +192,7 @@ def ragged_group(folder: Path, add) -> None:
     _, vocab_size, n_pairs, _ = SIZES["base"]
     file = pairs_file(folder / "ragged.tsv", vocab_size, ragged_lengths(100_000))
     result = trainer_speed(
-        folder / "ragged", file, 800, format="tsv", vocab_size=vocab_size, preset="base",
+        folder / "ragged", file, 800, format="tsv", tokenizer="word", vocab_size=vocab_size, preset="base",
         batch_tokens=n_pairs * LENGTH, compile="on",
     )  # fmt: skip
     add("glassformer base, lengths like Multi30k's", result)
