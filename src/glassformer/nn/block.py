@@ -128,11 +128,11 @@ class TransformerBlock(nn.Module):
         """
 
         def self_attend(x: Tensor) -> Tensor:
-            k, v = self.self_attention.keys_values(x, rotary)
+            q, k, v = self.self_attention.queries_keys_values(x, rotary)
             if cache is not None:
                 k, v = cache.append(k, v)
             causal = self.causal and x.size(1) > 1  # a single new position attends to all cached positions
-            return self.self_attention.attend(x, k, v, mask, causal=causal, position_bias=position_bias, rotary=rotary)
+            return self.self_attention.attend(x, k, v, mask, causal=causal, position_bias=position_bias, queries=q)
 
         def cross_attend(x: Tensor) -> Tensor:
             assert cross_keys_values is not None

@@ -15,7 +15,7 @@ HEAD_SIZES = (16, 32, 64, 128)
 
 
 @triton.jit
-def attend(
+def attend(  # type: ignore[no-untyped-def]
     q, k, v, o, mask, dq, dk, dv, n_queries, n_keys,
     q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row, o_batch, o_head, o_row, mask_batch, scale,
     HEAD_SIZE: tl.constexpr, BLOCK: tl.constexpr, CAUSAL: tl.constexpr, MASKED: tl.constexpr, BACKWARD: tl.constexpr,

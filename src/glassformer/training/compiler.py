@@ -31,12 +31,15 @@ class Compiled:
             options["options"] = {"triton.mix_order_reduction": False}
         # All blocks share one code object, whose versions by shape and by use (encoder, decoder) count together.
         torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, MAX_VERSIONS)
-        self.forwards = {
-            module: torch.compile(module.forward, **options)
-            for module in model.modules()
-            if isinstance(module, TransformerBlock)
-        }
-        self.softmax_statistics = torch.compile(loss.softmax_statistics_to_compile, **options)
+        self.methods = [
+            (module, name, torch.compile(getattr(module, name), **options))
+            for block in model.modules()
+            if isinstance(block, TransformerBlock)
+            # The keys and values of cross-attention are computed before the block.
+            for module, name in [(block, "forward"), *cross_projections(block)]
+        ]
+        # PyTorch computes a softmax of rows of unknown length in more passes.
+        self.softmax_statistics = torch.compile(loss.softmax_statistics_to_compile, dynamic=False, **options)
         self.errors = torch._dynamo.exc.TorchDynamoException
         """Base class of the errors of the compiler."""
 
@@ -46,10 +49,15 @@ class Compiled:
         eager = loss.softmax_statistics
         try:
             loss.softmax_statistics = self.softmax_statistics
-            for block, forward in self.forwards.items():
-                vars(block)["forward"] = forward
+            for module, name, method in self.methods:
+                vars(module)[name] = method
             yield
         finally:
             loss.softmax_statistics = eager
-            for block in self.forwards:
-                vars(block).pop("forward", None)
+            for module, name, _ in self.methods:
+                vars(module).pop(name, None)
+
+
+def cross_projections(block: TransformerBlock) -> list[tuple[nn.Module, str]]:
+    """The method that computes keys and values of cross-attention, if the block has it."""
+    return [(block.cross_attention, "keys_values")] if hasattr(block, "cross_attention") else []

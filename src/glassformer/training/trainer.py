@@ -59,7 +59,7 @@ class Readback:
 
     def __init__(self, value: Tensor) -> None:
         self.value = value.to("cpu", non_blocking=True, copy=True)
-        self.arrived = torch.cuda.Event() if value.is_cuda else None
+        self.arrived = torch.cuda.Event() if value.is_cuda else None  # type: ignore[no-untyped-call]
         if self.arrived:
             self.arrived.record()
 
