@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from glassformer.nn.kernels import has_kernels
 from glassformer.nn.linear import ROW_MULTIPLE, Linear, linear_layers
 from glassformer.nn.masks import causal_mask
 from glassformer.nn.positions import rotate
@@ -18,9 +19,6 @@ MATMUL_MAX_QUERIES = 64
 
 MATMUL_MAX_LEN = {torch.float32: 128, torch.bfloat16: 384}
 """In training on a CPU, eager attention is faster up to this sequence length, by dtype. It needs O(length^2) memory."""
-
-
-HALF_PRECISION = (torch.bfloat16, torch.float16)
 
 
 class KeyValueCache:
@@ -208,7 +206,7 @@ class Attention(nn.Module):
         n_queries, n_keys = q.size(2), k.size(2)
         if self.additive is not None or self.prefers_eager(q, k):
             return self.eager_attention(q, k, v, mask, causal, position_bias)
-        if q.is_cuda and torch.is_grad_enabled() and position_bias is None and q.dtype in HALF_PRECISION:
+        if has_kernels(q) and torch.is_grad_enabled() and position_bias is None:
             from glassformer.nn import short_attention as short
 
             if short.supports(q, k, mask):

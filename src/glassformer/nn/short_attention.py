@@ -20,8 +20,11 @@ def attend(  # type: ignore[no-untyped-def]
     q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row, o_batch, o_head, o_row, mask_batch, scale,
     HEAD_SIZE: tl.constexpr, BLOCK: tl.constexpr, CAUSAL: tl.constexpr, MASKED: tl.constexpr, BACKWARD: tl.constexpr,
 ):  # fmt: skip
-    """One head of one sentence. In the backward pass `o` is the gradient of the output, and dq, dk and dv are laid out as
-    [batch, length, heads, d_head]; in the forward pass these three are not used."""
+    """One head of one sentence.
+
+    In the backward pass `o` is the gradient of the output, and dq, dk and dv are laid out as [batch, length, heads,
+    d_head]; in the forward pass these three are not used.
+    """
     batch, head = tl.program_id(0).to(tl.int64), tl.program_id(1)
     i, j, d = tl.arange(0, BLOCK)[:, None], tl.arange(0, BLOCK)[None, :], tl.arange(0, HEAD_SIZE)[None, :]
     at_q = batch * q_batch + head * q_head + i * q_row + d
@@ -113,11 +116,13 @@ def _(
 
 
 def save_inputs(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    """Keep what the backward pass needs."""
     q, k, v, mask, ctx.causal, ctx.scale = inputs
     ctx.save_for_backward(q, k, v, mask)
 
 
 def backward(ctx: Any, d_output: Tensor) -> tuple[Tensor | None, ...]:
+    """Gradients of all arguments."""
     return *short_attention_backward(d_output, *ctx.saved_tensors, ctx.causal, ctx.scale), None, None, None
 
 

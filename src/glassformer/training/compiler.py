@@ -8,14 +8,13 @@ import torch
 from torch import nn
 
 from glassformer.nn.block import TransformerBlock
-from glassformer.objectives import loss
 
 MAX_VERSIONS = 64
 """Maximum number of compiled versions of a block. Beyond it, blocks run without compilation."""
 
 
 class Compiled:
-    """Compiled forward passes of the Transformer blocks of a model, and the compiled softmax of the loss.
+    """Compiled forward passes of the Transformer blocks of a model.
 
     Only training uses them, inside `active`: decoding, validation and recording of activations run without. Blocks are
     compiled one by one, because compiling a whole step takes longer and the result is no faster.
@@ -38,22 +37,17 @@ class Compiled:
             # The keys and values of cross-attention are computed before the block.
             for module, name in [(block, "forward"), *cross_projections(block)]
         ]
-        # PyTorch computes a softmax of rows of unknown length in more passes.
-        self.softmax_statistics = torch.compile(loss.softmax_statistics_to_compile, dynamic=False, **options)
         self.errors = torch._dynamo.exc.TorchDynamoException
         """Base class of the errors of the compiler."""
 
     @contextmanager
     def active(self) -> Iterator[None]:
         """Use the compiled functions inside the `with` block."""
-        eager = loss.softmax_statistics
         try:
-            loss.softmax_statistics = self.softmax_statistics
             for module, name, method in self.methods:
                 vars(module)[name] = method
             yield
         finally:
-            loss.softmax_statistics = eager
             for module, name, _ in self.methods:
                 vars(module).pop(name, None)
 

@@ -9,10 +9,10 @@ import torch
 
 from glassformer.data.batch import Batch
 
-N_WARM_UPS = 2
-"""Steps of a shape that run without a graph before one is captured: they compile and choose kernels."""
+N_WARM_UPS = 1
+"""Steps of a shape that run without a graph before one is captured: they compile and load kernels."""
 
-MAX_GRAPHS = 24
+MAX_GRAPHS = 32
 """Maximum number of graphs. Steps of other shapes run without."""
 
 

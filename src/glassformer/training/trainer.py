@@ -82,8 +82,10 @@ class Trainer:
         assert config.batch_tokens is not None
         self.step = TrainingStep(task, config, reporter.log if reporter else print)
         lengths = task.lengths(data.train)
+        if self.step.graphs:
+            lengths = length_buckets(lengths)
         self.sampler = BatchSampler(
-            length_buckets(lengths) if self.step.graphs else lengths, config.batch_tokens, config.seed
+            lengths, config.batch_tokens, config.seed, longest_first=self.step.graphs is not None
         )
         self.micro_batch_tokens = MICRO_BATCH_TOKENS
         if task.device.type == "cuda":
