@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from glassformer.data import dataset as module
 from glassformer.data.dataset import FLOATS, IDS, INTS, Dataset
 
 PAIR = {"src": IDS, "tgt": IDS}
@@ -13,6 +14,15 @@ def as_lists(dataset: Dataset) -> list[tuple[list[int], list[int]]]:
 
 def test_pairs_are_read_as_they_were_written(tmp_path):
     assert as_lists(Dataset.write(tmp_path, iter(PAIRS), PAIR, 31)) == PAIRS
+
+
+@pytest.mark.parametrize("n_together", [1, 2, 3, 4])
+def test_files_do_not_depend_on_how_many_examples_are_written_together(tmp_path, monkeypatch, n_together):
+    Dataset.write(tmp_path / "a", PAIRS, PAIR, 31)
+    monkeypatch.setattr(module, "WRITTEN_TOGETHER", n_together)
+    Dataset.write(tmp_path / "b", PAIRS, PAIR, 31)
+    for path in (tmp_path / "a").iterdir():
+        assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
 
 
 def test_a_written_folder_can_be_opened_again(tmp_path):

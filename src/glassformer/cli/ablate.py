@@ -11,7 +11,10 @@ from glassformer.cli.files import check_new, write_page
 from glassformer.cli.options import Int, Json, ReadFlags, Threads, read_options
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from glassformer.inspection.ablation import AblationResult
+    from glassformer.tasks.base import AnyTask, CorpusExample
 
 
 def ablate(
@@ -54,7 +57,6 @@ def ablate(
     from glassformer.cli.lines import open_model, progress_bar
     from glassformer.errors import ConfigError
     from glassformer.inspection import ablation
-    from glassformer.metrics.registry import metric
 
     check_new(html, force)
     if bool(prune) != bool(out) or (prune and parts != "heads"):
@@ -88,21 +90,37 @@ def ablate(
 
         write_page(html, ablation_page(full_metrics, results, parts, len(selected)))
     if prune and out:
-        before = ablation.validation_seconds(task, selected)
-        n_before = sum(p.numel() for p in task.model.parameters())
-        pruned_heads = ablation.prune(task, results, prune)
-        after, n_after = ablation.validation_seconds(task, selected), sum(p.numel() for p in task.model.parameters())
-        metrics = task.validate(selected)
-        checkpoint.save_folder(out, task.contents())
-        print(f"without {', '.join(map(str, pruned_heads))}:", file=sys.stderr)
-        changes = ", ".join(
-            f"{name} {metric(name).format(full_metrics[name])} -> {metric(name).format(metrics[name])}"
-            for name in full_metrics
-        )
-        print(
-            f"  {changes}; {n_before:,} -> {n_after:,} parameters; {before:.2f} -> {after:.2f} s\n-> {out}",
-            file=sys.stderr,
-        )
+        save_pruned(task, selected, full_metrics, results, prune, out)
+
+
+def save_pruned(
+    task: "AnyTask",
+    examples: "Sequence[CorpusExample]",
+    full_metrics: dict[str, float],
+    results: "list[AblationResult]",
+    n_heads: int,
+    out: Path,
+) -> None:
+    """Write a model folder without the least important heads, and print its metrics, size and time."""
+    from glassformer import checkpoint
+    from glassformer.inspection import ablation
+    from glassformer.metrics.registry import metric
+
+    before = ablation.validation_seconds(task, examples)
+    n_before = sum(p.numel() for p in task.model.parameters())
+    pruned_heads = ablation.prune(task, results, n_heads)
+    after, n_after = ablation.validation_seconds(task, examples), sum(p.numel() for p in task.model.parameters())
+    metrics = task.validate(examples)
+    checkpoint.save_folder(out, task.contents())
+    print(f"without {', '.join(map(str, pruned_heads))}:", file=sys.stderr)
+    changes = ", ".join(
+        f"{name} {metric(name).format(full_metrics[name])} -> {metric(name).format(metrics[name])}"
+        for name in full_metrics
+    )
+    print(
+        f"  {changes}; {n_before:,} -> {n_after:,} parameters; {before:.2f} -> {after:.2f} s\n-> {out}",
+        file=sys.stderr,
+    )
 
 
 def show(full_metrics: dict[str, float], results: "list[AblationResult]", n: int) -> None:

@@ -2,11 +2,15 @@
 
 import json as json_module
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from glassformer.cli.options import Device, Json, ReadFlags, Threads, read_options
+from glassformer.config import JsonObject
+
+if TYPE_CHECKING:
+    from glassformer.metrics.significance import Comparison
 
 
 def compare(
@@ -39,7 +43,6 @@ def compare(
     """
     from glassformer.cli.lines import open_model
     from glassformer.errors import ConfigError
-    from glassformer.metrics.registry import metric
     from glassformer.metrics.significance import paired_bootstrap
 
     sources = [*files, *([src] if src else [])]
@@ -59,22 +62,34 @@ def compare(
         if second_statistics.shape != first_statistics.shape:
             continue  # one of the models predicts classes that the other does not
         comparison = paired_bootstrap(first_statistics, second_statistics, from_sums)
-        difference = comparison.difference
         if json:
-            record = {
-                "metric": name,
-                "first": comparison.first,
-                "second": comparison.second,
-                "difference": difference.value,
-                "interval": [difference.low, difference.high],
-                "p_value": comparison.p_value,
-            }
-            print(json_module.dumps(record))
+            print(json_module.dumps(json_record(name, comparison)))
         else:
-            verdict = "significant" if comparison.p_value < 0.05 else "not significant"
-            m = metric(name)
-            value, low, high = map(m.format_change, (difference.value, difference.low, difference.high))
-            print(
-                f"{name:8} {m.format(comparison.first)} -> {m.format(comparison.second)}"
-                f"  difference {value} [{low}, {high}], p = {comparison.p_value:.3f}: {verdict}"
-            )
+            show(name, comparison)
+
+
+def json_record(name: str, comparison: "Comparison") -> JsonObject:
+    """The comparison of a metric as a JSON object."""
+    difference = comparison.difference
+    return {
+        "metric": name,
+        "first": comparison.first,
+        "second": comparison.second,
+        "difference": difference.value,
+        "interval": [difference.low, difference.high],
+        "p_value": comparison.p_value,
+    }
+
+
+def show(name: str, comparison: "Comparison") -> None:
+    """Print the comparison of a metric in one line."""
+    from glassformer.metrics.registry import metric
+
+    difference = comparison.difference
+    verdict = "significant" if comparison.p_value < 0.05 else "not significant"
+    m = metric(name)
+    value, low, high = map(m.format_change, (difference.value, difference.low, difference.high))
+    print(
+        f"{name:8} {m.format(comparison.first)} -> {m.format(comparison.second)}"
+        f"  difference {value} [{low}, {high}], p = {comparison.p_value:.3f}: {verdict}"
+    )

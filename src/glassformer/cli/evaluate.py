@@ -4,13 +4,19 @@ import json as json_module
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from glassformer.cli.files import check_writable
 from glassformer.cli.options import Device, Json, ReadFlags, Threads, flags, given, read_options
-from glassformer.config import DecodeConfig
+from glassformer.config import DecodeConfig, JsonObject
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from glassformer.metrics import Score
+    from glassformer.tasks.base import AnyTask
 
 Flags: Any = flags(DecodeConfig, exclude=("nbest",))
 
@@ -54,7 +60,6 @@ def evaluate(
     """
     from glassformer.cli.lines import open_model, progress_bar
     from glassformer.errors import ConfigError
-    from glassformer.metrics.registry import metric
     from glassformer.metrics.significance import bootstrap
     from glassformer.tasks.translation import Translator
 
@@ -84,23 +89,35 @@ def evaluate(
             estimate = bootstrap(statistics, metric_from_sums)
             intervals[name] = (estimate.low, estimate.high)
     if json:
-        record = {
-            s.name: {
-                "score": s.value,
-                "signature": s.signature,
-                **({"interval": intervals[s.name]} if s.name in intervals else {}),
-            }
-            for s in scores
-        }
-        print(
-            json_module.dumps(
-                {f"n_{'sentences' if task.examples_name == 'pairs' else task.examples_name}": len(examples), **record}
-            )
-        )
+        print(json_module.dumps({examples_key(task): len(examples), **json_record(scores, intervals)}))
     else:
-        for score in scores:
-            format_value = metric(score.name).format
-            bounds = ", ".join(map(format_value, intervals.get(score.name, ())))
-            interval_text = f"  95% [{bounds}]" if bounds else ""
-            print(f"{score.name:6} {format_value(score.value):>6}{interval_text}  {score.signature}".rstrip())
-        sys.stdout.flush()
+        show(scores, intervals)
+
+
+def examples_key(task: "AnyTask") -> str:
+    """JSON key of the number of examples."""
+    return "n_sentences" if task.examples_name == "pairs" else f"n_{task.examples_name}"
+
+
+def json_record(scores: "Sequence[Score]", intervals: dict[str, tuple[float, float]]) -> JsonObject:
+    """Scores, signatures and intervals by the name of the metric."""
+    return {
+        s.name: {
+            "score": s.value,
+            "signature": s.signature,
+            **({"interval": intervals[s.name]} if s.name in intervals else {}),
+        }
+        for s in scores
+    }
+
+
+def show(scores: "Sequence[Score]", intervals: dict[str, tuple[float, float]]) -> None:
+    """Print the metrics, one per line."""
+    from glassformer.metrics.registry import metric
+
+    for score in scores:
+        format_value = metric(score.name).format
+        bounds = ", ".join(map(format_value, intervals.get(score.name, ())))
+        interval_text = f"  95% [{bounds}]" if bounds else ""
+        print(f"{score.name:6} {format_value(score.value):>6}{interval_text}  {score.signature}".rstrip())
+    sys.stdout.flush()

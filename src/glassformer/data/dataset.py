@@ -3,12 +3,14 @@
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from glassformer.corpora.lines import chunks
 from glassformer.errors import CheckpointError
 
 Row = tuple[Sequence[Any], ...]
@@ -16,6 +18,9 @@ Row = tuple[Sequence[Any], ...]
 
 IDS, INTS, FLOATS = "ids", "counts", "floats"
 """Field types: token ids (below the vocabulary size), other non-negative integers, floats."""
+
+WRITTEN_TOGETHER = 4096
+"""Number of examples in memory while a dataset is written."""
 
 
 class FieldFile:
@@ -82,7 +87,7 @@ class Dataset:
 
     @classmethod
     def write(cls, folder: Path, rows: Iterable[Row], field_types: Mapping[str, str], vocab_size: int) -> "Dataset":
-        """Write examples to a folder, one at a time, and open it.
+        """Write examples to a folder, WRITTEN_TOGETHER at a time, and open it.
 
         Args:
             folder: the folder; created if necessary.
@@ -102,11 +107,14 @@ class Dataset:
                 for name, dtype in zip(field_types, dtypes, strict=True)
             ]
             ends = [0] * len(files)
-            for row in rows:
-                for i, (values, dtype, (values_file, ends_file)) in enumerate(zip(row, dtypes, files, strict=True)):
-                    ends[i] += len(values)
-                    values_file.write(np.asarray(values, dtype=f"<{dtype}").tobytes())
-                    ends_file.write(np.int64(ends[i]).astype("<i8").tobytes())
+            for chunk in chunks(rows, WRITTEN_TOGETHER):
+                columns = zip(*chunk, strict=True)
+                for i, (column, dtype, (values_file, ends_file)) in enumerate(zip(columns, dtypes, files, strict=True)):
+                    column_ends = ends[i] + np.cumsum([len(values) for values in column], dtype="<i8")
+                    n_values = int(column_ends[-1]) - ends[i]
+                    values_file.write(np.fromiter(chain.from_iterable(column), f"<{dtype}", n_values).tobytes())
+                    ends_file.write(column_ends.tobytes())
+                    ends[i] += n_values
             for file in (file for pair in files for file in pair):
                 file.flush()
                 os.fsync(file.fileno())

@@ -258,16 +258,7 @@ def worked_example_of_model(
     Raises:
         ConfigError: the layer, head or word does not exist; the message lists those that do.
     """
-    model = task.model
-    known = {name: module for name, module in model.named_modules() if isinstance(module, Attention)}
-    if not known:
-        raise ConfigError(f"this {task.name} model has no attention.")
-    name = layer or next(iter(known))
-    if name not in known:
-        raise ConfigError(f"no attention module {name!r}; available: {', '.join(known)}.")
-    module = known[name]
-    if not 1 <= head <= module.n_heads:
-        raise ConfigError(f"head {head}: {name} has heads 1 to {module.n_heads}.")
+    name, module = attention_head(task, layer, head)
     model_inputs = prepare_inputs(task, text, target)
     inputs: list[Tensor] = []
     memories: list[Tensor] = []
@@ -275,7 +266,7 @@ def worked_example_of_model(
         proj.register_forward_pre_hook(lambda _, args, captured=captured: captured.append(args[0][0]))
         for proj, captured in ((module.q_proj, inputs), (module.k_proj, memories))
     ]
-    with torch.inference_mode(), record_activations(model) as cache:
+    with torch.inference_mode(), record_activations(task.model) as cache:
         model_inputs.forward()
         # A recurrent decoder attends once per step: concatenate the rows of its steps.
         q, attention, heads = (
@@ -313,6 +304,26 @@ def worked_example_of_model(
     )
     example.similarities = similarities(task, next(iter(model_inputs.sides.values())), words)
     return example
+
+
+def attention_head(task: AnyTask, layer: str, head: int) -> tuple[str, Attention]:
+    """Name and module of the attention `layer`, by default the first.
+
+    Args:
+        head: index of a head, counted from 1.
+
+    Raises:
+        ConfigError: the layer or the head does not exist.
+    """
+    known = {name: module for name, module in task.model.named_modules() if isinstance(module, Attention)}
+    if not known:
+        raise ConfigError(f"this {task.name} model has no attention.")
+    name = layer or next(iter(known))
+    if name not in known:
+        raise ConfigError(f"no attention module {name!r}; available: {', '.join(known)}.")
+    if not 1 <= head <= known[name].n_heads:
+        raise ConfigError(f"head {head}: {name} has heads 1 to {known[name].n_heads}.")
+    return name, known[name]
 
 
 def matrix(x: Tensor) -> Matrix:

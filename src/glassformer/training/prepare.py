@@ -6,9 +6,11 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from itertools import islice
+from itertools import compress, islice
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +27,8 @@ from glassformer.tasks.base import MAX_HELD_OUT, AnyTask, CorpusExample, Log
 from glassformer.tasks.multitask import repetition_factors
 from glassformer.tasks.registry import find_model
 from glassformer.tokens.tokenizer import Tokenizer
+
+ItemT = TypeVar("ItemT")
 
 TOKENIZER_EXAMPLES = 1_000_000
 """Maximum number of examples that the tokenizer is trained on."""
@@ -120,15 +124,48 @@ def prepare_corpus(config: TrainConfig, task_type: type[AnyTask], folder: Path, 
     refuse_streams(corpus_files(config), "training reads its text several times")
     check_readable(*corpus_files(config))
     files = [fingerprint(path) for path in corpus_files(config)]
+    hashes = hash_keys(config, task_type, log)
+    held_out_mask = np.zeros(len(hashes), dtype=np.bool_)
+    if not config.dev_src:
+        held_out_mask = task_type.held_out_mask(hashes, config.src[0])
+    held_out, counts = split_corpus(config, task_type, held_out_mask)
+    if config.dev_src:
+        dev = read_dev_files(config, task_type, hashes, log)
+    else:
+        dev = held_out
+        log(f"Dev set: {len(dev):,} {task_type.examples_name} held out from {len(hashes):,}.")
+    dev = drop_unknown_labels(dev, counts, task_type, is_explicit=bool(config.dev_src), log=log)
+    tokenizer = make_tokenizer(config, task_type, held_out_mask, log)
+    records = (json.dumps(asdict(example)) + "\n" for example in dev)
+    checkpoint.write_synced(folder / "dev.jsonl", "".join(records).encode())
+    for name, text in tokenizer.files().items():
+        checkpoint.write_synced(folder / name, text.encode())
+    record = {
+        "files": files,
+        "n_examples": int((~held_out_mask).sum()),
+        "n_dev": len(dev),
+        "labels": task_type.label_set(counts),
+        "held_out": np.flatnonzero(held_out_mask).tolist(),
+    }
+    checkpoint.write_synced(folder / "corpus.json", checkpoint.to_json(record).encode())
 
-    def examples(log: Log | None = None) -> Iterator[CorpusExample]:
-        return task_type.read(config.src, config.tgt, read_options(config), log)
 
+def read_corpus(config: TrainConfig, task_type: type[AnyTask], log: Log | None = None) -> Iterator[CorpusExample]:
+    """Read the training text: all examples, with those that are held out."""
+    return task_type.read(config.src, config.tgt, read_options(config), log)
+
+
+def hash_keys(config: TrainConfig, task_type: type[AnyTask], log: Log) -> NDArray[np.uint64]:
+    """Hash of the key of each example of the training text.
+
+    Raises:
+        CorpusError: no example has text.
+    """
     has_text = False
 
     def key_hashes() -> Iterator[int]:
         nonlocal has_text
-        for example in examples(log):
+        for example in read_corpus(config, task_type, log):
             has_text = has_text or any(text.strip() for text in task_type.texts(example))
             yield text_hash(task_type.key(example))
 
@@ -136,49 +173,59 @@ def prepare_corpus(config: TrainConfig, task_type: type[AnyTask], folder: Path, 
     if not len(hashes) or not has_text:
         blank = ": all lines are blank" if len(hashes) else ""
         raise CorpusError(f"{config.src[0]}: contains no text to train on{blank}.\n  Give a file with text.")
-    held_out_mask = np.zeros(len(hashes), dtype=np.bool_)
-    if config.dev_src:
-        dev = list(task_type.read(config.dev_src, config.dev_tgt, read_options(config)))
-        if not any(text.strip() for example in dev for text in task_type.texts(example)):
-            raise CorpusError(f"{config.dev_src[0]}: contains no text to validate on.\n  Give a file with text.")
-        log(f"Dev set: {len(dev):,} {task_type.examples_name} from {config.dev_src[0]}.")
-        warn_of_overlap(hashes, [text_hash(task_type.key(e)) for e in dev], config, log)
-    else:
-        held_out_mask = task_type.held_out_mask(hashes, config.src[0])
-        dev = list(islice((e for e, is_dev in zip(examples(), held_out_mask, strict=True) if is_dev), MAX_HELD_OUT))
-        log(f"Dev set: {len(dev):,} {task_type.examples_name} held out from {len(hashes):,}.")
+    return hashes
 
-    def training() -> Iterator[CorpusExample]:
-        return (e for e, is_dev in zip(examples(), held_out_mask, strict=True) if not is_dev)
 
-    counts = Counter(label for e in training() for label in task_type.labels_in(e))
-    dev = drop_unknown_labels(dev, counts, task_type, is_explicit=bool(config.dev_src), log=log)
-    n_train = int((~held_out_mask).sum())
+def split_corpus(
+    config: TrainConfig, task_type: type[AnyTask], held_out_mask: NDArray[np.bool_]
+) -> tuple[list[CorpusExample], Counter[str]]:
+    """The first MAX_HELD_OUT held-out examples, and the number of training examples of each label."""
+    held_out: list[CorpusExample] = []
+    counts: Counter[str] = Counter()
+    for example, is_held_out in zip(read_corpus(config, task_type), held_out_mask.tolist(), strict=True):
+        if not is_held_out:
+            counts.update(task_type.labels_in(example))
+        elif len(held_out) < MAX_HELD_OUT:
+            held_out.append(example)
+    return held_out, counts
+
+
+def read_dev_files(
+    config: TrainConfig, task_type: type[AnyTask], train_hashes: NDArray[np.uint64], log: Log
+) -> list[CorpusExample]:
+    """The examples of the dev files. Logs a warning about those that are also in the training set.
+
+    Raises:
+        CorpusError: no example has text.
+    """
+    dev = list(task_type.read(config.dev_src, config.dev_tgt, read_options(config)))
+    if not any(text.strip() for example in dev for text in task_type.texts(example)):
+        raise CorpusError(f"{config.dev_src[0]}: contains no text to validate on.\n  Give a file with text.")
+    log(f"Dev set: {len(dev):,} {task_type.examples_name} from {config.dev_src[0]}.")
+    warn_of_overlap(train_hashes, [text_hash(task_type.key(e)) for e in dev], config, log)
+    return dev
+
+
+def make_tokenizer(
+    config: TrainConfig, task_type: type[AnyTask], held_out_mask: NDArray[np.bool_], log: Log
+) -> Tokenizer:
+    """The tokenizer of the model to start from, else one trained on the training examples."""
     if config.init_from:
         tokenizer = Tokenizer.from_folder(find_model(config.init_from))
         log(f"Tokenizer: from {config.init_from}, vocabulary of {tokenizer.vocab_size:,}.")
-    else:
-        tokenizer = Tokenizer.train(
-            (text for e in islice(training(), TOKENIZER_EXAMPLES) for text in task_type.texts(e)),
-            kind=config.tokenizer or task_type.default_tokenizer,  # type: ignore[arg-type]
-            vocab_size=config.vocab_size or vocab_size_for(n_train),
-            extra_special_tokens=task_type.extra_special_tokens,
-            lowercase=config.lowercase,
-            add_prefix_space=task_type.add_prefix_space,
-        )
-        log(f"Tokenizer: {config.tokenizer or task_type.default_tokenizer}, vocabulary of {tokenizer.vocab_size:,}.")
-    records = (json.dumps(asdict(example)) + "\n" for example in dev)
-    checkpoint.write_synced(folder / "dev.jsonl", "".join(records).encode())
-    for name, text in tokenizer.files().items():
-        checkpoint.write_synced(folder / name, text.encode())
-    record = {
-        "files": files,
-        "n_examples": n_train,
-        "n_dev": len(dev),
-        "labels": task_type.label_set(counts),
-        "held_out": np.flatnonzero(held_out_mask).tolist(),
-    }
-    checkpoint.write_synced(folder / "corpus.json", checkpoint.to_json(record).encode())
+        return tokenizer
+    training = compress(read_corpus(config, task_type), ~held_out_mask)
+    kind = config.tokenizer or task_type.default_tokenizer
+    tokenizer = Tokenizer.train(
+        (text for example in islice(training, TOKENIZER_EXAMPLES) for text in task_type.texts(example)),
+        kind=kind,  # type: ignore[arg-type]
+        vocab_size=config.vocab_size or vocab_size_for(int((~held_out_mask).sum())),
+        extra_special_tokens=task_type.extra_special_tokens,
+        lowercase=config.lowercase,
+        add_prefix_space=task_type.add_prefix_space,
+    )
+    log(f"Tokenizer: {kind}, vocabulary of {tokenizer.vocab_size:,}.")
+    return tokenizer
 
 
 def drop_unknown_labels(
@@ -228,12 +275,12 @@ def encode_corpus(config: TrainConfig, task: AnyTask, held_out_indices: Sequence
     too_long: list[CorpusExample] = []
 
     def training() -> Iterator[CorpusExample]:
-        examples = task.read(config.src, config.tgt, read_options(config))
-        return (e for i, e in enumerate(examples) if i not in held_out)
+        return (e for i, e in enumerate(read_corpus(config, type(task))) if i not in held_out)
 
     def rows() -> Iterator[Row]:
-        for chunk in chunks(resample_mixture(training, task, config, log), ENCODED_TOGETHER):
-            encoded, too_long_in_chunk = task.encode(chunk)
+        # The tokenizer encodes a chunk on all cores while the next one is read and the previous one is written.
+        read = ahead(chunks(resample_mixture(training, task, config, log), ENCODED_TOGETHER))
+        for encoded, too_long_in_chunk in ahead(map(task.encode, read)):
             too_long.extend(too_long_in_chunk)
             yield from encoded
 
@@ -252,6 +299,15 @@ def encode_corpus(config: TrainConfig, task: AnyTask, held_out_indices: Sequence
         raise CorpusError(f"{config.src[0]}: no {task.examples_name} to train on.")
     tokens = " + ".join(f"{n:,}" for n in counts)
     log(f"Training set: {len(train):,} {task.examples_name}, {tokens} tokens.")
+
+
+def ahead(items: Iterator[ItemT]) -> Iterator[ItemT]:
+    """The items of an iterator, each computed in another thread while the previous one is in use."""
+    with ThreadPoolExecutor(1) as thread:
+        following = thread.submit(list, islice(items, 1))
+        while item := following.result():
+            following = thread.submit(list, islice(items, 1))
+            yield item[0]
 
 
 def too_long_message(config: TrainConfig, task: AnyTask, too_long: Sequence[CorpusExample], n_train: int) -> str:
