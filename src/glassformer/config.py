@@ -321,7 +321,19 @@ class TrainConfig(Config):
         default="auto", description="Compile the model with torch.compile. Default: on GPUs, for long trainings."
     )
     threads: int | None = Field(
-        default=None, ge=1, le=MAX_THREADS, description="Number of CPU threads. Default: all cores."
+        default=None, ge=1, le=MAX_THREADS, description="Number of CPU threads of each process. Default: all cores."
+    )
+    devices: int | None = Field(
+        default=None, ge=1, le=1024, description="Number of processes on this machine, each with a GPU. Default: 1."
+    )
+    shard: bool = Field(
+        default=False, description="Split weights and optimizer state over the processes (FSDP2): less memory in each."
+    )
+    timeout_s: float = Field(
+        default=600,
+        gt=0,
+        le=1e6,
+        description="With several processes: seconds without an answer from one after which all of them end.",
     )
     tensorboard: bool = Field(default=False, description="Also write TensorBoard events to the run folder.")
 
