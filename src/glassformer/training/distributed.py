@@ -30,11 +30,23 @@ from glassformer.tasks.registry import pick_device
 VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 """Environment variables by which a launcher describes the group to each process."""
 
-GRACE_S = 10.0
+GRACE_S = 5.0
 """After a failed exchange, time for the other processes to report that they are alive."""
 
 POLL_S = 0.05
 """Longest interval between two looks for a result of rank 0."""
+
+
+class LostProcessError(UserError):
+    """Another process has ended or hangs."""
+
+    def __init__(self, message: str, *, is_reported_here: bool) -> None:
+        """
+        Args:
+            is_reported_here: this process is the first of those that are left.
+        """
+        super().__init__(message)
+        self.is_reported_here = is_reported_here
 
 
 @dataclass
@@ -173,12 +185,12 @@ class Processes:
         except dist.DistError:
             raise self.lost([rank]) from None
 
-    def lost(self, ranks: Sequence[int]) -> UserError:
+    def lost(self, ranks: Sequence[int]) -> "LostProcessError":
         """The error for processes that no longer answer."""
-        names = ", ".join(map(str, ranks))
-        return UserError(
-            f"rank {names}: ended, or has not answered for {self.timeout_s:g} s (--timeout-s).\n"
-            "  All processes end. The last checkpoint is intact: run the same command again to resume."
+        return LostProcessError(
+            f"rank {', '.join(map(str, ranks))}: ended, or has not answered for {self.timeout_s:g} s (--timeout-s).\n"
+            "  All processes end. The last checkpoint is intact: run the same command again to resume.",
+            is_reported_here=self.rank == min(set(range(self.size)) - {*ranks}),
         )
 
     def silent_ranks(self) -> list[int]:
@@ -195,26 +207,32 @@ class Processes:
 
     @contextmanager
     def errors_reported_once(self) -> Iterator[None]:
-        """If all processes fail with the same error, only rank 0 raises it; the others exit with its exit code."""
+        """Let one process report an error of all: rank 0, or for a lost process the first that is left.
+
+        The others exit with its exit code. A connection error becomes the error for the lost process.
+        """
         try:
-            yield
+            try:
+                yield
+            except RuntimeError as error:
+                if is_connection_error(error) and (silent := self.silent_ranks()):
+                    raise self.lost(silent) from error
+                raise
         except SystemExit:
             raise
+        except LostProcessError as error:
+            if not error.is_reported_here:
+                sys.exit(error.exit_code)
+            raise
         except BaseException as error:
-            if self.size == 1:
-                raise
-            if is_connection_error(error):
-                if not (silent := self.silent_ranks()):
-                    raise
-                if self.rank > min(set(range(self.size)) - {*silent}):
-                    sys.exit(1)
-                raise self.lost(silent) from error
             with suppress(dist.DistError):
                 self.store.set(f"error/{self.rank}", str(error))
-                if self.rank and self.store.get("error/0").decode() == str(error):
-                    sys.exit(exit_code(error))
-            if isinstance(error, UserError):
-                error.args = (f"rank {self.rank}: {error}",) if self.rank else error.args
+                if self.rank:
+                    self.store.wait(["error/0"], timedelta(seconds=GRACE_S))
+                    if self.store.get("error/0").decode() == str(error):
+                        sys.exit(exit_code(error))
+            if self.rank and isinstance(error, UserError):
+                error.args = (f"rank {self.rank}: {error}",)
             raise
 
 
@@ -251,31 +269,33 @@ def joined(config: TrainConfig) -> Iterator[Processes]:
             "  Start the processes with --devices N or torchrun, which set them, or unset WORLD_SIZE."
         )
     rank, local_rank, local_size = (int(environment[name]) for name in ("RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE"))
-    device = check_devices(config, local_size)
+    try:
+        device = check_devices(config, local_size)
+    except ConfigError as error:
+        if local_rank:
+            sys.exit(error.exit_code)
+        raise
     if device.type == "cuda":
         torch.cuda.set_device(local_rank)
     timeout = timedelta(seconds=config.timeout_s)
-    processes = Processes(rank, size, local_rank, local_size, config.timeout_s)
-    with processes.errors_reported_once():
-        try:
-            store, _, _ = next(rendezvous("env://", timeout=timeout))
-            dist.init_process_group(
-                "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo",
-                store=store, rank=rank, world_size=size, timeout=timeout,
-            )  # fmt: skip
-        except (dist.DistError, RuntimeError) as error:
-            address = f"{environment['MASTER_ADDR']}:{environment['MASTER_PORT']}"
-            raise UserError(
-                f"rank {rank}: the {size} processes did not meet at {address} within {config.timeout_s:g} s"
-                f" (--timeout-s): {str(error).splitlines()[0]}\n"
-                "  Check that all of them were started and that the address can be reached."
-            ) from None
-        processes.store = dist.PrefixStore("glassformer", store)  # type: ignore[attr-defined]
-        try:
-            with processes.errors_reported_once():
-                yield processes
-        finally:
-            dist.destroy_process_group()
+    try:
+        store, _, _ = next(rendezvous("env://", timeout=timeout))
+        backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+        dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=timeout)
+    except RuntimeError as error:
+        address = f"{environment['MASTER_ADDR']}:{environment['MASTER_PORT']}"
+        raise UserError(
+            f"rank {rank}: the {size} processes did not meet at {address} within {config.timeout_s:g} s"
+            f" (--timeout-s): {str(error).splitlines()[0]}\n"
+            "  Check that all of them were started and that the address can be reached."
+        ) from None
+    store = dist.PrefixStore("glassformer", store)  # type: ignore[attr-defined]
+    processes = Processes(rank, size, local_rank, local_size, config.timeout_s, store)
+    try:
+        with processes.errors_reported_once():
+            yield processes
+    finally:
+        dist.destroy_process_group()
 
 
 def check_devices(config: TrainConfig, n: int) -> torch.device:
