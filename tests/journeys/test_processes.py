@@ -19,10 +19,15 @@ STEPS = 30
 pytestmark = pytest.mark.slow
 
 
-def command(corpus: Path, out: Path, *extra) -> list[str]:
-    files = [corpus / "train.en", corpus / "train.fr", "--dev-src", corpus / "dev.en", "--dev-tgt", corpus / "dev.fr"]
-    options = ["--out", out, "--steps", STEPS, "--save-every", 4, "--validate-every", 15, "--precision", "fp32"]
-    return [str(word) for word in ["train", *files, *options, *SMALL, "--dropout", 0, *extra]]
+def command(corpus: Path, out: Path, *flags, **changes) -> list[str]:
+    """The command that trains for a few steps, with other options."""
+    options = dict(zip(SMALL[::2], SMALL[1::2], strict=True)) | {
+        "--dev-src": corpus / "dev.en", "--dev-tgt": corpus / "dev.fr", "--out": out, "--steps": STEPS, "--dropout": 0,
+        "--save-every": 4, "--validate-every": 15, "--precision": "fp32",
+    }  # fmt: skip
+    options |= {f"--{name.replace('_', '-')}": value for name, value in changes.items()}
+    words = [word for option in options.items() for word in option]
+    return [str(word) for word in ["train", corpus / "train.en", corpus / "train.fr", *words, *flags]]
 
 
 def start(arguments: list[str], launcher: tuple[str, ...] = ()) -> subprocess.Popen:
@@ -72,7 +77,7 @@ def tensors(folder: Path, name: str = "model.safetensors") -> dict[str, torch.Te
 @pytest.fixture(scope="module")
 def alone(corpus, tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("alone") / "run"
-    done = glassformer(*command(corpus, out, "--batch-tokens", 150))
+    done = glassformer(*command(corpus, out, batch_tokens=150))
     assert done.returncode == 0, done.stderr
     return out
 
@@ -81,7 +86,7 @@ def alone(corpus, tmp_path_factory) -> Path:
 def test_several_processes_have_the_curve_the_weights_and_the_files_of_one(corpus, tmp_path, alone, options):
     """Batches have 2 to 7 rows, so that some of four processes have none."""
     out = tmp_path / "run"
-    done = ended(start(command(corpus, out, "--batch-tokens", 150, *options)))
+    done = ended(start(command(corpus, out, *options, batch_tokens=150)))
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("best so far") == (alone / "train.log").read_text().count("best so far")
     assert losses(out) == pytest.approx(losses(alone), abs=1e-4)
@@ -97,22 +102,21 @@ def test_several_processes_have_the_curve_the_weights_and_the_files_of_one(corpu
 
 def test_a_killed_rank_is_named_and_the_resumed_run_ends_with_the_same_weights(corpus, tmp_path):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    options = ["--dropout", 0.1, "--devices", 2]
-    assert ended(start(command(corpus, whole, *options))).returncode == 0
-    for rank, at_step in ((1, 4), (0, 12)):
-        done = signaled(start(command(corpus, broken, *options)), broken, rank, signal.SIGKILL, at_step)
-        assert done.returncode == 1
-        assert f"error: rank {rank} " in done.stderr
-        assert "SIGKILL" in done.stderr
-        assert "Traceback" not in done.stderr
-    done = ended(start(command(corpus, broken, *options)))
+    options = {"dropout": 0.1, "devices": 2}
+    assert ended(start(command(corpus, whole, **options))).returncode == 0
+    done = signaled(start(command(corpus, broken, **options)), broken, 1, signal.SIGKILL, 8)
+    assert done.returncode == 1
+    assert "error: rank 1 " in done.stderr
+    assert "SIGKILL" in done.stderr
+    assert "Traceback" not in done.stderr
+    done = ended(start(command(corpus, broken, **options)))
     assert "Resuming from step" in done.stderr
     assert weights(broken) == weights(whole)
 
 
 def test_a_signal_to_any_rank_saves_a_checkpoint_and_another_number_of_processes_resumes(corpus, tmp_path):
     out = tmp_path / "run"
-    done = signaled(start(command(corpus, out, "--devices", 2)), out, 1, signal.SIGTERM, 4)
+    done = signaled(start(command(corpus, out, devices=2)), out, 1, signal.SIGTERM, 4)
     assert done.returncode == 143, done.stderr
     assert done.stderr.count("checkpoint saved") == 1
     assert "Traceback" not in done.stderr
@@ -123,7 +127,7 @@ def test_a_signal_to_any_rank_saves_a_checkpoint_and_another_number_of_processes
 
 def test_a_hung_rank_ends_the_job_within_the_time_limit_and_is_named(corpus, tmp_path):
     out = tmp_path / "run"
-    done = signaled(start(command(corpus, out, "--devices", 2, "--timeout-s", 3)), out, 1, signal.SIGSTOP, 4)
+    done = signaled(start(command(corpus, out, devices=2, timeout_s=3)), out, 1, signal.SIGSTOP, 4)
     assert done.returncode == 1
     assert "error: rank 1: ended, or has not answered for 3 s (--timeout-s)" in done.stderr
 
@@ -137,7 +141,7 @@ def test_torchrun_restarts_from_the_last_checkpoint(corpus, tmp_path):
 
 
 def test_a_wrong_option_is_one_message(corpus, tmp_path):
-    wrong = command(corpus, tmp_path / "run", "--devices", 2, "--dev-src", tmp_path / "none")
+    wrong = command(corpus, tmp_path / "run", devices=2, dev_src=tmp_path / "none")
     done = ended(start(wrong))
     assert done.returncode == 1
     assert done.stderr.count("error:") == 1, done.stderr

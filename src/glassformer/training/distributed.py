@@ -280,6 +280,9 @@ def joined(config: TrainConfig) -> Iterator[Processes]:
     timeout = timedelta(seconds=config.timeout_s)
     try:
         store, _, _ = next(rendezvous("env://", timeout=timeout))
+        # torchrun keeps its store when it starts the processes again.
+        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        store = dist.PrefixStore(f"attempt-{attempt}", store)  # type: ignore[attr-defined]
         backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
         dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=timeout)
     except RuntimeError as error:
