@@ -24,6 +24,7 @@ print("done")
 """
 
 
+@pytest.mark.slow
 def test_every_public_function_can_be_called_twice_in_one_process(tmp_path):
     for side, words in (("src", "a b c d e"), ("tgt", "v w x y z")):
         lines = [" ".join(words.split()[j:]) + f" {i}" for i in range(30) for j in range(5)]
@@ -87,7 +88,8 @@ def test_saving_and_loading_preserves_a_task(classifier, tmp_path):
 
 def test_loading_with_the_class_of_another_task_is_an_error(classifier, tmp_path):
     from glassformer.tasks.base import Task
-    from glassformer.tasks.classification import Classifier, EncoderTask
+    from glassformer.tasks.classification import Classifier
+    from glassformer.tasks.encoder import EncoderTask
     from glassformer.tasks.translation import Translator
 
     classifier.save(tmp_path / "copy")

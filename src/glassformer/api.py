@@ -10,7 +10,7 @@ from glassformer.inspection.record import record_activations
 from glassformer.keyword_options import Files, TrainOptions
 from glassformer.tasks.base import AnyTask, Task
 from glassformer.tasks.registry import load
-from glassformer.training.run import KNOWN_NAMES
+from glassformer.training.options import known_names
 from glassformer.training.run import train as run
 
 __all__ = ["inspect", "load", "record_activations", "train"]
@@ -59,7 +59,7 @@ def train(
         raise TypeError(f"task: the name or the class of a task was expected, got the class {task.__name__}")
     name = task.name if isinstance(task, type) else task
     config = TrainConfig.resolve(
-        {"src": paths(src), "tgt": paths(tgt), "out": out, "task": name, **options}, known=KNOWN_NAMES
+        {"src": paths(src), "tgt": paths(tgt), "out": out, "task": name, **options}, known=known_names()
     )
     return run(config, quiet=quiet)
 

@@ -2,7 +2,7 @@
 
 import os
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, Self
@@ -39,14 +39,15 @@ class Config(BaseModel):
         flags: Mapping[str, object],
         file: Path | None = None,
         environment: Mapping[str, str] = NO_ENVIRONMENT,
-        known: Mapping[str, Iterable[str]] = MappingProxyType({}),
+        known: Mapping[str, Mapping[str, Collection[str]]] = MappingProxyType({}),
     ) -> Self:
         """The options given, flags before environment before file before defaults.
 
         Args:
             environment: variables GLASSFORMER_<OPTION>. The command line alone gives `os.environ`: a call from Python
                 depends on its arguments only.
-            known: for options whose values are rows of a registry, such as `optimizer`: the names of the rows.
+            known: for options whose values are rows of a registry, such as `optimizer`: the names of the rows, and for
+                each row the options that have no meaning with it.
 
         Raises:
             ConfigError: naming every unknown, missing and impossible value at once.
@@ -63,21 +64,27 @@ class Config(BaseModel):
             **dict.fromkeys(from_environment, "in the environment"),
             **dict.fromkeys(flags, ""),
         }
-        unknown = [
-            f"  {name}: {given[name]!r} is unknown; known: {', '.join(names)}"
-            + (f" ({origins[name]})" if origins[name] else "")
-            for name, names in known.items()
-            if isinstance(given.get(name), str) and given[name] not in names  # other types are errors of their own
-        ]
+        errors = []
+        for name, rows in known.items():
+            value = given.get(name)
+            if not isinstance(value, str):
+                continue  # other types are errors of their own
+            if value not in rows:
+                origin = f" ({origins[name]})" if origins[name] else ""
+                errors.append(f"  {name}: {value!r} is unknown; known: {', '.join(rows)}{origin}")
+            for option in rows.get(value, ()):
+                if given.get(option) not in (None, 0):
+                    origin = f" ({origins[option]})" if origins[option] else ""
+                    errors.append(f"  {option}: cannot be combined with {name} = {value}{origin}")
         message = "invalid options:"
         try:
             config = cls.model_validate(given)
         except ValidationError as error:
             message = format_validation_error(error, origins)
         else:
-            if not unknown:
+            if not errors:
                 return config
-        raise ConfigError("\n".join([message, *unknown]))
+        raise ConfigError("\n".join([message, *errors]))
 
     def to_toml(self) -> str:
         """The options as TOML, without those that are None."""
@@ -362,15 +369,10 @@ class TrainConfig(Config):
         budgets = [name for name in ("steps", "epochs", "minutes") if getattr(self, name) is not None]
         if len(budgets) > 1:
             raise ValueError(f"{' and '.join(budgets)} are mutually exclusive; give one")
+        if self.shard and self.optimizer == "adafactor":
+            raise ValueError("shard cannot be combined with optimizer = adafactor; use adam or adamw")
         if self.dev_tgt and not self.dev_src:
             raise ValueError("dev_tgt needs dev_src")
         if (self.warmup_ratio or 0) + (self.decay_ratio or 0) > 1:
             raise ValueError("warmup_ratio and decay_ratio sum to more than 1")
-        if self.decay_ratio and self.schedule in ("linear", "cosine"):
-            raise ValueError(
-                f"decay_ratio cannot be combined with schedule = {self.schedule}, which decays to 0 itself"
-            )
-        adam_options = [name for name in ("beta1", "beta2", "eps") if getattr(self, name) is not None]
-        if self.optimizer == "adafactor" and adam_options:
-            raise ValueError(f"{' and '.join(adam_options)}: options of adam and adamw, not of adafactor")
         return self

@@ -145,12 +145,7 @@ def preset(name: str, family: str = "transformer") -> JsonObject:
     options = {**ADAM, **presets_of(family)["base"], **presets_of(family)[name]}
     if len({"steps", "epochs"} & options.keys()) == 2:
         del options["epochs"]
-    return without_adam_options(options) if options["optimizer"] == "adafactor" else options
-
-
-def without_adam_options(options: JsonObject) -> JsonObject:
-    """The options without those that Adafactor does not have."""
-    return {name: value for name, value in options.items() if name not in ("beta1", "beta2", "eps")}
+    return options
 
 
 def preset_for(n_examples: int, family: str = "transformer") -> str:

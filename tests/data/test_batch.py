@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glassformer.data.batch import BatchSampler, batch_by_tokens, make_batch, pad
+from glassformer.data.batch import BatchSampler, batch_by_tokens, length_buckets, make_batch, pad
 from glassformer.data.dataset import IDS, Dataset
 
 PAD, BOS, EOS = 0, 1, 2
@@ -39,6 +39,16 @@ def test_every_pair_occurs_exactly_once_per_epoch(lengths, batch_tokens, seed):
 def test_no_batch_exceeds_batch_tokens_except_a_single_pair(lengths, batch_tokens, seed):
     for batch in epoch(BatchSampler(lengths, batch_tokens, seed)):
         assert len(batch) == 1 or lengths[batch].max() * len(batch) <= batch_tokens
+
+
+@given(LENGTHS, st.integers(1, 211), st.integers(0, 97))
+@quick
+def test_longest_first_makes_the_number_of_examples_a_function_of_the_length(lengths, batch_tokens, seed):
+    lengths = length_buckets(lengths)
+    batches = BatchSampler(lengths, batch_tokens, seed, longest_first=True).batches
+    assert sorted(i for batch in batches for i in batch.tolist()) == list(range(len(lengths)))
+    full = [len(batch) == max(1, batch_tokens // lengths[batch].max()) for batch in batches]
+    assert full.count(False) <= 1
 
 
 @given(LENGTHS, st.integers(1, 211))

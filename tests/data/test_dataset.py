@@ -59,8 +59,8 @@ def test_ids_are_python_integers(tmp_path):
 def test_ids_are_not_loaded_before_they_are_accessed(tmp_path):
     dataset = Dataset.write(tmp_path, PAIRS, PAIR, 31)
     for ids_file in dataset.fields.values():
-        assert isinstance(ids_file.values, np.memmap)
-        assert isinstance(ids_file.ends, np.memmap)
+        assert isinstance(ids_file.values.base, np.memmap)
+        assert isinstance(ids_file.ends.base, np.memmap)
 
 
 def test_lengths_are_those_of_the_sequences(tmp_path):
@@ -74,3 +74,9 @@ def test_integers_and_floats_can_be_stored_with_ids(tmp_path):
     dataset = Dataset.write(tmp_path, rows, {"ids": IDS, "n": INTS, "x": FLOATS}, 31)
     assert [row[:2] for row in (dataset[0], dataset[1])] == [row[:2] for row in rows]
     assert dataset[1][2] == pytest.approx([-1e-3, 2.0])
+
+
+def test_rows_are_the_examples_with_these_indices(tmp_path):
+    dataset = Dataset.write(tmp_path, [*PAIRS, ([], [3]), *PAIRS], PAIR, 31)
+    indices = np.array([5, 0, 3, 3, len(dataset) - 1])
+    assert dataset.rows(indices) == [dataset[i] for i in indices.tolist()]

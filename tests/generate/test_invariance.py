@@ -116,7 +116,7 @@ def tokenizer() -> Tokenizer:
     return Tokenizer.train(sentences(499, seed=3), vocab_size=331)
 
 
-@pytest.fixture(scope="module", params=[32, 128])
+@pytest.fixture(scope="module", params=[pytest.param(32, marks=pytest.mark.slow), 128])
 def translator(request, tokenizer) -> Translator:
     torch.manual_seed(request.param)
     return Translator(random_model(request.param, tokenizer.vocab_size, n_layers=1), tokenizer)
@@ -128,7 +128,9 @@ def translate_nbest(translator: Translator, texts: list[str], beam: int, batch_t
     return translator.translate(texts, options)
 
 
-@pytest.fixture(scope="module", params=[1, 3, 4])
+@pytest.fixture(
+    scope="module", params=[pytest.param(1, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow), 4]
+)
 def beam(request) -> int:
     return request.param
 

@@ -75,7 +75,7 @@ def test_logits_are_transformers_over_ragged_batches(task, model):
 
 
 @pytest.mark.parametrize("beam", [1, 4])
-@pytest.mark.parametrize("length", [1, 5])
+@pytest.mark.parametrize("length", [pytest.param(1, marks=pytest.mark.slow), 5])
 def test_search_gives_transformers_tokens(task, model, beam, length):
     prompts = ragged(task.model.config.vocab_size, PAD, (length,) * 5)
     with torch.no_grad():

@@ -32,6 +32,7 @@ def embeddings(folder, texts):
     return torch.nn.functional.normalize((hidden * there).sum(1) / there.sum(1), dim=-1)
 
 
+@pytest.mark.slow
 def test_sentence_embeddings_of_import_and_export_are_those_of_transformers(minilm, tmp_path):
     import_folder(minilm, tmp_path / "ours")
     task = load(tmp_path / "ours", device="cpu")

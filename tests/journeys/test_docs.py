@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from glassformer.corpora.pair_formats import PAIR_FORMATS
+from glassformer.metrics.registry import METRICS
 from glassformer.models.families import FAMILIES
 from glassformer.training.optimizer import OPTIMIZERS
 
@@ -22,7 +23,9 @@ def python_blocks(name: str) -> list[str]:
 def registries():
     """Restore the registries that the examples add rows to."""
     before = [(registry, dict(registry)) for registry in (FAMILIES, OPTIMIZERS, PAIR_FORMATS)]
+    metrics = list(METRICS)
     yield
+    METRICS[:] = metrics
     for registry, rows in before:
         registry.clear()
         registry.update(rows)

@@ -23,6 +23,7 @@ def random_lines(n: int) -> list[str]:
     return [rng.choice(kinds)() for _ in range(n)]
 
 
+@pytest.mark.slow
 def test_a_thousand_unicode_lines_give_a_thousand_lines_with_blank_for_blank(model):
     lines = random_lines(1000)
     done = glassformer(
@@ -41,6 +42,7 @@ def test_a_last_line_without_newline_and_windows_line_ends_are_lines(model):
     assert "\r" not in done.stdout.decode()
 
 
+@pytest.mark.slow
 def test_options_come_from_the_environment_where_no_flag_is_given(model, tmp_path):
     for command in (["run", model], ["evaluate", model, "--src", "x.txt", "--ref", "x.txt"]):
         done = subprocess.run(
@@ -102,6 +104,7 @@ def test_a_long_line_is_split_and_named(model):
     assert "line 2: longer than the maximum length of 255 tokens" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_pipe_closed_early_ends_quietly(model):
     command = f"{sys.executable} -m glassformer translate {model} --beam 1 --max-length 4 | head -n 1"
     done = subprocess.run(
@@ -183,6 +186,7 @@ def test_in_python_a_text_gives_a_text_and_a_list_a_list(model):
     assert translator("The cat slept.\nThe cat slept.", beam=1, max_length=9) == f"{one}\n{one}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["translate", "run"])
 def test_lines_are_answered_when_the_input_pauses(model, command):
     process = subprocess.Popen(

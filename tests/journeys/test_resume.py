@@ -109,6 +109,7 @@ def test_a_finished_run_prints_how_to_train_longer(corpus, model):
     assert weights(model) == before
 
 
+@pytest.mark.slow
 def test_a_larger_budget_resumes_the_run(corpus, tmp_path):
     out = tmp_path / "run"
     few = ["train", corpus / "train.en", corpus / "train.fr", "--out", out, *SMALL, *RARE]
@@ -119,6 +120,7 @@ def test_a_larger_budget_resumes_the_run(corpus, tmp_path):
     assert (out / "checkpoints" / "step-20").is_dir()
 
 
+@pytest.mark.slow
 def test_a_run_killed_before_its_model_was_written_writes_it(corpus, tmp_path):
     out = tmp_path / "run"
     arguments = ["train", corpus / "train.en", corpus / "train.fr", "--out", out, *SMALL, *RARE]
@@ -150,6 +152,7 @@ def test_other_files_are_an_error(corpus, model):
     assert "contains a run on other files" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_second_process_on_the_same_folder_is_refused(corpus, tmp_path):
     out = tmp_path / "run"
     first = subprocess.Popen(
@@ -201,6 +204,7 @@ def test_options_written_into_the_run_folder_can_be_given_back(corpus, model, tm
     assert weights(out) == weights(model)
 
 
+@pytest.mark.slow
 def test_as_many_checkpoints_are_averaged_as_were_asked_for(corpus, tmp_path):
     out = tmp_path / "run"
     arguments = [

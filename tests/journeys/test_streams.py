@@ -21,12 +21,17 @@ def shell(command: str) -> subprocess.CompletedProcess:
 @pytest.mark.parametrize(
     "command",
     [
-        "glassformer run {model} --beam 1 --max-length 3 <&-",
-        "glassformer run {model} --beam 1 --max-length 3 < {text} >&-",
-        "glassformer translate {model} --beam 1 --max-length 3 < {text} > /dev/full",
-        "glassformer info {model} >&-",
-        "glassformer evaluate {model} --src {pairs} --beam 1 --max-length 3 > /dev/full",
         "glassformer doctor {pairs} --json > /dev/full",
+        *(
+            pytest.param(command, marks=pytest.mark.slow)
+            for command in (
+                "glassformer run {model} --beam 1 --max-length 3 <&-",
+                "glassformer run {model} --beam 1 --max-length 3 < {text} >&-",
+                "glassformer translate {model} --beam 1 --max-length 3 < {text} > /dev/full",
+                "glassformer info {model} >&-",
+                "glassformer evaluate {model} --src {pairs} --beam 1 --max-length 3 > /dev/full",
+            )
+        ),
     ],
 )
 def test_a_stream_that_is_closed_or_full_is_one_error(model, tmp_path, command):
@@ -37,6 +42,7 @@ def test_a_stream_that_is_closed_or_full_is_one_error(model, tmp_path, command):
     assert done.stderr.count("error") == 1
 
 
+@pytest.mark.slow
 def test_an_error_is_told_when_nothing_can_be_written(tmp_path):
     refused(shell(f"glassformer info {tmp_path}/none > /dev/full"), 1, "no such folder")
     assert shell(f"glassformer info {tmp_path}/none >&- 2>&-").returncode == 1
@@ -108,5 +114,6 @@ def test_a_device_is_no_text_file(model, tmp_path):
     refused(glassformer("train", text, text, "--out", tmp_path / "r", "--config", "/dev/zero"), 2, "not a regular file")
 
 
+@pytest.mark.slow
 def test_endless_input_without_a_line_end_is_an_error(model):
     refused(shell(f"glassformer translate {model} < /dev/zero"), 1, "standard input: more than", "without a line end")

@@ -126,6 +126,7 @@ def test_answers_are_learned_said_and_measured(train):
     assert glassformer("run", model, stdin=f"Where?\ta the a Ann lives in Rome 3.\n{line}\n").stdout == "Rome\nOslo\n"
 
 
+@pytest.mark.slow
 def test_what_follows_is_learned_said_and_measured(train):
     model, dev, _ = train("language", "--tokenizer", "char", "--max-len", "64", steps=300)
     assert figures(model, dev)["perplexity"] < 2
@@ -145,6 +146,7 @@ def test_drawn_text_repeats_with_its_seed_whatever_the_neighbors(train):
     assert together != drawn("".join(f"{line}\n" for line in lines), "--seed", 2)
 
 
+@pytest.mark.slow
 def test_summaries_are_learned_said_and_measured(train):
     model, dev, _ = train("summarization", "--max-len", "64", steps=500)
     assert figures(model, dev)["ROUGE-1"] > 0.9
@@ -177,8 +179,9 @@ def of_four_tasks(rng):
 
 @pytest.mark.parametrize(
     ("family", "learned"),
-    [("transformer", ["mood", "count", "long"]), pytest.param("t5", ["mood"], marks=pytest.mark.slow)],
+    [("transformer", ["mood", "count", "long"]), ("t5", ["mood"])],
 )  # without position embeddings, equal words are hard to count
+@pytest.mark.slow
 def test_four_tasks_are_learned_by_one_model_and_measured_apart(tmp_path, family, learned):
     rng = random.Random(1)
     data = write(tmp_path / "train.jsonl", [of_four_tasks(rng) for _ in range(600)])

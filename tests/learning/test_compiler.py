@@ -14,7 +14,6 @@ from glassformer.config import TrainConfig
 from glassformer.models.gpt2 import Gpt2, Gpt2Config
 from glassformer.models.llama import Llama, LlamaConfig
 from glassformer.models.transformer import Transformer, TransformerConfig
-from glassformer.objectives import loss as loss_module
 from glassformer.objectives.loss import linear_cross_entropy
 from glassformer.presets import ADAM
 from glassformer.training.compiler import Compiled
@@ -60,6 +59,7 @@ def loss_and_gradients(model, ids, compiled=None):
     return value.detach(), {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", MODELS)
 def test_compiled_steps_have_the_loss_and_gradients_of_eager_ones(family):
     model = MODELS[family]().train()
@@ -83,15 +83,12 @@ def test_only_the_active_block_is_compiled_and_everything_is_restored():
         return graph.forward
 
     compiled = Compiled(model, backend=backend)
-    eager = loss_module.softmax_statistics
     ids = inputs("gpt2", 0)
     model(*ids)
     assert calls == []
     with compiled.active():
         model(*ids)
-        assert loss_module.softmax_statistics is not eager
     assert calls
-    assert loss_module.softmax_statistics is eager
     assert not any("forward" in vars(module) for module in model.modules())
 
 

@@ -49,7 +49,7 @@ def trained(task, rng: random.Random) -> tuple[Transformer, set[tuple[int, ...]]
     return model.eval(), seen
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", [pytest.param("copy", marks=pytest.mark.slow), "reverse"])
 def test_unseen_sequences_come_out_without_a_mistake(name):
     task, rng = TASKS[name], random.Random(7)
     model, seen = trained(task, rng)

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glassformer.metrics.answers import answer_f1, answer_scores, answer_statistics, exact_match, normalize
+from glassformer.metrics.answers import answer_f1, answer_statistics, exact_match, normalize
+from glassformer.metrics.registry import scores
 
 WORDS = st.lists(st.sampled_from(["The", "a", "an", "cat", "Cat,", "sat", "—", "3.5", "über", "-"]), max_size=7)
 TEXT = WORDS.map(" ".join)
@@ -83,7 +84,7 @@ def test_a_reference_of_articles_only_does_not_make_an_empty_answer_correct():
 
 def test_scores_are_means_over_questions():
     predicted, expected = ["the cat", "dog", ""], [["Cat"], ["big dog", "x"], []]
-    em, f1 = answer_scores(predicted, expected)
+    em, f1 = scores("answers", predicted, expected)
     assert (em.name, em.value) == ("EM", pytest.approx(2 / 3))
     assert (f1.name, f1.value) == ("F1", pytest.approx((1 + 2 / 3 + 1) / 3))
 

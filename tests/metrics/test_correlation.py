@@ -6,13 +6,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from glassformer.metrics.correlation import (
-    correlation_scores,
     pearson,
     pearson_from,
     pearson_statistics,
     ranks,
     spearman,
 )
+from glassformer.metrics.registry import scores
 
 scipy = pytest.importorskip("scipy.stats")
 
@@ -88,8 +88,8 @@ def test_statistics_add_up():
 
 def test_scores_name_both():
     x, y = [1, 2, 3, 4], [1, 3, 2, 9]
-    scores = {score.name: score.value for score in correlation_scores(x, y)}
-    assert scores == {"Pearson": pearson(x, y), "Spearman": spearman(x, y)}
+    values = {score.name: score.value for score in scores("numbers", x, y)}
+    assert values == {"Pearson": pearson(x, y), "Spearman": spearman(x, y)}
 
 
 def test_a_number_that_is_not_finite_is_refused():

@@ -10,13 +10,13 @@ from glassformer.metrics.labels import (
     accuracy_from,
     class_scores,
     confusion,
-    label_scores,
     label_statistics,
     macro_f1,
     macro_f1_from,
     matthews,
     matthews_from,
 )
+from glassformer.metrics.registry import scores
 
 sklearn = pytest.importorskip("sklearn.metrics")
 pytestmark = pytest.mark.filterwarnings("ignore:A single label was found:UserWarning")
@@ -99,8 +99,8 @@ def test_metrics_accept_many_sums_at_once():
 
 
 def test_scores_name_the_three_metrics():
-    scores = {score.name: score.value for score in label_scores("aab", "abb")}
-    assert scores == {"accuracy": accuracy("aab", "abb"), "F1": macro_f1("aab", "abb"), "MCC": matthews("aab", "abb")}
+    values = {score.name: score.value for score in scores("classes", "aab", "abb")}
+    assert values == {"accuracy": accuracy("aab", "abb"), "F1": macro_f1("aab", "abb"), "MCC": matthews("aab", "abb")}
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from glassformer.metrics.registry import scores
 from glassformer.metrics.score import f1_from
 from glassformer.metrics.spans import (
     are_span_tags,
@@ -15,7 +16,6 @@ from glassformer.metrics.spans import (
     entity_statistics,
     find_spans,
     tag_accuracy,
-    tag_scores,
     tag_statistics,
 )
 
@@ -36,12 +36,12 @@ def test_entities_are_scored_like_nervaluate(corpus):
     predicted, expected = split(corpus)
     kinds = ["per", "creative-work"]
     theirs = nervaluate.Evaluator(expected, predicted, tags=kinds, loader="list").evaluate()
-    scores = {score.name: score.value for score in tag_scores(predicted, expected)}
+    values = {score.name: score.value for score in scores("tags", predicted, expected)}
     if are_span_tags([*chain(*expected)]):
         strict = theirs["overall"]["strict"]
-        assert scores["precision"] == pytest.approx(strict.precision)
-        assert scores["recall"] == pytest.approx(strict.recall)
-        assert scores["F1"] == entity_f1(predicted, expected) == pytest.approx(strict.f1)
+        assert values["precision"] == pytest.approx(strict.precision)
+        assert values["recall"] == pytest.approx(strict.recall)
+        assert values["F1"] == entity_f1(predicted, expected) == pytest.approx(strict.f1)
     assert [each.label for each in entity_scores(predicted, expected)] == sorted(theirs["entities"])
     for each in entity_scores(predicted, expected):
         strict = theirs["entities"][each.label]["strict"]
@@ -105,8 +105,8 @@ def test_statistics_add_up(corpus):
 
 
 def test_parts_of_speech_get_an_accuracy_only():
-    scores = tag_scores([["NOUN", "VERB"], ["X"]], [["NOUN", "NOUN"], ["X"]])
-    assert [(score.name, score.value) for score in scores] == [("accuracy", pytest.approx(2 / 3))]
+    found = scores("tags", [["NOUN", "VERB"], ["X"]], [["NOUN", "NOUN"], ["X"]])
+    assert [(score.name, score.value) for score in found] == [("accuracy", pytest.approx(2 / 3))]
 
 
 def test_tags_that_are_all_outside_mark_no_spans():

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from glassformer.errors import ConfigError
-from glassformer.metrics.summary import rouge, summary_scores
+from glassformer.metrics.registry import scores
+from glassformer.metrics.summary import rouge
 
 PREDICTED = ["The cats sat on a mat.", "Nothing was found", ""]
 EXPECTED = [["Cats were sitting", "The cat sat on the mat"], ["We found nothing; nothing was there."], ["Something"]]
@@ -23,10 +24,10 @@ def test_each_score_is_that_of_the_best_reference(stem):
 
 def test_scores_are_means_with_their_options():
     pytest.importorskip("rouge_score")
-    scores = summary_scores(PREDICTED, EXPECTED, stem=True)
-    assert [score.name for score in scores] == ["ROUGE-1", "ROUGE-2", "ROUGE-L"]
-    assert [score.value for score in scores] == pytest.approx(rouge(PREDICTED, EXPECTED, stem=True).mean(0))
-    assert all("stem:yes|words:ascii" in score.signature for score in scores)
+    found = scores("summaries", PREDICTED, EXPECTED)
+    assert [score.name for score in found] == ["ROUGE-1", "ROUGE-2", "ROUGE-L"]
+    assert [score.value for score in found] == rouge(PREDICTED, EXPECTED).mean(0).tolist()
+    assert all("stem:no|words:ascii" in score.signature for score in found)
 
 
 @pytest.mark.parametrize(

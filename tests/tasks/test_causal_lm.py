@@ -30,7 +30,7 @@ def task() -> LanguageModel:
 
 @pytest.mark.parametrize("explicit", [{"temperature": 1.0}, {"top_k": 5, "seed": 7}, {"beam": 1}])
 @pytest.mark.parametrize("stop", [(), ("c",), ("d", " f"), ("ab", "bca", "cabd")])
-@pytest.mark.parametrize("text", ["abc", ""])
+@pytest.mark.parametrize("text", ["abc", pytest.param("", marks=pytest.mark.slow)])
 def test_the_parts_of_a_stream_concatenate_to_the_completion(task, explicit, stop, text):
     options = DecodeConfig(**explicit, stop=stop, max_length=30)
     assert "".join(task.stream(text, options)) == task.complete([text], options)[0]

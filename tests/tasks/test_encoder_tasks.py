@@ -11,8 +11,9 @@ from glassformer.corpora.labeled import Labeled
 from glassformer.corpora.squad import QAExample
 from glassformer.corpora.tagged import Tagged
 from glassformer.models.bert import Bert, BertConfig
-from glassformer.tasks.classification import Classifier, Regressor
+from glassformer.tasks.classification import Classifier
 from glassformer.tasks.question_answering import QuestionAnswerer
+from glassformer.tasks.regression import Regressor
 from glassformer.tasks.tagging import IGNORED_TAG, Tagger
 from glassformer.tasks.windows import windows
 from glassformer.tokens.tokenizer import Tokenizer

@@ -8,7 +8,8 @@ import pytest
 from glassformer.config import TrainConfig
 from glassformer.errors import ConfigError
 from glassformer.models.families import FAMILIES
-from glassformer.training.run import DERIVED_FIELDS, train
+from glassformer.training.options import DERIVED_FIELDS
+from glassformer.training.run import train
 
 GLOSSARY = Path(__file__).parents[2] / "docs" / "glossary.md"
 OTHER_VALUES = {
@@ -38,7 +39,14 @@ def options(text, out, family, **more) -> TrainConfig:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("family", [family for family in FAMILIES if fields_of(family)])
+@pytest.mark.parametrize(
+    "family",
+    [
+        pytest.param(family, marks=pytest.mark.slow if family == "t5" else ())
+        for family in FAMILIES
+        if fields_of(family)
+    ],
+)
 def test_every_field_reaches_the_model(text, tmp_path, family):
     config_class = FAMILIES[family].config_class
     chosen = {}

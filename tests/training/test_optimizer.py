@@ -9,6 +9,7 @@ from glassformer.config import TrainConfig
 from glassformer.errors import ConfigError
 from glassformer.nn.linear import Linear
 from glassformer.training.optimizer import OPTIMIZERS, load_optimizer_tensors, make_optimizer, optimizer_tensors
+from glassformer.training.options import known_names
 
 N_STEPS = 100
 BETAS, EPS, WEIGHT_DECAY, LR = (0.85, 0.97), 1e-7, 0.1, 1e-2
@@ -131,12 +132,20 @@ def test_a_name_that_is_not_a_text_is_an_error_of_its_option(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "excluded"),
     [
-        ({"optimizer": "adafactor", "beta1": 0.9, "eps": 1e-8}, "beta1 and eps"),
-        ({"schedule": "cosine", "decay_ratio": 0.1}, "decay_ratio cannot be combined with schedule = cosine"),
+        ({"optimizer": "adafactor", "beta1": 0.9, "eps": 1e-8}, ["beta1", "eps"]),
+        ({"schedule": "cosine", "decay_ratio": 0.1}, ["decay_ratio"]),
+        ({"optimizer": "adafactor", "eps": 1e-8, "schedule": "linear", "decay_ratio": 0.1}, ["eps", "decay_ratio"]),
     ],
 )
-def test_options_that_exclude_each_other(options, message):
-    with pytest.raises(ConfigError, match=message):
-        TrainConfig.resolve({"src": ("a",), "out": "b", **options})
+def test_options_that_a_row_does_not_have_are_named_together(options, excluded):
+    with pytest.raises(ConfigError) as error:
+        TrainConfig.resolve({"src": ("a",), "out": "b", **options}, known=known_names())
+    lines = str(error.value).split("\n")[1:]
+    assert sorted(line.split(":")[0].strip() for line in lines) == sorted(excluded)
+    assert all("cannot be combined with" in line for line in lines)
+
+
+def test_an_option_that_a_row_does_not_have_can_be_off():
+    TrainConfig.resolve({"src": ("a",), "out": "b", "schedule": "linear", "decay_ratio": 0.0}, known=known_names())

@@ -54,6 +54,7 @@ def ablate(
     from glassformer.cli.lines import open_model, progress_bar
     from glassformer.errors import ConfigError
     from glassformer.inspection import ablation
+    from glassformer.metrics.registry import metric
 
     check_new(html, force)
     if bool(prune) != bool(out) or (prune and parts != "heads"):
@@ -94,7 +95,10 @@ def ablate(
         metrics = task.validate(selected)
         checkpoint.save_folder(out, task.contents())
         print(f"without {', '.join(map(str, pruned_heads))}:", file=sys.stderr)
-        changes = ", ".join(f"{name} {full_metrics[name]:.4f} -> {metrics[name]:.4f}" for name in full_metrics)
+        changes = ", ".join(
+            f"{name} {metric(name).format(full_metrics[name])} -> {metric(name).format(metrics[name])}"
+            for name in full_metrics
+        )
         print(
             f"  {changes}; {n_before:,} -> {n_after:,} parameters; {before:.2f} -> {after:.2f} s\n-> {out}",
             file=sys.stderr,
@@ -103,9 +107,13 @@ def ablate(
 
 def show(full_metrics: dict[str, float], results: "list[AblationResult]", n: int) -> None:
     """Print the metrics without each part, the most important part first."""
-    print(
-        f"{'full model':40} " + " ".join(f"{name} {x:10.4f}" for name, x in full_metrics.items()) + f"  ({n} examples)"
-    )
+    from glassformer.metrics.registry import metric
+
+    values = " ".join(f"{name} {metric(name).format(x):>10}" for name, x in full_metrics.items())
+    print(f"{'full model':40} {values}  ({n} examples)")
     for result in results:
-        metrics = " ".join(f"{name} {x:10.4f} {result.change[name]:+8.4f}" for name, x in result.metrics.items())
+        metrics = " ".join(
+            f"{name} {metric(name).format(x):>10} {metric(name).format_change(result.change[name]):>8}"
+            for name, x in result.metrics.items()
+        )
         print(f"{result.component!s:40} {metrics}")

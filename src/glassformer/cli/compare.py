@@ -73,7 +73,7 @@ def compare(
         else:
             verdict = "significant" if comparison.p_value < 0.05 else "not significant"
             m = metric(name)
-            value, low, high = (f"{x:+.{m.digits}f}" for x in (difference.value, difference.low, difference.high))
+            value, low, high = map(m.format_change, (difference.value, difference.low, difference.high))
             print(
                 f"{name:8} {m.format(comparison.first)} -> {m.format(comparison.second)}"
                 f"  difference {value} [{low}, {high}], p = {comparison.p_value:.3f}: {verdict}"

@@ -17,10 +17,11 @@ from rich.progress import Progress
 from glassformer.config import DecodeConfig
 from glassformer.corpora.lines import STDIN, read_lines
 from glassformer.errors import ConfigError, CorpusError
-from glassformer.tasks.base import AnyTask, no_op
+from glassformer.tasks.base import AnyTask
 from glassformer.tasks.causal_lm import DecoderTask
 from glassformer.tasks.multitask import Multitask
 from glassformer.tasks.registry import load
+from glassformer.tasks.texts import no_op
 from glassformer.tasks.translation import Translator, record_of
 
 Item = TypeVar("Item")

@@ -48,8 +48,8 @@ def train(
     if files:
         read = ReadOptions(**{name: explicit[name] for name in ("format", "columns", "keys") if name in explicit})
         explicit["src"], explicit["tgt"] = split_sides(files, explicit.get("task"), read)
-    from glassformer.training.run import KNOWN_NAMES  # torch takes seconds to import
+    from glassformer.training.options import known_names  # torch takes seconds to import
     from glassformer.training.run import train as run
 
-    resolved = TrainConfig.resolve(explicit, config, os.environ, known=KNOWN_NAMES)
+    resolved = TrainConfig.resolve(explicit, config, os.environ, known=known_names())
     run(resolved, quiet=quiet)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 BatchT = TypeVar("BatchT", bound="Batch")
 
-POSITION_STEPS = 16
+POSITION_STEPS = 8
 """`Batch.pad_to` rounds the number of targets up to a multiple of this fraction of all positions."""
 
 MAX_PADDING, MAX_BUCKETS = 0.05, 12
@@ -174,14 +174,18 @@ class BatchSampler:
     tokens, and the batches are shuffled. The state consists of these three integers only.
     """
 
-    def __init__(self, lengths: NDArray[np.int64], batch_tokens: int, seed: int) -> None:
+    def __init__(
+        self, lengths: NDArray[np.int64], batch_tokens: int, seed: int, *, longest_first: bool = False
+    ) -> None:
         """
         Args:
             lengths: padded length of each example, including special tokens.
             batch_tokens: maximum number of tokens per batch, including padding.
             seed: seed of the random numbers.
+            longest_first: split from the longest example on. The number of examples in a batch then depends on its
+                padded length only, but for the last batch.
         """
-        self.lengths, self.batch_tokens, self.seed = lengths, batch_tokens, seed
+        self.lengths, self.batch_tokens, self.seed, self.longest_first = lengths, batch_tokens, seed, longest_first
         self.epoch = self.position = 0
         self.batches = self.plan(0)
 
@@ -189,7 +193,7 @@ class BatchSampler:
         """Batches of an epoch, in order."""
         rng = np.random.Generator(np.random.Philox(key=[self.seed, epoch]))
         order = np.lexsort((rng.random(len(self.lengths)), self.lengths))
-        batches = batch_by_tokens(order, self.lengths, self.batch_tokens)
+        batches = batch_by_tokens(order[::-1] if self.longest_first else order, self.lengths, self.batch_tokens)
         return [batches[i] for i in rng.permutation(len(batches))]
 
     def __next__(self) -> NDArray[np.int64]:

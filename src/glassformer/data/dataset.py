@@ -32,6 +32,14 @@ class FieldFile:
     def __getitem__(self, index: int) -> list[Any]:
         return self.values[self.ends[index - 1] if index else 0 : self.ends[index]].tolist()
 
+    def take(self, indices: NDArray[np.int64]) -> list[list[Any]]:
+        """The sequences with these indices. Faster than one at a time."""
+        ends = self.ends[indices]
+        lengths = ends - np.where(indices > 0, self.ends[indices - 1], 0)
+        stops = np.cumsum(lengths)
+        values = self.values[np.repeat(ends - stops, lengths) + np.arange(lengths.sum())].tolist()
+        return [values[stop - length : stop] for stop, length in zip(stops.tolist(), lengths.tolist(), strict=True)]
+
     @property
     def lengths(self) -> NDArray[np.int64]:
         return np.diff(self.ends, prepend=0)
@@ -39,7 +47,7 @@ class FieldFile:
 
 def memory_map(path: Path, dtype: str) -> NDArray[Any]:
     """Memory-map a little-endian file as an array. Empty files cannot be mapped and give an empty array."""
-    return np.memmap(path, dtype=f"<{dtype}", mode="r") if path.stat().st_size else np.empty(0, f"<{dtype}")
+    return np.asarray(np.memmap(path, dtype=f"<{dtype}", mode="r")) if path.stat().st_size else np.empty(0, f"<{dtype}")
 
 
 class Dataset:
@@ -62,6 +70,10 @@ class Dataset:
 
     def __getitem__(self, index: int) -> Row:
         return tuple(field[index] for field in self.fields.values())
+
+    def rows(self, indices: NDArray[np.int64]) -> list[Row]:
+        """The examples with these indices."""
+        return list(zip(*(field.take(indices) for field in self.fields.values()), strict=True))
 
     @property
     def lengths(self) -> NDArray[np.int64]:

@@ -7,6 +7,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from glassformer.config import DecodeConfig
+from glassformer.data.batch import pad
 from glassformer.errors import NON_FINITE, NonFiniteError
 from glassformer.generate.processors import sampling_processors, search_processors
 from glassformer.generate.sample import sample
@@ -35,22 +36,12 @@ def batches_by_length(
         yield batch
 
 
-def pad_sources(
-    sources: Sequence[Sequence[int]], pad_id: int, device: torch.device, pad_to_multiple_of: int = PAD_TO_MULTIPLE_OF
-) -> Int[Tensor, "sentences src"]:
-    """Pad sources to the same length, a multiple of `pad_to_multiple_of`."""
-    src = torch.full((len(sources), padded_length(max(map(len, sources)), pad_to_multiple_of)), pad_id)
-    for row, ids in zip(src, sources, strict=True):
-        row[: len(ids)] = torch.tensor(ids)
-    return src.to(device)
-
-
 def source_batches(
     model: Decodable, sources: Sequence[Sequence[int]], batch_tokens: int, pad_id: int, device: torch.device
 ) -> Iterator[tuple[list[int], Int[Tensor, "sentences src"]]]:
     """Batches of sources of equal padded length, longest first: the indices of the sources, and the padded batch."""
     for indices in batches_by_length([len(ids) for ids in sources], batch_tokens, model.pad_to_multiple_of):
-        yield indices, pad_sources([sources[i] for i in indices], pad_id, device, model.pad_to_multiple_of)
+        yield indices, pad([sources[i] for i in indices], pad_id, model.pad_to_multiple_of).to(device)
 
 
 def decode(

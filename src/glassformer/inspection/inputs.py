@@ -16,7 +16,7 @@ from glassformer.generate.search import SearchStep, beam_search
 from glassformer.inspection.search_tree import RecordedSearch
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.causal_lm import DecoderTask
-from glassformer.tasks.classification import EncoderTask
+from glassformer.tasks.encoder import EncoderTask
 from glassformer.tasks.masked_lm import MaskedLM
 from glassformer.tasks.question_answering import MAX_QUESTION_TOKENS, QuestionAnswerer, question_of
 from glassformer.tasks.summarization import Summarizer

@@ -17,6 +17,7 @@ from glassformer.config import JsonObject
 from glassformer.inspection.ablation import AblationResult
 from glassformer.inspection.arrays import pack
 from glassformer.inspection.worked_example import WorkedExample
+from glassformer.metrics.registry import metric
 from glassformer.tokens.tokenizer import well_formed
 
 IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([\w]+)\.js";\n', re.MULTILINE)
@@ -101,6 +102,7 @@ def ablation_page(baseline: dict[str, float], results: Sequence[AblationResult],
     """Page of `glassformer ablate --html`."""
     rows = [{**asdict(result.component), "metrics": result.metrics, "change": result.change} for result in results]
     record = {"baseline": baseline, "parts": kind, "examples": n_examples, "losses": rows}
+    record["digits"] = {name: metric(name).digits for name in baseline}
     return page("glassformer ablate", record, "ablation")
 
 

@@ -16,12 +16,14 @@ from glassformer.corpora.squad import QAExample
 from glassformer.corpora.tagged import Tagged
 from glassformer.data.dataset import IDS, Dataset
 from glassformer.errors import CheckpointError
+from glassformer.metrics.registry import format_metric, metric
 from glassformer.tasks.base import AnyTask, CorpusExample
 from glassformer.tasks.causal_lm import LanguageModel
-from glassformer.tasks.classification import Classifier, Regressor, text_of
+from glassformer.tasks.classification import Classifier, text_of
 from glassformer.tasks.documents import Document, DocumentTask
 from glassformer.tasks.question_answering import QuestionAnswerer
 from glassformer.tasks.registry import TASKS, load, task_class
+from glassformer.tasks.regression import Regressor
 from glassformer.tasks.tagging import Tagger
 from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
@@ -53,6 +55,7 @@ def run_report(run: Path, n_examples: int = 200) -> JsonObject:
     lines = (run / "metrics.jsonl").read_text(encoding="utf-8").split("\n")
     rows = [json.loads(line) for line in lines[:-1] if line]  # the last line may be incomplete during training
     dev = [task_type.example_type(**json.loads(line)) for line in text_lines(run / "data" / "dev.jsonl")][:n_examples]
+    training = checkpoint.read_json(run / "training.json") if (run / "training.json").exists() else {}
     record: JsonObject = {
         "run": run.name,
         "task": options["task"],
@@ -60,7 +63,8 @@ def run_report(run: Path, n_examples: int = 200) -> JsonObject:
         "command": as_command(options),
         "options": options,
         "machine": checkpoint.read_json(run / "env.json") if (run / "env.json").exists() else {},
-        "training": checkpoint.read_json(run / "training.json") if (run / "training.json").exists() else {},
+        "training": training,
+        "score": format_metric(task_type.metric, training[f"dev_{task_type.metric}"]) if training else "",
         "curves": curves(rows),
         "data": data_statistics(run, task_type),
     }
@@ -186,7 +190,8 @@ def rank_examples(task: AnyTask, dev: Sequence[CorpusExample]) -> JsonObject:
     score_name, scores = example_scores(task, dev, outputs)
     order = np.argsort(scores, kind="stable")
     rows = [
-        list(row) for row in zip(inputs, expected, outputs, (round(float(score), 4) for score in scores), strict=True)
+        [*row, round(float(score), metric(score_name).digits)]
+        for *row, score in zip(inputs, expected, outputs, scores, strict=True)
     ]
     n = max(1, min(N_SHOWN, len(dev) // 2))
     results: JsonObject = {
@@ -228,8 +233,8 @@ def example_scores(task: AnyTask, dev: Sequence[CorpusExample], outputs: Sequenc
         return "mean log-probability per token", [-nll / max(1, n) for nll, n, _ in nll_sums]
     bootstrap_statistics = task.bootstrap_statistics(list(outputs), list(dev))
     name = "F1" if "F1" in bootstrap_statistics else next(iter(bootstrap_statistics))
-    statistics, metric = bootstrap_statistics[name]
-    return name, [float(metric(statistics[i : i + 1].sum(0))) for i in range(len(dev))]
+    statistics, from_sums = bootstrap_statistics[name]
+    return name, [float(from_sums(statistics[i : i + 1].sum(0))) for i in range(len(dev))]
 
 
 def confusion(expected: Iterable[str], outputs: Iterable[str]) -> JsonObject:

@@ -9,7 +9,6 @@ from torch import Tensor
 from glassformer.config import JsonObject
 from glassformer.errors import CheckpointError
 
-"""Contents of a JSON file such as config.json."""
 Tensors = dict[str, Tensor]
 WeightNames = tuple[tuple[str, str], ...]
 """Pairs of weight names, ours and transformers'; {i} is the layer index."""
@@ -54,6 +53,8 @@ class Architecture:
     """Copies in `tied_copies` may differ: then the model has a separate output matrix."""
     ignored_if_unused: str = r"$^"
     """Regular expression of tensor names to ignore if the model does not use them: buffers, weights of other heads."""
+    pipelines: tuple[str, ...] = ()
+    """Pipelines of its models, the default first. Default: those of the task."""
     to_our_layout: Callable[[Tensors], Tensors] = lambda tensors: tensors
     """Convert transformers tensors to our layout, under transformers names."""
     to_hf_layout: Callable[[Any, Tensors], Tensors] = lambda config, tensors: tensors

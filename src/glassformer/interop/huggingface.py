@@ -18,8 +18,8 @@ from glassformer.model_config import ModelConfig
 from glassformer.models.base import Model
 from glassformer.models.families import FAMILIES
 from glassformer.tasks.base import AnyTask
-from glassformer.tasks.classification import Regressor
 from glassformer.tasks.registry import load, task_class
+from glassformer.tasks.regression import Regressor
 
 MAX_LISTED = 8
 """Number of mismatched weights listed in an error message."""
@@ -235,8 +235,8 @@ def hf_folder_contents(task: AnyTask) -> dict[str, str | Tensors]:
     """File contents of a transformers model folder."""
     model_type = hf_model_type(task.model)
     architecture, config = ARCHITECTURES[model_type], task.model.config
-    head_task = {"regression": "classification", "summarization": "causal-lm"}.get(task.name, task.name)
-    class_name, head = next(((k, h) for k, h in architecture.heads.items() if h.task == head_task), (None, None))
+    heads = architecture.heads.items()
+    class_name, head = next(((k, h) for k, h in heads if h.task == (task.head_task or task.name)), (None, None))
     if class_name is None or head is None:
         raise UserError(f"{task.name} with {model_type}: transformers has no such model, so it cannot be exported.")
     if head.config_values.get("head") == "sequence" and (config.pooling != "first" or not config.pooler):
@@ -247,7 +247,7 @@ def hf_folder_contents(task: AnyTask) -> dict[str, str | Tensors]:
             "  Train with --pooling first, initialized from a model that has the dense layer."
         )
     hf_config = {"architectures": [class_name], **architecture.hf_config(config)}
-    if head.task in ("classification", "tagging"):
+    if task.labels:
         labels = ["LABEL_0"] if isinstance(task, Regressor) else list(task.labels)
         hf_config |= {"id2label": dict(enumerate(labels)), "label2id": {label: i for i, label in enumerate(labels)}}
     if isinstance(task, Regressor):
@@ -255,7 +255,7 @@ def hf_folder_contents(task: AnyTask) -> dict[str, str | Tensors]:
     contents: dict[str, str | Tensors] = {
         "config.json": checkpoint.to_json(hf_config),
         "model.safetensors": export_weights(task, architecture, head),
-        **export_tokenizer(task.tokenizer, task.name, config),
+        **export_tokenizer(task),
     }
     if hasattr(task.model, "step"):
         contents["generation_config.json"] = checkpoint.to_json(generation_config(task))

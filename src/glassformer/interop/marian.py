@@ -163,6 +163,7 @@ PEGASUS = Architecture(
     can_export=lambda c: c.attention == "dot" and c.pre_norm,
     tied_copies=MARIAN_TIED_COPIES,
     ignored_if_unused=SINUSOIDS,
+    pipelines=("translation", "summarization", "text2text-generation"),
     to_our_layout=marian_to_our_layout,
     to_hf_layout=marian_to_hf_layout,
 )

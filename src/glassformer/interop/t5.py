@@ -127,5 +127,6 @@ T5 = Architecture(
     ),
     ignored_if_unused=r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight",
     may_be_untied=True,
+    pipelines=("text2text-generation", "translation", "summarization"),
     to_hf_layout=t5_to_hf_layout,
 )

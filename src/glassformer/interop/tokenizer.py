@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import tokenizers
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, processors
@@ -14,6 +13,7 @@ from glassformer.config import JsonObject
 from glassformer.errors import CheckpointError
 from glassformer.interop import sentencepiece as sp
 from glassformer.models.base import Kind
+from glassformer.tasks.base import AnyTask
 from glassformer.tokens.tokenizer import SpecialTokens, Tokenizer, wrap_native_errors
 from glassformer.tokens.wordpiece import wordpiece_tokenizer
 
@@ -179,12 +179,10 @@ def decoder_start_token_id(source: Path) -> int | None:
 # Export
 
 
-def export_tokenizer(tokenizer: Tokenizer, task: str, config: Any) -> Mapping[str, str]:
-    """tokenizer.json and tokenizer_config.json with which transformers' AutoTokenizer encodes text as the task does.
-
-    Summarization models are decoder-only: text, end token and summary are one sequence.
-    """
-    s, is_encoder = tokenizer.special_tokens, task not in ("translation", "causal-lm", "summarization")
+def export_tokenizer(task: AnyTask) -> Mapping[str, str]:
+    """tokenizer.json and tokenizer_config.json with which transformers' AutoTokenizer encodes text as the task does."""
+    tokenizer, config = task.tokenizer, task.model.config
+    s, is_encoder = tokenizer.special_tokens, task.kind == "encoder"
     backend = tokenizers.Tokenizer.from_str(tokenizer.to_json())
     if s.prefix:
         first = [normalizers.Prepend(s.prefix)]
@@ -203,7 +201,7 @@ def export_tokenizer(tokenizer: Tokenizer, task: str, config: Any) -> Mapping[st
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": config.max_len,
         "clean_up_tokenization_spaces": False,
-        "padding_side": "left" if task in ("causal-lm", "summarization") else "right",
+        "padding_side": "left" if task.kind == "decoder" else "right",
         "pad_token": s.pad_token,
         bos_role: s.bos_token,
         eos_role: s.eos_token,
@@ -216,14 +214,13 @@ def export_tokenizer(tokenizer: Tokenizer, task: str, config: Any) -> Mapping[st
     return {"tokenizer.json": checkpoint.to_json(tokenizer_json), "tokenizer_config.json": checkpoint.to_json(settings)}
 
 
-def special_token_templates(s: SpecialTokens, task: str, n_separators: int) -> tuple[list[str], list[str]]:
+def special_token_templates(s: SpecialTokens, task: AnyTask, n_separators: int) -> tuple[list[str], list[str]]:
     """Post-processor templates of a task: special tokens around a single text and around a pair."""
-    match task:
-        case "translation" | "summarization":
-            return ["$A", s.eos_token], ["$A", s.eos_token, "$B", s.eos_token]
-        case "causal-lm":
-            start = [s.bos_token] if s.bos_token != s.eos_token else []
-            return [*start, "$A"], [*start, "$A", "$B"]
+    if task.source_has_end_token:
+        return ["$A", s.eos_token], ["$A", s.eos_token, "$B", s.eos_token]
+    if task.kind == "decoder":
+        start = [s.bos_token] if s.bos_token != s.eos_token else []
+        return [*start, "$A"], [*start, "$A", "$B"]
     single = [s.bos_token, "$A", s.eos_token]
     return single, [*single, *[s.eos_token] * (n_separators - 1), "$B:1", f"{s.eos_token}:1"]
 

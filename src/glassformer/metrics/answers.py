@@ -1,4 +1,7 @@
-"""Exact match and F1 of answers, as defined by SQuAD."""
+"""Exact match and F1 of answers, as defined by SQuAD.
+
+Source: Rajpurkar et al. 2016, section 6.1; 2018 for questions without an answer.
+"""
 
 import re
 import string
@@ -8,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from glassformer.metrics.score import Score, common_length, mean_from
+from glassformer.metrics.score import common_length, mean_from
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -70,13 +73,3 @@ def exact_match_from(sums: Float[np.ndarray, "*n 3"]) -> Float[np.ndarray, "*n"]
 def answer_f1_from(sums: Float[np.ndarray, "*n 3"]) -> Float[np.ndarray, "*n"]:
     """Mean F1 over questions, from summed `answer_statistics`."""
     return mean_from(sums[..., [1, 2]])
-
-
-def answer_scores(predicted: Sequence[str], expected: Sequence[Sequence[str]]) -> list[Score]:
-    """Exact match and F1 of answers, each against the best of its references.
-
-    Source: Rajpurkar et al. 2016, section 6.1; 2018 for questions without an answer.
-    """
-    sums = answer_statistics(predicted, expected).sum(0)
-    signature = "norm:squad|refs:best"
-    return [Score("EM", float(exact_match_from(sums)), signature), Score("F1", float(answer_f1_from(sums)), signature)]

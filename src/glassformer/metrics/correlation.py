@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from glassformer.metrics.score import Score, common_length, divide
+from glassformer.metrics.score import common_length, divide
 
 
 def pearson_statistics(predicted: Sequence[float], expected: Sequence[float]) -> Float[np.ndarray, "n 6"]:
@@ -61,8 +61,3 @@ def pearson(predicted: Sequence[float], expected: Sequence[float]) -> float:
 def spearman(predicted: Sequence[float], expected: Sequence[float]) -> float:
     """Spearman rank correlation (monotonic), -1 to 1; ties get their mean rank; 0 if one side is constant."""
     return float(pearson_from(spearman_statistics(predicted, expected).sum(0)))
-
-
-def correlation_scores(predicted: Sequence[float], expected: Sequence[float]) -> list[Score]:
-    """Pearson and Spearman correlation of a regression."""
-    return [Score("Pearson", pearson(predicted, expected)), Score("Spearman", spearman(predicted, expected))]

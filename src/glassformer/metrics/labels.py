@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from glassformer.metrics.score import Score, common_length, divide, f1_from
+from glassformer.metrics.score import common_length, divide, f1_from
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +125,4 @@ def scores_of_counts(labels: Sequence[str], counts: Int[np.ndarray, "labels 3"])
     columns = (divide(correct, predicted), divide(correct, expected), f1_from(counts), predicted, expected)
     return [
         ClassScore(label, *row) for label, *row in zip(labels, *(column.tolist() for column in columns), strict=True)
-    ]
-
-
-def label_scores(predicted: Sequence[str], expected: Sequence[str]) -> list[Score]:
-    """Accuracy, macro F1 and Matthews correlation coefficient of a classifier."""
-    sums = label_statistics(predicted, expected).sum(0)
-    return [
-        Score("accuracy", float(accuracy_from(sums))),
-        Score("F1", float(macro_f1_from(sums)), "average:macro"),
-        Score("MCC", float(matthews_from(sums))),
     ]

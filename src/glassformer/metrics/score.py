@@ -45,6 +45,12 @@ def mean_statistics(values: Sequence[float]) -> Float[np.ndarray, "n 2"]:
     return np.stack([np.asarray(values, dtype=np.float64), np.ones(len(values))], axis=-1)
 
 
+def equality_statistics(outputs: Sequence[object], references: Sequence[object]) -> Float[np.ndarray, "n 2"]:
+    """Per example: 1 if the output is the reference, else 0; and 1. For `mean_from`."""
+    common_length(outputs, references)
+    return mean_statistics([float(output == reference) for output, reference in zip(outputs, references, strict=True)])
+
+
 def mean_from(sums: Float[np.ndarray, "*n 2"]) -> Float[np.ndarray, "*n"]:
     """Mean from summed `mean_statistics`; more generally the ratio of two sums."""
     return divide(sums[..., 0], sums[..., 1])
@@ -53,3 +59,13 @@ def mean_from(sums: Float[np.ndarray, "*n 2"]) -> Float[np.ndarray, "*n"]:
 def f1_from(sums: Float[np.ndarray, "*n 3"]) -> Float[np.ndarray, "*n"]:
     """F1 from the sums (correct, predicted, expected)."""
     return divide(2 * sums[..., 0], sums[..., 1] + sums[..., 2])
+
+
+def precision_from(sums: Float[np.ndarray, "*n 3"]) -> Float[np.ndarray, "*n"]:
+    """Precision from the sums (correct, predicted, expected)."""
+    return divide(sums[..., 0], sums[..., 1])
+
+
+def recall_from(sums: Float[np.ndarray, "*n 3"]) -> Float[np.ndarray, "*n"]:
+    """Recall from the sums (correct, predicted, expected)."""
+    return divide(sums[..., 0], sums[..., 2])

@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 from glassformer.corpora.tagged import SPAN_TAG
 from glassformer.metrics.labels import ClassScore, scores_of_counts
-from glassformer.metrics.score import Score, common_length, divide, f1_from, mean_from
+from glassformer.metrics.score import common_length, f1_from, mean_from
 
 Span = tuple[str, int, int]
 """Type, index of the first word, index after the last word."""
@@ -16,6 +16,11 @@ Span = tuple[str, int, int]
 def are_span_tags(tags: Sequence[str]) -> bool:
     """Whether the tags mark spans (O, B-x, I-x, also E-x and S-x), unlike for example part-of-speech tags."""
     return any(tag != "O" for tag in tags) and all(map(SPAN_TAG.fullmatch, tags))
+
+
+def are_sentences_of_span_tags(sentences: Sequence[Sequence[str]]) -> bool:
+    """Whether the tags of all sentences mark spans."""
+    return are_span_tags([tag for tags in sentences for tag in tags])
 
 
 def find_spans(tags: Sequence[str]) -> list[Span]:
@@ -101,17 +106,3 @@ def entity_scores(predicted: Sequence[Sequence[str]], expected: Sequence[Sequenc
                 counts.setdefault(span_type, [0, 0, 0])[column] += 1
     types = sorted(counts)
     return scores_of_counts(types, np.array([counts[name] for name in types], dtype=np.int64).reshape(-1, 3))
-
-
-def tag_scores(predicted: Sequence[Sequence[str]], expected: Sequence[Sequence[str]]) -> list[Score]:
-    """Accuracy of tags and, if the expected tags mark spans, precision, recall and F1 of the spans."""
-    scores = [Score("accuracy", tag_accuracy(predicted, expected), "of:tags")]
-    if are_span_tags([tag for tags in expected for tag in tags]):
-        sums = entity_statistics(predicted, expected).sum(0)
-        signature = "of:entities|match:exact|average:micro"
-        scores += [
-            Score("precision", float(divide(sums[0], sums[1])), signature),
-            Score("recall", float(divide(sums[0], sums[2])), signature),
-            Score("F1", float(f1_from(sums)), signature),
-        ]
-    return scores

@@ -9,10 +9,10 @@ import numpy as np
 from jaxtyping import Float
 
 from glassformer.errors import ConfigError
-from glassformer.metrics.score import Score, common_length
+from glassformer.metrics.score import common_length, mean_from
 
-ROUGE_NAMES = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
-"""Names in the package rouge-score -> names of the metrics."""
+ROUGE_TYPES = ("rouge1", "rouge2", "rougeL")
+"""Names of the metrics in the package rouge-score."""
 
 Words = Literal["ascii", "unicode"]
 
@@ -55,20 +55,35 @@ def rouge(
     if not all(expected):
         raise ValueError(f"summary {list(map(bool, expected)).index(False)} has no reference")
     tokenizer = _UnicodeTokenizer() if words == "unicode" else None
-    scorer = rouge_scorer.RougeScorer(list(ROUGE_NAMES), use_stemmer=stem, tokenizer=tokenizer)
+    scorer = rouge_scorer.RougeScorer(ROUGE_TYPES, use_stemmer=stem, tokenizer=tokenizer)
     rows = []
     for summary, references in zip(predicted, expected, strict=True):
         best = scorer.score_multi(list(references), summary)
-        rows.append([best[name].fmeasure for name in ROUGE_NAMES])
+        rows.append([best[name].fmeasure for name in ROUGE_TYPES])
     return np.array(rows, dtype=np.float64)
 
 
-def summary_scores(
-    predicted: Sequence[str], expected: Sequence[Sequence[str]], *, stem: bool = False, words: Words = "ascii"
-) -> list[Score]:
-    """Mean F1 of ROUGE-1, ROUGE-2 and ROUGE-L; arguments as in `rouge`."""
-    means = rouge(predicted, expected, stem=stem, words=words).mean(0)
-    signature = (
-        f"F1|refs:best|stem:{'yes' if stem else 'no'}|words:{words}|version:rouge-score-{version('rouge-score')}"
-    )
-    return [Score(name, float(mean), signature) for name, mean in zip(ROUGE_NAMES.values(), means, strict=True)]
+def rouge_statistics(predicted: Sequence[str], expected: Sequence[Sequence[str]]) -> Float[np.ndarray, "n 4"]:
+    """Per summary: F1 of ROUGE-1, ROUGE-2 and ROUGE-L, 1."""
+    scores = rouge(predicted, expected)
+    return np.concatenate([scores, np.ones((len(scores), 1))], axis=1)
+
+
+def rouge_signature() -> str:
+    """How `rouge_statistics` computes ROUGE, with the version of rouge-score."""
+    return f"F1|refs:best|stem:no|words:ascii|version:rouge-score-{version('rouge-score')}"
+
+
+def rouge_1_from(sums: Float[np.ndarray, "*n 4"]) -> Float[np.ndarray, "*n"]:
+    """Mean F1 of ROUGE-1 from summed `rouge_statistics`."""
+    return mean_from(sums[..., [0, 3]])
+
+
+def rouge_2_from(sums: Float[np.ndarray, "*n 4"]) -> Float[np.ndarray, "*n"]:
+    """Mean F1 of ROUGE-2 from summed `rouge_statistics`."""
+    return mean_from(sums[..., [1, 3]])
+
+
+def rouge_l_from(sums: Float[np.ndarray, "*n 4"]) -> Float[np.ndarray, "*n"]:
+    """Mean F1 of ROUGE-L from summed `rouge_statistics`."""
+    return mean_from(sums[..., [2, 3]])

@@ -5,7 +5,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from glassformer.nn.linear import ROW_MULTIPLE, Linear
+from glassformer.nn.kernels import has_kernels
+from glassformer.nn.linear import ROW_MULTIPLE, Linear, linear_layers
 from glassformer.nn.masks import causal_mask
 from glassformer.nn.positions import rotate
 
@@ -154,8 +155,15 @@ class Attention(nn.Module):
         Args:
             rotary: rotary position embedding of the keys.
         """
-        keys, values = self.split_heads(self.k_proj(memory)), self.split_heads(self.v_proj(memory))
+        keys, values = map(self.split_heads, linear_layers(memory, self.k_proj, self.v_proj))
         return keys if rotary is None else rotate(keys, *rotary), values
+
+    def queries_keys_values(
+        self, x: Float[Tensor, "batch length d_model"], rotary: Rotary | None = None
+    ) -> tuple[Float[Tensor, "batch heads k d_head"], Heads, Heads]:
+        """Project the input of self-attention to queries, keys and values."""
+        q, k, v = map(self.split_heads, linear_layers(x, self.q_proj, self.k_proj, self.v_proj))
+        return (q, k, v) if rotary is None else (rotate(q, *rotary), rotate(k, *rotary), v)
 
     def attend(
         self,
@@ -166,7 +174,7 @@ class Attention(nn.Module):
         *,
         causal: bool = False,
         position_bias: Float[Tensor, "1 heads #q k"] | None = None,
-        rotary: Rotary | None = None,
+        queries: Float[Tensor, "batch heads q d_head"] | None = None,
     ) -> Float[Tensor, "batch q d_model"]:
         """Attention with queries from x over keys and values returned by `keys_values`.
 
@@ -174,10 +182,9 @@ class Attention(nn.Module):
             causal: each query attends to keys up to its own position. The n queries are at the last n key
                 positions, as in decoding with a cache.
             position_bias: added to the attention scores (T5).
-            rotary: rotary position embedding of the queries.
+            queries: the queries, if they have been computed from x already.
         """
-        q = self.split_heads(self.q_proj(x))
-        q = q if rotary is None else rotate(q, *rotary)
+        q = self.split_heads(self.q_proj(x)) if queries is None else queries
         if self.n_kv_heads != self.n_heads:
             k, v = (t.repeat_interleave(self.n_heads // self.n_kv_heads, dim=1) for t in (k, v))
         heads = self.sdpa(q, k, v, mask, causal, position_bias)
@@ -199,6 +206,11 @@ class Attention(nn.Module):
         n_queries, n_keys = q.size(2), k.size(2)
         if self.additive is not None or self.prefers_eager(q, k):
             return self.eager_attention(q, k, v, mask, causal, position_bias)
+        if has_kernels(q) and torch.is_grad_enabled() and position_bias is None:
+            from glassformer.nn import short_attention as short
+
+            if short.supports(q, k, mask):
+                return short.short_attention(q, k, v, mask, causal, self.scale)
         if causal and (n_queries < n_keys or mask is not None or position_bias is not None):
             mask, causal = combine_causal_mask(mask, n_queries, n_keys, q.device), False
         attn_mask = mask if position_bias is None else float_mask(position_bias, mask)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
@@ -73,8 +74,15 @@ class Residual(nn.Module):
         sublayer: Callable[[Float[Tensor, "batch length d_model"]], Float[Tensor, "batch length d_model"]],
     ) -> Float[Tensor, "batch length d_model"]:
         if self.pre_norm:
-            return x + self.dropout(sublayer(self.norm(x)))
-        return self.norm(x + self.dropout(sublayer(x)))
+            return residual_stream(x + self.dropout(sublayer(self.norm(x))))
+        return residual_stream(self.norm(x + self.dropout(sublayer(x))))
+
+
+def residual_stream(x: Float[Tensor, "batch length d_model"]) -> Float[Tensor, "batch length d_model"]:
+    """The output of a sub-layer, in 16 bits under autocast on a GPU, where reading and writing it takes time."""
+    if x.is_cuda and torch.is_autocast_enabled("cuda"):
+        return x.to(torch.get_autocast_dtype("cuda"))
+    return x
 
 
 class TransformerBlock(nn.Module):
@@ -120,11 +128,11 @@ class TransformerBlock(nn.Module):
         """
 
         def self_attend(x: Tensor) -> Tensor:
-            k, v = self.self_attention.keys_values(x, rotary)
+            q, k, v = self.self_attention.queries_keys_values(x, rotary)
             if cache is not None:
                 k, v = cache.append(k, v)
             causal = self.causal and x.size(1) > 1  # a single new position attends to all cached positions
-            return self.self_attention.attend(x, k, v, mask, causal=causal, position_bias=position_bias, rotary=rotary)
+            return self.self_attention.attend(x, k, v, mask, causal=causal, position_bias=position_bias, queries=q)
 
         def cross_attend(x: Tensor) -> Tensor:
             assert cross_keys_values is not None

@@ -49,6 +49,15 @@ def packed_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return torch.ops.mkldnn._linear_pointwise(x, packed, bias, "none", [], "")
 
 
+def linear_layers(x: Float[Tensor, "*batch d_in"], *layers: "Linear") -> tuple[Float[Tensor, "*batch d_out"], ...]:
+    """Outputs of several linear layers of the same input. In training on a GPU, they are one matrix product."""
+    if not (x.is_cuda and torch.is_grad_enabled()):
+        return tuple(layer(x) for layer in layers)
+    biases = tuple(layer.bias for layer in layers if layer.bias is not None)
+    outputs = F.linear(x, torch.cat(tuple(layer.weight for layer in layers)), torch.cat(biases) if biases else None)
+    return torch.split(outputs, [layer.out_features for layer in layers], dim=-1)
+
+
 class Linear(nn.Linear):
     """`nn.Linear` computed by `batch_invariant_linear`."""
 

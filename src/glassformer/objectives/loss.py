@@ -6,6 +6,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from glassformer.nn.kernels import HALF_PRECISION, has_kernels
+
 CHUNK_ELEMENTS = {"cpu": 1 << 22, "cuda": 1 << 30}
 """Number of logits in memory at a time, by device: on a CPU about the size of the last-level cache; on a GPU 2 GiB in
 bf16, because many small products leave it idle."""
@@ -14,21 +16,19 @@ bf16, because many small products leave it idle."""
 def softmax_statistics(
     logits: Float[Tensor, "rows vocab"], targets: Int[Tensor, " rows"]
 ) -> tuple[Float[Tensor, "rows vocab"], Float[Tensor, " rows"], Float[Tensor, " rows"]]:
-    """Softmax, log-sum-exp and logit of the target of each row. Makes no 32-bit copy of 16-bit logits."""
+    """Softmax, log-sum-exp and logit of the target of each row. Makes no 32-bit copy of 16-bit logits.
+
+    On a GPU, the probabilities overwrite the logits.
+    """
+    if has_kernels(logits, (*HALF_PRECISION, torch.float32)):
+        from glassformer.nn.softmax_kernel import softmax_statistics_
+
+        return softmax_statistics_(logits, targets)
     # The log-sum-exp follows from the largest logit and its probability.
     probs = logits.softmax(-1, dtype=logits.dtype)  # without dtype, autocast on a GPU would compute in 32 bits
     max_logits, argmax = logits.max(-1)
     lse = max_logits.float() - probs.gather(1, argmax[:, None])[:, 0].float().log()
     return probs, lse, logits.gather(1, targets[:, None])[:, 0].float()
-
-
-def softmax_statistics_to_compile(
-    logits: Float[Tensor, "rows vocab"], targets: Int[Tensor, " rows"]
-) -> tuple[Float[Tensor, "rows vocab"], Float[Tensor, " rows"], Float[Tensor, " rows"]]:
-    """As `softmax_statistics`, in 32 bits. Compiled, the 32-bit values stay in registers."""
-    x = logits.float()
-    lse = x.logsumexp(-1)
-    return (x - lse[:, None]).exp().to(logits.dtype), lse, x.gather(1, targets[:, None])[:, 0]
 
 
 class FusedLinearCrossEntropy(torch.autograd.Function):

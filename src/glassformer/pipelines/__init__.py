@@ -101,7 +101,7 @@ def pipeline(
         raise ConfigError('device_map: "auto" or one device, and not together with device.')
     torch_device = resolve_device(device if device_map in (None, "auto") else device_map)
     source = load_source(model, revision=revision, token=token)
-    supported = [name for name, pipeline_type in PIPELINES.items() if pipeline_type.supports(source)]
+    supported = [name for name, pipeline_type in PIPELINES.items() if pipeline_type.supports(source, name)]
     name = task or default_task(source, supported)
     name = resolve_translation_task(source, name)
     pipeline_name = "translation" if TRANSLATION_TASK.fullmatch(name) else ALIASES.get(name, name)
@@ -142,8 +142,7 @@ def resolve_translation_task(source: Source, task: str) -> str:
 
 
 def default_task(source: Source, supported: list[str]) -> str:
-    """Default pipeline of a model; text2text-generation for multitask models and Hugging Face T5 models."""
+    """Default pipeline of a model."""
     if not supported:
         raise ConfigError(f"{source.name}: no pipeline supports its task, {source.task.name}.")
-    is_text_to_text = source.task.name == "multitask" or source.config.get("model_type") == "t5"
-    return "text2text-generation" if is_text_to_text else supported[0]
+    return next((name for name in source.pipelines if name in supported), supported[0])

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeGuard, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeGuard, TypeVar
 
 import torch
 
@@ -72,8 +72,6 @@ class Pipeline(ABC, Generic[OptionsT]):
     A single text gives one result, a list a list of results, and a generator a generator of results.
     """
 
-    tasks: ClassVar[tuple[str, ...]] = ()
-    """Names of the glassformer tasks that support the pipeline."""
     options_type: type[OptionsT]
     """Arguments of the calls."""
     model: AnyTask
@@ -87,9 +85,9 @@ class Pipeline(ABC, Generic[OptionsT]):
         self.options_type.merge(options)  # report invalid options immediately
 
     @classmethod
-    def supports(cls, source: Source) -> bool:
-        """Whether a model supports this pipeline."""
-        return source.task.name in cls.tasks
+    def supports(cls, source: Source, name: str) -> bool:
+        """Whether a model supports this pipeline, whose name is `name`."""
+        return name in source.pipelines
 
     @property
     def device(self) -> torch.device:

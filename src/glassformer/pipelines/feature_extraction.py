@@ -33,7 +33,7 @@ class FeatureExtraction(Pipeline[FeatureExtractionOptions]):
     options_type = FeatureExtractionOptions
 
     @classmethod
-    def supports(cls, source: Source) -> bool:
+    def supports(cls, source: Source, name: str) -> bool:
         return source.task.model.kind in ("encoder", "decoder")
 
     def run(self, inputs: list[object], options: FeatureExtractionOptions) -> list[Output]:

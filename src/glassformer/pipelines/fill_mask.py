@@ -32,7 +32,6 @@ class FillMask(Pipeline[FillMaskOptions]):
     A text with several masks gives one such list per mask. The score is a probability over the vocabulary.
     """
 
-    tasks = ("masked-lm", "bert-pretraining")
     options_type = FillMaskOptions
     model: MaskedLM
 

@@ -20,7 +20,6 @@ from glassformer.pipelines.generation_config import (
     resolve_seed,
     task_specific_params,
 )
-from glassformer.pipelines.source import Source
 from glassformer.tasks.causal_lm import DecoderTask
 from glassformer.tasks.translation import TextToTextTask
 
@@ -103,7 +102,6 @@ class GenerationPipeline(Pipeline[GenerateOptionsT]):
 class TextToText(GenerationPipeline[GenerateOptions]):
     """{"generated_text"} of an encoder-decoder for a text."""
 
-    tasks: ClassVar[tuple[str, ...]] = ("translation", "multitask", "summarization")
     default_arguments = TEXT_TO_TEXT_DEFAULTS
     options_type = GenerateOptions
     key_prefix: ClassVar[str] = "generated"
@@ -152,12 +150,6 @@ class Summarization(TextToText):
 
     key_prefix = "summary"
 
-    @classmethod
-    def supports(cls, source: Source) -> bool:
-        if source.task.name == "translation":
-            return source.config.get("model_type") in ("t5", "pegasus")
-        return super().supports(source)
-
 
 class TranslationOptions(GenerateOptions):
     """Arguments of translation."""
@@ -170,7 +162,6 @@ class TranslationOptions(GenerateOptions):
 class Translation(TextToText):
     """{"translation_text"} of a text."""
 
-    tasks = ("translation", "multitask")
     options_type = TranslationOptions
     key_prefix = "translation"
 
@@ -188,7 +179,6 @@ class TextGenerationOptions(GenerateOptions):
 class TextGeneration(GenerationPipeline[TextGenerationOptions]):
     """{"generated_text"} of a decoder for a prompt: the prompt and its continuation."""
 
-    tasks = ("causal-lm",)
     options_type = TextGenerationOptions
     default_arguments = TEXT_GENERATION_DEFAULTS
 

@@ -49,7 +49,6 @@ class QuestionAnswering(Pipeline[QuestionAnsweringOptions]):
     several spans are added.
     """
 
-    tasks = ("question-answering",)
     options_type = QuestionAnsweringOptions
 
     def __call__(

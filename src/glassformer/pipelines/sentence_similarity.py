@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from glassformer.errors import ConfigError
 from glassformer.pipelines.base import Options, Output, Pipeline
-from glassformer.tasks.classification import Regressor
+from glassformer.tasks.regression import Regressor
 
 
 class SentenceSimilarity(Pipeline[Options]):
@@ -14,7 +14,6 @@ class SentenceSimilarity(Pipeline[Options]):
     the mean-pooled embeddings. With a regression model trained on pairs: its prediction for each pair.
     """
 
-    tasks = ("feature-extraction", "regression")
     options_type = Options
 
     def __call__(self, inputs: object, sentences: object = None, **options: object) -> Output:

@@ -8,6 +8,7 @@ import torch
 from glassformer import checkpoint
 from glassformer.config import JsonObject
 from glassformer.errors import CheckpointError, ConfigError
+from glassformer.interop.architectures import ARCHITECTURES
 from glassformer.interop.hub import resolve_model_folder
 from glassformer.interop.huggingface import load_hf_folder
 from glassformer.tasks.base import AnyTask, Task
@@ -32,6 +33,12 @@ class Source:
     """Defaults of `generate`: contents of generation_config.json, or of config.json if that file does not exist."""
     tokenizer_config: JsonObject = field(default_factory=dict)
     """Contents of tokenizer_config.json."""
+
+    @property
+    def pipelines(self) -> tuple[str, ...]:
+        """Names of the pipelines that the architecture, else the task names. The first is the default."""
+        architecture = ARCHITECTURES.get(str(self.config.get("model_type")))
+        return (architecture.pipelines if architecture else ()) or self.task.pipelines
 
     @property
     def is_native(self) -> bool:

@@ -1,7 +1,7 @@
 """text-classification: classes or scores of texts."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ from glassformer.config import JsonObject
 from glassformer.errors import ConfigError
 from glassformer.pipelines.base import Options, Output, Pipeline, warn_truncated
 from glassformer.pipelines.tokenizer_adapter import Window, encode_batches
-from glassformer.tasks.classification import Regressor
+from glassformer.tasks.regression import Regressor
 
 
 class TextClassificationOptions(Options):
@@ -39,7 +39,6 @@ class TextClassification(Pipeline[TextClassificationOptions]):
     independent. For regression models it is the predicted number.
     """
 
-    tasks: ClassVar[tuple[str, ...]] = ("classification", "regression")
     options_type = TextClassificationOptions
 
     def each(self, inputs: object, options: Mapping[str, object]) -> Output:

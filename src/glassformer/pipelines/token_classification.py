@@ -73,7 +73,6 @@ class TokenClassification(Pipeline[TokenClassificationOptions]):
     most probable token.
     """
 
-    tasks = ("tagging",)
     options_type = TokenClassificationOptions
 
     def each(self, inputs: object, options: Mapping[str, object]) -> Output:

@@ -1,7 +1,6 @@
 """zero-shot-classification: classes named at call time, scored by a natural language inference model."""
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,12 +31,11 @@ class ZeroShotClassification(TextClassification):
     Source: Yin et al. 2019.
     """
 
-    tasks: ClassVar[tuple[str, ...]] = ("classification",)
     options_type = ZeroShotClassificationOptions
 
     @classmethod
-    def supports(cls, source: Source) -> bool:
-        return super().supports(source) and entailment_index(source.task.labels) is not None
+    def supports(cls, source: Source, name: str) -> bool:
+        return super().supports(source, name) and entailment_index(source.task.labels) is not None
 
     def __call__(self, inputs: object, candidate_labels: object = None, **options: object) -> Output:
         """Classify a text, or each text of a list, into the candidate labels.

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import Field
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypedDict, TypeVar, overload
+from typing import Any, ClassVar, Generic, Protocol, Self, TypedDict, TypeVar
 
 import numpy as np
 import torch
@@ -19,20 +19,17 @@ from glassformer.data.batch import BatchT
 from glassformer.data.dataset import IDS, Dataset, Row
 from glassformer.errors import CheckpointError, ConfigError, CorpusError
 from glassformer.metrics import Score
+from glassformer.metrics.registry import OutputType, statistics_of
 from glassformer.metrics.score import MetricFn
 from glassformer.models.base import Kind, Model
 from glassformer.models.families import FAMILIES, families_of_kind, family_of
+from glassformer.tasks.texts import Warn, no_op
 from glassformer.tokens.tokenizer import Tokenizer
 
-no_op: Callable[..., None] = lambda *_: None  # noqa: E731
 Log = Callable[[str], None]
-Warn = Callable[[int, str], None]
 
 MAX_HELD_OUT = 1000
 """Most examples held out for validation."""
-
-Text = str | tuple[str, str]
-"""A text or a pair of texts."""
 
 
 class CorpusExample(Protocol):
@@ -57,58 +54,6 @@ class Record(TypedDict):
 ExampleT = TypeVar("ExampleT", bound=CorpusExample)
 
 
-def map_nonblank(
-    lines: Sequence[str], process: Callable[[list[str], Warn], Sequence[str]], warn: Warn = no_op
-) -> list[str]:
-    """Apply a function to the lines that are not blank. The output of a blank line is an empty string.
-
-    Args:
-        process: returns one output per line. The indices of its warnings refer to the lines it was given.
-        warn: called with indices into `lines`.
-    """
-    nonblank = [i for i, line in enumerate(lines) if line.strip()]
-    results = process([lines[i] for i in nonblank], lambda i, what: warn(nonblank[i], what))
-    out = [""] * len(lines)
-    for i, text in zip(nonblank, results, strict=True):
-        out[i] = text
-    return out
-
-
-@overload
-def check_texts(task: "AnyTask", texts: object, *extra: object) -> list[str]: ...
-@overload
-def check_texts(task: "AnyTask", texts: object, *extra: object, pairs: Literal[True]) -> list[Text]: ...
-def check_texts(task: "AnyTask", texts: object, *extra: object, pairs: bool = False) -> list[Any]:
-    """Check the argument of a task call and return its texts as a list.
-
-    Args:
-        extra: further positional arguments; any is an error.
-        pairs: also accept a pair of texts (a tuple) as one text.
-
-    Raises:
-        TypeError: neither a text nor a sequence of texts.
-    """
-    single = "a text (str) or a pair of texts (tuple)" if pairs else "a text (str)"
-    expected = f"{type(task).__name__}(…) takes {single}, or a list of them"
-
-    def is_text(value: object) -> bool:
-        is_pair = isinstance(value, tuple) and len(value) == 2 and all(isinstance(side, str) for side in value)
-        return isinstance(value, str) or (pairs and is_pair)
-
-    if extra:
-        hint = (
-            " Write a pair as one tuple: task((a, b))." if pairs else " Write several texts as one list: task([a, b])."
-        )
-        raise TypeError(f"{expected}; got {1 + len(extra)} arguments.{hint}")
-    if is_text(texts):
-        return [texts]
-    if isinstance(texts, list) and all(map(is_text, texts)):
-        return list(texts)
-    wrong = next((t for t in texts if not is_text(t)), texts) if isinstance(texts, list | tuple) else texts
-    received = "a list with " + type(wrong).__name__ if wrong is not texts else type(texts).__name__
-    raise TypeError(f"{expected}; got {received}.")
-
-
 class Task(ABC, Generic[ExampleT, BatchT]):
     """A trained model with its tokenizer, and what the task does with them.
 
@@ -123,6 +68,12 @@ class Task(ABC, Generic[ExampleT, BatchT]):
     name: ClassVar[str]
     pipeline_tag: ClassVar[str] = "text2text-generation"
     """Name of the task on the Hugging Face Hub."""
+    pipelines: ClassVar[tuple[str, ...]] = ()
+    """Pipelines (`glassformer.pipelines.PIPELINES`) that apply the model. The first is the default."""
+    head_task: ClassVar[str | None] = None
+    """Name of the task as whose Hugging Face class a model is exported. Default: its own name."""
+    source_has_end_token: ClassVar[bool] = False
+    """Whether the source of a model that generates text ends with the end token."""
     command: ClassVar[str] = "run"
     """Command that applies a trained model."""
     too_long_advice: ClassVar[str | None] = None
@@ -137,6 +88,8 @@ class Task(ABC, Generic[ExampleT, BatchT]):
     """Names and types of the fields of an encoded example."""
     metric: ClassVar[str]
     """The metric returned by `validate` that selects the best checkpoint."""
+    output_type: ClassVar[OutputType | None] = None
+    """Type of the outputs, whose metrics in `metrics.registry` are reported. None: the task computes its own."""
     head_config: ClassVar[JsonObject] = {}
     """Fields of the model config that the task sets, such as the output head."""
     rows_are_examples: ClassVar[bool] = True
@@ -337,6 +290,16 @@ class Task(ABC, Generic[ExampleT, BatchT]):
         """Outputs for examples, and the metrics of these outputs."""
 
     @classmethod
+    def references(cls, examples: Sequence[ExampleT]) -> list[Any]:
+        """What the outputs for examples are compared with, if the task has an `output_type`."""
+        return []
+
+    @classmethod
+    def parse_outputs(cls, outputs: Sequence[str]) -> list[Any]:
+        """The values of `output_type` that the output lines of `evaluate` print."""
+        return list(outputs)
+
+    @classmethod
     def bootstrap_statistics(
         cls, outputs: Sequence[str], examples: Sequence[ExampleT]
     ) -> dict[str, tuple[NDArray[np.float64], MetricFn]]:
@@ -348,7 +311,10 @@ class Task(ABC, Generic[ExampleT, BatchT]):
         Returns:
             For each metric the statistics of each example, and the function that computes the metric from their sums.
         """
-        return {}
+        if cls.output_type is None:
+            return {}
+        statistics = statistics_of(cls.output_type, cls.parse_outputs(outputs), cls.references(examples))
+        return {metric.name: (rows, metric.from_sums) for metric, rows in statistics.items()}
 
     # Folders
 

@@ -23,8 +23,9 @@ from glassformer.metrics import Score
 from glassformer.metrics.likelihood import bits_per_byte, perplexity
 from glassformer.models.base import Kind
 from glassformer.objectives.loss import linear_cross_entropy
-from glassformer.tasks.base import ExampleT, Task, Warn, check_texts, map_nonblank, no_op
+from glassformer.tasks.base import ExampleT, Task
 from glassformer.tasks.documents import Document, DocumentTask
+from glassformer.tasks.texts import Warn, check_texts, map_nonblank, no_op
 
 TOKEN_SELECTION_OPTIONS = {"beam", "temperature", "top_k", "top_p"}
 """Decoding options that select the search or sampling method."""
@@ -226,6 +227,7 @@ class LanguageModel(DocumentTask[CausalLMBatch], DecoderTask[Document]):
 
     name = "causal-lm"
     pipeline_tag = "text-generation"
+    pipelines = ("text-generation",)
     metric = "loss"
     add_prefix_space = False
     streams = True

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Self, TypedDict, overload
+from typing import Literal, TypedDict, overload
 
 import numpy as np
 import torch
@@ -12,32 +12,17 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from glassformer.config import DecodeConfig, JsonObject
-from glassformer.corpora.labeled import Labeled, parse_number, read_labeled
+from glassformer.config import DecodeConfig
+from glassformer.corpora.labeled import Labeled, read_labeled
 from glassformer.corpora.read_options import DETECT, ReadOptions
-from glassformer.data.batch import Batch, BatchT, pad
-from glassformer.data.dataset import FLOATS, IDS, INTS, Dataset, Row
-from glassformer.errors import CheckpointError, UserError
-from glassformer.generate.engine import batches_by_length
+from glassformer.data.batch import Batch, pad
+from glassformer.data.dataset import IDS, INTS, Dataset, Row
 from glassformer.metrics import Score
-from glassformer.metrics.correlation import (
-    correlation_scores,
-    pearson,
-    pearson_from,
-    pearson_statistics,
-    spearman_statistics,
-)
-from glassformer.metrics.labels import accuracy, label_scores, label_statistics, macro_f1_from, matthews, matthews_from
-from glassformer.metrics.score import MetricFn, mean_from, mean_statistics
-from glassformer.models.bert import Bert
-from glassformer.models.decoding import PAD_TO_MULTIPLE_OF
-from glassformer.tasks.base import ExampleT, Log, Record, Task, Text, Warn, check_texts, map_nonblank, no_op
-
-Texts = list[str] | list[tuple[str, str]] | list[Text]
-"""A list of texts, of pairs, or of both."""
-
-BATCH_TOKENS = 4096
-"""Maximum number of tokens per batch at inference, including padding."""
+from glassformer.metrics.labels import accuracy, matthews
+from glassformer.metrics.registry import scores
+from glassformer.tasks.base import Log, Record
+from glassformer.tasks.encoder import EncoderTask, Texts, text_of_line
+from glassformer.tasks.texts import Text, Warn, check_texts, map_nonblank, no_op
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,72 +46,6 @@ class ClassificationRecord(Record):
 
     probabilities: dict[str, float]
     """Probability of each label; empty for a blank line."""
-
-
-class EncoderTask(Task[ExampleT, BatchT]):
-    """Base class of encoder tasks: input format of texts and pairs of texts."""
-
-    kind = "encoder"
-    model: Bert
-
-    @property
-    def n_separators(self) -> int:
-        """Number of separators between the texts of a pair. RoBERTa, recognized by its position offset, has two."""
-        return 2 if self.model.config.position_offset else 1
-
-    @property
-    def n_specials(self) -> int:
-        """Number of special tokens of a pair."""
-        return 2 + self.n_separators
-
-    def add_special_tokens(self, first: Sequence[int], second: Sequence[int]) -> tuple[list[int], list[int]]:
-        """[CLS] first [SEP], or [CLS] first [SEP] second [SEP]: token ids and token type ids."""
-        t = self.tokenizer
-        if not second:
-            return [t.bos_id, *first, t.eos_id], [0] * (len(first) + 2)
-        prefix = [t.bos_id, *first, *[t.eos_id] * self.n_separators]
-        return [*prefix, *second, t.eos_id], [0] * len(prefix) + [1] * (len(second) + 1)
-
-    def truncate_pair(self, first: list[int], second: list[int]) -> tuple[list[int], list[int]]:
-        """Truncate a pair in place to the maximum length, the longer text first."""
-        n_excess = len(first) + len(second) + self.n_specials - self.model.config.max_len
-        while n_excess > 0:
-            longer = first if len(first) >= len(second) else second
-            n = min(n_excess, max(1, abs(len(first) - len(second))))
-            del longer[-n:]
-            n_excess -= n
-        return first, second
-
-    def encode_texts(self, texts: Sequence[Text]) -> list[tuple[list[int], list[int]]]:
-        """Token ids of the first and the second text, without special tokens."""
-        pairs = [(text, "") if isinstance(text, str) else text for text in texts]
-        first = self.tokenizer.encode_batch([pair[0] for pair in pairs])
-        second = self.tokenizer.encode_batch([pair[1] for pair in pairs])
-        return [(a, b if pair[1] else []) for a, b, pair in zip(first, second, pairs, strict=True)]
-
-    def encode_truncated(self, texts: Sequence[Text], warn: Warn) -> list[tuple[list[int], list[int]]]:
-        """`encode_texts`, truncated to the maximum length. `warn` is called for each truncated text."""
-        rows = self.encode_texts(texts)
-        limit = self.model.config.max_len - self.n_specials
-        for i, (first, second) in enumerate(rows):
-            if len(first) + len(second) > limit:
-                warn(i, f"longer than the maximum length of {limit} tokens: its end was cut off")
-                self.truncate_pair(first, second)
-        return rows
-
-    def hidden(self, rows: Sequence[tuple[list[int], list[int]]]) -> Iterator[tuple[list[int], Tensor, Tensor]]:
-        """Run the encoder on rows, in batches of similar length.
-
-        Yields:
-            The indices of the rows in the batch, the encoder output, and the padded token ids.
-        """
-        sequences = [self.add_special_tokens(*row) for row in rows]
-        for indices in batches_by_length([len(ids) for ids, _ in sequences], BATCH_TOKENS):
-            ids = pad([sequences[i][0] for i in indices], self.tokenizer.pad_id, PAD_TO_MULTIPLE_OF).to(self.device)
-            token_type_ids = pad([sequences[i][1] for i in indices], 0, PAD_TO_MULTIPLE_OF).to(self.device)
-            with torch.inference_mode():  # not around the yield: it would apply to the caller
-                hidden = self.model(ids, token_type_ids)
-            yield indices, hidden, ids
 
 
 class LabelTask(EncoderTask[Labeled, LabelBatch]):
@@ -206,19 +125,15 @@ def text_of(example: Labeled) -> Text:
     return (example.text, example.text2) if example.text2 is not None else example.text
 
 
-def text_of_line(line: str) -> Text:
-    """The text of a line, or a pair of texts separated by a tab."""
-    first, tab, second = line.partition("\t")
-    return (first, second) if tab else line
-
-
 class Classifier(LabelTask):
     """Predicts a class for each text or pair of texts."""
 
     name = "classification"
     pipeline_tag = "text-classification"
+    pipelines = ("text-classification", "zero-shot-classification")
     fields = {"ids": IDS, "ids2": IDS, "label": INTS}
     metric = "accuracy"
+    output_type = "classes"
     has_classes = True
 
     def target(self, example: Labeled) -> int:
@@ -286,16 +201,11 @@ class Classifier(LabelTask):
         self, examples: Sequence[Labeled], options: DecodeConfig | None = None
     ) -> tuple[list[str], list[Score]]:
         predicted = self([text_of(example) for example in examples])
-        return predicted, label_scores(predicted, [example.label for example in examples])
+        return predicted, scores("classes", predicted, self.references(examples))
 
     @classmethod
-    def bootstrap_statistics(
-        cls, outputs: Sequence[str], examples: Sequence[Labeled]
-    ) -> dict[str, tuple[NDArray[np.float64], MetricFn]]:
-        expected = [example.label for example in examples]
-        per_label = label_statistics(outputs, expected, sorted({*outputs, *expected}))
-        correct = mean_statistics([float(a == b) for a, b in zip(outputs, expected, strict=True)])
-        return {"accuracy": (correct, mean_from), "F1": (per_label, macro_f1_from), "MCC": (per_label, matthews_from)}
+    def references(cls, examples: Sequence[Labeled]) -> list[str]:
+        return [example.label for example in examples]
 
     def validate(self, examples: Sequence[Labeled]) -> dict[str, float]:
         log_probs = self.logits([text_of(example) for example in examples]).log_softmax(-1)
@@ -306,115 +216,4 @@ class Classifier(LabelTask):
             "accuracy": accuracy(predicted, expected),
             "mcc": matthews(predicted, expected),
             "loss": float(F.nll_loss(log_probs, targets)),
-        }
-
-
-class Regressor(LabelTask):
-    """Predicts a number for each text or pair of texts.
-
-    Training targets are scaled to [-0.5, 0.5] by the range of the training labels, which is stored in `labels`.
-    """
-
-    name = "regression"
-    pipeline_tag = "sentence-similarity"
-    fields = {"ids": IDS, "ids2": IDS, "label": FLOATS}
-    metric = "pearson"
-
-    @classmethod
-    def read(
-        cls, src: Sequence[Path], tgt: Sequence[Path], options: ReadOptions = DETECT, log: Log | None = None
-    ) -> Iterator[Labeled]:
-        for example in super().read(src, tgt, options, log):
-            example.number()  # raises CorpusError if the label is not a number
-            yield example
-
-    @classmethod
-    def label_set(cls, labels: Iterable[str]) -> tuple[str, ...]:
-        numbers = [float(label) for label in labels]
-        if min(numbers) == max(numbers):
-            raise UserError(
-                f"every label is {numbers[0]:g}: regression needs at least two different labels.\n"
-                "  Add examples with other labels."
-            )
-        return repr(min(numbers)), repr(max(numbers))
-
-    @classmethod
-    def n_labels(cls, labels: Sequence[str]) -> int:
-        return 1
-
-    @classmethod
-    def from_folder(cls, folder: Path, config: JsonObject, device: torch.device) -> Self:
-        labels = config.get("labels")
-        if isinstance(labels, list) and all(isinstance(label, str) for label in labels):
-            numbers = [parse_number(label) for label in labels]
-            low, high = numbers if len(numbers) == 2 else (None, None)
-            if low is None or high is None or low >= high:
-                raise CheckpointError(
-                    f"{folder / 'config.json'}: damaged: labels is {labels!r}, not the lowest and the highest number."
-                )
-        return super().from_folder(folder, config, device)
-
-    @property
-    def range(self) -> tuple[float, float]:
-        """Minimum and maximum of the training labels."""
-        low, high = map(float, self.labels)
-        return low, high
-
-    def target(self, example: Labeled) -> float:
-        low, high = self.range
-        return (example.number() - low) / (high - low) - 0.5
-
-    def loss(self, batch: LabelBatch, *, label_smoothing: float = 0.0) -> Tensor:
-        predicted = self.model.label_logits(self.model(batch.ids, batch.token_type_ids), batch.ids).float()
-        return F.mse_loss(predicted[:, 0], batch.labels, reduction="sum")
-
-    def predict_numbers(self, texts: Sequence[Text], warn: Warn = no_op) -> list[float]:
-        """Predicted number of each text."""
-        low, high = self.range
-        return [low + (high - low) * (x + 0.5) for x in self.logits(texts, warn)[:, 0].tolist()]
-
-    @overload
-    def __call__(self, texts: Text, *extra: object) -> float: ...
-    @overload
-    def __call__(self, texts: Texts, *extra: object) -> list[float]: ...
-    def __call__(self, texts: Text | Texts, *extra: object) -> float | list[float]:
-        """The predicted number of a text, or of each text of a list; a pair is a tuple.
-
-        Raises:
-            TypeError: not a text, a pair or a list of them.
-        """
-        numbers = self.predict_numbers(check_texts(self, texts, *extra, pairs=True))
-        return numbers if isinstance(texts, list) else numbers[0]
-
-    def run(self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op) -> list[str]:
-        return map_nonblank(
-            lines,
-            lambda nonblank, warn: [f"{x:.4f}" for x in self.predict_numbers([*map(text_of_line, nonblank)], warn)],
-            warn,
-        )
-
-    def evaluate(
-        self, examples: Sequence[Labeled], options: DecodeConfig | None = None
-    ) -> tuple[list[str], list[Score]]:
-        predicted = self.predict_numbers([text_of(example) for example in examples])
-        return [f"{x:.4f}" for x in predicted], correlation_scores(
-            predicted, [example.number() for example in examples]
-        )
-
-    @classmethod
-    def bootstrap_statistics(
-        cls, outputs: Sequence[str], examples: Sequence[Labeled]
-    ) -> dict[str, tuple[NDArray[np.float64], MetricFn]]:
-        predicted, expected = [float(output) for output in outputs], [example.number() for example in examples]
-        return {
-            "Pearson": (pearson_statistics(predicted, expected), pearson_from),
-            "Spearman": (spearman_statistics(predicted, expected), pearson_from),
-        }
-
-    def validate(self, examples: Sequence[Labeled]) -> dict[str, float]:
-        predicted = self.logits([text_of(example) for example in examples])[:, 0]
-        targets = torch.tensor([self.target(example) for example in examples])
-        return {
-            "pearson": pearson(predicted.tolist(), [example.number() for example in examples]),
-            "loss": float(F.mse_loss(predicted, targets)),
         }

@@ -14,8 +14,9 @@ from glassformer.data.batch import Batch
 from glassformer.data.dataset import Row
 from glassformer.errors import ConfigError
 from glassformer.metrics import Score
-from glassformer.tasks.base import CorpusExample, Log, Warn, check_texts, no_op
-from glassformer.tasks.classification import EncoderTask, Texts, text_of_line
+from glassformer.tasks.base import CorpusExample, Log
+from glassformer.tasks.encoder import EncoderTask, Texts, text_of_line
+from glassformer.tasks.texts import Warn, check_texts, no_op
 
 NOT_TRAINED = "feature-extraction cannot be trained; train another task and start it from this model with --init-from."
 
@@ -24,6 +25,7 @@ class SentenceEmbedder(EncoderTask[CorpusExample, Batch]):
     """Computes an embedding of each text: the mean of the encoder outputs of its tokens, normalized to length 1."""
 
     name = "feature-extraction"
+    pipelines = ("feature-extraction", "sentence-similarity")
     head_config = {"head": "none"}
     metric = "loss"
 

@@ -24,10 +24,11 @@ from glassformer.metrics import Score
 from glassformer.metrics.likelihood import perplexity
 from glassformer.objectives.denoise import mask_tokens
 from glassformer.objectives.loss import linear_cross_entropy
-from glassformer.tasks.base import Record, Warn, check_texts, no_op
+from glassformer.tasks.base import Record
 from glassformer.tasks.causal_lm import MAX_VALIDATED
-from glassformer.tasks.classification import EncoderTask
 from glassformer.tasks.documents import Document, DocumentTask
+from glassformer.tasks.encoder import EncoderTask
+from glassformer.tasks.texts import Warn, check_texts, no_op
 from glassformer.tokens.tokenizer import MASK
 from glassformer.tokens.wordpiece import CONTINUATION
 
@@ -95,6 +96,7 @@ class MaskedLM(DocumentTask[MaskedLMBatch], EncoderTask[Document, MaskedLMBatch]
 
     name = "masked-lm"
     pipeline_tag = "fill-mask"
+    pipelines = ("fill-mask",)
     metric = "loss"
     head_config = {"head": "mlm", "pooler": False}
     add_prefix_space = False

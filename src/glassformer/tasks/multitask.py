@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from glassformer.config import DecodeConfig, JsonObject
 from glassformer.corpora.jsonl import invalid_text_reason, outline, read_objects
@@ -15,9 +14,10 @@ from glassformer.corpora.read_options import DETECT, ReadOptions, parse_keys
 from glassformer.errors import CorpusError
 from glassformer.metrics import Score, bleu
 from glassformer.metrics.correlation import pearson
-from glassformer.metrics.labels import accuracy, matthews
-from glassformer.metrics.score import MetricFn, mean_from, mean_statistics
-from glassformer.tasks.base import Log, Warn, no_op
+from glassformer.metrics.labels import matthews
+from glassformer.metrics.registry import scores
+from glassformer.tasks.base import Log
+from glassformer.tasks.texts import Warn, no_op
 from glassformer.tasks.translation import TextToTextTask, evenly_spaced
 
 MAX_CLASSES = 20
@@ -42,9 +42,11 @@ class Multitask(TextToTextTask[PromptedExample]):
     """
 
     name = "multitask"
+    pipelines = ("text2text-generation", "translation", "summarization")
     example_type = PromptedExample
     examples_name = "examples"
     metric = "exact"
+    output_type = "texts"
     validation_decodes = True
 
     @classmethod
@@ -82,20 +84,19 @@ class Multitask(TextToTextTask[PromptedExample]):
     ) -> tuple[list[str], list[Score]]:
         """Generated texts, and for each task the fraction of exact matches and a metric for its type of targets."""
         outputs = self.best_outputs(examples, options)
-        scores = []
+        results = []
         for task in sorted({example.task for example in examples}):
             pairs = [(predicted, e.tgt) for predicted, e in zip(outputs, examples, strict=True) if e.task == task]
             predicted, expected = [a for a, _ in pairs], [b for _, b in pairs]
-            scores.append(Score(f"{task} exact", accuracy(predicted, expected)))
-            scores += [Score(f"{task} {name}", value) for name, value in type_specific_scores(predicted, expected)]
-        return outputs, scores
+            values = [(s.name, s.value) for s in scores("texts", predicted, expected)]
+            results += [
+                Score(f"{task} {name}", value) for name, value in [*values, type_specific_score(predicted, expected)]
+            ]
+        return outputs, results
 
     @classmethod
-    def bootstrap_statistics(
-        cls, outputs: Sequence[str], examples: Sequence[PromptedExample]
-    ) -> dict[str, tuple[NDArray[np.float64], MetricFn]]:
-        correct = [float(output == example.tgt) for output, example in zip(outputs, examples, strict=True)]
-        return {"exact": (mean_statistics(correct), mean_from)}
+    def references(cls, examples: Sequence[PromptedExample]) -> list[str]:
+        return [example.tgt for example in examples]
 
     def validate(self, examples: Sequence[PromptedExample], n_decoded: int | None = None) -> dict[str, float]:
         """Fraction of exact matches, averaged over tasks, and the loss per target token in nats.
@@ -142,19 +143,19 @@ def example_from_record(record: JsonObject, path: str, number: int) -> PromptedE
     return PromptedExample(task, " ".join(text.split()), tgt, path, number)
 
 
-def type_specific_scores(predicted: Sequence[str], expected: Sequence[str]) -> list[tuple[str, float]]:
-    """Metric for the type of the targets: Pearson correlation of numbers, Matthews correlation coefficient of classes,
-    BLEU of other texts. A prediction that is not a number counts as the mean of the targets.
+def type_specific_score(predicted: Sequence[str], expected: Sequence[str]) -> tuple[str, float]:
+    """Name and value of a metric for the type of the targets: Pearson correlation of numbers, Matthews correlation
+    coefficient of classes, BLEU of other texts. A prediction that is not a number counts as the mean of the targets.
     """
     numbers = [parse_number(text) for text in expected]
     if all(number is not None for number in numbers) and len(set(expected)) > 2:
         references = [number for number in numbers if number is not None]
         mean = sum(references) / len(references)
         predictions = [mean if (number := parse_number(text)) is None else number for text in predicted]
-        return [("Pearson", pearson(predictions, references))]
+        return "Pearson", pearson(predictions, references)
     if len(set(expected)) <= MAX_CLASSES:
-        return [("MCC", matthews(predicted, expected))]
-    return [("BLEU", bleu(predicted, expected))]
+        return "MCC", matthews(predicted, expected)
+    return "BLEU", bleu(predicted, expected)
 
 
 def repetition_factors(

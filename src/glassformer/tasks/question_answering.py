@@ -21,15 +21,12 @@ from glassformer.errors import CorpusError
 from glassformer.metrics import Score
 from glassformer.metrics.answers import (
     answer_f1,
-    answer_f1_from,
-    answer_scores,
-    answer_statistics,
     exact_match,
-    exact_match_from,
 )
-from glassformer.metrics.score import MetricFn
-from glassformer.tasks.base import Log, Warn, map_nonblank, no_op
-from glassformer.tasks.classification import EncoderTask
+from glassformer.metrics.registry import scores
+from glassformer.tasks.base import Log
+from glassformer.tasks.encoder import EncoderTask
+from glassformer.tasks.texts import Warn, map_nonblank, no_op
 from glassformer.tasks.windows import windows
 
 MAX_ANSWER_TOKENS = 30
@@ -68,10 +65,12 @@ class QuestionAnswerer(EncoderTask[QAExample, SpanBatch]):
 
     name = "question-answering"
     pipeline_tag = "question-answering"
+    pipelines = ("question-answering",)
     example_type = QAExample
     examples_name = "questions"
     fields = {"question": IDS, "context": IDS, "span": INTS}
     metric = "f1"
+    output_type = "answers"
     head_config = {"head": "span"}
 
     @classmethod
@@ -223,19 +222,15 @@ class QuestionAnswerer(EncoderTask[QAExample, SpanBatch]):
         self, examples: Sequence[QAExample], options: DecodeConfig | None = None
     ) -> tuple[list[str], list[Score]]:
         predicted = [best[0].text for best in self.answers([(e.question, e.context) for e in examples])]
-        return predicted, answer_scores(predicted, [[text for text, _ in e.answers] for e in examples])
+        return predicted, scores("answers", predicted, self.references(examples))
 
     @classmethod
-    def bootstrap_statistics(
-        cls, outputs: Sequence[str], examples: Sequence[QAExample]
-    ) -> dict[str, tuple[NDArray[np.float64], MetricFn]]:
-        statistics = answer_statistics(outputs, [[text for text, _ in example.answers] for example in examples])
-        return {"EM": (statistics, exact_match_from), "F1": (statistics, answer_f1_from)}
+    def references(cls, examples: Sequence[QAExample]) -> list[list[str]]:
+        return [[text for text, _ in example.answers] for example in examples]
 
     def validate(self, examples: Sequence[QAExample]) -> dict[str, float]:
         predicted = [best[0].text for best in self.answers([(e.question, e.context) for e in examples])]
-        expected = [[text for text, _ in e.answers] for e in examples]
-        pairs = list(zip(predicted, expected, strict=True))
+        pairs = list(zip(predicted, self.references(examples), strict=True))
         return {
             "f1": sum(answer_f1(*pair) for pair in pairs) / len(pairs),
             "em": sum(exact_match(*pair) for pair in pairs) / len(pairs),

@@ -16,7 +16,7 @@ TaskT = TypeVar("TaskT", bound=AnyTask)
 TASKS = {
     "translation": "translation:Translator",
     "classification": "classification:Classifier",
-    "regression": "classification:Regressor",
+    "regression": "regression:Regressor",
     "tagging": "tagging:Tagger",
     "question-answering": "question_answering:QuestionAnswerer",
     "causal-lm": "causal_lm:LanguageModel",

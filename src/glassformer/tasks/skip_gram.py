@@ -17,8 +17,8 @@ from glassformer.errors import UserError
 from glassformer.metrics import Score
 from glassformer.models.base import Model
 from glassformer.models.skipgram import SkipGram
-from glassformer.tasks.base import Warn, no_op
 from glassformer.tasks.documents import Document, DocumentTask
+from glassformer.tasks.texts import Warn, no_op
 from glassformer.tokens.tokenizer import Tokenizer
 
 WINDOW = 5

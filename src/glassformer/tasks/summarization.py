@@ -14,10 +14,10 @@ from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.data.batch import flat_positions, pad
 from glassformer.data.dataset import IDS, INTS, Dataset, Row
 from glassformer.metrics import Score
-from glassformer.metrics.score import MetricFn, mean_from, mean_statistics
-from glassformer.metrics.summary import ROUGE_NAMES, rouge, summary_scores
-from glassformer.tasks.base import Log, Warn, map_nonblank, no_op
+from glassformer.metrics.registry import scores
+from glassformer.tasks.base import Log
 from glassformer.tasks.causal_lm import CausalLMBatch, DecoderTask
+from glassformer.tasks.texts import Warn, map_nonblank, no_op
 
 MAX_SUMMARY = 128
 """Default maximum length of a summary in tokens; positions that a long text must leave free."""
@@ -32,10 +32,14 @@ class Summarizer(DecoderTask[Example]):
     """
 
     name = "summarization"
+    pipelines = ("summarization", "text2text-generation")
+    head_task = "causal-lm"
+    source_has_end_token = True
     example_type = Example
     examples_name = "pairs"
     fields = {"ids": IDS, "n_prompt": INTS}
     metric = "loss"
+    output_type = "summaries"
     add_prefix_space = False
     prompt_loss_weight = 0.0
     # Beam search finds summaries of higher probability but lower quality. The n-gram size allows names of several
@@ -124,17 +128,11 @@ class Summarizer(DecoderTask[Example]):
         self, examples: Sequence[Example], options: DecodeConfig | None = None
     ) -> tuple[list[str], list[Score]]:
         summaries = self.complete([e.src for e in examples], options)
-        return summaries, summary_scores(summaries, [[e.tgt] for e in examples])
+        return summaries, scores("summaries", summaries, self.references(examples))
 
     @classmethod
-    def bootstrap_statistics(
-        cls, outputs: Sequence[str], examples: Sequence[Example]
-    ) -> dict[str, tuple[NDArray[np.float64], MetricFn]]:
-        columns = rouge(outputs, [[example.tgt] for example in examples]).T.tolist()
-        return {
-            name: (mean_statistics(values), mean_from)
-            for name, values in zip(ROUGE_NAMES.values(), columns, strict=True)
-        }
+    def references(cls, examples: Sequence[Example]) -> list[list[str]]:
+        return [[example.tgt] for example in examples]
 
     def validate(self, examples: Sequence[Example]) -> dict[str, float]:
         rows, _ = self.encode(examples)

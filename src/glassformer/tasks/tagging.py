@@ -18,17 +18,15 @@ from glassformer.corpora.tagged import Tagged, read_tagged
 from glassformer.data.batch import Batch, pad
 from glassformer.data.dataset import IDS, INTS, Dataset, Row
 from glassformer.metrics import Score
-from glassformer.metrics.score import MetricFn, f1_from, mean_from
+from glassformer.metrics.registry import scores
 from glassformer.metrics.spans import (
     are_span_tags,
     entity_f1,
-    entity_statistics,
     tag_accuracy,
-    tag_scores,
-    tag_statistics,
 )
-from glassformer.tasks.base import Log, Record, Warn, check_texts, no_op
-from glassformer.tasks.classification import EncoderTask
+from glassformer.tasks.base import Log, Record
+from glassformer.tasks.encoder import EncoderTask
+from glassformer.tasks.texts import Warn, check_texts, no_op
 
 IGNORED_TAG = -100
 """Target of positions without a tag: special tokens, padding, and all subwords of a word but the first."""
@@ -59,10 +57,12 @@ class Tagger(EncoderTask[Tagged, TagBatch]):
 
     name = "tagging"
     pipeline_tag = "token-classification"
+    pipelines = ("token-classification",)
     example_type = Tagged
     examples_name = "sentences"
     fields = {"ids": IDS, "starts": INTS, "tags": INTS}
     metric = "score"
+    output_type = "tags"
     head_config = {"head": "tokens"}
     has_classes = True
 
@@ -227,19 +227,15 @@ class Tagger(EncoderTask[Tagged, TagBatch]):
         self, examples: Sequence[Tagged], options: DecodeConfig | None = None
     ) -> tuple[list[str], list[Score]]:
         predicted = self.tags([example.words for example in examples])
-        return [" ".join(tags) for tags in predicted], tag_scores(predicted, [example.tags for example in examples])
+        return [" ".join(tags) for tags in predicted], scores("tags", predicted, self.references(examples))
 
     @classmethod
-    def bootstrap_statistics(
-        cls, outputs: Sequence[str], examples: Sequence[Tagged]
-    ) -> dict[str, tuple[NDArray[np.float64], MetricFn]]:
-        predicted, expected = [output.split() for output in outputs], [list(example.tags) for example in examples]
-        statistics: dict[str, tuple[NDArray[np.float64], MetricFn]] = {
-            "accuracy": (tag_statistics(predicted, expected), mean_from)
-        }
-        if are_span_tags([tag for tags in expected for tag in tags]):
-            statistics["F1"] = (entity_statistics(predicted, expected), f1_from)
-        return statistics
+    def references(cls, examples: Sequence[Tagged]) -> list[list[str]]:
+        return [list(example.tags) for example in examples]
+
+    @classmethod
+    def parse_outputs(cls, outputs: Sequence[str]) -> list[list[str]]:
+        return [output.split() for output in outputs]
 
     def validate(self, examples: Sequence[Tagged]) -> dict[str, float]:
         """Metrics on dev examples. `score` is the entity F1 if the tags mark spans, else the accuracy."""

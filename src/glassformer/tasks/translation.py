@@ -24,13 +24,15 @@ from glassformer.generate.engine import batches_by_length, decode
 from glassformer.generate.search import Hypothesis
 from glassformer.keyword_options import DecodeOptions
 from glassformer.metrics import Score, bleu, translation_scores
+from glassformer.metrics.registry import scores
 from glassformer.metrics.score import MetricFn
 from glassformer.metrics.translation import bleu_from, bleu_statistics
 from glassformer.models.base import Model
 from glassformer.models.decoding import Decodable
 from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.objectives.loss import linear_cross_entropy
-from glassformer.tasks.base import ExampleT, Log, Record, Task, Warn, check_texts, no_op
+from glassformer.tasks.base import ExampleT, Log, Record, Task
+from glassformer.tasks.texts import Warn, check_texts, no_op
 from glassformer.tokens.tokenizer import Tokenizer
 
 # End of a sentence: closing punctuation, optional closing quotes or brackets, then space; or full-width punctuation.
@@ -67,6 +69,7 @@ class TranslationRecord(Record, total=False):
 class TextToTextTask(Task[ExampleT, PairBatch]):
     """Base class of tasks that generate a text from a source text with an encoder-decoder."""
 
+    source_has_end_token = True
     kind = "encoder-decoder"
     static_shapes = True
 
@@ -256,11 +259,13 @@ class Translator(TextToTextTask[Example]):
 
     name = "translation"
     pipeline_tag = "translation"
+    pipelines = ("translation", "text2text-generation")
     command = "translate"
     too_long_advice = "--task summarization truncates long texts, if the targets are summaries"
     example_type = Example
     examples_name = "pairs"
     metric = "bleu"
+    output_type = "texts"
     validation_decodes = True
 
     @classmethod
@@ -296,16 +301,22 @@ class Translator(TextToTextTask[Example]):
     ) -> tuple[list[str], list[Score]]:
         """Best translations, and their BLEU, chrF, TER and fraction of exact matches with the references."""
         translations = self.translate([example.src for example in examples], options, progress=progress)
-        hypotheses, references = [nbest[0].text for nbest in translations], [example.tgt for example in examples]
-        exact = Score("exact", sum(map(str.__eq__, hypotheses, references)) / len(references))
-        scores = translation_scores(hypotheses, references, tokenize=tokenize, lowercase=lowercase)
-        return hypotheses, [*scores, exact]
+        hypotheses, references = [nbest[0].text for nbest in translations], self.references(examples)
+        return hypotheses, [
+            *translation_scores(hypotheses, references, tokenize=tokenize, lowercase=lowercase),
+            *scores("texts", hypotheses, references),
+        ]
+
+    @classmethod
+    def references(cls, examples: Sequence[Example]) -> list[str]:
+        return [example.tgt for example in examples]
 
     @classmethod
     def bootstrap_statistics(
         cls, outputs: Sequence[str], examples: Sequence[Example]
     ) -> dict[str, tuple[NDArray[np.float64], MetricFn]]:
-        return {"BLEU": (bleu_statistics(outputs, [example.tgt for example in examples]), bleu_from)}
+        bleu = {"BLEU": (bleu_statistics(outputs, cls.references(examples)), bleu_from)}
+        return bleu | super().bootstrap_statistics(outputs, examples)
 
     def validate(self, examples: Sequence[Example], n_decoded: int | None = None) -> dict[str, float]:
         """BLEU of greedy translations, and the mean negative log-probability of the reference tokens in nats.

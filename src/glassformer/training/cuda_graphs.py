@@ -1,71 +1,69 @@
-"""Forward and backward passes as CUDA graphs: a GPU runs their many kernels without waiting for Python."""
+"""Training steps as CUDA graphs: a GPU runs their many kernels without waiting for Python."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from glassformer.data.batch import Batch
 
-N_WARM_UPS = 2
-"""Batches of a shape that run without a graph before one is captured: they compile and choose kernels."""
+N_WARM_UPS = 1
+"""Steps of a shape that run without a graph before one is captured: they compile and load kernels."""
 
-MAX_GRAPHS = 24
-"""Maximum number of graphs. Batches of other shapes run without."""
-
-
-class CudaGraph:
-    """A function of tensors that stay where they are, captured once. On a CPU the function is called instead."""
-
-    def __init__(self, function: Callable[[], None], device: torch.device, pool: "CudaGraph | None" = None) -> None:
-        """
-        Args:
-            pool: use the memory of this graph, which then must not be needed by both at a time.
-        """
-        self.run = function
-        self.memory: Any = None
-        if device.type == "cuda":
-            graph = torch.cuda.CUDAGraph()
-            torch.cuda.empty_cache()
-            with torch.cuda.graph(graph, pool=pool.memory if pool else None):
-                function()
-            self.run, self.memory = graph.replay, graph.pool()
+MAX_GRAPHS = 32
+"""Maximum number of graphs. Steps of other shapes run without."""
 
 
-class GraphsByShape:
-    """A function of a batch as CUDA graphs, one for each shape of batch that is frequent.
+class CudaGraphs:
+    """A function of batches as CUDA graphs, one for each combination of shapes that is frequent.
 
-    The function returns nothing: it changes tensors that stay where they are, such as gradients. It must not wait for
-    the GPU, and must not depend on numbers in the batch.
+    The function returns nothing: it changes tensors that stay where they are, such as weights. It must not wait for the
+    GPU, and must not depend on numbers in a batch. On a CPU the function is called instead of a graph.
     """
 
-    def __init__(self, function: Callable[[Batch], None], device: torch.device) -> None:
+    def __init__(self, function: Callable[[Sequence[Batch]], None], device: torch.device) -> None:
         self.function, self.device = function, device
         self.n_seen: Counter[Hashable] = Counter()
-        self.graphs: dict[Hashable, tuple[Batch, CudaGraph]] = {}
+        self.graphs: dict[Hashable, tuple[Sequence[Batch], Callable[[], None]]] = {}
+        self.memory: Any = None
+        """Memory pool that all graphs share: only one runs at a time."""
 
-    def __call__(self, batch: Batch) -> None:
-        """Call the function with a batch that is still on the CPU."""
-        shape = tuple((name, value.shape, value.dtype) for name, value in batch.tensors().items())
-        if shape not in self.graphs:
-            self.n_seen[shape] += 1
-            if self.n_seen[shape] <= N_WARM_UPS or len(self.graphs) == MAX_GRAPHS:
-                self.function(batch.to(self.device))
+    def __call__(self, batches: Sequence[Batch]) -> None:
+        """Call the function with batches that are still in CPU memory."""
+        shapes = tuple((name, x.shape, x.dtype) for batch in batches for name, x in batch.tensors().items())
+        if shapes not in self.graphs:
+            self.n_seen[shapes] += 1
+            if self.n_seen[shapes] <= N_WARM_UPS or len(self.graphs) == MAX_GRAPHS:
+                self.function([batch.to(self.device) for batch in batches])
                 return
-            copies = {name: value.to(self.device, copy=True) for name, value in batch.tensors().items()}
-            static = replace(batch, **copies)
-            pool = next((graph for _, graph in self.graphs.values()), None)
-            self.graphs[shape] = static, CudaGraph(lambda: self.function(static), self.device, pool)
-        static, graph = self.graphs[shape]
-        copy_tensors(batch.tensors(), static.tensors())
-        graph.run()
+            self.graphs[shapes] = self.capture(batches)
+        static, run = self.graphs[shapes]
+        for batch, target in zip(batches, static, strict=True):
+            copy_tensors(batch, target)
+        run()
+
+    def capture(self, batches: Sequence[Batch]) -> tuple[Sequence[Batch], Callable[[], None]]:
+        """A graph of the function, and the batches in place that it reads."""
+        static = [copied(batch, self.device) for batch in batches]
+        if self.device.type != "cuda":
+            return static, lambda: self.function(static)
+        torch.cuda.empty_cache()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=self.memory):
+            self.function(static)
+        self.memory = graph.pool()
+        return static, graph.replay
 
 
-def copy_tensors(sources: dict[str, Tensor], targets: dict[str, Tensor]) -> None:
-    """Copy tensors from CPU memory without waiting for the device."""
-    for name, target in targets.items():
-        source = sources[name]
-        target.copy_(source.pin_memory() if target.is_cuda else source, non_blocking=True)
+def copied(batch: Batch, device: torch.device) -> Batch:
+    """A copy of a batch on a device."""
+    copies: dict[str, Any] = {name: value.to(device, copy=True) for name, value in batch.tensors().items()}
+    return replace(batch, **copies)
+
+
+def copy_tensors(batch: Batch, target: Batch) -> None:
+    """Copy the tensors of a batch in CPU memory without waiting for the device."""
+    for (_, source), (_, value) in zip(batch.tensors().items(), target.tensors().items(), strict=True):
+        value.copy_(source.pin_memory() if value.is_cuda else source, non_blocking=True)

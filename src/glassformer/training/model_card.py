@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from glassformer.config import JsonObject, TrainConfig
+from glassformer.metrics.registry import format_metric
 from glassformer.tasks.base import AnyTask
 from glassformer.version import __version__
 
@@ -25,7 +26,7 @@ pipeline_tag: {task.pipeline_tag}
 
 - {n_parameters:,} parameters, vocabulary of {task.tokenizer.vocab_size:,}
 - trained on {training[f"n_{task.examples_name}"]:,} {task.examples_name}
-- dev {task.metric} {training[f"dev_{task.metric}"]} ({training["weights"]})
+- dev {format_metric(task.metric, training[f"dev_{task.metric}"])} ({training["weights"]})
 - {training["steps"]:,} steps in {training["minutes"]} minutes, {config.precision}, {machine["processor"]},
   {config.threads} threads, torch {machine["torch"]}
 

@@ -1,6 +1,7 @@
 """Optimizers by name. A new optimizer is one function here and one row of OPTIMIZERS."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -37,10 +38,20 @@ def adafactor(groups: Groups, config: TrainConfig, fused: bool) -> torch.optim.O
     return torch.optim.Adafactor(groups, eps=(1e-18, 1e-3))
 
 
-OPTIMIZERS: dict[str, Callable[[Groups, TrainConfig, bool], torch.optim.Optimizer]] = {
-    "adam": adam,
-    "adamw": adamw,
-    "adafactor": adafactor,
+@dataclass(frozen=True, slots=True)
+class OptimizerType:
+    """A row of OPTIMIZERS."""
+
+    make: Callable[[Groups, TrainConfig, bool], torch.optim.Optimizer]
+    """Create the optimizer of parameter groups; the last argument says whether fused updates are available."""
+    options: tuple[str, ...] = ()
+    """Options of `TrainConfig` that not every optimizer has, and this one has."""
+
+
+OPTIMIZERS = {
+    "adam": OptimizerType(adam, ("beta1", "beta2", "eps")),
+    "adamw": OptimizerType(adamw, ("beta1", "beta2", "eps")),
+    "adafactor": OptimizerType(adafactor),
 }
 
 
@@ -60,7 +71,7 @@ def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimiz
         {"params": others, "weight_decay": 0.0},
     ]
     fused = next(model.parameters()).device.type in ("cpu", "cuda")
-    return OPTIMIZERS[config.optimizer]([group for group in groups if group["params"]], config, fused)
+    return OPTIMIZERS[config.optimizer].make([group for group in groups if group["params"]], config, fused)
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer, parameters: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from glassformer.config import JsonObject
 from glassformer.errors import ConfigError
-from glassformer.metrics.registry import metric
+from glassformer.metrics.registry import format_metric
 
 PLAIN_INTERVAL_S = 30.0
 """Seconds between progress lines if the output is not a terminal."""
@@ -24,11 +24,6 @@ def duration(seconds: float) -> str:
     minutes, s = divmod(round(seconds), 60)
     hours, m = divmod(minutes, 60)
     return f"{hours}:{m:02}:{s:02}" if hours else f"{m}:{s:02}"
-
-
-def format_metric(name: str, value: float) -> str:
-    """Format the value of a metric with its name."""
-    return f"{metric(name).name} {metric(name).format(value)}"
 
 
 class Reporter:

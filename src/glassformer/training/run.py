@@ -2,7 +2,6 @@
 
 import os
 import platform
-from collections.abc import Collection
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -11,48 +10,34 @@ from torch import Tensor
 
 from glassformer import checkpoint
 from glassformer.config import JsonObject, TrainConfig
-from glassformer.corpora.detect import find_task
-from glassformer.corpora.pair_formats import PAIR_FORMATS
 from glassformer.errors import ConfigError
-from glassformer.metrics.registry import metric
+from glassformer.metrics.registry import format_metric, metric
 from glassformer.models.base import Model
-from glassformer.models.families import FAMILIES, family_of
-from glassformer.presets import ADAM, FINE_TUNING, preset, preset_for, presets_of, without_adam_options
+from glassformer.models.families import FAMILIES
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.embeddings import init_embeddings
-from glassformer.tasks.registry import TASKS, load, pick_device, task_class
+from glassformer.tasks.registry import load, pick_device
 from glassformer.training import launch
 from glassformer.training.distributed import Processes, joined
 from glassformer.training.lock import locked
 from glassformer.training.model_card import model_card, usage_example
-from glassformer.training.optimizer import OPTIMIZERS
-from glassformer.training.prepare import CorpusInfo, PreparedData, corpus_files, prepare, read_options
-from glassformer.training.progress import Reporter, SilentReporter, duration, format_metric
-from glassformer.training.schedule import SCHEDULES
+from glassformer.training.options import (
+    BUDGETS,
+    check_model_fields,
+    merge_options,
+    model_family,
+    resolve_options,
+    select_task_type,
+    stored_options,
+)
+from glassformer.training.prepare import CorpusInfo, PreparedData, corpus_files, prepare
+from glassformer.training.progress import Reporter, SilentReporter, duration
 from glassformer.training.signals import stop_on_signal
 from glassformer.training.trainer import Trainer
 from glassformer.version import __version__
 
 EARLY_FILES = ("data", "train.log", "metrics.jsonl", "tensorboard")
 """Files of a run folder that may exist before run.toml is written."""
-
-BUDGETS = ("steps", "epochs", "minutes")
-KNOWN_NAMES: dict[str, Collection[str]] = {
-    "family": FAMILIES,
-    "format": PAIR_FORMATS,
-    "optimizer": OPTIMIZERS,
-    "schedule": SCHEDULES,
-}
-"""Options that name rows of a registry."""
-
-DERIVED_FIELDS = {"vocab_size", "pad_id", "bos_id", "eos_id", "pruned_heads", "head", "n_labels"}
-"""Fields of a model's configuration that the tokenizer and the task determine."""
-
-MUTABLE_OPTIONS = {
-    *BUDGETS, "out", "src", "tgt", "dev_src", "dev_tgt", "save_every", "validate_every", "tensorboard",
-    "devices", "shard", "timeout_s",
-}  # fmt: skip
-"""Options that may differ when a run is resumed: they do not change any update. Files are compared by content."""
 
 
 def train(config: TrainConfig, *, quiet: bool = False) -> AnyTask:
@@ -172,139 +157,6 @@ def is_finished(out: Path, step: int) -> bool:
     if not (out / checkpoint.MANIFEST).exists():
         return False
     return checkpoint.read_json(out / "training.json").get("steps") == step
-
-
-def stored_options(config: TrainConfig) -> TrainConfig | None:
-    """The options in run.toml of the run folder, if it exists."""
-    path = config.out / "run.toml"
-    return TrainConfig.resolve({}, path, environment={}) if path.exists() else None
-
-
-def merge_options(stored: TrainConfig, requested: TrainConfig) -> TrainConfig:
-    """The stored options of a run, updated with the requested values of MUTABLE_OPTIONS.
-
-    Raises:
-        ConfigError: another option differs from the stored one.
-    """
-    new = requested.model_dump(exclude_none=True)
-    old = stored.model_dump()
-    auto = {"precision": "auto", "device": "auto", "compile": "auto"}
-    differing = [
-        name for name, value in new.items() if name not in MUTABLE_OPTIONS and value not in (old[name], auto.get(name))
-    ]
-    if differing:
-        differences = "\n".join(f"  {name}: {old[name]} in the run, {new[name]} requested" for name in differing)
-        raise ConfigError(
-            f"{requested.out}: contains a run with other options.\n{differences}\n"
-            "  To resume this run, use its options (see run.toml). For a new run, choose another --out."
-        )
-    changed = {name: new[name] for name in MUTABLE_OPTIONS if name in new}
-    if any(name in changed for name in BUDGETS):
-        old |= dict.fromkeys(BUDGETS)
-    return TrainConfig.resolve(old | changed, environment={})
-
-
-def select_task_type(config: TrainConfig, base: Model | None) -> type[AnyTask]:
-    """The task given by the options, else inferred from the corpus files.
-
-    Raises:
-        ConfigError: unknown task, or the model family does not support it.
-    """
-    name = config.task or ("translation" if config.tgt else find_task(config.src, read_options(config)))
-    if name not in TASKS:
-        raise ConfigError(f"task {name!r}: unknown.\n  Known tasks: {', '.join(TASKS)}.")
-    task_type = task_class(name)
-    family = model_family(config, task_type, base)
-    if family not in task_type.families():
-        advice = "Change --family" if config.family else "Use another model for --init-from"
-        raise ConfigError(
-            f"{name}: not supported by the model family {family}; use {' or '.join(task_type.families())}.\n  {advice}."
-        )
-    return task_type
-
-
-def model_family(config: TrainConfig, task_type: type[AnyTask], base: Model | None) -> str:
-    """Name of the model family: as given, else that of `base`, else the default of the task."""
-    return config.family or (family_of(base) if base else task_type.families()[0])
-
-
-def check_model_fields(config: TrainConfig, family: str, base: Model | None) -> None:
-    """Check the names in the table `model` of the options.
-
-    Raises:
-        ConfigError: a name is not a field of the model's configuration or is set by another option, or the
-            configuration comes from `base`.
-    """
-    if not config.model:
-        return
-    if base:
-        raise ConfigError("--model cannot be combined with --init-from, whose configuration is used.")
-    known = sorted(FAMILIES[family].config_class.model_fields.keys() - DERIVED_FIELDS - TrainConfig.model_fields.keys())
-    unknown = [name for name in config.model if name not in known]
-    if unknown:
-        raise ConfigError(
-            f"--model {', '.join(unknown)}: no such field of the family {family}, or set by another option.\n"
-            f"  Fields: {', '.join(known)}."
-        )
-
-
-def resolve_options(
-    config: TrainConfig, task_type: type[AnyTask], corpus_info: CorpusInfo, base: Model | None
-) -> TrainConfig:
-    """The options with defaults for all that are not given: family, preset, the options of the preset, precision.
-
-    Raises:
-        ConfigError: the family does not have the preset.
-    """
-    explicit = config.model_dump(exclude_none=True)
-    family = model_family(config, task_type, base)
-    name = config.preset or preset_for(corpus_info.n_examples, family)
-    if name not in presets_of(family):
-        raise ConfigError(f"preset {name!r}: unknown for the family {family}; known: {', '.join(presets_of(family))}.")
-    defaults = preset(name, family)
-    if base:
-        defaults = {name: value for name, value in defaults.items() if name not in BUDGETS} | FINE_TUNING
-        defaults |= {name: value for name, value in base.config.model_dump().items() if name in defaults}
-    if any(budget in explicit for budget in BUDGETS):
-        for budget in BUDGETS:
-            defaults.pop(budget, None)
-    optimizer = config.optimizer or defaults["optimizer"]
-    defaults = without_adam_options(defaults) if optimizer == "adafactor" else ADAM | defaults
-    if config.schedule in ("linear", "cosine"):
-        defaults["decay_ratio"] = 0.0
-    device = pick_device(config.device)
-    selected = {
-        **defaults,
-        "task": task_type.name,
-        "family": family,
-        "preset": name,
-        "vocab_size": corpus_info.tokenizer.vocab_size,
-        "threads": torch.get_num_threads(),
-    }
-    precision = config.precision if config.precision != "auto" else "bf16" if has_fast_bf16(device) else "fp32"
-    compiles = config.compile == "on" or (
-        config.compile == "auto" and device.type == "cuda" and is_long({**selected, **explicit})
-    )
-    fixed = {"device": device.type, "precision": precision, "compile": "on" if compiles else "off"}
-    options = {
-        name: value for name, value in {**selected, **explicit, **fixed}.items() if name in TrainConfig.model_fields
-    }
-    return TrainConfig.resolve(options, environment={})
-
-
-def is_long(budget: JsonObject) -> bool:
-    """Whether a training is long enough to make up for the time of compilation, about half a minute on one H100."""
-    return budget.get("minutes", 0) >= 5 or budget.get("steps", 0) >= 2000 or "epochs" in budget
-
-
-def has_fast_bf16(device: torch.device) -> bool:
-    """Whether the device has hardware support for bf16 matrix products."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_capability(device) >= (8, 0)
-    if device.type == "cpu":
-        capabilities: JsonObject = getattr(torch.cpu, "get_capabilities", dict)()
-        return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_tile") or capabilities.get("bf16"))
-    return False
 
 
 def configure_torch(config: TrainConfig, processes: Processes) -> torch.device:

@@ -3,6 +3,7 @@ here and one row of SCHEDULES."""
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 
 def inverse_sqrt(start: float, end: float, warmup_ratio: float) -> float:
@@ -30,14 +31,23 @@ def constant(start: float, end: float, warmup_ratio: float) -> float:
     return 1.0
 
 
-SCHEDULES: dict[str, Callable[[float, float, float], float]] = {
-    "inverse-sqrt": inverse_sqrt,
-    "linear": linear,
-    "cosine": cosine,
-    "constant": constant,
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A row of SCHEDULES."""
+
+    rate: Callable[[float, float, float], float]
+    """Learning rate of an update after the warm-up, as a fraction of the peak. Arguments: the fractions of the budget
+    used before the update, after the update, and by the warm-up."""
+    options: tuple[str, ...] = ()
+    """Options of `TrainConfig` that not every schedule has, and this one has."""
+
+
+SCHEDULES = {
+    "inverse-sqrt": Schedule(inverse_sqrt, ("decay_ratio",)),
+    "linear": Schedule(linear),
+    "cosine": Schedule(cosine),
+    "constant": Schedule(constant, ("decay_ratio",)),
 }
-"""Name -> learning rate of an update after the warm-up, as a fraction of the peak. Arguments: the fractions of the
-budget used before the update, after the update, and by the warm-up."""
 
 
 def learning_rate(
@@ -63,7 +73,7 @@ def learning_rate(
     if end <= warmup_ratio:
         rate *= end / warmup_ratio
     else:
-        rate *= SCHEDULES[schedule](start, end, warmup_ratio)
+        rate *= SCHEDULES[schedule].rate(start, end, warmup_ratio)
     if decay_ratio > 0:
         rate *= min(1.0, (1 - start) / decay_ratio)
     return max(rate, 0.0)

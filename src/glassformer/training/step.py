@@ -11,7 +11,7 @@ from glassformer.data.batch import Batch
 from glassformer.errors import UserError
 from glassformer.tasks.base import AnyTask
 from glassformer.training.compiler import Compiled
-from glassformer.training.cuda_graphs import N_WARM_UPS, CudaGraph, GraphsByShape
+from glassformer.training.cuda_graphs import CudaGraphs
 from glassformer.training.distributed import Processes
 from glassformer.training.optimizer import make_optimizer
 from glassformer.training.parallel import (
@@ -29,8 +29,8 @@ from glassformer.training.parallel import (
 class TrainingStep:
     """Updates the weights of a task's model, a batch at a time.
 
-    On a GPU, nothing waits for its results: loss, norm and the count of non-finite updates stay there. Where the task
-    and the model allow, the forward and backward passes are CUDA graphs, and so is the update.
+    On a GPU, nothing waits for its results: loss, norm and the count of non-finite updates stay there. Where the task,
+    the model and the optimizer allow, the step is a CUDA graph.
 
     Of several processes, each computes the gradients of its part of a batch; the averages of the gradients are the same
     in all of them, and so are the updates. With `--shard`, the weights that are updated are shards of a copy of the
@@ -52,22 +52,23 @@ class TrainingStep:
             self.loss_module = replicated(self.loss_module)
         self.parameters = dict(self.model.named_parameters())
         self.optimizer = make_optimizer(self.model, config)
-        self.compiled = Compiled(self.model) if config.compile == "on" else None
-        self.n_steps = self.n_updates = 0
-        """Steps since the start of the training; updates since this step was created."""
+        self.compiled = Compiled(self.model) if config.compile == "on" and not self.is_sharded else None
+        self.n_steps = 0
+        """Steps since the start of the training."""
         # The state of a step, in place: CUDA graphs refer to it.
         self.loss, self.grad_norm, self.lr, self.n_targets, self.n_non_finite = torch.zeros(5, device=self.device)
         """Loss per target in nats, gradient norm before clipping, learning rate, number of targets; updates skipped
         because of a loss or gradient that is not finite, since the last check."""
-        self.graphs: GraphsByShape | None = None
-        self.update_graph: CudaGraph | None = None
-        if self.device.type == "cuda" and task.static_shapes and self.model.capturable and self.processes.size == 1:
+        self.graphs: CudaGraphs | None = None
+        is_capturable = self.model.capturable and "capturable" in self.optimizer.defaults and self.processes.size == 1
+        if self.device.type == "cuda" and task.static_shapes and is_capturable:
             self.use_graphs()
 
     def use_graphs(self) -> None:
-        """Capture the forward and backward passes of frequent shapes, and the update."""
-        self.optimizer.zero_grad()
-        self.graphs = GraphsByShape(self.add_gradients, self.device)
+        """Capture the steps of frequent shapes."""
+        self.graphs = CudaGraphs(self.run, self.device)
+        for group in self.optimizer.param_groups:
+            group["lr"], group["capturable"] = self.lr, True
 
     def gather(self) -> None:
         """Copy sharded weights to the task's model. All processes must call this."""
@@ -103,12 +104,23 @@ class TrainingStep:
         if n_targets is None:
             n_targets = sum(batch.n_targets for batch in batches)
         self.n_targets.fill_(n_targets / self.processes.size)  # gradients are averaged over the processes
+        if self.graphs:
+            self.lr.fill_(lr)
+            self.graphs(batches)
+        else:
+            for group in self.optimizer.param_groups:
+                group["lr"] = lr
+            self.run([batch.to(self.device) for batch in batches], [batch.to(self.device) for batch in fillers])
+        self.n_steps += 1
+        return self.loss, self.grad_norm, round(n_targets)
+
+    def run(self, batches: Sequence[Batch], fillers: Sequence[Batch] = ()) -> None:
+        """Compute the gradients and update the weights, with the learning rate and the number of targets in place."""
         self.compute_gradients(batches, fillers)
         self.processes.average_(self.loss)
-        self.apply_update(lr)
-        self.n_steps += 1
-        self.n_updates += 1
-        return self.loss, self.grad_norm, round(n_targets)
+        self.update()
+        if self.graphs:
+            self.optimizer.zero_grad()  # their memory is free for other graphs
 
     def compute_gradients(self, batches: Sequence[Batch], fillers: Sequence[Batch] = ()) -> None:
         """Compute the gradients of the loss per target of all parts.
@@ -118,22 +130,17 @@ class TrainingStep:
         errors = self.compiled.errors if self.compiled else ()
         try:
             with self.compiled.active() if self.compiled else nullcontext():
+                self.optimizer.zero_grad()
                 self.loss.zero_()
-                if self.graphs is None:
-                    self.optimizer.zero_grad()
                 parts = [(batch, 1.0) for batch in batches] + [(batch, 0.0) for batch in fillers]
                 for i, (batch, weight) in enumerate(parts, 1):
-                    if self.graphs:
-                        self.graphs(batch)
-                        continue
                     with without_synchronization(self.loss_module) if i < len(parts) else nullcontext():
-                        self.add_gradients(batch.to(self.device), weight)
+                        self.add_gradients(batch, weight)
         except errors as error:
             if self.processes.size > 1:
                 raise UserError(f"compilation failed: {first_line(error)}.\n  Train with --compile off.") from None
             self.log(f"warning: compilation failed, training goes on without it: {first_line(error)}")
             self.compiled = None
-            self.optimizer.zero_grad(set_to_none=self.graphs is None)
             self.compute_gradients(batches)
 
     def add_gradients(self, batch: Batch, weight: float = 1.0) -> None:
@@ -144,30 +151,6 @@ class TrainingStep:
                 loss = loss * weight
         loss.backward()
         self.loss += loss.detach()
-
-    def apply_update(self, lr: float) -> None:
-        """Update the weights, as a CUDA graph after a few steps."""
-        if self.graphs is None or "capturable" not in self.optimizer.defaults:
-            for group in self.optimizer.param_groups:
-                group["lr"] = lr
-            self.update()
-            if self.graphs:
-                self.optimizer.zero_grad(set_to_none=False)
-            return
-        self.lr.fill_(lr)
-        for group in self.optimizer.param_groups:
-            group["lr"], group["capturable"] = self.lr, True
-        if self.update_graph is None and self.n_updates >= N_WARM_UPS:
-            self.update_graph = CudaGraph(self.update_and_zero, self.device)
-        if self.update_graph:
-            self.update_graph.run()
-        else:
-            self.update_and_zero()
-
-    def update_and_zero(self) -> None:
-        """Update the weights, and set the gradients to zero in place for the next step."""
-        self.update()
-        self.optimizer.zero_grad(set_to_none=False)
 
     def update(self) -> None:
         """Clip the gradients and update the weights, unless the loss or the gradient is not finite."""

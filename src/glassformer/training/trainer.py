@@ -1,9 +1,11 @@
 """Training loop. An interrupted and resumed run has the same result as an uninterrupted one."""
 
+import gc
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -62,6 +64,21 @@ def rng_name(name: str, rank: int) -> str:
     return f"{name}.{rank}" if rank else name
 
 
+class Readback:
+    """The value of a tensor, copied from the device without waiting until it is used."""
+
+    def __init__(self, value: Tensor) -> None:
+        self.value = value.to("cpu", non_blocking=True, copy=True)
+        self.arrived = torch.cuda.Event() if value.is_cuda else None  # type: ignore[no-untyped-call]
+        if self.arrived:
+            self.arrived.record()
+
+    def __float__(self) -> float:
+        if self.arrived:
+            self.arrived.synchronize()
+        return self.value.item()
+
+
 class Trainer:
     """Trains a task on a prepared corpus within a run folder."""
 
@@ -84,8 +101,10 @@ class Trainer:
         assert config.batch_tokens is not None
         self.step = TrainingStep(task, config, reporter.log if reporter else print, self.processes)
         lengths = task.lengths(data.train)
+        if self.step.graphs:
+            lengths = length_buckets(lengths)
         self.sampler = BatchSampler(
-            length_buckets(lengths) if self.step.graphs else lengths, config.batch_tokens, config.seed
+            lengths, config.batch_tokens, config.seed, longest_first=self.step.graphs is not None
         )
         self.micro_batch_tokens = MICRO_BATCH_TOKENS
         if task.device.type == "cuda":
@@ -99,6 +118,8 @@ class Trainer:
         self.saved_step: int | None = None
         if self.processes.rank:  # rank 0 continues the random numbers that initialized the model
             self.seed_randomness()
+        self.unreported: tuple[float, dict[str, Any], Readback] | None = None
+        """Fraction of the budget, record of metrics, and number of non-finite updates, to be reported."""
 
     # State
 
@@ -129,6 +150,7 @@ class Trainer:
         Raises:
             UserError: a loss or a gradient was not finite.
         """
+        self.report()
         self.step.check_finite()
         self.progress.sampler = self.sampler.state_dict()
         self.progress.loss_sum_since_log = self.loss_sum.item()
@@ -203,6 +225,14 @@ class Trainer:
             Stopped: a signal arrived; a checkpoint was saved.
             UserError: the loss is not finite, or a checkpoint cannot be written.
         """
+        gc.freeze()  # the objects of the program so far need not be searched for garbage after every few batches
+        try:
+            self.run_steps(stop)
+        finally:
+            gc.unfreeze()
+
+    def run_steps(self, stop: StopSignal) -> None:
+        """Train until the budget is used up."""
         self.started_s = time.monotonic()
         # Make at least one update, however small the budget: the first validation needs one.
         self.progress.fraction = self.budget_used(self.progress.step) if self.progress.step else 0.0
@@ -227,28 +257,26 @@ class Trainer:
             self.progress.n_examples_since_validation += len(indices)
             self.loss_sum += loss
             n_tokens += n
+            self.report()  # earlier steps, of which the GPU has sent the results by now
             if before >= 1 - AVERAGING_FRACTION and crossed(
                 before, after, round(self.config.average_checkpoints / AVERAGING_FRACTION)
             ):
                 self.add_to_weight_sums()
             if self.progress.step % LOG_EVERY == 0:
-                self.step.check_finite()
-                seconds = time.monotonic() - since_s
-                self.reporter.step(
-                    after,
-                    {
-                        "step": self.progress.step,
-                        "loss": self.loss_sum.item() / LOG_EVERY,
-                        "lr": self.learning_rate(before, after),
-                        "grad_norm": grad_norm.item(),
-                        "tokens_per_s": n_tokens / seconds,
-                        "epoch": self.sampler.epochs_done,
-                        "elapsed_s": self.elapsed_s(),
-                    },
-                    self.elapsed_s() * (1 - after) / max(after, 1e-9),
-                )
+                record = {
+                    "step": self.progress.step,
+                    "loss": Readback(self.loss_sum / LOG_EVERY),
+                    "lr": self.learning_rate(before, after),
+                    "grad_norm": Readback(grad_norm),
+                    "tokens_per_s": n_tokens / (time.monotonic() - since_s),
+                    "epoch": self.sampler.epochs_done,
+                    "elapsed_s": self.elapsed_s(),
+                }
+                self.unreported = after, record, Readback(self.step.n_non_finite)
                 self.loss_sum.zero_()
                 n_tokens, since_s = 0, time.monotonic()
+                if self.task.device.type == "cpu":
+                    self.report()
             self.progress.validation_due = self.validator.is_due(before, after)
             if self.progress.validation_due:
                 self.validate_and_save(stop)
@@ -282,12 +310,28 @@ class Trainer:
         fillers = self.micro_batches(indices[:1]) * n_missing if n_missing else []
         return fillers, float(n_targets.sum()), int(signums.max()) or None
 
+    def report(self) -> None:
+        """Report the last record of metrics, if that has not been done.
+
+        Raises:
+            UserError: a loss or a gradient was not finite.
+        """
+        if self.unreported is None:
+            return
+        fraction, record, n_non_finite = self.unreported
+        self.unreported = None
+        if float(n_non_finite):
+            self.step.check_finite()
+        values = {name: float(x) if isinstance(x, Readback) else x for name, x in record.items()}
+        self.reporter.step(fraction, values, self.elapsed_s() * (1 - fraction) / max(fraction, 1e-9))
+
     def validate_and_save(self, stop: StopSignal) -> None:
         """Validate in rank 0 and save a checkpoint. A signal interrupts the validation, and the resumed run repeats it.
 
         Raises:
             Stopped: a signal arrived; a checkpoint was saved.
         """
+        self.report()
 
         def validate() -> JsonObject:
             try:
@@ -316,7 +360,7 @@ class Trainer:
         """
         if not len(indices):
             return []
-        rows = [self.data.train[i] for i in indices.tolist()]
+        rows = self.data.train.rows(indices)
         length = int(self.sampler.lengths[indices].max())
         n_rows = max(1, self.micro_batch_tokens // length)
         batches = [self.task.batch(rows[start : start + n_rows]) for start in range(0, len(rows), n_rows)]
@@ -330,14 +374,13 @@ class Trainer:
         c = self.config
         assert c.lr is not None
         assert c.warmup_ratio is not None
-        assert c.decay_ratio is not None
         assert c.schedule is not None
         return learning_rate(
             before,
             after,
             peak=c.lr,
             warmup_ratio=c.warmup_ratio,
-            decay_ratio=c.decay_ratio,
+            decay_ratio=c.decay_ratio or 0.0,
             schedule=c.schedule,
         )
 

@@ -243,6 +243,7 @@ def test_the_lexicon_has_150_distinct_entries():
     assert len(set(lexicon.ENTRIES)) >= 150
 
 
+@pytest.mark.slow
 def test_french_is_a_function_of_english():
     french: dict[str, str] = {}
     source = grammar.sentences(Random(3))

@@ -13,11 +13,11 @@ function map(record, metric) {
   const values = new Float32Array(modules.length * n);
   for (const loss of record.losses) values[modules.indexOf(loss.name) * n + (loss.head ?? 0)] = loss.change[metric];
   const largest = values.reduce((a, b) => Math.max(a, Math.abs(b)), 1e-9);
-  return el("figure", {}, el("figcaption", {}, `Change of ${metric}. Full model: ${digits(record.baseline[metric])}`), heatmap({
+  return el("figure", {}, el("figcaption", {}, `Change of ${metric}. Full model: ${digits(record.baseline[metric], record.digits[metric])}`), heatmap({
     rows: modules, columns: record.parts === "heads" ? d3.range(n).map((i) => `head ${i + 1}`) : ["change"],
     values: Object.assign(values, { shape: [modules.length, n] }),
     color: () => (x) => bytes(balance(x / largest)), label: metric,
-    describe: (i, j, x) => `without ${modules[i]}${record.parts === "heads" ? ` head ${j + 1}` : ""}: ${metric} ${x >= 0 ? "+" : ""}${digits(x)}`,
+    describe: (i, j, x) => `without ${modules[i]}${record.parts === "heads" ? ` head ${j + 1}` : ""}: ${metric} ${x >= 0 ? "+" : ""}${digits(x, record.digits[metric])}`,
   }));
 }
 
@@ -31,5 +31,5 @@ document.querySelector("main").append(
     el("thead", {}, el("tr", {}, ["component", ...metrics.flatMap((name) => [name, "change"])].map((text) => el("th", { scope: "col" }, text)))),
     el("tbody", {}, record.losses.map((loss) => el("tr", {},
       el("td", {}, loss.head === null ? loss.name : `${loss.name} head ${loss.head + 1}`),
-      metrics.flatMap((name) => [loss.metrics[name], loss.change[name]]).map((x) => el("td", { class: "number" }, digits(x))))))))),
+      metrics.flatMap((name) => [loss.metrics[name], loss.change[name]].map((x) => el("td", { class: "number" }, digits(x, record.digits[name])))))))))),
 );

@@ -72,7 +72,7 @@ document.querySelector("main").append(...[
   el("header", {}, el("h1", {}, `glassformer report: ${record.run}`),
     el("p", { class: "facts" }, `${record.task}`
       + (record.training.steps ? ` · ${record.training.steps} steps in ${record.training.minutes} minutes`
-        + ` · dev ${record.metric} ${record.training[`dev_${record.metric}`]} (${record.training.weights})` : " · not finished"))),
+        + ` · dev ${record.score} (${record.training.weights})` : " · not finished"))),
   section("Curves", "Metrics of training and validation (metrics.jsonl). Hover for values.", el("div", { class: "curves" }, names.map((name) => curve(name, record.curves[name])))),
   record.data.fields && section("Data", `${record.data.examples.toLocaleString("en")} training examples.`,
     Object.entries(record.data.fields).map(([name, field]) => lengths(name, field))),

@@ -1,0 +1,91 @@
+"""Base class of tasks with an encoder: input format of texts and pairs of texts."""
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from glassformer.data.batch import BatchT, pad
+from glassformer.generate.engine import batches_by_length
+from glassformer.models.bert import Bert
+from glassformer.models.decoding import PAD_TO_MULTIPLE_OF
+from glassformer.tasks.base import ExampleT, Task
+from glassformer.tasks.texts import Text, Warn
+
+Texts = list[str] | list[tuple[str, str]] | list[Text]
+"""A list of texts, of pairs, or of both."""
+
+BATCH_TOKENS = 4096
+"""Maximum number of tokens per batch at inference, including padding."""
+
+
+class EncoderTask(Task[ExampleT, BatchT]):
+    """Base class of encoder tasks: input format of texts and pairs of texts."""
+
+    kind = "encoder"
+    model: Bert
+
+    @property
+    def n_separators(self) -> int:
+        """Number of separators between the texts of a pair. RoBERTa, recognized by its position offset, has two."""
+        return 2 if self.model.config.position_offset else 1
+
+    @property
+    def n_specials(self) -> int:
+        """Number of special tokens of a pair."""
+        return 2 + self.n_separators
+
+    def add_special_tokens(self, first: Sequence[int], second: Sequence[int]) -> tuple[list[int], list[int]]:
+        """[CLS] first [SEP], or [CLS] first [SEP] second [SEP]: token ids and token type ids."""
+        t = self.tokenizer
+        if not second:
+            return [t.bos_id, *first, t.eos_id], [0] * (len(first) + 2)
+        prefix = [t.bos_id, *first, *[t.eos_id] * self.n_separators]
+        return [*prefix, *second, t.eos_id], [0] * len(prefix) + [1] * (len(second) + 1)
+
+    def truncate_pair(self, first: list[int], second: list[int]) -> tuple[list[int], list[int]]:
+        """Truncate a pair in place to the maximum length, the longer text first."""
+        n_excess = len(first) + len(second) + self.n_specials - self.model.config.max_len
+        while n_excess > 0:
+            longer = first if len(first) >= len(second) else second
+            n = min(n_excess, max(1, abs(len(first) - len(second))))
+            del longer[-n:]
+            n_excess -= n
+        return first, second
+
+    def encode_texts(self, texts: Sequence[Text]) -> list[tuple[list[int], list[int]]]:
+        """Token ids of the first and the second text, without special tokens."""
+        pairs = [(text, "") if isinstance(text, str) else text for text in texts]
+        first = self.tokenizer.encode_batch([pair[0] for pair in pairs])
+        second = self.tokenizer.encode_batch([pair[1] for pair in pairs])
+        return [(a, b if pair[1] else []) for a, b, pair in zip(first, second, pairs, strict=True)]
+
+    def encode_truncated(self, texts: Sequence[Text], warn: Warn) -> list[tuple[list[int], list[int]]]:
+        """`encode_texts`, truncated to the maximum length. `warn` is called for each truncated text."""
+        rows = self.encode_texts(texts)
+        limit = self.model.config.max_len - self.n_specials
+        for i, (first, second) in enumerate(rows):
+            if len(first) + len(second) > limit:
+                warn(i, f"longer than the maximum length of {limit} tokens: its end was cut off")
+                self.truncate_pair(first, second)
+        return rows
+
+    def hidden(self, rows: Sequence[tuple[list[int], list[int]]]) -> Iterator[tuple[list[int], Tensor, Tensor]]:
+        """Run the encoder on rows, in batches of similar length.
+
+        Yields:
+            The indices of the rows in the batch, the encoder output, and the padded token ids.
+        """
+        sequences = [self.add_special_tokens(*row) for row in rows]
+        for indices in batches_by_length([len(ids) for ids, _ in sequences], BATCH_TOKENS):
+            ids = pad([sequences[i][0] for i in indices], self.tokenizer.pad_id, PAD_TO_MULTIPLE_OF).to(self.device)
+            token_type_ids = pad([sequences[i][1] for i in indices], 0, PAD_TO_MULTIPLE_OF).to(self.device)
+            with torch.inference_mode():  # not around the yield: it would apply to the caller
+                hidden = self.model(ids, token_type_ids)
+            yield indices, hidden, ids
+
+
+def text_of_line(line: str) -> Text:
+    """The text of a line, or a pair of texts separated by a tab."""
+    first, tab, second = line.partition("\t")
+    return (first, second) if tab else line

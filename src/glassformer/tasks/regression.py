@@ -1,0 +1,132 @@
+"""Regression: a number for each text or pair of texts, with an encoder."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Self, overload
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from glassformer.config import DecodeConfig, JsonObject
+from glassformer.corpora.labeled import Labeled, parse_number
+from glassformer.corpora.read_options import DETECT, ReadOptions
+from glassformer.data.dataset import FLOATS, IDS
+from glassformer.errors import CheckpointError, UserError
+from glassformer.metrics import Score
+from glassformer.metrics.correlation import pearson
+from glassformer.metrics.registry import scores
+from glassformer.tasks.base import Log
+from glassformer.tasks.classification import LabelBatch, LabelTask, text_of
+from glassformer.tasks.encoder import Texts, text_of_line
+from glassformer.tasks.texts import Text, Warn, check_texts, map_nonblank, no_op
+
+
+class Regressor(LabelTask):
+    """Predicts a number for each text or pair of texts.
+
+    Training targets are scaled to [-0.5, 0.5] by the range of the training labels, which is stored in `labels`.
+    """
+
+    name = "regression"
+    pipeline_tag = "sentence-similarity"
+    pipelines = ("text-classification", "sentence-similarity")
+    head_task = "classification"
+    fields = {"ids": IDS, "ids2": IDS, "label": FLOATS}
+    metric = "pearson"
+    output_type = "numbers"
+
+    @classmethod
+    def read(
+        cls, src: Sequence[Path], tgt: Sequence[Path], options: ReadOptions = DETECT, log: Log | None = None
+    ) -> Iterator[Labeled]:
+        for example in super().read(src, tgt, options, log):
+            example.number()  # raises CorpusError if the label is not a number
+            yield example
+
+    @classmethod
+    def label_set(cls, labels: Iterable[str]) -> tuple[str, ...]:
+        numbers = [float(label) for label in labels]
+        if min(numbers) == max(numbers):
+            raise UserError(
+                f"every label is {numbers[0]:g}: regression needs at least two different labels.\n"
+                "  Add examples with other labels."
+            )
+        return repr(min(numbers)), repr(max(numbers))
+
+    @classmethod
+    def n_labels(cls, labels: Sequence[str]) -> int:
+        return 1
+
+    @classmethod
+    def from_folder(cls, folder: Path, config: JsonObject, device: torch.device) -> Self:
+        labels = config.get("labels")
+        if isinstance(labels, list) and all(isinstance(label, str) for label in labels):
+            numbers = [parse_number(label) for label in labels]
+            low, high = numbers if len(numbers) == 2 else (None, None)
+            if low is None or high is None or low >= high:
+                raise CheckpointError(
+                    f"{folder / 'config.json'}: damaged: labels is {labels!r}, not the lowest and the highest number."
+                )
+        return super().from_folder(folder, config, device)
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """Minimum and maximum of the training labels."""
+        low, high = map(float, self.labels)
+        return low, high
+
+    def target(self, example: Labeled) -> float:
+        low, high = self.range
+        return (example.number() - low) / (high - low) - 0.5
+
+    def loss(self, batch: LabelBatch, *, label_smoothing: float = 0.0) -> Tensor:
+        predicted = self.model.label_logits(self.model(batch.ids, batch.token_type_ids), batch.ids).float()
+        return F.mse_loss(predicted[:, 0], batch.labels, reduction="sum")
+
+    def predict_numbers(self, texts: Sequence[Text], warn: Warn = no_op) -> list[float]:
+        """Predicted number of each text."""
+        low, high = self.range
+        return [low + (high - low) * (x + 0.5) for x in self.logits(texts, warn)[:, 0].tolist()]
+
+    @overload
+    def __call__(self, texts: Text, *extra: object) -> float: ...
+    @overload
+    def __call__(self, texts: Texts, *extra: object) -> list[float]: ...
+    def __call__(self, texts: Text | Texts, *extra: object) -> float | list[float]:
+        """The predicted number of a text, or of each text of a list; a pair is a tuple.
+
+        Raises:
+            TypeError: not a text, a pair or a list of them.
+        """
+        numbers = self.predict_numbers(check_texts(self, texts, *extra, pairs=True))
+        return numbers if isinstance(texts, list) else numbers[0]
+
+    def run(self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op) -> list[str]:
+        return map_nonblank(
+            lines,
+            lambda nonblank, warn: [f"{x:.4f}" for x in self.predict_numbers([*map(text_of_line, nonblank)], warn)],
+            warn,
+        )
+
+    def evaluate(
+        self, examples: Sequence[Labeled], options: DecodeConfig | None = None
+    ) -> tuple[list[str], list[Score]]:
+        predicted = self.predict_numbers([text_of(example) for example in examples])
+        return [f"{x:.4f}" for x in predicted], scores("numbers", predicted, self.references(examples))
+
+    @classmethod
+    def references(cls, examples: Sequence[Labeled]) -> list[float]:
+        return [example.number() for example in examples]
+
+    @classmethod
+    def parse_outputs(cls, outputs: Sequence[str]) -> list[float]:
+        return list(map(float, outputs))
+
+    def validate(self, examples: Sequence[Labeled]) -> dict[str, float]:
+        predicted = self.logits([text_of(example) for example in examples])[:, 0]
+        targets = torch.tensor([self.target(example) for example in examples])
+        return {
+            "pearson": pearson(predicted.tolist(), [example.number() for example in examples]),
+            "loss": float(F.mse_loss(predicted, targets)),
+        }
