@@ -106,6 +106,33 @@ def test_an_error_of_all_is_raised_once_and_an_error_of_one_names_its_rank(monke
     assert str(in_all(2, lambda group: body(group, False))[1]) == "rank 1: wrong"
 
 
+@pytest.mark.parametrize(
+    "message",
+    ["[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [127.0.0.1]:9", "Application"
+     " timeout caused pair closure", "Timed out waiting 3000ms for recv operation to complete"],
+)  # fmt: skip
+def test_a_connection_error_becomes_the_rank_that_does_not_report(monkeypatch, message):
+    monkeypatch.setattr(distributed, "GRACE_S", 0.2)
+
+    def body(group):
+        if group.rank != 1:
+            with group.errors_reported_once():
+                raise RuntimeError(message)
+
+    first, _, last = in_all(3, body)
+    assert str(first).startswith("rank 1: ended, or has not answered")
+    assert isinstance(last, SystemExit)
+
+
+def test_an_error_that_is_not_of_a_connection_stays(monkeypatch):
+    monkeypatch.setattr(distributed, "GRACE_S", 0.2)
+    with (
+        pytest.raises(RuntimeError, match="shapes"),
+        Processes(0, 2, 0, 2, 1.0, dist.HashStore()).errors_reported_once(),
+    ):
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+
+
 def test_one_process_initializes_nothing(monkeypatch):
     monkeypatch.delenv("WORLD_SIZE", raising=False)
     with joined(config()) as processes:

@@ -6,6 +6,7 @@ process initializes nothing, and every exchange returns at once.
 
 import json
 import os
+import re
 import sys
 import threading
 import time
@@ -32,6 +33,9 @@ VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADD
 
 GRACE_S = 5.0
 """After a failed exchange, time for the other processes to report that they are alive."""
+
+GLOO_ERRORS = re.compile("gloo|pair closure|closed by peer|reset by peer|broken pipe|timed out", re.IGNORECASE)
+"""Words of the messages of gloo for a connection that has ended."""
 
 POLL_S = 0.05
 """Longest interval between two looks for a result of rank 0."""
@@ -246,7 +250,9 @@ def exit_code(error: BaseException) -> int:
 
 def is_connection_error(error: BaseException) -> bool:
     """Whether an exchange failed because another process has ended or hangs. Errors of gloo have no class."""
-    return isinstance(error, dist.DistError) or (isinstance(error, RuntimeError) and "gloo" in str(error).lower())
+    return isinstance(error, dist.DistError) or (
+        isinstance(error, RuntimeError) and GLOO_ERRORS.search(str(error)) is not None
+    )
 
 
 @contextmanager
