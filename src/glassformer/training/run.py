@@ -14,7 +14,7 @@ from glassformer.errors import ConfigError
 from glassformer.metrics.registry import format_metric, metric
 from glassformer.models.base import Model
 from glassformer.models.families import FAMILIES
-from glassformer.tasks.base import AnyTask
+from glassformer.tasks.base import AnyTask, no_op
 from glassformer.tasks.embeddings import init_embeddings
 from glassformer.tasks.registry import load, pick_device
 from glassformer.training import launch
@@ -68,7 +68,8 @@ def train_in(config: TrainConfig, processes: Processes, *, quiet: bool) -> None:
                 stack.enter_context(locked(config.out))
             elif not config.out.is_dir():
                 raise ConfigError(f"{config.out}: this process cannot see the run folder.\n  Use a shared file system.")
-            step_folder = checkpoint.newest(config.out / "checkpoints")  # first, to report a folder of another version
+            # First, to report a folder of another version.
+            step_folder = checkpoint.newest(config.out / "checkpoints", no_op if processes.rank else None)
         stored = stored_options(config)
         config = merge_options(stored, config) if stored else config
         check_same_inputs(config, step_folder, processes)
@@ -90,7 +91,7 @@ def train_in(config: TrainConfig, processes: Processes, *, quiet: bool) -> None:
         with processes.rank_0_first():
             task, data = prepare(config, task_type, make, reporter.log)
             if processes.rank == 0:
-                options = config.model_copy(update={"devices": None})  # given anew at each start
+                options = config.model_copy(update={"devices": None, "shard": False})  # given anew at each start
                 checkpoint.write_text(config.out / "run.toml", options.to_toml())
                 checkpoint.write_text(config.out / "env.json", checkpoint.to_json(environment(config, processes)))
         task.fit_statistics(data.train)
