@@ -2,7 +2,7 @@
 
 The trainer runs `glassformer.train` on generated text: reading, batches, logging and all. The steps of
 torch.nn.Transformer and of Hugging Face's models run in a bare loop on tensors that are already on the GPU, with the
-same sizes, bf16 and the fused Adam, compiled and not. Model FLOP utilization (MFU) counts the matrix products of the
+same sizes, bf16 and the fused Adam, compiled. Model FLOP utilization (MFU) counts the matrix products of the
 model, forward and backward, relative to the speed of a product of 8,192 x 8,192 matrices in bf16.
 
 usage: python -m benchmarks.train_speed_gpu [GROUP ...]      groups: tiny base big ragged bert gpt2
@@ -27,11 +27,17 @@ LENGTH = 25
 """Tokens on each side of a pair, with the end token."""
 
 SIZES = {
-    "tiny": ((128, 256, 4, 4), 8000, 164, 2000),
+    "tiny": ((128, 256, 4, 4), 8000, 164, 1500),
     "base": ((512, 2048, 8, 6), 37_000, 1024, 300),
     "big": ((1024, 4096, 16, 6), 37_000, 1024, 150),
 }
 """d_model, d_ff, heads, layers; vocabulary; pairs in a batch; steps."""
+
+PEERS = {
+    "tiny": ("torch.nn.Transformer",),
+    "base": ("torch.nn.Transformer", "MarianMTModel"),
+    "big": ("torch.nn.Transformer", "MarianMTModel"),
+}
 
 MODELS = {"bert": (30_000, 128, 128), "gpt2": (50_000, 1024, 16)}
 """Vocabulary, length, rows in a batch."""
@@ -110,12 +116,12 @@ def update_step(model, loss):
     return step
 
 
-def pair_peer(name: str, preset: str, *, compile: bool):
-    """A step of another encoder-decoder."""
+def pair_peer(name: str, preset: str):
+    """A compiled step of another encoder-decoder."""
     sizes, vocab_size, n_pairs, _ = SIZES[preset]
     peers.VOCAB = vocab_size
     model = (peers.Plain(*sizes) if name == "torch.nn.Transformer" else peers.marian(*sizes)).cuda().train()
-    run = torch.compile(model) if compile else model
+    run = torch.compile(model)
     src, tgt = (torch.randint(3, vocab_size, (n_pairs, LENGTH + i), device="cuda") for i in (0, 1))
 
     def loss():
@@ -128,8 +134,8 @@ def pair_peer(name: str, preset: str, *, compile: bool):
     return update_step(model, loss)
 
 
-def text_peer(name: str, *, compile: bool):
-    """A step of Hugging Face's BERT or GPT-2."""
+def text_peer(name: str):
+    """A compiled step of Hugging Face's BERT or GPT-2."""
     from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel
 
     vocab_size, length, n_rows = MODELS[name]
@@ -137,7 +143,7 @@ def text_peer(name: str, *, compile: bool):
         model = BertForMaskedLM(BertConfig(vocab_size=vocab_size)).cuda().train()
     else:
         model = GPT2LMHeadModel(GPT2Config(vocab_size=vocab_size, n_positions=length)).cuda().train()
-    run = torch.compile(model) if compile else model
+    run = torch.compile(model)
     ids = torch.randint(5, vocab_size, (n_rows, length), device="cuda")
     labels = torch.where(torch.rand(ids.shape, device="cuda") < 0.15, ids, -100) if name == "bert" else ids
     return update_step(model, lambda: run(input_ids=ids, labels=labels).loss)
@@ -180,11 +186,10 @@ def pair_group(preset: str, folder: Path, peak: float, add) -> None:
         add(f"glassformer {preset}, compile {compile}", rates(result))
 
     ours("on")
-    for name in ("torch.nn.Transformer", "MarianMTModel"):
-        for compile in (True, False) if preset == "base" else (True,):
-            key = f"{name} {preset}{', compiled' if compile else ''}"
-            add(key, rates(step_speed(pair_peer(name, preset, compile=compile))))
-    ours("off")
+    for name in PEERS[preset]:
+        add(f"{name} {preset}, compiled", rates(step_speed(pair_peer(name, preset))))
+    if preset == "base":
+        ours("off")
 
 
 def ragged_group(folder: Path, add) -> None:
@@ -192,7 +197,7 @@ def ragged_group(folder: Path, add) -> None:
     _, vocab_size, n_pairs, _ = SIZES["base"]
     file = pairs_file(folder / "ragged.tsv", vocab_size, ragged_lengths(100_000))
     result = trainer_speed(
-        folder / "ragged", file, 800, format="tsv", tokenizer="word", vocab_size=vocab_size, preset="base",
+        folder / "ragged", file, 500, format="tsv", tokenizer="word", vocab_size=vocab_size, preset="base",
         batch_tokens=n_pairs * LENGTH, compile="on",
     )  # fmt: skip
     add("glassformer base, lengths like Multi30k's", result)
@@ -211,7 +216,7 @@ def text_group(name: str, folder: Path, add) -> None:
         batch_tokens=n_rows * size, compile="on",
     )  # fmt: skip
     add(f"glassformer {name}", {"tokens_per_s": round(result["steps_per_s"] * n_rows * length), **result})
-    result = step_speed(text_peer(name, compile=True))
+    result = step_speed(text_peer(name))
     add(f"transformers {name}, compiled", {"tokens_per_s": round(result["steps_per_s"] * n_rows * length), **result})
 
 

@@ -3,27 +3,35 @@
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from glassformer.nn.kernels import HALF_PRECISION, has_kernels
+
+KERNEL_DTYPES = (*HALF_PRECISION, torch.float32)
+"""Data types of the softmax kernel."""
 
 CHUNK_ELEMENTS = {"cpu": 1 << 22, "cuda": 1 << 30}
 """Number of logits in memory at a time, by device: on a CPU about the size of the last-level cache; on a GPU 2 GiB in
 bf16, because many small products leave it idle."""
 
 
+COLUMN_MULTIPLE = 16
+"""On a GPU, logits are computed for a multiple of this number of tokens: other products are several times slower."""
+
+
 def softmax_statistics(
-    logits: Float[Tensor, "rows vocab"], targets: Int[Tensor, " rows"]
-) -> tuple[Float[Tensor, "rows vocab"], Float[Tensor, " rows"], Float[Tensor, " rows"]]:
+    logits: Float[Tensor, "rows columns"], targets: Int[Tensor, " rows"], vocab_size: int
+) -> tuple[Float[Tensor, "rows columns"], Float[Tensor, " rows"], Float[Tensor, " rows"]]:
     """Softmax, log-sum-exp and logit of the target of each row. Makes no 32-bit copy of 16-bit logits.
 
-    On a GPU, the probabilities overwrite the logits.
+    On a GPU, the probabilities overwrite the logits, and there may be more columns than tokens; their probability is 0.
     """
-    if has_kernels(logits, (*HALF_PRECISION, torch.float32)):
+    if has_kernels(logits, KERNEL_DTYPES):
         from glassformer.nn.softmax_kernel import softmax_statistics_
 
-        return softmax_statistics_(logits, targets)
+        return softmax_statistics_(logits, targets, vocab_size)
     # The log-sum-exp follows from the largest logit and its probability.
     probs = logits.softmax(-1, dtype=logits.dtype)  # without dtype, autocast on a GPU would compute in 32 bits
     max_logits, argmax = logits.max(-1)
@@ -56,6 +64,8 @@ class FusedLinearCrossEntropy(torch.autograd.Function):
         )
         h, w = hidden.to(dtype), weight.to(dtype)
         vocab_size = w.size(0)
+        if has_kernels(h, KERNEL_DTYPES):
+            w = F.pad(w, (0, 0, 0, -vocab_size % COLUMN_MULTIPLE))
         w_sum = weight.sum(0, dtype=torch.float32)
         b_sum = 0.0 if bias is None else bias.sum(dtype=torch.float32)
         # Smoothed target distribution: `off` for every token, plus `on` for the target.
@@ -72,17 +82,17 @@ class FusedLinearCrossEntropy(torch.autograd.Function):
             rows = slice(start, start + n_rows)
             logits = h[rows] @ w.t()
             if bias is not None:
-                logits += bias
-            probs, lse, at_target = softmax_statistics(logits, targets[rows])
+                logits[:, :vocab_size] += bias
+            probs, lse, at_target = softmax_statistics(logits, targets[rows], vocab_size)
             logits_sum = hidden[rows].float() @ w_sum + b_sum
             losses = lse - on * at_target - off * logits_sum
             loss += (losses if token_weights is None else losses * token_weights[rows]).sum()
             if need_grad:
                 grad_hidden[rows] = probs @ w
-                grad_weight += probs.t() @ (
-                    h[rows] if token_weights is None else h[rows] * token_weights[rows, None].to(dtype)
-                )
+                weighted = h[rows] if token_weights is None else h[rows] * token_weights[rows, None].to(dtype)
+                grad_weight += (probs.t() @ weighted)[:vocab_size]
                 if grad_bias is not None:
+                    probs = probs[:, :vocab_size]
                     grad_bias += probs.float().sum(0) if token_weights is None else token_weights[rows] @ probs.float()
         if need_grad:
             grad_hidden -= on * weight.index_select(0, targets) + off * w_sum
