@@ -14,7 +14,7 @@ from glassformer.errors import ConfigError
 from glassformer.metrics.registry import format_metric, metric
 from glassformer.models.base import Model
 from glassformer.models.families import FAMILIES
-from glassformer.tasks.base import AnyTask, no_op
+from glassformer.tasks.base import AnyTask
 from glassformer.tasks.embeddings import init_embeddings
 from glassformer.tasks.registry import load, pick_device
 from glassformer.training import launch
@@ -69,7 +69,8 @@ def train_in(config: TrainConfig, processes: Processes, *, quiet: bool) -> None:
             elif not config.out.is_dir():
                 raise ConfigError(f"{config.out}: this process cannot see the run folder.\n  Use a shared file system.")
             # First, to report a folder of another version.
-            step_folder = checkpoint.newest(config.out / "checkpoints", no_op if processes.rank else None)
+            report = SilentReporter().log if processes.rank else None
+            step_folder = checkpoint.newest(config.out / "checkpoints", report)
         stored = stored_options(config)
         config = merge_options(stored, config) if stored else config
         check_same_inputs(config, step_folder, processes)
