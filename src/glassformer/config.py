@@ -328,7 +328,19 @@ class TrainConfig(Config):
         default="auto", description="Compile the model with torch.compile. Default: on GPUs, for long trainings."
     )
     threads: int | None = Field(
-        default=None, ge=1, le=MAX_THREADS, description="Number of CPU threads. Default: all cores."
+        default=None, ge=1, le=MAX_THREADS, description="Number of CPU threads of each process. Default: all cores."
+    )
+    devices: int | None = Field(
+        default=None, ge=1, le=1024, description="Number of processes on this machine, each with a GPU. Default: 1."
+    )
+    shard: bool = Field(
+        default=False, description="Split weights and optimizer state over the processes (FSDP2): less memory in each."
+    )
+    timeout_s: float = Field(
+        default=600,
+        gt=0,
+        le=1e6,
+        description="With several processes: seconds without an answer from one after which all of them end.",
     )
     tensorboard: bool = Field(default=False, description="Also write TensorBoard events to the run folder.")
 
@@ -357,6 +369,8 @@ class TrainConfig(Config):
         budgets = [name for name in ("steps", "epochs", "minutes") if getattr(self, name) is not None]
         if len(budgets) > 1:
             raise ValueError(f"{' and '.join(budgets)} are mutually exclusive; give one")
+        if self.shard and self.optimizer == "adafactor":
+            raise ValueError("shard cannot be combined with optimizer = adafactor; use adam or adamw")
         if self.dev_tgt and not self.dev_src:
             raise ValueError("dev_tgt needs dev_src")
         if (self.warmup_ratio or 0) + (self.decay_ratio or 0) > 1:

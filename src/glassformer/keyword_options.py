@@ -80,4 +80,7 @@ class TrainOptions(TypedDict, total=False):
     device: Literal["auto", "cpu", "cuda", "mps"]
     compile: Literal["auto", "on", "off"]
     threads: int | None
+    devices: int | None
+    shard: bool
+    timeout_s: float
     tensorboard: bool

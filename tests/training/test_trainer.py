@@ -14,6 +14,7 @@ from glassformer.models.transformer import TransformerConfig
 from glassformer.presets import ADAM
 from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
+from glassformer.training.distributed import Processes
 from glassformer.training.signals import Stopped, stop_on_signal
 from glassformer.training.trainer import Trainer
 
@@ -74,6 +75,23 @@ def test_gradient_and_loss_do_not_depend_on_how_a_batch_is_split(trainer, monkey
     assert split[2] == full[2]
     torch.testing.assert_close(split[0], full[0], rtol=1e-6, atol=1e-6)
     torch.testing.assert_close(gradients(trainer), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_parts_and_fillers_of_several_processes_sum_to_the_whole_batch(trainer):
+    """Each of two processes computes its part, scaled so that the average over the processes is the whole."""
+    expected_loss, _, n_targets = trainer.step(trainer.micro_batches(np.arange(N_PAIRS)), 0.0)
+    expected_loss, expected = expected_loss.clone(), gradients(trainer)
+    trainer.step.processes = Processes(0, 2)
+    trainer.step.processes.average_ = lambda tensor: None
+    parts = [np.arange(N_PAIRS - 1), np.arange(N_PAIRS - 1, N_PAIRS)]
+    fillers = [[], trainer.micro_batches(np.arange(3))]
+    losses, sums = 0, dict.fromkeys(expected, 0)
+    for part, filler in zip(parts, fillers, strict=True):
+        loss, _, _ = trainer.step(trainer.micro_batches(part), 0.0, filler, n_targets)
+        losses = losses + loss / 2
+        sums = {name: sums[name] + gradient / 2 for name, gradient in gradients(trainer).items()}
+    torch.testing.assert_close(losses, expected_loss, rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(sums, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_the_loss_is_a_mean_over_target_tokens_and_the_norm_is_that_of_its_gradient(trainer):

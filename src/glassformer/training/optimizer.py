@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.config import TrainConfig
+from glassformer.training.parallel import sharded_like, whole
 
 Groups = list[dict[str, Any]]
 """Parameters with their weight decay, as torch.optim takes them."""
@@ -80,7 +81,7 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer, parameters: Mapping[str,
         parameters: the parameters by name.
     """
     return {
-        f"optimizer.{key}.{name}": value
+        f"optimizer.{key}.{name}": whole(value)
         for name, parameter in parameters.items()
         for key, value in optimizer.state.get(parameter, {}).items()
     }
@@ -94,7 +95,7 @@ def load_optimizer_tensors(
     for full_name, value in tensors.items():
         if full_name.startswith("optimizer."):
             _, key, name = full_name.split(".", 2)
-            states[name][key] = value
+            states[name][key] = sharded_like(parameters[name], value)
     names = {id(parameter): name for name, parameter in parameters.items()}
     ordered = [names[id(parameter)] for group in optimizer.param_groups for parameter in group["params"]]
     state = {i: states[name] for i, name in enumerate(ordered) if states[name]}

@@ -22,7 +22,10 @@ BUDGETS = ("steps", "epochs", "minutes")
 DERIVED_FIELDS = {"vocab_size", "pad_id", "bos_id", "eos_id", "pruned_heads", "head", "n_labels"}
 """Fields of a model's configuration that the tokenizer and the task determine."""
 
-MUTABLE_OPTIONS = {*BUDGETS, "out", "src", "tgt", "dev_src", "dev_tgt", "save_every", "validate_every", "tensorboard"}
+MUTABLE_OPTIONS = {
+    *BUDGETS, "out", "src", "tgt", "dev_src", "dev_tgt", "save_every", "validate_every", "tensorboard",
+    "devices", "shard", "timeout_s",
+}  # fmt: skip
 """Options that may differ when a run is resumed: they do not change any update. Files are compared by content."""
 
 

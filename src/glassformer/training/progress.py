@@ -146,3 +146,25 @@ def truncate_records(path: Path, step: int) -> None:
     temporary = path.with_name(".metrics.tmp")
     temporary.write_text("".join(kept), encoding="utf-8")
     os.replace(temporary, path)
+
+
+class SilentReporter(Reporter):
+    """Reports nothing, in the processes other than rank 0."""
+
+    def __init__(self) -> None:
+        pass
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def log(self, message: str) -> None:
+        pass
+
+    def step(self, progress: float, record: JsonObject, remaining_s: float) -> None:
+        pass
+
+    def validation(self, record: JsonObject, metric_name: str, note: str) -> None:
+        pass

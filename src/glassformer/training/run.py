@@ -2,6 +2,7 @@
 
 import os
 import platform
+from contextlib import ExitStack
 from pathlib import Path
 
 import torch
@@ -16,6 +17,8 @@ from glassformer.models.families import FAMILIES
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.embeddings import init_embeddings
 from glassformer.tasks.registry import load, pick_device
+from glassformer.training import launch
+from glassformer.training.distributed import Processes, joined
 from glassformer.training.lock import locked
 from glassformer.training.model_card import model_card, usage_example
 from glassformer.training.options import (
@@ -27,8 +30,8 @@ from glassformer.training.options import (
     select_task_type,
     stored_options,
 )
-from glassformer.training.prepare import CorpusInfo, PreparedData, prepare
-from glassformer.training.progress import Reporter, duration
+from glassformer.training.prepare import CorpusInfo, PreparedData, corpus_files, prepare
+from glassformer.training.progress import Reporter, SilentReporter, duration
 from glassformer.training.signals import stop_on_signal
 from glassformer.training.trainer import Trainer
 from glassformer.version import __version__
@@ -48,40 +51,80 @@ def train(config: TrainConfig, *, quiet: bool = False) -> AnyTask:
         CorpusError: a corpus file cannot be used.
         Stopped: a signal stopped the training; a checkpoint was saved.
     """
-    make_run_folder(config.out)
-    with locked(config.out):
-        step_folder = checkpoint.newest(config.out / "checkpoints")  # first, to report a folder of another version
+    if launch.is_requested(config):
+        launch.launch(config, quiet=quiet)
+    else:
+        with joined(config) as processes:
+            train_in(config, processes, quiet=quiet)
+    return load(config.out, device=config.device)
+
+
+def train_in(config: TrainConfig, processes: Processes, *, quiet: bool) -> None:
+    """Train or resume in the run folder, as one of several processes or alone. Rank 0 locks and writes the folder."""
+    with ExitStack() as stack:
+        with processes.rank_0_first():
+            if processes.rank == 0:
+                make_run_folder(config.out)
+                stack.enter_context(locked(config.out))
+            elif not config.out.is_dir():
+                raise ConfigError(f"{config.out}: this process cannot see the run folder.\n  Use a shared file system.")
+            # First, to report a folder of another version.
+            report = SilentReporter().log if processes.rank else None
+            step_folder = checkpoint.newest(config.out / "checkpoints", report)
         stored = stored_options(config)
         config = merge_options(stored, config) if stored else config
+        check_same_inputs(config, step_folder, processes)
         step = checkpoint.read_json(step_folder / "progress.json")["step"] if step_folder else 0
-        with Reporter(config.out, step=step, quiet=quiet, tensorboard=config.tensorboard) as reporter:
-            base = load(config.init_from, device="cpu").model if config.init_from else None
-            task_type = select_task_type(config, base)
-            check_model_fields(config, model_family(config, task_type, base), base)
+        reporter = stack.enter_context(
+            SilentReporter()
+            if processes.rank
+            else Reporter(config.out, step=step, quiet=quiet, tensorboard=config.tensorboard)
+        )
+        base = load(config.init_from, device="cpu").model if config.init_from else None
+        task_type = select_task_type(config, base)
+        check_model_fields(config, model_family(config, task_type, base), base)
 
-            def make(corpus_info: CorpusInfo) -> AnyTask:
-                nonlocal config
-                config = resolve_options(config, task_type, corpus_info, base)
-                return build(config, task_type, corpus_info, base, configure_torch(config))
+        def make(corpus_info: CorpusInfo) -> AnyTask:
+            nonlocal config
+            config = resolve_options(config, task_type, corpus_info, base)
+            return build(config, task_type, corpus_info, base, configure_torch(config, processes))
 
+        with processes.rank_0_first():
             task, data = prepare(config, task_type, make, reporter.log)
-            task.fit_statistics(data.train)
-            checkpoint.write_text(config.out / "run.toml", config.to_toml())
-            checkpoint.write_text(config.out / "env.json", checkpoint.to_json(environment(config)))
-            trainer = Trainer(task, data, config, reporter)
-            if step_folder:
-                trainer.load(step_folder)
-                warn_about_environment(step_folder, reporter)
-                if trainer.budget_used(trainer.progress.step) >= 1 and is_finished(config.out, trainer.progress.step):
-                    reporter.log(already_trained_message(config, trainer))
-                    return load(config.out, device=config.device)
-                reporter.log(f"Resuming from step {trainer.progress.step:,}.")
-            else:
-                reporter.log(describe(config, task, data))
-            with stop_on_signal() as stop:
-                trainer.run(stop)
-            finish(trainer, reporter)
-        return load(config.out, device=config.device)
+            if processes.rank == 0:
+                options = config.model_copy(update={"devices": None, "shard": False})  # given anew at each start
+                checkpoint.write_text(config.out / "run.toml", options.to_toml())
+                checkpoint.write_text(config.out / "env.json", checkpoint.to_json(environment(config, processes)))
+        task.fit_statistics(data.train)
+        trainer = Trainer(task, data, config, reporter, processes)
+        if step_folder:
+            trainer.load(step_folder)
+            warn_about_environment(step_folder, trainer, reporter)
+            if trainer.budget_used(trainer.progress.step) >= 1 and is_finished(config.out, trainer.progress.step):
+                reporter.log(already_trained_message(config, trainer))
+                return
+            reporter.log(f"Resuming from step {trainer.progress.step:,}.")
+        else:
+            reporter.log(describe(config, task, data, processes))
+        with stop_on_signal() as stop:
+            trainer.run(stop)
+        processes.lead(lambda: finish(trainer, reporter))
+
+
+def check_same_inputs(config: TrainConfig, step_folder: Path | None, processes: Processes) -> None:
+    """Check that all processes have the same versions, options, checkpoint and corpus files.
+
+    Raises:
+        ConfigError: the first difference, with its rank.
+    """
+    if processes.size > 1:
+        versions = {"version of glassformer": __version__, "version of torch": torch.__version__}
+        options = {f"--{name.replace('_', '-')}": str(value) for name, value in config if name != "config"}
+        files = {
+            f"content of {path}": checkpoint.sha256(path) if path.is_file() else "no file"
+            for path in corpus_files(config)
+        }
+        processes.check_same(versions | options | {"checkpoint": str(step_folder)} | files)
 
 
 def make_run_folder(out: Path) -> None:
@@ -118,11 +161,17 @@ def is_finished(out: Path, step: int) -> bool:
     return checkpoint.read_json(out / "training.json").get("steps") == step
 
 
-def configure_torch(config: TrainConfig) -> torch.device:
-    """Set the number of threads, deterministic algorithms and the random seed. Returns the device."""
+def configure_torch(config: TrainConfig, processes: Processes) -> torch.device:
+    """Set the number of threads, deterministic algorithms and the random seed. Returns the device.
+
+    The processes on a machine share its cores, also if the run began with fewer processes.
+    """
     assert config.threads is not None
     device = pick_device(config.device)
-    torch.set_num_threads(config.threads)
+    n_cores = os.cpu_count() or 1
+    torch.set_num_threads(
+        config.threads if processes.size == 1 else max(1, min(config.threads, n_cores // processes.local_size))
+    )
     if device.type == "cpu":
         torch.use_deterministic_algorithms(True)
         torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
@@ -173,7 +222,7 @@ def load_matching_weights(model: Model, base: Model) -> None:
     model.load_state_dict({**own, **matching})
 
 
-def finish(trainer: Trainer, reporter: Reporter) -> None:
+def finish(trainer: Trainer, reporter: Reporter) -> JsonObject:
     """Write the final model to the run folder: the best on the dev set of averaged, last and best checkpoints."""
     progress, config, task = trainer.progress, trainer.config, trainer.task
     candidates: dict[str, tuple[float, dict[str, Tensor]]] = {}
@@ -201,7 +250,7 @@ def finish(trainer: Trainer, reporter: Reporter) -> None:
         f"n_{task.examples_name}": trainer.data.n_examples,
         "preset": config.preset,
         "precision": config.precision,
-        "machine": environment(config),
+        "machine": environment(config, trainer.processes),
     }
     contents = {**task.contents(weights), "training.json": checkpoint.to_json(training)}
     checkpoint.save_into_folder(config.out, contents)
@@ -213,13 +262,18 @@ def finish(trainer: Trainer, reporter: Reporter) -> None:
         f"Trained {progress.step:,} steps in {duration(trainer.elapsed_s())}. Dev scores: {scores}.\n"
         f"Saved {name} to {config.out}. Try: {usage_example(task, config.out)}"
     )
+    return {}
 
 
-def describe(config: TrainConfig, task: AnyTask, data: PreparedData) -> str:
+def describe(config: TrainConfig, task: AnyTask, data: PreparedData, processes: Processes) -> str:
     """Message with the model, its size, the device and the training budget."""
     n_parameters = sum(p.numel() for p in task.model.parameters())
     budget = next(f"{getattr(config, b):g} {b}" for b in BUDGETS if getattr(config, b) is not None)
-    threads = f"{config.threads} threads" + (", compiled" if config.compile == "on" else "")
+    n_threads = torch.get_num_threads()
+    threads = f"{n_threads} thread{'' if n_threads == 1 else 's'}"
+    if processes.size > 1:
+        threads = f"{processes.size} processes of {threads}" + (", sharded" if config.shard else "")
+    threads += ", compiled" if config.compile == "on" else ""
     return (
         f"Model: {config.family} {config.preset} ({n_parameters / 1e6:.1f} M parameters), {config.precision} on"
         f" {config.device} with {threads}, {budget}, {data.n_examples:,} {task.examples_name}."
@@ -239,9 +293,14 @@ def already_trained_message(config: TrainConfig, trainer: Trainer) -> str:
     return f"{config.out} has already been trained for {done:,} steps. To train longer, use for example {larger_budget}"
 
 
-def warn_about_environment(step_folder: Path, reporter: Reporter) -> None:
+def warn_about_environment(step_folder: Path, trainer: Trainer, reporter: Reporter) -> None:
     """Log a warning if the resumed run may not be bit-identical to an uninterrupted one."""
     manifest = checkpoint.read_json(step_folder / checkpoint.MANIFEST)
+    if (before := trainer.progress.n_processes) != trainer.processes.size:
+        reporter.log(
+            f"warning: the checkpoint was written by a training with {before} processes; this one has"
+            f" {trainer.processes.size}. Results will differ in the last digits, and random numbers are others."
+        )
     if (manifest.get("threads"), manifest.get("torch")) != (torch.get_num_threads(), torch.__version__):
         reporter.log(
             f"warning: the checkpoint was written with torch {manifest.get('torch')} and {manifest.get('threads')}"
@@ -249,7 +308,7 @@ def warn_about_environment(step_folder: Path, reporter: Reporter) -> None:
         )
 
 
-def environment(config: TrainConfig) -> JsonObject:
+def environment(config: TrainConfig, processes: Processes) -> JsonObject:
     """Versions, machine and device of a run."""
     return {
         "glassformer": __version__,
@@ -258,7 +317,8 @@ def environment(config: TrainConfig) -> JsonObject:
         "system": platform.platform(),
         "processor": processor(),
         "cores": os.cpu_count(),
-        "threads": config.threads,
+        "processes": processes.size,
+        "threads": torch.get_num_threads(),
         "device": torch.cuda.get_device_name() if config.device == "cuda" else config.device,
     }
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from glassformer.config import TrainConfig
 from glassformer.data.batch import Batch
@@ -12,7 +12,18 @@ from glassformer.errors import UserError
 from glassformer.tasks.base import AnyTask
 from glassformer.training.compiler import Compiled
 from glassformer.training.cuda_graphs import CudaGraphs
+from glassformer.training.distributed import Processes
 from glassformer.training.optimizer import make_optimizer
+from glassformer.training.parallel import (
+    LossModule,
+    gather_weights,
+    replicated,
+    scatter_weights,
+    shard_,
+    whole,
+    with_copied_model,
+    without_synchronization,
+)
 
 
 class TrainingStep:
@@ -20,14 +31,28 @@ class TrainingStep:
 
     On a GPU, nothing waits for its results: loss, norm and the count of non-finite updates stay there. Where the task,
     the model and the optimizer allow, the step is a CUDA graph.
+
+    Of several processes, each computes the gradients of its part of a batch; the averages of the gradients are the same
+    in all of them, and so are the updates. With `--shard`, the weights that are updated are shards of a copy of the
+    task's model: see `gather` and `scatter`.
     """
 
-    def __init__(self, task: AnyTask, config: TrainConfig, log: Callable[[str], None]) -> None:
-        self.task, self.model, self.config, self.log = task, task.model, config, log
+    def __init__(
+        self, task: AnyTask, config: TrainConfig, log: Callable[[str], None], processes: Processes | None = None
+    ) -> None:
+        self.whole_task, self.config, self.log, self.processes = task, config, log, processes or Processes()
         self.device = task.device
+        self.is_sharded = config.shard and self.processes.size > 1
+        self.task = with_copied_model(task) if self.is_sharded else task
+        self.model = self.task.model
+        self.loss_module: nn.Module = LossModule(self.task, config.label_smoothing or 0.0)
+        if self.is_sharded:
+            shard_(self.loss_module, self.processes)
+        elif self.processes.size > 1:
+            self.loss_module = replicated(self.loss_module)
         self.parameters = dict(self.model.named_parameters())
         self.optimizer = make_optimizer(self.model, config)
-        self.compiled = Compiled(self.model) if config.compile == "on" else None
+        self.compiled = Compiled(self.model) if config.compile == "on" and not self.is_sharded else None
         self.n_steps = 0
         """Steps since the start of the training."""
         # The state of a step, in place: CUDA graphs refer to it.
@@ -35,7 +60,7 @@ class TrainingStep:
         """Loss per target in nats, gradient norm before clipping, learning rate, number of targets; updates skipped
         because of a loss or gradient that is not finite, since the last check."""
         self.graphs: CudaGraphs | None = None
-        is_capturable = self.model.capturable and "capturable" in self.optimizer.defaults
+        is_capturable = self.model.capturable and "capturable" in self.optimizer.defaults and self.processes.size == 1
         if self.device.type == "cuda" and task.static_shapes and is_capturable:
             self.use_graphs()
 
@@ -45,13 +70,27 @@ class TrainingStep:
         for group in self.optimizer.param_groups:
             group["lr"], group["capturable"] = self.lr, True
 
-    def __call__(self, batches: Sequence[Batch], lr: float) -> tuple[Tensor, Tensor, int]:
+    def gather(self) -> None:
+        """Copy sharded weights to the task's model. All processes must call this."""
+        if self.is_sharded:
+            gather_weights(self.model, self.whole_task.model)
+
+    def scatter(self) -> None:
+        """Copy the weights of the task's model to the shards."""
+        if self.is_sharded:
+            scatter_weights(self.whole_task.model, self.model)
+
+    def __call__(
+        self, batches: Sequence[Batch], lr: float, fillers: Sequence[Batch] = (), n_targets: float | None = None
+    ) -> tuple[Tensor, Tensor, int]:
         """One update, with gradients accumulated over the parts of a batch.
 
         The loss is the mean over all targets of all parts, so the result does not depend on how the batch was split.
 
         Args:
             batches: the parts, in CPU memory.
+            fillers: batches that have no effect, with which all processes compute the same number of batches.
+            n_targets: number of targets of the batches of all processes. Default: of these.
 
         Returns:
             The loss per target in nats, the gradient norm before clipping, and the number of targets. The next call
@@ -62,26 +101,28 @@ class TrainingStep:
         """
         if not self.model.training:
             self.model.train()
-        n_targets = sum(batch.n_targets for batch in batches)
-        self.n_targets.fill_(n_targets)
+        if n_targets is None:
+            n_targets = sum(batch.n_targets for batch in batches)
+        self.n_targets.fill_(n_targets / self.processes.size)  # gradients are averaged over the processes
         if self.graphs:
             self.lr.fill_(lr)
             self.graphs(batches)
         else:
             for group in self.optimizer.param_groups:
                 group["lr"] = lr
-            self.run([batch.to(self.device) for batch in batches])
+            self.run([batch.to(self.device) for batch in batches], [batch.to(self.device) for batch in fillers])
         self.n_steps += 1
         return self.loss, self.grad_norm, round(n_targets)
 
-    def run(self, batches: Sequence[Batch]) -> None:
+    def run(self, batches: Sequence[Batch], fillers: Sequence[Batch] = ()) -> None:
         """Compute the gradients and update the weights, with the learning rate and the number of targets in place."""
-        self.compute_gradients(batches)
+        self.compute_gradients(batches, fillers)
+        self.processes.average_(self.loss)
         self.update()
         if self.graphs:
             self.optimizer.zero_grad()  # their memory is free for other graphs
 
-    def compute_gradients(self, batches: Sequence[Batch]) -> None:
+    def compute_gradients(self, batches: Sequence[Batch], fillers: Sequence[Batch] = ()) -> None:
         """Compute the gradients of the loss per target of all parts.
 
         If the compiler fails, in the forward or the backward pass, the parts are computed again without it.
@@ -91,27 +132,33 @@ class TrainingStep:
             with self.compiled.active() if self.compiled else nullcontext():
                 self.optimizer.zero_grad()
                 self.loss.zero_()
-                for batch in batches:
-                    self.add_gradients(batch)
+                parts = [(batch, 1.0) for batch in batches] + [(batch, 0.0) for batch in fillers]
+                for i, (batch, weight) in enumerate(parts, 1):
+                    with without_synchronization(self.loss_module) if i < len(parts) else nullcontext():
+                        self.add_gradients(batch, weight)
         except errors as error:
+            if self.processes.size > 1:
+                raise UserError(f"compilation failed: {first_line(error)}.\n  Train with --compile off.") from None
             self.log(f"warning: compilation failed, training goes on without it: {first_line(error)}")
             self.compiled = None
             self.compute_gradients(batches)
 
-    def add_gradients(self, batch: Batch) -> None:
+    def add_gradients(self, batch: Batch, weight: float = 1.0) -> None:
         """Add the loss per target of a batch to `loss`, and its gradients to those of the weights."""
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.precision == "bf16"):
-            loss = self.task.loss(batch, label_smoothing=self.config.label_smoothing or 0.0) / self.n_targets
+            loss = self.loss_module(batch) / self.n_targets
+            if weight != 1:
+                loss = loss * weight
         loss.backward()
         self.loss += loss.detach()
 
     def update(self) -> None:
         """Clip the gradients and update the weights, unless the loss or the gradient is not finite."""
         trained = [p for p in self.parameters.values() if p.grad is not None]
-        self.grad_norm.copy_(torch.nn.utils.get_total_norm([p.grad for p in trained if p.grad is not None]))
+        self.grad_norm.copy_(whole(torch.nn.utils.get_total_norm([p.grad for p in trained if p.grad is not None])))
         is_bad = ~(self.grad_norm.isfinite() & self.loss.isfinite())
         self.n_non_finite += is_bad
-        if self.device.type == "cuda" and self.optimizer.defaults.get("fused"):
+        if self.device.type == "cuda" and self.optimizer.defaults.get("fused") and not self.is_sharded:
             # The fused optimizers skip the update on the GPU, which the CPU need not wait for.
             setattr(self.optimizer, "found_inf", is_bad.float())  # noqa: B010
             setattr(self.optimizer, "grad_scale", None)  # noqa: B010

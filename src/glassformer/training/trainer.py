@@ -2,7 +2,8 @@
 
 import gc
 import time
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from glassformer import checkpoint
-from glassformer.config import TrainConfig
+from glassformer.config import JsonObject, TrainConfig
 from glassformer.data.batch import Batch, BatchSampler, length_buckets
 from glassformer.tasks.base import AnyTask
+from glassformer.training.distributed import Processes
 from glassformer.training.optimizer import load_optimizer_tensors, optimizer_tensors
+from glassformer.training.parallel import sharded_like, whole
 from glassformer.training.prepare import PreparedData
 from glassformer.training.progress import Reporter
 from glassformer.training.schedule import crossed, learning_rate
@@ -49,9 +52,16 @@ class TrainerState(ValidationState):
     n_tokens: int = 0
     """Targets trained on: tokens to predict, or labels."""
     loss_sum_since_log: float = 0.0
+    n_processes: int = 1
+    """Number of processes of the last part of the run."""
     validation_due: bool = False
     """The validation of this step has not finished. In a saved checkpoint: a signal stopped the run before
     or during it."""
+
+
+def rng_name(name: str, rank: int) -> str:
+    """Name of the random state of a process in a checkpoint."""
+    return f"{name}.{rank}" if rank else name
 
 
 class Readback:
@@ -72,15 +82,24 @@ class Readback:
 class Trainer:
     """Trains a task on a prepared corpus within a run folder."""
 
-    def __init__(self, task: AnyTask, data: PreparedData, config: TrainConfig, reporter: Reporter) -> None:
+    def __init__(
+        self,
+        task: AnyTask,
+        data: PreparedData,
+        config: TrainConfig,
+        reporter: Reporter,
+        processes: Processes | None = None,
+    ) -> None:
         """
         Args:
             config: options with their defaults filled in; one of steps, epochs and minutes is set, the training budget.
+            processes: the group that trains together. Default: this process alone.
         """
+        self.processes = processes or Processes()
         self.task, self.data, self.config, self.reporter = task, data, config, reporter
         self.model = task.model
         assert config.batch_tokens is not None
-        self.step = TrainingStep(task, config, reporter.log if reporter else print)
+        self.step = TrainingStep(task, config, reporter.log if reporter else print, self.processes)
         lengths = task.lengths(data.train)
         if self.step.graphs:
             lengths = length_buckets(lengths)
@@ -96,21 +115,37 @@ class Trainer:
         self.validator = Validator(task, data.dev, config, reporter, self.progress, self.elapsed_s)
         self.loss_sum = torch.zeros(())
         self.started_s = time.monotonic()
+        self.saved_step: int | None = None
+        if self.processes.rank:  # rank 0 continues the random numbers that initialized the model
+            self.seed_randomness()
         self.unreported: tuple[float, dict[str, Any], Readback] | None = None
         """Fraction of the budget, record of metrics, and number of non-finite updates, to be reported."""
 
     # State
 
+    def seed_randomness(self) -> None:
+        """Seed the random numbers of this process, such as those of dropout: different in each process and step."""
+        seed = np.random.SeedSequence([self.config.seed, self.processes.rank, self.progress.step])
+        torch.manual_seed(int(seed.generate_state(1, np.uint64)[0] >> np.uint64(1)))
+
     def state_tensors(self) -> dict[str, Tensor]:
-        """All tensors that resuming needs, except for the weights: random state, optimizer state, weight averages."""
-        tensors = {"rng.cpu": torch.get_rng_state()}
+        """All tensors that resuming needs, except for the weights: random state, optimizer state, weight averages.
+
+        All processes must call this.
+        """
+        states = {"rng.cpu": torch.get_rng_state()}
         if self.task.device.type == "cuda":
-            tensors["rng.cuda"] = torch.cuda.get_rng_state(self.task.device)
+            states["rng.cuda"] = torch.cuda.get_rng_state(self.task.device)
+        tensors = {
+            rng_name(name, rank): state
+            for name, own_state in states.items()
+            for rank, state in enumerate(self.processes.gather_tensor(own_state))
+        }
         tensors |= optimizer_tensors(self.step.optimizer, self.step.parameters)
-        return tensors | {f"average.{name}": value for name, value in self.weight_sums.items()}
+        return tensors | {f"average.{name}": whole(value) for name, value in self.weight_sums.items()}
 
     def save(self) -> None:
-        """Write `checkpoints/step-N`, then delete older ones.
+        """Write `checkpoints/step-N`, then delete older ones. All processes must call this; rank 0 writes.
 
         Raises:
             UserError: a loss or a gradient was not finite.
@@ -120,31 +155,46 @@ class Trainer:
         self.progress.sampler = self.sampler.state_dict()
         self.progress.loss_sum_since_log = self.loss_sum.item()
         self.progress.elapsed_s, self.started_s = self.elapsed_s(), time.monotonic()
-        folder = self.config.out / "checkpoints"
-        contents = {
-            **self.task.contents(),
-            "training.safetensors": self.state_tensors(),
-            "progress.json": checkpoint.to_json(asdict(self.progress)),
-        }
-        checkpoint.save_folder(folder / f"step-{self.progress.step}", contents)
-        checkpoint.delete_old(folder, keep=MAX_CHECKPOINTS)
+        self.progress.n_processes = self.processes.size
+        self.step.gather()
+        state_tensors = self.state_tensors()
+
+        def write() -> JsonObject:
+            folder = self.config.out / "checkpoints"
+            contents = {
+                **self.task.contents(),
+                "training.safetensors": state_tensors,
+                "progress.json": checkpoint.to_json(asdict(self.progress)),
+            }
+            checkpoint.save_folder(folder / f"step-{self.progress.step}", contents)
+            checkpoint.delete_old(folder, keep=MAX_CHECKPOINTS)
+            return {}
+
+        self.processes.lead(write)
+        self.saved_step = self.progress.step
 
     def load(self, folder: Path) -> None:
-        """Resume from a verified checkpoint."""
+        """Resume from a verified checkpoint, of any number of processes."""
         self.progress = self.validator.state = TrainerState(**checkpoint.read_json(folder / "progress.json"))
         self.step.n_steps = self.progress.step
         self.sampler.load_state_dict(self.progress.sampler)
+        self.saved_step = self.progress.step
         self.model.load_state_dict(checkpoint.read_tensors(folder / "model.safetensors"))
+        self.step.scatter()
         tensors = checkpoint.read_tensors(folder / "training.safetensors")
         load_optimizer_tensors(self.step.optimizer, self.step.parameters, tensors)
         self.weight_sums = {
-            name.removeprefix("average."): value.to(self.task.device)
-            for name, value in tensors.items()
-            if name.startswith("average.")
+            name: sharded_like(parameter, tensors[f"average.{name}"].to(self.task.device))
+            for name, parameter in self.step.parameters.items()
+            if f"average.{name}" in tensors
         }
-        torch.set_rng_state(tensors["rng.cpu"])
-        if "rng.cuda" in tensors:
-            torch.cuda.set_rng_state(tensors["rng.cuda"], self.task.device)
+        rank = self.processes.rank
+        if rng_name("rng.cpu", rank) not in tensors:  # the checkpoint is of fewer processes
+            self.seed_randomness()
+            return
+        torch.set_rng_state(tensors[rng_name("rng.cpu", rank)])
+        if rng_name("rng.cuda", rank) in tensors:
+            torch.cuda.set_rng_state(tensors[rng_name("rng.cuda", rank)], self.task.device)
 
     # Time
 
@@ -160,7 +210,8 @@ class Trainer:
         if c.epochs:
             return min(1.0, self.sampler.epochs_done / c.epochs)
         assert c.minutes
-        return min(1.0, self.elapsed_s() / (60 * c.minutes))
+        elapsed_s = self.processes.gather([self.elapsed_s()])[0, 0]  # the clock of rank 0
+        return min(1.0, float(elapsed_s) / (60 * c.minutes))
 
     # The loop
 
@@ -197,7 +248,9 @@ class Trainer:
         while self.progress.fraction < 1:
             indices = next(self.sampler)
             before, after = self.progress.fraction, self.budget_used(self.progress.step + 1)
-            loss, grad_norm, n = self.step(self.micro_batches(indices), self.learning_rate(before, after))
+            batches = self.micro_batches(self.processes.part(indices))
+            fillers, n_targets, signum = self.agree(batches, indices, stop)
+            loss, grad_norm, n = self.step(batches, self.learning_rate(before, after), fillers, n_targets)
             self.progress.step += 1
             self.progress.fraction = after
             self.progress.n_tokens += n
@@ -229,10 +282,33 @@ class Trainer:
                 self.validate_and_save(stop)
             elif self.config.save_every and self.progress.step % self.config.save_every == 0:
                 self.save()
-            if stop.signum is not None:
-                self.checkpoint_and_stop(stop.signum)
+            if self.processes.size == 1:
+                signum = stop.signum
+            if signum:
+                self.checkpoint_and_stop(signum)
         if self.progress.last_score is None:  # resumed with a budget that was used up before any validation
             self.validate_and_save(stop)
+        self.step.gather()
+        self.weight_sums = {name: whole(value) for name, value in self.weight_sums.items()}
+
+    def agree(
+        self, batches: Sequence[Batch], indices: NDArray[np.int64], stop: StopSignal
+    ) -> tuple[list[Batch], float, int | None]:
+        """Exchange what all processes must know of each other before an update.
+
+        Args:
+            batches: the micro-batches of this process; none if the batch has fewer rows than there are processes.
+            indices: the rows of the batch of all processes.
+
+        Returns:
+            Batches without effect, with which all processes have as many; the number of targets of all; the signal
+            that one of them received, if any.
+        """
+        n_own = sum(batch.n_targets for batch in batches)
+        n_targets, n_batches, signums = self.processes.gather([n_own, len(batches), stop.signum or 0]).T
+        n_missing = int(n_batches.max()) - len(batches)
+        fillers = self.micro_batches(indices[:1]) * n_missing if n_missing else []
+        return fillers, float(n_targets.sum()), int(signums.max()) or None
 
     def report(self) -> None:
         """Report the last record of metrics, if that has not been done.
@@ -250,28 +326,40 @@ class Trainer:
         self.reporter.step(fraction, values, self.elapsed_s() * (1 - fraction) / max(fraction, 1e-9))
 
     def validate_and_save(self, stop: StopSignal) -> None:
-        """Validate and save a checkpoint. A signal interrupts the validation, and the resumed run repeats it.
+        """Validate in rank 0 and save a checkpoint. A signal interrupts the validation, and the resumed run repeats it.
 
         Raises:
             Stopped: a signal arrived; a checkpoint was saved.
         """
         self.report()
-        try:
-            if stop.signum is not None:
-                raise Interrupted
-            self.validator.validate(stop)
-        except Interrupted:
-            assert stop.signum is not None
-            self.checkpoint_and_stop(stop.signum)
+
+        def validate() -> JsonObject:
+            try:
+                if stop.signum is not None:
+                    raise Interrupted
+                self.validator.validate(stop)
+            except Interrupted:
+                return {"signum": stop.signum}
+            return {"state": {f.name: getattr(self.progress, f.name) for f in fields(ValidationState)}}
+
+        self.step.gather()
+        result = self.processes.lead(validate)
+        if "signum" in result:
+            self.checkpoint_and_stop(result["signum"])
+        for name, value in result["state"].items():
+            setattr(self.progress, name, value)
         self.progress.validation_due = False
         self.save()
-        self.validator.delete_old_best()
+        if self.processes.rank == 0:
+            self.validator.delete_old_best()
 
     def micro_batches(self, indices: NDArray[np.int64]) -> list[Batch]:
         """Collate rows of the training set into micro-batches of at most `micro_batch_tokens` tokens.
 
         With CUDA graphs, they are padded to the shape of their length bucket.
         """
+        if not len(indices):
+            return []
         rows = self.data.train.rows(indices)
         length = int(self.sampler.lengths[indices].max())
         n_rows = max(1, self.micro_batch_tokens // length)
@@ -312,7 +400,7 @@ class Trainer:
         Raises:
             Stopped: always.
         """
-        if not (self.config.out / "checkpoints" / f"step-{self.progress.step}").exists():
+        if self.saved_step != self.progress.step:
             self.save()
         raise Stopped(
             signum,
