@@ -342,6 +342,10 @@ class TrainConfig(Config):
         le=1e6,
         description="With several processes: seconds without an answer from one after which all of them end.",
     )
+    profile: bool = Field(
+        default=False,
+        description="Write profile.json and profile.html to the run folder: where time and memory go.",
+    )
     tensorboard: bool = Field(default=False, description="Also write TensorBoard events to the run folder.")
 
     @field_validator("model", mode="before")

@@ -83,4 +83,5 @@ class TrainOptions(TypedDict, total=False):
     devices: int | None
     shard: bool
     timeout_s: float
+    profile: bool
     tensorboard: bool

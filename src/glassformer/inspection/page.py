@@ -98,6 +98,11 @@ def report_page(record: JsonObject) -> str:
     return page(f"glassformer report: {record['run']}", record, "report")
 
 
+def profile_page(record: JsonObject) -> str:
+    """Page of `glassformer train --profile`."""
+    return page(f"glassformer train --profile: {record['run']}", record, "profile")
+
+
 def ablation_page(baseline: dict[str, float], results: Sequence[AblationResult], kind: str, n_examples: int) -> str:
     """Page of `glassformer ablate --html`."""
     rows = [{**asdict(result.component), "metrics": result.metrics, "change": result.change} for result in results]

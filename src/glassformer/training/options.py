@@ -24,7 +24,7 @@ DERIVED_FIELDS = {"vocab_size", "pad_id", "bos_id", "eos_id", "pruned_heads", "h
 
 MUTABLE_OPTIONS = {
     *BUDGETS, "out", "src", "tgt", "dev_src", "dev_tgt", "save_every", "validate_every", "tensorboard",
-    "devices", "shard", "timeout_s",
+    "devices", "shard", "timeout_s", "profile",
 }  # fmt: skip
 """Options that may differ when a run is resumed: they do not change any update. Files are compared by content."""
 

@@ -92,7 +92,8 @@ def train_in(config: TrainConfig, processes: Processes, *, quiet: bool) -> None:
         with processes.rank_0_first():
             task, data = prepare(config, task_type, make, reporter.log)
             if processes.rank == 0:
-                options = config.model_copy(update={"devices": None, "shard": False})  # given anew at each start
+                given_anew = {"devices": None, "shard": False, "profile": False}  # at each start
+                options = config.model_copy(update=given_anew)
                 checkpoint.write_text(config.out / "run.toml", options.to_toml())
                 checkpoint.write_text(config.out / "env.json", checkpoint.to_json(environment(config, processes)))
         task.fit_statistics(data.train)

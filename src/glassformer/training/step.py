@@ -1,7 +1,7 @@
 """One training step: loss, gradients and the update of the weights."""
 
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
 from torch import Tensor, nn
@@ -53,6 +53,8 @@ class TrainingStep:
         self.parameters = dict(self.model.named_parameters())
         self.optimizer = make_optimizer(self.model, config)
         self.compiled = Compiled(self.model) if config.compile == "on" and not self.is_sharded else None
+        self.part: Callable[[str], AbstractContextManager[object]] = nullcontext
+        """Context of a part of the training, of which a profile measures the time."""
         self.n_steps = 0
         """Steps since the start of the training."""
         # The state of a step, in place: CUDA graphs refer to it.
@@ -60,6 +62,7 @@ class TrainingStep:
         """Loss per target in nats, gradient norm before clipping, learning rate, number of targets; updates skipped
         because of a loss or gradient that is not finite, since the last check."""
         self.graphs: CudaGraphs | None = None
+        self.runs_graphs = True
         is_capturable = self.model.capturable and "capturable" in self.optimizer.defaults and self.processes.size == 1
         if self.device.type == "cuda" and task.static_shapes and is_capturable:
             self.use_graphs()
@@ -69,6 +72,15 @@ class TrainingStep:
         self.graphs = CudaGraphs(self.run, self.device)
         for group in self.optimizer.param_groups:
             group["lr"], group["capturable"] = self.lr, True
+
+    @contextmanager
+    def without_graphs(self) -> Iterator[None]:
+        """Inside this context, steps run without CUDA graphs."""
+        self.runs_graphs = False
+        try:
+            yield
+        finally:
+            self.runs_graphs = True
 
     def gather(self) -> None:
         """Copy sharded weights to the task's model. All processes must call this."""
@@ -106,19 +118,26 @@ class TrainingStep:
         self.n_targets.fill_(n_targets / self.processes.size)  # gradients are averaged over the processes
         if self.graphs:
             self.lr.fill_(lr)
-            self.graphs(batches)
         else:
             for group in self.optimizer.param_groups:
                 group["lr"] = lr
-            self.run([batch.to(self.device) for batch in batches], [batch.to(self.device) for batch in fillers])
+        if self.graphs and self.runs_graphs:
+            with self.part("steps"):
+                self.graphs(batches)
+        else:
+            with self.part("data"):
+                parts = [[batch.to(self.device) for batch in group] for group in (batches, fillers)]
+            self.run(*parts)
         self.n_steps += 1
         return self.loss, self.grad_norm, round(n_targets)
 
     def run(self, batches: Sequence[Batch], fillers: Sequence[Batch] = ()) -> None:
         """Compute the gradients and update the weights, with the learning rate and the number of targets in place."""
         self.compute_gradients(batches, fillers)
-        self.processes.average_(self.loss)
-        self.update()
+        with self.part("waiting"):
+            self.processes.average_(self.loss)
+        with self.part("optimizer"):
+            self.update()
         if self.graphs:
             self.optimizer.zero_grad()  # their memory is free for other graphs
 
@@ -145,11 +164,13 @@ class TrainingStep:
 
     def add_gradients(self, batch: Batch, weight: float = 1.0) -> None:
         """Add the loss per target of a batch to `loss`, and its gradients to those of the weights."""
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.precision == "bf16"):
+        is_bf16 = self.config.precision == "bf16"
+        with self.part("loss"), torch.autocast(self.device.type, torch.bfloat16, enabled=is_bf16):
             loss = self.loss_module(batch) / self.n_targets
             if weight != 1:
                 loss = loss * weight
-        loss.backward()
+        with self.part("backward"):
+            loss.backward()
         self.loss += loss.detach()
 
     def update(self) -> None:

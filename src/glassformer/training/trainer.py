@@ -3,6 +3,7 @@
 import gc
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from glassformer.training.distributed import Processes
 from glassformer.training.optimizer import load_optimizer_tensors, optimizer_tensors
 from glassformer.training.parallel import sharded_like, whole
 from glassformer.training.prepare import PreparedData
+from glassformer.training.profile import Profile
 from glassformer.training.progress import Reporter
 from glassformer.training.schedule import crossed, learning_rate
 from glassformer.training.signals import Interrupted, Stopped, StopSignal
@@ -120,6 +122,7 @@ class Trainer:
             self.seed_randomness()
         self.unreported: tuple[float, dict[str, Any], Readback] | None = None
         """Fraction of the budget, record of metrics, and number of non-finite updates, to be reported."""
+        self.profile: Profile | None = None
 
     # State
 
@@ -150,6 +153,10 @@ class Trainer:
         Raises:
             UserError: a loss or a gradient was not finite.
         """
+        with self.step.part("saving"):
+            self.save_now()
+
+    def save_now(self) -> None:
         self.report()
         self.step.check_finite()
         self.progress.sampler = self.sampler.state_dict()
@@ -225,11 +232,22 @@ class Trainer:
             Stopped: a signal arrived; a checkpoint was saved.
             UserError: the loss is not finite, or a checkpoint cannot be written.
         """
+        if self.config.profile and self.processes.rank == 0:
+            self.profile = Profile(self.step)
         gc.freeze()  # the objects of the program so far need not be searched for garbage after every few batches
         try:
             self.run_steps(stop)
+        except Stopped:
+            self.write_profile()
+            raise
         finally:
             gc.unfreeze()
+        self.write_profile()
+
+    def write_profile(self) -> None:
+        """Write the profile of the steps so far, if there is one."""
+        if self.profile:
+            self.reporter.log(self.profile.write(self.config.out))
 
     def run_steps(self, stop: StopSignal) -> None:
         """Train until the budget is used up."""
@@ -246,11 +264,14 @@ class Trainer:
         if self.progress.validation_due:
             self.validate_and_save(stop)
         while self.progress.fraction < 1:
-            indices = next(self.sampler)
-            before, after = self.progress.fraction, self.budget_used(self.progress.step + 1)
-            batches = self.micro_batches(self.processes.part(indices))
-            fillers, n_targets, signum = self.agree(batches, indices, stop)
-            loss, grad_norm, n = self.step(batches, self.learning_rate(before, after), fillers, n_targets)
+            with self.step.part("data"):
+                indices = next(self.sampler)
+                before, after = self.progress.fraction, self.budget_used(self.progress.step + 1)
+                batches = self.micro_batches(self.processes.part(indices))
+            with self.step.part("waiting"):
+                fillers, n_targets, signum = self.agree(batches, indices, stop)
+            with self.profile.of_step() if self.profile else nullcontext():
+                loss, grad_norm, n = self.step(batches, self.learning_rate(before, after), fillers, n_targets)
             self.progress.step += 1
             self.progress.fraction = after
             self.progress.n_tokens += n
@@ -320,7 +341,9 @@ class Trainer:
             return
         fraction, record, n_non_finite = self.unreported
         self.unreported = None
-        if float(n_non_finite):
+        with self.step.part("waiting"):
+            has_failed = bool(float(n_non_finite))
+        if has_failed:
             self.step.check_finite()
         values = {name: float(x) if isinstance(x, Readback) else x for name, x in record.items()}
         self.reporter.step(fraction, values, self.elapsed_s() * (1 - fraction) / max(fraction, 1e-9))
@@ -342,8 +365,9 @@ class Trainer:
                 return {"signum": stop.signum}
             return {"state": {f.name: getattr(self.progress, f.name) for f in fields(ValidationState)}}
 
-        self.step.gather()
-        result = self.processes.lead(validate)
+        with self.step.part("validation"):
+            self.step.gather()
+            result = self.processes.lead(validate)
         if "signum" in result:
             self.checkpoint_and_stop(result["signum"])
         for name, value in result["state"].items():
@@ -364,10 +388,13 @@ class Trainer:
         length = int(self.sampler.lengths[indices].max())
         n_rows = max(1, self.micro_batch_tokens // length)
         batches = [self.task.batch(rows[start : start + n_rows]) for start in range(0, len(rows), n_rows)]
-        if self.step.graphs is None:
-            return batches
-        n_rows = min(n_rows, max(1, self.sampler.batch_tokens // length))
-        return [batch.pad_to(n_rows, length, self.task.tokenizer.pad_id) for batch in batches]
+        padded = batches
+        if self.step.graphs:
+            n_rows = min(n_rows, max(1, self.sampler.batch_tokens // length))
+            padded = [batch.pad_to(n_rows, length, self.task.tokenizer.pad_id) for batch in batches]
+        if self.profile:
+            self.profile.count(batches, padded)
+        return padded
 
     def learning_rate(self, before: float, after: float) -> float:
         """Learning rate of an update that raises the used fraction of the budget from `before` to `after`."""
