@@ -105,7 +105,7 @@ def train_in(config: TrainConfig, processes: Processes, *, quiet: bool) -> None:
                 return
             reporter.log(f"Resuming from step {trainer.progress.step:,}.")
         else:
-            reporter.log(describe(config, task, data, processes))
+            reporter.log(describe(config, task, data, processes, uses_graphs=trainer.step.graphs is not None))
         with stop_on_signal() as stop:
             trainer.run(stop)
         processes.lead(lambda: finish(trainer, reporter))
@@ -265,7 +265,7 @@ def finish(trainer: Trainer, reporter: Reporter) -> JsonObject:
     return {}
 
 
-def describe(config: TrainConfig, task: AnyTask, data: PreparedData, processes: Processes) -> str:
+def describe(config: TrainConfig, task: AnyTask, data: PreparedData, processes: Processes, *, uses_graphs: bool) -> str:
     """Message with the model, its size, the device and the training budget."""
     n_parameters = sum(p.numel() for p in task.model.parameters())
     budget = next(f"{getattr(config, b):g} {b}" for b in BUDGETS if getattr(config, b) is not None)
@@ -274,6 +274,7 @@ def describe(config: TrainConfig, task: AnyTask, data: PreparedData, processes: 
     if processes.size > 1:
         threads = f"{processes.size} processes of {threads}" + (", sharded" if config.shard else "")
     threads += ", compiled" if config.compile == "on" else ""
+    threads += ", CUDA graphs" if uses_graphs else ""
     return (
         f"Model: {config.family} {config.preset} ({n_parameters / 1e6:.1f} M parameters), {config.precision} on"
         f" {config.device} with {threads}, {budget}, {data.n_examples:,} {task.examples_name}."

@@ -158,8 +158,9 @@ class TrainingStep:
         self.grad_norm.copy_(whole(torch.nn.utils.get_total_norm([p.grad for p in trained if p.grad is not None])))
         is_bad = ~(self.grad_norm.isfinite() & self.loss.isfinite())
         self.n_non_finite += is_bad
-        if self.device.type == "cuda" and self.optimizer.defaults.get("fused") and not self.is_sharded:
-            # The fused optimizers skip the update on the GPU, which the CPU need not wait for.
+        on_device = self.device.type == "cuda" or self.graphs is not None
+        if on_device and self.optimizer.defaults.get("fused") and not self.is_sharded:
+            # The fused optimizers skip the update on the device, which the CPU need not wait for.
             setattr(self.optimizer, "found_inf", is_bad.float())  # noqa: B010
             setattr(self.optimizer, "grad_scale", None)  # noqa: B010
         else:
