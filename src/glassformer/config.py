@@ -330,6 +330,10 @@ class TrainConfig(Config):
     compile: Literal["auto", "on", "off"] = Field(
         default="auto", description="Compile the model with torch.compile. Default: on GPUs, for long trainings."
     )
+    activation_checkpointing: bool = Field(
+        default=False,
+        description="Compute the activations of Transformer blocks again in the backward pass: less memory, more time.",
+    )
     threads: int | None = Field(
         default=None, ge=1, le=MAX_THREADS, description="Number of CPU threads of each process. Default: all cores."
     )

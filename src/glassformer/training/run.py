@@ -23,6 +23,7 @@ from glassformer.training.lock import locked
 from glassformer.training.model_card import model_card, usage_example
 from glassformer.training.options import (
     BUDGETS,
+    check_blocks,
     check_model_fields,
     merge_options,
     model_family,
@@ -82,7 +83,9 @@ def train_in(config: TrainConfig, processes: Processes, *, quiet: bool) -> None:
         )
         base = load(config.init_from, device="cpu").model if config.init_from else None
         task_type = select_task_type(config, base)
-        check_model_fields(config, model_family(config, task_type, base), base)
+        family = model_family(config, task_type, base)
+        check_blocks(config, family)
+        check_model_fields(config, family, base)
 
         def make(corpus_info: CorpusInfo) -> AnyTask:
             nonlocal config

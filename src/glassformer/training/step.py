@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from glassformer.config import TrainConfig
 from glassformer.data.batch import Batch
 from glassformer.errors import UserError
+from glassformer.nn.block import TransformerBlock
 from glassformer.tasks.base import AnyTask
 from glassformer.training.compiler import Compiled
 from glassformer.training.cuda_graphs import CudaGraphs
@@ -45,6 +46,9 @@ class TrainingStep:
         self.is_sharded = config.shard and self.processes.size > 1
         self.task = with_copied_model(task) if self.is_sharded else task
         self.model = self.task.model
+        for module in self.model.modules():
+            if isinstance(module, TransformerBlock):
+                module.activation_checkpointing = config.activation_checkpointing
         self.loss_module: nn.Module = LossModule(self.task, config.label_smoothing or 0.0)
         if self.is_sharded:
             shard_(self.loss_module, self.processes)
@@ -60,7 +64,12 @@ class TrainingStep:
         """Loss per target in nats, gradient norm before clipping, learning rate, number of targets; updates skipped
         because of a loss or gradient that is not finite, since the last check."""
         self.graphs: CudaGraphs | None = None
-        is_capturable = self.model.capturable and "capturable" in self.optimizer.defaults and self.processes.size == 1
+        is_capturable = (
+            self.model.capturable
+            and "capturable" in self.optimizer.defaults
+            and self.processes.size == 1
+            and not config.activation_checkpointing  # it reads the state of the random numbers
+        )
         if self.device.type == "cuda" and task.static_shapes and is_capturable:
             self.use_graphs()
 
