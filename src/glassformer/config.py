@@ -267,6 +267,9 @@ class TrainConfig(Config):
     batch_tokens: int | None = Field(
         default=None, ge=1, description="Maximum number of tokens per batch and side, including padding."
     )
+    accumulate: int = Field(
+        default=1, ge=1, le=4096, description="Number of batches of one update (gradient accumulation)."
+    )
     optimizer: str | None = Field(
         default=None, min_length=1, description="Optimizer: adam, adamw or adafactor. Default: by preset."
     )

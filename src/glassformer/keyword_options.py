@@ -58,6 +58,7 @@ class TrainOptions(TypedDict, total=False):
     model: dict[str, bool | int | float | str] | None
     pooling: Literal["first", "mean"] | None
     batch_tokens: int | None
+    accumulate: int
     optimizer: str | None
     beta1: float | None
     beta2: float | None

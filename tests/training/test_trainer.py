@@ -77,6 +77,22 @@ def test_gradient_and_loss_do_not_depend_on_how_a_batch_is_split(trainer, monkey
     torch.testing.assert_close(gradients(trainer), expected, rtol=1e-5, atol=1e-6)
 
 
+def test_an_update_of_several_batches_equals_that_of_one_batch_of_their_rows(trainer, monkeypatch):
+    monkeypatch.setattr(trainer, "config", trainer.config.model_copy(update={"accumulate": 3}))
+    trainer.sampler.batch_tokens = 101
+    trainer.sampler.batches = trainer.sampler.plan(0)
+    indices, batches = trainer.draw()
+    assert trainer.sampler.position == len(batches) == 3
+    loss, _, n_targets = trainer.step(batches, 0.0)
+    loss, actual = loss.clone(), gradients(trainer)
+    monkeypatch.setattr(trainer, "micro_batch_tokens", 10_007)
+    (whole,) = trainer.micro_batches(indices)
+    expected_loss, _, expected_targets = trainer.step([whole], 0.0)
+    assert n_targets == expected_targets
+    torch.testing.assert_close(loss, expected_loss, rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(actual, gradients(trainer), rtol=1e-6, atol=1e-6)
+
+
 def test_parts_and_fillers_of_several_processes_sum_to_the_whole_batch(trainer):
     """Each of two processes computes its part, scaled so that the average over the processes is the whole."""
     expected_loss, _, n_targets = trainer.step(trainer.micro_batches(np.arange(N_PAIRS)), 0.0)

@@ -246,9 +246,8 @@ class Trainer:
         if self.progress.validation_due:
             self.validate_and_save(stop)
         while self.progress.fraction < 1:
-            indices = next(self.sampler)
+            indices, batches = self.draw()
             before, after = self.progress.fraction, self.budget_used(self.progress.step + 1)
-            batches = self.micro_batches(self.processes.part(indices))
             fillers, n_targets, signum = self.agree(batches, indices, stop)
             loss, grad_norm, n = self.step(batches, self.learning_rate(before, after), fillers, n_targets)
             self.progress.step += 1
@@ -291,14 +290,20 @@ class Trainer:
         self.step.gather()
         self.weight_sums = {name: whole(value) for name, value in self.weight_sums.items()}
 
+    def draw(self) -> tuple[NDArray[np.int64], list[Batch]]:
+        """The rows of the next update, of all processes, and the micro-batches of this process."""
+        indices = [next(self.sampler) for _ in range(self.config.accumulate)]
+        batches = [batch for rows in indices for batch in self.micro_batches(self.processes.part(rows))]
+        return np.concatenate(indices), batches
+
     def agree(
         self, batches: Sequence[Batch], indices: NDArray[np.int64], stop: StopSignal
     ) -> tuple[list[Batch], float, int | None]:
         """Exchange what all processes must know of each other before an update.
 
         Args:
-            batches: the micro-batches of this process; none if the batch has fewer rows than there are processes.
-            indices: the rows of the batch of all processes.
+            batches: the micro-batches of this process; none if the update has fewer rows than there are processes.
+            indices: the rows of the update of all processes.
 
         Returns:
             Batches without effect, with which all processes have as many; the number of targets of all; the signal
