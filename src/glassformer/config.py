@@ -330,6 +330,11 @@ class TrainConfig(Config):
     compile: Literal["auto", "on", "off"] = Field(
         default="auto", description="Compile the model with torch.compile. Default: on GPUs, for long trainings."
     )
+    deterministic: bool = Field(
+        default=False,
+        description="On a GPU, choose deterministic algorithms: the same command gives the same weights. A CPU always"
+        " does.",
+    )
     threads: int | None = Field(
         default=None, ge=1, le=MAX_THREADS, description="Number of CPU threads of each process. Default: all cores."
     )

@@ -80,6 +80,7 @@ class TrainOptions(TypedDict, total=False):
     precision: Literal["auto", "fp32", "bf16"]
     device: Literal["auto", "cpu", "cuda", "mps"]
     compile: Literal["auto", "on", "off"]
+    deterministic: bool
     threads: int | None
     devices: int | None
     shard: bool
