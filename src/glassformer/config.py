@@ -332,8 +332,7 @@ class TrainConfig(Config):
     )
     deterministic: bool = Field(
         default=False,
-        description="On a GPU, choose deterministic algorithms: the same command gives the same weights. A CPU always"
-        " does.",
+        description="Choose deterministic algorithms on a GPU. On a CPU they are always chosen.",
     )
     threads: int | None = Field(
         default=None, ge=1, le=MAX_THREADS, description="Number of CPU threads of each process. Default: all cores."
