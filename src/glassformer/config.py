@@ -334,6 +334,10 @@ class TrainConfig(Config):
         default=False,
         description="Compute the activations of Transformer blocks again in the backward pass: less memory, more time.",
     )
+    deterministic: bool = Field(
+        default=False,
+        description="Choose deterministic algorithms on a GPU. On a CPU they are always chosen.",
+    )
     threads: int | None = Field(
         default=None, ge=1, le=MAX_THREADS, description="Number of CPU threads of each process. Default: all cores."
     )

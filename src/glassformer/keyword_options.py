@@ -81,6 +81,7 @@ class TrainOptions(TypedDict, total=False):
     device: Literal["auto", "cpu", "cuda", "mps"]
     compile: Literal["auto", "on", "off"]
     activation_checkpointing: bool
+    deterministic: bool
     threads: int | None
     devices: int | None
     shard: bool

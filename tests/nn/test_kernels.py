@@ -5,7 +5,8 @@ import torch
 import torch.nn.functional as F
 
 from glassformer.nn.attention import Attention
-from glassformer.objectives.loss import softmax_statistics
+from glassformer.objectives import loss as loss_module
+from glassformer.objectives.loss import linear_cross_entropy, softmax_statistics
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -78,3 +79,21 @@ def test_the_softmax_kernel_has_the_values_of_pytorch_and_zero_beyond_the_vocabu
     probs, lse, at_target = (x.cpu() for x in softmax_statistics_(padded, targets.to(DEVICE), vocab_size))
     assert (probs[:, vocab_size:] == 0).all()
     torch.testing.assert_close((probs[:, :vocab_size], lse, at_target), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_the_loss_with_the_softmax_kernel_has_the_gradients_of_the_loss_without(monkeypatch, with_bias):
+    torch.manual_seed(0)
+    hidden, weight, bias = torch.randn(9, 6), torch.randn(41, 6), torch.randn(41)
+    inputs = [x.to(DEVICE).requires_grad_() for x in ((hidden, weight, bias) if with_bias else (hidden, weight))]
+    targets, weights = torch.randint(41, (9,), device=DEVICE), torch.rand(9, device=DEVICE)
+
+    def loss_and_gradients():
+        value = linear_cross_entropy(
+            *inputs[:2], targets, bias=inputs[2] if with_bias else None, label_smoothing=0.1, token_weights=weights
+        )
+        return value.detach(), torch.autograd.grad(value, inputs)
+
+    expected = loss_and_gradients()
+    monkeypatch.setattr(loss_module, "has_kernels", lambda logits: True)
+    torch.testing.assert_close(loss_and_gradients(), expected, rtol=1e-5, atol=1e-5)

@@ -51,7 +51,8 @@ class CudaGraphs:
             return static, lambda: self.function(static)
         torch.cuda.empty_cache()
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self.memory):
+        # Other threads may use the GPU meanwhile.
+        with torch.cuda.graph(graph, pool=self.memory, capture_error_mode="thread_local"):
             self.function(static)
         self.memory = graph.pool()
         return static, graph.replay

@@ -175,7 +175,9 @@ def configure_torch(config: TrainConfig, processes: Processes) -> torch.device:
     torch.set_num_threads(
         config.threads if processes.size == 1 else max(1, min(config.threads, n_cores // processes.local_size))
     )
-    if device.type == "cpu":
+    if device.type == "cuda" and config.deterministic:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what cuBLAS needs for it
+    if device.type == "cpu" or config.deterministic:
         torch.use_deterministic_algorithms(True)
         torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     torch.manual_seed(config.seed)
