@@ -315,6 +315,12 @@ class TrainConfig(Config):
     average_checkpoints: int = Field(
         default=10, ge=1, description="Number of checkpoints averaged at the end; 1: no averaging."
     )
+    ema: float | None = Field(
+        default=None,
+        gt=0,
+        lt=1,
+        description="Decay per update of an exponential moving average of the weights. Default: none.",
+    )
 
     seed: int = Field(default=1, ge=0, lt=1 << 63, description="Random seed.")
     save_every: int | None = Field(

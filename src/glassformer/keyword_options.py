@@ -74,6 +74,7 @@ class TrainOptions(TypedDict, total=False):
     prompt_loss_weight: float | None
     label_smoothing: float | None
     average_checkpoints: int
+    ema: float | None
     seed: int
     save_every: int | None
     validate_every: int | None

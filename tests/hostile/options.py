@@ -68,7 +68,7 @@ TRAIN_WHOLE = (
 )
 TRAIN_FRACTION = (
     *("minutes", "dropout", "lr", "warmup-ratio", "decay-ratio", "mixing-temperature", "max-grad-norm"),
-    *("prompt-loss-weight", "label-smoothing"),
+    *("prompt-loss-weight", "label-smoothing", "ema"),
 )
 DECODE_WHOLE = ("beam", "nbest", "max-length", "no-repeat-ngram-size", "top-k", "seed", "batch-tokens", "threads")
 DECODE_FRACTION = ("length-penalty", "temperature", "top-p")

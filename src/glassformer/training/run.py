@@ -232,11 +232,14 @@ def finish(trainer: Trainer, reporter: Reporter) -> JsonObject:
     progress, config, task = trainer.progress, trainer.config, trainer.task
     candidates: dict[str, tuple[float, dict[str, Tensor]]] = {}
     last = {name: value.clone() for name, value in task.model.state_dict().items()}
-    if progress.n_averaged > 1:
-        average = {name: total / progress.n_averaged for name, total in trainer.weight_sums.items()}
+    averages = {}
+    if (n := progress.n_averaged) > 1:
+        averages[f"the average of {n} checkpoints"] = {name: total / n for name, total in trainer.weight_sums.items()}
+    if trainer.ema:
+        averages["the exponential moving average"] = trainer.ema
+    for name, average in averages.items():
         task.model.load_state_dict(average)
-        score = trainer.validator.metrics()[task.metric]
-        candidates[f"the average of {progress.n_averaged} checkpoints"] = (score, average)
+        candidates[name] = (trainer.validator.metrics()[task.metric], average)
     assert progress.last_score is not None
     assert progress.best_score is not None
     candidates["the last checkpoint"] = (progress.last_score, last)

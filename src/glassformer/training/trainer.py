@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from glassformer import checkpoint
 from glassformer.config import JsonObject, TrainConfig
@@ -21,7 +22,7 @@ from glassformer.training.optimizer import load_optimizer_tensors, optimizer_ten
 from glassformer.training.parallel import sharded_like, whole
 from glassformer.training.prepare import PreparedData
 from glassformer.training.progress import Reporter
-from glassformer.training.schedule import crossed, learning_rate
+from glassformer.training.schedule import crossed, ema_decay, learning_rate
 from glassformer.training.signals import Interrupted, Stopped, StopSignal
 from glassformer.training.step import TrainingStep
 from glassformer.training.validation import ValidationState, Validator
@@ -111,6 +112,8 @@ class Trainer:
             memory_bytes = torch.cuda.get_device_properties(task.device).total_memory
             self.micro_batch_tokens *= max(1, memory_bytes >> 33)
         self.weight_sums: dict[str, Tensor] = {}
+        self.ema: dict[str, Tensor] = {}
+        """Exponential moving average of the weights, with `--ema`."""
         self.progress = TrainerState()
         self.validator = Validator(task, data.dev, config, reporter, self.progress, self.elapsed_s)
         self.loss_sum = torch.zeros(())
@@ -142,7 +145,8 @@ class Trainer:
             for rank, state in enumerate(self.processes.gather_tensor(own_state))
         }
         tensors |= optimizer_tensors(self.step.optimizer, self.step.parameters)
-        return tensors | {f"average.{name}": whole(value) for name, value in self.weight_sums.items()}
+        tensors |= {f"average.{name}": whole(value) for name, value in self.weight_sums.items()}
+        return tensors | {f"ema.{name}": whole(value) for name, value in self.ema.items()}
 
     def save(self) -> None:
         """Write `checkpoints/step-N`, then delete older ones. All processes must call this; rank 0 writes.
@@ -183,11 +187,14 @@ class Trainer:
         self.step.scatter()
         tensors = checkpoint.read_tensors(folder / "training.safetensors")
         load_optimizer_tensors(self.step.optimizer, self.step.parameters, tensors)
-        self.weight_sums = {
-            name: sharded_like(parameter, tensors[f"average.{name}"].to(self.task.device))
-            for name, parameter in self.step.parameters.items()
-            if f"average.{name}" in tensors
-        }
+        self.weight_sums, self.ema = (
+            {
+                name: sharded_like(parameter, tensors[f"{kind}.{name}"].to(self.task.device))
+                for name, parameter in self.step.parameters.items()
+                if f"{kind}.{name}" in tensors
+            }
+            for kind in ("average", "ema")
+        )
         rank = self.processes.rank
         if rng_name("rng.cpu", rank) not in tensors:  # the checkpoint is of fewer processes
             self.seed_randomness()
@@ -256,6 +263,7 @@ class Trainer:
             self.progress.n_examples_since_validation += len(indices)
             self.loss_sum += loss
             n_tokens += n
+            self.update_ema()
             self.report()  # earlier steps, of which the GPU has sent the results by now
             if before >= 1 - AVERAGING_FRACTION and crossed(
                 before, after, round(self.config.average_checkpoints / AVERAGING_FRACTION)
@@ -289,6 +297,7 @@ class Trainer:
             self.validate_and_save(stop)
         self.step.gather()
         self.weight_sums = {name: whole(value) for name, value in self.weight_sums.items()}
+        self.ema = {name: whole(value) for name, value in self.ema.items()}
 
     def draw(self) -> tuple[NDArray[np.int64], list[Batch]]:
         """The rows of the next update, of all processes, and the micro-batches of this process."""
@@ -398,6 +407,15 @@ class Trainer:
                 else:
                     self.weight_sums[name] = parameter.detach().clone()
         self.progress.n_averaged += 1
+
+    def update_ema(self) -> None:
+        """Move the exponential moving average of the weights towards the current weights. It begins as a copy."""
+        if self.config.ema is None:
+            return
+        if not self.ema:
+            self.ema = {name: parameter.detach().clone() for name, parameter in self.step.parameters.items()}
+        update = get_ema_multi_avg_fn(ema_decay(self.progress.step, self.config.ema))  # type: ignore[no-untyped-call]
+        update(list(self.ema.values()), list(self.step.parameters.values()), None)
 
     def checkpoint_and_stop(self, signum: int) -> None:
         """Save a checkpoint, unless this step already has one, and stop.
