@@ -20,6 +20,7 @@ from glassformer.tasks.masked_lm import MaskedLM
 from glassformer.tokens.tokenizer import Tokenizer
 from glassformer.training import cuda_graphs
 from glassformer.training.cuda_graphs import CudaGraphs
+from glassformer.training.optimizer import load_optimizer_tensors, optimizer_tensors
 from glassformer.training.step import TrainingStep
 from tests.training.test_trainer import N_PAIRS, gradients, tokenizer, trainer, weights
 
@@ -79,6 +80,19 @@ def test_training_with_graphs_equals_training_without(trainer):
         if not name.endswith("k_proj.bias"):  # no gradient but rounding errors, which Adam scales up
             torch.testing.assert_close(weight, expected[name], rtol=1e-4, atol=1e-4, msg=name)
     assert len(trainer.step.graphs.graphs) >= 1
+
+
+def test_the_learning_rate_changes_after_the_state_of_the_optimizer_was_loaded(trainer):
+    trainer.step.use_graphs()
+    parts = trainer.micro_batches(np.arange(N_PAIRS))
+    trainer.step(parts, 1e-3)
+    optimizer, parameters = trainer.step.optimizer, trainer.step.parameters
+    load_optimizer_tensors(optimizer, parameters, optimizer_tensors(optimizer, parameters))
+    for lr in (0.0, 1e-3):
+        before = weights(trainer)
+        trainer.step(parts, lr)
+        changed = any((weight != before[name]).any() for name, weight in weights(trainer).items())
+        assert changed == (lr > 0)
 
 
 def test_only_frequent_shapes_have_graphs_and_each_call_has_its_own_values(monkeypatch):

@@ -77,7 +77,7 @@ class TrainingStep:
         """Capture the steps of frequent shapes."""
         self.graphs = CudaGraphs(self.run, self.device)
         for group in self.optimizer.param_groups:
-            group["lr"], group["capturable"] = self.lr, True
+            group["capturable"] = True
 
     def gather(self) -> None:
         """Copy sharded weights to the task's model. All processes must call this."""
@@ -113,12 +113,12 @@ class TrainingStep:
         if n_targets is None:
             n_targets = sum(batch.n_targets for batch in batches)
         self.n_targets.fill_(n_targets / self.processes.size)  # gradients are averaged over the processes
+        self.lr.fill_(lr)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.lr if self.graphs else lr
         if self.graphs:
-            self.lr.fill_(lr)
             self.graphs(batches)
         else:
-            for group in self.optimizer.param_groups:
-                group["lr"] = lr
             self.run([batch.to(self.device) for batch in batches], [batch.to(self.device) for batch in fillers])
         self.n_steps += 1
         return self.loss, self.grad_norm, round(n_targets)
