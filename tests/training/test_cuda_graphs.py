@@ -65,8 +65,9 @@ def test_a_padded_batch_has_the_loss_and_gradients_of_the_batch(trainer):
     torch.testing.assert_close(gradients(trainer), expected, rtol=1e-5, atol=1e-6)
 
 
-def test_training_with_graphs_equals_training_without(trainer):
-    batches = [trainer.micro_batches(np.arange(start, N_PAIRS, 3)) for start in (0, 1, 2)] * 4
+@pytest.mark.parametrize("n_parts", [1, 3])
+def test_training_with_graphs_equals_training_without(trainer, n_parts):
+    batches = [trainer.micro_batches(np.arange(start, N_PAIRS, 3)) * n_parts for start in (0, 1, 2)] * 4
     before = weights(trainer)
     losses = [trainer.step(parts, 1e-3)[0].item() for parts in batches]
     expected = weights(trainer)

@@ -108,7 +108,7 @@ def check_blocks(config: TrainConfig, family: str) -> None:
         families = ", ".join(name for name, model_class in FAMILIES.items() if model_class.has_blocks)
         raise ConfigError(
             f"--activation-checkpointing: the family {family} has no Transformer blocks.\n"
-            f"  Train without it, or with one of the families {families}."
+            f"  Leave it out. Families with Transformer blocks: {families}."
         )
 
 
