@@ -212,8 +212,8 @@ def text_group(name: str, folder: Path, add) -> None:
     dev.write_text(words(rng, vocab_size, 5 * length) + "\n")
     task, size = ("masked-lm", length) if name == "bert" else ("causal-lm", length + 1)
     result = trainer_speed(
-        folder / name, file, 150, task=task, dev_src=(dev,), family=name, preset="base", vocab_size=vocab_size, max_len=length,
-        batch_tokens=n_rows * size, compile="on",
+        folder / name, file, 150, task=task, dev_src=(dev,), family=name, preset="base", vocab_size=vocab_size,
+        max_len=length, batch_tokens=n_rows * size, compile="on",
     )  # fmt: skip
     add(f"glassformer {name}", {"tokens_per_s": round(result["steps_per_s"] * n_rows * length), **result})
     result = step_speed(text_peer(name))

@@ -267,6 +267,9 @@ class TrainConfig(Config):
     batch_tokens: int | None = Field(
         default=None, ge=1, description="Maximum number of tokens per batch and side, including padding."
     )
+    accumulate: int = Field(
+        default=1, ge=1, le=4096, description="Number of batches of one update (gradient accumulation)."
+    )
     optimizer: str | None = Field(
         default=None, min_length=1, description="Optimizer: adam, adamw or adafactor. Default: by preset."
     )
@@ -312,6 +315,12 @@ class TrainConfig(Config):
     average_checkpoints: int = Field(
         default=10, ge=1, description="Number of checkpoints averaged at the end; 1: no averaging."
     )
+    ema: float | None = Field(
+        default=None,
+        gt=0,
+        lt=1,
+        description="Decay per update of an exponential moving average of the weights. Default: none.",
+    )
 
     seed: int = Field(default=1, ge=0, lt=1 << 63, description="Random seed.")
     save_every: int | None = Field(
@@ -326,6 +335,14 @@ class TrainConfig(Config):
     device: Literal["auto", "cpu", "cuda", "mps"] = Field(default="auto", description="Device to compute on.")
     compile: Literal["auto", "on", "off"] = Field(
         default="auto", description="Compile the model with torch.compile. Default: on GPUs, for long trainings."
+    )
+    activation_checkpointing: bool = Field(
+        default=False,
+        description="Compute the activations of Transformer blocks again in the backward pass: less memory, more time.",
+    )
+    deterministic: bool = Field(
+        default=False,
+        description="Choose deterministic algorithms on a GPU. On a CPU they are always chosen.",
     )
     threads: int | None = Field(
         default=None, ge=1, le=MAX_THREADS, description="Number of CPU threads of each process. Default: all cores."

@@ -58,6 +58,7 @@ class TrainOptions(TypedDict, total=False):
     model: dict[str, bool | int | float | str] | None
     pooling: Literal["first", "mean"] | None
     batch_tokens: int | None
+    accumulate: int
     optimizer: str | None
     beta1: float | None
     beta2: float | None
@@ -73,12 +74,15 @@ class TrainOptions(TypedDict, total=False):
     prompt_loss_weight: float | None
     label_smoothing: float | None
     average_checkpoints: int
+    ema: float | None
     seed: int
     save_every: int | None
     validate_every: int | None
     precision: Literal["auto", "fp32", "bf16"]
     device: Literal["auto", "cpu", "cuda", "mps"]
     compile: Literal["auto", "on", "off"]
+    activation_checkpointing: bool
+    deterministic: bool
     threads: int | None
     devices: int | None
     shard: bool

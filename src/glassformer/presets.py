@@ -148,10 +148,14 @@ def preset(name: str, family: str = "transformer") -> JsonObject:
     return options
 
 
+BASE_FOR_LARGE = ("transformer",)
+"""Families of which `base` is the default for large corpora."""
+
+
 def preset_for(n_examples: int, family: str = "transformer") -> str:
     """Default preset for a corpus with this number of examples."""
-    is_large = n_examples >= 1_000_000 and family == "transformer"
-    fitting = "tiny" if n_examples < 100_000 else "base" if is_large else "small"
+    large = "base" if n_examples >= 1_000_000 and family in BASE_FOR_LARGE else "small"
+    fitting = "tiny" if n_examples < 100_000 else large
     return next(name for name in (fitting, "tiny", "base") if name in presets_of(family))
 
 

@@ -64,11 +64,11 @@ def shown(value: str) -> str:
 
 TRAIN_WHOLE = (
     *("steps", "epochs", "vocab-size", "d-model", "n-heads", "d-ff", "n-layers", "max-len", "batch-tokens"),
-    *("mixing-limit", "average-checkpoints", "seed", "save-every", "validate-every", "threads"),
+    *("accumulate", "mixing-limit", "average-checkpoints", "seed", "save-every", "validate-every", "threads"),
 )
 TRAIN_FRACTION = (
     *("minutes", "dropout", "lr", "warmup-ratio", "decay-ratio", "mixing-temperature", "max-grad-norm"),
-    *("prompt-loss-weight", "label-smoothing"),
+    *("prompt-loss-weight", "label-smoothing", "ema"),
 )
 DECODE_WHOLE = ("beam", "nbest", "max-length", "no-repeat-ngram-size", "top-k", "seed", "batch-tokens", "threads")
 DECODE_FRACTION = ("length-penalty", "temperature", "top-p")

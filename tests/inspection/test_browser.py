@@ -8,7 +8,7 @@ import pytest
 playwright = pytest.importorskip("playwright.sync_api")
 
 from glassformer.inspection.inspect import inspect
-from glassformer.inspection.page import ablation_page, inspection_page, report_page, worked_page
+from glassformer.inspection.page import ablation_page, inspection_page, profile_page, report_page, worked_page
 from glassformer.inspection.worked_example import worked_example, worked_example_of_model
 from tests.inspection.models import CASES, make, text_for
 from tests.inspection.test_page import HOSTILE
@@ -147,3 +147,24 @@ def test_the_other_pages_render(opened):
     page = opened(report_page(record))
     assert page.locator(".plot svg").count() == 2
     assert "<b>c</b>" in page.locator("main").text_content()
+
+
+@pytest.mark.parametrize("device", ["cpu", "an H100"])
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+def test_the_page_of_a_profile_renders(opened, device, width, scheme):
+    kernel = "void <b>gemm</b>_" + "x" * 300
+    record = {
+        "run": "r", "device": device, "threads": 1, "precision": "bf16", "compiled": True, "cuda_graphs": True,
+        "processes": 2, "steps": 7, "elapsed_s": 4.0,
+        "seconds": {"steps" if device != "cpu" else "forward": 3.0, "data": 1.0},
+        "step_ms": {"forward": 1.0, "backward": 2.0}, "padding": {"source": 0.25}, "targets_per_s": 1234.5,
+        "flop_per_s": 2e12, "product_flop_per_s": 8e12, "utilization": 0.25,
+        "memory_bytes": {"weights": 1024, "gradients": 2048, "optimizer state": 4096, "activations": None},
+        "peak_bytes": 1 << 30, "operations": [{"name": kernel, "calls": 2.0, "ms": 0.5, "fraction": 1.0}],
+    }  # fmt: skip
+    page = opened(profile_page(record), width=width, scheme=scheme)
+    text = page.locator("main").text_content()
+    for shown in ("1,235", "2 TFLOP/s", "8 TFLOP/s", "25%", "3 s", "75%", "4 KiB", "1 GiB", "rank 0 of 2", kernel):
+        assert shown in text
+    assert ("without CUDA graphs" in text) == (device != "cpu")
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")

@@ -91,7 +91,7 @@ def test_the_other_pages_run_only_their_own_scripts():
     check(ablation_page({"loss": 1.0}, [], "heads", 3))
 
 
-@pytest.mark.parametrize("entry", ["inspection", "report", "worked", "ablation"])
+@pytest.mark.parametrize("entry", ["inspection", "report", "profile", "worked", "ablation"])
 def test_bundled_modules_are_complete_and_ordered(entry):
     text = bundle(entry)
     assert not re.search(r"^\s*(import|export)\b", text, re.MULTILINE)

@@ -16,6 +16,8 @@ from tests.journeys.conftest import ENVIRONMENT, SMALL, glassformer
 from tests.journeys.test_resume import step_reached, weights
 
 STEPS = 30
+MORE = ["--accumulate", 3, "--activation-checkpointing", "--ema", 0.9]
+"""Options that need the work of all processes in an update."""
 pytestmark = pytest.mark.slow
 
 
@@ -74,19 +76,21 @@ def tensors(folder: Path, name: str = "model.safetensors") -> dict[str, torch.Te
     }
 
 
-@pytest.fixture(scope="module")
-def alone(corpus, tmp_path_factory) -> Path:
+@pytest.fixture(scope="module", params=[[], MORE], ids=["plain", "more"])
+def alone(request, corpus, tmp_path_factory) -> tuple[Path, list]:
+    """A run of one process, and its options."""
     out = tmp_path_factory.mktemp("alone") / "run"
-    done = glassformer(*command(corpus, out, batch_tokens=150))
+    done = glassformer(*command(corpus, out, *request.param, batch_tokens=150))
     assert done.returncode == 0, done.stderr
-    return out
+    return out, request.param
 
 
 @pytest.mark.parametrize("options", [["--devices", 2], ["--devices", 4], ["--devices", 2, "--shard"]], ids=str)
 def test_several_processes_have_the_curve_the_weights_and_the_files_of_one(corpus, tmp_path, alone, options):
     """Batches have 2 to 7 rows, so that some of four processes have none."""
     out = tmp_path / "run"
-    done = ended(start(command(corpus, out, *options, batch_tokens=150)))
+    alone, more = alone
+    done = ended(start(command(corpus, out, *options, *more, batch_tokens=150)))
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("best so far") == (alone / "train.log").read_text().count("best so far")
     assert losses(out) == pytest.approx(losses(alone), abs=1e-4)
@@ -100,18 +104,22 @@ def test_several_processes_have_the_curve_the_weights_and_the_files_of_one(corpu
     torch.testing.assert_close(state, expected, rtol=0, atol=1e-4)
 
 
-def test_a_killed_rank_is_named_and_the_resumed_run_ends_with_the_same_weights(corpus, tmp_path):
+@pytest.mark.parametrize("more", [[], MORE, [*MORE, "--shard"]], ids=str)
+def test_a_killed_rank_is_named_and_the_resumed_run_ends_with_the_same_weights(corpus, tmp_path, more):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     options = {"dropout": 0.1, "devices": 2}
-    assert ended(start(command(corpus, whole, **options))).returncode == 0
-    done = signaled(start(command(corpus, broken, **options)), broken, 1, signal.SIGKILL, 8)
+    assert ended(start(command(corpus, whole, *more, **options))).returncode == 0
+    done = signaled(start(command(corpus, broken, *more, **options)), broken, 1, signal.SIGKILL, 8)
     assert done.returncode == 1
     assert "error: rank 1 " in done.stderr
     assert "SIGKILL" in done.stderr
     assert "Traceback" not in done.stderr
-    done = ended(start(command(corpus, broken, **options)))
+    done = ended(start(command(corpus, broken, *more, **options)))
     assert "Resuming from step" in done.stderr
     assert weights(broken) == weights(whole)
+    step = f"checkpoints/step-{STEPS}"
+    state, expected = (tensors(folder / step, "training.safetensors") for folder in (broken, whole))
+    torch.testing.assert_close(state, expected, rtol=0, atol=0)
 
 
 def test_a_signal_to_any_rank_saves_a_checkpoint_and_another_number_of_processes_resumes(corpus, tmp_path):

@@ -11,6 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from tests.journeys.conftest import ENVIRONMENT, RARE, SMALL, glassformer
 
@@ -72,6 +74,23 @@ def test_a_run_killed_at_random_times_ends_with_the_same_weights(corpus, tmp_pat
     done = glassformer(*command(corpus, out))
     assert done.returncode == 0, done.stderr
     assert weights(out) == unbroken
+
+
+@pytest.mark.slow
+def test_a_killed_run_with_accumulation_checkpointing_and_moving_average_ends_with_the_same_state(corpus, tmp_path):
+    more = ["--accumulate", 3, "--activation-checkpointing", "--ema", 0.9, "--dropout", 0.1]
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    done = glassformer(*command(corpus, whole, *more))
+    assert "for the exponential moving average" in done.stderr
+    broken_off(command(corpus, broken, *more), broken, signal.SIGKILL, 14, 0.0)
+    assert "Resuming from step" in glassformer(*command(corpus, broken, *more)).stderr
+    assert weights(broken) == weights(whole)
+    state, expected = (
+        load_file(out / "checkpoints" / f"step-{STEPS}" / "training.safetensors") for out in (broken, whole)
+    )
+    assert any(name.startswith("ema.") for name in state)
+    assert state.keys() == expected.keys()
+    assert all(torch.equal(state[name], expected[name]) for name in state)
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 The backend aot_eager traces and differentiates like the default one but needs no C++ compiler.
 """
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -14,6 +15,7 @@ from glassformer.config import TrainConfig
 from glassformer.models.gpt2 import Gpt2, Gpt2Config
 from glassformer.models.llama import Llama, LlamaConfig
 from glassformer.models.transformer import Transformer, TransformerConfig
+from glassformer.nn.block import TransformerBlock
 from glassformer.objectives.loss import linear_cross_entropy
 from glassformer.presets import ADAM
 from glassformer.training.compiler import Compiled
@@ -50,23 +52,23 @@ def loss_and_gradients(model, ids, compiled=None):
         hidden = model(*ids).flatten(0, 1)
         return linear_cross_entropy(hidden, model.output_weight, ids[-1].flatten(), label_smoothing=0.1)
 
-    if compiled:
-        with compiled.active():
-            value = loss()
-    else:
+    with compiled.active() if compiled else nullcontext():
         value = loss()
-    value.backward()
+        value.backward()
     return value.detach(), {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("activation_checkpointing", [False, True])
 @pytest.mark.parametrize("family", MODELS)
-def test_compiled_steps_have_the_loss_and_gradients_of_eager_ones(family):
+def test_compiled_steps_have_the_loss_and_gradients_of_eager_ones(family, activation_checkpointing, monkeypatch):
     model = MODELS[family]().train()
     compiled = Compiled(model, backend="aot_eager")
     for seed in (0, 1, 2):  # other lengths: other shapes
         ids = inputs(family, seed)
+        monkeypatch.setattr(TransformerBlock, "activation_checkpointing", False)
         expected_loss, expected = loss_and_gradients(model, ids)
+        monkeypatch.setattr(TransformerBlock, "activation_checkpointing", activation_checkpointing)
         loss, gradients = loss_and_gradients(model, ids, compiled)
         torch.testing.assert_close(loss, expected_loss, rtol=1e-6, atol=1e-6)
         assert gradients.keys() == expected.keys()

@@ -6,10 +6,22 @@ from itertools import combinations
 import numpy as np
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from glassformer.config import TrainConfig
 from glassformer.data.batch import PairBatch, length_buckets, make_batch
+from glassformer.errors import UserError
+from glassformer.models.bert import Bert, BertConfig
+from glassformer.models.gpt2 import Gpt2, Gpt2Config
+from glassformer.models.llama import Llama, LlamaConfig
+from glassformer.presets import ADAM
+from glassformer.tasks.causal_lm import LanguageModel
+from glassformer.tasks.masked_lm import MaskedLM
+from glassformer.tokens.tokenizer import Tokenizer
 from glassformer.training import cuda_graphs
 from glassformer.training.cuda_graphs import CudaGraphs
+from glassformer.training.optimizer import load_optimizer_tensors, optimizer_tensors
+from glassformer.training.step import TrainingStep
 from tests.training.test_trainer import N_PAIRS, gradients, tokenizer, trainer, weights
 
 __all__ = ["tokenizer", "trainer"]
@@ -53,8 +65,9 @@ def test_a_padded_batch_has_the_loss_and_gradients_of_the_batch(trainer):
     torch.testing.assert_close(gradients(trainer), expected, rtol=1e-5, atol=1e-6)
 
 
-def test_training_with_graphs_equals_training_without(trainer):
-    batches = [trainer.micro_batches(np.arange(start, N_PAIRS, 3)) for start in (0, 1, 2)] * 4
+@pytest.mark.parametrize("n_parts", [1, 3])
+def test_training_with_graphs_equals_training_without(trainer, n_parts):
+    batches = [trainer.micro_batches(np.arange(start, N_PAIRS, 3)) * n_parts for start in (0, 1, 2)] * 4
     before = weights(trainer)
     losses = [trainer.step(parts, 1e-3)[0].item() for parts in batches]
     expected = weights(trainer)
@@ -68,6 +81,19 @@ def test_training_with_graphs_equals_training_without(trainer):
         if not name.endswith("k_proj.bias"):  # no gradient but rounding errors, which Adam scales up
             torch.testing.assert_close(weight, expected[name], rtol=1e-4, atol=1e-4, msg=name)
     assert len(trainer.step.graphs.graphs) >= 1
+
+
+def test_the_learning_rate_changes_after_the_state_of_the_optimizer_was_loaded(trainer):
+    trainer.step.use_graphs()
+    parts = trainer.micro_batches(np.arange(N_PAIRS))
+    trainer.step(parts, 1e-3)
+    optimizer, parameters = trainer.step.optimizer, trainer.step.parameters
+    load_optimizer_tensors(optimizer, parameters, optimizer_tensors(optimizer, parameters))
+    for lr in (0.0, 1e-3):
+        before = weights(trainer)
+        trainer.step(parts, lr)
+        changed = any((weight != before[name]).any() for name, weight in weights(trainer).items())
+        assert changed == (lr > 0)
 
 
 def test_only_frequent_shapes_have_graphs_and_each_call_has_its_own_values(monkeypatch):
@@ -86,3 +112,78 @@ def test_only_frequent_shapes_have_graphs_and_each_call_has_its_own_values(monke
         run([other])
     assert len(run.graphs) == 1
     assert isinstance(calls[-1][0], PairBatch)
+
+
+def test_a_non_finite_loss_skips_the_update_and_is_found_at_the_next_check(trainer):
+    trainer.step.use_graphs()
+    (batch,) = trainer.micro_batches(np.arange(N_PAIRS))
+    for _ in range(3):
+        trainer.step([batch], 1e-3)
+    before = weights(trainer)
+    trainer.step([replace(batch, n_targets=0)], 1e-3)  # the loss per target is infinite
+    torch.testing.assert_close(weights(trainer), before, rtol=0, atol=0)
+    with pytest.raises(UserError, match=r"step 5: .*not finite"):
+        trainer.step.check_finite()
+
+
+class NoSynchronization(TorchDispatchMode):
+    """Fails at operations for which a program must wait for a GPU: their results, or the shapes of these, are values
+    that only the GPU knows."""
+
+    aten = torch.ops.aten
+    forbidden = (aten._local_scalar_dense.default, aten.nonzero.default, aten.masked_select.default)
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        indices = args[1] if func is self.aten.index.Tensor else []
+        assert func not in self.forbidden, f"{func} waits for the GPU"
+        assert not any(i is not None and i.dtype == torch.bool for i in indices), "a boolean index waits for the GPU"
+        return func(*args, **(kwargs or {}))
+
+
+def text_task(task_type, model_type, config_type):
+    tokenizer = Tokenizer.train(["a b c"] * 7, vocab_size=263, extra_special_tokens=task_type.extra_special_tokens)
+    config = config_type(
+        vocab_size=tokenizer.vocab_size, d_model=24, n_heads=4, d_ff=31, n_layers=2, max_len=16, **task_type.head_config
+    )
+    return task_type(model_type(config), tokenizer)
+
+
+TEXT_TASKS = [
+    lambda: text_task(LanguageModel, Gpt2, Gpt2Config),
+    lambda: text_task(LanguageModel, Llama, LlamaConfig),
+    lambda: text_task(MaskedLM, Bert, BertConfig),
+]
+
+
+@pytest.mark.parametrize("make", TEXT_TASKS)
+def test_a_padded_batch_of_texts_has_the_loss_of_the_batch(make):
+    task = make()
+    task.model.eval()
+    rows = [(torch.randint(5, task.tokenizer.vocab_size, (n,)).tolist(),) for n in (5, 14, 9)]
+    batch = task.batch(rows)
+    padded = batch.pad_to(5, 16, task.tokenizer.pad_id)
+    assert len(padded.ids) == 5
+    assert len(padded.target_positions) > len(batch.target_positions)
+    torch.testing.assert_close(task.loss(padded), task.loss(batch))
+
+
+@pytest.mark.parametrize("make", TEXT_TASKS)
+def test_a_step_on_texts_does_not_wait_for_the_device(make):
+    task = make()
+    step = TrainingStep(task, TrainConfig(src=("a",), out="b", precision="bf16", max_grad_norm=1.0, **ADAM), print)
+    step.use_graphs()
+    texts = torch.randint(5, task.tokenizer.vocab_size, (6, 14)).tolist()
+    batches = [task.batch([(ids,) for ids in texts]).pad_to(7, 16, task.tokenizer.pad_id)] * 2
+    step(batches, 1e-3)  # the optimizer makes its state
+    with NoSynchronization():
+        step(batches, 1e-3)
+
+
+def test_a_step_on_pairs_does_not_wait_for_the_device(trainer):
+    trainer.step.use_graphs()
+    parts = trainer.micro_batches(np.arange(N_PAIRS))
+    trainer.step(parts, 1e-3)
+    with NoSynchronization():
+        trainer.step(parts, 1e-3)
+    with pytest.raises(AssertionError, match="waits for the GPU"), NoSynchronization():
+        trainer.step.check_finite()

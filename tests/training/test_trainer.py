@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from glassformer.checkpoint import read_tensors
 from glassformer.config import TrainConfig
 from glassformer.data.dataset import Dataset
 from glassformer.errors import UserError
@@ -15,6 +16,7 @@ from glassformer.presets import ADAM
 from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
 from glassformer.training.distributed import Processes
+from glassformer.training.run import finish
 from glassformer.training.signals import Stopped, stop_on_signal
 from glassformer.training.trainer import Trainer
 
@@ -77,6 +79,22 @@ def test_gradient_and_loss_do_not_depend_on_how_a_batch_is_split(trainer, monkey
     torch.testing.assert_close(gradients(trainer), expected, rtol=1e-5, atol=1e-6)
 
 
+def test_an_update_of_several_batches_equals_that_of_one_batch_of_their_rows(trainer, monkeypatch):
+    monkeypatch.setattr(trainer, "config", trainer.config.model_copy(update={"accumulate": 3}))
+    trainer.sampler.batch_tokens = 101
+    trainer.sampler.batches = trainer.sampler.plan(0)
+    indices, batches = trainer.draw()
+    assert trainer.sampler.position == len(batches) == 3
+    loss, _, n_targets = trainer.step(batches, 0.0)
+    loss, actual = loss.clone(), gradients(trainer)
+    monkeypatch.setattr(trainer, "micro_batch_tokens", 10_007)
+    (whole,) = trainer.micro_batches(indices)
+    expected_loss, _, expected_targets = trainer.step([whole], 0.0)
+    assert n_targets == expected_targets
+    torch.testing.assert_close(loss, expected_loss, rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(actual, gradients(trainer), rtol=1e-6, atol=1e-6)
+
+
 def test_parts_and_fillers_of_several_processes_sum_to_the_whole_batch(trainer):
     """Each of two processes computes its part, scaled so that the average over the processes is the whole."""
     expected_loss, _, n_targets = trainer.step(trainer.micro_batches(np.arange(N_PAIRS)), 0.0)
@@ -127,6 +145,66 @@ def test_updates_decrease_the_loss(trainer):
     batches = trainer.micro_batches(np.arange(N_PAIRS))
     losses = [trainer.step(batches, 1e-2)[0].item() for _ in range(11)]
     assert losses[-1] < 0.8 * losses[0]
+
+
+def test_the_moving_average_of_the_weights_is_short_at_first_and_then_as_long_as_its_decay(trainer, monkeypatch):
+    monkeypatch.setattr(trainer, "config", trainer.config.model_copy(update={"ema": 0.5}))
+    batches = trainer.micro_batches(np.arange(N_PAIRS))
+    expected = {}
+    for step in range(1, 18):
+        trainer.step(batches, 1e-2)
+        trainer.progress.step = step
+        trainer.update_ema()
+        decay = min(0.5, (1 + step) / (10 + step))
+        for name, weight in weights(trainer).items():
+            expected[name] = decay * expected.get(name, weight.double()) + (1 - decay) * weight.double()
+    assert decay == 0.5
+    assert trainer.ema.keys() == weights(trainer).keys()
+    for name, average in trainer.ema.items():
+        torch.testing.assert_close(average.double(), expected[name], rtol=1e-6, atol=1e-6)
+        assert not torch.equal(average, weights(trainer)[name])
+
+
+def test_a_checkpoint_restores_the_moving_average(trainer, monkeypatch):
+    monkeypatch.setattr(trainer, "config", trainer.config.model_copy(update={"ema": 0.9}))
+    batches = trainer.micro_batches(np.arange(N_PAIRS))
+    for _ in range(2):
+        trainer.step(batches, 1e-2)
+        trainer.update_ema()
+    expected = {name: average.clone() for name, average in trainer.ema.items()}
+    trainer.save()
+    trainer.ema = {}
+    trainer.load(trainer.config.out / "checkpoints" / "step-0")
+    torch.testing.assert_close(trainer.ema, expected, rtol=0, atol=0)
+    assert not trainer.weight_sums
+
+
+CANDIDATES = ("the last checkpoint", "the average of 2 checkpoints", "the exponential moving average")
+
+
+@pytest.mark.parametrize("best", CANDIDATES)
+def test_the_final_model_is_the_candidate_with_the_best_score(trainer, monkeypatch, best):
+    last = weights(trainer)
+    candidates = [{name: weight + i for name, weight in last.items()} for i in range(3)]
+    trainer.weight_sums = {name: 2 * weight for name, weight in candidates[1].items()}
+    trainer.progress.n_averaged = 2
+    trainer.ema = candidates[2]
+
+    def metrics() -> dict[str, float]:
+        """A score of 1 for the weights that are best."""
+        name, weight = next(iter(trainer.step.parameters.items()))
+        i = round((weight.detach() - last[name]).mean().item())
+        return {trainer.task.metric: float(CANDIDATES[i] == best)}
+
+    monkeypatch.setattr(trainer.validator, "metrics", metrics)
+    trainer.progress.last_score = trainer.progress.best_score = metrics()[trainer.task.metric]
+    trainer.data.n_examples = N_PAIRS
+    messages = []
+    finish(trainer, SimpleNamespace(log=messages.append))
+    assert f"Saved {best} to" in messages[0]
+    saved = read_tensors(trainer.config.out / "model.safetensors")
+    expected = candidates[CANDIDATES.index(best)]
+    torch.testing.assert_close({name: saved[name] for name in expected}, expected)
 
 
 def test_the_used_budget_is_proportional_to_the_steps(trainer):

@@ -71,7 +71,7 @@ def load_hf_folder(source: Path) -> AnyTask:
     with config_errors(source / "config.json"):
         values = {**architecture.config_values(hf_config, tensors), **head.config_values}
         if labels:
-            values["n_labels"] = 1 if task_name == "regression" else len(labels)
+            values["n_labels"] = task_class(task_name).n_labels(labels)
         if head.task == "feature-extraction":
             values["pooler"] = any(name.endswith("pooler.dense.weight") for name in tensors)
         values |= {"pad_id": tokenizer.pad_id, "bos_id": tokenizer.bos_id, "eos_id": tokenizer.eos_id}

@@ -28,6 +28,8 @@ class Model(nn.Module):
     """The model cannot process more than `config.max_len` positions. T5 can: its position biases are relative."""
     capturable: ClassVar[bool] = True
     """The forward pass does not wait for the GPU, so a CUDA graph can hold it."""
+    has_blocks: ClassVar[bool] = True
+    """The layers are Transformer blocks."""
     config: Any
 
     def __init__(self, config: ModelConfig) -> None:

@@ -70,6 +70,7 @@ class Rnn(Model):
     kind = "encoder-decoder"
     pad_to_multiple_of: ClassVar[int] = PAD_TO_MULTIPLE_OF
     capturable = False
+    has_blocks = False
     output_bias: ClassVar[None] = None
 
     def __init__(self, config: RnnConfig) -> None:

@@ -24,6 +24,7 @@ class SkipGram(Model):
 
     config_class = SkipGramConfig
     kind = "word-vectors"
+    has_blocks = False
 
     def __init__(self, config: SkipGramConfig) -> None:
         super().__init__(config)

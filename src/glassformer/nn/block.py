@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from glassformer.nn.attention import Attention, Heads, KeyValueCache, Rotary
 from glassformer.nn.dropout import Dropout
@@ -88,6 +90,9 @@ def residual_stream(x: Float[Tensor, "batch length d_model"]) -> Float[Tensor, "
 class TransformerBlock(nn.Module):
     """Transformer block: self-attention, optional cross-attention, feed-forward. Used by encoders and decoders."""
 
+    activation_checkpointing = False
+    """In training, keep only the inputs for the backward pass, which computes the activations a second time."""
+
     def __init__(self, c: BlockConfig, *, causal: bool = False, cross: bool = False) -> None:
         """
         Args:
@@ -103,6 +108,11 @@ class TransformerBlock(nn.Module):
         if cross:
             self.cross_attention = make_attention(c)
             self.cross_attn_residual = Residual(c)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.activation_checkpointing and self.training:
+            return checkpoint(super().__call__, *args, use_reentrant=False, **kwargs)
+        return super().__call__(*args, **kwargs)
 
     def forward(
         self,

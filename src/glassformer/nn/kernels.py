@@ -8,9 +8,7 @@ from torch import Tensor
 HAS_TRITON = find_spec("triton") is not None
 """Triton comes with PyTorch where PyTorch supports a GPU, except on Windows."""
 
-HALF_PRECISION = (torch.bfloat16, torch.float16)
 
-
-def has_kernels(x: Tensor, dtypes: tuple[torch.dtype, ...] = HALF_PRECISION) -> bool:
-    """Whether a tensor is on a GPU that Triton supports and has one of these data types."""
-    return x.is_cuda and HAS_TRITON and x.dtype in dtypes
+def has_kernels(x: Tensor) -> bool:
+    """Whether a tensor is on a GPU and in 16 bits. Triton supports all GPUs on which that is fast."""
+    return x.is_cuda and HAS_TRITON and x.dtype in (torch.bfloat16, torch.float16)

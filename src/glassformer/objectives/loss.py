@@ -7,15 +7,11 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from glassformer.nn.kernels import HALF_PRECISION, has_kernels
-
-KERNEL_DTYPES = (*HALF_PRECISION, torch.float32)
-"""Data types of the softmax kernel."""
+from glassformer.nn.kernels import has_kernels
 
 CHUNK_ELEMENTS = {"cpu": 1 << 22, "cuda": 1 << 30}
 """Number of logits in memory at a time, by device: on a CPU about the size of the last-level cache; on a GPU 2 GiB in
 bf16, because many small products leave it idle."""
-
 
 COLUMN_MULTIPLE = 16
 """On a GPU, logits are computed for a multiple of this number of tokens: other products are several times slower."""
@@ -26,9 +22,10 @@ def softmax_statistics(
 ) -> tuple[Float[Tensor, "rows columns"], Float[Tensor, " rows"], Float[Tensor, " rows"]]:
     """Softmax, log-sum-exp and logit of the target of each row. Makes no 32-bit copy of 16-bit logits.
 
-    On a GPU, the probabilities overwrite the logits, and there may be more columns than tokens; their probability is 0.
+    In 16 bits on a GPU, the probabilities overwrite the logits, and there may be more columns than tokens: their
+    probability is 0.
     """
-    if has_kernels(logits, KERNEL_DTYPES):
+    if has_kernels(logits):
         from glassformer.nn.softmax_kernel import softmax_statistics_
 
         return softmax_statistics_(logits, targets, vocab_size)
@@ -64,7 +61,7 @@ class FusedLinearCrossEntropy(torch.autograd.Function):
         )
         h, w = hidden.to(dtype), weight.to(dtype)
         vocab_size = w.size(0)
-        if has_kernels(h, KERNEL_DTYPES):
+        if has_kernels(h):
             w = F.pad(w, (0, 0, 0, -vocab_size % COLUMN_MULTIPLE))
         w_sum = weight.sum(0, dtype=torch.float32)
         b_sum = 0.0 if bias is None else bias.sum(dtype=torch.float32)

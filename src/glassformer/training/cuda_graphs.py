@@ -25,7 +25,8 @@ class CudaGraphs:
 
     def __init__(self, function: Callable[[Sequence[Batch]], None], device: torch.device) -> None:
         self.function, self.device = function, device
-        self.n_seen: Counter[Hashable] = Counter()
+        self.n_seen: Counter[int] = Counter()
+        """Number of calls by hash of the shapes: with many parts, most combinations of shapes occur once."""
         self.graphs: dict[Hashable, tuple[Sequence[Batch], Callable[[], None]]] = {}
         self.memory: Any = None
         """Memory pool that all graphs share: only one runs at a time."""
@@ -34,8 +35,8 @@ class CudaGraphs:
         """Call the function with batches that are still in CPU memory."""
         shapes = tuple((name, x.shape, x.dtype) for batch in batches for name, x in batch.tensors().items())
         if shapes not in self.graphs:
-            self.n_seen[shapes] += 1
-            if self.n_seen[shapes] <= N_WARM_UPS or len(self.graphs) == MAX_GRAPHS:
+            self.n_seen[hash(shapes)] += 1
+            if self.n_seen[hash(shapes)] <= N_WARM_UPS or len(self.graphs) == MAX_GRAPHS:
                 self.function([batch.to(self.device) for batch in batches])
                 return
             self.graphs[shapes] = self.capture(batches)
@@ -51,7 +52,8 @@ class CudaGraphs:
             return static, lambda: self.function(static)
         torch.cuda.empty_cache()
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self.memory):
+        # Other threads may use the GPU meanwhile.
+        with torch.cuda.graph(graph, pool=self.memory, capture_error_mode="thread_local"):
             self.function(static)
         self.memory = graph.pool()
         return static, graph.replay

@@ -22,6 +22,7 @@ import torch
 import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor
+from torch._C._distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 
 from glassformer.config import JsonObject, TrainConfig
@@ -288,7 +289,7 @@ def joined(config: TrainConfig) -> Iterator[Processes]:
         store, _, _ = next(rendezvous("env://", timeout=timeout))
         # torchrun keeps its store when it starts the processes again.
         attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-        store = dist.PrefixStore(f"attempt-{attempt}", store)  # type: ignore[attr-defined]
+        store = PrefixStore(f"attempt-{attempt}", store)
         backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
         dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=timeout)
     except RuntimeError as error:
@@ -298,7 +299,7 @@ def joined(config: TrainConfig) -> Iterator[Processes]:
             f" (--timeout-s): {str(error).splitlines()[0]}\n"
             "  Check that all of them were started and that the address can be reached."
         ) from None
-    store = dist.PrefixStore("glassformer", store)  # type: ignore[attr-defined]
+    store = PrefixStore("glassformer", store)
     processes = Processes(rank, size, local_rank, local_size, config.timeout_s, store)
     try:
         with processes.errors_reported_once():

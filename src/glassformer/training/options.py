@@ -98,6 +98,20 @@ def model_family(config: TrainConfig, task_type: type[AnyTask], base: Model | No
     return config.family or (family_of(base) if base else task_type.families()[0])
 
 
+def check_blocks(config: TrainConfig, family: str) -> None:
+    """Check that the options for Transformer blocks are given only for families that have them.
+
+    Raises:
+        ConfigError: they are given for another family.
+    """
+    if config.activation_checkpointing and not FAMILIES[family].has_blocks:
+        families = ", ".join(name for name, model_class in FAMILIES.items() if model_class.has_blocks)
+        raise ConfigError(
+            f"--activation-checkpointing: the family {family} has no Transformer blocks.\n"
+            f"  Leave it out. Families with Transformer blocks: {families}."
+        )
+
+
 def check_model_fields(config: TrainConfig, family: str, base: Model | None) -> None:
     """Check the names in the table `model` of the options.
 

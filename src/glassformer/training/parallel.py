@@ -1,6 +1,7 @@
 """Data parallelism: a replica of the model in each process, or parts of its weights in each process.
 
-Each process computes the loss of its part of a batch; gradients are averaged over the processes.
+Each process computes the loss of its part of a batch; gradients are averaged over the processes. Sharded tensors are
+`DTensor`s. What they need is imported where it is used: it takes half a second.
 """
 
 from contextlib import AbstractContextManager, nullcontext
@@ -9,9 +10,6 @@ from warnings import filterwarnings
 
 import torch
 from torch import Tensor, nn
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
-from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from glassformer.data.batch import Batch
@@ -50,6 +48,9 @@ def with_copied_model(task: AnyTask) -> AnyTask:
 
 def shard_(module: LossModule, processes: Processes) -> None:
     """Split all weights over the processes, in place: those of each Transformer block, and all others together."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
+
     filterwarnings("ignore", "FSDP2-wrapped module .* returned a view tensor")  # nothing is changed in place
     device = next(module.parameters()).device.type
     mesh = init_device_mesh(device, (processes.size,))
@@ -73,13 +74,16 @@ def without_synchronization(module: nn.Module) -> AbstractContextManager[None]:
 
 def whole(tensor: Tensor) -> Tensor:
     """A tensor from its shards. All processes must call this."""
-    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+    return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
 
 
 def sharded_like(parameter: Tensor, tensor: Tensor) -> Tensor:
     """A whole tensor, split as the parameter is."""
-    if not isinstance(parameter, DTensor) or tensor.shape != parameter.shape:
+    if not hasattr(parameter, "full_tensor") or tensor.shape != parameter.shape:
         return tensor
+    from torch.distributed.tensor import DTensor, distribute_tensor
+
+    assert isinstance(parameter, DTensor)
     tensor = tensor.to(parameter.device)
     return distribute_tensor(tensor, parameter.device_mesh, parameter.placements, src_data_rank=None)
 

@@ -62,7 +62,7 @@ class Timer:
         Args:
             device: a GPU, whose work counts for the part that started it.
         """
-        self.is_synchronous = device is not None and device.type == "cuda"
+        self.is_synchronous = device is not None and device.type != "cpu"
         self.seconds: defaultdict[str, float] = defaultdict(float)
         self.parts = ["other"]
         self.since_s = self.now()
@@ -70,7 +70,7 @@ class Timer:
     def now(self) -> float:
         """The time in seconds, after the GPU has finished its work."""
         if self.is_synchronous:
-            torch.cuda.synchronize()
+            torch.accelerator.synchronize()
         return time.perf_counter()
 
     def restart(self) -> None:
@@ -138,7 +138,7 @@ class Profile:
 
     def named(self, part: str) -> str:
         """Name of a part. What a GPU does meanwhile is not known, unless the timer waits for it."""
-        is_asynchronous = self.step.device.type == "cuda" and not self.timer.is_synchronous
+        is_asynchronous = self.step.device.type != "cpu" and not self.timer.is_synchronous
         return "steps" if is_asynchronous and part in STEP_PARTS else part
 
     def part(self, name: str) -> AbstractContextManager[None]:

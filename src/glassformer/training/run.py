@@ -23,6 +23,7 @@ from glassformer.training.lock import locked
 from glassformer.training.model_card import model_card, usage_example
 from glassformer.training.options import (
     BUDGETS,
+    check_blocks,
     check_model_fields,
     merge_options,
     model_family,
@@ -82,7 +83,9 @@ def train_in(config: TrainConfig, processes: Processes, *, quiet: bool) -> None:
         )
         base = load(config.init_from, device="cpu").model if config.init_from else None
         task_type = select_task_type(config, base)
-        check_model_fields(config, model_family(config, task_type, base), base)
+        family = model_family(config, task_type, base)
+        check_blocks(config, family)
+        check_model_fields(config, family, base)
 
         def make(corpus_info: CorpusInfo) -> AnyTask:
             nonlocal config
@@ -106,7 +109,7 @@ def train_in(config: TrainConfig, processes: Processes, *, quiet: bool) -> None:
                 return
             reporter.log(f"Resuming from step {trainer.progress.step:,}.")
         else:
-            reporter.log(describe(config, task, data, processes))
+            reporter.log(describe(config, task, data, processes, uses_graphs=trainer.step.graphs is not None))
         with stop_on_signal() as stop:
             trainer.run(stop)
         processes.lead(lambda: finish(trainer, reporter))
@@ -173,7 +176,9 @@ def configure_torch(config: TrainConfig, processes: Processes) -> torch.device:
     torch.set_num_threads(
         config.threads if processes.size == 1 else max(1, min(config.threads, n_cores // processes.local_size))
     )
-    if device.type == "cpu":
+    if device.type == "cuda" and config.deterministic:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what cuBLAS needs for it
+    if device.type == "cpu" or config.deterministic:
         torch.use_deterministic_algorithms(True)
         torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     torch.manual_seed(config.seed)
@@ -228,11 +233,14 @@ def finish(trainer: Trainer, reporter: Reporter) -> JsonObject:
     progress, config, task = trainer.progress, trainer.config, trainer.task
     candidates: dict[str, tuple[float, dict[str, Tensor]]] = {}
     last = {name: value.clone() for name, value in task.model.state_dict().items()}
-    if progress.n_averaged > 1:
-        average = {name: total / progress.n_averaged for name, total in trainer.weight_sums.items()}
+    averages = {}
+    if (n := progress.n_averaged) > 1:
+        averages[f"the average of {n} checkpoints"] = {name: total / n for name, total in trainer.weight_sums.items()}
+    if trainer.ema:
+        averages["the exponential moving average"] = trainer.ema
+    for name, average in averages.items():
         task.model.load_state_dict(average)
-        score = trainer.validator.metrics()[task.metric]
-        candidates[f"the average of {progress.n_averaged} checkpoints"] = (score, average)
+        candidates[name] = (trainer.validator.metrics()[task.metric], average)
     assert progress.last_score is not None
     assert progress.best_score is not None
     candidates["the last checkpoint"] = (progress.last_score, last)
@@ -266,7 +274,7 @@ def finish(trainer: Trainer, reporter: Reporter) -> JsonObject:
     return {}
 
 
-def describe(config: TrainConfig, task: AnyTask, data: PreparedData, processes: Processes) -> str:
+def describe(config: TrainConfig, task: AnyTask, data: PreparedData, processes: Processes, *, uses_graphs: bool) -> str:
     """Message with the model, its size, the device and the training budget."""
     n_parameters = sum(p.numel() for p in task.model.parameters())
     budget = next(f"{getattr(config, b):g} {b}" for b in BUDGETS if getattr(config, b) is not None)
@@ -275,6 +283,7 @@ def describe(config: TrainConfig, task: AnyTask, data: PreparedData, processes: 
     if processes.size > 1:
         threads = f"{processes.size} processes of {threads}" + (", sharded" if config.shard else "")
     threads += ", compiled" if config.compile == "on" else ""
+    threads += ", CUDA graphs" if uses_graphs else ""
     return (
         f"Model: {config.family} {config.preset} ({n_parameters / 1e6:.1f} M parameters), {config.precision} on"
         f" {config.device} with {threads}, {budget}, {data.n_examples:,} {task.examples_name}."

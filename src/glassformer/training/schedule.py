@@ -79,6 +79,14 @@ def learning_rate(
     return max(rate, 0.0)
 
 
+def ema_decay(step: int, max_decay: float) -> float:
+    """Decay of an exponential moving average at an update, counted from 1: the average of few weights is shorter.
+
+    Source: `tf.train.ExponentialMovingAverage` with `num_updates`.
+    """
+    return min(max_decay, (1 + step) / (10 + step))
+
+
 def crossed(before: float, after: float, n: int) -> bool:
     """Whether (before, after] contains one of the fractions 1/n, 2/n, …, 1."""
     return math.floor(after * n + 1e-9) > math.floor(before * n + 1e-9)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from glassformer.config import TrainConfig
 from glassformer.data.batch import Batch
 from glassformer.errors import UserError
+from glassformer.nn.block import TransformerBlock
 from glassformer.tasks.base import AnyTask
 from glassformer.training.compiler import Compiled
 from glassformer.training.cuda_graphs import CudaGraphs
@@ -45,6 +46,9 @@ class TrainingStep:
         self.is_sharded = config.shard and self.processes.size > 1
         self.task = with_copied_model(task) if self.is_sharded else task
         self.model = self.task.model
+        for module in self.model.modules():
+            if isinstance(module, TransformerBlock):
+                module.activation_checkpointing = config.activation_checkpointing
         self.loss_module: nn.Module = LossModule(self.task, config.label_smoothing or 0.0)
         if self.is_sharded:
             shard_(self.loss_module, self.processes)
@@ -63,7 +67,12 @@ class TrainingStep:
         because of a loss or gradient that is not finite, since the last check."""
         self.graphs: CudaGraphs | None = None
         self.runs_graphs = True
-        is_capturable = self.model.capturable and "capturable" in self.optimizer.defaults and self.processes.size == 1
+        is_capturable = (
+            self.model.capturable
+            and "capturable" in self.optimizer.defaults
+            and self.processes.size == 1
+            and not config.activation_checkpointing  # it reads the state of the random numbers
+        )
         if self.device.type == "cuda" and task.static_shapes and is_capturable:
             self.use_graphs()
 
@@ -71,7 +80,7 @@ class TrainingStep:
         """Capture the steps of frequent shapes."""
         self.graphs = CudaGraphs(self.run, self.device)
         for group in self.optimizer.param_groups:
-            group["lr"], group["capturable"] = self.lr, True
+            group["capturable"] = True
 
     @contextmanager
     def without_graphs(self) -> Iterator[None]:
@@ -116,11 +125,9 @@ class TrainingStep:
         if n_targets is None:
             n_targets = sum(batch.n_targets for batch in batches)
         self.n_targets.fill_(n_targets / self.processes.size)  # gradients are averaged over the processes
-        if self.graphs:
-            self.lr.fill_(lr)
-        else:
-            for group in self.optimizer.param_groups:
-                group["lr"] = lr
+        self.lr.fill_(lr)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.lr if self.graphs else lr
         if self.graphs and self.runs_graphs:
             with self.part("steps"):
                 self.graphs(batches)
@@ -179,8 +186,9 @@ class TrainingStep:
         self.grad_norm.copy_(whole(torch.nn.utils.get_total_norm([p.grad for p in trained if p.grad is not None])))
         is_bad = ~(self.grad_norm.isfinite() & self.loss.isfinite())
         self.n_non_finite += is_bad
-        if self.device.type == "cuda" and self.optimizer.defaults.get("fused") and not self.is_sharded:
-            # The fused optimizers skip the update on the GPU, which the CPU need not wait for.
+        on_device = self.device.type == "cuda" or self.graphs is not None
+        if on_device and self.optimizer.defaults.get("fused") and not self.is_sharded:
+            # The fused optimizers skip the update on the device, which the CPU need not wait for.
             setattr(self.optimizer, "found_inf", is_bad.float())  # noqa: B010
             setattr(self.optimizer, "grad_scale", None)  # noqa: B010
         else:

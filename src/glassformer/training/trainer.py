@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from glassformer import checkpoint
 from glassformer.config import JsonObject, TrainConfig
@@ -23,7 +24,7 @@ from glassformer.training.parallel import sharded_like, whole
 from glassformer.training.prepare import PreparedData
 from glassformer.training.profile import Profile
 from glassformer.training.progress import Reporter
-from glassformer.training.schedule import crossed, learning_rate
+from glassformer.training.schedule import crossed, ema_decay, learning_rate
 from glassformer.training.signals import Interrupted, Stopped, StopSignal
 from glassformer.training.step import TrainingStep
 from glassformer.training.validation import ValidationState, Validator
@@ -113,6 +114,8 @@ class Trainer:
             memory_bytes = torch.cuda.get_device_properties(task.device).total_memory
             self.micro_batch_tokens *= max(1, memory_bytes >> 33)
         self.weight_sums: dict[str, Tensor] = {}
+        self.ema: dict[str, Tensor] = {}
+        """Exponential moving average of the weights, with `--ema`."""
         self.progress = TrainerState()
         self.validator = Validator(task, data.dev, config, reporter, self.progress, self.elapsed_s)
         self.loss_sum = torch.zeros(())
@@ -145,7 +148,8 @@ class Trainer:
             for rank, state in enumerate(self.processes.gather_tensor(own_state))
         }
         tensors |= optimizer_tensors(self.step.optimizer, self.step.parameters)
-        return tensors | {f"average.{name}": whole(value) for name, value in self.weight_sums.items()}
+        tensors |= {f"average.{name}": whole(value) for name, value in self.weight_sums.items()}
+        return tensors | {f"ema.{name}": whole(value) for name, value in self.ema.items()}
 
     def save(self) -> None:
         """Write `checkpoints/step-N`, then delete older ones. All processes must call this; rank 0 writes.
@@ -154,9 +158,10 @@ class Trainer:
             UserError: a loss or a gradient was not finite.
         """
         with self.step.part("saving"):
-            self.save_now()
+            self.write_checkpoint()
 
-    def save_now(self) -> None:
+    def write_checkpoint(self) -> None:
+        """What `save` does, without the time of a profile."""
         self.report()
         self.step.check_finite()
         self.progress.sampler = self.sampler.state_dict()
@@ -190,11 +195,14 @@ class Trainer:
         self.step.scatter()
         tensors = checkpoint.read_tensors(folder / "training.safetensors")
         load_optimizer_tensors(self.step.optimizer, self.step.parameters, tensors)
-        self.weight_sums = {
-            name: sharded_like(parameter, tensors[f"average.{name}"].to(self.task.device))
-            for name, parameter in self.step.parameters.items()
-            if f"average.{name}" in tensors
-        }
+        self.weight_sums, self.ema = (
+            {
+                name: sharded_like(parameter, tensors[f"{kind}.{name}"].to(self.task.device))
+                for name, parameter in self.step.parameters.items()
+                if f"{kind}.{name}" in tensors
+            }
+            for kind in ("average", "ema")
+        )
         rank = self.processes.rank
         if rng_name("rng.cpu", rank) not in tensors:  # the checkpoint is of fewer processes
             self.seed_randomness()
@@ -265,9 +273,8 @@ class Trainer:
             self.validate_and_save(stop)
         while self.progress.fraction < 1:
             with self.step.part("data"):
-                indices = next(self.sampler)
-                before, after = self.progress.fraction, self.budget_used(self.progress.step + 1)
-                batches = self.micro_batches(self.processes.part(indices))
+                indices, batches = self.draw()
+            before, after = self.progress.fraction, self.budget_used(self.progress.step + 1)
             with self.step.part("waiting"):
                 fillers, n_targets, signum = self.agree(batches, indices, stop)
             with self.profile.of_step() if self.profile else nullcontext():
@@ -278,6 +285,8 @@ class Trainer:
             self.progress.n_examples_since_validation += len(indices)
             self.loss_sum += loss
             n_tokens += n
+            with self.step.part("optimizer"):
+                self.update_ema()
             self.report()  # earlier steps, of which the GPU has sent the results by now
             if before >= 1 - AVERAGING_FRACTION and crossed(
                 before, after, round(self.config.average_checkpoints / AVERAGING_FRACTION)
@@ -311,6 +320,13 @@ class Trainer:
             self.validate_and_save(stop)
         self.step.gather()
         self.weight_sums = {name: whole(value) for name, value in self.weight_sums.items()}
+        self.ema = {name: whole(value) for name, value in self.ema.items()}
+
+    def draw(self) -> tuple[NDArray[np.int64], list[Batch]]:
+        """The rows of the next update, of all processes, and the micro-batches of this process."""
+        indices = [next(self.sampler) for _ in range(self.config.accumulate)]
+        batches = [batch for rows in indices for batch in self.micro_batches(self.processes.part(rows))]
+        return np.concatenate(indices), batches
 
     def agree(
         self, batches: Sequence[Batch], indices: NDArray[np.int64], stop: StopSignal
@@ -318,8 +334,8 @@ class Trainer:
         """Exchange what all processes must know of each other before an update.
 
         Args:
-            batches: the micro-batches of this process; none if the batch has fewer rows than there are processes.
-            indices: the rows of the batch of all processes.
+            batches: the micro-batches of this process; none if the update has fewer rows than there are processes.
+            indices: the rows of the update of all processes.
 
         Returns:
             Batches without effect, with which all processes have as many; the number of targets of all; the signal
@@ -420,6 +436,15 @@ class Trainer:
                 else:
                     self.weight_sums[name] = parameter.detach().clone()
         self.progress.n_averaged += 1
+
+    def update_ema(self) -> None:
+        """Move the exponential moving average of the weights towards the current weights. It begins as a copy."""
+        if self.config.ema is None:
+            return
+        if not self.ema:
+            self.ema = {name: parameter.detach().clone() for name, parameter in self.step.parameters.items()}
+        update = get_ema_multi_avg_fn(ema_decay(self.progress.step, self.config.ema))  # type: ignore[no-untyped-call]
+        update(list(self.ema.values()), list(self.step.parameters.values()), None)
 
     def checkpoint_and_stop(self, signum: int) -> None:
         """Save a checkpoint, unless this step already has one, and stop.
