@@ -11,7 +11,10 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import jaxtyping
+import torch
 
+if not torch.cuda.is_available():  # the kernels are interpreted; Triton decides when it is first imported
+    os.environ.setdefault("TRITON_INTERPRET", "1")
 if not jaxtyping.config.jaxtyping_disable:  # before the modules are imported
     jaxtyping.install_import_hook(
         ["glassformer.nn", "glassformer.models", "glassformer.objectives", "glassformer.generate", "glassformer.data"],
@@ -19,7 +22,6 @@ if not jaxtyping.config.jaxtyping_disable:  # before the modules are imported
     )
 
 import pytest
-import torch
 
 torch.set_num_threads(1)
 IN_CI = os.environ.get("CI") == "true"

@@ -1,25 +1,16 @@
-"""The Triton kernels, run by Triton's interpreter where there is no GPU, against eager attention and PyTorch."""
+"""The Triton kernels against eager attention and PyTorch. Without a GPU, Triton's interpreter runs them."""
 
 import pytest
 import torch
 import torch.nn.functional as F
 
 from glassformer.nn.attention import Attention
+from glassformer.nn.short_attention import short_attention, supports
+from glassformer.nn.softmax_kernel import softmax_statistics_
 from glassformer.objectives import loss as loss_module
 from glassformer.objectives.loss import linear_cross_entropy, softmax_statistics
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def interpreter():
-    """Triton chooses between compiler and interpreter when a kernel is defined, which is on the first import."""
-    with pytest.MonkeyPatch.context() as patch:
-        if DEVICE == "cpu":
-            patch.setenv("TRITON_INTERPRET", "1")
-        from glassformer.nn import short_attention, softmax_kernel  # noqa: F401
-
-        yield
 
 
 @pytest.mark.parametrize(
@@ -35,8 +26,6 @@ def interpreter():
     ],
 )
 def test_short_attention_has_the_output_and_gradients_of_eager_attention(n_queries, n_keys, d_head, causal, masked):
-    from glassformer.nn.short_attention import short_attention, supports
-
     torch.manual_seed(0)
     n_heads = 3
     attention = Attention(n_heads * d_head, n_heads).to(DEVICE)
@@ -57,8 +46,6 @@ def test_short_attention_has_the_output_and_gradients_of_eager_attention(n_queri
 
 
 def test_short_attention_refuses_other_shapes():
-    from glassformer.nn.short_attention import supports
-
     q = torch.zeros(1, 2, 128, 64)
     assert supports(q, q, None)
     assert not supports(torch.zeros(1, 2, 129, 64), q, None)
@@ -69,8 +56,6 @@ def test_short_attention_refuses_other_shapes():
 
 @pytest.mark.parametrize(("n_rows", "vocab_size"), [(5, 7), (3, 8192), (4, 20_001)])
 def test_the_softmax_kernel_has_the_values_of_pytorch_and_zero_beyond_the_vocabulary(n_rows, vocab_size):
-    from glassformer.nn.softmax_kernel import softmax_statistics_
-
     torch.manual_seed(0)
     logits = torch.randn(n_rows, vocab_size) * 5
     targets = torch.randint(vocab_size, (n_rows,))
