@@ -12,7 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from glassformer.data.batch import make_batch
 from glassformer.training.profile import N_PROFILED, N_WARM_UPS, Profile, Timer, product_flop, token_lengths
-from glassformer.training.signals import Stopped, stop_on_signal
+from glassformer.training.signals import Stopped, StopSignal
 from tests.journeys.conftest import SMALL, glassformer, write_lines
 from tests.training.test_trainer import N_PAIRS, tokenizer, trainer, weights
 
@@ -114,8 +114,9 @@ def test_a_stopped_run_has_a_profile_of_its_steps(trainer, monkeypatch):
     trainer.config = trainer.step.config = trainer.config.model_copy(update={"profile": True, "validate_every": 1000})
     trainer.reporter = SimpleNamespace(log=messages.append, step=lambda *_: None)
 
-    with pytest.raises(Stopped), stop_on_signal() as stop:
-        monkeypatch.setattr(trainer, "update_ema", lambda: setattr(stop, "signum", signal.SIGINT))
+    stop = StopSignal()
+    monkeypatch.setattr(trainer, "update_ema", lambda: setattr(stop, "signum", signal.SIGINT))
+    with pytest.raises(Stopped):
         trainer.run(stop)
     record = json.loads((trainer.config.out / "profile.json").read_text())
     assert record["steps"] == 1
