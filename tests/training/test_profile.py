@@ -12,7 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from glassformer.data.batch import make_batch
 from glassformer.training.profile import N_PROFILED, N_WARM_UPS, Profile, Timer, product_flop, token_lengths
-from glassformer.training.signals import Stopped, stop_on_signal
+from glassformer.training.signals import Stopped, StopSignal
 from tests.journeys.conftest import SMALL, glassformer, write_lines
 from tests.training.test_trainer import N_PAIRS, tokenizer, trainer, weights
 
@@ -50,7 +50,7 @@ def test_the_operations_are_those_that_pytorch_counts(trainer):
     assert actual == pytest.approx(counter.get_total_flops() - causal_half, rel=1e-9)
 
 
-def test_profiled_steps_have_the_results_of_other_steps(trainer):
+def test_profiled_steps_have_the_results_of_other_steps(trainer, capfd):
     batches = trainer.micro_batches(np.arange(N_PAIRS))
     before = weights(trainer)
     n_steps = N_WARM_UPS + 2 * N_PROFILED + 2
@@ -64,6 +64,7 @@ def test_profiled_steps_have_the_results_of_other_steps(trainer):
         with profile.of_step():
             actual.append(trainer.step(batches, 1e-3)[0].item())
     assert actual == losses
+    assert capfd.readouterr().err == ""
     torch.testing.assert_close(weights(trainer), expected, rtol=0, atol=0)
     record = profile.record()
     n_weights = sum(p.numel() for p in trainer.model.parameters())
@@ -92,7 +93,6 @@ def test_the_parts_sum_to_the_elapsed_time(profiled):
     assert {"data", "forward", "loss", "backward", "optimizer", "validation", "saving"} <= record["seconds"].keys()
     assert record["seconds"]["other"] < 0.1 * record["elapsed_s"]
     assert f"Profile in {out / 'profile.html'}" in messages
-    assert "profiler_start" not in messages
 
 
 def test_the_profile_of_a_run(profiled):
@@ -102,9 +102,9 @@ def test_the_profile_of_a_run(profiled):
     assert 0 < record["padding"]["source"] < 0.5
     assert 0 < record["padding"]["target"] < 0.5
     assert 0 < record["utilization"] < 1
-    assert 0 < record["targets_per_s"]
+    assert record["targets_per_s"] > 0
     assert len(record["operations"]) == 10
-    assert [row["ms"] for row in record["operations"]] == sorted((row["ms"] for row in record["operations"]))[::-1]
+    assert [row["ms"] for row in record["operations"]] == sorted(row["ms"] for row in record["operations"])[::-1]
     assert "Most expensive operations" in (out / "profile.html").read_text()
     assert "profile = false" in (out / "run.toml").read_text()
 
@@ -114,8 +114,9 @@ def test_a_stopped_run_has_a_profile_of_its_steps(trainer, monkeypatch):
     trainer.config = trainer.step.config = trainer.config.model_copy(update={"profile": True, "validate_every": 1000})
     trainer.reporter = SimpleNamespace(log=messages.append, step=lambda *_: None)
 
-    with pytest.raises(Stopped), stop_on_signal() as stop:
-        monkeypatch.setattr(trainer, "update_ema", lambda: setattr(stop, "signum", signal.SIGINT))
+    stop = StopSignal()
+    monkeypatch.setattr(trainer, "update_ema", lambda: setattr(stop, "signum", signal.SIGINT))
+    with pytest.raises(Stopped):
         trainer.run(stop)
     record = json.loads((trainer.config.out / "profile.json").read_text())
     assert record["steps"] == 1
