@@ -85,5 +85,5 @@ document.querySelector("main").append(...[
     ? `Mean over a few steps after the warm-up. Time ${isGpu ? "of kernels on the GPU" : "of an operation without those that it calls"}.`
     : "Not measured, because the run was too short.",
     record.operations.length ? table(["operation", "calls per step", "ms per step", "of all operations"],
-      record.operations.map(({ name, calls, ms, fraction }) => [el("code", {}, name), calls.toFixed(1), ms.toPrecision(3), percent(fraction)])) : null),
+      record.operations.map(({ name, calls, ms, fraction }) => [el("code", {}, name), +calls.toFixed(1), ms.toPrecision(3), percent(fraction)])) : null),
 ].filter(Boolean));
