@@ -160,9 +160,9 @@ class Profile:
         self.n_steps += 1
         n = self.n_steps - N_WARM_UPS
         if 1 <= n <= 2 * N_PROFILED:
-            with self.run_timer.part("profiling"), self.step.without_graphs():
-                with self.timed_parts() if n <= N_PROFILED else self.timed_operations():
-                    yield
+            measured = self.timed_parts() if n <= N_PROFILED else self.timed_operations()
+            with self.run_timer.part("profiling"), self.step.without_graphs(), measured:
+                yield
         else:
             yield
         if n == 2 * N_PROFILED:
@@ -320,7 +320,8 @@ def product_flop(model: Model, batch: Batch, lengths: Mapping[str, Tensor]) -> f
     blocks = [module for module in model.modules() if isinstance(module, TransformerBlock)]
     if not blocks or not lengths:
         return 0.0
-    source, target = list(lengths.values())[0], list(lengths.values())[-1]
+    sides = list(lengths.values())
+    source, target = sides[0], sides[-1]
     total = 0.0
     for block in blocks:
         is_decoder = hasattr(block, "cross_attention")
