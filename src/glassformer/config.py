@@ -390,8 +390,6 @@ class TrainConfig(Config):
         budgets = [name for name in ("steps", "epochs", "minutes") if getattr(self, name) is not None]
         if len(budgets) > 1:
             raise ValueError(f"{' and '.join(budgets)} are mutually exclusive; give one")
-        if self.shard and self.optimizer == "adafactor":
-            raise ValueError("shard cannot be combined with optimizer = adafactor; use adam or adamw")
         if self.dev_tgt and not self.dev_src:
             raise ValueError("dev_tgt needs dev_src")
         if (self.warmup_ratio or 0) + (self.decay_ratio or 0) > 1:

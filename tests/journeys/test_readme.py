@@ -101,13 +101,14 @@ def check_evaluate(out: list[str], err: str, folder: Path) -> None:
 
 
 def check_compare(out: list[str], err: str, folder: Path) -> None:
-    (line,) = out
-    first, second, difference, low, high, p_value = numbers(line)
-    assert first == pytest.approx(bleu_of_output(folder), abs=0.0051)  # two digits are printed
-    assert difference == pytest.approx(second - first, abs=0.0151)
-    assert low <= difference <= high
-    assert 0 <= p_value <= 1
-    assert line.endswith("not significant" if p_value >= 0.05 else ": significant")
+    assert [line.split()[0] for line in out] == ["BLEU", "exact"]
+    assert numbers(out[0])[0] == pytest.approx(bleu_of_output(folder), abs=0.0051)  # two digits are printed
+    for line in out:
+        first, second, difference, low, high, p_value = numbers(line)
+        assert difference == pytest.approx(second - first, abs=0.0151)
+        assert low <= difference <= high
+        assert 0 <= p_value <= 1
+        assert line.endswith("not significant" if p_value >= 0.05 else ": significant")
 
 
 def check_score(out: list[str], err: str, folder: Path) -> None:

@@ -135,6 +135,7 @@ def test_a_name_that_is_not_a_text_is_an_error_of_its_option(tmp_path):
     ("options", "excluded"),
     [
         ({"optimizer": "adafactor", "beta1": 0.9, "eps": 1e-8}, ["beta1", "eps"]),
+        ({"optimizer": "adafactor", "shard": True}, ["shard"]),
         ({"schedule": "cosine", "decay_ratio": 0.1}, ["decay_ratio"]),
         ({"optimizer": "adafactor", "eps": 1e-8, "schedule": "linear", "decay_ratio": 0.1}, ["eps", "decay_ratio"]),
     ],

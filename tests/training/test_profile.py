@@ -11,7 +11,8 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from glassformer.data.batch import make_batch
-from glassformer.training.profile import N_PROFILED, N_WARM_UPS, Profile, Timer, product_flop, token_lengths
+from glassformer.training.flop import product_flop
+from glassformer.training.profile import N_PROFILED, N_WARM_UPS, Profile, Timer, token_lengths
 from glassformer.training.signals import Stopped, StopSignal
 from tests.journeys.conftest import SMALL, glassformer, write_lines
 from tests.training.test_trainer import N_PAIRS, tokenizer, trainer, weights

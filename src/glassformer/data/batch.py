@@ -15,7 +15,7 @@ from torch import Tensor
 BatchT = TypeVar("BatchT", bound="Batch")
 
 POSITION_STEPS = 8
-"""`Batch.pad_to` rounds the number of targets up to a multiple of this fraction of all positions."""
+"""`Batch.pad_to` rounds the number of targets up to a multiple of 1 / POSITION_STEPS of all positions."""
 
 MAX_PADDING, MAX_BUCKETS = 0.05, 12
 """Largest fraction of padding added by length buckets, where MAX_BUCKETS of them suffice."""

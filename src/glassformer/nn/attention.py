@@ -162,6 +162,7 @@ class Attention(nn.Module):
         self, x: Float[Tensor, "batch length d_model"], rotary: Rotary | None = None
     ) -> tuple[Float[Tensor, "batch heads k d_head"], Heads, Heads]:
         """Project the input of self-attention to queries, keys and values."""
+        # The order of the layers determines how the gradient of x is rounded.
         k, v, q = map(self.split_heads, linear_layers(x, self.k_proj, self.v_proj, self.q_proj))
         return (q, k, v) if rotary is None else (rotate(q, *rotary), rotate(k, *rotary), v)
 

@@ -49,8 +49,8 @@ class OptimizerType:
 
 
 OPTIMIZERS = {
-    "adam": OptimizerType(adam, ("beta1", "beta2", "eps")),
-    "adamw": OptimizerType(adamw, ("beta1", "beta2", "eps")),
+    "adam": OptimizerType(adam, ("beta1", "beta2", "eps", "shard")),
+    "adamw": OptimizerType(adamw, ("beta1", "beta2", "eps", "shard")),
     "adafactor": OptimizerType(adafactor),
 }
 

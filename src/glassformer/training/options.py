@@ -26,7 +26,8 @@ MUTABLE_OPTIONS = {
     *BUDGETS, "out", "src", "tgt", "dev_src", "dev_tgt", "save_every", "validate_every", "tensorboard",
     "devices", "shard", "timeout_s", "profile",
 }  # fmt: skip
-"""Options that may differ when a run is resumed: they do not change any update. Files are compared by content."""
+"""Options that may differ when a run is resumed. They change no update, except that other numbers of processes change
+rounding and random numbers. Files are compared by content."""
 
 
 def known_names() -> dict[str, dict[str, set[str]]]:
@@ -173,7 +174,7 @@ def resolve_options(
     options = {
         name: value for name, value in {**selected, **explicit, **fixed}.items() if name in TrainConfig.model_fields
     }
-    return TrainConfig.resolve(options, environment={})
+    return TrainConfig.resolve(options, environment={}, known=known)
 
 
 def is_long(budget: JsonObject) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -27,6 +26,7 @@ from glassformer.training.progress import Reporter
 from glassformer.training.schedule import crossed, ema_decay, learning_rate
 from glassformer.training.signals import Interrupted, Stopped, StopSignal
 from glassformer.training.step import TrainingStep
+from glassformer.training.step_log import LOG_EVERY, StepLog
 from glassformer.training.validation import ValidationState, Validator
 
 MICRO_BATCH_TOKENS = 8192
@@ -35,9 +35,6 @@ gradient accumulation. On a GPU: per 8 GiB of its memory."""
 
 AVERAGING_FRACTION = 0.1
 """The averaged checkpoints are evenly spaced over this last fraction of the training."""
-
-LOG_EVERY = 10
-"""Steps between records in metrics.jsonl."""
 
 MAX_CHECKPOINTS = 2
 """Number of checkpoints that are kept."""
@@ -65,21 +62,6 @@ class TrainerState(ValidationState):
 def rng_name(name: str, rank: int) -> str:
     """Name of the random state of a process in a checkpoint."""
     return f"{name}.{rank}" if rank else name
-
-
-class Readback:
-    """The value of a tensor, copied from the device without waiting until it is used."""
-
-    def __init__(self, value: Tensor) -> None:
-        self.value = value.to("cpu", non_blocking=True, copy=True)
-        self.arrived = torch.cuda.Event() if value.is_cuda else None  # type: ignore[no-untyped-call]
-        if self.arrived:
-            self.arrived.record()
-
-    def __float__(self) -> float:
-        if self.arrived:
-            self.arrived.synchronize()
-        return self.value.item()
 
 
 class Trainer:
@@ -118,13 +100,11 @@ class Trainer:
         """Exponential moving average of the weights, with `--ema`."""
         self.progress = TrainerState()
         self.validator = Validator(task, data.dev, config, reporter, self.progress, self.elapsed_s)
-        self.loss_sum = torch.zeros(())
+        self.log = StepLog(self.step, reporter, self.elapsed_s)
         self.started_s = time.monotonic()
         self.saved_step: int | None = None
         if self.processes.rank:  # rank 0 continues the random numbers that initialized the model
             self.seed_randomness()
-        self.unreported: tuple[float, dict[str, Any], Readback] | None = None
-        """Fraction of the budget, record of metrics, and number of non-finite updates, to be reported."""
         self.profile: Profile | None = None
 
     # State
@@ -162,10 +142,10 @@ class Trainer:
 
     def write_checkpoint(self) -> None:
         """What `save` does, without the time of a profile."""
-        self.report()
+        self.log.report()
         self.step.check_finite()
         self.progress.sampler = self.sampler.state_dict()
-        self.progress.loss_sum_since_log = self.loss_sum.item()
+        self.progress.loss_sum_since_log = self.log.loss_sum.item()
         self.progress.elapsed_s, self.started_s = self.elapsed_s(), time.monotonic()
         self.progress.n_processes = self.processes.size
         self.step.gather()
@@ -263,51 +243,12 @@ class Trainer:
         # Make at least one update, however small the budget: the first validation needs one.
         self.progress.fraction = self.budget_used(self.progress.step) if self.progress.step else 0.0
         if self.progress.fraction < 1 - AVERAGING_FRACTION and self.progress.n_averaged:
-            self.weight_sums, self.progress.n_averaged = (
-                {},
-                0,
-            )  # resumed with a larger budget: averaging starts again later
-        self.loss_sum = torch.tensor(self.progress.loss_sum_since_log, device=self.task.device)
-        n_tokens, since_s = 0, time.monotonic()
+            self.weight_sums, self.progress.n_averaged = {}, 0  # resumed with a larger budget: averaging is due later
+        self.log.restart(self.progress.loss_sum_since_log)
         if self.progress.validation_due:
             self.validate_and_save(stop)
         while self.progress.fraction < 1:
-            with self.step.part("data"):
-                indices, batches = self.draw()
-            before, after = self.progress.fraction, self.budget_used(self.progress.step + 1)
-            with self.step.part("waiting"):
-                fillers, n_targets, signum = self.agree(batches, indices, stop)
-            with self.profile.of_step() if self.profile else nullcontext():
-                loss, grad_norm, n = self.step(batches, self.learning_rate(before, after), fillers, n_targets)
-            self.progress.step += 1
-            self.progress.fraction = after
-            self.progress.n_tokens += n
-            self.progress.n_examples_since_validation += len(indices)
-            self.loss_sum += loss
-            n_tokens += n
-            with self.step.part("optimizer"):
-                self.update_ema()
-            self.report()  # earlier steps, of which the GPU has sent the results by now
-            if before >= 1 - AVERAGING_FRACTION and crossed(
-                before, after, round(self.config.average_checkpoints / AVERAGING_FRACTION)
-            ):
-                self.add_to_weight_sums()
-            if self.progress.step % LOG_EVERY == 0:
-                record = {
-                    "step": self.progress.step,
-                    "loss": Readback(self.loss_sum / LOG_EVERY),
-                    "lr": self.learning_rate(before, after),
-                    "grad_norm": Readback(grad_norm),
-                    "tokens_per_s": n_tokens / (time.monotonic() - since_s),
-                    "epoch": self.sampler.epochs_done,
-                    "elapsed_s": self.elapsed_s(),
-                }
-                self.unreported = after, record, Readback(self.step.n_non_finite)
-                self.loss_sum.zero_()
-                n_tokens, since_s = 0, time.monotonic()
-                if self.task.device.type == "cpu":
-                    self.report()
-            self.progress.validation_due = self.validator.is_due(before, after)
+            signum = self.make_update(stop)
             if self.progress.validation_due:
                 self.validate_and_save(stop)
             elif self.config.save_every and self.progress.step % self.config.save_every == 0:
@@ -321,6 +262,36 @@ class Trainer:
         self.step.gather()
         self.weight_sums = {name: whole(value) for name, value in self.weight_sums.items()}
         self.ema = {name: whole(value) for name, value in self.ema.items()}
+
+    def make_update(self, stop: StopSignal) -> int | None:
+        """One update of the weights and of all that follows them: averages, records, whether a validation is due.
+
+        Returns:
+            The signal that one of the processes received before, if any.
+        """
+        with self.step.part("data"):
+            indices, batches = self.draw()
+        before, after = self.progress.fraction, self.budget_used(self.progress.step + 1)
+        lr = self.learning_rate(before, after)
+        with self.step.part("waiting"):
+            fillers, n_targets, signum = self.agree(batches, indices, stop)
+        with self.profile.of_step() if self.profile else nullcontext():
+            _, _, n = self.step(batches, lr, fillers, n_targets)
+        self.progress.step += 1
+        self.progress.fraction = after
+        self.progress.n_tokens += n
+        self.progress.n_examples_since_validation += len(indices)
+        with self.step.part("optimizer"):
+            self.update_ema()
+        self.log.add(n)
+        if before >= 1 - AVERAGING_FRACTION and crossed(
+            before, after, round(self.config.average_checkpoints / AVERAGING_FRACTION)
+        ):
+            self.add_to_weight_sums()
+        if self.progress.step % LOG_EVERY == 0:
+            self.log.record(after, lr=lr, epoch=self.sampler.epochs_done)
+        self.progress.validation_due = self.validator.is_due(before, after)
+        return signum
 
     def draw(self) -> tuple[NDArray[np.int64], list[Batch]]:
         """The rows of the next update, of all processes, and the micro-batches of this process."""
@@ -347,30 +318,13 @@ class Trainer:
         fillers = self.micro_batches(indices[:1]) * n_missing if n_missing else []
         return fillers, float(n_targets.sum()), int(signums.max()) or None
 
-    def report(self) -> None:
-        """Report the last record of metrics, if that has not been done.
-
-        Raises:
-            UserError: a loss or a gradient was not finite.
-        """
-        if self.unreported is None:
-            return
-        fraction, record, n_non_finite = self.unreported
-        self.unreported = None
-        with self.step.part("waiting"):
-            has_failed = bool(float(n_non_finite))
-        if has_failed:
-            self.step.check_finite()
-        values = {name: float(x) if isinstance(x, Readback) else x for name, x in record.items()}
-        self.reporter.step(fraction, values, self.elapsed_s() * (1 - fraction) / max(fraction, 1e-9))
-
     def validate_and_save(self, stop: StopSignal) -> None:
         """Validate in rank 0 and save a checkpoint. A signal interrupts the validation, and the resumed run repeats it.
 
         Raises:
             Stopped: a signal arrived; a checkpoint was saved.
         """
-        self.report()
+        self.log.report()
 
         def validate() -> JsonObject:
             try:

@@ -1,0 +1,95 @@
+"""Records of loss and speed during training."""
+
+import time
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from glassformer.config import JsonObject
+from glassformer.training.progress import Reporter
+from glassformer.training.step import TrainingStep
+
+LOG_EVERY = 10
+"""Steps between records in metrics.jsonl."""
+
+
+class Readback:
+    """The value of a tensor, copied from the device without waiting until it is used."""
+
+    def __init__(self, value: Tensor) -> None:
+        self.value = value.to("cpu", non_blocking=True, copy=True)
+        self.arrived = torch.cuda.Event() if value.is_cuda else None  # type: ignore[no-untyped-call]
+        if self.arrived:
+            self.arrived.record()
+
+    def __float__(self) -> float:
+        if self.arrived:
+            self.arrived.synchronize()
+        return self.value.item()
+
+
+class StepLog:
+    """Reports the mean loss, the gradient norm and the speed of every LOG_EVERY steps.
+
+    The values of a record are on the device. They are read after the next step has been started, so that a GPU never
+    waits for Python.
+    """
+
+    def __init__(self, step: TrainingStep, reporter: Reporter, elapsed_s: Callable[[], float]) -> None:
+        """
+        Args:
+            elapsed_s: returns the time of training in seconds.
+        """
+        self.step, self.reporter, self.elapsed_s = step, reporter, elapsed_s
+        self.unreported: tuple[float, JsonObject, Readback] | None = None
+        """Fraction of the budget, record of metrics, and number of non-finite updates, to be reported."""
+        self.restart(0.0)
+
+    def restart(self, loss_sum: float) -> None:
+        """Begin with the sum of the losses since the last record, and measure the speed from now on."""
+        self.loss_sum = torch.tensor(loss_sum, device=self.step.device)
+        self.n_targets, self.since_s = 0, time.monotonic()
+
+    def add(self, n_targets: int) -> None:
+        """Add the step that has been started last, and report the record of earlier ones."""
+        self.loss_sum += self.step.loss
+        self.n_targets += n_targets
+        self.report()
+
+    def record(self, fraction: float, *, lr: float, epoch: float) -> None:
+        """End a record of LOG_EVERY steps.
+
+        Args:
+            fraction: fraction of the budget used.
+            lr: learning rate of the last step.
+            epoch: number of epochs completed.
+        """
+        record = {
+            "step": self.step.n_steps,
+            "loss": Readback(self.loss_sum / LOG_EVERY),
+            "lr": lr,
+            "grad_norm": Readback(self.step.grad_norm),
+            "tokens_per_s": self.n_targets / (time.monotonic() - self.since_s),
+            "epoch": epoch,
+            "elapsed_s": self.elapsed_s(),
+        }
+        self.unreported = fraction, record, Readback(self.step.n_non_finite)
+        self.restart(0.0)
+        if self.step.device.type == "cpu":
+            self.report()
+
+    def report(self) -> None:
+        """Report the last record, if that has not been done.
+
+        Raises:
+            UserError: a loss or a gradient was not finite.
+        """
+        if self.unreported is None:
+            return
+        fraction, record, n_non_finite = self.unreported
+        self.unreported = None
+        if float(n_non_finite):
+            self.step.check_finite()
+        values = {name: float(x) if isinstance(x, Readback) else x for name, x in record.items()}
+        self.reporter.step(fraction, values, self.elapsed_s() * (1 - fraction) / max(fraction, 1e-9))
