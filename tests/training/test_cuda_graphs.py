@@ -1,6 +1,7 @@
 """Batches of fixed shapes in place, as CUDA graphs use them. On a CPU the same code runs without a graph."""
 
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -14,9 +15,11 @@ from glassformer.errors import UserError
 from glassformer.models.bert import Bert, BertConfig
 from glassformer.models.gpt2 import Gpt2, Gpt2Config
 from glassformer.models.llama import Llama, LlamaConfig
+from glassformer.models.t5 import T5, T5Config
 from glassformer.presets import ADAM
 from glassformer.tasks.causal_lm import LanguageModel
 from glassformer.tasks.masked_lm import MaskedLM
+from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
 from glassformer.training import cuda_graphs
 from glassformer.training.cuda_graphs import CudaGraphs
@@ -29,10 +32,13 @@ __all__ = ["tokenizer", "trainer"]
 PAD = 0
 
 
-def pairs(n: int, seed: int = 0) -> list[tuple[list[int], list[int]]]:
+def pairs(n: int, seed: int = 0, vocab_size: int = 29) -> list[tuple[list[int], list[int]]]:
     rng = np.random.default_rng(seed)
     return [
-        (rng.integers(3, 29, rng.integers(1, 9)).tolist(), rng.integers(3, 29, rng.integers(1, 9)).tolist())
+        (
+            rng.integers(3, vocab_size, rng.integers(1, 9)).tolist(),
+            rng.integers(3, vocab_size, rng.integers(1, 9)).tolist(),
+        )
         for _ in range(n)
     ]
 
@@ -51,6 +57,15 @@ def test_length_buckets_have_the_least_padding(seed):
 
     assert actual.sum() == padded(n_buckets)
     assert n_buckets == 1 or padded(n_buckets - 1) > 1.05 * lengths.sum()
+
+
+@pytest.mark.parametrize("longest", [511, 513, 1025, 5000])
+def test_no_length_is_rounded_up_beyond_the_longest(longest):
+    """The longest may be the maximum length of a model, which has no further position embeddings."""
+    lengths = np.random.default_rng(0).integers(1, longest + 1, 5000)
+    lengths[7] = longest
+    assert length_buckets(lengths).max() == longest
+    assert (length_buckets(np.full(3, longest)) == longest).all()
 
 
 def test_a_padded_batch_has_the_loss_and_gradients_of_the_batch(trainer):
@@ -167,13 +182,35 @@ def test_a_padded_batch_of_texts_has_the_loss_of_the_batch(make):
     torch.testing.assert_close(task.loss(padded), task.loss(batch))
 
 
-@pytest.mark.parametrize("make", TEXT_TASKS)
-def test_a_step_on_texts_does_not_wait_for_the_device(make):
+def batch_of_texts(make):
     task = make()
+    texts = torch.randint(5, task.tokenizer.vocab_size, (6, 14)).tolist()
+    return task, task.batch([(ids,) for ids in texts])
+
+
+def packed_texts():
+    """A window with several texts, each with its own attention mask and positions."""
+    task = TEXT_TASKS[0]()
+    t = task.tokenizer
+    window = [t.bos_id, 5, 6, t.eos_id, t.bos_id, 7, 8, 9, t.eos_id]
+    batch = task.batch([(window,)] * 3)
+    assert batch.segments is not None
+    return task, batch
+
+
+def pairs_for_t5():
+    tokenizer = Tokenizer.train(["a b c"] * 7, vocab_size=263)
+    sizes = dict(d_model=24, n_heads=4, d_head=6, d_ff=31, n_encoder_layers=1, n_decoder_layers=1)
+    task = Translator(T5(T5Config(vocab_size=tokenizer.vocab_size, **sizes)), tokenizer)
+    return task, task.batch(pairs(6, vocab_size=tokenizer.vocab_size))
+
+
+@pytest.mark.parametrize("make", [*(partial(batch_of_texts, make) for make in TEXT_TASKS), packed_texts, pairs_for_t5])
+def test_a_step_does_not_wait_for_the_device(make):
+    task, batch = make()
     step = TrainingStep(task, TrainConfig(src=("a",), out="b", precision="bf16", max_grad_norm=1.0, **ADAM), print)
     step.use_graphs()
-    texts = torch.randint(5, task.tokenizer.vocab_size, (6, 14)).tolist()
-    batches = [task.batch([(ids,) for ids in texts]).pad_to(7, 16, task.tokenizer.pad_id)] * 2
+    batches = [batch.pad_to(7, 16, task.tokenizer.pad_id)] * 2
     step(batches, 1e-3)  # the optimizer makes its state
     with NoSynchronization():
         step(batches, 1e-3)

@@ -132,8 +132,9 @@ def length_buckets(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
 
     The values are optimal: no others of the same number add less padding. At most MAX_BUCKETS values.
     """
-    step = 1 + int(lengths.max()) // 512
-    values, counts = np.unique(-(-lengths // step) * step, return_counts=True)
+    longest = int(lengths.max())
+    step = 1 + longest // 512
+    values, counts = np.unique((-(-lengths // step) * step).clip(max=longest), return_counts=True)
     ends = np.cumsum(counts)
     # tokens[i, j]: number of tokens of the examples with the lengths values[i] to values[j], padded to values[j].
     tokens = np.where(np.tri(len(values), dtype=bool).T, values * (ends - (ends - counts)[:, None]), np.inf)
