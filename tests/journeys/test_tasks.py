@@ -152,6 +152,7 @@ def test_summaries_are_learned_said_and_measured(train):
     assert figures(model, dev)["ROUGE-1"] > 0.9
 
 
+@pytest.mark.slow
 def test_a_sampled_summary_repeats_with_its_seed_and_changes_with_another(train):
     model, _, _ = train("summarization", "--max-len", "64", steps=500)
     text = "film was the cast a\nplot very a was film\n"

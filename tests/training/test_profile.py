@@ -51,6 +51,7 @@ def test_the_operations_are_those_that_pytorch_counts(trainer):
     assert actual == pytest.approx(counter.get_total_flops() - causal_half, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_profiled_steps_have_the_results_of_other_steps(trainer, capfd):
     batches = trainer.micro_batches(np.arange(N_PAIRS))
     before = weights(trainer)
@@ -85,6 +86,7 @@ def profiled(tmp_path_factory):
     return folder / "run", done.stderr
 
 
+@pytest.mark.slow
 def test_the_parts_sum_to_the_elapsed_time(profiled):
     out, messages = profiled
     record = json.loads((out / "profile.json").read_text())
@@ -96,6 +98,7 @@ def test_the_parts_sum_to_the_elapsed_time(profiled):
     assert f"Profile in {out / 'profile.html'}" in messages
 
 
+@pytest.mark.slow
 def test_the_profile_of_a_run(profiled):
     out, _ = profiled
     record = json.loads((out / "profile.json").read_text())
@@ -124,6 +127,7 @@ def test_a_stopped_run_has_a_profile_of_its_steps(trainer, monkeypatch):
     assert "Profile in" in messages[-1]
 
 
+@pytest.mark.slow
 def test_a_run_too_short_for_the_profiled_steps_has_a_profile(profiled, tmp_path):
     file = profiled[0].parent / "train.tsv"
     done = glassformer("train", file, "--out", tmp_path / "run", "--steps", 3, *SMALL, *OPTIONS)
