@@ -225,8 +225,8 @@ def test_rotate_multiplies_pairs_as_complex_numbers(variant, n, heads, half, see
 @variants
 @shapes
 @given(
-    n=st.integers(1, 7), kv_heads=st.integers(1, 3), group=st.integers(1, 3), d_head=st.sampled_from([1, 5, 16, 33, 64, 81]),
-    biased=st.booleans(), n_threads=threads, seed=seeds,
+    n=st.integers(1, 7), kv_heads=st.integers(1, 3), group=st.integers(1, 3),
+    d_head=st.sampled_from([1, 5, 16, 33, 64, 81]), biased=st.booleans(), n_threads=threads, seed=seeds,
 )  # fmt: skip
 def test_attention_over_the_slots_of_each_row(variant, n, kv_heads, group, d_head, biased, n_threads, seed):
     rng = np.random.default_rng(seed)

@@ -67,10 +67,8 @@ class CProgram(ctypes.Structure):
 
     _fields_ = [
         *((name, c_int64) for name in ("n_ops", "k", "scratch_size")),
-        *(
-            (name, c_void_p)
-            for name in "ops buffers strides caches cache_strides scratch workspace best best_ids".split()
-        ),
+        *((name, c_void_p) for name in ("ops", "buffers", "strides", "caches", "cache_strides")),
+        *((name, c_void_p) for name in ("scratch", "workspace", "best", "best_ids")),
     ]
 
 
