@@ -37,7 +37,7 @@ INLINE void attention_scores(const Attention *a, int64_t first, int64_t last, co
     for (int i = 0; i < KEYS; i++) key[i] = a->keys + a->list[t + i < a->n ? t + i : a->n - 1] * a->stride;
     for (int64_t head = first; head < last; head++) {
       const float *q = queries + (head - first) * padded;
-      int64_t at = head / a->group * a->d_head;
+      int64_t at = (a->group == 1 ? head : head / a->group) * a->d_head;
       V s[KEYS][PARTS];
       UNROLL for (int i = 0; i < KEYS; i++) UNROLL for (int j = 0; j < PARTS; j++) s[i][j] = all(0);
       for (int64_t f = 0; f < padded; f += 16)

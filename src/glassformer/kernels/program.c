@@ -13,7 +13,8 @@ static int is_on_rows(const Op *op) { return op->kind < PRODUCT; }
 INLINE void run_on_row(const Op *op, const Program *p, const Rows *r, int64_t row) {
   float *out = (float *)p->buffers[op->out] + row * p->strides[op->out] + op->out_at;
   const float *a = (const float *)p->buffers[op->a] + row * p->strides[op->a] + op->a_at;
-  const float *b = (const float *)p->buffers[op->b] + row * p->strides[op->b] + op->b_at;
+  int32_t second = op->b < 0 ? op->a : op->b;
+  const float *b = (const float *)p->buffers[second] + row * p->strides[second] + op->b_at;
   const float *table = op->tables[0];
   int64_t n = op->n;
   switch (op->kind) {
@@ -21,7 +22,7 @@ INLINE void run_on_row(const Op *op, const Program *p, const Rows *r, int64_t ro
     case SCALE: for (int64_t i = 0; i < n; i += LANES) store(out + i, load(a + i) * op->number); break;
     case ADD: for (int64_t i = 0; i < n; i += LANES) store(out + i, load(a + i) + load(b + i)); break;
     case MULTIPLY: for (int64_t i = 0; i < n; i += LANES) store(out + i, load(a + i) * load(b + i)); break;
-    case ACTIVATE: activate(op->option, a, n, out); break;
+    case ACTIVATE: activate(op->activation, a, n, out); break;
     case NORMALIZE: normalize(a, n, op->option, op->number, table, op->tables[1], out); break;
     case ROTATE: {
       int64_t at = (int64_t)r->index[1][row] * (op->m / 2);

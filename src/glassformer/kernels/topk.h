@@ -66,7 +66,7 @@ static void best_of_pieces(Thread t, const Op *op, const Program *p, const Rows 
         float y[TILE_ROWS * PANEL] __attribute__((aligned(64)));
         rows = tile_rows(n - row);
         if (panel + 1 < panels) prefetch(w.bytes + (panel + 1) * w.panel_size, w.panel_size, row, rows, n);
-        product_tile(&w, a + row * stride, stride, scales + row, rows, panel, y, PANEL);
+        product_tile(&w, a + row * stride, stride, scales + row, rows, panel, y, PANEL, NULL);
         for (int64_t i = 0; i < rows; i++)
           update(y + i * PANEL, panel * PANEL, v + (row + i) * k, id + (row + i) * k, k, l + row + i);
       }
