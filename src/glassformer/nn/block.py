@@ -12,6 +12,7 @@ from torch.utils.checkpoint import checkpoint
 from glassformer.nn.attention import Attention, Heads, KeyValueCache, Rotary
 from glassformer.nn.dropout import Dropout
 from glassformer.nn.feedforward import FeedForward
+from glassformer.nn.norm import RMSNorm
 
 KeysValues = tuple[Heads, Heads]
 """Keys and values of an attention module."""
@@ -44,7 +45,7 @@ class BlockConfig:
 def make_norm(c: BlockConfig) -> nn.Module:
     """The normalization module of a block, over the last axis."""
     if c.norm == "rms":
-        return nn.RMSNorm(c.d_model, eps=c.norm_eps)
+        return RMSNorm(c.d_model, eps=c.norm_eps)
     return nn.LayerNorm(c.d_model, eps=c.norm_eps)
 
 
@@ -81,9 +82,10 @@ class Residual(nn.Module):
 
 
 def residual_stream(x: Float[Tensor, "batch length d_model"]) -> Float[Tensor, "batch length d_model"]:
-    """The output of a sub-layer, in 16 bits under autocast on a GPU, where reading and writing it takes time."""
-    if x.is_cuda and torch.is_autocast_enabled("cuda"):
-        return x.to(torch.get_autocast_dtype("cuda"))
+    """The output of a sub-layer, in training in 16 bits under autocast: reading and writing it takes time."""
+    device = x.device.type
+    if torch.is_grad_enabled() and torch.is_autocast_enabled(device):
+        return x.to(torch.get_autocast_dtype(device))
     return x
 
 
