@@ -74,7 +74,7 @@ class Bf16Linear(torch.autograd.Function):
         bias = None if bias is None else bias.bfloat16()
         y = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "relu" if relu else "none", [], "")
         ctx.save_for_backward(x, weight, *([y] if relu else []))
-        return y  # type: ignore[no-any-return]
+        return y
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor, Tensor | None, None]:
@@ -99,7 +99,7 @@ def bf16_linear(
 ) -> Float[Tensor, "*batch d_out"]:
     """x W^T + b in bf16 for training on a CPU, optionally followed by ReLU."""
     y = Bf16Linear.apply(x.flatten(0, -2), weight, bias, relu)  # type: ignore[no-untyped-call]
-    return y.view(*x.shape[:-1], -1)  # type: ignore[no-any-return]
+    return y.view(*x.shape[:-1], -1)
 
 
 def linear_relu(x: Float[Tensor, "*batch d_in"], layer: "Linear") -> Float[Tensor, "*batch d_out"]:
