@@ -1,6 +1,6 @@
 """Peak memory of a training step at base size on a CPU, compared with torch.nn.Transformer and MarianMTModel.
 
-1,024 pairs of 25 tokens, vocabulary of 37,000, bf16, Adam. Each system is a process of its own; memory is the peak
+512 pairs of 25 tokens, vocabulary of 37,000, bf16, Adam. Each system is a process of its own; memory is the peak
 resident memory above that after the imports, after three steps.
 
 usage: python -m benchmarks.train_memory
@@ -16,7 +16,7 @@ from benchmarks import train_speed
 from benchmarks.growth import resident_mb
 from benchmarks.machine import save
 
-PAIRS, LENGTH, VOCAB, N_STEPS = 1024, 25, 37000, 3
+PAIRS, LENGTH, VOCAB, N_STEPS = 512, 25, 37000, 3
 SYSTEMS = ("glassformer", "torch.nn.Transformer", "MarianMTModel")
 
 

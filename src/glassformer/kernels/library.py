@@ -79,3 +79,9 @@ def load() -> tuple[Kernels | None, str]:
     return kernels, f"C library, instruction set {kernels.variant}" + (
         f", because {VARIABLE}={wanted}" if wanted else ""
     )
+
+
+def implementation() -> str:
+    """Name of the instruction set of the library; "none" where PyTorch is used instead."""
+    kernels, _ = load()
+    return kernels.variant if kernels else "none"

@@ -109,7 +109,7 @@ def short_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal
         mask: True at the keys that may be attended to [batch or 1, 1, 1, n_keys].
         causal: the queries are at the last key positions and attend to no later ones.
     """
-    return ShortAttention.apply(q, k, v, mask, causal, scale)  # type: ignore[no-any-return]
+    return ShortAttention.apply(q, k, v, mask, causal, scale)  # type: ignore[no-untyped-call]
 
 
 def supports_residual(x: Tensor, norm: torch.nn.Module | None) -> bool:
@@ -161,17 +161,17 @@ class ResidualFunction(torch.autograd.Function):
         return d_x, d_z, d_gain, d_bias, None, None
 
 
-def residual(x: Tensor, z: Tensor, norm: torch.nn.LayerNorm | None, p: float) -> Tensor:
+def residual(x: Tensor, z: Tensor, norm: Any, p: float) -> Tensor:
     """x + dropout(z), in the precision of z, and its LayerNorm.
 
     Args:
         x: input of a sub-layer.
         z: its output.
-        norm: None: no normalization.
+        norm: a LayerNorm. None: no normalization.
         p: dropout probability.
     """
     gain, bias, eps = (None, None, 0.0) if norm is None else (norm.weight, norm.bias, norm.eps)
-    return ResidualFunction.apply(x, z, gain, bias, eps, p)  # type: ignore[no-any-return]
+    return ResidualFunction.apply(x, z, gain, bias, eps, p)  # type: ignore[no-untyped-call]
 
 
 def softmax_(logits: Tensor) -> Tensor:
