@@ -29,6 +29,7 @@ from glassformer.training.options import (
     model_family,
     resolve_options,
     select_task_type,
+    store_options,
     stored_options,
 )
 from glassformer.training.prepare import CorpusInfo, PreparedData, corpus_files, prepare
@@ -95,9 +96,7 @@ def train_in(config: TrainConfig, processes: Processes, *, quiet: bool) -> None:
         with processes.rank_0_first():
             task, data = prepare(config, task_type, make, reporter.log)
             if processes.rank == 0:
-                given_anew = {"devices": None, "shard": False, "profile": False}  # at each start
-                options = config.model_copy(update=given_anew)
-                checkpoint.write_text(config.out / "run.toml", options.to_toml())
+                store_options(config)
                 checkpoint.write_text(config.out / "env.json", checkpoint.to_json(environment(config, processes)))
         task.fit_statistics(data.train)
         trainer = Trainer(task, data, config, reporter, processes)
