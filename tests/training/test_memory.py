@@ -1,5 +1,7 @@
-"""Too little memory: updates that run out of it."""
+"""Too little memory: updates that run out of it, and models that do not fit."""
 
+import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,11 +9,22 @@ import pytest
 import torch
 
 from glassformer.errors import UserError
+from glassformer.models.families import FAMILIES
+from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.nn.dropout import Dropout
+from glassformer.training import memory
 from glassformer.training.distributed import Processes
-from glassformer.training.memory import is_out_of_memory
+from glassformer.training.memory import (
+    available_bytes,
+    check_model_fits,
+    is_out_of_memory,
+    proc_bytes,
+    state_bytes,
+)
+from glassformer.training.optimizer import optimizer_tensors
 from glassformer.training.options import stored_options
 from glassformer.training.signals import StopSignal
+from glassformer.training.trainer import Trainer
 from tests.training.test_trainer import N_PAIRS, tokenizer, trainer, weights
 
 __all__ = ["tokenizer", "trainer"]
@@ -138,3 +151,66 @@ def test_the_allocator_of_the_cpu_raises_such_an_error():
     with pytest.raises(RuntimeError) as error:
         torch.empty(1 << 60, dtype=torch.uint8)
     assert is_out_of_memory(error.value)
+
+
+def test_available_memory_is_known_on_linux_and_below_the_limit_of_a_container(monkeypatch, tmp_path):
+    total = proc_bytes(Path("/proc/meminfo"), "MemTotal")
+    assert 0 < available_bytes(torch.device("cpu")) < total
+    read_text = Path.read_text
+    monkeypatch.setattr(Path, "read_text", lambda path: "4096\n" if path.name == "memory.max" else read_text(path))
+    assert available_bytes(torch.device("cpu")) == 4096
+    monkeypatch.setattr(Path, "read_text", lambda path: "max\n")
+    assert available_bytes(torch.device("cpu")) is None
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (100, 1000))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 30)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 7)
+    assert available_bytes(torch.device("cuda")) == 123
+
+
+@pytest.mark.parametrize("ema", [None, 0.9])
+@pytest.mark.parametrize("optimizer", ["adam", "adafactor"])
+def test_the_state_of_a_training_has_the_computed_size(trainer, monkeypatch, optimizer, ema):
+    excluded = {"beta1": None, "beta2": None, "eps": None} if optimizer == "adafactor" else {}
+    config = trainer.config.model_copy(
+        update={"optimizer": optimizer, "ema": ema, "weight_decay": 0.0, "average_checkpoints": 1, **excluded}
+    )
+    trainer = Trainer(trainer.task, trainer.data, config, None)
+    trainer.make_update(StopSignal())
+    kept = [*trainer.step.parameters.values(), *(p.grad for p in trainer.step.parameters.values())]
+    kept += [*trainer.ema.values(), *optimizer_tensors(trainer.step.optimizer, trainer.step.parameters).values()]
+    size = sum(x.numel() * x.element_size() for x in kept)
+    weight_bytes = sum(p.numel() * 4 for p in trainer.step.parameters.values())
+    # Adafactor keeps a row and a column of each matrix, which are not small here.
+    tolerance = 0.25 if optimizer == "adafactor" else 0.001
+    assert state_bytes(config, weight_bytes, Processes()) == pytest.approx(size, rel=tolerance)
+
+
+def test_the_state_of_several_processes_is_replicated_or_sharded(trainer):
+    sharded = trainer.config.model_copy(update={"shard": True, "average_checkpoints": 1})
+    replicated = sharded.model_copy(update={"shard": False})
+    assert state_bytes(replicated, 10, Processes(0, 4)) == 50  # weights, gradients, those exchanged, Adam's two states
+    assert state_bytes(sharded, 10, Processes(0, 4)) == 20  # a quarter of four, and the whole weights
+
+
+@pytest.mark.parametrize(("device", "place"), [("cpu", "this machine"), ("cuda", "the GPU")])
+def test_a_device_that_is_too_small_for_the_model_is_an_error_before_memory_is_allocated(
+    trainer, monkeypatch, device, place
+):
+    monkeypatch.setattr(memory, "available_bytes", lambda device: 3 << 30)
+    sizes = TransformerConfig(vocab_size=37_000, d_model=1 << 14, n_heads=16, d_ff=1 << 16)
+    with pytest.raises(UserError) as error:
+        check_model_fits(trainer.config, Transformer, sizes, torch.device(device), Processes())
+    n_parameters = 37_000 * 2**14 + 6 * (4 + 8) * 2**28 + 6 * (8 + 8) * 2**28
+    found = re.search(rf"\((.*) M parameters\) need (.*) GiB; 3.0 GiB of the memory of {place} are", str(error.value))
+    assert float(found[1].replace(",", "")) == pytest.approx(n_parameters / 1e6, rel=1e-3)
+    assert float(found[2].replace(",", "")) == pytest.approx(5 * 4 * n_parameters / 2**30, rel=1e-3)
+    check_model_fits(trainer.config, Transformer, TransformerConfig(vocab_size=7), torch.device(device), Processes())
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_checking_the_memory_draws_no_random_numbers(trainer, monkeypatch, family):
+    monkeypatch.setattr(memory, "available_bytes", lambda device: 1 << 60)
+    sizes = FAMILIES[family].config_class.resolve({"vocab_size": 7, "pad_id": 0, "bos_id": 1, "eos_id": 2})
+    before = torch.get_rng_state()
+    check_model_fits(trainer.config, FAMILIES[family], sizes, torch.device("cpu"), Processes())
+    assert torch.equal(before, torch.get_rng_state())
