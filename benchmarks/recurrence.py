@@ -10,7 +10,6 @@ the target, relative to the mean over tokens (untrained, without dropout).
 """
 
 import json
-import math
 import subprocess
 import sys
 import tempfile
@@ -19,12 +18,19 @@ from pathlib import Path
 import torch
 
 from benchmarks import multi30k
+from benchmarks.figure import figure
 from benchmarks.machine import RESULTS, alternate, describe, save
 from glassformer.models.rnn import Rnn, RnnConfig
 from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.objectives.loss import linear_cross_entropy
 from glassformer.presets import preset
 
+PANELS = {
+    "sequential_steps": "sequential steps",
+    "step_s": "seconds per training step",
+    "kept_mb": "MB saved for the gradient",
+    "reaches_first_target": "relative gradient norm at the first target token",
+}
 LENGTHS = (16, 32, 64, 128, 256, 512, 1024)
 BATCH, ROUNDS = 2, 3
 
@@ -50,7 +56,14 @@ def main():
                 flush=True,
             )
     save("recurrence", record, command)
-    (RESULTS / "recurrence.svg").write_text(figure(record["lengths"]), encoding="utf-8")
+    panels = {
+        title: {
+            family: {length: row[family][name] for length, row in record["lengths"].items()}
+            for family in ("transformer", "rnn")
+        }
+        for name, title in PANELS.items()
+    }
+    (RESULTS / "recurrence.svg").write_text(figure(panels), encoding="utf-8")
 
 
 def alone(length, threads):
@@ -134,50 +147,6 @@ def reach(model, src, tgt_in):
     target = embeddings[1].grad if len(embeddings) == 2 else torch.stack([output.grad for output in embeddings[1:]], 1)
     relative_norm = lambda grad: float(grad[:, 0].norm(dim=-1).mean() / grad.norm(dim=-1).mean())
     return {"reaches_first_source": relative_norm(source), "reaches_first_target": relative_norm(target)}
-
-
-PANELS = {
-    "sequential_steps": "sequential steps",
-    "step_s": "seconds per training step",
-    "kept_mb": "MB saved for the gradient",
-    "reaches_first_target": "relative gradient norm at the first target token",
-}
-COLOURS = {"transformer": "#08488e", "rnn": "#b35806"}
-WIDTH, HEIGHT, MARGIN = 380, 230, 56
-
-
-def figure(lengths):
-    """Plot the four measurements by length as SVG, with logarithmic axes. Values below 1e-12 are drawn at 1e-12."""
-    parts = []
-    for i, (name, title) in enumerate(PANELS.items()):
-        left, top = (i % 2) * (WIDTH + 120), (i // 2) * (HEIGHT + 70) + 40
-        values = {family: [max(series[family][name], 1e-12) for series in lengths.values()] for family in COLOURS}
-        low = math.floor(math.log10(min(map(min, values.values()))))
-        high = math.ceil(math.log10(max(map(max, values.values()))) + 1e-9)
-        first, last = math.log2(int(min(lengths, key=int))), math.log2(int(max(lengths, key=int)))
-        x = lambda n: left + MARGIN + (math.log2(int(n)) - first) / (last - first) * (WIDTH - MARGIN)
-        y = lambda v: top + HEIGHT - (math.log10(v) - low) / max(1, high - low) * HEIGHT
-        parts.append(f'<text x="{left + MARGIN}" y="{top - 14}" class="title">{title}</text>')
-        for power in range(low, high + 1, max(1, (high - low) // 5)):
-            parts.append(f'<path d="M{left + MARGIN} {y(10**power):.1f}h{WIDTH - MARGIN}" class="grid"/>')
-            parts.append(
-                f'<text x="{left + MARGIN - 8}" y="{y(10**power) + 4:.1f}" text-anchor="end">{10.0**power:g}</text>'
-            )
-        for n in lengths:
-            parts.append(f'<text x="{x(n):.1f}" y="{top + HEIGHT + 18}" text-anchor="middle">{n}</text>')
-        for family, series in values.items():
-            points = " ".join(f"{x(n):.1f},{y(v):.1f}" for n, v in zip(lengths, series, strict=True))
-            parts.append(f'<polyline points="{points}" fill="none" stroke="{COLOURS[family]}" stroke-width="2.5"/>')
-            parts.append(
-                f'<text x="{x(n) + 6:.1f}" y="{y(series[-1]) + 4:.1f}" fill="{COLOURS[family]}">{family}</text>'
-            )
-    style = "text{font:13px sans-serif;fill:#333}.title{font-weight:bold}.grid{stroke:#ddd}"
-    size = f'width="{2 * WIDTH + 220}" height="{2 * HEIGHT + 160}"'
-    body = "\n".join(parts)
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size}><style>{style}</style>\n'
-        f'<rect width="100%" height="100%" fill="#fff"/>\n{body}\n</svg>\n'
-    )
 
 
 if __name__ == "__main__":

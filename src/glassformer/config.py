@@ -267,6 +267,12 @@ class TrainConfig(Config):
     batch_tokens: int | None = Field(
         default=None, ge=1, description="Maximum number of tokens per batch and side, including padding."
     )
+    micro_batch_tokens: int | None = Field(
+        default=None,
+        ge=1,
+        description="Maximum number of tokens computed at once, per side; larger batches are computed in parts, with"
+        " the same result. Default: 8,192, on a GPU for each 8 GiB of its memory; half when memory runs out.",
+    )
     accumulate: int = Field(
         default=1, ge=1, le=4096, description="Number of batches of one update (gradient accumulation)."
     )

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from glassformer.nn.linear import Linear
+from glassformer.nn.linear import Linear, linear_relu
 
 
 @pytest.mark.parametrize(("d_in", "d_out"), [(128, 384), (512, 33), (33, 512)])
@@ -40,3 +40,22 @@ def test_a_changed_weight_is_packed_anew(change):
     change(layer)
     with torch.no_grad():
         torch.testing.assert_close(layer(x), torch.nn.functional.linear(x, layer.weight, layer.bias))
+
+
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+def test_bf16_training_on_a_cpu_matches_pytorch(relu, bias):
+    x = torch.randn(2, 3, 5, requires_grad=True)
+    ours = Linear(5, 7, bias=bias)
+    theirs = torch.nn.Linear(5, 7, bias=bias)
+    theirs.load_state_dict(ours.state_dict())
+    results = []
+    with torch.autocast("cpu", torch.bfloat16):
+        for layer in (ours, theirs):
+            y = linear_relu(x, layer) if relu and layer is ours else layer(x).relu() if relu else layer(x)
+            assert y.dtype == torch.bfloat16
+            gradients = torch.autograd.grad((y.float() ** 2).sum(), [x, *layer.parameters()])
+            results.append([y.float(), *gradients])
+    for a, b in zip(*results, strict=True):
+        assert a.dtype == b.dtype
+        torch.testing.assert_close(a, b, rtol=2e-2, atol=2e-2)

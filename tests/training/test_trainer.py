@@ -17,7 +17,7 @@ from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
 from glassformer.training.distributed import Processes
 from glassformer.training.run import finish
-from glassformer.training.signals import Stopped, stop_on_signal
+from glassformer.training.signals import Stopped, StopSignal, stop_on_signal
 from glassformer.training.trainer import Trainer
 
 N_PAIRS = 23
@@ -83,14 +83,14 @@ def test_an_update_of_several_batches_equals_that_of_one_batch_of_their_rows(tra
     monkeypatch.setattr(trainer, "config", trainer.config.model_copy(update={"accumulate": 3}))
     trainer.sampler.batch_tokens = 101
     trainer.sampler.batches = trainer.sampler.plan(0)
-    indices, batches = trainer.draw()
-    assert trainer.sampler.position == len(batches) == 3
-    loss, _, n_targets = trainer.step(batches, 0.0)
-    loss, actual = loss.clone(), gradients(trainer)
+    monkeypatch.setattr(trainer, "learning_rate", lambda *_: 0.0)
+    trainer.make_update(StopSignal())
+    assert trainer.sampler.position == 3
+    loss, actual = trainer.step.loss.clone(), gradients(trainer)
     monkeypatch.setattr(trainer, "micro_batch_tokens", 10_007)
-    (whole,) = trainer.micro_batches(indices)
+    (whole,) = trainer.micro_batches(np.concatenate(trainer.sampler.batches[:3]))
     expected_loss, _, expected_targets = trainer.step([whole], 0.0)
-    assert n_targets == expected_targets
+    assert trainer.progress.n_tokens == expected_targets
     torch.testing.assert_close(loss, expected_loss, rtol=1e-6, atol=1e-6)
     torch.testing.assert_close(actual, gradients(trainer), rtol=1e-6, atol=1e-6)
 

@@ -1,6 +1,7 @@
 """Compiles the kernels to a shared library. Run by the build hook of the package, or: python build.py [FOLDER]
 
-`program.c` is compiled once for each instruction set; the library selects the best that the processor has.
+The sources in PER_VARIANT are compiled once for each instruction set; the library selects the best that the processor
+has.
 """
 
 import hashlib
@@ -24,6 +25,9 @@ X86 = {
 ARM = {"dotprod": ("has_dot_product()", "-march=armv8.2-a+dotprod")}
 VARIANTS = {"x86_64": X86, "AMD64": X86, "aarch64": ARM, "arm64": ARM}
 """Instruction sets by processor, the fastest first: condition under which the processor has it, compiler flags."""
+
+PER_VARIANT = ("program.c", "training.c")
+"""Sources that are compiled for each instruction set."""
 
 # Not -ffast-math: it changes how the whole process rounds denormal numbers.
 FLAGS = "-std=gnu11 -O3 -fPIC -pthread -fno-math-errno -fno-trapping-math -fvisibility=hidden -Wall -Wextra -Wno-psabi"
@@ -61,12 +65,17 @@ def compile_library(compiler: list[str], target: Path, extra: str = "", machine:
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        run("-DSUFFIX=plain", "-c", str(FOLDER / "program.c"), "-o", str(folder / "plain.o"))
+
+        def run_variant(variant: str, options: str) -> None:
+            for source in PER_VARIANT:
+                output = str(folder / f"{source}.{variant}.o")
+                run(f"-DSUFFIX={variant}", *options.split(), "-c", str(FOLDER / source), "-o", output)
+
+        run_variant("plain", "")
         built = {"plain": "1"}
         for variant, (condition, options) in reversed(VARIANTS.get(machine, {}).items()):
             try:
-                output = str(folder / f"{variant}.o")
-                run(f"-DSUFFIX={variant}", *options.split(), "-c", str(FOLDER / "program.c"), "-o", output)
+                run_variant(variant, options)
             except subprocess.CalledProcessError as error:
                 print(f"kernels without {variant}: {error.stderr.strip().splitlines()[:1]}", file=sys.stderr)
             else:
@@ -75,7 +84,8 @@ def compile_library(compiler: list[str], target: Path, extra: str = "", machine:
         library = folder / LIBRARY
         run(
             f"-DVARIANTS(X)={table}", f'-DSOURCE_HASH="{source_hash()}"', "-shared", "-o", str(library),
-            str(FOLDER / "library.c"), str(FOLDER / "threads.c"), *(str(folder / f"{v}.o") for v in built), "-lm",
+            *(str(FOLDER / name) for name in ("library.c", "threads.c", "parallel.c")),
+            *(str(folder / f"{source}.{variant}.o") for source in PER_VARIANT for variant in built), "-lm", "-ldl",
         )  # fmt: skip
         temporary = target.with_name(f".{target.name}.{os.getpid()}")
         shutil.copyfile(library, temporary)

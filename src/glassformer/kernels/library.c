@@ -1,6 +1,7 @@
 /* The functions of the library, and the choice of the instruction set. VARIANTS(X) is defined by build.py: for each
 instruction set, the fastest first, X(name, condition under which the processor has it). */
 #include <stddef.h>
+#include "parallel.h"
 #include "program.h"
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -31,11 +32,13 @@ MAYBE_UNUSED static int has_dot_product(void) {
 }
 #endif
 
-#define DECLARE(name, is_supported) void run_##name(Thread, const Program *, const Rows *);
+#define DECLARE(name, is_supported) \
+  void run_##name(Thread, const Program *, const Rows *); \
+  void train_##name(int, const void *, int64_t, int64_t);
 VARIANTS(DECLARE)
 
-static const struct { const char *name; Run run; } TABLE[] = {
-#define ENTRY(name, is_supported) {#name, run_##name},
+static const struct { const char *name; Run run; Part train; } TABLE[] = {
+#define ENTRY(name, is_supported) {#name, run_##name, train_##name},
   VARIANTS(ENTRY)
 };
 
@@ -57,3 +60,11 @@ PUBLIC const char *kernels_source_hash(void) { return SOURCE_HASH; }
 PUBLIC void kernels_run(int variant, int n_threads, const Program *program, const Rows *rows) {
   run_on_threads(TABLE[variant].run, n_threads, program, rows);
 }
+
+/* Runs a kernel of training in n_parts parts, each by one thread. */
+PUBLIC void kernels_train(int variant, int kernel, const void *arguments, int n_parts) {
+  run_parts(TABLE[variant].train, kernel, arguments, n_parts);
+}
+
+/* Whether kernels of training have several threads. */
+PUBLIC int kernels_has_openmp(void) { return has_openmp(); }

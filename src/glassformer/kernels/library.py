@@ -25,6 +25,8 @@ class Kernels:
             getattr(self.library, name).restype = ctypes.c_char_p
         self.library.kernels_run.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
         self.library.kernels_run.restype = None
+        self.library.kernels_train.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_int]
+        self.library.kernels_train.restype = None
         if self.library.kernels_source_hash().decode() != source_hash():
             raise OSError(f"{path} was built from other sources; install the package again")
         self.supported: dict[str, int] = {}
@@ -77,3 +79,9 @@ def load() -> tuple[Kernels | None, str]:
     return kernels, f"C library, instruction set {kernels.variant}" + (
         f", because {VARIABLE}={wanted}" if wanted else ""
     )
+
+
+def implementation() -> str:
+    """Name of the instruction set of the library; "none" where PyTorch is used instead."""
+    kernels, _ = load()
+    return kernels.variant if kernels else "none"

@@ -12,6 +12,7 @@ from glassformer.models.decoder_only import DecoderOnly
 from glassformer.nn.attention import Rotary
 from glassformer.nn.block import BlockConfig, TransformerBlock
 from glassformer.nn.dropout import Dropout
+from glassformer.nn.norm import RMSNorm
 from glassformer.nn.positions import rotary_embedding
 
 
@@ -65,7 +66,7 @@ class Llama(DecoderOnly):
         self.embedding = nn.Embedding(c.vocab_size, c.d_model)
         self.dropout = Dropout(c.dropout)
         self.decoder: Any = nn.ModuleList(TransformerBlock(block_config, causal=True) for _ in range(c.n_layers))
-        self.decoder_norm = nn.RMSNorm(c.d_model, eps=c.norm_eps)
+        self.decoder_norm = RMSNorm(c.d_model, eps=c.norm_eps)
         self.output = None if c.tie_embeddings else nn.Linear(c.d_model, c.vocab_size, bias=False)
         self.prune_heads()
         self.reset_parameters()

@@ -16,6 +16,7 @@ from glassformer.nn.block import BlockConfig, TransformerBlock
 from glassformer.nn.dropout import Dropout
 from glassformer.nn.linear import batch_invariant_linear
 from glassformer.nn.masks import padding_mask
+from glassformer.nn.norm import RMSNorm
 
 
 class T5Config(AttentionModelConfig):
@@ -85,8 +86,8 @@ class T5(EncoderDecoder):
         )
         self.encoder_position_bias = nn.Embedding(c.n_buckets, c.n_heads)
         self.decoder_position_bias = nn.Embedding(c.n_buckets, c.n_heads)
-        self.encoder_norm = nn.RMSNorm(c.d_model, eps=c.norm_eps)
-        self.decoder_norm = nn.RMSNorm(c.d_model, eps=c.norm_eps)
+        self.encoder_norm = RMSNorm(c.d_model, eps=c.norm_eps)
+        self.decoder_norm = RMSNorm(c.d_model, eps=c.norm_eps)
         self.output = None if c.tie_embeddings else nn.Linear(c.d_model, c.vocab_size, bias=False)
         self.reset_parameters()
 

@@ -9,9 +9,11 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from glassformer.nn import cpu_training
 from glassformer.nn.attention import Attention, Heads, KeyValueCache, Rotary
 from glassformer.nn.dropout import Dropout
 from glassformer.nn.feedforward import FeedForward
+from glassformer.nn.norm import RMSNorm
 
 KeysValues = tuple[Heads, Heads]
 """Keys and values of an attention module."""
@@ -44,7 +46,7 @@ class BlockConfig:
 def make_norm(c: BlockConfig) -> nn.Module:
     """The normalization module of a block, over the last axis."""
     if c.norm == "rms":
-        return nn.RMSNorm(c.d_model, eps=c.norm_eps)
+        return RMSNorm(c.d_model, eps=c.norm_eps)
     return nn.LayerNorm(c.d_model, eps=c.norm_eps)
 
 
@@ -75,15 +77,19 @@ class Residual(nn.Module):
         x: Float[Tensor, "batch length d_model"],
         sublayer: Callable[[Float[Tensor, "batch length d_model"]], Float[Tensor, "batch length d_model"]],
     ) -> Float[Tensor, "batch length d_model"]:
-        if self.pre_norm:
-            return residual_stream(x + self.dropout(sublayer(self.norm(x))))
-        return residual_stream(self.norm(x + self.dropout(sublayer(x))))
+        output = sublayer(self.norm(x) if self.pre_norm else x)
+        norm = None if self.pre_norm else self.norm
+        if self.training and cpu_training.uses_kernels(output) and cpu_training.supports_residual(output, norm):
+            return cpu_training.residual(x, output, norm, self.dropout.p)
+        total = x + self.dropout(output)
+        return residual_stream(total if norm is None else norm(total))
 
 
 def residual_stream(x: Float[Tensor, "batch length d_model"]) -> Float[Tensor, "batch length d_model"]:
-    """The output of a sub-layer, in 16 bits under autocast on a GPU, where reading and writing it takes time."""
-    if x.is_cuda and torch.is_autocast_enabled("cuda"):
-        return x.to(torch.get_autocast_dtype("cuda"))
+    """The output of a sub-layer, in training in 16 bits under autocast: reading and writing it takes time."""
+    device = x.device.type
+    if torch.is_grad_enabled() and torch.is_autocast_enabled(device):
+        return x.to(torch.get_autocast_dtype(device))
     return x
 
 

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from glassformer.nn.linear import Linear
+from glassformer.nn.linear import Linear, linear_relu
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
@@ -34,4 +34,6 @@ class FeedForward(nn.Module):
     def forward(self, x: Float[Tensor, "batch length d_model"]) -> Float[Tensor, "batch length d_model"]:
         if self.gate is not None:
             return self.down(self.activation(self.gate(x)) * self.up(x))
+        if self.activation is F.relu:
+            return self.down(linear_relu(x, self.up))
         return self.down(self.activation(self.up(x)))

@@ -31,6 +31,12 @@ class CudaGraphs:
         self.memory: Any = None
         """Memory pool that all graphs share: only one runs at a time."""
 
+    def clear(self) -> None:
+        """Delete all graphs."""
+        self.graphs.clear()
+        self.n_seen.clear()
+        self.memory = None
+
     def __call__(self, batches: Sequence[Batch]) -> None:
         """Call the function with batches that are still in CPU memory."""
         shapes = tuple((name, x.shape, x.dtype) for batch in batches for name, x in batch.tensors().items())

@@ -46,11 +46,13 @@ class OptimizerType:
     """Create the optimizer of parameter groups; the last argument says whether fused updates are available."""
     options: tuple[str, ...] = ()
     """Options of `TrainConfig` that not every optimizer has, and this one has."""
+    n_states: int = 0
+    """Number of tensors of the size of the weights that the optimizer keeps."""
 
 
 OPTIMIZERS = {
-    "adam": OptimizerType(adam, ("beta1", "beta2", "eps", "shard")),
-    "adamw": OptimizerType(adamw, ("beta1", "beta2", "eps", "shard")),
+    "adam": OptimizerType(adam, ("beta1", "beta2", "eps", "shard"), n_states=2),
+    "adamw": OptimizerType(adamw, ("beta1", "beta2", "eps", "shard"), n_states=2),
     "adafactor": OptimizerType(adafactor),
 }
 

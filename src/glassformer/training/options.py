@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import torch
 
+from glassformer import checkpoint
 from glassformer.config import JsonObject, TrainConfig
 from glassformer.corpora.detect import find_task
 from glassformer.corpora.pair_formats import PAIR_FORMATS
@@ -24,10 +25,13 @@ DERIVED_FIELDS = {"vocab_size", "pad_id", "bos_id", "eos_id", "pruned_heads", "h
 
 MUTABLE_OPTIONS = {
     *BUDGETS, "out", "src", "tgt", "dev_src", "dev_tgt", "save_every", "validate_every", "tensorboard",
-    "devices", "shard", "timeout_s", "profile",
+    "devices", "shard", "timeout_s", "profile", "micro_batch_tokens",
 }  # fmt: skip
-"""Options that may differ when a run is resumed. They change no update, except that other numbers of processes change
-rounding and random numbers. Files are compared by content."""
+"""Options that may differ when a run is resumed. They change no update, except that other numbers of processes and
+other micro-batches change rounding and random numbers. Files are compared by content."""
+
+GIVEN_ANEW = {"devices": None, "shard": False, "profile": False}
+"""Options that each start of a run gives, and their defaults: run.toml does not have them."""
 
 
 def known_names() -> dict[str, dict[str, set[str]]]:
@@ -49,6 +53,15 @@ def stored_options(config: TrainConfig) -> TrainConfig | None:
     """The options in run.toml of the run folder, if it exists."""
     path = config.out / "run.toml"
     return TrainConfig.resolve({}, path, environment={}) if path.exists() else None
+
+
+def store_options(config: TrainConfig) -> None:
+    """Write run.toml of the run folder.
+
+    Raises:
+        UserError: the file cannot be written.
+    """
+    checkpoint.write_text(config.out / "run.toml", config.model_copy(update=GIVEN_ANEW).to_toml())
 
 
 def merge_options(stored: TrainConfig, requested: TrainConfig) -> TrainConfig:

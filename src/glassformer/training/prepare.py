@@ -39,7 +39,7 @@ N_LISTED = 3
 MAX_LEFT_OUT = 0.1
 """Fraction of the examples that may be left out as too long; more is an error."""
 TOO_LONG_SAMPLE = 1000
-"""Number of too long examples from which an error message suggests a maximum length."""
+"""Maximum number of too long examples in memory, from which an error message suggests a maximum length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,26 +272,29 @@ def encode_corpus(config: TrainConfig, task: AnyTask, held_out_indices: Sequence
         CorpusError: nothing to train on, or more than MAX_LEFT_OUT of the examples are too long.
     """
     held_out = frozenset(held_out_indices)
-    too_long: list[CorpusExample] = []
+    too_long: list[CorpusExample] = []  # the first of them
+    n_too_long = 0
 
     def training() -> Iterator[CorpusExample]:
         return (e for i, e in enumerate(read_corpus(config, type(task))) if i not in held_out)
 
     def rows() -> Iterator[Row]:
+        nonlocal n_too_long
         # The tokenizer encodes a chunk on all cores while the next one is read and the previous one is written.
         read = ahead(chunks(resample_mixture(training, task, config, log), ENCODED_TOGETHER))
         for encoded, too_long_in_chunk in ahead(map(task.encode, read)):
-            too_long.extend(too_long_in_chunk)
+            n_too_long += len(too_long_in_chunk)
+            too_long.extend(too_long_in_chunk[: TOO_LONG_SAMPLE - len(too_long)])
             yield from encoded
 
     train = Dataset.write(folder, rows(), task.fields, task.tokenizer.vocab_size)
     limit = task.model.config.max_len - 1
-    if len(too_long) > MAX_LEFT_OUT * (len(train) + len(too_long)):
-        raise CorpusError(too_long_message(config, task, too_long, len(train)))
-    if too_long:
-        first = ", ".join(location(e) for e in too_long[:N_LISTED]) + (", …" if len(too_long) > N_LISTED else "")
+    if n_too_long > MAX_LEFT_OUT * (len(train) + n_too_long):
+        raise CorpusError(too_long_message(config, task, too_long, n_too_long, len(train)))
+    if n_too_long:
+        first = ", ".join(location(e) for e in too_long[:N_LISTED]) + (", …" if n_too_long > N_LISTED else "")
         log(
-            f"warning: {len(too_long):,} {task.examples_name} longer than {limit} tokens were left out (--max-len):"
+            f"warning: {n_too_long:,} {task.examples_name} longer than {limit} tokens were left out (--max-len):"
             f" {first}"
         )
     counts = task.n_tokens(train)
@@ -310,17 +313,23 @@ def ahead(items: Iterator[ItemT]) -> Iterator[ItemT]:
             yield item[0]
 
 
-def too_long_message(config: TrainConfig, task: AnyTask, too_long: Sequence[CorpusExample], n_train: int) -> str:
-    """Error message for a corpus with too many examples above the maximum length, with suggestions."""
-    limit, n = task.model.config.max_len - 1, len(too_long) + n_train
-    lengths = sorted(task.needed_max_len(example) for example in too_long[:TOO_LONG_SAMPLE])
+def too_long_message(
+    config: TrainConfig, task: AnyTask, too_long: Sequence[CorpusExample], n_too_long: int, n_train: int
+) -> str:
+    """Error message for a corpus with too many examples above the maximum length, with suggestions.
+
+    Args:
+        too_long: the first of these examples.
+    """
+    limit, n = task.model.config.max_len - 1, n_too_long + n_train
+    lengths = sorted(task.needed_max_len(example) for example in too_long)
     suggested = lengths[int(0.95 * (len(lengths) - 1))]
     advice = [f"--max-len {suggested} keeps most of them"] if suggested <= MAX_TOKENS and not config.init_from else []
     if task.too_long_advice:
         advice.append(task.too_long_advice)
     advice.append("or split the texts at sentence ends")
     return (
-        f"{config.src[0]}: {len(too_long):,} of {n:,} {task.examples_name} ({len(too_long) / n:.0%}) are longer than"
+        f"{config.src[0]}: {n_too_long:,} of {n:,} {task.examples_name} ({n_too_long / n:.0%}) are longer than"
         f" {limit} tokens and would be left out.\n  {'; '.join(advice)[0].upper()}{'; '.join(advice)[1:]}."
     )
 
@@ -361,8 +370,8 @@ def warn_of_overlap(train_hashes: NDArray[np.uint64], dev_hashes: Sequence[int],
         train_hashes: hashes of the training examples.
         dev_hashes: hashes of the dev examples.
     """
-    train_set = set(train_hashes.tolist())
-    positions = [position for position, dev_hash in enumerate(dev_hashes, 1) if dev_hash in train_set]
+    is_in_both = np.isin(np.array(dev_hashes, dtype=np.uint64), train_hashes)
+    positions = (np.flatnonzero(is_in_both) + 1).tolist()
     if positions:
         log(
             f"warning: {len(positions):,} of {len(dev_hashes):,} dev examples are also in the training set"

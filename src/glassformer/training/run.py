@@ -11,6 +11,7 @@ from torch import Tensor
 from glassformer import checkpoint
 from glassformer.config import JsonObject, TrainConfig
 from glassformer.errors import ConfigError
+from glassformer.kernels.library import implementation
 from glassformer.metrics.registry import format_metric, metric
 from glassformer.models.base import Model
 from glassformer.models.families import FAMILIES
@@ -20,6 +21,7 @@ from glassformer.tasks.registry import load, pick_device
 from glassformer.training import launch
 from glassformer.training.distributed import Processes, joined
 from glassformer.training.lock import locked
+from glassformer.training.memory import check_model_fits
 from glassformer.training.model_card import model_card, usage_example
 from glassformer.training.options import (
     BUDGETS,
@@ -29,6 +31,7 @@ from glassformer.training.options import (
     model_family,
     resolve_options,
     select_task_type,
+    store_options,
     stored_options,
 )
 from glassformer.training.prepare import CorpusInfo, PreparedData, corpus_files, prepare
@@ -90,14 +93,12 @@ def train_in(config: TrainConfig, processes: Processes, *, quiet: bool) -> None:
         def make(corpus_info: CorpusInfo) -> AnyTask:
             nonlocal config
             config = resolve_options(config, task_type, corpus_info, base)
-            return build(config, task_type, corpus_info, base, configure_torch(config, processes))
+            return build(config, task_type, corpus_info, base, configure_torch(config, processes), processes)
 
         with processes.rank_0_first():
             task, data = prepare(config, task_type, make, reporter.log)
             if processes.rank == 0:
-                given_anew = {"devices": None, "shard": False, "profile": False}  # at each start
-                options = config.model_copy(update=given_anew)
-                checkpoint.write_text(config.out / "run.toml", options.to_toml())
+                store_options(config)
                 checkpoint.write_text(config.out / "env.json", checkpoint.to_json(environment(config, processes)))
         task.fit_statistics(data.train)
         trainer = Trainer(task, data, config, reporter, processes)
@@ -186,9 +187,18 @@ def configure_torch(config: TrainConfig, processes: Processes) -> torch.device:
 
 
 def build(
-    config: TrainConfig, task_type: type[AnyTask], corpus_info: CorpusInfo, base: Model | None, device: torch.device
+    config: TrainConfig,
+    task_type: type[AnyTask],
+    corpus_info: CorpusInfo,
+    base: Model | None,
+    device: torch.device,
+    processes: Processes,
 ) -> AnyTask:
-    """Build the untrained task, with the weights of `base` where names and shapes match."""
+    """Build the untrained task, with the weights of `base` where names and shapes match.
+
+    Raises:
+        UserError: the device has too little memory for the model.
+    """
     assert config.family is not None
     model_class = FAMILIES[config.family]
     config_class = model_class.config_class
@@ -209,7 +219,9 @@ def build(
     }
     options |= {name: value for name, value in {**explicit, **derived}.items() if name in config_class.model_fields}
     options |= config.model or {}
-    model = model_class(config_class.resolve(options, environment={}))
+    model_config = config_class.resolve(options, environment={})
+    check_model_fits(config, model_class, model_config, device, processes)
+    model = model_class(model_config)
     if base:
         load_matching_weights(model, base)
     task = task_type(model, tokenizer, device, corpus_info.labels)
@@ -232,10 +244,13 @@ def finish(trainer: Trainer, reporter: Reporter) -> JsonObject:
     """Write the final model to the run folder: the best on the dev set of averaged, last and best checkpoints."""
     progress, config, task = trainer.progress, trainer.config, trainer.task
     candidates: dict[str, tuple[float, dict[str, Tensor]]] = {}
-    last = {name: value.clone() for name, value in task.model.state_dict().items()}
+    # The copies are in CPU memory: a GPU may have no room for them.
+    last = {name: value.to("cpu", copy=True) for name, value in task.model.state_dict().items()}
     averages = {}
     if (n := progress.n_averaged) > 1:
-        averages[f"the average of {n} checkpoints"] = {name: total / n for name, total in trainer.weight_sums.items()}
+        averages[f"the average of {n} checkpoints"] = {
+            name: (total / n).cpu() for name, total in trainer.weight_sums.items()
+        }
     if trainer.ema:
         averages["the exponential moving average"] = trainer.ema
     for name, average in averages.items():
@@ -311,10 +326,13 @@ def warn_about_environment(step_folder: Path, trainer: Trainer, reporter: Report
             f"warning: the checkpoint was written by a training with {before} processes; this one has"
             f" {trainer.processes.size}. Results will differ in the last digits, and random numbers are others."
         )
-    if (manifest.get("threads"), manifest.get("torch")) != (torch.get_num_threads(), torch.__version__):
+    now = {"torch": torch.__version__, "threads": torch.get_num_threads(), "kernels": implementation()}
+    written = {name: manifest.get(name) for name in now}
+    changed = [f"{name} {written[name]} (now {now[name]})" for name in now if written[name] != now[name]]
+    if changed:
         reporter.log(
-            f"warning: the checkpoint was written with torch {manifest.get('torch')} and {manifest.get('threads')}"
-            " threads; results will differ in the last digits from those of an uninterrupted run."
+            f"warning: the checkpoint was written with {', '.join(changed)}; results will differ in the last digits"
+            " from those of an uninterrupted run."
         )
 
 
@@ -329,6 +347,7 @@ def environment(config: TrainConfig, processes: Processes) -> JsonObject:
         "cores": os.cpu_count(),
         "processes": processes.size,
         "threads": torch.get_num_threads(),
+        "kernels": implementation(),
         "device": torch.cuda.get_device_name() if config.device == "cuda" else config.device,
     }
 

@@ -1,5 +1,6 @@
 """One training step: loss, gradients and the update of the weights."""
 
+import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
@@ -14,6 +15,7 @@ from glassformer.tasks.base import AnyTask
 from glassformer.training.compiler import Compiled
 from glassformer.training.cuda_graphs import CudaGraphs
 from glassformer.training.distributed import Processes
+from glassformer.training.memory import is_out_of_memory
 from glassformer.training.optimizer import make_optimizer
 from glassformer.training.parallel import (
     LossModule,
@@ -195,7 +197,25 @@ class TrainingStep:
             self.check_finite()
         if self.config.max_grad_norm is not None:
             torch.nn.utils.clip_grads_with_norm_(trained, self.config.max_grad_norm, self.grad_norm)
-        self.optimizer.step()
+        try:
+            self.optimizer.step()
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+            # Some weights may have been updated, so the step cannot be repeated.
+            raise UserError(
+                f"step {self.n_steps + 1}: out of memory in the update of the weights: the state of the optimizer does"
+                " not fit.\n  Train again, into another folder, with a smaller --preset or with --optimizer adafactor."
+            ) from None
+
+    def release(self) -> None:
+        """Free the memory of a step that failed: gradients, activations and CUDA graphs."""
+        self.optimizer.zero_grad()
+        if self.graphs:
+            self.graphs.clear()
+        gc.collect()
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
 
     def check_finite(self) -> None:
         """Check that no update was skipped since the last check.

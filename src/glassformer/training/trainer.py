@@ -16,9 +16,12 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn
 from glassformer import checkpoint
 from glassformer.config import JsonObject, TrainConfig
 from glassformer.data.batch import Batch, BatchSampler, length_buckets
+from glassformer.errors import UserError
 from glassformer.tasks.base import AnyTask
 from glassformer.training.distributed import Processes
+from glassformer.training.memory import is_out_of_memory, memory_advice
 from glassformer.training.optimizer import load_optimizer_tensors, optimizer_tensors
+from glassformer.training.options import store_options
 from glassformer.training.parallel import sharded_like, whole
 from glassformer.training.prepare import PreparedData
 from glassformer.training.profile import Profile
@@ -30,8 +33,7 @@ from glassformer.training.step_log import LOG_EVERY, StepLog
 from glassformer.training.validation import ValidationState, Validator
 
 MICRO_BATCH_TOKENS = 8192
-"""Maximum number of tokens of a micro-batch, separately for source and target, including padding. Larger batches use
-gradient accumulation. On a GPU: per 8 GiB of its memory."""
+"""Default of --micro-batch-tokens. On a GPU: per 8 GiB of its memory."""
 
 AVERAGING_FRACTION = 0.1
 """The averaged checkpoints are evenly spaced over this last fraction of the training."""
@@ -64,6 +66,12 @@ def rng_name(name: str, rank: int) -> str:
     return f"{name}.{rank}" if rank else name
 
 
+def default_micro_batch_tokens(device: torch.device) -> int:
+    """Default of --micro-batch-tokens."""
+    n_parts = torch.cuda.get_device_properties(device).total_memory >> 33 if device.type == "cuda" else 1
+    return MICRO_BATCH_TOKENS * max(1, n_parts)
+
+
 class Trainer:
     """Trains a task on a prepared corpus within a run folder."""
 
@@ -91,10 +99,7 @@ class Trainer:
         self.sampler = BatchSampler(
             lengths, config.batch_tokens, config.seed, longest_first=self.step.graphs is not None
         )
-        self.micro_batch_tokens = MICRO_BATCH_TOKENS
-        if task.device.type == "cuda":
-            memory_bytes = torch.cuda.get_device_properties(task.device).total_memory
-            self.micro_batch_tokens *= max(1, memory_bytes >> 33)
+        self.micro_batch_tokens = config.micro_batch_tokens or default_micro_batch_tokens(task.device)
         self.weight_sums: dict[str, Tensor] = {}
         self.ema: dict[str, Tensor] = {}
         """Exponential moving average of the weights, with `--ema`."""
@@ -114,17 +119,27 @@ class Trainer:
         seed = np.random.SeedSequence([self.config.seed, self.processes.rank, self.progress.step])
         torch.manual_seed(int(seed.generate_state(1, np.uint64)[0] >> np.uint64(1)))
 
+    def random_state(self) -> dict[str, Tensor]:
+        """State of the random numbers of this process."""
+        states = {"rng.cpu": torch.get_rng_state()}
+        if self.task.device.type == "cuda":
+            states["rng.cuda"] = torch.cuda.get_rng_state(self.task.device)
+        return states
+
+    def set_random_state(self, states: dict[str, Tensor]) -> None:
+        """Restore what `random_state` returned."""
+        torch.set_rng_state(states["rng.cpu"])
+        if "rng.cuda" in states:
+            torch.cuda.set_rng_state(states["rng.cuda"], self.task.device)
+
     def state_tensors(self) -> dict[str, Tensor]:
         """All tensors that resuming needs, except for the weights: random state, optimizer state, weight averages.
 
         All processes must call this.
         """
-        states = {"rng.cpu": torch.get_rng_state()}
-        if self.task.device.type == "cuda":
-            states["rng.cuda"] = torch.cuda.get_rng_state(self.task.device)
         tensors = {
             rng_name(name, rank): state
-            for name, own_state in states.items()
+            for name, own_state in self.random_state().items()
             for rank, state in enumerate(self.processes.gather_tensor(own_state))
         }
         tensors |= optimizer_tensors(self.step.optimizer, self.step.parameters)
@@ -183,13 +198,11 @@ class Trainer:
             }
             for kind in ("average", "ema")
         )
-        rank = self.processes.rank
-        if rng_name("rng.cpu", rank) not in tensors:  # the checkpoint is of fewer processes
+        names = {name: rng_name(name, self.processes.rank) for name in ("rng.cpu", "rng.cuda")}
+        if names["rng.cpu"] in tensors:
+            self.set_random_state({name: tensors[own] for name, own in names.items() if own in tensors})
+        else:  # the checkpoint is of fewer processes
             self.seed_randomness()
-            return
-        torch.set_rng_state(tensors[rng_name("rng.cpu", rank)])
-        if rng_name("rng.cuda", rank) in tensors:
-            torch.cuda.set_rng_state(tensors[rng_name("rng.cuda", rank)], self.task.device)
 
     # Time
 
@@ -269,18 +282,14 @@ class Trainer:
         Returns:
             The signal that one of the processes received before, if any.
         """
-        with self.step.part("data"):
-            indices, batches = self.draw()
+        indices = [next(self.sampler) for _ in range(self.config.accumulate)]
         before, after = self.progress.fraction, self.budget_used(self.progress.step + 1)
         lr = self.learning_rate(before, after)
-        with self.step.part("waiting"):
-            fillers, n_targets, signum = self.agree(batches, indices, stop)
-        with self.profile.of_step() if self.profile else nullcontext():
-            _, _, n = self.step(batches, lr, fillers, n_targets)
+        n, signum = self.update_weights(indices, lr, stop)
         self.progress.step += 1
         self.progress.fraction = after
         self.progress.n_tokens += n
-        self.progress.n_examples_since_validation += len(indices)
+        self.progress.n_examples_since_validation += sum(map(len, indices))
         with self.step.part("optimizer"):
             self.update_ema()
         self.log.add(n)
@@ -293,11 +302,62 @@ class Trainer:
         self.progress.validation_due = self.validator.is_due(before, after)
         return signum
 
-    def draw(self) -> tuple[NDArray[np.int64], list[Batch]]:
-        """The rows of the next update, of all processes, and the micro-batches of this process."""
-        indices = [next(self.sampler) for _ in range(self.config.accumulate)]
-        batches = [batch for rows in indices for batch in self.micro_batches(self.processes.part(rows))]
-        return np.concatenate(indices), batches
+    def update_weights(
+        self, indices: Sequence[NDArray[np.int64]], lr: float, stop: StopSignal
+    ) -> tuple[int, int | None]:
+        """One update of the weights. If it runs out of memory, it is repeated with smaller micro-batches.
+
+        Args:
+            indices: the rows of each batch of the update, of all processes.
+
+        Returns:
+            The number of targets, and the signal that one of the processes received before, if any.
+        """
+        random_state = self.random_state()
+        while True:
+            with self.step.part("data"):
+                batches = [batch for rows in indices for batch in self.micro_batches(self.processes.part(rows))]
+            with self.step.part("waiting"):
+                fillers, n_targets, signum = self.agree(batches, indices[0], stop)
+            try:
+                with self.profile.of_step() if self.profile else nullcontext():
+                    _, _, n = self.step(batches, lr, fillers, n_targets)
+                return n, signum
+            except RuntimeError as error:
+                if not is_out_of_memory(error):
+                    raise
+            self.halve_micro_batches(indices)
+            self.set_random_state(random_state)
+
+    def halve_micro_batches(self, indices: Sequence[NDArray[np.int64]]) -> None:
+        """After an update that ran out of memory: halve the micro-batches for the rest of the run, and free memory.
+
+        Raises:
+            UserError: they have one row each; or there are other processes, which wait for this one in the middle of
+                the update.
+        """
+        sizes = [self.micro_batch_size(own) for rows in indices if len(own := self.processes.part(rows))]
+        n_tokens = max((n_rows * length for n_rows, length in sizes if n_rows > 1), default=0)
+        if not n_tokens:
+            length = max((length for _, length in sizes), default=1)
+            raise UserError(
+                f"step {self.progress.step + 1}: out of memory with a single example of {length} tokens.\n"
+                f"  Train again, into another folder, with {', or '.join(memory_advice(self.config))}."
+            )
+        self.micro_batch_tokens = n_tokens // 2
+        if self.processes.size > 1:
+            raise UserError(
+                f"step {self.progress.step + 1}: out of memory with micro-batches of {n_tokens:,} tokens.\n"
+                f"  Run the same command with --micro-batch-tokens {self.micro_batch_tokens}: it continues from the"
+                " last checkpoint."
+            )
+        self.config = self.config.model_copy(update={"micro_batch_tokens": self.micro_batch_tokens})
+        store_options(self.config)
+        self.step.log(
+            f"Out of memory with micro-batches of {n_tokens:,} tokens: from step {self.progress.step + 1:,} on they"
+            f" have at most {self.micro_batch_tokens:,}. The batches stay as they are."
+        )
+        self.step.release()
 
     def agree(
         self, batches: Sequence[Batch], indices: NDArray[np.int64], stop: StopSignal
@@ -306,7 +366,7 @@ class Trainer:
 
         Args:
             batches: the micro-batches of this process; none if the update has fewer rows than there are processes.
-            indices: the rows of the update of all processes.
+            indices: rows of the update of all processes.
 
         Returns:
             Batches without effect, with which all processes have as many; the number of targets of all; the signal
@@ -347,6 +407,11 @@ class Trainer:
         if self.processes.rank == 0:
             self.validator.delete_old_best()
 
+    def micro_batch_size(self, indices: NDArray[np.int64]) -> tuple[int, int]:
+        """Number of rows of the largest micro-batch of a batch, and the length of its longest row."""
+        length = int(self.sampler.lengths[indices].max())
+        return min(len(indices), max(1, self.micro_batch_tokens // length)), length
+
     def micro_batches(self, indices: NDArray[np.int64]) -> list[Batch]:
         """Collate rows of the training set into micro-batches of at most `micro_batch_tokens` tokens.
 
@@ -355,12 +420,11 @@ class Trainer:
         if not len(indices):
             return []
         rows = self.data.train.rows(indices)
-        length = int(self.sampler.lengths[indices].max())
-        n_rows = max(1, self.micro_batch_tokens // length)
+        n_rows, length = self.micro_batch_size(indices)
         batches = [self.task.batch(rows[start : start + n_rows]) for start in range(0, len(rows), n_rows)]
         padded = batches
         if self.step.graphs:
-            n_rows = min(n_rows, max(1, self.sampler.batch_tokens // length))
+            n_rows = max(1, min(self.micro_batch_tokens, self.sampler.batch_tokens) // length)
             padded = [batch.pad_to(n_rows, length, self.task.tokenizer.pad_id) for batch in batches]
         if self.profile:
             self.profile.count(batches, padded)

@@ -1,0 +1,108 @@
+"""Memory of a training: what is available, what a model needs, and errors where that is too little."""
+
+import re
+from contextlib import suppress
+from pathlib import Path
+
+import torch
+
+from glassformer.config import TrainConfig
+from glassformer.errors import UserError
+from glassformer.model_config import ModelConfig
+from glassformer.models.base import Model
+from glassformer.training.distributed import Processes
+from glassformer.training.optimizer import OPTIMIZERS
+
+OUT_OF_MEMORY = re.compile("out of memory|can't allocate memory|CUBLAS_STATUS_ALLOC_FAILED", re.IGNORECASE)
+"""Words of the messages for it. On a CPU, PyTorch's error has no class of its own."""
+
+
+def is_out_of_memory(error: BaseException | None) -> bool:
+    """Whether an error, or one during whose handling it was raised, is for memory that could not be allocated."""
+    while error is not None:
+        if isinstance(error, torch.OutOfMemoryError) or (
+            isinstance(error, RuntimeError) and OUT_OF_MEMORY.search(str(error))
+        ):
+            return True
+        error = error.__context__
+    return False
+
+
+def memory_advice(config: TrainConfig) -> list[str]:
+    """The changes of options with which an update needs less memory."""
+    advice = ["a shorter --max-len", "a smaller --preset"]
+    if config.precision == "fp32":
+        advice.insert(0, "--precision bf16")
+    if not config.activation_checkpointing:
+        advice.insert(0, "--activation-checkpointing")
+    return advice
+
+
+def available_bytes(device: torch.device) -> int | None:
+    """Memory that can still be allocated, on a CPU by all processes together. None: unknown."""
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    if device.type != "cpu":
+        return None
+    limits = []
+    with suppress(OSError, ValueError):
+        limits.append(proc_bytes(Path("/proc/meminfo"), "MemAvailable"))
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):  # of a container
+        with suppress(OSError, ValueError):
+            limits.append(int(Path("/sys/fs/cgroup", name).read_text()))
+    return min(limits, default=None)
+
+
+def proc_bytes(path: Path, name: str) -> int:
+    """A quantity in kB in a file of /proc, in bytes.
+
+    Raises:
+        OSError: the system has no such file.
+        ValueError: the file does not have the quantity.
+    """
+    values = dict(line.split(":", 1) for line in path.read_text().splitlines())
+    return int(values.get(name, "").removesuffix("kB")) * 1024
+
+
+def check_model_fits(
+    config: TrainConfig,
+    model_class: type[Model],
+    model_config: ModelConfig,
+    device: torch.device,
+    processes: Processes,
+) -> None:
+    """Check that a device has memory for the weights, gradients and optimizer state of a model.
+
+    Raises:
+        UserError: it does not.
+    """
+    available = available_bytes(device)
+    with torch.device("meta"):  # no memory, no random numbers
+        parameters = list(model_class(model_config).parameters())
+    needed = state_bytes(config, sum(p.numel() * p.element_size() for p in parameters), processes)
+    if device.type == "cpu":
+        needed *= processes.local_size
+    if available is not None and needed > available:
+        raise UserError(
+            f"not enough memory: weights, gradients and optimizer state of the model"
+            f" ({sum(p.numel() for p in parameters) / 1e6:,.0f} M parameters) need {needed / 2**30:,.1f} GiB;"
+            f" {available / 2**30:,.1f} GiB of the memory of {'the GPU' if device.type == 'cuda' else 'this machine'}"
+            " are available.\n"
+            "  Use a smaller --preset or --vocab-size, --optimizer adafactor, or several GPUs (--devices N --shard)."
+        )
+
+
+def state_bytes(config: TrainConfig, weight_bytes: int, processes: Processes) -> int:
+    """Memory of a process for what a training keeps from step to step: weights, gradients, optimizer state, averages.
+
+    Args:
+        weight_bytes: size of the weights.
+    """
+    assert config.optimizer is not None
+    n_copies = 2 + OPTIMIZERS[config.optimizer].n_states + (config.ema is not None) + (config.average_checkpoints > 1)
+    if processes.size == 1:
+        return n_copies * weight_bytes
+    if config.shard:
+        return n_copies * weight_bytes // processes.size + weight_bytes  # and a whole copy of the weights
+    return (n_copies + 1) * weight_bytes  # and the gradients of all processes
