@@ -11,6 +11,7 @@ columns is kept in registers while k runs. */
 #include "vector.h"
 
 #define PANEL 64
+#define MIN_ROWS 48 /* for fewer, reading the weights takes longer than the product */
 
 /* For each instruction set: Sums, a vector of 32-bit sums; SUMS, the number of them for TILE_COLUMNS columns; repeat,
    4 bytes of a row in a vector; dot, which multiplies them by 4 bytes of each column and adds; finish, 32-bit sums of
@@ -178,21 +179,32 @@ INLINE void product_tile(const Weight *w, const uint8_t *a, int64_t stride, cons
     for (int i = 0; i < rows; i++) activate(w->activation, y + i * y_stride, PANEL, y + i * y_stride);
 }
 
-static void product(Thread t, const Op *op, const Program *p, const Rows *r) {
+static void product(Thread t, Phase *phase, const Op *op, const Program *p, const Rows *r) {
   Weight w = weight_of(op);
   const uint8_t *a = p->buffers[op->a];
   const float *scales = p->buffers[op->a + 1];
   float *y = p->buffers[op->out];
   const float *residual = op->b >= 0 ? p->buffers[op->b] : NULL;
-  int64_t stride = p->strides[op->a], y_stride = p->strides[op->out], begin, end;
-  share(t, (op->n + PANEL - 1) / PANEL, &begin, &end);
-  for (int64_t panel = begin; panel < end; panel++)
-    for (int64_t row = 0, rows; row < r->n_rows; row += rows) {
-      rows = tile_rows(r->n_rows - row);
-      if (panel + 1 < end) prefetch(w.bytes + (panel + 1) * w.panel_size, w.panel_size, row, rows, r->n_rows);
-      int64_t at = row * y_stride + panel * PANEL;
-      product_tile(&w, a + row * stride, stride, scales + row, rows, panel, y + at, y_stride,
-                   residual ? residual + at : NULL);
-    }
+  int64_t stride = p->strides[op->a], y_stride = p->strides[op->out], panels = divide_up(op->n, PANEL);
+  /* A unit: some panels, and all rows; with many threads, some rows. */
+  int64_t size = unit_size(panels, t.n, 8), groups = divide_up(panels, size);
+  int64_t block = groups >= 2 * t.n ? r->n_rows : divide_up(r->n_rows, 2 * t.n);
+  block = block < MIN_ROWS ? MIN_ROWS : block;
+  int64_t blocks = divide_up(r->n_rows, block);
+  FOR_UNITS(unit, phase, groups * blocks) {
+    int64_t last_panel = unit / blocks * size + size, first_row = unit % blocks * block, last_row = first_row + block;
+    if (last_panel > panels) last_panel = panels;
+    if (last_row > r->n_rows) last_row = r->n_rows;
+    for (int64_t panel = unit / blocks * size; panel < last_panel; panel++)
+      for (int64_t row = first_row, rows; row < last_row; row += rows) {
+        rows = tile_rows(last_row - row);
+        int64_t next = panel + 1 < last_panel ? panel + 1 : panel + 1 + (t.n - 1) * size, at = row * y_stride + panel * PANEL;
+        if (next < panels)
+          prefetch(w.bytes + next * w.panel_size, w.panel_size, row - first_row, rows, last_row - first_row);
+        product_tile(&w, a + row * stride, stride, scales + row, rows, panel, y + at, y_stride,
+                     residual ? residual + at : NULL);
+      }
+  }
+  wait_for(phase, groups * blocks);
 }
 #endif

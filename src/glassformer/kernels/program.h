@@ -5,7 +5,7 @@ other rows stored in a cache. All buffers are [rows, width]; widths are multiple
 feature. */
 #ifndef PROGRAM_H
 #define PROGRAM_H
-#include <stdint.h>
+#include "phases.h"
 
 enum Kind {
   /* Operations on a row by itself. */
@@ -57,20 +57,13 @@ typedef struct {
   const int64_t *strides;           /* of the buffers, in elements */
   uint16_t *const *caches;          /* keys of cache c: 2 c, values: 2 c + 1; each [slots, stride] */
   const int64_t *cache_strides;
+  Phase *phases;                    /* n_ops + 1, all zero */
   float *scratch;
   void *workspace;                  /* of BEST */
   float *best;                      /* result of BEST: [rows, k] log-probabilities */
   int32_t *best_ids;
 } Program;
 
-typedef struct { int id, n; struct Barrier *barrier; } Thread;
 typedef void (*Run)(Thread, const Program *, const Rows *);
-void wait_for_all(Thread t);
 void run_on_threads(Run run, int n_threads, const Program *program, const Rows *rows);
-
-/* The part of `total` units that thread t processes: [*begin, *end). */
-static inline void share(Thread t, int64_t total, int64_t *begin, int64_t *end) {
-  *begin = total * t.id / t.n;
-  *end = total * (t.id + 1) / t.n;
-}
 #endif

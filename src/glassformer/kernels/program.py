@@ -75,7 +75,7 @@ class CProgram(ctypes.Structure):
     _fields_ = [
         *((name, c_int64) for name in ("n_ops", "k", "scratch_size")),
         *((name, c_void_p) for name in ("ops", "buffers", "strides", "caches", "cache_strides")),
-        *((name, c_void_p) for name in ("scratch", "workspace", "best", "best_ids")),
+        *((name, c_void_p) for name in ("phases", "scratch", "workspace", "best", "best_ids")),
     ]
 
 
@@ -214,8 +214,11 @@ class Executable:
         scratch = self.memory("scratch", n_threads * scratch_size)
         best, best_ids = np.empty((n, k), np.float32), np.empty((n, k), np.int32)
         workspace = self.memory("workspace", n * PIECES * (2 * 16 + 2 * k))  # LogSumExp, values and ids of topk.h
+        phases = self.memory("phases", 16 * (len(self.ops) + 1))
+        phases[:] = 0
         buffers, keys_values = pointers(self.buffers), pointers([array for pair in caches for array in pair])
         p = self.program
+        p.phases = phases.ctypes.data
         p.workspace = workspace.ctypes.data
         p.buffers, p.caches, p.scratch = ctypes.addressof(buffers), ctypes.addressof(keys_values), scratch.ctypes.data
         p.k, p.scratch_size, p.best, p.best_ids = k, scratch_size, best.ctypes.data, best_ids.ctypes.data
