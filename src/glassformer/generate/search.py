@@ -111,6 +111,7 @@ def beam_search(
     state, last = model.start(src)
     finished: list[list[Hypothesis]] = [[] for _ in range(n_sentences)]
     alive = np.arange(n_sentences)  # sentence index of each block of hypotheses
+    first_columns = np.arange(beam)
     limits, has_finished = np.array(max_new_tokens), np.zeros(n_sentences, bool)
     # One hypothesis of each sentence in the first step, then `beam`.
     sums = np.zeros((n_sentences, 1), np.float32)
@@ -125,11 +126,11 @@ def beam_search(
         values, tokens = (x.cpu().numpy() for x in best)
         totals, log_prob, token, parent = best_extensions(sums, values, tokens, 2 * beam, eos_id)
 
-        # The sentences of which nothing ends are continued with the best `beam` extensions.
+        # A sentence without hypotheses that end is continued with its best `beam` extensions.
+        may_end = (token == eos_id).any(1) | (limits[alive] == length) | has_finished[alive]
         is_continued = np.ones(len(alive), bool)
-        columns = np.tile(np.arange(beam), (len(alive), 1))
-        needs_care = (token == eos_id).any(1) | (limits[alive] == length) | has_finished[alive]
-        for block in np.flatnonzero(needs_care | (report is not None)).tolist():
+        columns = np.broadcast_to(first_columns, (len(alive), beam)).copy()
+        for block in np.flatnonzero(may_end | (report is not None)).tolist():
             sentence = int(alive[block])
             row_totals, row_tokens = totals[block].tolist(), token[block].tolist()
             hypotheses = finished[sentence]
@@ -171,11 +172,12 @@ def beam_search(
         keep = np.flatnonzero(is_continued)
         if not len(keep):
             break
-        selected = keep[:, None], columns[keep]
-        parents, sums = parent[selected].ravel(), totals[selected]
-        ids = np.concatenate([ids[parents], token[selected].reshape(-1, 1)], axis=1)
-        log_probs = np.concatenate([log_probs[parents], log_prob[selected].reshape(-1, 1)], axis=1)
-        last = torch.from_numpy(ids[:, -1].copy()).to(device)
+        selected = (keep[:, None] * 2 * beam + columns[keep]).ravel()
+        parents, sums = parent.take(selected), totals.take(selected).reshape(-1, beam)
+        chosen, chosen_log_probs = token.take(selected), log_prob.take(selected)
+        ids = np.concatenate([ids[parents], chosen[:, None]], axis=1)
+        log_probs = np.concatenate([log_probs[parents], chosen_log_probs[:, None]], axis=1)
+        last = torch.from_numpy(chosen).to(device)
         kept = torch.from_numpy(keep).to(device) if len(keep) < len(alive) else None
         state.select(torch.from_numpy(parents).to(device), kept)
         alive = alive[keep]
@@ -203,7 +205,8 @@ def best_extensions(
         fill = ((0, 0), (0, missing))
         totals, log_probs = (np.pad(x, fill, constant_values=-np.inf) for x in (totals, log_probs))
         tokens = np.pad(tokens, fill, constant_values=0 if eos_id else 1)
-    index = np.argsort(-totals, axis=1, kind="stable")[:, :n]
+    index = (-totals).argsort(axis=1, kind="stable")[:, :n]
     rows = np.arange(n_sentences)[:, None]
     parents = np.minimum(index // k, sums.shape[1] - 1) + sums.shape[1] * rows
-    return totals[rows, index], log_probs[rows, index], tokens[rows, index], parents
+    index += totals.shape[1] * rows
+    return totals.take(index), log_probs.take(index), tokens.take(index), parents

@@ -1,5 +1,6 @@
 """A decoder in int8 on a CPU: the model's encoder and decoding step, recorded as programs."""
 
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -46,6 +47,8 @@ class SlotState:
         """Slots of the tokens of each hypothesis."""
         self.used: list[tuple[Ints, Ints]] = []
         """Slots taken from `targets`, and the sentences that they belong to."""
+        self.joined: Sequence[tuple[Array, Array]] | None = None
+        self.joined_parts: tuple[Sequence[tuple[Array, Array]], ...] = ()
         self.set_sources()
 
     def set_sources(self) -> None:
@@ -53,6 +56,13 @@ class SlotState:
         self.source_list = np.concatenate([*self.source_slots, NONE])
         self.source_lengths = np.array([len(slots) for slots in self.source_slots], np.int32)
         self.source_begins = (np.cumsum(self.source_lengths) - self.source_lengths).astype(np.int32)
+
+    def caches(self) -> Sequence[tuple[Array, Array]]:
+        """The caches of the decoding step: of self-attention, then of cross-attention, in the order of the layers."""
+        parts = self.targets.arrays, self.sources.arrays
+        if self.joined is None or any(x is not y for x, y in zip(parts, self.joined_parts, strict=True)):
+            self.joined, self.joined_parts = [*parts[0], *parts[1][1:]], parts
+        return self.joined
 
     def append(self) -> Ints:
         """Take a slot for the next token of each hypothesis. Returns the slots."""
@@ -112,12 +122,11 @@ class CompiledDecoder:
         self.encode = Program(encode, kernels, is_quantized=is_quantized) if encode else None
         self.decode = Program(step, kernels, is_quantized=is_quantized)
         self.n_layers = n_layers
+        self.spare_caches: list[tuple[SlotCaches, SlotCaches]] = []
 
     def start(self, src: Int[Tensor, "sentences src"], n_hypotheses: int = 1) -> tuple[SlotState, Int[Tensor, " rows"]]:
         """Encode the sources and create the decoder state for `n_hypotheses` adjacent hypotheses of each."""
-        widths = self.decode.cache_widths
-        targets = SlotCaches(widths[: self.n_layers])
-        sources = SlotCaches(self.encode.cache_widths if self.encode else [])
+        targets, sources = self.spare_caches.pop() if self.spare_caches else self.new_caches()
         if self.encode is None:
             prompts = [row.astype(np.int32) for row in src[:, :-1].numpy()]
             slots = self.process(self.decode, prompts, targets)
@@ -125,10 +134,26 @@ class CompiledDecoder:
             state.positions[:] = src.size(1) - 1
             state.slots = np.repeat(np.stack([np.pad(s, (0, 16)) for s in slots]), n_hypotheses, 0)
             state.used = [(s, np.full(len(s), i, np.int32)) for i, s in enumerate(slots)]
-            return state, src[:, -1].repeat_interleave(n_hypotheses)
-        texts = [row[row != self.config.pad_id].astype(np.int32) for row in src.numpy()]
-        state = SlotState(targets, sources, self.process(self.encode, texts, sources, is_causal=False), n_hypotheses)
-        return state, src.new_full((len(src) * n_hypotheses,), self.config.bos_id)
+            last = src[:, -1].repeat_interleave(n_hypotheses)
+        else:
+            texts = [row[row != self.config.pad_id].astype(np.int32) for row in src.numpy()]
+            slots = self.process(self.encode, texts, sources, is_causal=False)
+            state = SlotState(targets, sources, slots, n_hypotheses)
+            last = src.new_full((len(src) * n_hypotheses,), self.config.bos_id)
+        weakref.finalize(state, self.recycle, targets, sources)
+        return state, last
+
+    def new_caches(self) -> tuple[SlotCaches, SlotCaches]:
+        """Caches of self-attention and of the sources."""
+        sources = SlotCaches(self.encode.cache_widths if self.encode else [])
+        return SlotCaches(self.decode.cache_widths[: self.n_layers]), sources
+
+    def recycle(self, targets: SlotCaches, sources: SlotCaches) -> None:
+        """Keep the caches of a state that is no longer used for the next one: new memory takes time."""
+        targets.reset()
+        sources.reset()
+        if not self.spare_caches:
+            self.spare_caches.append((targets, sources))
 
     def process(
         self, program: Program, texts: Sequence[Ints], caches: SlotCaches, is_causal: bool = True
@@ -146,14 +171,10 @@ class CompiledDecoder:
             first = last
         return slots
 
-    def caches(self, state: SlotState) -> list[tuple[Array, Array]]:
-        """The caches of the decoding step: of self-attention, then of cross-attention, in the order of the layers."""
-        return [*state.targets.arrays, *state.sources.arrays[1:]]
-
     def step(self, ids: Int[Tensor, " rows"], state: SlotState) -> Float[Tensor, "rows vocab"]:
         """Logits of the next token, given the last token of each hypothesis. Updates the state."""
         batch = state.batch(ids.numpy().astype(np.int32))
-        return self.decode.run(batch, self.caches(state))
+        return self.decode.run(batch, state.caches())
 
     def best(
         self, ids: Int[Tensor, " rows"], state: SlotState, k: int, banned_ids: Sequence[int] = ()
@@ -164,8 +185,8 @@ class CompiledDecoder:
             banned_ids: ids of tokens that are excluded.
         """
         batch = state.batch(ids.numpy().astype(np.int32))
-        log_probs, tokens = self.decode.best(batch, self.caches(state), k, tuple(banned_ids))
-        return torch.from_numpy(log_probs), torch.from_numpy(tokens).long()
+        log_probs, tokens = self.decode.best(batch, state.caches(), k, tuple(banned_ids))
+        return torch.from_numpy(log_probs), torch.from_numpy(tokens.astype(np.int64))
 
 
 def text_batch(texts: Sequence[Ints], slots: Sequence[Ints], is_causal: bool) -> Batch:

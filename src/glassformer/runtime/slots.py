@@ -23,6 +23,10 @@ class SlotCaches:
         self.arrays: list[tuple[Array, Array]] = []
         self.free: list[Ints] = []
 
+    def reset(self) -> None:
+        """Give all slots back."""
+        self.free = [np.arange(self.capacity, dtype=np.int32)]
+
     def take(self, n: int) -> Ints:
         """Take n slots."""
         taken: list[Ints] = []
