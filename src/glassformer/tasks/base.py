@@ -22,6 +22,7 @@ from glassformer.metrics import Score
 from glassformer.metrics.registry import OutputType, statistics_of
 from glassformer.metrics.score import MetricFn
 from glassformer.models.base import Kind, Model
+from glassformer.models.decoding import Decodable
 from glassformer.models.families import FAMILIES, families_of_kind, family_of
 from glassformer.tasks.texts import Warn, no_op
 from glassformer.tokens.tokenizer import Tokenizer
@@ -122,6 +123,8 @@ class Task(ABC, Generic[ExampleT, BatchT]):
         self.model = model.to(self.device).eval()
         self.tokenizer = tokenizer
         self.labels = tuple(labels)
+        self.in_other_precisions: dict[str, Decodable] = {}
+        """The model in precisions in which it has generated text; see `generate.precision`."""
 
     @classmethod
     def families(cls) -> tuple[str, ...]:

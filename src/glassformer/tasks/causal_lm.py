@@ -16,6 +16,7 @@ from glassformer.config import DecodeConfig, JsonObject
 from glassformer.data.batch import Batch, extend, extend_positions, flat_positions, pad
 from glassformer.data.dataset import Dataset, Row
 from glassformer.generate.engine import decode
+from glassformer.generate.precision import in_precision
 from glassformer.generate.processors import sampling_processors, search_processors
 from glassformer.generate.sample import sample_steps
 from glassformer.keyword_options import DecodeOptions
@@ -114,7 +115,7 @@ class DecoderTask(Task[ExampleT, CausalLMBatch]):
         ]
         t = self.tokenizer
         hypotheses = decode(
-            self.model,
+            in_precision(self.model, c.precision, self.in_other_precisions),
             prompts,
             c,
             max_new_tokens=lambda n: min(max_new_tokens, self.model.config.max_len - n),
@@ -172,7 +173,7 @@ class DecoderTask(Task[ExampleT, CausalLMBatch]):
         max_new_tokens = self.max_new_tokens(c)
         prompt = self.truncate_prompt(self.prompt(text), max_new_tokens, warn)
         steps = sample_steps(
-            self.model,
+            in_precision(self.model, c.precision, self.in_other_precisions),
             torch.tensor([prompt], device=self.device),
             [min(max_new_tokens, self.model.config.max_len - len(prompt))],
             eos_id=self.tokenizer.eos_id,
