@@ -22,6 +22,7 @@ from torch import Tensor
 
 from glassformer.config import JsonObject
 from glassformer.errors import CheckpointError, ConfigError, FormatVersionError, UserError
+from glassformer.kernels.library import implementation
 from glassformer.limits import MAX_JSON_BYTES
 from glassformer.version import __version__
 
@@ -96,6 +97,7 @@ def write_files(folder: Path, contents: Contents) -> None:
         "glassformer": __version__,
         "torch": torch.__version__,
         "threads": torch.get_num_threads(),
+        "kernels": implementation(),
         "files": files,
     }
     write_synced(folder / MANIFEST, json.dumps(manifest, indent=2).encode())

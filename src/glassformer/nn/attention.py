@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from glassformer.nn import cpu_training
 from glassformer.nn.kernels import has_kernels
 from glassformer.nn.linear import ROW_MULTIPLE, Linear, linear_layers
 from glassformer.nn.masks import causal_mask
@@ -200,11 +201,19 @@ class Attention(nn.Module):
         causal: bool,
         position_bias: Float[Tensor, "1 heads #q k"] | None,
     ) -> Float[Tensor, "batch heads q d_head"]:
-        """Attention output per head, by `eager_attention` or PyTorch's SDPA, whichever is faster for these shapes.
+        """Attention output per head, by a kernel, `eager_attention` or PyTorch's SDPA: the fastest for these shapes.
 
         Additive attention is always computed by `eager_attention`.
         """
         n_queries, n_keys = q.size(2), k.size(2)
+        if (
+            self.training
+            and self.additive is None
+            and position_bias is None
+            and cpu_training.uses_kernels(q)
+            and cpu_training.supports_attention(q, k, v, mask)
+        ):
+            return cpu_training.short_attention(q, k, v, mask, causal, self.scale)
         if self.additive is not None or self.prefers_eager(q, k):
             return self.eager_attention(q, k, v, mask, causal, position_bias)
         if has_kernels(q) and torch.is_grad_enabled() and position_bias is None:

@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from glassformer.nn import cpu_training
 from glassformer.nn.attention import Attention, Heads, KeyValueCache, Rotary
 from glassformer.nn.dropout import Dropout
 from glassformer.nn.feedforward import FeedForward
@@ -76,9 +77,12 @@ class Residual(nn.Module):
         x: Float[Tensor, "batch length d_model"],
         sublayer: Callable[[Float[Tensor, "batch length d_model"]], Float[Tensor, "batch length d_model"]],
     ) -> Float[Tensor, "batch length d_model"]:
-        if self.pre_norm:
-            return residual_stream(x + self.dropout(sublayer(self.norm(x))))
-        return residual_stream(self.norm(x + self.dropout(sublayer(x))))
+        output = sublayer(self.norm(x) if self.pre_norm else x)
+        norm = None if self.pre_norm else self.norm
+        if self.training and cpu_training.uses_kernels(output) and cpu_training.supports_residual(output, norm):
+            return cpu_training.residual(x, output, norm, self.dropout.p)
+        total = x + self.dropout(output)
+        return residual_stream(total if norm is None else norm(total))
 
 
 def residual_stream(x: Float[Tensor, "batch length d_model"]) -> Float[Tensor, "batch length d_model"]:

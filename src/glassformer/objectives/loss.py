@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from glassformer.nn import cpu_training
 from glassformer.nn.kernels import has_kernels
 
 CHUNK_ELEMENTS = {"cpu": 1 << 24, "cuda": 1 << 30}
@@ -22,13 +23,16 @@ def softmax_statistics(
 ) -> tuple[Float[Tensor, "rows columns"], Float[Tensor, " rows"], Float[Tensor, " rows"]]:
     """Softmax, log-sum-exp and logit of the target of each row. Makes no 32-bit copy of 16-bit logits.
 
-    In 16 bits on a GPU, the probabilities overwrite the logits, and there may be more columns than tokens: their
+    With kernels, the probabilities overwrite the logits. On a GPU, there may be more columns than tokens: their
     probability is 0.
     """
     if has_kernels(logits):
         from glassformer.nn.softmax_kernel import softmax_statistics_
 
         return softmax_statistics_(logits, targets, vocab_size)
+    if cpu_training.uses_kernels(logits):
+        at_target = logits.gather(1, targets[:, None])[:, 0].float()
+        return logits, cpu_training.softmax_(logits), at_target
     # The log-sum-exp follows from the largest logit and its probability.
     probs = logits.softmax(-1, dtype=logits.dtype)  # without dtype, autocast on a GPU would compute in 32 bits
     lse = logits.amax(-1).float() - probs.amax(-1).float().log()

@@ -11,6 +11,7 @@ from torch import Tensor
 from glassformer import checkpoint
 from glassformer.config import JsonObject, TrainConfig
 from glassformer.errors import ConfigError
+from glassformer.kernels.library import implementation
 from glassformer.metrics.registry import format_metric, metric
 from glassformer.models.base import Model
 from glassformer.models.families import FAMILIES
@@ -327,10 +328,13 @@ def warn_about_environment(step_folder: Path, trainer: Trainer, reporter: Report
             f"warning: the checkpoint was written by a training with {before} processes; this one has"
             f" {trainer.processes.size}. Results will differ in the last digits, and random numbers are others."
         )
-    if (manifest.get("threads"), manifest.get("torch")) != (torch.get_num_threads(), torch.__version__):
+    now = {"torch": torch.__version__, "threads": torch.get_num_threads(), "kernels": implementation()}
+    written = {name: manifest.get(name) for name in now}
+    changed = [f"{name} {written[name]} (now {now[name]})" for name in now if written[name] != now[name]]
+    if changed:
         reporter.log(
-            f"warning: the checkpoint was written with torch {manifest.get('torch')} and {manifest.get('threads')}"
-            " threads; results will differ in the last digits from those of an uninterrupted run."
+            f"warning: the checkpoint was written with {', '.join(changed)}; results will differ in the last digits"
+            " from those of an uninterrupted run."
         )
 
 
@@ -345,6 +349,7 @@ def environment(config: TrainConfig, processes: Processes) -> JsonObject:
         "cores": os.cpu_count(),
         "processes": processes.size,
         "threads": torch.get_num_threads(),
+        "kernels": implementation(),
         "device": torch.cuda.get_device_name() if config.device == "cuda" else config.device,
     }
 

@@ -1,0 +1,30 @@
+"""Build hook: compiles the kernels where there is a C compiler. Without one, the package is installed without them."""
+
+import importlib.util
+import os
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+
+class KernelsHook(BuildHookInterface[Any]):
+    """Adds the library of the kernels to the wheel. GLASSFORMER_KERNELS=none builds a wheel for every platform."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        if os.environ.get("GLASSFORMER_KERNELS") == "none":
+            return
+        path = Path(self.root) / "src" / "glassformer" / "kernels" / "build.py"
+        spec = importlib.util.spec_from_file_location("build_kernels", path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        library = module.build()
+        if library is None:
+            self.app.display_warning("No C compiler was found: glassformer is installed without its CPU kernels.")
+        elif version != "editable":  # an editable installation uses the library beside the sources
+            build_data["artifacts"].append(str(library.relative_to(self.root)))
+            build_data["pure_python"] = False
+            build_data["tag"] = f"py3-none-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"

@@ -1,0 +1,1 @@
+"""Kernels in C for a processor: they execute programs recorded from models (`glassformer.runtime`) on plain buffers."""

@@ -1,0 +1,127 @@
+/* Attention of one query over the keys and values in a list of cache slots: softmax(scale * q K^T + bias) V.
+
+q, out: [heads, d_head]. K, V: half precision [slots][heads / group * d_head]; consecutive heads share a key head in
+groups. bias[head][reach + distance]: added to the score of the key at list index i, distance = i - position of the
+query, limited to [-reach, reach]; null: none. Nothing is copied when hypotheses are reordered: only the list changes. */
+#ifndef ATTENTION_H
+#define ATTENTION_H
+#include "program.h"
+#include "vector.h"
+
+#define KEYS 4    /* keys processed together */
+#define CHUNK 64  /* features of the values processed together */
+#define LOWEST -1e30f
+
+typedef struct {
+  const uint16_t *keys, *values;
+  int64_t stride;
+  const int32_t *list;
+  int64_t n, d_head, group, position, reach;
+  const float *bias;
+  float scale;
+} Attention;
+
+/* Partial sums of KEYS scores -> the scores */
+INLINE V4 transpose_sum(V s[KEYS][PARTS]) {
+  V4 a = fold(s[0]), b = fold(s[1]), c = fold(s[2]), d = fold(s[3]);
+  V4 ab = __builtin_shufflevector(a, b, 0, 4, 1, 5) + __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  V4 cd = __builtin_shufflevector(c, d, 0, 4, 1, 5) + __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  return __builtin_shufflevector(ab, cd, 0, 1, 4, 5) + __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+}
+
+/* scores[head - first][i] of heads [first, last); queries: padded to a multiple of 16 features per head with zeros */
+INLINE void attention_scores(const Attention *a, int64_t first, int64_t last, const int64_t padded,
+                             const float *queries, float *scores, int64_t width) {
+  for (int64_t t = 0; t < a->n; t += KEYS) {
+    const uint16_t *key[KEYS];
+    for (int i = 0; i < KEYS; i++) key[i] = a->keys + a->list[t + i < a->n ? t + i : a->n - 1] * a->stride;
+    for (int64_t head = first; head < last; head++) {
+      const float *q = queries + (head - first) * padded;
+      int64_t at = head / a->group * a->d_head;
+      V s[KEYS][PARTS];
+      UNROLL for (int i = 0; i < KEYS; i++) UNROLL for (int j = 0; j < PARTS; j++) s[i][j] = all(0);
+      for (int64_t f = 0; f < padded; f += 16)
+        UNROLL for (int j = 0; j < PARTS; j++) {
+          V x = load(q + f + j * LANES);
+          UNROLL for (int i = 0; i < KEYS; i++) s[i][j] += x * load_half(key[i] + at + f + j * LANES);
+        }
+      V4 four = transpose_sum(s);
+      memcpy(scores + (head - first) * width + t, &four, sizeof four);
+    }
+  }
+}
+
+/* scores[n] -> e^(score - largest score); returns 1 / their sum. `scores` is padded to a multiple of 16. */
+INLINE float softmax_numerators(float *scores, int64_t n) {
+  V m[PARTS], total[PARTS];
+  for (int64_t i = n; i < ((n + 15) & ~15L); i++) scores[i] = LOWEST;
+  for (int j = 0; j < PARTS; j++) m[j] = all(LOWEST), total[j] = all(0);
+  for (int64_t i = 0; i < n; i += 16)
+    for (int j = 0; j < PARTS; j++) m[j] = larger(m[j], load(scores + i + j * LANES));
+  V top = all(largest(m));
+  for (int64_t i = 0; i < n; i += 16)
+    for (int j = 0; j < PARTS; j++) {
+      V e = exponential(load(scores + i + j * LANES) - top);
+      store(scores + i + j * LANES, e);
+      total[j] += e;
+    }
+  for (int64_t i = n; i < ((n + 15) & ~15L); i++) total[(i & 15) / LANES][i & (LANES - 1)] -= scores[i];
+  return 1.f / sum(total);
+}
+
+INLINE void attend(const Attention *a, int64_t first, int64_t last, const int64_t padded, const float *q, float *out,
+                   float *scratch) {
+  int64_t width = (a->n + 15) & ~15L;
+  float *queries = scratch + (last - first) * width;
+  memset(queries, 0, (size_t)((last - first) * padded) * sizeof(float));
+  for (int64_t head = first; head < last; head++)
+    for (int64_t i = 0; i < a->d_head; i++) queries[(head - first) * padded + i] = q[head * a->d_head + i] * a->scale;
+  attention_scores(a, first, last, padded, queries, scratch, width);
+  for (int64_t head = first; head < last; head++) {
+    float *scores = scratch + (head - first) * width;
+    if (a->bias)
+      for (int64_t i = 0; i < a->n; i++) {
+        int64_t distance = i - a->position, d = distance < -a->reach ? -a->reach : distance > a->reach ? a->reach : distance;
+        scores[i] += a->bias[head * (2 * a->reach + 1) + a->reach + d];
+      }
+    float factor = softmax_numerators(scores, a->n);
+    const uint16_t *values = a->values + head / a->group * a->d_head;
+    for (int64_t f = 0; f < padded; f += CHUNK) {
+      V o[CHUNK / LANES];
+      int used = (int)(padded - f < CHUNK ? padded - f : CHUNK) / LANES;
+      UNROLL for (int j = 0; j < CHUNK / LANES; j++) o[j] = all(0);
+      for (int64_t t = 0; t < a->n; t++) {
+        const uint16_t *v = values + a->list[t] * a->stride + f;
+        V weight = all(scores[t]);
+        UNROLL for (int j = 0; j < CHUNK / LANES; j++) if (j < used) o[j] += weight * load_half(v + j * LANES);
+      }
+      float head_out[CHUNK];
+      UNROLL for (int j = 0; j < CHUNK / LANES; j++) store(head_out + j * LANES, o[j] * factor);
+      int64_t left = a->d_head - f;
+      memcpy(out + head * a->d_head + f, head_out, (size_t)(left < CHUNK ? left : CHUNK) * sizeof(float));
+    }
+  }
+}
+
+static void attention(Thread t, const Op *op, const Program *p, const Rows *r) {
+  int64_t n_heads = op->n / op->m, begin, end, which = op->option, padded = (op->m + 15) & ~15L;
+  const int32_t *positions = r->index[1];
+  float *scratch = p->scratch + t.id * p->scratch_size;
+  Attention a = {
+    .keys = p->caches[2 * op->cache], .values = p->caches[2 * op->cache + 1], .stride = p->cache_strides[op->cache],
+    .d_head = op->m, .group = op->group, .reach = op->reach, .bias = op->tables[0], .scale = op->number,
+  };
+  share(t, r->n_rows * n_heads, &begin, &end);
+  for (int64_t unit = begin, last; unit < end; unit += last) {
+    int64_t row = unit / n_heads, first = unit % n_heads;
+    last = n_heads - first < end - unit ? n_heads - first : end - unit; /* number of heads of this row */
+    a.list = r->list[which] + r->begin[which][row];
+    a.n = r->length[which][row];
+    a.position = positions[row];
+    const float *q = (const float *)p->buffers[op->a] + row * p->strides[op->a] + op->a_at;
+    float *out = (float *)p->buffers[op->out] + row * p->strides[op->out] + op->out_at;
+    if (op->m == 64) attend(&a, first, first + last, 64, q, out, scratch); /* a constant: loops are unrolled */
+    else attend(&a, first, first + last, padded, q, out, scratch);
+  }
+}
+#endif

@@ -1,0 +1,113 @@
+"""Compiles the kernels to a shared library. Run by the build hook of the package, or: python build.py [FOLDER]
+
+The sources in PER_VARIANT are compiled once for each instruction set; the library selects the best that the processor
+has.
+"""
+
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+LIBRARY = "libkernels.dylib" if sys.platform == "darwin" else "libkernels.so"
+
+X86 = {
+    "avx512": ("has_avx512_vnni()", "-mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mfma -mf16c"),
+    "avxvnni": ("has_avx_vnni()", "-mavx2 -mfma -mf16c -mavxvnni"),
+    "avx2": ("has_avx2()", "-mavx2 -mfma -mf16c"),
+}
+ARM = {"dotprod": ("has_dot_product()", "-march=armv8.2-a+dotprod")}
+VARIANTS = {"x86_64": X86, "AMD64": X86, "aarch64": ARM, "arm64": ARM}
+"""Instruction sets by processor, the fastest first: condition under which the processor has it, compiler flags."""
+
+PER_VARIANT = ("program.c", "training.c")
+"""Sources that are compiled for each instruction set."""
+
+# Not -ffast-math: it changes how the whole process rounds denormal numbers.
+FLAGS = "-std=gnu11 -O3 -fPIC -pthread -fno-math-errno -fno-trapping-math -fvisibility=hidden -Wall -Wextra -Wno-psabi"
+
+
+def source_hash() -> str:
+    """Hash of the sources, by which a library that was built from other sources is recognized."""
+    digest = hashlib.sha256()
+    for path in sorted([*FOLDER.glob("*.c"), *FOLDER.glob("*.h"), FOLDER / "build.py"]):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def compilers() -> list[list[str]]:
+    """Commands of C compilers on this machine: that of $CC, those of the system, and that of the package `ziglang`."""
+    found = [shlex.split(os.environ["CC"])] if os.environ.get("CC") else []
+    found += [[path] for name in ("cc", "gcc", "clang") if (path := shutil.which(name))]
+    return [*found, [sys.executable, "-m", "ziglang", "cc"]]
+
+
+def compile_library(compiler: list[str], target: Path, extra: str = "", machine: str = platform.machine()) -> None:
+    """Compile the library with one compiler. Instruction sets that it does not know are left out.
+
+    Args:
+        extra: further flags, such as those of a sanitizer.
+        machine: processor to compile for, as `platform.machine` names it.
+
+    Raises:
+        OSError, subprocess.CalledProcessError: there is no such compiler, or it fails.
+    """
+    flags = f"{FLAGS} {extra}".split()
+
+    def run(*arguments: str) -> None:
+        subprocess.run([*compiler, *flags, *arguments], check=True, capture_output=True, text=True)
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+
+        def run_variant(variant: str, options: str) -> None:
+            for source in PER_VARIANT:
+                output = str(folder / f"{source}.{variant}.o")
+                run(f"-DSUFFIX={variant}", *options.split(), "-c", str(FOLDER / source), "-o", output)
+
+        run_variant("plain", "")
+        built = {"plain": "1"}
+        for variant, (condition, options) in reversed(VARIANTS.get(machine, {}).items()):
+            try:
+                run_variant(variant, options)
+            except subprocess.CalledProcessError as error:
+                print(f"kernels without {variant}: {error.stderr.strip().splitlines()[:1]}", file=sys.stderr)
+            else:
+                built = {variant: condition, **built}
+        table = " ".join(f"X({variant}, {condition})" for variant, condition in built.items())
+        library = folder / LIBRARY
+        run(
+            f"-DVARIANTS(X)={table}", f'-DSOURCE_HASH="{source_hash()}"', "-shared", "-o", str(library),
+            *(str(FOLDER / name) for name in ("library.c", "threads.c", "parallel.c")),
+            *(str(folder / f"{source}.{variant}.o") for source in PER_VARIANT for variant in built), "-lm", "-ldl",
+        )  # fmt: skip
+        temporary = target.with_name(f".{target.name}.{os.getpid()}")
+        shutil.copyfile(library, temporary)
+        temporary.replace(target)  # a process that has loaded the old library keeps it
+
+
+def build(folder: Path = FOLDER) -> Path | None:
+    """Compile the library with the first compiler that works. None: there is none."""
+    target = folder / LIBRARY
+    for compiler in compilers():
+        try:
+            compile_library(compiler, target)
+        except OSError:
+            continue
+        except subprocess.CalledProcessError as error:
+            print(f"{shlex.join(compiler)}: {error.stderr.strip()[-2000:]}", file=sys.stderr)
+            continue
+        return target
+    return None
+
+
+if __name__ == "__main__":
+    built = build(*map(Path, sys.argv[1:]))
+    print(built or "no C compiler was found: install gcc or clang, or: pip install ziglang")
+    sys.exit(not built)

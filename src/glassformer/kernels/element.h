@@ -1,0 +1,25 @@
+/* Elements of tensors of training: bf16 or float in memory, float in registers. `is_bf16` is a constant where these
+functions are used, so that each use is compiled for one type. */
+#ifndef ELEMENT_H
+#define ELEMENT_H
+#include "vector.h"
+
+INLINE size_t element_size(int is_bf16) { return is_bf16 ? 2 : 4; }
+INLINE void *element(const void *p, int64_t i, int is_bf16) { return (char *)p + i * (int64_t)element_size(is_bf16); }
+
+INLINE V load_element(const void *p, int64_t i, int is_bf16) {
+  if (!is_bf16) return load((const float *)p + i);
+  return (V)(__builtin_convertvector(((const AnyH *)((const uint16_t *)p + i))->v, I) << 16);
+}
+
+/* Rounds to nearest, ties to even; not-a-number stays not-a-number. */
+INLINE void store_element(void *p, int64_t i, V x, int is_bf16) {
+  if (!is_bf16) {
+    store((float *)p + i, x);
+    return;
+  }
+  I bits = (I)x, rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+  I half = choose(x != x, (I){0} + 0x7fc0, rounded);
+  ((AnyH *)((uint16_t *)p + i))->v = __builtin_convertvector(half, H);
+}
+#endif

@@ -1,0 +1,182 @@
+/* Product of bytes: y[r][c] = scale_r * scale_c * sum_k (a[r][k] - 128) w[c][k] + bias_c.
+
+a: uint8 [rows][k], 128 added; or, if the inputs are not negative, all of 0..255 and nothing added.
+w: int8 [n / 64][k / 4][64][4]: panels of 64 columns, in which the 4 bytes that one instruction multiplies are adjacent.
+The sums are exact, in 32 bits, so they do not depend on the instruction set. A tile of TILE_ROWS rows and TILE_COLUMNS
+columns is kept in registers while k runs. */
+#ifndef PRODUCT_H
+#define PRODUCT_H
+#include "program.h"
+#include "vector.h"
+
+#define PANEL 64
+
+/* For each instruction set: Sums, a vector of 32-bit sums; SUMS, the number of them for TILE_COLUMNS columns; repeat,
+   4 bytes of a row in a vector; dot, which multiplies them by 4 bytes of each column and adds; finish, 32-bit sums of
+   the columns. */
+#if defined(__AVX512VNNI__)
+#define TILE_ROWS 6
+#define TILE_COLUMNS 64
+#define SUMS 4
+typedef __m512i Sums;
+INLINE Sums repeat(const uint8_t *a) { int32_t x; memcpy(&x, a, 4); return _mm512_set1_epi32(x); }
+INLINE Sums weights(const int8_t *w) { return _mm512_loadu_si512(w); }
+INLINE Sums dot(Sums s, Sums a, Sums w) { return _mm512_dpbusd_epi32(s, a, w); }
+#define WEIGHTS_STEP 64
+#elif defined(__AVXVNNI__)
+#define TILE_ROWS 6
+#define TILE_COLUMNS 16
+#define SUMS 2
+typedef __m256i Sums;
+INLINE Sums repeat(const uint8_t *a) { int32_t x; memcpy(&x, a, 4); return _mm256_set1_epi32(x); }
+INLINE Sums weights(const int8_t *w) { return _mm256_loadu_si256((const void *)w); }
+INLINE Sums dot(Sums s, Sums a, Sums w) { return _mm256_dpbusd_avx_epi32(s, a, w); }
+#define WEIGHTS_STEP 32
+#elif defined(__AVX2__) /* 16-bit products of pairs: two sums for each column */
+#define TILE_ROWS 3
+#define TILE_COLUMNS 16
+#define SUMS 4
+#define PAIRS
+typedef __m256i Sums;
+INLINE Sums repeat(const uint8_t *a) { int32_t x; memcpy(&x, a, 4); return _mm256_cvtepu8_epi16(_mm_set1_epi32(x)); }
+INLINE Sums weights(const int8_t *w) { return _mm256_cvtepi8_epi16(_mm_loadu_si128((const void *)w)); }
+INLINE Sums dot(Sums s, Sums a, Sums w) { return _mm256_add_epi32(s, _mm256_madd_epi16(a, w)); }
+#define WEIGHTS_STEP 16
+#elif defined(__ARM_FEATURE_DOTPROD) /* signed bytes: 128 is subtracted here, and 128 * sum of w added at the end */
+#define TILE_ROWS 6
+#define TILE_COLUMNS 16
+#define SUMS 4
+#define SIGNED
+typedef int32x4_t Sums;
+INLINE int8x16_t repeat(const uint8_t *a) {
+  uint32_t x; memcpy(&x, a, 4); return vreinterpretq_s8_u32(vdupq_n_u32(x ^ 0x80808080));
+}
+INLINE int8x16_t weights(const int8_t *w) { return vld1q_s8(w); }
+INLINE Sums dot(Sums s, int8x16_t a, int8x16_t w) { return vdotq_s32(s, a, w); }
+#define WEIGHTS_STEP 16
+#else /* any processor: 4 columns */
+#define TILE_ROWS 4
+#define TILE_COLUMNS 4
+#define SUMS 1
+typedef int32_t Sums __attribute__((vector_size(16)));
+typedef struct { int16_t x[16]; } Shorts;
+INLINE Shorts repeat(const uint8_t *a) { Shorts s; for (int i = 0; i < 16; i++) s.x[i] = a[i & 3]; return s; }
+INLINE Shorts weights(const int8_t *w) { Shorts s; for (int i = 0; i < 16; i++) s.x[i] = w[i]; return s; }
+INLINE Sums dot(Sums s, Shorts a, Shorts w) {
+  for (int i = 0; i < 16; i++) s[i / 4] += a.x[i] * w.x[i];
+  return s;
+}
+#define WEIGHTS_STEP 16
+#endif
+
+/* Sums of `rows` (a constant) rows and one panel -> out[row][64] */
+INLINE void tile(const int rows, const uint8_t *a, int64_t stride, const int8_t *panel, int64_t k,
+                 const int32_t *offset, int32_t *out) {
+  (void)offset;
+  for (int c = 0; c < PANEL; c += TILE_COLUMNS) {
+    const int8_t *w = panel + 4 * c;
+    Sums s[TILE_ROWS][SUMS];
+    UNROLL for (int i = 0; i < rows; i++) UNROLL for (int j = 0; j < SUMS; j++) s[i][j] = (Sums){0};
+    for (int64_t at = 0; at < k; at += 4, w += 4 * PANEL) {
+      __typeof__(weights(w)) columns[SUMS];
+      UNROLL for (int j = 0; j < SUMS; j++) columns[j] = weights(w + j * WEIGHTS_STEP);
+      UNROLL for (int i = 0; i < rows; i++) {
+        __typeof__(repeat(a)) bytes = repeat(a + i * stride + at);
+        UNROLL for (int j = 0; j < SUMS; j++) s[i][j] = dot(s[i][j], bytes, columns[j]);
+      }
+    }
+    UNROLL for (int i = 0; i < rows; i++) {
+      int32_t *o = out + i * PANEL + c;
+#if defined(PAIRS)
+      int32_t pairs[2 * TILE_COLUMNS];
+      memcpy(pairs, s[i], sizeof pairs);
+      for (int j = 0; j < TILE_COLUMNS; j++) o[j] = pairs[2 * j] + pairs[2 * j + 1];
+#else
+      memcpy(o, s[i], sizeof s[i]);
+#endif
+#if defined(SIGNED)
+      for (int j = 0; j < TILE_COLUMNS; j++) o[j] += offset[c + j];
+#endif
+    }
+  }
+}
+/* Not inlined: in a larger function, compilers move the sums from registers to memory. */
+#define TILE(ROWS)                                                                                                    \
+  __attribute__((noinline)) static void tile_##ROWS(const uint8_t *a, int64_t stride, const int8_t *panel, int64_t k, \
+                                                    const int32_t *offset, int32_t *out) {                            \
+    tile(ROWS, a, stride, panel, k, offset, out);                                                                     \
+  }
+TILE(1) TILE(2) TILE(3)
+#if TILE_ROWS > 3
+TILE(4)
+#endif
+#if TILE_ROWS > 4
+TILE(5) TILE(6)
+#endif
+typedef void (*Tile)(const uint8_t *, int64_t, const int8_t *, int64_t, const int32_t *, int32_t *);
+static const Tile TILES[] = {
+  0, tile_1, tile_2, tile_3,
+#if TILE_ROWS > 3
+  tile_4,
+#endif
+#if TILE_ROWS > 4
+  tile_5, tile_6,
+#endif
+};
+
+/* Rows of the next tile when `left` rows are left: full tiles, and at the end no tile with very few rows. */
+static int tile_rows(int64_t left) {
+  if (left < TILE_ROWS) return (int)left;
+  return left > TILE_ROWS && left < TILE_ROWS + 3 ? (int)(left + 1) / 2 : TILE_ROWS;
+}
+
+typedef struct {
+  const int8_t *bytes;
+  const float *scale, *bias;
+  const int32_t *offset;
+  int64_t k, panel_size;
+  int is_positive; /* the inputs are bytes without 128 added */
+} Weight;
+static Weight weight_of(const Op *op) {
+  return (Weight){op->tables[0], op->tables[1], op->tables[2], op->tables[3], op->m, (int64_t)PANEL * op->m, op->option};
+}
+
+/* The next `bytes` bytes that will be read are requested in parts, one with each tile. */
+INLINE void prefetch(const int8_t *p, int64_t bytes, int64_t row, int rows, int64_t n_rows) {
+  if (n_rows <= TILE_ROWS) return;
+  for (int64_t i = (bytes * row / n_rows) & ~63L; i < bytes * (row + rows) / n_rows; i += 64)
+    __builtin_prefetch(p + i, 0, 2);
+}
+
+/* Rows [row, row + rows) of panel p -> y, of which consecutive rows are `y_stride` floats apart. */
+INLINE void product_tile(const Weight *w, const uint8_t *a, int64_t stride, const float *scales, int rows, int64_t p,
+                         float *y, int64_t y_stride) {
+  int32_t sums[TILE_ROWS * PANEL] __attribute__((aligned(64)));
+  TILES[rows](a, stride, w->bytes + p * w->panel_size, w->k, w->offset + p * PANEL, sums);
+  const float *scale = w->scale + p * PANEL, *bias = w->bias + p * PANEL;
+  const int32_t *offset = w->offset + p * PANEL;
+  for (int i = 0; i < rows; i++)
+    for (int j = 0; j < PANEL; j += LANES) {
+      I s, o;
+      memcpy(&s, sums + i * PANEL + j, sizeof s);
+      memcpy(&o, offset + j, sizeof o);
+      if (!w->is_positive) s -= o;
+      store(y + i * y_stride + j, __builtin_convertvector(s, V) * (scales[i] * load(scale + j)) + load(bias + j));
+    }
+}
+
+static void product(Thread t, const Op *op, const Program *p, const Rows *r) {
+  Weight w = weight_of(op);
+  const uint8_t *a = p->buffers[op->a];
+  const float *scales = p->buffers[op->a + 1];
+  float *y = (float *)p->buffers[op->out] + op->out_at;
+  int64_t stride = p->strides[op->a], y_stride = p->strides[op->out], begin, end;
+  share(t, (op->n + PANEL - 1) / PANEL, &begin, &end);
+  for (int64_t panel = begin; panel < end; panel++)
+    for (int64_t row = 0, rows; row < r->n_rows; row += rows) {
+      rows = tile_rows(r->n_rows - row);
+      if (panel + 1 < end) prefetch(w.bytes + (panel + 1) * w.panel_size, w.panel_size, row, rows, r->n_rows);
+      product_tile(&w, a + row * stride, stride, scales + row, rows, panel, y + row * y_stride + panel * PANEL, y_stride);
+    }
+}
+#endif

@@ -1,0 +1,70 @@
+/* Executes a program. Compiled once for each instruction set, with -DSUFFIX=name. */
+#include "program.h"
+#include "vector.h"
+#include "attention.h"
+#include "normalize.h"
+#include "product.h"
+#include "quantize.h"
+#include "rows.h"
+#include "topk.h"
+
+static int is_on_rows(const Op *op) { return op->kind < PRODUCT; }
+
+INLINE void run_on_row(const Op *op, const Program *p, const Rows *r, int64_t row) {
+  float *out = (float *)p->buffers[op->out] + row * p->strides[op->out] + op->out_at;
+  const float *a = (const float *)p->buffers[op->a] + row * p->strides[op->a] + op->a_at;
+  const float *b = (const float *)p->buffers[op->b] + row * p->strides[op->b] + op->b_at;
+  const float *table = op->tables[0];
+  int64_t n = op->n;
+  switch (op->kind) {
+    case GATHER: memcpy(out, table + r->index[op->option][row] * n, (size_t)n * sizeof(float)); break;
+    case SCALE: for (int64_t i = 0; i < n; i += LANES) store(out + i, load(a + i) * op->number); break;
+    case ADD: for (int64_t i = 0; i < n; i += LANES) store(out + i, load(a + i) + load(b + i)); break;
+    case MULTIPLY: for (int64_t i = 0; i < n; i += LANES) store(out + i, load(a + i) * load(b + i)); break;
+    case ACTIVATE: activate(op->option, a, n, out); break;
+    case NORMALIZE: normalize(a, n, op->option, op->number, table, op->tables[1], out); break;
+    case ROTATE: {
+      int64_t at = (int64_t)r->index[1][row] * (op->m / 2);
+      rotate(a, n, op->m, table + at, (const float *)op->tables[1] + at, out);
+      break;
+    }
+    case QUANTIZE:
+      quantize(a, table, n, op->option, (uint8_t *)p->buffers[op->out] + row * p->strides[op->out],
+               (float *)p->buffers[op->out + 1] + row);
+      break;
+    case STORE: {
+      int64_t at = r->slot[row] * p->cache_strides[op->cache];
+      store_keys_values(a, n, p->caches[2 * op->cache] + at);
+      store_keys_values(b, n, p->caches[2 * op->cache + 1] + at);
+      break;
+    }
+  }
+}
+
+#define CONCATENATE(a, b) a##b
+#define NAME(a, b) CONCATENATE(a, b)
+
+/* The part of thread t. Threads wait for one another except between operations on rows, where each keeps its rows. */
+void NAME(run_, SUFFIX)(Thread t, const Program *p, const Rows *r) {
+  int64_t n_ops = p->n_ops, begin, end; /* the caller may free `p` as soon as all threads have reached the end */
+  share(t, r->n_rows, &begin, &end);
+  for (int64_t i = 0; i < n_ops; i++) {
+    const Op *op = p->ops + i;
+    if (is_on_rows(op)) {
+      int64_t last = i;
+      while (last + 1 < n_ops && is_on_rows(p->ops + last + 1)) last++;
+      for (int64_t row = begin; row < end; row++)
+        for (int64_t j = i; j <= last; j++) run_on_row(p->ops + j, p, r, row);
+      i = last;
+    } else if (op->kind == PRODUCT) {
+      product(t, op, p, r);
+    } else if (op->kind == ATTEND) {
+      attention(t, op, p, r);
+    } else {
+      best_of_pieces(t, op, p, r);
+      wait_for_all(t);
+      best_of_rows(t, p, r);
+    }
+    wait_for_all(t);
+  }
+}

@@ -1,0 +1,207 @@
+"""Programs for the kernels: instructions on named buffers, and their execution by the C library on numpy arrays."""
+
+import ctypes
+import enum
+from collections.abc import Sequence
+from ctypes import c_float, c_int32, c_int64, c_void_p
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glassformer.kernels.library import Kernels
+
+Array = NDArray[np.generic]
+
+PANEL = 64
+"""Widths of buffers are multiples of this number of features."""
+
+PIECES = 16
+"""Parts of the vocabulary in `BEST` (topk.h)."""
+
+
+class Kind(enum.IntEnum):
+    """Kinds of operations, in the order of `enum Kind` in program.h."""
+
+    GATHER = 0
+    SCALE = 1
+    ADD = 2
+    MULTIPLY = 3
+    ACTIVATE = 4
+    NORMALIZE = 5
+    ROTATE = 6
+    QUANTIZE = 7
+    STORE = 8
+    PRODUCT = 9
+    ATTEND = 10
+    BEST = 11
+
+
+class COp(ctypes.Structure):
+    """`Op` of program.h."""
+
+    _fields_ = [
+        *((name, c_int32) for name in ("kind", "out", "a", "b", "out_at", "a_at", "b_at", "n", "m", "option", "cache")),
+        ("number", c_float),
+        ("group", c_int32),
+        ("reach", c_int32),
+        ("tables", c_void_p * 4),
+    ]
+
+
+class CRows(ctypes.Structure):
+    """`Rows` of program.h."""
+
+    _fields_ = [
+        ("n_rows", c_int64),
+        ("index", c_void_p * 3),
+        ("slot", c_void_p),
+        ("list", c_void_p * 2),
+        ("begin", c_void_p * 2),
+        ("length", c_void_p * 2),
+    ]
+
+
+class CProgram(ctypes.Structure):
+    """`Program` of program.h."""
+
+    _fields_ = [
+        *((name, c_int64) for name in ("n_ops", "k", "scratch_size")),
+        *((name, c_void_p) for name in ("ops", "buffers", "strides", "caches", "cache_strides")),
+        *((name, c_void_p) for name in ("scratch", "workspace", "best", "best_ids")),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a value is: a buffer, and its first column there."""
+
+    buffer: int
+    column: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Instruction:
+    """One operation of a program. Fields as in `Op` of program.h."""
+
+    kind: Kind
+    out: Place = Place(0)
+    a: Place = Place(0)
+    b: Place = Place(0)
+    n: int = 0
+    m: int = 0
+    option: int = 0
+    cache: int = 0
+    number: float = 0.0
+    group: int = 1
+    reach: int = 0
+    tables: tuple[Array | None, ...] = ()
+    """C-contiguous arrays."""
+
+
+@dataclass(slots=True)
+class Batch:
+    """The rows that a program is executed for: one token each. Arrays of int32, one number per row."""
+
+    ids: Array
+    positions: Array
+    types: Array
+    """Token types."""
+    slots: Array
+    """Where keys and values are stored."""
+    lists: tuple[Array, Array]
+    """Slots that rows attend to in self-attention and in cross-attention."""
+    begins: tuple[Array, Array]
+    lengths: tuple[Array, Array]
+    """Part of `lists` that each row attends to. In self-attention, entry i is the slot of position i."""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+def padded(width: int) -> int:
+    """Width of a buffer that holds `width` features."""
+    return -(-width // PANEL) * PANEL
+
+
+def aligned(shape: tuple[int, ...], dtype: type[np.generic]) -> Array:
+    """An array of zeros whose memory begins at a multiple of 64 bytes. Memory is used only when it is written."""
+    n_bytes = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+    memory = np.zeros(n_bytes + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    return memory[start : start + n_bytes].view(dtype).reshape(shape)
+
+
+def pointers(arrays: Sequence[Array | None]) -> ctypes.Array[c_void_p]:
+    """C array of the addresses of arrays."""
+    return (c_void_p * len(arrays))(*(None if array is None else array.ctypes.data for array in arrays))
+
+
+@dataclass(slots=True)
+class Executable:
+    """A program in the C library's structures, with its buffers.
+
+    Args:
+        widths: number of features of each buffer. The buffer after one that `QUANTIZE` writes holds the scales.
+        cache_widths: number of features of the keys of each cache.
+    """
+
+    kernels: Kernels
+    instructions: Sequence[Instruction]
+    widths: Sequence[int]
+    cache_widths: Sequence[int]
+    capacity: int = 0
+    """Rows that the buffers have memory for."""
+    buffers: list[Array] = field(default_factory=list)
+    kept: list[object] = field(default_factory=list)
+    """Memory that the structures point to."""
+    program: CProgram = field(default_factory=CProgram)
+
+    def __post_init__(self) -> None:
+        ops = (COp * len(self.instructions))()
+        for op, i in zip(ops, self.instructions, strict=True):
+            op.kind, op.out, op.a, op.b = i.kind, i.out.buffer, i.a.buffer, i.b.buffer
+            op.out_at, op.a_at, op.b_at = i.out.column, i.a.column, i.b.column
+            op.n, op.m, op.option, op.cache = i.n, i.m, i.option, i.cache
+            op.number, op.group, op.reach = i.number, i.group, i.reach
+            op.tables[: len(i.tables)] = [None if table is None else table.ctypes.data for table in i.tables]
+        strides = np.array([padded(width) for width in self.widths], np.int64)
+        cache_strides = np.array([padded(width) for width in self.cache_widths], np.int64)
+        self.kept = [ops, strides, cache_strides]
+        self.program.n_ops, self.program.ops = len(ops), ctypes.addressof(ops)
+        self.program.strides, self.program.cache_strides = strides.ctypes.data, cache_strides.ctypes.data
+
+    def reserve(self, n_rows: int) -> None:
+        """Allocate the buffers for a number of rows, unless they have memory for it."""
+        if n_rows > self.capacity:
+            self.capacity = max(n_rows, 2 * self.capacity)
+            self.buffers = [aligned((self.capacity, padded(width)), np.float32) for width in self.widths]
+
+    def run(
+        self, batch: Batch, caches: Sequence[tuple[Array, Array]], n_threads: int, k: int = 0
+    ) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+        """Execute the program. Returns the log-probabilities and ids of the k best tokens, if it ends with `BEST`.
+
+        Args:
+            caches: keys and values in half precision, [slots, padded width].
+        """
+        n = len(batch)
+        self.reserve(n)
+        heads = max((i.n // i.m for i in self.instructions if i.kind == Kind.ATTEND), default=0)
+        d_head = max((i.m for i in self.instructions if i.kind == Kind.ATTEND), default=0)
+        longest = max((int(length.max(initial=0)) for length in batch.lengths), default=0)
+        scratch_size = padded(heads * (longest + 16 + d_head + 16))
+        scratch = aligned((n_threads, scratch_size), np.float32)
+        best, best_ids = np.empty((n, k), np.float32), np.empty((n, k), np.int32)
+        workspace = aligned((n * PIECES, 2 * 16 + 2 * k), np.float32)  # LogSumExp, values and ids of topk.h
+        buffers, keys_values = pointers(self.buffers), pointers([array for pair in caches for array in pair])
+        p = self.program
+        p.workspace = workspace.ctypes.data
+        p.buffers, p.caches, p.scratch = ctypes.addressof(buffers), ctypes.addressof(keys_values), scratch.ctypes.data
+        p.k, p.scratch_size, p.best, p.best_ids = k, scratch_size, best.ctypes.data, best_ids.ctypes.data
+        rows = CRows(n_rows=n, slot=batch.slots.ctypes.data)
+        rows.index[:] = [a.ctypes.data for a in (batch.ids, batch.positions, batch.types)]
+        for name in ("list", "begin", "length"):
+            getattr(rows, name)[:] = [a.ctypes.data for a in getattr(batch, f"{name}s")]
+        self.kernels.run(p, rows, n_threads)
+        return best, best_ids

@@ -1,0 +1,45 @@
+"""Quantization of weight matrices to int8, with one scale per output feature."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glassformer.kernels.program import PANEL, Array, aligned, padded
+
+EXCLUDED = -1e30
+"""Bias of output features that are never selected."""
+
+
+def quantize_weight(weight: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+    """Round each row of a matrix to multiples of max|row| / 127. Returns the multiples and the scale of each row."""
+    scale = np.maximum(np.abs(weight).max(1), 1e-30) / np.float32(127)
+    return np.rint(weight / scale[:, None]).astype(np.int8), scale.astype(np.float32)
+
+
+def pack(
+    quantized: NDArray[np.int8], scale: NDArray[np.float32], bias: NDArray[np.float32] | None, *, fill: float = 0.0
+) -> tuple[Array, Array, Array, Array]:
+    """The tables of a `PRODUCT`: bytes in panels, scale, bias, and 128 * the sum of each output feature's bytes.
+
+    Args:
+        quantized: [outputs, inputs].
+        fill: bias of the outputs that are added to fill the last panel.
+    """
+    n, k = quantized.shape
+    rows = padded(n) - n
+    bytes_ = np.pad(quantized, ((0, rows), (0, padded(k) - k)))
+    panels = bytes_.reshape(-1, PANEL, padded(k) // 4, 4).transpose(0, 2, 1, 3)
+    offset = bytes_.sum(1, dtype=np.int32) * 128
+    bias = np.zeros(n, np.float32) if bias is None else bias.astype(np.float32)
+    return (
+        aligned_copy(panels),
+        np.pad(scale, (0, rows)),
+        np.pad(bias, (0, rows), constant_values=fill),
+        offset,
+    )
+
+
+def aligned_copy(array: Array) -> Array:
+    """A C-contiguous copy whose memory begins at a multiple of 64 bytes."""
+    copy = aligned(array.shape, array.dtype.type)
+    copy[:] = array
+    return copy

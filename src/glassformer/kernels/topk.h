@@ -1,0 +1,102 @@
+/* The k largest logits of each row and their log-probabilities, logit - log(sum of e^logits).
+
+The logits of a panel of 64 vocabulary entries are used while they are in the first-level cache and are not stored. The
+vocabulary is divided into PIECES, each processed by one thread, with 16 partial maxima and sums per piece; so the
+result does not depend on the number of threads. Of equal logits, the one with the lower id is first. */
+#ifndef TOPK_H
+#define TOPK_H
+#include "product.h"
+
+#define PIECES 16
+typedef struct { V max[PARTS], sum[PARTS]; } LogSumExp; /* sum of e^(x - max), in 16 lanes */
+
+INLINE void insert(float *values, int32_t *ids, int64_t k, float value, int32_t id) {
+  int64_t i = k - 1;
+  for (; i > 0 && values[i - 1] < value; i--) values[i] = values[i - 1], ids[i] = ids[i - 1];
+  values[i] = value, ids[i] = id;
+}
+
+INLINE void update(const float *y, int32_t first_id, float *values, int32_t *ids, int64_t k, LogSumExp *l) {
+  V best[PARTS], least = all(values[k - 1]);
+  I grows = {0}, enters = {0};
+  UNROLL for (int j = 0; j < PARTS; j++) {
+    best[j] = load(y + j * LANES);
+    for (int i = 16; i < PANEL; i += 16) best[j] = larger(best[j], load(y + i + j * LANES));
+    grows |= best[j] > l->max[j], enters |= best[j] > least;
+  }
+  int is_larger = any(grows);
+  UNROLL for (int j = 0; j < PARTS; j++) {
+    if (is_larger) {
+      V m = larger(best[j], l->max[j]);
+      l->sum[j] *= exponential(l->max[j] - m);
+      l->max[j] = m;
+    }
+    for (int i = 0; i < PANEL; i += 16) l->sum[j] += exponential(load(y + i + j * LANES) - l->max[j]);
+  }
+  if (any(enters))
+    for (int i = 0; i < PANEL; i++)
+      if (y[i] > values[k - 1]) insert(values, ids, k, y[i], first_id + i);
+}
+
+/* Program.workspace: for each piece and row, the LogSumExp; then k values; then k ids. */
+typedef struct { LogSumExp *sums; float *values; int32_t *ids; } Pieces;
+static Pieces pieces_of(const Program *p, const Rows *r) {
+  LogSumExp *sums = p->workspace;
+  float *values = (float *)(sums + PIECES * r->n_rows);
+  return (Pieces){sums, values, (int32_t *)(values + PIECES * r->n_rows * p->k)};
+}
+
+static void best_of_pieces(Thread t, const Op *op, const Program *p, const Rows *r) {
+  Pieces pieces = pieces_of(p, r);
+  Weight w = weight_of(op);
+  const uint8_t *a = p->buffers[op->a];
+  const float *scales = p->buffers[op->a + 1];
+  int64_t stride = p->strides[op->a], k = p->k, n = r->n_rows, panels = (op->n + PANEL - 1) / PANEL, begin, end;
+  share(t, PIECES, &begin, &end);
+  for (int64_t piece = begin; piece < end; piece++) {
+    LogSumExp *l = pieces.sums + piece * n;
+    float *v = pieces.values + piece * n * k;
+    int32_t *id = pieces.ids + piece * n * k;
+    for (int64_t i = 0; i < n * k; i++) v[i] = -INFINITY, id[i] = 0;
+    for (int64_t i = 0; i < n; i++)
+      for (int j = 0; j < PARTS; j++) l[i].max[j] = all(LOWEST), l[i].sum[j] = all(0);
+    int64_t last = panels * (piece + 1) / PIECES;
+    for (int64_t panel = panels * piece / PIECES; panel < last; panel++)
+      for (int64_t row = 0, rows; row < n; row += rows) {
+        float y[TILE_ROWS * PANEL] __attribute__((aligned(64)));
+        rows = tile_rows(n - row);
+        if (panel + 1 < panels) prefetch(w.bytes + (panel + 1) * w.panel_size, w.panel_size, row, rows, n);
+        product_tile(&w, a + row * stride, stride, scales + row, rows, panel, y, PANEL);
+        for (int64_t i = 0; i < rows; i++)
+          update(y + i * PANEL, panel * PANEL, v + (row + i) * k, id + (row + i) * k, k, l + row + i);
+      }
+  }
+}
+
+/* Merges the pieces of each row of this thread's share. */
+static void best_of_rows(Thread t, const Program *p, const Rows *r) {
+  Pieces pieces = pieces_of(p, r);
+  int64_t n = r->n_rows, k = p->k, begin, end;
+  share(t, n, &begin, &end);
+  for (int64_t row = begin; row < end; row++) {
+    float *best = p->best + row * k;
+    int32_t *best_ids = p->best_ids + row * k;
+    V m[PARTS], total[PARTS];
+    for (int j = 0; j < PARTS; j++) m[j] = all(LOWEST), total[j] = all(0);
+    for (int64_t i = 0; i < k; i++) best[i] = -INFINITY, best_ids[i] = 0;
+    for (int64_t piece = 0; piece < PIECES; piece++) {
+      const LogSumExp *l = pieces.sums + piece * n + row;
+      for (int j = 0; j < PARTS; j++) m[j] = larger(m[j], l->max[j]);
+      for (int64_t i = (piece * n + row) * k, last = i + k; i < last && pieces.values[i] > best[k - 1]; i++)
+        insert(best, best_ids, k, pieces.values[i], pieces.ids[i]);
+    }
+    V top = all(largest(m));
+    for (int64_t piece = 0; piece < PIECES; piece++) {
+      const LogSumExp *l = pieces.sums + piece * n + row;
+      for (int j = 0; j < PARTS; j++) total[j] += l->sum[j] * exponential(l->max[j] - top);
+    }
+    float log_sum = top[0] + logf(sum(total));
+    for (int64_t i = 0; i < k; i++) best[i] = best[i] <= LOWEST ? -INFINITY : best[i] - log_sum;
+  }
+}
+#endif

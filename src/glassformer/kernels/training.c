@@ -1,0 +1,25 @@
+/* Runs a part of a kernel of training. Compiled once for each instruction set, with -DSUFFIX=name. */
+#include "residual.h"
+#include "short_attention.h"
+#include "softmax.h"
+
+#define CONCATENATE(a, b) a##b
+#define NAME(a, b) CONCATENATE(a, b)
+#define BY_TYPE(arguments, call_bf16, call_float) if ((arguments)->is_bf16) call_bf16; else call_float
+
+void NAME(train_, SUFFIX)(int kernel, const void *arguments, int64_t part, int64_t n_parts) {
+  const AttentionArguments *a = arguments;
+  const ResidualArguments *r = arguments;
+  const SoftmaxArguments *s = arguments;
+  int64_t n = kernel <= ATTENTION_BACKWARD ? a->n_batch * a->n_heads : kernel <= RESIDUAL_BACKWARD ? r->n_rows : s->n_rows;
+  int64_t begin = n * part / n_parts, end = n * (part + 1) / n_parts;
+  switch (kernel) {
+    case ATTENTION: BY_TYPE(a, heads_of_part(a, begin, end, 0, 1), heads_of_part(a, begin, end, 0, 0)); break;
+    case ATTENTION_BACKWARD: BY_TYPE(a, heads_of_part(a, begin, end, 1, 1), heads_of_part(a, begin, end, 1, 0)); break;
+    case RESIDUAL: BY_TYPE(r, residual_rows(r, begin, end, 1), residual_rows(r, begin, end, 0)); break;
+    case RESIDUAL_BACKWARD:
+      BY_TYPE(r, residual_gradients(r, part, begin, end, 1), residual_gradients(r, part, begin, end, 0));
+      break;
+    case SOFTMAX: BY_TYPE(s, softmax_of_rows(s, begin, end, 1), softmax_of_rows(s, begin, end, 0)); break;
+  }
+}

@@ -1,0 +1,45 @@
+/* Kernels of training: functions of whole tensors, whose rows or heads are divided among threads.
+
+Tensors are bf16 or float (`is_bf16`), computation is in float. Results do not depend on the thread that computes a part,
+only on the number of parts. */
+#ifndef TRAINING_H
+#define TRAINING_H
+#include <stdint.h>
+
+enum TrainingKernel { ATTENTION, ATTENTION_BACKWARD, RESIDUAL, RESIDUAL_BACKWARD, SOFTMAX };
+
+/* A tensor [batch, heads, length, d_head] whose features are contiguous. Strides in elements. */
+typedef struct { void *data; int64_t batch, head, row; } Heads;
+
+typedef struct {
+  Heads q, k, v, out;            /* backward: out is the gradient of the output */
+  Heads d_q, d_k, d_v;           /* backward: gradients */
+  const uint8_t *mask;           /* [batch, n_keys], 1 at the keys that may be attended to; or null */
+  int64_t mask_stride;           /* from one batch entry to the next; 0: the same mask for all */
+  int64_t n_batch, n_heads, n_queries, n_keys, d_head;
+  int32_t is_causal, is_bf16;
+  float scale;
+} AttentionArguments;
+
+typedef struct {
+  const void *x, *z;             /* [rows, n]: input of the sub-layer, and its output, to which dropout is applied */
+  const float *gain, *bias;      /* [n], of LayerNorm; null: no normalization */
+  void *sum;                     /* [rows, n]: x + dropout(z) */
+  void *out;                     /* [rows, n]: normalized sum */
+  float *statistics;             /* [rows, 2]: mean and 1 / standard deviation of the sum */
+  const void *d_out;             /* backward: gradient of the result */
+  void *d_x, *d_z;               /* backward: gradients */
+  float *d_gain, *d_bias;        /* backward: [parts, n], sums over the rows of each part */
+  int64_t n_rows, n;             /* n: a multiple of 16 */
+  uint32_t seed[2], threshold;   /* an element is dropped if its 32 random bits are below `threshold` */
+  float keep_scale, eps;         /* 1 / (1 - p); epsilon of LayerNorm */
+  int32_t is_bf16;
+} ResidualArguments;
+
+typedef struct {
+  void *logits;                  /* [rows, n]; overwritten by the probabilities */
+  float *log_sum_exp;            /* [rows] */
+  int64_t n_rows, n;
+  int32_t is_bf16;
+} SoftmaxArguments;
+#endif

@@ -1,0 +1,131 @@
+/* Vectors of floats: the widest that the instruction set has, in GCC's and Clang's vector extensions.
+
+Sums are kept in 16 partial sums for every instruction set and added in one order, so that rounding does not depend on
+the width of the vectors. */
+#ifndef VECTOR_H
+#define VECTOR_H
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+#if defined(__AVX512F__)
+#define LANES 16
+#elif defined(__AVX2__)
+#define LANES 8
+#else
+#define LANES 4
+#endif
+#define PARTS (16 / LANES) /* vectors that hold 16 floats */
+#define INLINE static inline __attribute__((always_inline))
+#define UNROLL _Pragma("GCC unroll 16")
+
+typedef float V __attribute__((vector_size(4 * LANES)));
+typedef int32_t I __attribute__((vector_size(4 * LANES)));
+typedef uint16_t H __attribute__((vector_size(2 * LANES)));
+typedef uint8_t B __attribute__((vector_size(LANES)));
+typedef float V4 __attribute__((vector_size(16)));
+typedef struct { V v __attribute__((packed)); } __attribute__((may_alias)) AnyV; /* at any address */
+
+INLINE V load(const float *p) { return ((const AnyV *)p)->v; }
+INLINE void store(float *p, V x) { ((AnyV *)p)->v = x; }
+INLINE V all(float x) { return x - (V){0}; }
+INLINE I choose(I condition, I yes, I no) { return (condition & yes) | (~condition & no); }
+
+INLINE V larger(V a, V b) {
+#if LANES == 16
+  return (V)_mm512_max_ps((__m512)a, (__m512)b);
+#elif LANES == 8
+  return (V)_mm256_max_ps((__m256)a, (__m256)b);
+#else
+  return (V)choose((I)(a > b), (I)a, (I)b);
+#endif
+}
+INLINE int any(I condition) {
+#if LANES == 16
+  return _mm512_test_epi32_mask((__m512i)condition, (__m512i)condition) != 0;
+#elif LANES == 8
+  return _mm256_movemask_ps((__m256)condition) != 0;
+#else
+  return (condition[0] | condition[1] | condition[2] | condition[3]) != 0;
+#endif
+}
+INLINE V magnitude(V x) { return (V)((I)x & 0x7fffffff); }
+
+/* 16 partial sums -> 4 */
+INLINE V4 fold(const V *s) {
+#if LANES == 16
+  typedef float V8 __attribute__((vector_size(32)));
+  V8 a = __builtin_shufflevector(s[0], s[0], 0, 1, 2, 3, 4, 5, 6, 7) +
+         __builtin_shufflevector(s[0], s[0], 8, 9, 10, 11, 12, 13, 14, 15);
+#elif LANES == 8
+  V a = s[0] + s[1];
+#else
+  V a = s[0] + s[2], b = s[1] + s[3];
+  return a + b;
+#endif
+#if LANES > 4
+  return __builtin_shufflevector(a, a, 0, 1, 2, 3) + __builtin_shufflevector(a, a, 4, 5, 6, 7);
+#endif
+}
+INLINE float sum(const V *s) {
+  V4 a = fold(s);
+  return (a[0] + a[2]) + (a[1] + a[3]);
+}
+INLINE float largest(const V *s) { /* of 16 floats */
+  float x[16], m;
+  memcpy(x, s, sizeof x);
+  m = x[0];
+  for (int i = 1; i < 16; i++) m = x[i] > m ? x[i] : m;
+  return m;
+}
+
+/* e^x for x clamped to [-87, 87], with a relative error of about 2e-7: 2^n p(r) with x log2(e) = n + r, |r| <= 1/2 */
+INLINE V exponential(V x) {
+  const float round = 12582912.f; /* 1.5 * 2^23: adding it rounds to an integer */
+  x = larger(-larger(-x, all(-87.f)), all(-87.f));
+  V y = x * 1.44269504f, shifted = y + round, r = y - (shifted - round), p = all(1.5403530e-4f);
+  p = p * r + 1.3333558e-3f;
+  p = p * r + 9.6181291e-3f;
+  p = p * r + 5.5504109e-2f;
+  p = p * r + 0.24022651f;
+  p = p * r + 0.69314718f;
+  p = p * r + 1.f;
+  return (V)((I)p + ((I)shifted << 23)); /* the low bits of `shifted` are n */
+}
+
+/* Half precision (IEEE binary16), in which keys and values are stored. Conversion rounds to nearest, ties to even. */
+typedef struct { H v __attribute__((packed)); } __attribute__((may_alias)) AnyH;
+INLINE V load_half(const uint16_t *p) {
+#if LANES == 16
+  return (V)_mm512_cvtph_ps(_mm256_loadu_si256((const void *)p));
+#elif LANES == 8
+  return (V)_mm256_cvtph_ps(_mm_loadu_si128((const void *)p));
+#elif defined(__aarch64__)
+  return (V)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)));
+#else /* the exponent's bias differs by 112 */
+  I h = __builtin_convertvector(((const AnyH *)p)->v, I), sign = (h & 0x8000) << 16;
+  V x = (V)((h & 0x7fff) << 13) * 0x1p112f;
+  return (V)((I)x | sign);
+#endif
+}
+INLINE void store_half(uint16_t *p, V x) {
+#if LANES == 16
+  _mm256_storeu_si256((void *)p, _mm512_cvtps_ph((__m512)x, 0));
+#elif LANES == 8
+  _mm_storeu_si128((void *)p, _mm256_cvtps_ph((__m256)x, 0));
+#elif defined(__aarch64__)
+  vst1_u16(p, vreinterpret_u16_f16(vcvt_f16_f32((float32x4_t)x)));
+#else /* below 2^-14, adding 1/2 rounds to the spacing of the small halves; above 65,519 the result is infinity */
+  I bits = (I)magnitude(x), sign = ((I)x >> 16) & 0x8000;
+  I normal = (bits - (112 << 23) + 0xfff + ((bits >> 13) & 1)) >> 13;
+  I small = (I)((V)bits + 0.5f) - 0x3f000000, infinite = (I){0} + 0x7c00;
+  I half = choose(bits < (113 << 23), small, choose(bits > 0x477fefff, infinite, normal)) | sign;
+  ((AnyH *)p)->v = __builtin_convertvector(half, H);
+#endif
+}
+#endif

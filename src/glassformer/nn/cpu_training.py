@@ -1,0 +1,184 @@
+"""Kernels in C for training on a CPU: attention of short sequences, residual connections, softmax of the logits.
+
+The same functions in PyTorch are the oracles, and are used where the library of the kernels is absent.
+"""
+
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from glassformer.kernels import training as t
+from glassformer.kernels.library import Kernels, load
+
+DTYPES = (torch.float32, torch.bfloat16)
+
+COLUMN_MULTIPLE = 16
+"""The kernels take vectors of a multiple of this number of features."""
+
+
+@cache
+def library() -> Kernels | None:
+    """The library of the kernels, if its threads can be those of PyTorch."""
+    kernels, _ = load()
+    return kernels if kernels is not None and kernels.library.kernels_has_openmp() else None
+
+
+def uses_kernels(x: Tensor) -> bool:
+    """Whether a tensor can be processed by these kernels: on a CPU, in fp32 or bf16, not compiled."""
+    return x.device.type == "cpu" and x.dtype in DTYPES and not torch.compiler.is_compiling() and library() is not None
+
+
+def run(kernel: int, arguments: Any) -> None:
+    """Run a kernel on PyTorch's threads."""
+    kernels = library()
+    assert kernels is not None
+    t.run(kernels, kernel, arguments, torch.get_num_threads())
+
+
+def supports_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> bool:
+    """Whether `short_attention` computes attention of these shapes: lengths, head size, a mask of keys only."""
+    return (
+        max(q.size(2), k.size(2)) <= t.MAX_LENGTH
+        and q.size(3) <= t.MAX_D_HEAD
+        and q.size(3) % COLUMN_MULTIPLE == 0
+        and q.dtype == k.dtype == v.dtype
+        and (mask is None or mask.shape[1:3] == (1, 1))
+    )
+
+
+def heads(x: Tensor) -> t.Heads:
+    """Address and strides of a tensor [batch, heads, length, d_head]."""
+    batch, head, row, column = x.stride()
+    assert column == 1 or x.size(3) == 1
+    return t.Heads(x.data_ptr(), batch, head, row)
+
+
+def like(x: Tensor) -> Tensor:
+    """An empty tensor [batch, heads, length, d_head] in which the heads of a position are adjacent."""
+    return x.new_empty(x.size(0), x.size(2), x.size(1), x.size(3)).transpose(1, 2)
+
+
+class ShortAttention(torch.autograd.Function):
+    """Attention output per head, as `Attention.eager_attention` computes it. Source: short_attention.h."""
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, scale: float) -> Tensor:
+        q, k, v = (x if x.stride(3) == 1 else x.contiguous() for x in (q, k, v))
+        mask = None if mask is None else mask.reshape(mask.size(0), mask.size(3)).contiguous()
+        out = like(q)
+        run(t.ATTENTION, attention_arguments(q, k, v, out, mask, causal, scale))
+        ctx.save_for_backward(q, k, v, mask)
+        ctx.causal, ctx.scale = causal, scale
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
+        q, k, v, mask = ctx.saved_tensors
+        d_out = d_out if d_out.stride(3) == 1 else d_out.contiguous()
+        arguments = attention_arguments(q, k, v, d_out, mask, ctx.causal, ctx.scale)
+        grads = [like(x) for x in (q, k, v)]
+        arguments.d_q, arguments.d_k, arguments.d_v = map(heads, grads)
+        run(t.ATTENTION_BACKWARD, arguments)
+        return *grads, None, None, None
+
+
+def attention_arguments(
+    q: Tensor, k: Tensor, v: Tensor, out: Tensor, mask: Tensor | None, causal: bool, scale: float
+) -> t.AttentionArguments:
+    """Arguments of the attention kernels, without the gradients.
+
+    Args:
+        mask: True at the keys that may be attended to [batch or 1, n_keys].
+    """
+    return t.AttentionArguments(
+        q=heads(q), k=heads(k), v=heads(v), out=heads(out),
+        mask=None if mask is None else mask.data_ptr(),
+        mask_stride=0 if mask is None or mask.size(0) == 1 else mask.stride(0),
+        n_batch=q.size(0), n_heads=q.size(1), n_queries=q.size(2), n_keys=k.size(2), d_head=q.size(3),
+        is_causal=causal, is_bf16=q.dtype == torch.bfloat16, scale=scale,
+    )  # fmt: skip
+
+
+def short_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, scale: float) -> Tensor:
+    """Attention output per head [batch, heads, n_queries, d_head].
+
+    Args:
+        q: queries [batch, heads, n_queries, d_head]; k and v with n_keys.
+        mask: True at the keys that may be attended to [batch or 1, 1, 1, n_keys].
+        causal: the queries are at the last key positions and attend to no later ones.
+    """
+    return ShortAttention.apply(q, k, v, mask, causal, scale)  # type: ignore[no-untyped-call]
+
+
+def supports_residual(x: Tensor, norm: torch.nn.Module | None) -> bool:
+    """Whether `residual` computes the sum and the normalization."""
+    return x.size(-1) % COLUMN_MULTIPLE == 0 and (norm is None or type(norm) is torch.nn.LayerNorm)
+
+
+class ResidualFunction(torch.autograd.Function):
+    """x + dropout(z), and its LayerNorm if there is a gain. Source: residual.h."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, z: Tensor, gain: Tensor | None, bias: Tensor | None, eps: float, p: float
+    ) -> Tensor:
+        x, z = x.to(z.dtype).contiguous(), z.contiguous()
+        total = torch.empty_like(z)
+        statistics = x.new_empty(x.numel() // x.size(-1), 2, dtype=torch.float32)
+        arguments = t.ResidualArguments(
+            x=x.data_ptr(), z=z.data_ptr(), sum=total.data_ptr(), statistics=statistics.data_ptr(),
+            n_rows=len(statistics), n=x.size(-1), threshold=round(p * 2**32), keep_scale=1 / (1 - p), eps=eps,
+            is_bf16=z.dtype == torch.bfloat16,
+        )  # fmt: skip
+        if p:
+            arguments.seed[:] = torch.randint(2**32, (2,)).tolist()
+        result = total
+        if gain is not None and bias is not None:
+            result = torch.empty_like(z)
+            arguments.gain, arguments.bias, arguments.out = gain.data_ptr(), bias.data_ptr(), result.data_ptr()
+        run(t.RESIDUAL, arguments)
+        ctx.save_for_backward(*((None,) * 3 if gain is None else (total, statistics, gain)))
+        ctx.arguments = arguments
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
+        total, statistics, gain = ctx.saved_tensors
+        d_out = d_out.contiguous()
+        d_x, d_z = torch.empty_like(d_out), torch.empty_like(d_out)
+        arguments = ctx.arguments
+        arguments.d_out, arguments.d_x, arguments.d_z = d_out.data_ptr(), d_x.data_ptr(), d_z.data_ptr()
+        d_gain = d_bias = None
+        if gain is not None:
+            sums = d_out.new_empty(2, torch.get_num_threads(), d_out.size(-1), dtype=torch.float32)
+            arguments.sum, arguments.statistics = total.data_ptr(), statistics.data_ptr()
+            arguments.gain, arguments.d_gain, arguments.d_bias = gain.data_ptr(), sums[0].data_ptr(), sums[1].data_ptr()
+        run(t.RESIDUAL_BACKWARD, arguments)
+        if gain is not None:
+            d_gain, d_bias = sums.sum(1)
+        return d_x, d_z, d_gain, d_bias, None, None
+
+
+def residual(x: Tensor, z: Tensor, norm: Any, p: float) -> Tensor:
+    """x + dropout(z), in the precision of z, and its LayerNorm.
+
+    Args:
+        x: input of a sub-layer.
+        z: its output.
+        norm: a LayerNorm. None: no normalization.
+        p: dropout probability.
+    """
+    gain, bias, eps = (None, None, 0.0) if norm is None else (norm.weight, norm.bias, norm.eps)
+    return ResidualFunction.apply(x, z, gain, bias, eps, p)  # type: ignore[no-untyped-call]
+
+
+def softmax_(logits: Tensor) -> Tensor:
+    """Replace the rows of a matrix by their softmax. Returns the log-sum-exp of each row in fp32."""
+    assert logits.is_contiguous()
+    log_sum_exp = logits.new_empty(len(logits), dtype=torch.float32)
+    n_rows, n = logits.shape
+    is_bf16 = logits.dtype == torch.bfloat16
+    run(t.SOFTMAX, t.SoftmaxArguments(logits.data_ptr(), log_sum_exp.data_ptr(), n_rows, n, is_bf16))
+    return log_sum_exp

@@ -1,0 +1,276 @@
+"""Each kernel against numpy, for drawn shapes, on every instruction set of this processor and with 1 to 4 threads."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from glassformer.kernels.library import load
+from glassformer.kernels.program import Batch, Executable, Instruction, Kind, Place, padded
+from glassformer.kernels.quantize import EXCLUDED, pack, quantize_weight
+
+KERNELS, REASON = load()
+if KERNELS is None:
+    pytest.skip(REASON, allow_module_level=True)
+
+OUT = 0
+variants = pytest.mark.parametrize("variant", KERNELS.supported)
+shapes = settings(max_examples=30, deadline=None)
+rows, widths, threads = st.integers(1, 23), st.integers(1, 150), st.integers(1, 4)
+seeds = st.integers(0, 1 << 30)
+
+
+def batch_of(n, lists=None, positions=None):
+    """Rows with token ids 0 to n - 1, and the list of slots that each attends to."""
+    lists = lists or [[0]] * n
+    flat = np.concatenate(lists).astype(np.int32)
+    lengths = np.array([len(x) for x in lists], np.int32)
+    begins = (np.cumsum(lengths) - lengths).astype(np.int32)
+    index = np.arange(n, dtype=np.int32)
+    positions = index if positions is None else np.array(positions, np.int32)
+    return Batch(index, positions, index, index, (flat, flat), (begins, begins), (lengths, lengths))
+
+
+def execute(variant, instructions, inputs, out_width, batch, *, caches=(), cache_widths=(), n_threads=1, k=0):
+    """Run instructions with given contents of the buffers from 1 on. Returns buffer OUT and the result of BEST."""
+    KERNELS.select(variant)
+    executable = Executable(KERNELS, instructions, [out_width, 1, *(x.shape[1] for x in inputs)], cache_widths)
+    executable.reserve(len(batch))
+    for buffer, x in zip(executable.buffers[2:], inputs, strict=True):
+        buffer[: len(x), : x.shape[1]] = x
+    best = executable.run(batch, caches, n_threads, k)
+    return executable.buffers[OUT][: len(batch)], executable.buffers[1].ravel()[: len(batch)], best
+
+
+def normal(rng, *shape):
+    return rng.standard_normal(shape, np.float32)
+
+
+def with_padding(x):
+    """An array with zeros added to its last axis, as buffers have them."""
+    return np.ascontiguousarray(np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, padded(x.shape[-1]) - x.shape[-1])]))
+
+
+def quantized(x, is_positive=False):
+    """Numpy's version of QUANTIZE: bytes without the 128 added, and scales."""
+    top = np.float32(255 if is_positive else 127)
+    largest = np.maximum(np.abs(x).max(1), np.float32(1e-30))
+    return np.rint(x * (top / largest)[:, None]).astype(np.int64), largest / top
+
+
+@variants
+@shapes
+@given(n=rows, width=widths, n_threads=threads, is_positive=st.booleans(), scaled=st.booleans(), seed=seeds)
+def test_quantize_rounds_multiples_of_the_largest_magnitude(variant, n, width, n_threads, is_positive, scaled, seed):
+    rng = np.random.default_rng(seed)
+    x, columns = normal(rng, n, width), np.exp2(rng.integers(-3, 4, width)).astype(np.float32)
+    x = np.maximum(x, 0) if is_positive else x
+    op = Instruction(
+        Kind.QUANTIZE, Place(OUT), Place(2), n=width, option=is_positive,
+        tables=(with_padding(columns) if scaled else None,),
+    )  # fmt: skip
+    out, scales, _ = execute(variant, [op], [x], width, batch_of(n), n_threads=n_threads)
+    expected, expected_scales = quantized(x * columns if scaled else x, is_positive)
+    bytes_ = out.view(np.uint8).reshape(n, -1)
+    stride = padded(width)
+    bytes_ = np.stack([out.view(np.uint8).ravel()[i * stride : i * stride + width] for i in range(n)])
+    np.testing.assert_array_equal(bytes_.astype(int) - (0 if is_positive else 128), expected)
+    np.testing.assert_allclose(scales, expected_scales, rtol=1e-6)
+
+
+@variants
+def test_quantize_keeps_numbers_that_are_not_finite_out_of_finite_results(variant):
+    x = np.ones((3, 37), np.float32)
+    x[0, 20], x[1, 5] = np.nan, np.inf
+    op = Instruction(Kind.QUANTIZE, Place(OUT), Place(2), n=37, tables=(None,))
+    _, scales, _ = execute(variant, [op], [x], 37, batch_of(3))
+    assert np.isnan(scales[:2]).all()
+    assert np.isfinite(scales[2])
+
+
+@variants
+@shapes
+@given(n=rows, width=widths, outputs=widths, n_threads=threads, is_positive=st.booleans(), seed=seeds)
+def test_product_is_the_product_of_the_rounded_matrices(variant, n, width, outputs, n_threads, is_positive, seed):
+    rng = np.random.default_rng(seed)
+    x, weight, bias = normal(rng, n, width), normal(rng, outputs, width), normal(rng, outputs)
+    x = np.maximum(x, 0) if is_positive else x
+    w, scale = quantize_weight(weight)
+    program = [
+        Instruction(Kind.QUANTIZE, Place(3), Place(2), n=width, option=is_positive, tables=(None,)),
+        Instruction(
+            Kind.PRODUCT, Place(OUT), Place(3), n=outputs, m=padded(width), option=is_positive,
+            tables=pack(w, scale, bias),
+        ),
+    ]  # fmt: skip
+    inputs = [x, np.zeros((n, width), np.float32), np.zeros((n, 1), np.float32)]
+    out, _, _ = execute(variant, program, inputs, outputs, batch_of(n), n_threads=n_threads)
+    q, scales = quantized(x, is_positive)
+    expected = (q @ w.T.astype(np.int64)) * (scales[:, None] * scale) + bias
+    np.testing.assert_allclose(out[:, :outputs], expected, rtol=1e-5, atol=1e-5)
+    assert not out[:, outputs:].any()
+
+
+@variants
+@shapes
+@given(n=rows, width=widths, vocab=st.integers(5, 700), k=st.integers(1, 5), n_threads=threads, seed=seeds)
+def test_best_is_the_top_k_of_the_log_softmax(variant, n, width, vocab, k, n_threads, seed):
+    rng = np.random.default_rng(seed)
+    x, weight, bias = normal(rng, n, width), normal(rng, vocab, width), normal(rng, vocab)
+    w, scale = quantize_weight(weight)
+    program = [
+        Instruction(Kind.QUANTIZE, Place(3), Place(2), n=width, tables=(None,)),
+        Instruction(
+            Kind.BEST, Place(OUT), Place(3), n=vocab, m=padded(width), tables=pack(w, scale, bias, fill=EXCLUDED)
+        ),
+    ]
+    inputs = [x, np.zeros((n, width), np.float32), np.zeros((n, 1), np.float32)]
+    _, _, (log_probs, ids) = execute(variant, program, inputs, 1, batch_of(n), n_threads=n_threads, k=k)
+    q, scales = quantized(x)
+    logits = (q @ w.T.astype(np.int64)) * (scales[:, None] * scale) + bias
+    expected = logits - np.log(np.exp(logits - logits.max(1, keepdims=True)).sum(1, keepdims=True))
+    expected -= logits.max(1, keepdims=True)
+    order = np.argsort(-expected, axis=1, kind="stable")[:, :k]
+    np.testing.assert_allclose(log_probs, np.take_along_axis(expected, order, 1), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(np.take_along_axis(expected, ids, 1), log_probs, rtol=1e-5, atol=1e-5)
+
+
+@variants
+def test_best_of_equal_logits_has_the_lower_id_and_excluded_ids_have_probability_0(variant):
+    w, scale = quantize_weight(np.zeros((300, 7), np.float32))
+    bias = np.full(300, EXCLUDED, np.float32)
+    bias[[250, 17, 201]] = 2.0
+    program = [
+        Instruction(Kind.QUANTIZE, Place(2), Place(4), n=7, tables=(None,)),
+        Instruction(Kind.BEST, Place(OUT), Place(2), n=300, m=64, tables=pack(w, scale, bias, fill=EXCLUDED)),
+    ]
+    inputs = [np.zeros((1, 7), np.float32), np.zeros((1, 1), np.float32), np.ones((1, 7), np.float32)]
+    _, _, (log_probs, ids) = execute(variant, program, inputs, 1, batch_of(1), n_threads=3, k=4)
+    assert ids[0, :3].tolist() == [17, 201, 250]
+    np.testing.assert_allclose(log_probs[0], [-math.log(3)] * 3 + [-math.inf], rtol=1e-6)
+
+
+@variants
+@shapes
+@given(n=rows, width=widths, is_rms=st.booleans(), seed=seeds)
+def test_normalize_is_layer_norm_or_rms_norm(variant, n, width, is_rms, seed):
+    rng = np.random.default_rng(seed)
+    x, gain, bias = normal(rng, n, width) + 3, normal(rng, width), normal(rng, width)
+    bias = np.zeros_like(bias) if is_rms else bias
+    op = Instruction(
+        Kind.NORMALIZE, Place(OUT), Place(2), n=width, option=is_rms, number=1e-5,
+        tables=(with_padding(gain), with_padding(bias)),
+    )  # fmt: skip
+    out, _, _ = execute(variant, [op], [x], width, batch_of(n))
+    wide = x.astype(np.float64)
+    centered = wide if is_rms else wide - wide.mean(1, keepdims=True)
+    expected = centered / np.sqrt((centered**2).mean(1, keepdims=True) + 1e-5) * gain + bias
+    np.testing.assert_allclose(out[:, :width], expected, rtol=1e-4, atol=1e-4)
+    assert not out[:, width:].any()
+
+
+ACTIVATIONS = {
+    "relu": lambda x: np.maximum(x, 0),
+    "gelu": lambda x: 0.5 * x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))),
+    "gelu_tanh": lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+    "silu": lambda x: x / (1 + np.exp(-x)),
+    "tanh": np.tanh,
+}
+
+
+@variants
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations_agree_with_their_formulas(variant, name):
+    x = np.concatenate([np.linspace(-12, 12, 997), [0.0, -90.0, 90.0]]).astype(np.float32)[None]
+    op = Instruction(Kind.ACTIVATE, Place(OUT), Place(2), n=x.size, option=list(ACTIVATIONS).index(name))
+    out, _, _ = execute(variant, [op], [x], x.size, batch_of(1))
+    np.testing.assert_allclose(out[0, : x.size], ACTIVATIONS[name](x[0].astype(np.float64)), atol=2e-6, rtol=2e-6)
+
+
+@variants
+@shapes
+@given(n=rows, width=widths, seed=seeds)
+def test_sums_products_and_factors(variant, n, width, seed):
+    rng = np.random.default_rng(seed)
+    table, x = normal(rng, n, width), normal(rng, n, width)
+    program = [
+        Instruction(Kind.GATHER, Place(3), n=width, option=1, tables=(table,)),
+        Instruction(Kind.SCALE, Place(3), Place(3), n=width, number=1.5),
+        Instruction(Kind.ADD, Place(3), Place(3), Place(2), n=width),
+        Instruction(Kind.MULTIPLY, Place(OUT), Place(3), Place(2), n=width),
+    ]
+    positions = rng.integers(0, n, n)
+    batch = batch_of(n, positions=positions)
+    out, _, _ = execute(variant, program, [x, np.zeros_like(x)], width, batch, n_threads=2)
+    np.testing.assert_allclose(out[:, :width], (table[positions] * np.float32(1.5) + x) * x, rtol=1e-5, atol=1e-6)
+
+
+@variants
+@shapes
+@given(n=rows, heads=st.integers(1, 5), half=st.integers(1, 20), seed=seeds)
+def test_rotate_multiplies_pairs_as_complex_numbers(variant, n, heads, half, seed):
+    rng = np.random.default_rng(seed)
+    x, angles = normal(rng, n, heads * 2 * half), normal(rng, n, half)
+    cosines, sines = np.cos(angles), np.sin(angles)
+    op = Instruction(Kind.ROTATE, Place(OUT), Place(2), n=x.shape[1], m=2 * half, tables=(cosines, sines))
+    out, _, _ = execute(variant, [op], [x], x.shape[1], batch_of(n))
+    first, second = np.moveaxis(x.reshape(n, heads, 2, half), 2, 0)
+    turned = (first + 1j * second) * np.exp(1j * angles)[:, None]
+    expected = np.stack([turned.real, turned.imag], 2).reshape(n, -1)
+    np.testing.assert_allclose(out[:, : x.shape[1]], expected, rtol=1e-4, atol=1e-4)
+
+
+@variants
+@shapes
+@given(
+    n=st.integers(1, 7), kv_heads=st.integers(1, 3), group=st.integers(1, 3),
+    d_head=st.sampled_from([1, 5, 16, 33, 64, 81]), biased=st.booleans(), n_threads=threads, seed=seeds,
+)  # fmt: skip
+def test_attention_over_the_slots_of_each_row(variant, n, kv_heads, group, d_head, biased, n_threads, seed):
+    rng = np.random.default_rng(seed)
+    heads, n_slots, reach, scale = kv_heads * group, 41, 3, 0.3
+    q, keys, values = (
+        normal(rng, n, heads * d_head),
+        normal(rng, n_slots, kv_heads * d_head),
+        normal(rng, n_slots, kv_heads * d_head),
+    )
+    lists = [rng.integers(0, n_slots, rng.integers(1, 38)) for _ in range(n)]
+    positions = np.array([len(x) - 1 for x in lists])
+    bias = normal(rng, heads, 2 * reach + 1)
+    stride = padded(keys.shape[1] + 15)
+    caches = [np.zeros((n_slots, stride), np.float16) for _ in range(2)]
+    caches[0][:, : keys.shape[1]], caches[1][:, : keys.shape[1]] = keys, values
+    op = Instruction(
+        Kind.ATTEND, Place(OUT), Place(2), n=heads * d_head, m=d_head, number=scale, group=group, reach=reach,
+        tables=(bias if biased else None,),
+    )  # fmt: skip
+    out, _, _ = execute(
+        variant, [op], [q], heads * d_head, batch_of(n, lists, positions), caches=[(caches[0], caches[1])],
+        cache_widths=[keys.shape[1] + 15], n_threads=n_threads,
+    )  # fmt: skip
+    for row, slots in enumerate(lists):
+        for head in range(heads):
+            columns = slice(head // group * d_head, (head // group + 1) * d_head)
+            k, v = (cache[slots, columns].astype(np.float64) for cache in caches)
+            scores = k @ q[row, head * d_head : (head + 1) * d_head] * scale
+            if biased:
+                scores += bias[head, np.clip(np.arange(len(slots)) - positions[row], -reach, reach) + reach]
+            weights = np.exp(scores - scores.max())
+            expected = weights @ v / weights.sum()
+            np.testing.assert_allclose(out[row, head * d_head : (head + 1) * d_head], expected, rtol=1e-4, atol=1e-4)
+
+
+@variants
+def test_store_rounds_keys_and_values_to_half_precision(variant):
+    special = [0.0, -0.0, 1.0, 65504.0, 65519.0, 65520.0, 1e9, 6e-8, 3e-8, 2.9e-8, 6.1e-5, 1 + 2**-11, 1 + 3 * 2**-11]
+    rng = np.random.default_rng(3)
+    x = np.concatenate([special, rng.standard_normal(500) * 10.0 ** rng.uniform(-8, 5, 500)]).astype(np.float32)
+    x = np.stack([x, -x])
+    caches = [np.zeros((2, padded(x.shape[1])), np.float16) for _ in range(2)]
+    op = Instruction(Kind.STORE, a=Place(2), b=Place(3), n=x.shape[1])
+    execute(variant, [op], [x, 2 * x], 1, batch_of(2), caches=[(caches[0], caches[1])], cache_widths=[x.shape[1]])
+    with np.errstate(over="ignore"):
+        for cache, expected in zip(caches, (x, 2 * x), strict=True):
+            np.testing.assert_array_equal(cache[:, : x.shape[1]], expected.astype(np.float16))
