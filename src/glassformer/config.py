@@ -267,6 +267,12 @@ class TrainConfig(Config):
     batch_tokens: int | None = Field(
         default=None, ge=1, description="Maximum number of tokens per batch and side, including padding."
     )
+    auto_batch: bool = Field(
+        default=False,
+        description="Choose --batch-tokens, unless it is given, as large as the memory of the device allows, by trial"
+        " steps at the start. Larger batches mean fewer updates in an epoch, with the same --lr: set the length by"
+        " --epochs or --minutes, and try a higher --lr.",
+    )
     micro_batch_tokens: int | None = Field(
         default=None,
         ge=1,

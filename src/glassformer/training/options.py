@@ -166,6 +166,8 @@ def resolve_options(
     if any(budget in explicit for budget in BUDGETS):
         for budget in BUDGETS:
             defaults.pop(budget, None)
+    if config.auto_batch:
+        defaults.pop("batch_tokens")  # found later
     known = known_names()
     rows = {option: str(explicit.get(option, defaults[option])) for option in ("optimizer", "schedule")}
     excluded = {excluded for option, row in rows.items() for excluded in known[option][row]}

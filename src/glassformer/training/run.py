@@ -21,7 +21,7 @@ from glassformer.tasks.registry import load, pick_device
 from glassformer.training import launch
 from glassformer.training.distributed import Processes, joined
 from glassformer.training.lock import locked
-from glassformer.training.memory import check_model_fits
+from glassformer.training.memory import MemoryMeter, check_model_fits
 from glassformer.training.model_card import model_card, usage_example
 from glassformer.training.options import (
     BUDGETS,
@@ -89,6 +89,8 @@ def train_in(config: TrainConfig, processes: Processes, *, quiet: bool) -> None:
         family = model_family(config, task_type, base)
         check_blocks(config, family)
         check_model_fields(config, family, base)
+        if config.auto_batch and config.batch_tokens is None:
+            MemoryMeter(pick_device(config.device))  # it can measure
 
         def make(corpus_info: CorpusInfo) -> AnyTask:
             nonlocal config

@@ -171,6 +171,16 @@ class TrainingStep:
             self.compiled = None
             self.compute_gradients(batches)
 
+    def try_gradients(self, batch: Batch) -> None:
+        """Compute the gradients of a batch without compilation, and delete them: a trial of whether they fit in memory.
+
+        All processes must call this.
+        """
+        self.model.train()
+        self.n_targets.fill_(batch.n_targets)
+        self.add_gradients(batch.to(self.device))
+        self.optimizer.zero_grad()
+
     def add_gradients(self, batch: Batch, weight: float = 1.0) -> None:
         """Add the loss per target of a batch to `loss`, and its gradients to those of the weights."""
         is_bf16 = self.config.precision == "bf16"

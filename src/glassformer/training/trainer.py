@@ -18,8 +18,9 @@ from glassformer.config import JsonObject, TrainConfig
 from glassformer.data.batch import Batch, BatchSampler, length_buckets
 from glassformer.errors import UserError
 from glassformer.tasks.base import AnyTask
+from glassformer.training.auto_batch import find_batch_tokens
 from glassformer.training.distributed import Processes
-from glassformer.training.memory import is_out_of_memory, memory_advice
+from glassformer.training.memory import is_out_of_memory, single_example_message
 from glassformer.training.optimizer import load_optimizer_tensors, optimizer_tensors
 from glassformer.training.options import store_options
 from glassformer.training.parallel import sharded_like, whole
@@ -91,11 +92,13 @@ class Trainer:
         self.processes = processes or Processes()
         self.task, self.data, self.config, self.reporter = task, data, config, reporter
         self.model = task.model
-        assert config.batch_tokens is not None
         self.step = TrainingStep(task, config, reporter.log if reporter else print, self.processes)
         lengths = task.lengths(data.train)
         if self.step.graphs:
             lengths = length_buckets(lengths)
+        if config.batch_tokens is None:
+            config = self.config = self.with_found_batch(lengths)
+        assert config.batch_tokens is not None
         self.sampler = BatchSampler(
             lengths, config.batch_tokens, config.seed, longest_first=self.step.graphs is not None
         )
@@ -111,6 +114,21 @@ class Trainer:
         if self.processes.rank:  # rank 0 continues the random numbers that initialized the model
             self.seed_randomness()
         self.profile: Profile | None = None
+
+    def with_found_batch(self, lengths: NDArray[np.int64]) -> TrainConfig:
+        """The options with the largest batch that fits in memory. They are stored for the resumed run."""
+        random_state = self.random_state()
+        n_tokens = find_batch_tokens(self.step, self.data.train, lengths)
+        self.set_random_state(random_state)
+        batch_tokens = n_tokens * self.processes.size
+        limits = {"batch_tokens": batch_tokens, "micro_batch_tokens": self.config.micro_batch_tokens or n_tokens}
+        config = self.config.model_copy(update=limits)
+        if self.processes.rank == 0:
+            store_options(config)
+        self.step.log(
+            f"Batches have at most {batch_tokens:,} tokens per side, as many as fit in memory (--auto-batch)."
+        )
+        return config
 
     # State
 
@@ -340,10 +358,7 @@ class Trainer:
         n_tokens = max((n_rows * length for n_rows, length in sizes if n_rows > 1), default=0)
         if not n_tokens:
             length = max((length for _, length in sizes), default=1)
-            raise UserError(
-                f"step {self.progress.step + 1}: out of memory with a single example of {length} tokens.\n"
-                f"  Train again, into another folder, with {', or '.join(memory_advice(self.config))}."
-            )
+            raise UserError(f"step {self.progress.step + 1}: {single_example_message(length, self.config)}")
         self.micro_batch_tokens = n_tokens // 2
         if self.processes.size > 1:
             raise UserError(
