@@ -58,7 +58,7 @@ class TrainingStep:
             self.loss_module = replicated(self.loss_module)
         self.parameters = dict(self.model.named_parameters())
         self.optimizer = make_optimizer(self.model, config)
-        self.compiled = Compiled(self.model) if config.compile == "on" and not self.is_sharded else None
+        self.compiled: Compiled | None = None
         self.part: Callable[[str], AbstractContextManager[object]] = nullcontext
         """Context of a part of the training, of which a profile measures the time."""
         self.n_steps = 0
@@ -79,6 +79,14 @@ class TrainingStep:
         )
         if self.device.type == "cuda" and task.static_shapes and is_capturable:
             self.use_graphs()
+        if config.compile == "on":
+            self.compile()
+
+    def compile(self) -> None:
+        """Compile the model from now on. Sharded models stay as they are."""
+        if not self.is_sharded:
+            self.release()
+            self.compiled = Compiled(self.model)
 
     def use_graphs(self) -> None:
         """Capture the steps of frequent shapes."""
