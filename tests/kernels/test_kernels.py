@@ -184,7 +184,7 @@ ACTIVATIONS = {
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_activations_agree_with_their_formulas(variant, name):
     x = np.concatenate([np.linspace(-12, 12, 997), [0.0, -90.0, 90.0]]).astype(np.float32)[None]
-    op = Instruction(Kind.ACTIVATE, Place(OUT), Place(2), n=x.size, option=list(ACTIVATIONS).index(name))
+    op = Instruction(Kind.ACTIVATE, Place(OUT), Place(2), n=x.size, activation=1 + list(ACTIVATIONS).index(name))
     out, _, _ = execute(variant, [op], [x], x.size, batch_of(1))
     np.testing.assert_allclose(out[0, : x.size], ACTIVATIONS[name](x[0].astype(np.float64)), atol=2e-6, rtol=2e-6)
 

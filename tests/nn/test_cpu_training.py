@@ -4,8 +4,10 @@ import torch.nn.functional as F
 
 from glassformer.kernels import training as t
 from glassformer.kernels.library import load
+from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.nn import cpu_training as c
 from glassformer.nn.block import BlockConfig, Residual, TransformerBlock
+from glassformer.objectives.loss import linear_cross_entropy
 
 pytestmark = pytest.mark.skipif(c.library() is None, reason="the package was installed without a C compiler")
 
@@ -100,3 +102,22 @@ def test_modules_use_the_kernels_in_training_only(monkeypatch):
     assert calls == [t.ATTENTION, t.RESIDUAL, t.RESIDUAL]
     block.eval()(x)
     assert len(calls) == 3
+
+
+@pytest.mark.parametrize("pre_norm", [False, True])
+def test_a_model_has_the_same_gradients_with_and_without_the_kernels(pre_norm, monkeypatch):
+    sizes = {"vocab_size": 37, "d_model": 32, "n_heads": 2, "d_ff": 48, "n_encoder_layers": 2, "n_decoder_layers": 2}
+    model = Transformer(TransformerConfig(**sizes, dropout=0.0, pre_norm=pre_norm)).train()
+    generator = torch.Generator().manual_seed(1)
+    src, tgt = (torch.randint(3, 37, (5, n), generator=generator) for n in (7, 11))
+    src[1, 4:] = model.config.pad_id
+
+    def gradients():
+        hidden = model(src, tgt).flatten(0, 1)
+        loss = linear_cross_entropy(hidden, model.output_weight, tgt.flatten(), label_smoothing=0.1)
+        return [loss, *torch.autograd.grad(loss, [*model.parameters()])]
+
+    ours = gradients()
+    monkeypatch.setattr(c, "library", lambda: None)
+    for a, b in zip(ours, gradients(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)

@@ -3,6 +3,7 @@ them, in order. A new decoding constraint is one function here.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
@@ -30,16 +31,32 @@ def log_softmax(scores: Scores, ids: TokenIds) -> Scores:
     return scores.log_softmax(-1)
 
 
-def ban_tokens(token_ids: Sequence[int]) -> LogitsProcessor:
+@dataclass(frozen=True, slots=True)
+class TokenBan:
     """Exclude tokens."""
-    banned = list(token_ids)
 
-    def process(scores: Scores, ids: TokenIds) -> Scores:
-        if banned:
-            scores[:, banned] = -torch.inf
+    token_ids: tuple[int, ...]
+
+    def __call__(self, scores: Scores, ids: TokenIds) -> Scores:
+        if self.token_ids:
+            scores[:, list(self.token_ids)] = -torch.inf
         return scores
 
-    return process
+
+def ban_tokens(token_ids: Sequence[int]) -> LogitsProcessor:
+    """Exclude tokens."""
+    return TokenBan(tuple(token_ids))
+
+
+def only_banned_ids(processors: Sequence[LogitsProcessor]) -> tuple[int, ...] | None:
+    """Ids of the excluded tokens, if the processors only exclude tokens and then compute log-probabilities; else None.
+
+    A model that has a method `best` needs to compute only the most probable tokens then.
+    """
+    *bans, last = processors
+    if last is not log_softmax or not all(isinstance(ban, TokenBan) for ban in bans):
+        return None
+    return tuple(i for ban in bans for i in ban.token_ids)  # type: ignore[attr-defined]
 
 
 def ban_phrases(phrases: Sequence[Sequence[int]]) -> LogitsProcessor:

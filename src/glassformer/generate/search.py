@@ -1,15 +1,18 @@
 """Beam search. Beam size 1 is greedy search."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
+from numpy.typing import NDArray
 from torch import Tensor
 
-from glassformer.generate.processors import LogitsProcessor, apply, log_softmax
-from glassformer.models.decoding import Decodable
+from glassformer.generate.processors import LogitsProcessor, apply, log_softmax, only_banned_ids
+from glassformer.models.decoding import Decodable, DecodesBest
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,31 +107,37 @@ def beam_search(
         report: called with the extensions of each sentence at each step.
     """
     n_sentences, device = len(src), src.device
-    state, last = model.start(src, beam)
+    banned = only_banned_ids(processors) if isinstance(model, DecodesBest) else None
+    state, last = model.start(src)
     finished: list[list[Hypothesis]] = [[] for _ in range(n_sentences)]
-    alive = list(range(n_sentences))  # sentence index of each block of `beam` rows
-    # All hypotheses of a sentence start identical: the others get probability 0 in the first step.
-    sums = torch.full((n_sentences, beam), -torch.inf, device=device)
-    sums[:, 0] = 0.0
-    ids = torch.empty(n_sentences * beam, 0, dtype=torch.long, device=device)
-    log_probs = torch.empty(n_sentences * beam, 0, device=device)
+    alive = np.arange(n_sentences)  # sentence index of each block of hypotheses
+    limits, has_finished = np.array(max_new_tokens), np.zeros(n_sentences, bool)
+    # One hypothesis of each sentence in the first step, then `beam`.
+    sums = np.zeros((n_sentences, 1), np.float32)
+    ids, log_probs = np.empty((n_sentences, 0), np.int64), np.empty((n_sentences, 0), np.float32)
 
     for length in range(1, max(max_new_tokens) + 1):
-        log_prob = apply(processors, model.step(last, state).float(), ids)
-        log_prob, token = blockwise_topk(log_prob, min(2 * beam, log_prob.size(-1)))
-        totals, index = (sums.view(-1, 1) + log_prob).view(len(alive), -1).topk(2 * beam, dim=-1)
-        parent = index // log_prob.size(1) + beam * torch.arange(len(alive), device=device)[:, None]
-        token, log_prob = token.view(len(alive), -1).gather(1, index), log_prob.view(len(alive), -1).gather(1, index)
+        if banned is not None:
+            best = model.best(last, state, min(2 * beam, model.vocab_size), banned)  # type: ignore[attr-defined]
+        else:
+            scores = apply(processors, model.step(last, state).float(), torch.from_numpy(ids).to(device))
+            best = blockwise_topk(scores, min(2 * beam, scores.size(-1)))
+        values, tokens = (x.cpu().numpy() for x in best)
+        totals, log_prob, token, parent = best_extensions(sums, values, tokens, 2 * beam, eos_id)
 
-        blocks, columns = [], []  # of the extensions to continue
-        rows = zip(alive, totals.tolist(), token.tolist(), strict=True)
-        for block, (sentence, row_totals, row_tokens) in enumerate(rows):
+        # The sentences of which nothing ends are continued with the best `beam` extensions.
+        is_continued = np.ones(len(alive), bool)
+        columns = np.tile(np.arange(beam), (len(alive), 1))
+        needs_care = (token == eos_id).any(1) | (limits[alive] == length) | has_finished[alive]
+        for block in np.flatnonzero(needs_care | (report is not None)).tolist():
+            sentence = int(alive[block])
+            row_totals, row_tokens = totals[block].tolist(), token[block].tolist()
             hypotheses = finished[sentence]
             finished_columns = [i for i in range(beam) if row_tokens[i] == eos_id]
             unfinished_columns = [i for i in range(2 * beam) if row_tokens[i] != eos_id][:beam]
             truncated = unfinished_columns if length == max_new_tokens[sentence] else []
             for i in finished_columns + truncated:
-                if row_totals[i] > -torch.inf and len(hypotheses) < 2 * beam:
+                if row_totals[i] > -math.inf and len(hypotheses) < 2 * beam:
                     hypotheses.append(
                         Hypothesis(
                             [*ids[parent[block, i]].tolist(), row_tokens[i]],
@@ -136,36 +145,65 @@ def beam_search(
                             row_totals[i] / length_penalty(length, alpha),
                         )
                     )
-            is_continued = False
+            is_continued[block] = False
+            has_finished[sentence] = bool(hypotheses)
             if not truncated and len(hypotheses) < beam:
                 # Upper bound: further tokens only decrease the sum, and the penalty is largest at the maximum length.
                 reachable = row_totals[unfinished_columns[0]] / length_penalty(max_new_tokens[sentence], alpha)
                 ranked = sorted((h.score for h in hypotheses), reverse=True)
-                is_continued = len(ranked) < nbest or reachable > ranked[nbest - 1]
-            if is_continued:
-                blocks.append(block)
-                columns.append(unfinished_columns)
+                is_continued[block] = len(ranked) < nbest or reachable > ranked[nbest - 1]
+                columns[block] = unfinished_columns
             if report is not None:
+                outcome: Literal["truncated", "stopped"] = "truncated" if truncated else "stopped"
                 report(
                     SearchStep(
                         sentence,
                         length,
-                        (parent[block] - block * beam).tolist(),
+                        (parent[block] - block * sums.shape[1]).tolist(),
                         row_tokens,
                         log_prob[block].tolist(),
                         row_totals,
                         ended=finished_columns,
                         unfinished=unfinished_columns,
-                        outcome="continued" if is_continued else "truncated" if truncated else "stopped",
+                        outcome="continued" if is_continued[block] else outcome,
                     )
                 )
-        if not blocks:
+        keep = np.flatnonzero(is_continued)
+        if not len(keep):
             break
-        keep, column = torch.tensor(blocks, device=device), torch.tensor(columns, device=device)
-        parents = parent[keep].gather(1, column).flatten()
-        sums, last = totals[keep].gather(1, column), token[keep].gather(1, column).flatten()
-        ids = torch.cat([ids[parents], last[:, None]], dim=1)
-        log_probs = torch.cat([log_probs[parents], log_prob[keep].gather(1, column).view(-1, 1)], dim=1)
-        state.select(parents, keep if len(keep) < len(alive) else None)
-        alive = [alive[block] for block in blocks]
+        selected = keep[:, None], columns[keep]
+        parents, sums = parent[selected].ravel(), totals[selected]
+        ids = np.concatenate([ids[parents], token[selected].reshape(-1, 1)], axis=1)
+        log_probs = np.concatenate([log_probs[parents], log_prob[selected].reshape(-1, 1)], axis=1)
+        last = torch.from_numpy(ids[:, -1].copy()).to(device)
+        kept = torch.from_numpy(keep).to(device) if len(keep) < len(alive) else None
+        state.select(torch.from_numpy(parents).to(device), kept)
+        alive = alive[keep]
     return [sorted(hypotheses, key=lambda h: -h.score)[:nbest] for hypotheses in finished]
+
+
+def best_extensions(
+    sums: NDArray[np.float32], log_probs: NDArray[np.float32], tokens: NDArray[np.int64], n: int, eos_id: int
+) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
+    """The n best extensions of each sentence's hypotheses, best first.
+
+    Args:
+        sums: sum of the log-probabilities of each hypothesis: [sentences, hypotheses].
+        log_probs: those of the best next tokens of each hypothesis: [sentences x hypotheses, k].
+        tokens: ids of the tokens.
+
+    Returns:
+        For each extension the sum, the log-probability of the token, the token, and the row of the hypothesis. If there
+        are fewer than n, the others have the sum -inf and do not end.
+    """
+    n_sentences, k = len(sums), log_probs.shape[1]
+    totals = (sums.reshape(-1, 1) + log_probs).reshape(n_sentences, -1)
+    log_probs, tokens = log_probs.reshape(n_sentences, -1), tokens.reshape(n_sentences, -1)
+    if (missing := n - totals.shape[1]) > 0:
+        fill = ((0, 0), (0, missing))
+        totals, log_probs = (np.pad(x, fill, constant_values=-np.inf) for x in (totals, log_probs))
+        tokens = np.pad(tokens, fill, constant_values=0 if eos_id else 1)
+    index = np.argsort(-totals, axis=1, kind="stable")[:, :n]
+    rows = np.arange(n_sentences)[:, None]
+    parents = np.minimum(index // k, sums.shape[1] - 1) + sums.shape[1] * rows
+    return totals[rows, index], log_probs[rows, index], tokens[rows, index], parents

@@ -37,7 +37,7 @@ INLINE void attention_scores(const Attention *a, int64_t first, int64_t last, co
     for (int i = 0; i < KEYS; i++) key[i] = a->keys + a->list[t + i < a->n ? t + i : a->n - 1] * a->stride;
     for (int64_t head = first; head < last; head++) {
       const float *q = queries + (head - first) * padded;
-      int64_t at = head / a->group * a->d_head;
+      int64_t at = (a->group == 1 ? head : head / a->group) * a->d_head;
       V s[KEYS][PARTS];
       UNROLL for (int i = 0; i < KEYS; i++) UNROLL for (int j = 0; j < PARTS; j++) s[i][j] = all(0);
       for (int64_t f = 0; f < padded; f += 16)
@@ -103,25 +103,25 @@ INLINE void attend(const Attention *a, int64_t first, int64_t last, const int64_
   }
 }
 
-static void attention(Thread t, const Op *op, const Program *p, const Rows *r) {
-  int64_t n_heads = op->n / op->m, begin, end, which = op->option, padded = (op->m + 15) & ~15L;
+static void attention(Thread t, Phase *phase, const Op *op, const Program *p, const Rows *r) {
+  int64_t n_heads = op->n / op->m, which = op->option, padded = (op->m + 15) & ~15L;
   const int32_t *positions = r->index[1];
   float *scratch = p->scratch + t.id * p->scratch_size;
   Attention a = {
     .keys = p->caches[2 * op->cache], .values = p->caches[2 * op->cache + 1], .stride = p->cache_strides[op->cache],
     .d_head = op->m, .group = op->group, .reach = op->reach, .bias = op->tables[0], .scale = op->number,
   };
-  share(t, r->n_rows * n_heads, &begin, &end);
-  for (int64_t unit = begin, last; unit < end; unit += last) {
-    int64_t row = unit / n_heads, first = unit % n_heads;
-    last = n_heads - first < end - unit ? n_heads - first : end - unit; /* number of heads of this row */
+  int64_t size = unit_size(r->n_rows * n_heads, t.n, n_heads), groups = divide_up(n_heads, size); /* heads of one row */
+  FOR_UNITS(unit, phase, r->n_rows * groups) {
+    int64_t row = unit / groups, first = unit % groups * size, last = first + size < n_heads ? first + size : n_heads;
     a.list = r->list[which] + r->begin[which][row];
     a.n = r->length[which][row];
     a.position = positions[row];
     const float *q = (const float *)p->buffers[op->a] + row * p->strides[op->a] + op->a_at;
     float *out = (float *)p->buffers[op->out] + row * p->strides[op->out] + op->out_at;
-    if (op->m == 64) attend(&a, first, first + last, 64, q, out, scratch); /* a constant: loops are unrolled */
-    else attend(&a, first, first + last, padded, q, out, scratch);
+    if (op->m == 64) attend(&a, first, last, 64, q, out, scratch); /* a constant: loops are unrolled */
+    else attend(&a, first, last, padded, q, out, scratch);
   }
+  wait_for(phase, r->n_rows * groups);
 }
 #endif

@@ -1,4 +1,4 @@
-/* Product of bytes: y[r][c] = scale_r * scale_c * sum_k (a[r][k] - 128) w[c][k] + bias_c.
+/* Product of bytes: y[r][c] = activation(scale_r * scale_c * sum_k (a[r][k] - 128) w[c][k] + bias_c), or y + residual.
 
 a: uint8 [rows][k], 128 added; or, if the inputs are not negative, all of 0..255 and nothing added.
 w: int8 [n / 64][k / 4][64][4]: panels of 64 columns, in which the 4 bytes that one instruction multiplies are adjacent.
@@ -7,9 +7,11 @@ columns is kept in registers while k runs. */
 #ifndef PRODUCT_H
 #define PRODUCT_H
 #include "program.h"
+#include "rows.h"
 #include "vector.h"
 
 #define PANEL 64
+#define MIN_ROWS 48 /* for fewer, reading the weights takes longer than the product */
 
 /* For each instruction set: Sums, a vector of 32-bit sums; SUMS, the number of them for TILE_COLUMNS columns; repeat,
    4 bytes of a row in a vector; dot, which multiplies them by 4 bytes of each column and adds; finish, 32-bit sums of
@@ -42,7 +44,7 @@ INLINE Sums repeat(const uint8_t *a) { int32_t x; memcpy(&x, a, 4); return _mm25
 INLINE Sums weights(const int8_t *w) { return _mm256_cvtepi8_epi16(_mm_loadu_si128((const void *)w)); }
 INLINE Sums dot(Sums s, Sums a, Sums w) { return _mm256_add_epi32(s, _mm256_madd_epi16(a, w)); }
 #define WEIGHTS_STEP 16
-#elif defined(__ARM_FEATURE_DOTPROD) /* signed bytes: 128 is subtracted here, and 128 * sum of w added at the end */
+#elif defined(__ARM_FEATURE_DOTPROD) /* signed bytes: 128 is subtracted from all inputs */
 #define TILE_ROWS 6
 #define TILE_COLUMNS 16
 #define SUMS 4
@@ -70,9 +72,7 @@ INLINE Sums dot(Sums s, Shorts a, Shorts w) {
 #endif
 
 /* Sums of `rows` (a constant) rows and one panel -> out[row][64] */
-INLINE void tile(const int rows, const uint8_t *a, int64_t stride, const int8_t *panel, int64_t k,
-                 const int32_t *offset, int32_t *out) {
-  (void)offset;
+INLINE void tile(const int rows, const uint8_t *a, int64_t stride, const int8_t *panel, int64_t k, int32_t *out) {
   for (int c = 0; c < PANEL; c += TILE_COLUMNS) {
     const int8_t *w = panel + 4 * c;
     Sums s[TILE_ROWS][SUMS];
@@ -80,22 +80,23 @@ INLINE void tile(const int rows, const uint8_t *a, int64_t stride, const int8_t 
     for (int64_t at = 0; at < k; at += 4, w += 4 * PANEL) {
       __typeof__(weights(w)) columns[SUMS];
       UNROLL for (int j = 0; j < SUMS; j++) columns[j] = weights(w + j * WEIGHTS_STEP);
+      if (rows < 5) /* few operations for each byte of the weights: memory decides */
+        UNROLL for (int j = 0; j < TILE_COLUMNS / 16; j++) __builtin_prefetch(w + 4096 + 64 * j, 0, 3);
       UNROLL for (int i = 0; i < rows; i++) {
         __typeof__(repeat(a)) bytes = repeat(a + i * stride + at);
         UNROLL for (int j = 0; j < SUMS; j++) s[i][j] = dot(s[i][j], bytes, columns[j]);
       }
     }
     UNROLL for (int i = 0; i < rows; i++) {
-      int32_t *o = out + i * PANEL + c;
+      int32_t *o = out + i * PANEL + c, found[SUMS * sizeof(Sums) / 4];
+      UNROLL for (int j = 0; j < SUMS; j++) { /* one by one: a copy of the array would keep it in memory */
+        Sums x = s[i][j];
+        memcpy(found + j * sizeof x / 4, &x, sizeof x);
+      }
 #if defined(PAIRS)
-      int32_t pairs[2 * TILE_COLUMNS];
-      memcpy(pairs, s[i], sizeof pairs);
-      for (int j = 0; j < TILE_COLUMNS; j++) o[j] = pairs[2 * j] + pairs[2 * j + 1];
+      for (int j = 0; j < TILE_COLUMNS; j++) o[j] = found[2 * j] + found[2 * j + 1];
 #else
-      memcpy(o, s[i], sizeof s[i]);
-#endif
-#if defined(SIGNED)
-      for (int j = 0; j < TILE_COLUMNS; j++) o[j] += offset[c + j];
+      memcpy(o, found, sizeof found);
 #endif
     }
   }
@@ -103,8 +104,8 @@ INLINE void tile(const int rows, const uint8_t *a, int64_t stride, const int8_t 
 /* Not inlined: in a larger function, compilers move the sums from registers to memory. */
 #define TILE(ROWS)                                                                                                    \
   __attribute__((noinline)) static void tile_##ROWS(const uint8_t *a, int64_t stride, const int8_t *panel, int64_t k, \
-                                                    const int32_t *offset, int32_t *out) {                            \
-    tile(ROWS, a, stride, panel, k, offset, out);                                                                     \
+                                                    int32_t *out) {                                                   \
+    tile(ROWS, a, stride, panel, k, out);                                                                             \
   }
 TILE(1) TILE(2) TILE(3)
 #if TILE_ROWS > 3
@@ -113,7 +114,7 @@ TILE(4)
 #if TILE_ROWS > 4
 TILE(5) TILE(6)
 #endif
-typedef void (*Tile)(const uint8_t *, int64_t, const int8_t *, int64_t, const int32_t *, int32_t *);
+typedef void (*Tile)(const uint8_t *, int64_t, const int8_t *, int64_t, int32_t *);
 static const Tile TILES[] = {
   0, tile_1, tile_2, tile_3,
 #if TILE_ROWS > 3
@@ -135,10 +136,17 @@ typedef struct {
   const float *scale, *bias;
   const int32_t *offset;
   int64_t k, panel_size;
-  int is_positive; /* the inputs are bytes without 128 added */
+  int32_t added; /* what the bytes of the inputs have added, in multiples of 128 */
+  int32_t activation;
 } Weight;
 static Weight weight_of(const Op *op) {
-  return (Weight){op->tables[0], op->tables[1], op->tables[2], op->tables[3], op->m, (int64_t)PANEL * op->m, op->option};
+#if defined(SIGNED)
+  int32_t added = op->option ? -1 : 0;
+#else
+  int32_t added = op->option ? 0 : 1;
+#endif
+  return (Weight){op->tables[0], op->tables[1], op->tables[2], op->tables[3], op->m, (int64_t)PANEL * op->m, added,
+                  op->activation};
 }
 
 /* The next `bytes` bytes that will be read are requested in parts, one with each tile. */
@@ -148,35 +156,55 @@ INLINE void prefetch(const int8_t *p, int64_t bytes, int64_t row, int rows, int6
     __builtin_prefetch(p + i, 0, 2);
 }
 
-/* Rows [row, row + rows) of panel p -> y, of which consecutive rows are `y_stride` floats apart. */
+/* Rows [row, row + rows) of panel p -> y, of which consecutive rows are `y_stride` floats apart; so are those of
+   `residual`, which is added unless it is null. */
 INLINE void product_tile(const Weight *w, const uint8_t *a, int64_t stride, const float *scales, int rows, int64_t p,
-                         float *y, int64_t y_stride) {
+                         float *y, int64_t y_stride, const float *residual) {
   int32_t sums[TILE_ROWS * PANEL] __attribute__((aligned(64)));
-  TILES[rows](a, stride, w->bytes + p * w->panel_size, w->k, w->offset + p * PANEL, sums);
-  const float *scale = w->scale + p * PANEL, *bias = w->bias + p * PANEL;
-  const int32_t *offset = w->offset + p * PANEL;
-  for (int i = 0; i < rows; i++)
-    for (int j = 0; j < PANEL; j += LANES) {
-      I s, o;
+  TILES[rows](a, stride, w->bytes + p * w->panel_size, w->k, sums);
+  for (int j = 0; j < PANEL; j += LANES) {
+    V scale = load(w->scale + p * PANEL + j), bias = load(w->bias + p * PANEL + j);
+    I offset;
+    memcpy(&offset, w->offset + p * PANEL + j, sizeof offset);
+    offset *= w->added;
+    for (int i = 0; i < rows; i++) {
+      I s;
       memcpy(&s, sums + i * PANEL + j, sizeof s);
-      memcpy(&o, offset + j, sizeof o);
-      if (!w->is_positive) s -= o;
-      store(y + i * y_stride + j, __builtin_convertvector(s, V) * (scales[i] * load(scale + j)) + load(bias + j));
+      V v = __builtin_convertvector(s - offset, V) * (scales[i] * scale) + bias;
+      if (residual) v += load(residual + i * y_stride + j);
+      store(y + i * y_stride + j, w->activation == RELU ? larger(v, all(0)) : v);
     }
+  }
+  if (w->activation > RELU)
+    for (int i = 0; i < rows; i++) activate(w->activation, y + i * y_stride, PANEL, y + i * y_stride);
 }
 
-static void product(Thread t, const Op *op, const Program *p, const Rows *r) {
+static void product(Thread t, Phase *phase, const Op *op, const Program *p, const Rows *r) {
   Weight w = weight_of(op);
   const uint8_t *a = p->buffers[op->a];
   const float *scales = p->buffers[op->a + 1];
-  float *y = (float *)p->buffers[op->out] + op->out_at;
-  int64_t stride = p->strides[op->a], y_stride = p->strides[op->out], begin, end;
-  share(t, (op->n + PANEL - 1) / PANEL, &begin, &end);
-  for (int64_t panel = begin; panel < end; panel++)
-    for (int64_t row = 0, rows; row < r->n_rows; row += rows) {
-      rows = tile_rows(r->n_rows - row);
-      if (panel + 1 < end) prefetch(w.bytes + (panel + 1) * w.panel_size, w.panel_size, row, rows, r->n_rows);
-      product_tile(&w, a + row * stride, stride, scales + row, rows, panel, y + row * y_stride + panel * PANEL, y_stride);
-    }
+  float *y = p->buffers[op->out];
+  const float *residual = op->b >= 0 ? p->buffers[op->b] : NULL;
+  int64_t stride = p->strides[op->a], y_stride = p->strides[op->out], panels = divide_up(op->n, PANEL);
+  /* A unit: some panels, and all rows; with many threads, some rows. */
+  int64_t size = unit_size(panels, t.n, 8), groups = divide_up(panels, size);
+  int64_t block = groups >= 2 * t.n ? r->n_rows : divide_up(r->n_rows, 2 * t.n);
+  block = block < MIN_ROWS ? MIN_ROWS : block;
+  int64_t blocks = divide_up(r->n_rows, block);
+  FOR_UNITS(unit, phase, groups * blocks) {
+    int64_t last_panel = unit / blocks * size + size, first_row = unit % blocks * block, last_row = first_row + block;
+    if (last_panel > panels) last_panel = panels;
+    if (last_row > r->n_rows) last_row = r->n_rows;
+    for (int64_t panel = unit / blocks * size; panel < last_panel; panel++)
+      for (int64_t row = first_row, rows; row < last_row; row += rows) {
+        rows = tile_rows(last_row - row);
+        int64_t next = panel + 1 < last_panel ? panel + 1 : panel + 1 + (t.n - 1) * size, at = row * y_stride + panel * PANEL;
+        if (next < panels)
+          prefetch(w.bytes + next * w.panel_size, w.panel_size, row - first_row, rows, last_row - first_row);
+        product_tile(&w, a + row * stride, stride, scales + row, rows, panel, y + at, y_stride,
+                     residual ? residual + at : NULL);
+      }
+  }
+  wait_for(phase, groups * blocks);
 }
 #endif

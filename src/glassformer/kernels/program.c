@@ -13,7 +13,8 @@ static int is_on_rows(const Op *op) { return op->kind < PRODUCT; }
 INLINE void run_on_row(const Op *op, const Program *p, const Rows *r, int64_t row) {
   float *out = (float *)p->buffers[op->out] + row * p->strides[op->out] + op->out_at;
   const float *a = (const float *)p->buffers[op->a] + row * p->strides[op->a] + op->a_at;
-  const float *b = (const float *)p->buffers[op->b] + row * p->strides[op->b] + op->b_at;
+  int32_t second = op->b < 0 ? op->a : op->b;
+  const float *b = (const float *)p->buffers[second] + row * p->strides[second] + op->b_at;
   const float *table = op->tables[0];
   int64_t n = op->n;
   switch (op->kind) {
@@ -21,7 +22,7 @@ INLINE void run_on_row(const Op *op, const Program *p, const Rows *r, int64_t ro
     case SCALE: for (int64_t i = 0; i < n; i += LANES) store(out + i, load(a + i) * op->number); break;
     case ADD: for (int64_t i = 0; i < n; i += LANES) store(out + i, load(a + i) + load(b + i)); break;
     case MULTIPLY: for (int64_t i = 0; i < n; i += LANES) store(out + i, load(a + i) * load(b + i)); break;
-    case ACTIVATE: activate(op->option, a, n, out); break;
+    case ACTIVATE: activate(op->activation, a, n, out); break;
     case NORMALIZE: normalize(a, n, op->option, op->number, table, op->tables[1], out); break;
     case ROTATE: {
       int64_t at = (int64_t)r->index[1][row] * (op->m / 2);
@@ -44,27 +45,26 @@ INLINE void run_on_row(const Op *op, const Program *p, const Rows *r, int64_t ro
 #define CONCATENATE(a, b) a##b
 #define NAME(a, b) CONCATENATE(a, b)
 
-/* The part of thread t. Threads wait for one another except between operations on rows, where each keeps its rows. */
+/* The part of thread t. Consecutive operations on rows are one phase, in which a row stays in the first-level cache. */
 void NAME(run_, SUFFIX)(Thread t, const Program *p, const Rows *r) {
-  int64_t n_ops = p->n_ops, begin, end; /* the caller may free `p` as soon as all threads have reached the end */
-  share(t, r->n_rows, &begin, &end);
-  for (int64_t i = 0; i < n_ops; i++) {
+  for (int64_t i = 0; i < p->n_ops; i++) {
     const Op *op = p->ops + i;
+    Phase *phase = t.phases + i;
     if (is_on_rows(op)) {
-      int64_t last = i;
-      while (last + 1 < n_ops && is_on_rows(p->ops + last + 1)) last++;
-      for (int64_t row = begin; row < end; row++)
-        for (int64_t j = i; j <= last; j++) run_on_row(p->ops + j, p, r, row);
+      int64_t last = i, size = unit_size(r->n_rows, t.n, 8), units = divide_up(r->n_rows, size);
+      while (last + 1 < p->n_ops && is_on_rows(p->ops + last + 1)) last++;
+      FOR_UNITS(unit, phase, units)
+        for (int64_t row = unit * size; row < unit * size + size && row < r->n_rows; row++)
+          for (int64_t j = i; j <= last; j++) run_on_row(p->ops + j, p, r, row);
+      wait_for(phase, units);
       i = last;
     } else if (op->kind == PRODUCT) {
-      product(t, op, p, r);
+      product(t, phase, op, p, r);
     } else if (op->kind == ATTEND) {
-      attention(t, op, p, r);
+      attention(t, phase, op, p, r);
     } else {
-      best_of_pieces(t, op, p, r);
-      wait_for_all(t);
-      best_of_rows(t, p, r);
+      best_of_pieces(phase, op, p, r);
+      best_of_rows(phase + 1, p, r);
     }
-    wait_for_all(t);
   }
 }

@@ -5,7 +5,7 @@ other rows stored in a cache. All buffers are [rows, width]; widths are multiple
 feature. */
 #ifndef PROGRAM_H
 #define PROGRAM_H
-#include <stdint.h>
+#include "phases.h"
 
 enum Kind {
   /* Operations on a row by itself. */
@@ -19,7 +19,7 @@ enum Kind {
   QUANTIZE,   /* out = bytes of a; out + 1 = their scale; tables[0]: factor of each column, or null */
   STORE,      /* keys a and values b -> cache `cache`, at the row's slot */
   /* Operations in which the threads share each row. */
-  PRODUCT,    /* out = a W^T + bias, a quantized */
+  PRODUCT,    /* out = activation(a W^T + bias), or with a buffer b: a W^T + bias + b; a is quantized */
   ATTEND,     /* out = attention with queries a over the keys and values in the row's list */
   BEST,       /* the k best columns of a W^T + bias and their log-probabilities */
 };
@@ -28,10 +28,13 @@ typedef struct {
   int32_t kind, out, a, b;          /* buffers */
   int32_t out_at, a_at, b_at;       /* first column in them */
   int32_t n, m;                     /* width; a second size */
-  int32_t option;                   /* GATHER: index; ACTIVATE, NORMALIZE: which; QUANTIZE: not negative; ATTEND: cross */
+  int32_t option;                   /* GATHER: index; NORMALIZE: is RMSNorm; ATTEND: list; QUANTIZE: not negative;
+                                       PRODUCT, BEST: a is not negative */
   int32_t cache;
   float number;                     /* SCALE: factor; NORMALIZE: epsilon; ATTEND: scale of the scores */
-  int32_t group, reach;             /* ATTEND: query heads per key head; largest distance in the table of biases */
+  int32_t group;                    /* ATTEND: query heads per key head */
+  int32_t reach;                    /* ATTEND: largest distance in the table of biases */
+  int32_t activation;               /* PRODUCT, ACTIVATE */
   const void *tables[4];
 } Op;
 
@@ -54,20 +57,13 @@ typedef struct {
   const int64_t *strides;           /* of the buffers, in elements */
   uint16_t *const *caches;          /* keys of cache c: 2 c, values: 2 c + 1; each [slots, stride] */
   const int64_t *cache_strides;
+  Phase *phases;                    /* n_ops + 1, all zero */
   float *scratch;
   void *workspace;                  /* of BEST */
   float *best;                      /* result of BEST: [rows, k] log-probabilities */
   int32_t *best_ids;
 } Program;
 
-typedef struct { int id, n; struct Barrier *barrier; } Thread;
 typedef void (*Run)(Thread, const Program *, const Rows *);
-void wait_for_all(Thread t);
 void run_on_threads(Run run, int n_threads, const Program *program, const Rows *rows);
-
-/* The part of `total` units that thread t processes: [*begin, *end). */
-static inline void share(Thread t, int64_t total, int64_t *begin, int64_t *end) {
-  *begin = total * t.id / t.n;
-  *end = total * (t.id + 1) / t.n;
-}
 #endif

@@ -16,6 +16,12 @@ Array = NDArray[np.generic]
 PANEL = 64
 """Widths of buffers are multiples of this number of features."""
 
+IDS, POSITIONS, TYPES = range(3)
+"""Integers of a row that `GATHER` can use, as `option`: token id, position, token type."""
+
+ACTIVATIONS = ("", "relu", "gelu", "gelu_tanh", "silu", "tanh")
+"""Activation functions, in the order of `enum Activation` in rows.h."""
+
 PIECES = 16
 """Parts of the vocabulary in `BEST` (topk.h)."""
 
@@ -45,6 +51,7 @@ class COp(ctypes.Structure):
         ("number", c_float),
         ("group", c_int32),
         ("reach", c_int32),
+        ("activation", c_int32),
         ("tables", c_void_p * 4),
     ]
 
@@ -68,7 +75,7 @@ class CProgram(ctypes.Structure):
     _fields_ = [
         *((name, c_int64) for name in ("n_ops", "k", "scratch_size")),
         *((name, c_void_p) for name in ("ops", "buffers", "strides", "caches", "cache_strides")),
-        *((name, c_void_p) for name in ("scratch", "workspace", "best", "best_ids")),
+        *((name, c_void_p) for name in ("phases", "scratch", "workspace", "best", "best_ids")),
     ]
 
 
@@ -87,7 +94,7 @@ class Instruction:
     kind: Kind
     out: Place = Place(0)
     a: Place = Place(0)
-    b: Place = Place(0)
+    b: Place = Place(-1)  # none
     n: int = 0
     m: int = 0
     option: int = 0
@@ -95,6 +102,7 @@ class Instruction:
     number: float = 0.0
     group: int = 1
     reach: int = 0
+    activation: int = 0
     tables: tuple[Array | None, ...] = ()
     """C-contiguous arrays."""
 
@@ -155,27 +163,39 @@ class Executable:
     buffers: list[Array] = field(default_factory=list)
     kept: list[object] = field(default_factory=list)
     """Memory that the structures point to."""
+    temporary: dict[str, Array] = field(default_factory=dict)
+    ops: ctypes.Array[COp] = field(init=False)
     program: CProgram = field(default_factory=CProgram)
 
     def __post_init__(self) -> None:
-        ops = (COp * len(self.instructions))()
-        for op, i in zip(ops, self.instructions, strict=True):
+        self.ops = (COp * len(self.instructions))()
+        for op, i in zip(self.ops, self.instructions, strict=True):
             op.kind, op.out, op.a, op.b = i.kind, i.out.buffer, i.a.buffer, i.b.buffer
             op.out_at, op.a_at, op.b_at = i.out.column, i.a.column, i.b.column
             op.n, op.m, op.option, op.cache = i.n, i.m, i.option, i.cache
-            op.number, op.group, op.reach = i.number, i.group, i.reach
+            op.number, op.group, op.reach, op.activation = i.number, i.group, i.reach, i.activation
             op.tables[: len(i.tables)] = [None if table is None else table.ctypes.data for table in i.tables]
         strides = np.array([padded(width) for width in self.widths], np.int64)
         cache_strides = np.array([padded(width) for width in self.cache_widths], np.int64)
-        self.kept = [ops, strides, cache_strides]
-        self.program.n_ops, self.program.ops = len(ops), ctypes.addressof(ops)
+        self.kept = [strides, cache_strides]
+        self.program.n_ops, self.program.ops = len(self.ops), ctypes.addressof(self.ops)
         self.program.strides, self.program.cache_strides = strides.ctypes.data, cache_strides.ctypes.data
+
+    def set_table(self, index: int, which: int, table: Array) -> None:
+        """Replace a table of an instruction."""
+        self.ops[index].tables[which] = table.ctypes.data
 
     def reserve(self, n_rows: int) -> None:
         """Allocate the buffers for a number of rows, unless they have memory for it."""
         if n_rows > self.capacity:
             self.capacity = max(n_rows, 2 * self.capacity)
             self.buffers = [aligned((self.capacity, padded(width)), np.float32) for width in self.widths]
+
+    def memory(self, name: str, n: int) -> Array:
+        """Memory for n floats, kept for the next call."""
+        if name not in self.temporary or len(self.temporary[name]) < n:
+            self.temporary[name] = aligned((2 * n,), np.float32)
+        return self.temporary[name]
 
     def run(
         self, batch: Batch, caches: Sequence[tuple[Array, Array]], n_threads: int, k: int = 0
@@ -191,11 +211,14 @@ class Executable:
         d_head = max((i.m for i in self.instructions if i.kind == Kind.ATTEND), default=0)
         longest = max((int(length.max(initial=0)) for length in batch.lengths), default=0)
         scratch_size = padded(heads * (longest + 16 + d_head + 16))
-        scratch = aligned((n_threads, scratch_size), np.float32)
+        scratch = self.memory("scratch", n_threads * scratch_size)
         best, best_ids = np.empty((n, k), np.float32), np.empty((n, k), np.int32)
-        workspace = aligned((n * PIECES, 2 * 16 + 2 * k), np.float32)  # LogSumExp, values and ids of topk.h
+        workspace = self.memory("workspace", n * PIECES * (2 * 16 + 2 * k))  # LogSumExp, values and ids of topk.h
+        phases = self.memory("phases", 16 * (len(self.ops) + 1))
+        phases[:] = 0
         buffers, keys_values = pointers(self.buffers), pointers([array for pair in caches for array in pair])
         p = self.program
+        p.phases = phases.ctypes.data
         p.workspace = workspace.ctypes.data
         p.buffers, p.caches, p.scratch = ctypes.addressof(buffers), ctypes.addressof(keys_values), scratch.ctypes.data
         p.k, p.scratch_size, p.best, p.best_ids = k, scratch_size, best.ctypes.data, best_ids.ctypes.data

@@ -17,7 +17,7 @@ INLINE V erf_of(V x) {
   return (V)((I)e | ((I)x & (int32_t)0x80000000)); /* odd */
 }
 
-enum Activation { RELU, GELU, GELU_TANH, SILU, TANH };
+enum Activation { NO_ACTIVATION, RELU, GELU, GELU_TANH, SILU, TANH };
 
 INLINE void activate(enum Activation kind, const float *a, int64_t n, float *out) {
   for (int64_t i = 0; i < n; i += LANES) {

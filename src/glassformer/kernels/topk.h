@@ -46,14 +46,13 @@ static Pieces pieces_of(const Program *p, const Rows *r) {
   return (Pieces){sums, values, (int32_t *)(values + PIECES * r->n_rows * p->k)};
 }
 
-static void best_of_pieces(Thread t, const Op *op, const Program *p, const Rows *r) {
+static void best_of_pieces(Phase *phase, const Op *op, const Program *p, const Rows *r) {
   Pieces pieces = pieces_of(p, r);
   Weight w = weight_of(op);
   const uint8_t *a = p->buffers[op->a];
   const float *scales = p->buffers[op->a + 1];
-  int64_t stride = p->strides[op->a], k = p->k, n = r->n_rows, panels = (op->n + PANEL - 1) / PANEL, begin, end;
-  share(t, PIECES, &begin, &end);
-  for (int64_t piece = begin; piece < end; piece++) {
+  int64_t stride = p->strides[op->a], k = p->k, n = r->n_rows, panels = divide_up(op->n, PANEL);
+  FOR_UNITS(piece, phase, PIECES) {
     LogSumExp *l = pieces.sums + piece * n;
     float *v = pieces.values + piece * n * k;
     int32_t *id = pieces.ids + piece * n * k;
@@ -66,19 +65,19 @@ static void best_of_pieces(Thread t, const Op *op, const Program *p, const Rows 
         float y[TILE_ROWS * PANEL] __attribute__((aligned(64)));
         rows = tile_rows(n - row);
         if (panel + 1 < panels) prefetch(w.bytes + (panel + 1) * w.panel_size, w.panel_size, row, rows, n);
-        product_tile(&w, a + row * stride, stride, scales + row, rows, panel, y, PANEL);
+        product_tile(&w, a + row * stride, stride, scales + row, rows, panel, y, PANEL, NULL);
         for (int64_t i = 0; i < rows; i++)
           update(y + i * PANEL, panel * PANEL, v + (row + i) * k, id + (row + i) * k, k, l + row + i);
       }
   }
+  wait_for(phase, PIECES);
 }
 
-/* Merges the pieces of each row of this thread's share. */
-static void best_of_rows(Thread t, const Program *p, const Rows *r) {
+/* Merges the pieces of each row. */
+static void best_of_rows(Phase *phase, const Program *p, const Rows *r) {
   Pieces pieces = pieces_of(p, r);
-  int64_t n = r->n_rows, k = p->k, begin, end;
-  share(t, n, &begin, &end);
-  for (int64_t row = begin; row < end; row++) {
+  int64_t n = r->n_rows, k = p->k;
+  FOR_UNITS(row, phase, n) {
     float *best = p->best + row * k;
     int32_t *best_ids = p->best_ids + row * k;
     V m[PARTS], total[PARTS];
@@ -98,5 +97,6 @@ static void best_of_rows(Thread t, const Program *p, const Rows *r) {
     float log_sum = top[0] + logf(sum(total));
     for (int64_t i = 0; i < k; i++) best[i] = best[i] <= LOWEST ? -INFINITY : best[i] - log_sum;
   }
+  wait_for(phase, n);
 }
 #endif

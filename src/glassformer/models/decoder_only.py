@@ -12,6 +12,7 @@ from glassformer.models.initialization import initial_std
 from glassformer.nn.attention import Rotary
 from glassformer.nn.linear import batch_invariant_linear
 from glassformer.nn.masks import causal_mask
+from glassformer.nn.positions import position_ids
 
 
 class DecoderOnly(Model):
@@ -60,7 +61,7 @@ class DecoderOnly(Model):
                 to its own text, and positions are counted from the start of that text.
         """
         if segments is None:
-            return self.run_blocks(ids, torch.arange(ids.size(1), device=ids.device))
+            return self.run_blocks(ids, position_ids(ids))
         same = segments[:, :, None] == segments[:, None]
         positions = same.tril(-1).sum(-1)
         return self.run_blocks(ids, positions, (same & causal_mask(ids.size(1), device=ids.device))[:, None])
@@ -90,11 +91,11 @@ class DecoderOnly(Model):
         """Process prompts of equal length and create the decoder state for `n_hypotheses` continuations of each."""
         state = TransformerState(len(self.decoder))
         if src.size(1) > 1:
-            self.run_blocks(src[:, :-1], torch.arange(src.size(1) - 1, device=src.device), state=state)
+            self.run_blocks(src[:, :-1], position_ids(src[:, :-1]), state=state)
             state.select(torch.arange(len(src), device=src.device).repeat_interleave(n_hypotheses))
         return state, src[:, -1].repeat_interleave(n_hypotheses)
 
     def step(self, ids: Int[Tensor, " rows"], state: TransformerState) -> Float[Tensor, "rows vocab"]:
         """Logits of the next token, given `ids`, the last token of each hypothesis. Updates the state."""
-        positions = torch.full((1,), state.length, device=ids.device)
-        return self.logits(self.run_blocks(ids[:, None], positions, state=state)[:, 0])
+        ids = ids[:, None]
+        return self.logits(self.run_blocks(ids, position_ids(ids, state.length), state=state)[:, 0])

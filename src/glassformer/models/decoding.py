@@ -1,5 +1,6 @@
 """The protocols that decoding requires of a model, and the decoder state of Transformers."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from jaxtyping import Bool, Float, Int
@@ -39,6 +40,22 @@ class Decodable(Protocol):
 
     def step(self, ids: Int[Tensor, " rows"], state: Any) -> Float[Tensor, "rows vocab"]:
         """Logits of the next token, given the last token of each hypothesis. Updates the state."""
+
+
+@runtime_checkable
+class DecodesBest(Protocol):
+    """A `Decodable` that can compute the most probable next tokens without all logits."""
+
+    vocab_size: int
+
+    def best(
+        self, ids: Int[Tensor, " rows"], state: Any, k: int, banned_ids: Sequence[int] = ()
+    ) -> tuple[Float[Tensor, "rows k"], Int[Tensor, "rows k"]]:
+        """Log-probabilities and ids of the k most probable next tokens, best first. Updates the state.
+
+        Args:
+            banned_ids: ids of tokens with probability 0.
+        """
 
 
 class TransformerState:

@@ -3,6 +3,7 @@
 from typing import Any, Literal
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from pydantic import Field
 from torch import Tensor, nn
@@ -14,7 +15,7 @@ from glassformer.nn.block import BlockConfig, TransformerBlock
 from glassformer.nn.dropout import Dropout
 from glassformer.nn.linear import batch_invariant_linear
 from glassformer.nn.masks import padding_mask
-from glassformer.nn.positions import sinusoids
+from glassformer.nn.positions import position_ids, sinusoids
 
 
 class TransformerConfig(AttentionModelConfig):
@@ -90,7 +91,7 @@ class Transformer(EncoderDecoder):
         x = self.embedding(ids)
         if self.config.scale_embedding:
             x = x * self.config.d_model**0.5
-        return self.dropout(x + self.positions[start : start + ids.size(1)])
+        return self.dropout(x + F.embedding(position_ids(ids, start), self.positions))
 
     @property
     def embedding_scale(self) -> float:

@@ -9,6 +9,7 @@ from glassformer.nn import cpu_training
 from glassformer.nn.kernels import has_kernels
 from glassformer.nn.linear import ROW_MULTIPLE, Linear, linear_layers
 from glassformer.nn.masks import causal_mask
+from glassformer.nn.overridable import overridable
 from glassformer.nn.positions import rotate
 
 Heads = Float[Tensor, "batch kv_heads k d_head"]
@@ -30,6 +31,7 @@ class KeyValueCache:
         self.buffers: list[Tensor] = []  # keys and values, each [rows, heads, capacity, d_head]
         self.spare_buffers: list[Tensor] = []  # `select` copies to these and swaps, so it need not allocate memory
 
+    @overridable
     def append(
         self, k: Float[Tensor, "rows heads new d_head"], v: Float[Tensor, "rows heads new d_head"]
     ) -> tuple[Heads, Heads]:
@@ -192,6 +194,7 @@ class Attention(nn.Module):
         heads = self.sdpa(q, k, v, mask, causal, position_bias)
         return self.out_proj(heads.transpose(1, 2).flatten(-2))
 
+    @overridable
     def sdpa(
         self,
         q: Float[Tensor, "batch heads q d_head"],

@@ -8,6 +8,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from glassformer.nn.overridable import overridable
+
 ROW_MULTIPLE = 4
 """Inputs with few rows are padded to a multiple of this: for fewer rows, matrix libraries select kernels that sum in
 another order."""
@@ -16,6 +18,7 @@ PACKED_WEIGHTS = WeakTensorKeyDictionary()
 """Cache of weights in oneDNN's packed layout: weight -> (source tensor, its version, packed tensor)."""
 
 
+@overridable
 def batch_invariant_linear(
     x: Float[Tensor, "*batch d_in"], weight: Float[Tensor, "d_out d_in"], bias: Float[Tensor, " d_out"] | None = None
 ) -> Float[Tensor, "*batch d_out"]:

@@ -4,6 +4,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from glassformer.nn.overridable import overridable
+
 
 def sinusoids(n_positions: int, d_model: int) -> Float[Tensor, "positions d_model"]:
     """Sinusoidal position encoding: PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos(pos / 10000^(2i/d)).
@@ -17,6 +19,13 @@ def sinusoids(n_positions: int, d_model: int) -> Float[Tensor, "positions d_mode
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :d_model].float()
 
 
+@overridable
+def position_ids(ids: Int[Tensor, "... length"], start: int = 0) -> Int[Tensor, " length"]:
+    """Positions of the tokens: start, start + 1, ..."""
+    return torch.arange(start, start + ids.size(-1), device=ids.device)
+
+
+@overridable
 def rotary_embedding(
     positions: Int[Tensor, "*batch length"], d_head: int, theta: float = 10_000.0
 ) -> tuple[Float[Tensor, "*batch 1 length half"], Float[Tensor, "*batch 1 length half"]]:
@@ -34,6 +43,7 @@ def rotary_embedding(
     return angles.cos(), angles.sin()
 
 
+@overridable
 def rotate(
     x: Float[Tensor, "batch heads length d_head"],
     cos: Float[Tensor, "*#batch 1 length half"],

@@ -1,0 +1,234 @@
+"""A decoder in int8 on a CPU: the model's encoder and decoding step, recorded as programs."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from glassformer.kernels.library import Kernels
+from glassformer.kernels.program import IDS, Array, Batch, Kind
+from glassformer.models.base import Model
+from glassformer.models.decoding import TransformerState
+from glassformer.runtime.program import Program
+from glassformer.runtime.recorder import Cached, Index, Node, PaddingMask, Recorder, UnsupportedError
+from glassformer.runtime.slots import Ints, SlotCaches
+
+MAX_ROWS = 512
+"""Maximum number of tokens of sources or prompts that are processed together, or one text."""
+
+NONE = np.zeros(1, np.int32)
+
+
+class SlotState:
+    """Decoder state in which every hypothesis has its own position and its own list of cache slots.
+
+    Hypotheses are reordered by reordering their lists; keys and values are not copied.
+    """
+
+    def __init__(self, targets: SlotCaches, sources: SlotCaches, source_slots: list[Ints], n_hypotheses: int) -> None:
+        """
+        Args:
+            targets: caches of self-attention.
+            sources: caches of cross-attention.
+            source_slots: slots of each source.
+            n_hypotheses: number of adjacent hypotheses of each source.
+        """
+        self.targets, self.sources = targets, sources
+        self.source_slots = source_slots
+        self.sentence = np.repeat(np.arange(len(source_slots), dtype=np.int32), n_hypotheses)
+        """Sentence of each hypothesis, as an index of `source_slots`."""
+        self.positions = np.zeros(len(self.sentence), np.int32)
+        """Number of tokens that are in the cache, for each hypothesis."""
+        self.slots = np.zeros((len(self.sentence), 16), np.int32)
+        """Slots of the tokens of each hypothesis."""
+        self.used: list[tuple[Ints, Ints]] = []
+        """Slots taken from `targets`, and the sentences that they belong to."""
+        self.set_sources()
+
+    def set_sources(self) -> None:
+        """Compute the list of the sources' slots."""
+        self.source_list = np.concatenate([*self.source_slots, NONE])
+        self.source_lengths = np.array([len(slots) for slots in self.source_slots], np.int32)
+        self.source_begins = (np.cumsum(self.source_lengths) - self.source_lengths).astype(np.int32)
+
+    def append(self) -> Ints:
+        """Take a slot for the next token of each hypothesis. Returns the slots."""
+        slots = self.targets.take(len(self.sentence))
+        self.used.append((slots, self.sentence))
+        if (longest := int(self.positions.max()) + 1) > self.slots.shape[1]:
+            self.slots = np.pad(self.slots, ((0, 0), (0, longest)))
+        self.slots[np.arange(len(slots)), self.positions] = slots
+        self.positions = self.positions + np.int32(1)
+        return slots
+
+    def batch(self, ids: Ints) -> Batch:
+        """The rows of a decoding step: the last token of each hypothesis."""
+        slots, n = self.append(), len(ids)
+        begins = np.arange(n, dtype=np.int32) * np.int32(self.slots.shape[1])
+        return Batch(
+            ids, self.positions - np.int32(1), np.zeros_like(ids), slots, (self.slots.ravel(), self.source_list),
+            (begins, self.source_begins[self.sentence]), (self.positions, self.source_lengths[self.sentence]),
+        )  # fmt: skip
+
+    def select(self, rows: Int[Tensor, " rows"], sentences: Int[Tensor, " sentences"] | None = None) -> None:
+        """Reorder: row i becomes the former row `rows[i]`; rows may repeat. Keep only `sentences` (None: all)."""
+        index = rows.numpy()
+        self.slots, self.positions, self.sentence = self.slots[index], self.positions[index], self.sentence[index]
+        if sentences is None:
+            return
+        kept = sentences.numpy()
+        number = np.full(len(self.source_slots), -1, np.int32)
+        number[kept] = np.arange(len(kept))
+        self.sources.release([slots for i, slots in enumerate(self.source_slots) if number[i] < 0])
+        self.targets.release([slots[number[owner] < 0] for slots, owner in self.used])
+        self.used = [(slots[number[owner] >= 0], number[owner[number[owner] >= 0]]) for slots, owner in self.used]
+        self.used = [pair for pair in self.used if len(pair[0])]
+        self.source_slots = [self.source_slots[i] for i in kept]
+        self.sentence = number[self.sentence]
+        self.set_sources()
+
+
+class CompiledDecoder:
+    """A model that generates text, as programs of int8 kernels. It has the methods of `Decodable`.
+
+    Args:
+        model: the model.
+        kernels: the C library. None: PyTorch, with the same quantization.
+        is_quantized: False: the linear layers in fp32, with PyTorch.
+
+    Raises:
+        UnsupportedError: the model uses a function that has no kernel.
+    """
+
+    def __init__(self, model: Model, kernels: Kernels | None, *, is_quantized: bool = True) -> None:
+        self.pad_to_multiple_of: int = model.pad_to_multiple_of  # type: ignore[assignment]
+        self.config = model.config
+        self.vocab_size: int = model.config.vocab_size
+        with torch.inference_mode():
+            encode, step, n_layers = record(model)
+        self.encode = Program(encode, kernels, is_quantized=is_quantized) if encode else None
+        self.decode = Program(step, kernels, is_quantized=is_quantized)
+        self.n_layers = n_layers
+
+    def start(self, src: Int[Tensor, "sentences src"], n_hypotheses: int = 1) -> tuple[SlotState, Int[Tensor, " rows"]]:
+        """Encode the sources and create the decoder state for `n_hypotheses` adjacent hypotheses of each."""
+        widths = self.decode.cache_widths
+        targets = SlotCaches(widths[: self.n_layers])
+        sources = SlotCaches(self.encode.cache_widths if self.encode else [])
+        if self.encode is None:
+            prompts = [row.astype(np.int32) for row in src[:, :-1].numpy()]
+            slots = self.process(self.decode, prompts, targets)
+            state = SlotState(targets, sources, [NONE[:0]] * len(src), n_hypotheses)
+            state.positions[:] = src.size(1) - 1
+            state.slots = np.repeat(np.stack([np.pad(s, (0, 16)) for s in slots]), n_hypotheses, 0)
+            state.used = [(s, np.full(len(s), i, np.int32)) for i, s in enumerate(slots)]
+            return state, src[:, -1].repeat_interleave(n_hypotheses)
+        texts = [row[row != self.config.pad_id].astype(np.int32) for row in src.numpy()]
+        state = SlotState(targets, sources, self.process(self.encode, texts, sources, is_causal=False), n_hypotheses)
+        return state, src.new_full((len(src) * n_hypotheses,), self.config.bos_id)
+
+    def process(
+        self, program: Program, texts: Sequence[Ints], caches: SlotCaches, is_causal: bool = True
+    ) -> list[Ints]:
+        """Compute the keys and values of texts. Returns the slots of each."""
+        slots = [caches.take(len(text)) for text in texts]
+        first = 0
+        while first < len(texts):
+            last, n_rows = first + 1, len(texts[first])
+            while last < len(texts) and n_rows + len(texts[last]) <= MAX_ROWS:
+                n_rows += len(texts[last])
+                last += 1
+            if n_rows:
+                program.store(text_batch(texts[first:last], slots[first:last], is_causal), caches.arrays)
+            first = last
+        return slots
+
+    def caches(self, state: SlotState) -> list[tuple[Array, Array]]:
+        """The caches of the decoding step: of self-attention, then of cross-attention, in the order of the layers."""
+        return [*state.targets.arrays, *state.sources.arrays[1:]]
+
+    def step(self, ids: Int[Tensor, " rows"], state: SlotState) -> Float[Tensor, "rows vocab"]:
+        """Logits of the next token, given the last token of each hypothesis. Updates the state."""
+        batch = state.batch(ids.numpy().astype(np.int32))
+        return self.decode.run(batch, self.caches(state))
+
+    def best(
+        self, ids: Int[Tensor, " rows"], state: SlotState, k: int, banned_ids: Sequence[int] = ()
+    ) -> tuple[Float[Tensor, "rows k"], Int[Tensor, "rows k"]]:
+        """The k most probable next tokens and their log-probabilities, best first. Updates the state.
+
+        Args:
+            banned_ids: ids of tokens that are excluded.
+        """
+        batch = state.batch(ids.numpy().astype(np.int32))
+        log_probs, tokens = self.decode.best(batch, self.caches(state), k, tuple(banned_ids))
+        return torch.from_numpy(log_probs), torch.from_numpy(tokens).long()
+
+
+def text_batch(texts: Sequence[Ints], slots: Sequence[Ints], is_causal: bool) -> Batch:
+    """The rows of whole texts: a token attends to its text, or if causal to the tokens up to itself."""
+    lengths = np.array([len(text) for text in texts], np.int32)
+    positions = np.concatenate([np.arange(n, dtype=np.int32) for n in lengths])
+    ids, flat = np.concatenate(texts), np.concatenate(slots)
+    begins = np.repeat((np.cumsum(lengths) - lengths).astype(np.int32), lengths)
+    attended = positions + np.int32(1) if is_causal else np.repeat(lengths, lengths)
+    return Batch(ids, positions, np.zeros_like(ids), flat, (flat, flat), (begins, begins), (attended, attended))
+
+
+def record(model: Any) -> tuple[list[Node], list[Node], int]:
+    """Record a model that generates text. Returns the nodes of the encoder (none: a decoder-only model), those of a
+    decoding step, and the number of decoder layers.
+
+    Caches of the encoder: 0 that of its self-attention, which the layers share; 1 to n_layers those of cross-attention.
+    Caches of the step: those of self-attention, then those of cross-attention.
+    """
+    n_positions = model.config.max_len + 1
+    token = next(i for i in range(model.config.vocab_size) if i != model.config.pad_id)
+    src = torch.full((1, 5 if model.kind == "encoder-decoder" else 1), token)
+    encoder = Recorder(n_positions)
+    encoder.track(src, Index(IDS))
+    with encoder:
+        state, last = model.start(src)
+    if not isinstance(state, TransformerState):
+        raise UnsupportedError(f"the decoder state {type(state).__name__} has no kernel")
+    step = Recorder(n_positions, state.caches)
+    n_layers = len(state.caches)
+    for i, pair in enumerate(state.cross_keys_values):
+        if pair is not None:
+            k, v = map(encoder.value, pair)
+            encoder.add(Kind.STORE, k.width, k, v, cache=1 + i)
+            for tensor in pair:
+                step.track(tensor, Cached(n_layers + i, 1))
+    if state.cross_mask is not None:
+        step.track(state.cross_mask, PaddingMask)
+    step.track(last, Index(IDS))
+    with step:
+        model.step(last, state)
+    if not step.nodes or step.nodes[-1].kind != Kind.PRODUCT:
+        raise UnsupportedError("the logits are not the output of a linear layer")
+    return encoder.nodes, step.nodes, n_layers
+
+
+def verify(model: Any) -> None:
+    """Check that a recorded model computes what the model computes.
+
+    Raises:
+        UnsupportedError: it does not.
+    """
+    recorded = CompiledDecoder(model, None, is_quantized=False)
+    generator = torch.Generator().manual_seed(1)
+    src = torch.randint(model.config.vocab_size, (2, 7), generator=generator)
+    src[src == model.config.pad_id] = (model.config.pad_id + 1) % model.config.vocab_size
+    if model.kind == "encoder-decoder":
+        src[1, 4:] = model.config.pad_id
+    with torch.inference_mode():
+        (state, last), (expected_state, _) = recorded.start(src), model.start(src)
+        for _ in range(3):
+            logits, expected = recorded.step(last, state), model.step(last, expected_state).float()
+            tolerance = 0.02 * float(expected.abs().max())  # the caches are in half precision
+            if not torch.allclose(logits, expected, atol=tolerance, rtol=0):
+                raise UnsupportedError("the recorded program computes other logits than the model")
+            last = torch.randint(model.config.vocab_size, last.shape, generator=generator)

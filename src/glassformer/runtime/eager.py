@@ -1,0 +1,120 @@
+"""Executes programs with PyTorch: the same quantization and exact integer products as the kernels in C."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from glassformer.kernels.program import ACTIVATIONS, Array, Batch, Instruction, Kind
+from glassformer.nn.positions import rotate
+
+FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "": lambda x: x,
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "silu": F.silu,
+    "tanh": torch.tanh,
+}
+
+
+def quantize(x: Tensor, is_positive: bool) -> tuple[Tensor, Tensor]:
+    """Bytes of each row without the 128 that the kernel adds, as int8, and their scale."""
+    top = 255.0 if is_positive else 127.0
+    largest = x.abs().amax(-1, keepdim=True).clamp(min=1e-30)
+    rounded = (x * (top / largest)).round() - (128 if is_positive else 0)
+    return rounded.to(torch.int8), largest / top
+
+
+def run_eagerly(
+    instructions: Sequence[Instruction],
+    weights: Mapping[int, tuple[Tensor, Tensor, Tensor]],
+    batch: Batch,
+    caches: Sequence[tuple[Array, Array]],
+) -> Tensor:
+    """Execute a program. Returns the result of its last operation.
+
+    Args:
+        weights: index of an instruction -> quantized weight, scale of each output feature, bias. If the weight is not
+            int8, the product is computed in its precision instead.
+    """
+    buffers: dict[int, Tensor] = {}
+    halves = [tuple(torch.from_numpy(array.view("float16")) for array in pair) for pair in caches]
+    indices = [torch.from_numpy(x).long() for x in (batch.ids, batch.positions, batch.types)]
+    slots = torch.from_numpy(batch.slots).long()
+    result = torch.empty(0, 0)
+    for i, op in enumerate(instructions):
+        # Results of linear layers are wider than their parts.
+        a = buffers.get(op.a.buffer, result)[:, op.a.column :]
+        b = buffers.get(op.b.buffer, result)[:, op.b.column :]
+        tables = [torch.from_numpy(table) for table in op.tables if table is not None]
+        match op.kind:
+            case Kind.GATHER:
+                result = tables[0][indices[op.option]]
+            case Kind.SCALE:
+                result = a[:, : op.n] * op.number
+            case Kind.ADD:
+                result = a[:, : op.n] + b[:, : op.n]
+            case Kind.MULTIPLY:
+                result = a[:, : op.n] * b[:, : op.n]
+            case Kind.ACTIVATE:
+                result = FUNCTIONS[ACTIVATIONS[op.activation]](a[:, : op.n])
+            case Kind.NORMALIZE:
+                gain, bias = (table[: op.n] for table in tables)
+                if op.option:
+                    result = F.rms_norm(a[:, : op.n], (op.n,), gain, op.number)
+                else:
+                    result = F.layer_norm(a[:, : op.n], (op.n,), gain, bias, op.number)
+            case Kind.ROTATE:
+                heads = a[:, : op.n].view(len(a), -1, 1, op.m)
+                cos, sin = (table[indices[1]][:, None, None] for table in tables)
+                result = rotate(heads, cos, sin).flatten(1)
+            case Kind.QUANTIZE:
+                result = a[:, : op.n]
+            case Kind.STORE:
+                for half, x in zip(halves[op.cache], (a, b), strict=True):
+                    half[slots, : op.n] = x[:, : op.n].half()
+                continue
+            case Kind.PRODUCT:
+                weight, scale, bias = weights[i]
+                if weight.dtype != torch.int8:
+                    result = F.linear(a, weight, bias)
+                else:
+                    result = byte_product(a, bool(op.option), weight, scale, bias)
+                result = FUNCTIONS[ACTIVATIONS[op.activation]](result)
+                result = result if op.b.buffer < 0 else result + b
+            case Kind.ATTEND:
+                result = attend(op, a, halves[op.cache], batch, tables[0] if tables else None)
+            case _:
+                raise AssertionError(op.kind)
+        buffers[op.out.buffer] = result
+    return result
+
+
+def byte_product(x: Tensor, is_positive: bool, weight: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
+    """Linear layer of quantized rows. The integer product is exact."""
+    bytes_, row_scale = quantize(x, is_positive)
+    sums = torch._int_mm(bytes_, weight.T)
+    if is_positive:
+        sums += 128 * weight.sum(1, dtype=torch.int32)
+    return sums * (row_scale * scale) + bias
+
+
+def attend(op: Instruction, q: Tensor, cache: tuple[Tensor, ...], batch: Batch, bias: Tensor | None) -> Tensor:
+    """Attention of each row over the slots in its list."""
+    lists, begins, lengths = (torch.from_numpy(x[op.option]).long() for x in (batch.lists, batch.begins, batch.lengths))
+    longest = int(lengths.max())
+    index = torch.arange(longest)
+    mask = index < lengths[:, None]
+    slots = lists[(begins[:, None] + index).clamp(max=len(lists) - 1)]
+    n_heads = op.n // op.m
+    width = n_heads // op.group * op.m
+    keys, values = (half[:, :width][slots].float().view(len(q), longest, -1, op.m) for half in cache)
+    keys, values = (x.repeat_interleave(op.group, 2) for x in (keys, values))
+    scores = torch.einsum("rhd,rkhd->rhk", q[:, : op.n].view(len(q), n_heads, op.m) * op.number, keys)
+    if bias is not None:
+        distance = index - torch.from_numpy(batch.positions).long()[:, None]
+        scores = scores + bias[:, distance.clamp(-op.reach, op.reach) + op.reach].transpose(0, 1)
+    weights = scores.masked_fill(~mask[:, None], -torch.inf).softmax(-1)
+    return torch.einsum("rhk,rkhd->rhd", weights, values).flatten(1)

@@ -1,0 +1,54 @@
+"""Caches of keys and values whose slots are assigned to tokens one by one."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glassformer.kernels.program import Array, aligned, padded
+
+Ints = NDArray[np.int32]
+
+
+class SlotCaches:
+    """Keys and values in half precision, in slots: one for each token and hypothesis, for all layers."""
+
+    def __init__(self, widths: Sequence[int]) -> None:
+        """
+        Args:
+            widths: number of features of the keys of each cache.
+        """
+        self.widths = widths
+        self.capacity = 0
+        self.arrays: list[tuple[Array, Array]] = []
+        self.free: list[Ints] = []
+
+    def take(self, n: int) -> Ints:
+        """Take n slots."""
+        taken: list[Ints] = []
+        while (missing := n - sum(map(len, taken))) > 0:
+            if not self.free:
+                self.grow(missing)
+            slots = self.free.pop()
+            taken.append(slots[:missing])
+            if len(slots) > missing:
+                self.free.append(slots[missing:])
+        return taken[0] if len(taken) == 1 else np.concatenate(taken)
+
+    def release(self, slots: Sequence[Ints]) -> None:
+        """Give slots back."""
+        self.free += slots
+
+    def grow(self, n: int) -> None:
+        """Add at least n slots."""
+        capacity = max(1024, 2 * self.capacity, self.capacity + n)
+        grown = []
+        for i, width in enumerate(self.widths):
+            pair = aligned((capacity, padded(width)), np.float16), aligned((capacity, padded(width)), np.float16)
+            if self.capacity:
+                for new, old in zip(pair, self.arrays[i], strict=True):
+                    new[: self.capacity] = old
+            grown.append(pair)
+        self.arrays = grown
+        self.free.append(np.arange(self.capacity, capacity, dtype=np.int32))
+        self.capacity = capacity
