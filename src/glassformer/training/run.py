@@ -2,6 +2,7 @@
 
 import os
 import platform
+import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -44,8 +45,12 @@ EARLY_FILES = ("data", "train.log", "metrics.jsonl", "tensorboard")
 """Files of a run folder that may exist before run.toml is written."""
 
 
-def train(config: TrainConfig, *, quiet: bool = False) -> AnyTask:
+def train(config: TrainConfig, *, quiet: bool = False, started_s: float | None = None) -> AnyTask:
     """Train a task in the run folder `config.out`, or resume the run that the folder contains.
+
+    Args:
+        quiet: print errors only.
+        started_s: value of `time.monotonic` when the command started. Default: now.
 
     Returns:
         The trained task, as returned by `load`.
@@ -55,15 +60,16 @@ def train(config: TrainConfig, *, quiet: bool = False) -> AnyTask:
         CorpusError: a corpus file cannot be used.
         Stopped: a signal stopped the training; a checkpoint was saved.
     """
+    started_s = started_s or time.monotonic()
     if launch.is_requested(config):
         launch.launch(config, quiet=quiet)
     else:
         with joined(config) as processes:
-            train_in(config, processes, quiet=quiet)
+            train_in(config, processes, quiet=quiet, started_s=started_s)
     return load(config.out, device=config.device)
 
 
-def train_in(config: TrainConfig, processes: Processes, *, quiet: bool) -> None:
+def train_in(config: TrainConfig, processes: Processes, *, quiet: bool, started_s: float) -> None:
     """Train or resume in the run folder, as one of several processes or alone. Rank 0 locks and writes the folder."""
     with ExitStack() as stack:
         with processes.rank_0_first():
@@ -101,7 +107,6 @@ def train_in(config: TrainConfig, processes: Processes, *, quiet: bool) -> None:
             task, data = prepare(config, task_type, make, reporter.log)
             if processes.rank == 0:
                 store_options(config)
-                checkpoint.write_text(config.out / "env.json", checkpoint.to_json(environment(config, processes)))
         task.fit_statistics(data.train)
         trainer = Trainer(task, data, config, reporter, processes)
         if step_folder:
@@ -113,8 +118,20 @@ def train_in(config: TrainConfig, processes: Processes, *, quiet: bool) -> None:
             reporter.log(f"Resuming from step {trainer.progress.step:,}.")
         else:
             reporter.log(describe(config, task, data, processes, uses_graphs=trainer.step.graphs is not None))
+
+        def write_environment(**more: float) -> JsonObject:
+            record = environment(config, processes) | more
+            checkpoint.write_text(config.out / "env.json", checkpoint.to_json(record))
+            return record
+
+        def report_first_step() -> None:
+            first_step_s = round(time.monotonic() - started_s, 1)
+            reporter.log(f"First step after {first_step_s} s{', with compilation' if trainer.step.compiled else ''}.")
+            processes.lead(lambda: write_environment(first_step_s=first_step_s))
+
+        processes.lead(write_environment)
         with stop_on_signal() as stop:
-            trainer.run(stop)
+            trainer.run(stop, report_first_step)
         processes.lead(lambda: finish(trainer, reporter))
 
 
