@@ -121,7 +121,8 @@ class BeamSearch:
         """Finished hypotheses of each sentence."""
         self.alive = np.arange(n_sentences)
         """Sentence of each block of hypotheses."""
-        self.limits = np.array(max_new_tokens)
+        self.limits, self.has_finished = np.array(max_new_tokens), np.zeros(n_sentences, bool)
+        """Maximum number of generated tokens of each block, and whether it has finished hypotheses."""
         # One hypothesis of each sentence in the first step, then `beam`.
         self.sums = np.zeros((n_sentences, 1), np.float32)
         self.ids = np.empty((n_sentences, 0), np.int64)
@@ -154,18 +155,18 @@ class BeamSearch:
         totals, log_prob, token, parent = best_extensions(self.sums, values, tokens, 2 * self.beam, self.eos_id)
         # The sentences of which nothing ends are continued with the best `beam` extensions.
         is_continued = np.ones(len(self.alive), bool)
-        columns = np.tile(np.arange(self.beam), (len(self.alive), 1))
-        has_finished = np.array([bool(self.hypotheses[sentence]) for sentence in self.alive], bool)
-        needs_care = (token == self.eos_id).any(1) | (self.limits[self.alive] <= self.length) | has_finished
-        for block in np.flatnonzero(needs_care | (self.report is not None)).tolist():
+        columns = np.broadcast_to(np.arange(self.beam), (len(self.alive), self.beam)).copy()
+        may_end = (token == self.eos_id).any(1) | (self.limits <= self.length) | self.has_finished
+        for block in np.flatnonzero(may_end | (self.report is not None)).tolist():
             extensions = Extensions(totals[block].tolist(), log_prob[block], token[block].tolist(), parent[block])
             is_continued[block], columns[block] = self.finish(int(self.alive[block]), block, extensions)
+            self.has_finished[block] = bool(self.hypotheses[self.alive[block]])
         done = {sentence: self.best_hypotheses(sentence) for sentence in self.alive[~is_continued].tolist()}
         keep = np.flatnonzero(is_continued)
-        selected = keep[:, None], columns[keep]
-        parents, self.sums = parent[selected].ravel(), totals[selected]
-        self.ids = np.concatenate([self.ids[parents], token[selected].reshape(-1, 1)], axis=1)
-        self.log_probs = np.concatenate([self.log_probs[parents], log_prob[selected].reshape(-1, 1)], axis=1)
+        selected = (keep[:, None] * 2 * self.beam + columns[keep]).ravel()
+        parents, self.sums = parent.take(selected), totals.take(selected).reshape(-1, self.beam)
+        self.ids = np.concatenate([self.ids[parents], token.take(selected)[:, None]], axis=1)
+        self.log_probs = np.concatenate([self.log_probs[parents], log_prob.take(selected)[:, None]], axis=1)
         self.keep(parents, keep)
         return done
 
@@ -217,7 +218,11 @@ class BeamSearch:
         self.last = torch.from_numpy(self.ids[:, -1].copy()).to(device)
         kept = torch.from_numpy(blocks).to(device) if len(blocks) < len(self.alive) else None
         self.state.select(torch.from_numpy(rows).to(device), kept)
-        self.alive = self.alive[blocks]
+        self.select_blocks(blocks)
+
+    def select_blocks(self, blocks: NDArray[np.int64]) -> None:
+        """Continue with these blocks."""
+        self.alive, self.limits, self.has_finished = self.alive[blocks], self.limits[blocks], self.has_finished[blocks]
 
     def cancel(self, sentence: int) -> None:
         """Remove a sentence."""
@@ -232,7 +237,7 @@ class BeamSearch:
         else:
             index = torch.from_numpy(blocks).to(self.last.device)
             self.state.select(index, index)
-            self.alive = self.alive[blocks]
+            self.select_blocks(blocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +290,8 @@ def best_extensions(
         fill = ((0, 0), (0, missing))
         totals, log_probs = (np.pad(x, fill, constant_values=-np.inf) for x in (totals, log_probs))
         tokens = np.pad(tokens, fill, constant_values=0 if eos_id else 1)
-    index = np.argsort(-totals, axis=1, kind="stable")[:, :n]
+    index = (-totals).argsort(axis=1, kind="stable")[:, :n]
     rows = np.arange(n_sentences)[:, None]
     parents = np.minimum(index // k, sums.shape[1] - 1) + sums.shape[1] * rows
-    return totals[rows, index], log_probs[rows, index], tokens[rows, index], parents
+    index += totals.shape[1] * rows
+    return totals.take(index), log_probs.take(index), tokens.take(index), parents

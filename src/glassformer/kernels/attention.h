@@ -61,7 +61,7 @@ INLINE float softmax_numerators(float *scores, int64_t n) {
   V top = all(largest(m));
   for (int64_t i = 0; i < n; i += 16)
     for (int j = 0; j < PARTS; j++) {
-      V e = exponential(load(scores + i + j * LANES) - top);
+      V e = exponential_below_87(load(scores + i + j * LANES) - top);
       store(scores + i + j * LANES, e);
       total[j] += e;
     }

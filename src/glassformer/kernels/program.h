@@ -57,7 +57,7 @@ typedef struct {
   const int64_t *strides;           /* of the buffers, in elements */
   uint16_t *const *caches;          /* keys of cache c: 2 c, values: 2 c + 1; each [slots, stride] */
   const int64_t *cache_strides;
-  Phase *phases;                    /* n_ops + 1, all zero */
+  Phase *phases;                    /* n_ops + 1 */
   float *scratch;
   void *workspace;                  /* of BEST */
   float *best;                      /* result of BEST: [rows, k] log-probabilities */

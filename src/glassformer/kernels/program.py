@@ -5,6 +5,7 @@ import enum
 from collections.abc import Sequence
 from ctypes import c_float, c_int32, c_int64, c_void_p
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -140,9 +141,14 @@ def aligned(shape: tuple[int, ...], dtype: type[np.generic]) -> Array:
     return memory[start : start + n_bytes].view(dtype).reshape(shape)
 
 
-def pointers(arrays: Sequence[Array | None]) -> ctypes.Array[c_void_p]:
+def address(array: Array | None) -> int | None:
+    """Address of the memory of an array."""
+    return None if array is None else array.__array_interface__["data"][0]
+
+
+def pointers(arrays: Sequence[Array]) -> ctypes.Array[c_void_p]:
     """C array of the addresses of arrays."""
-    return (c_void_p * len(arrays))(*(None if array is None else array.ctypes.data for array in arrays))
+    return (c_void_p * len(arrays))(*map(address, arrays))
 
 
 @dataclass(slots=True)
@@ -161,10 +167,13 @@ class Executable:
     capacity: int = 0
     """Rows that the buffers have memory for."""
     buffers: list[Array] = field(default_factory=list)
-    kept: list[object] = field(default_factory=list)
-    """Memory that the structures point to."""
-    temporary: dict[str, Array] = field(default_factory=dict)
+    kept: dict[str, Any] = field(default_factory=dict)
+    """Memory that the structures point to, by name."""
+    caches: Sequence[tuple[Array, Array]] = ()
+    """The caches of the last call."""
     ops: ctypes.Array[COp] = field(init=False)
+    sizes: list[tuple[int, int]] = field(init=False)
+    """Number of heads and d_head of each attention."""
     program: CProgram = field(default_factory=CProgram)
 
     def __post_init__(self) -> None:
@@ -174,28 +183,32 @@ class Executable:
             op.out_at, op.a_at, op.b_at = i.out.column, i.a.column, i.b.column
             op.n, op.m, op.option, op.cache = i.n, i.m, i.option, i.cache
             op.number, op.group, op.reach, op.activation = i.number, i.group, i.reach, i.activation
-            op.tables[: len(i.tables)] = [None if table is None else table.ctypes.data for table in i.tables]
-        strides = np.array([padded(width) for width in self.widths], np.int64)
-        cache_strides = np.array([padded(width) for width in self.cache_widths], np.int64)
-        self.kept = [strides, cache_strides]
-        self.program.n_ops, self.program.ops = len(self.ops), ctypes.addressof(self.ops)
-        self.program.strides, self.program.cache_strides = strides.ctypes.data, cache_strides.ctypes.data
+            op.tables[: len(i.tables)] = [address(table) for table in i.tables]
+        self.kept["strides"] = np.array([padded(width) for width in self.widths], np.int64)
+        self.kept["cache_strides"] = np.array([padded(width) for width in self.cache_widths], np.int64)
+        p = self.program
+        p.n_ops, p.ops = len(self.ops), ctypes.addressof(self.ops)
+        p.strides, p.cache_strides = address(self.kept["strides"]), address(self.kept["cache_strides"])
+        p.phases = self.memory("phases", 16 * (len(self.ops) + 1))
+        self.sizes = [(i.n // i.m, i.m) for i in self.instructions if i.kind == Kind.ATTEND]
 
     def set_table(self, index: int, which: int, table: Array) -> None:
         """Replace a table of an instruction."""
-        self.ops[index].tables[which] = table.ctypes.data
+        self.ops[index].tables[which] = address(table)
 
     def reserve(self, n_rows: int) -> None:
         """Allocate the buffers for a number of rows, unless they have memory for it."""
         if n_rows > self.capacity:
             self.capacity = max(n_rows, 2 * self.capacity)
             self.buffers = [aligned((self.capacity, padded(width)), np.float32) for width in self.widths]
+            self.kept["buffers"] = pointers(self.buffers)
+            self.program.buffers = ctypes.addressof(self.kept["buffers"])
 
-    def memory(self, name: str, n: int) -> Array:
-        """Memory for n floats, kept for the next call."""
-        if name not in self.temporary or len(self.temporary[name]) < n:
-            self.temporary[name] = aligned((2 * n,), np.float32)
-        return self.temporary[name]
+    def memory(self, name: str, n: int) -> int | None:
+        """Address of memory for n floats, kept for the next call."""
+        if name not in self.kept or len(self.kept[name]) < n:
+            self.kept[name] = aligned((2 * n,), np.float32)
+        return address(self.kept[name])
 
     def run(
         self, batch: Batch, caches: Sequence[tuple[Array, Array]], n_threads: int, k: int = 0
@@ -205,26 +218,21 @@ class Executable:
         Args:
             caches: keys and values in half precision, [slots, padded width].
         """
-        n = len(batch)
+        n, p = len(batch), self.program
         self.reserve(n)
-        heads = max((i.n // i.m for i in self.instructions if i.kind == Kind.ATTEND), default=0)
-        d_head = max((i.m for i in self.instructions if i.kind == Kind.ATTEND), default=0)
-        longest = max((int(length.max(initial=0)) for length in batch.lengths), default=0)
-        scratch_size = padded(heads * (longest + 16 + d_head + 16))
-        scratch = self.memory("scratch", n_threads * scratch_size)
+        if caches is not self.caches:
+            self.caches, self.kept["caches"] = caches, pointers([array for pair in caches for array in pair])
+            p.caches = ctypes.addressof(self.kept["caches"])
+        longest = max((int(length.max()) for length in batch.lengths), default=0)
+        # Scores of all heads, and queries of all heads; see attention.h.
+        p.scratch_size = padded(max((heads * (longest + 16 + d_head + 16) for heads, d_head in self.sizes), default=0))
+        p.scratch = self.memory("scratch", n_threads * p.scratch_size)
         best, best_ids = np.empty((n, k), np.float32), np.empty((n, k), np.int32)
-        workspace = self.memory("workspace", n * PIECES * (2 * 16 + 2 * k))  # LogSumExp, values and ids of topk.h
-        phases = self.memory("phases", 16 * (len(self.ops) + 1))
-        phases[:] = 0
-        buffers, keys_values = pointers(self.buffers), pointers([array for pair in caches for array in pair])
-        p = self.program
-        p.phases = phases.ctypes.data
-        p.workspace = workspace.ctypes.data
-        p.buffers, p.caches, p.scratch = ctypes.addressof(buffers), ctypes.addressof(keys_values), scratch.ctypes.data
-        p.k, p.scratch_size, p.best, p.best_ids = k, scratch_size, best.ctypes.data, best_ids.ctypes.data
-        rows = CRows(n_rows=n, slot=batch.slots.ctypes.data)
-        rows.index[:] = [a.ctypes.data for a in (batch.ids, batch.positions, batch.types)]
-        for name in ("list", "begin", "length"):
-            getattr(rows, name)[:] = [a.ctypes.data for a in getattr(batch, f"{name}s")]
+        p.k, p.best, p.best_ids = k, address(best), address(best_ids)
+        p.workspace = self.memory("workspace", n * PIECES * (2 * 16 + 2 * k))  # LogSumExp, values and ids of topk.h
+        rows = CRows(
+            n, tuple(map(address, (batch.ids, batch.positions, batch.types))), address(batch.slots),
+            *(tuple(map(address, pair)) for pair in (batch.lists, batch.begins, batch.lengths)),
+        )  # fmt: skip
         self.kernels.run(p, rows, n_threads)
         return best, best_ids

@@ -59,6 +59,7 @@ static void start_threads(int n) {
 }
 
 void run_on_threads(Run run, int n_threads, const Program *program, const Rows *rows) {
+  memset(program->phases, 0, (size_t)(program->n_ops + 1) * sizeof(Phase));
   if (n_threads > MAX_THREADS) n_threads = MAX_THREADS;
   if (n_threads <= 1 || pthread_mutex_trylock(&pool)) {
     run((Thread){0, 1, program->phases}, program, rows);

@@ -28,10 +28,10 @@ INLINE void update(const float *y, int32_t first_id, float *values, int32_t *ids
   UNROLL for (int j = 0; j < PARTS; j++) {
     if (is_larger) {
       V m = larger(best[j], l->max[j]);
-      l->sum[j] *= exponential(l->max[j] - m);
+      l->sum[j] *= exponential_below_87(l->max[j] - m);
       l->max[j] = m;
     }
-    for (int i = 0; i < PANEL; i += 16) l->sum[j] += exponential(load(y + i + j * LANES) - l->max[j]);
+    for (int i = 0; i < PANEL; i += 16) l->sum[j] += exponential_below_87(load(y + i + j * LANES) - l->max[j]);
   }
   if (any(enters))
     for (int i = 0; i < PANEL; i++)
@@ -92,7 +92,7 @@ static void best_of_rows(Phase *phase, const Program *p, const Rows *r) {
     V top = all(largest(m));
     for (int64_t piece = 0; piece < PIECES; piece++) {
       const LogSumExp *l = pieces.sums + piece * n + row;
-      for (int j = 0; j < PARTS; j++) total[j] += l->sum[j] * exponential(l->max[j] - top);
+      for (int j = 0; j < PARTS; j++) total[j] += l->sum[j] * exponential_below_87(l->max[j] - top);
     }
     float log_sum = top[0] + logf(sum(total));
     for (int64_t i = 0; i < k; i++) best[i] = best[i] <= LOWEST ? -INFINITY : best[i] - log_sum;

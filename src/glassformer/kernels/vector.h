@@ -84,10 +84,11 @@ INLINE float largest(const V *s) { /* of 16 floats */
   return m;
 }
 
-/* e^x for x clamped to [-87, 87], with a relative error of about 2e-7: 2^n p(r) with x log2(e) = n + r, |r| <= 1/2 */
-INLINE V exponential(V x) {
+/* e^x for x <= 87 with a relative error of about 2e-7; for x < -87, e^-87.
+   2^n p(r) with x log2(e) = n + r, |r| <= 1/2 */
+INLINE V exponential_below_87(V x) {
   const float round = 12582912.f; /* 1.5 * 2^23: adding it rounds to an integer */
-  x = larger(-larger(-x, all(-87.f)), all(-87.f));
+  x = larger(x, all(-87.f));
   V y = x * 1.44269504f, shifted = y + round, r = y - (shifted - round), p = all(1.5403530e-4f);
   p = p * r + 1.3333558e-3f;
   p = p * r + 9.6181291e-3f;
@@ -97,6 +98,8 @@ INLINE V exponential(V x) {
   p = p * r + 1.f;
   return (V)((I)p + ((I)shifted << 23)); /* the low bits of `shifted` are n */
 }
+/* e^x for x clamped to [-87, 87] */
+INLINE V exponential(V x) { return exponential_below_87(-larger(-x, all(-87.f))); }
 
 /* Half precision (IEEE binary16), in which keys and values are stored. Conversion rounds to nearest, ties to even. */
 typedef struct { H v __attribute__((packed)); } __attribute__((may_alias)) AnyH;

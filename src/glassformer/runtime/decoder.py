@@ -123,6 +123,7 @@ class CompiledDecoder:
         self.sources = SlotCaches(self.encode.cache_widths if self.encode else [])
         self.lock = threading.RLock()
         """The caches are changed by one call at a time."""
+        self.all_caches: Sequence[tuple[Array, Array]] = ()
 
     def start(self, src: Int[Tensor, "sentences src"], n_hypotheses: int = 1) -> tuple[SlotState, Int[Tensor, " rows"]]:
         """Encode the sources and create the decoder state for `n_hypotheses` adjacent hypotheses of each."""
@@ -134,10 +135,13 @@ class CompiledDecoder:
             state.positions[:] = src.size(1) - 1
             state.slots = np.repeat(np.stack([np.pad(s, (0, 16)) for s in slots]), n_hypotheses, 0)
             state.used = [(s, np.full(len(s), i, np.int32)) for i, s in enumerate(slots)]
-            return state, src[:, -1].repeat_interleave(n_hypotheses)
-        texts = [row[row != self.config.pad_id].astype(np.int32) for row in src.numpy()]
-        state = SlotState(targets, sources, self.process(self.encode, texts, sources, is_causal=False), n_hypotheses)
-        return state, src.new_full((len(src) * n_hypotheses,), self.config.bos_id)
+            last = src[:, -1].repeat_interleave(n_hypotheses)
+        else:
+            texts = [row[row != self.config.pad_id].astype(np.int32) for row in src.numpy()]
+            slots = self.process(self.encode, texts, sources, is_causal=False)
+            state = SlotState(targets, sources, slots, n_hypotheses)
+            last = src.new_full((len(src) * n_hypotheses,), self.config.bos_id)
+        return state, last
 
     def process(
         self, program: Program, texts: Sequence[Ints], caches: SlotCaches, is_causal: bool = True
@@ -157,9 +161,15 @@ class CompiledDecoder:
             return slots
 
     @property
-    def caches(self) -> list[tuple[Array, Array]]:
-        """The caches of the decoding step: of self-attention, then of cross-attention, in the order of the layers."""
-        return [*self.targets.arrays, *self.sources.arrays[1:]]
+    def caches(self) -> Sequence[tuple[Array, Array]]:
+        """The caches of the decoding step: of self-attention, then of cross-attention, in the order of the layers. The
+        same object as long as the caches have the same memory."""
+        current = [*self.targets.arrays, *self.sources.arrays[1:]]
+        if len(current) != len(self.all_caches) or any(
+            x is not y for x, y in zip(current, self.all_caches, strict=True)
+        ):
+            self.all_caches = current
+        return self.all_caches
 
     def step(self, ids: Int[Tensor, " rows"], state: SlotState) -> Float[Tensor, "rows vocab"]:
         """Logits of the next token, given the last token of each hypothesis. Updates the state."""
