@@ -23,6 +23,7 @@ from glassformer.metrics import Score
 from glassformer.metrics.likelihood import bits_per_byte, perplexity
 from glassformer.models.base import Kind
 from glassformer.objectives.loss import linear_cross_entropy
+from glassformer.runtime.precision import in_precision
 from glassformer.tasks.base import ExampleT, Task
 from glassformer.tasks.documents import Document, DocumentTask
 from glassformer.tasks.texts import Warn, check_texts, map_nonblank, no_op
@@ -114,7 +115,7 @@ class DecoderTask(Task[ExampleT, CausalLMBatch]):
         ]
         t = self.tokenizer
         hypotheses = decode(
-            self.model,
+            in_precision(self.model, c.precision),
             prompts,
             c,
             max_new_tokens=lambda n: min(max_new_tokens, self.model.config.max_len - n),
@@ -172,7 +173,7 @@ class DecoderTask(Task[ExampleT, CausalLMBatch]):
         max_new_tokens = self.max_new_tokens(c)
         prompt = self.truncate_prompt(self.prompt(text), max_new_tokens, warn)
         steps = sample_steps(
-            self.model,
+            in_precision(self.model, c.precision),
             torch.tensor([prompt], device=self.device),
             [min(max_new_tokens, self.model.config.max_len - len(prompt))],
             eos_id=self.tokenizer.eos_id,

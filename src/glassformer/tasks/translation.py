@@ -1,6 +1,5 @@
 """Translation and other text-to-text tasks with encoder-decoder models."""
 
-import copy
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,10 +26,9 @@ from glassformer.metrics import Score, bleu, translation_scores
 from glassformer.metrics.registry import scores
 from glassformer.metrics.score import MetricFn
 from glassformer.metrics.translation import bleu_from, bleu_statistics
-from glassformer.models.base import Model
-from glassformer.models.decoding import Decodable
 from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.objectives.loss import linear_cross_entropy
+from glassformer.runtime.precision import in_precision
 from glassformer.tasks.base import ExampleT, Log, Record, Task
 from glassformer.tasks.texts import Warn, check_texts, no_op
 from glassformer.tokens.tokenizer import Tokenizer
@@ -72,12 +70,6 @@ class TextToTextTask(Task[ExampleT, PairBatch]):
     source_has_end_token = True
     kind = "encoder-decoder"
     static_shapes = True
-
-    def __init__(
-        self, model: Model, tokenizer: Tokenizer, device: torch.device | str = "cpu", labels: Sequence[str] = ()
-    ) -> None:
-        super().__init__(model, tokenizer, device, labels)
-        self.model_bf16: Decodable | None = None
 
     @classmethod
     def build(cls, config: TransformerConfig, tokenizer: Tokenizer, device: torch.device | str = "cpu") -> Self:
@@ -137,7 +129,7 @@ class TextToTextTask(Task[ExampleT, PairBatch]):
                     parts.append([*ids, self.tokenizer.eos_id])
                     text_indices.append(index)
         hypotheses = decode(
-            self.in_precision(options.precision),
+            in_precision(self.model, options.precision),
             parts,
             options,
             max_new_tokens=max_new_tokens,
@@ -164,14 +156,6 @@ class TextToTextTask(Task[ExampleT, PairBatch]):
     ) -> list[TranslationRecord]:
         """For each line its translation with score, tokens and log-probabilities, and all of them if nbest > 1."""
         return [record_of(nbest) for nbest in self.translate(lines, options, warn=warn)]
-
-    def in_precision(self, precision: str) -> Decodable:
-        """The model in fp32, or a cached copy in bf16."""
-        if precision == "fp32":
-            return self.model
-        if self.model_bf16 is None:
-            self.model_bf16 = copy.deepcopy(self.model).bfloat16()
-        return self.model_bf16
 
     def join(self, source: str, rank: int, parts: Sequence[Sequence[Hypothesis]]) -> Translation:
         """Join the hypotheses of rank `rank` of the parts of a text. If a part has fewer hypotheses, its worst."""
