@@ -107,6 +107,13 @@ class Task(ABC, Generic[ExampleT, BatchT]):
     extra_special_tokens: ClassVar[tuple[str, ...]] = ()
     """Special tokens of the tokenizer besides padding, start and end."""
 
+    map_parts: Callable[[Callable[[list[Any]], list[Any]], Sequence[Any]], list[Any]] = staticmethod(
+        lambda function, items: function(list(items))
+    )
+    """Results of a function for all items. In a training by several processes, each computes a part: `validate` calls
+    it for what takes time. The function returns a list with a result for each item of a list, as JSON-serializable
+    data; a result must not depend on the other items, nor on random numbers."""
+
     model: Any  # a model of `kind`; tasks of one family narrow the type
     __call__: Callable[..., Any]
     """Apply the task to a text or a list of texts. The arguments and the result depend on the task."""

@@ -296,7 +296,9 @@ class LanguageModel(DocumentTask[CausalLMBatch], DecoderTask[Document]):
         rows = [(ids[: size + 1],) for (ids,) in self.encode(examples)[0]]
         if max_tokens:
             rows = rows[:: max(1, len(rows) * size // max_tokens)]
-        losses = [(float((nll * w).sum()), float(w.sum())) for nll, w in self.negative_log_probs(rows)]
+        losses = self.map_parts(
+            lambda part: [(float((nll * w).sum()), float(w.sum())) for nll, w in self.negative_log_probs(part)], rows
+        )
         n_bytes = sum(len(e.text.encode()) for e in examples)
         return sum(x for x, _ in losses), round(sum(n for _, n in losses)), n_bytes
 

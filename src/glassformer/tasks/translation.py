@@ -220,6 +220,16 @@ class TextToTextTask(Task[ExampleT, PairBatch]):
                 results[i] = values[: len(pairs[i][1]) + 1]
         return results
 
+    def reference_loss(self, examples: Sequence[ExampleT]) -> float:
+        """Mean negative log-probability of the tokens of the references, in nats. See `map_parts`."""
+
+        def sums(pairs: list[Sequence[str]]) -> list[tuple[float, int]]:
+            rows = self.score([src for src, _ in pairs], [tgt for _, tgt in pairs])
+            return [(sum(log_probs), len(log_probs)) for log_probs in rows]
+
+        results = self.map_parts(sums, [self.texts(example) for example in examples])
+        return -sum(total for total, _ in results) / sum(n for _, n in results)
+
     def batch(self, rows: Sequence[Row]) -> PairBatch:
         """Collate pairs of token ids to a batch."""
         t = self.tokenizer
@@ -308,18 +318,16 @@ class Translator(TextToTextTask[Example]):
         Args:
             n_decoded: decode this many of the examples, evenly spaced; the loss is that of all. Default: all.
         """
-        sources, references = [example.src for example in examples], [example.tgt for example in examples]
         decoded = evenly_spaced(examples, n_decoded)
         options = DecodeConfig(beam=1, batch_tokens=4096)
-        # Early in training, models often do not generate the end token: limit the time of a validation.
-        translations = self.translate(
-            [example.src for example in decoded], options, max_new_tokens=lambda n_tokens: 2 * n_tokens + 10
-        )
-        log_probs = [p for values in self.score(sources, references) for p in values]
-        return {
-            "bleu": bleu([nbest[0].text for nbest in translations], [example.tgt for example in decoded]),
-            "loss": -sum(log_probs) / len(log_probs),
-        }
+
+        def best_translations(sources: list[str]) -> list[str]:
+            # Early in training, models often do not generate the end token: limit the time of a validation.
+            translations = self.translate(sources, options, max_new_tokens=lambda n_tokens: 2 * n_tokens + 10)
+            return [nbest[0].text for nbest in translations]
+
+        hypotheses = self.map_parts(best_translations, [example.src for example in decoded])
+        return {"bleu": bleu(hypotheses, [example.tgt for example in decoded]), "loss": self.reference_loss(examples)}
 
 
 def evenly_spaced(items: Sequence[Item], n: int | None) -> Sequence[Item]:

@@ -132,7 +132,7 @@ def train_in(config: TrainConfig, processes: Processes, *, quiet: bool, started_
         processes.lead(write_environment)
         with stop_on_signal() as stop:
             trainer.run(stop, report_first_step)
-        processes.lead(lambda: finish(trainer, reporter))
+        finish(trainer, reporter)
 
 
 def check_same_inputs(config: TrainConfig, step_folder: Path | None, processes: Processes) -> None:
@@ -259,9 +259,12 @@ def load_matching_weights(model: Model, base: Model) -> None:
     model.load_state_dict({**own, **matching})
 
 
-def finish(trainer: Trainer, reporter: Reporter) -> JsonObject:
-    """Write the final model to the run folder: the best on the dev set of averaged, last and best checkpoints."""
-    progress, config, task = trainer.progress, trainer.config, trainer.task
+def finish(trainer: Trainer, reporter: Reporter) -> None:
+    """Write the final model to the run folder: the best on the dev set of averaged, last and best checkpoints.
+
+    All processes must call this.
+    """
+    progress, task = trainer.progress, trainer.task
     candidates: dict[str, tuple[float, dict[str, Tensor]]] = {}
     # The copies are in CPU memory: a GPU may have no room for them.
     last = {name: value.to("cpu", copy=True) for name, value in task.model.state_dict().items()}
@@ -276,8 +279,23 @@ def finish(trainer: Trainer, reporter: Reporter) -> JsonObject:
         task.model.load_state_dict(average)
         candidates[name] = (trainer.validator.metrics()[task.metric], average)
     assert progress.last_score is not None
-    assert progress.best_score is not None
     candidates["the last checkpoint"] = (progress.last_score, last)
+    trainer.processes.lead(lambda: write_best(trainer, candidates, reporter))
+
+
+def write_best(
+    trainer: Trainer, candidates: dict[str, tuple[float, dict[str, Tensor]]], reporter: Reporter
+) -> JsonObject:
+    """Write the best of `candidates` and of the best checkpoint as the final model.
+
+    Args:
+        candidates: score and weights by name.
+
+    Returns:
+        The contents of training.json.
+    """
+    progress, config, task = trainer.progress, trainer.config, trainer.task
+    assert progress.best_score is not None
     best = config.out / "best" / f"step-{progress.best_step}"
     if best.exists():
         checkpoint.verify(best)
@@ -305,7 +323,7 @@ def finish(trainer: Trainer, reporter: Reporter) -> JsonObject:
         f"Trained {progress.step:,} steps in {duration(trainer.elapsed_s())}. Dev scores: {scores}.\n"
         f"Saved {name} to {config.out}. Try: {usage_example(task, config.out)}"
     )
-    return {}
+    return training
 
 
 def describe(config: TrainConfig, task: AnyTask, data: PreparedData, processes: Processes, *, uses_graphs: bool) -> str:

@@ -4,7 +4,7 @@ import gc
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -111,7 +111,7 @@ class Trainer:
         self.ema: dict[str, Tensor] = {}
         """Exponential moving average of the weights, with `--ema`."""
         self.progress = TrainerState()
-        self.validator = Validator(task, data.dev, config, reporter, self.progress, self.elapsed_s)
+        self.validator = Validator(task, data.dev, config, reporter, self.progress, self.elapsed_s, self.processes)
         self.log = StepLog(self.step, reporter, self.elapsed_s)
         self.started_s = time.monotonic()
         self.saved_step: int | None = None
@@ -430,29 +430,18 @@ class Trainer:
         return fillers, float(n_targets.sum()), int(signums.max()) or None
 
     def validate_and_save(self, stop: StopSignal) -> None:
-        """Validate in rank 0 and save a checkpoint. A signal interrupts the validation, and the resumed run repeats it.
+        """Validate and save a checkpoint. A signal interrupts the validation, and the resumed run repeats it.
 
         Raises:
             Stopped: a signal arrived; a checkpoint was saved.
         """
         self.log.report()
-
-        def validate() -> JsonObject:
-            try:
-                if stop.signum is not None:
-                    raise Interrupted
+        try:
+            with self.step.part("validation"):
+                self.step.gather()
                 self.validator.validate(stop)
-            except Interrupted:
-                return {"signum": stop.signum}
-            return {"state": {f.name: getattr(self.progress, f.name) for f in fields(ValidationState)}}
-
-        with self.step.part("validation"):
-            self.step.gather()
-            result = self.processes.lead(validate)
-        if "signum" in result:
-            self.checkpoint_and_stop(result["signum"])
-        for name, value in result["state"].items():
-            setattr(self.progress, name, value)
+        except Interrupted as interrupt:
+            self.checkpoint_and_stop(interrupt.signum)
         self.progress.validation_due = False
         self.save()
         if self.processes.rank == 0:
