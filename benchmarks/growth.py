@@ -101,6 +101,7 @@ def preparation(options):
     from glassformer.config import TrainConfig
     from glassformer.tasks.translation import Translator
     from glassformer.training import prepare as p
+    from glassformer.training.distributed import Processes
     from glassformer.training.run import build, resolve_options
 
     with tempfile.TemporaryDirectory() as folder:
@@ -114,7 +115,7 @@ def preparation(options):
         def make(info):
             seconds["tokenizer"] = time.perf_counter() - start
             resolved = resolve_options(config, Translator, info, None)
-            return build(resolved, Translator, info, None, torch.device("cpu"))
+            return build(resolved, Translator, info, None, torch.device("cpu"), Processes())
 
         start = time.perf_counter()
         task, _ = p.prepare(config, Translator, make, lambda message: None)
