@@ -30,7 +30,7 @@ BASE = {"pairs": 64, "length": 32, "n_layers": 3, "d_model": 256, "vocab_size": 
 STEP_AXES = {
     "tokens per batch and side": [{"pairs": n // 32, "x": n} for n in (512, 2048, 8192, 32768)],
     "length, 8,192 tokens per batch and side": [
-        {"pairs": 8192 // n, "length": n, "x": n} for n in (32, 128, 512, 2048, 8192)
+        {"pairs": 8192 // n, "length": n, "x": n} for n in (32, 128, 512, 2048, 4096)
     ],
     "layers of encoder and decoder": [{"n_layers": n, "x": n} for n in (1, 2, 4, 8, 16)],
     "d_model": [{"d_model": n, "x": n} for n in (128, 256, 512, 1024)],
@@ -101,6 +101,7 @@ def preparation(options):
     from glassformer.config import TrainConfig
     from glassformer.tasks.translation import Translator
     from glassformer.training import prepare as p
+    from glassformer.training.distributed import Processes
     from glassformer.training.run import build, resolve_options
 
     with tempfile.TemporaryDirectory() as folder:
@@ -114,7 +115,7 @@ def preparation(options):
         def make(info):
             seconds["tokenizer"] = time.perf_counter() - start
             resolved = resolve_options(config, Translator, info, None)
-            return build(resolved, Translator, info, None, torch.device("cpu"))
+            return build(resolved, Translator, info, None, torch.device("cpu"), Processes())
 
         start = time.perf_counter()
         task, _ = p.prepare(config, Translator, make, lambda message: None)

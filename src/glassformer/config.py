@@ -129,9 +129,6 @@ def read_toml(path: Path) -> JsonObject:
         raise ConfigError(f"{path}: not TOML: {error}.") from None
 
 
-DecodePrecision = Literal["auto", "fp32", "bf16", "int8"]
-
-
 class DecodeConfig(Config):
     """Options of decoding: search, sampling, output length."""
 
@@ -163,10 +160,10 @@ class DecodeConfig(Config):
     )
     seed: int = Field(default=1, ge=0, lt=1 << 63, description="Random seed of sampling.")
     stop: tuple[str, ...] = Field(default=(), description="Strings that end the output; they are not part of it.")
-    precision: DecodePrecision = Field(
-        default="auto",
-        description="Arithmetic. fp32, int8: output does not depend on the batch. bf16: faster on hardware with bf16."
-        " int8: several times faster on a CPU, slightly different output. auto: fp32.",
+    precision: Literal["fp32", "bf16", "int8"] = Field(
+        default="fp32",
+        description="Arithmetic. int8: 8-bit linear layers, the fastest on a CPU. bf16: for hardware that has it; the"
+        " output may depend on the batch.",
     )
     batch_tokens: int = Field(
         default=1024,
@@ -271,6 +268,12 @@ class TrainConfig(Config):
     batch_tokens: int | None = Field(
         default=None, ge=1, description="Maximum number of tokens per batch and side, including padding."
     )
+    auto_batch: bool = Field(
+        default=False,
+        description="Choose --batch-tokens, unless it is given, as large as the memory of the device allows, by trial"
+        " steps at the start. Larger batches mean fewer updates in an epoch, with the same --lr: set the length by"
+        " --epochs or --minutes, and try a higher --lr.",
+    )
     micro_batch_tokens: int | None = Field(
         default=None,
         ge=1,
@@ -344,7 +347,8 @@ class TrainConfig(Config):
     )
     device: Literal["auto", "cpu", "cuda", "mps"] = Field(default="auto", description="Device to compute on.")
     compile: Literal["auto", "on", "off"] = Field(
-        default="auto", description="Compile the model with torch.compile. Default: on GPUs, for long trainings."
+        default="auto",
+        description="Compile the model with torch.compile. Default: on a GPU, if that saves more time than it takes.",
     )
     activation_checkpointing: bool = Field(
         default=False,

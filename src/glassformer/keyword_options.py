@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, TypedDict
 
-from glassformer.config import DecodePrecision, Preset
+from glassformer.config import Preset
 
 Files = str | Path | Sequence[str | Path]
 """One or more paths."""
@@ -26,7 +26,7 @@ class DecodeOptions(TypedDict, total=False):
     top_p: float | None
     seed: int
     stop: Sequence[str]
-    precision: DecodePrecision
+    precision: Literal["fp32", "bf16"]
     batch_tokens: int
 
 

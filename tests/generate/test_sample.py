@@ -3,7 +3,8 @@ import torch
 
 from glassformer.config import DecodeConfig
 from glassformer.generate.processors import apply, sampling_processors, search_processors
-from glassformer.generate.sample import sample, sample_steps, uniform_numbers
+from glassformer.generate.sample import sample_steps, uniform_numbers
+from glassformer.generate.search import Hypothesis
 from glassformer.models.gpt2 import Gpt2, Gpt2Config
 
 EOS, VOCAB = 2, 23
@@ -16,6 +17,14 @@ def model() -> Gpt2:
     for p in model.parameters():
         torch.nn.init.normal_(p, std=0.4)
     return model
+
+
+def sample(model, src, limits, **options):
+    """One sampled continuation of each source."""
+    steps = [[] for _ in limits]
+    for row, token, log_prob in sample_steps(model, src, limits, **options):
+        steps[row].append((token, log_prob))
+    return [[Hypothesis([t for t, _ in row], [p for _, p in row], sum(p for _, p in row))] for row in steps]
 
 
 def as_dense(logits, **options) -> torch.Tensor:

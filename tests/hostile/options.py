@@ -64,7 +64,16 @@ def shown(value: str) -> str:
 
 TRAIN_WHOLE = (
     *("steps", "epochs", "vocab-size", "d-model", "n-heads", "d-ff", "n-layers", "max-len", "batch-tokens"),
-    *("accumulate", "mixing-limit", "average-checkpoints", "seed", "save-every", "validate-every", "threads"),
+    *(
+        "accumulate",
+        "micro-batch-tokens",
+        "mixing-limit",
+        "average-checkpoints",
+        "seed",
+        "save-every",
+        "validate-every",
+        "threads",
+    ),
 )
 TRAIN_FRACTION = (
     *("minutes", "dropout", "lr", "warmup-ratio", "decay-ratio", "mixing-temperature", "max-grad-norm"),

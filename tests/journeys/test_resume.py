@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -153,6 +154,11 @@ def test_a_run_killed_before_its_model_was_written_writes_it(corpus, tmp_path):
     (out / "model.safetensors").unlink()
     assert glassformer(*arguments, "--steps", 10).returncode == 0
     assert weights(out) == long
+
+
+def test_the_time_from_the_command_to_the_first_step_is_logged_and_recorded(model):
+    (logged,) = re.findall(r"First step after ([\d.]+) s\.", (model / "train.log").read_text())
+    assert json.loads((model / "env.json").read_text())["first_step_s"] == float(logged) > 0
 
 
 def test_another_run_is_never_overwritten(corpus, model):

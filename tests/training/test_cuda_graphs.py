@@ -80,22 +80,76 @@ def test_a_padded_batch_has_the_loss_and_gradients_of_the_batch(trainer):
     torch.testing.assert_close(gradients(trainer), expected, rtol=1e-5, atol=1e-6)
 
 
+def restarted(trainer, before) -> None:
+    """Begin the training again, with CUDA graphs."""
+    trainer.model.load_state_dict(before)
+    trainer.step.optimizer.state.clear()
+    trainer.step.use_graphs()
+
+
+def assert_same_weights(actual, expected) -> None:
+    for name, weight in actual.items():
+        if not name.endswith("k_proj.bias"):  # no gradient but rounding errors, which Adam scales up
+            torch.testing.assert_close(weight, expected[name], rtol=1e-4, atol=1e-4, msg=name)
+
+
 @pytest.mark.parametrize("n_parts", [1, 3])
 def test_training_with_graphs_equals_training_without(trainer, n_parts):
     batches = [trainer.micro_batches(np.arange(start, N_PAIRS, 3)) * n_parts for start in (0, 1, 2)] * 4
     before = weights(trainer)
     losses = [trainer.step(parts, 1e-3)[0].item() for parts in batches]
     expected = weights(trainer)
-
-    trainer.model.load_state_dict(before)
-    trainer.step.optimizer.state.clear()
-    trainer.step.use_graphs()
+    restarted(trainer, before)
     padded = [[part.pad_to(8, 17, trainer.task.tokenizer.pad_id) for part in parts] for parts in batches]
     assert [trainer.step(parts, 1e-3)[0].item() for parts in padded] == pytest.approx(losses, rel=1e-5)
-    for name, weight in weights(trainer).items():
-        if not name.endswith("k_proj.bias"):  # no gradient but rounding errors, which Adam scales up
-            torch.testing.assert_close(weight, expected[name], rtol=1e-4, atol=1e-4, msg=name)
+    assert_same_weights(weights(trainer), expected)
     assert len(trainer.step.graphs.graphs) >= 1
+
+
+def test_batches_of_several_parts_have_a_graph_for_each_shape_of_a_part_and_one_for_the_update(trainer, monkeypatch):
+    """Steps of one part in between have graphs of their own, and delete the gradients."""
+    pad_id, calls, capture = trainer.task.tokenizer.pad_id, [], CudaGraphs.capture
+
+    def checked(graphs, function, *batches):
+        """A graph that refers to the gradients at the time of its capture."""
+        calls.append(function.__name__)
+        static, run = capture(graphs, function, *batches)
+        captured = [p.grad for p in trainer.step.parameters.values()]
+
+        def run_with_the_same_gradients():
+            assert all(p.grad is g for p, g in zip(trainer.step.parameters.values(), captured, strict=True))
+            run()
+
+        return static, run_with_the_same_gradients
+
+    monkeypatch.setattr(CudaGraphs, "capture", checked)
+    (short,) = trainer.micro_batches(trainer.sampler.lengths.argsort()[:8])
+    (long,) = trainer.micro_batches(trainer.sampler.lengths.argsort()[8:])
+    long, short = (
+        replace(batch, target_positions=batch.target_positions[:n], target_weights=torch.ones(n), n_targets=n)
+        for batch, n in ((long.pad_to(15, 17, pad_id), 20), (short.pad_to(8, 17, pad_id), 10))
+    )
+    steps = [[long, short, short], [short, long], [long], [long, long], [long], [long, short], [long], [short] * 4]
+    before = weights(trainer)
+    losses = [trainer.step(parts, 1e-3)[0].item() for parts in steps]
+    expected = weights(trainer)
+    restarted(trainer, before)
+    assert [trainer.step(parts, 1e-3)[0].item() for parts in steps] == pytest.approx(losses, rel=1e-5)
+    assert_same_weights(weights(trainer), expected)
+    assert sorted(calls) == ["add_gradients", "add_gradients", "run_whole", "update"]
+    assert all(p.grad is None for p in trainer.step.parameters.values())
+
+
+def test_weights_that_the_task_does_not_use_stay_as_they_are_with_graphs_of_parts(trainer):
+    unused = torch.nn.Parameter(torch.ones(3))
+    trainer.step.parameters["unused"] = unused
+    trainer.step.optimizer.add_param_group({"params": [unused], "weight_decay": 0.5})
+    trainer.step.use_graphs()
+    parts = trainer.micro_batches(np.arange(N_PAIRS)) * 2
+    for _ in range(4):
+        trainer.step(parts, 1e-3)
+    assert torch.equal(unused.detach(), torch.ones(3))
+    assert unused not in trainer.step.optimizer.state
 
 
 def test_the_learning_rate_changes_after_the_state_of_the_optimizer_was_loaded(trainer):
@@ -114,18 +168,18 @@ def test_the_learning_rate_changes_after_the_state_of_the_optimizer_was_loaded(t
 def test_only_frequent_shapes_have_graphs_and_each_call_has_its_own_values(monkeypatch):
     monkeypatch.setattr(cuda_graphs, "MAX_GRAPHS", 1)
     calls = []
-    run = CudaGraphs(lambda parts: calls.append((parts[0], parts[0].src.clone())), torch.device("cpu"))
+    run = partial(CudaGraphs(torch.device("cpu")), lambda batch: calls.append((batch, batch.src.clone())))
     batches = [make_batch(pairs(3, seed), pad_id=PAD, bos_id=1, eos_id=2).pad_to(4, 9, PAD) for seed in range(7)]
     batches = [replace(b, target_positions=b.target_positions[:1], target_weights=None) for b in batches]
     for batch in batches:
-        run([batch])
+        run(batch)
     assert [src.tolist() for _, src in calls] == [b.src.tolist() for b in batches]
     in_place = [batch for batch, _ in calls[cuda_graphs.N_WARM_UPS :]]
     assert all(batch is in_place[0] for batch in in_place)
     other = make_batch(pairs(3), pad_id=PAD, bos_id=1, eos_id=2).pad_to(5, 9, PAD)
     for _ in range(5):
-        run([other])
-    assert len(run.graphs) == 1
+        run(other)
+    assert len(run.func.graphs) == 1
     assert isinstance(calls[-1][0], PairBatch)
 
 

@@ -82,8 +82,8 @@ def test_an_update_that_ran_out_of_memory_is_repeated_in_parts_with_the_same_res
     assert len(messages) == 2
     assert "Out of memory with micro-batches of" in messages[0]
     if graphs:
-        shapes = [shape for _, shape, _ in next(iter(trainer.step.graphs.graphs))]
-        assert shapes[0][0] <= 5  # those of the larger micro-batches are deleted
+        n_rows = {shapes[0][1][0] for _, shapes in trainer.step.graphs.graphs if shapes}
+        assert max(n_rows) <= 5  # those of the larger micro-batches are deleted
 
 
 def test_a_repeated_update_has_the_random_numbers_of_one_with_small_micro_batches_from_the_start(

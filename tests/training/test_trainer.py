@@ -15,7 +15,10 @@ from glassformer.models.transformer import TransformerConfig
 from glassformer.presets import ADAM
 from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
+from glassformer.training import options
+from glassformer.training.compiler import compilation_s
 from glassformer.training.distributed import Processes
+from glassformer.training.prepare import CorpusInfo
 from glassformer.training.run import finish
 from glassformer.training.signals import Stopped, StopSignal, stop_on_signal
 from glassformer.training.trainer import Trainer
@@ -240,3 +243,46 @@ def test_a_signal_interrupts_a_validation_which_is_then_due_again(trainer, monke
     assert stopped.value.signum == signal.SIGINT
     saved = trainer.config.out / "checkpoints" / "step-0" / "progress.json"
     assert json.loads(saved.read_text())["validation_due"]
+
+
+@pytest.mark.parametrize(
+    ("fraction", "elapsed_s", "lengths", "decides", "compiles"),
+    [
+        (0.01, 9, 1, False, False),  # too early
+        (0.06, 10, 1, True, True),  # 190 s remain: 38 s saved
+        (0.08, 10, 1, True, False),  # 142 s remain
+        (0.06, 10, 7, True, False),  # more shapes
+        (0.02, 10, 7, True, True),
+    ],
+)
+def test_compilation_by_default_begins_if_it_saves_more_time_than_it_takes(
+    trainer, monkeypatch, fraction, elapsed_s, lengths, decides, compiles
+):
+    messages = []
+    monkeypatch.setattr(trainer.step, "log", messages.append)
+    monkeypatch.setattr(trainer.step, "compile", lambda: messages.append("compiled"))
+    trainer.step.use_graphs()
+    trainer.sampler.lengths = np.arange(N_PAIRS) % lengths
+    trainer.progress.fraction = 0.2 + fraction * 0.8
+    monkeypatch.setattr(trainer, "elapsed_s", lambda: 1000.0 + elapsed_s)
+    trainer.decide_compilation(0.2, 1000.0)
+    assert trainer.may_compile != decides
+    assert len(messages) == 2 * compiles
+    if compiles:
+        assert f"about {compilation_s(lengths):.0f} s" in messages[0]
+
+
+@pytest.mark.parametrize(("deterministic", "expected"), [(False, "auto"), (True, "off")])
+def test_only_trainings_on_a_gpu_that_may_differ_in_rounding_decide_on_compilation(
+    monkeypatch, deterministic, expected
+):
+    monkeypatch.setattr(options, "has_fast_bf16", lambda device: False)
+    corpus = CorpusInfo(SimpleNamespace(vocab_size=263), (), 100)
+
+    def resolved(device):
+        config = TrainConfig(src=("a",), out="b", deterministic=deterministic)
+        monkeypatch.setattr(options, "pick_device", lambda name: torch.device(device))
+        return options.resolve_options(config, Translator, corpus, None).compile
+
+    assert resolved("cuda") == expected
+    assert resolved("cpu") == "off"

@@ -1,6 +1,7 @@
 """`glassformer train`"""
 
 import os
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +12,9 @@ from glassformer.cli.options import DATA, RUN, Quiet, flags, given
 from glassformer.config import JsonObject, TrainConfig
 from glassformer.corpora.read_options import ReadOptions
 from glassformer.errors import ConfigError
+
+STARTED_S = time.monotonic()
+"""The start of the command, but for the start of Python: this module is imported first."""
 
 Flags: Any = flags(TrainConfig)
 
@@ -52,4 +56,4 @@ def train(
     from glassformer.training.run import train as run
 
     resolved = TrainConfig.resolve(explicit, config, os.environ, known=known_names())
-    run(resolved, quiet=quiet)
+    run(resolved, quiet=quiet, started_s=STARTED_S)

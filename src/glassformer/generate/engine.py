@@ -1,6 +1,13 @@
-"""Batched decoding. Sources are sorted by padded length; each result is independent of the batch it is decoded in."""
+"""Decoding of requests that arrive at any time, in batches that change from step to step.
 
+The result of a request does not depend on the others. Sources that are decoded together by PyTorch have the same padded
+length; the rows of a compiled decoder have no padding, and one of its steps computes all requests.
+"""
+
+import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Int
@@ -8,11 +15,15 @@ from torch import Tensor
 
 from glassformer.config import DecodeConfig
 from glassformer.data.batch import pad
-from glassformer.errors import NON_FINITE, NonFiniteError
+from glassformer.errors import NON_FINITE, NonFiniteError, UserError
 from glassformer.generate.processors import sampling_processors, search_processors
-from glassformer.generate.sample import sample
-from glassformer.generate.search import Hypothesis, beam_search
-from glassformer.models.decoding import PAD_TO_MULTIPLE_OF, Decodable
+from glassformer.generate.sample import Sampling
+from glassformer.generate.search import BeamSearch, Hypothesis
+from glassformer.models.decoding import PAD_TO_MULTIPLE_OF, Decodable, DecodesTogether
+
+MIN_JOINING = 8
+"""A batch of a compiled decoder is extended when one part in this number of the budget is free, not for each sentence:
+sentences that begin together cost less."""
 
 
 def padded_length(n_tokens: int, pad_to_multiple_of: int = PAD_TO_MULTIPLE_OF) -> int:
@@ -44,6 +55,284 @@ def source_batches(
         yield indices, pad([sources[i] for i in indices], pad_id, model.pad_to_multiple_of).to(device)
 
 
+@dataclass(slots=True)
+class Request:
+    """A source to decode."""
+
+    request_id: int
+    source: Sequence[int]
+    options: DecodeConfig
+    max_new_tokens: int
+    index: int
+    """With the seed, it determines the random numbers of sampling."""
+    n_tokens: int
+    """Length of the source in a batch, with padding."""
+    tokens: list[int] = field(default_factory=list)
+    """Sampled tokens."""
+    log_probs: list[float] = field(default_factory=list)
+    n_reported: int = 0
+    """Number of sampled tokens that were reported."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What a step has brought for a request."""
+
+    request_id: int
+    tokens: list[int]
+    """New tokens, in sampling. In beam search, tokens are known only at the end."""
+    hypotheses: list[Hypothesis] | None
+    """The result, best first, if the request is done; None: it is not."""
+
+
+@dataclass(slots=True)
+class RequestBatch:
+    """Requests that began together, and their search."""
+
+    requests: list[Request]
+    search: BeamSearch | Sampling
+
+    @property
+    def n_tokens(self) -> int:
+        """Number of tokens of the sources that are not done."""
+        return sum(self.requests[i].n_tokens for i in self.search.alive)
+
+
+class Engine:
+    """Decodes requests, a token of each at a time. Methods may be called by several threads."""
+
+    def __init__(
+        self,
+        model: Decodable,
+        *,
+        pad_id: int,
+        eos_id: int,
+        max_len: int,
+        device: torch.device,
+        batch_tokens: int,
+        banned_ids: Sequence[int] = (),
+        warn: Callable[[str], None] = lambda message: None,
+    ) -> None:
+        """
+        Args:
+            model: the model.
+            pad_id: id of the padding token.
+            eos_id: id of the end-of-sentence token.
+            max_len: maximum target length of the model, in tokens.
+            device: device of the model.
+            batch_tokens: maximum number of source tokens that are decoded together, including padding, or one source.
+            banned_ids: ids of tokens that are never generated, such as padding.
+            warn: called with messages for the user.
+        """
+        self.model, self.pad_id, self.eos_id, self.max_len, self.device = model, pad_id, eos_id, max_len, device
+        self.batch_tokens, self.banned_ids, self.warn = batch_tokens, tuple(banned_ids), warn
+        self.joins = isinstance(model, DecodesTogether)
+        """New requests are decoded in the same steps as those that are not done."""
+        self.mixes_lengths = self.joins and model.pad_to_multiple_of > 1
+        """Sources of different lengths begin together."""
+        self.waiting: deque[Request] = deque()
+        self.batches: list[RequestBatch] = []
+        self.n_requests = 0
+        self.lock = threading.Lock()
+
+    def submit(
+        self, source: Sequence[int], options: DecodeConfig, *, max_new_tokens: int, index: int | None = None
+    ) -> int:
+        """Add a request. Requests are begun in the order of their arrival. Returns the id of the request.
+
+        Args:
+            source: token ids, including the end-of-sentence token.
+            options: decoding options.
+            max_new_tokens: maximum number of generated tokens, including the end-of-sentence token.
+            index: with the seed, it determines the random numbers of sampling. Default: the id of the request.
+
+        Raises:
+            ValueError: the source is empty, or the maximum is below 1.
+        """
+        limit = min(self.max_len, max_new_tokens)
+        if not source or limit < 1:
+            raise ValueError(f"source of {len(source)} tokens, at most {limit} new tokens: both must be at least 1")
+        with self.lock:
+            request_id, self.n_requests = self.n_requests, self.n_requests + 1
+            n_tokens = padded_length(len(source), 1 if self.joins else self.model.pad_to_multiple_of)
+            index = request_id if index is None else index
+            self.waiting.append(Request(request_id, source, options, limit, index, n_tokens))
+            return request_id
+
+    def cancel(self, request_id: int) -> None:
+        """Remove a request. Without effect if it is done."""
+        with self.lock, torch.inference_mode():
+            self.waiting = deque(request for request in self.waiting if request.request_id != request_id)
+            for batch in self.batches:
+                for i, request in enumerate(batch.requests):
+                    if request.request_id == request_id and i in batch.search.alive:
+                        batch.search.cancel(i)
+                        if isinstance(batch.search, Sampling):
+                            batch.search.remove_ended()
+            self.batches = [batch for batch in self.batches if len(batch.search.alive)]
+
+    @property
+    def n_unfinished(self) -> int:
+        """Number of requests that are not done."""
+        return len(self.waiting) + sum(len(batch.search.alive) for batch in self.batches)
+
+    def step(self) -> list[Event]:
+        """Compute the next token of the requests that are being decoded, after beginning waiting ones for which there
+        is room. Returns the new tokens and results.
+
+        If the memory is insufficient, requests are decoded again in batches of half the size.
+
+        Raises:
+            NonFiniteError: the outputs of the model are not finite.
+            UserError: the memory is insufficient for one request.
+        """
+        with self.lock, torch.inference_mode():
+            try:
+                self.begin_waiting()
+                return self.advance()
+            except (MemoryError, torch.OutOfMemoryError, RuntimeError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                self.begin_again(error)
+                return []
+
+    def begin_waiting(self) -> None:
+        """Begin waiting requests, as far as the budget allows."""
+        free = self.batch_tokens - sum(batch.n_tokens for batch in self.batches)
+        while self.waiting and (not self.batches or self.has_room(free)):
+            first = self.waiting[0]
+            requests: list[Request] = []
+            others: deque[Request] = deque()
+            n_tokens = 0
+            while self.waiting:
+                request = self.waiting.popleft()
+                fits = not requests or n_tokens + request.n_tokens <= free
+                if not fits:
+                    self.waiting.appendleft(request)
+                    break
+                if request.options == first.options and (self.mixes_lengths or request.n_tokens == first.n_tokens):
+                    requests.append(request)
+                    n_tokens += request.n_tokens
+                else:
+                    others.append(request)
+            self.waiting = others + self.waiting
+            free -= n_tokens
+            try:
+                self.batches.append(self.begin(requests))
+            except BaseException:
+                self.waiting.extendleft(reversed(requests))
+                raise
+
+    def has_room(self, free: int) -> bool:
+        """Whether the next waiting request is begun now."""
+        enough = self.batch_tokens // MIN_JOINING if self.joins else 0
+        return free >= max(self.waiting[0].n_tokens, enough)
+
+    def begin(self, requests: list[Request]) -> RequestBatch:
+        """Encode the sources of requests with equal options."""
+        options = requests[0].options
+        src = pad([request.source for request in requests], self.pad_id, self.model.pad_to_multiple_of)
+        state, last = self.model.start(src.to(self.device))
+        limits = [request.max_new_tokens for request in requests]
+        processors = search_processors(self.banned_ids, options.no_repeat_ngram_size)
+        if options.do_sample:
+            indices = [request.index for request in requests]
+            warpers = sampling_processors(options)
+            return RequestBatch(
+                requests,
+                Sampling(
+                    state, last, limits, eos_id=self.eos_id, processors=processors, warpers=warpers,
+                    seed=options.seed, indices=indices,
+                ),
+            )  # fmt: skip
+        return RequestBatch(
+            requests,
+            BeamSearch(
+                state, last, limits, eos_id=self.eos_id, processors=processors, beam=options.beam,
+                alpha=options.length_penalty, nbest=options.nbest,
+            ),
+        )  # fmt: skip
+
+    def advance(self) -> list[Event]:
+        """One step of every batch."""
+        events: list[Event] = []
+        together = [
+            (batch, batch.search)
+            for batch in self.batches
+            if self.joins and isinstance(batch.search, BeamSearch) and batch.search.banned_ids is not None
+        ]
+        if together and isinstance(self.model, DecodesTogether):
+            searches = [search for _, search in together]
+            n = min(max(search.n_candidates for search in searches), self.model.vocab_size)
+            best = self.model.best_together([(search.last, search.state) for search in searches], n, self.banned_ids)
+            for (batch, search), (values, tokens) in zip(together, best, strict=True):
+                events += results(
+                    batch, search.advance(values[:, : search.n_candidates], tokens[:, : search.n_candidates])
+                )
+        done_together = {id(batch) for batch, _ in together}
+        for batch in self.batches:
+            if id(batch) in done_together:
+                continue
+            if isinstance(batch.search, BeamSearch):
+                events += results(batch, batch.search.advance(*batch.search.candidates(self.model)))
+            else:
+                events += sampled(batch, batch.search.step(self.model), batch.search)
+        self.batches = [batch for batch in self.batches if len(batch.search.alive)]
+        return events
+
+    def begin_again(self, error: Exception) -> None:
+        """Return all requests to the queue, and halve the budget.
+
+        Raises:
+            UserError: a single request does not fit.
+        """
+        unfinished = [batch.requests[i] for batch in self.batches for i in batch.search.alive]
+        self.batches = []
+        largest = max(request.n_tokens for request in [*unfinished, *self.waiting])
+        if self.batch_tokens < largest:
+            raise UserError(
+                f"not enough memory to decode a source of {largest:,} tokens.\n"
+                "  Give a smaller --beam or --max-length, or split the text."
+            ) from error
+        self.batch_tokens //= 2
+        for request in unfinished:
+            request.tokens, request.log_probs = [], []
+        self.waiting.extendleft(reversed(unfinished))
+        self.warn(f"warning: not enough memory; batches of at most {self.batch_tokens:,} tokens are decoded now")
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether an error says that memory is insufficient, on a GPU or a CPU."""
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+
+
+def results(batch: RequestBatch, done: dict[int, list[Hypothesis]]) -> Iterator[Event]:
+    """Events of the requests of a beam search that are done.
+
+    Raises:
+        NonFiniteError: no token has a finite probability.
+    """
+    for i, hypotheses in done.items():
+        if not hypotheses:
+            raise NonFiniteError(NON_FINITE)
+        yield Event(batch.requests[i].request_id, [], hypotheses)
+
+
+def sampled(batch: RequestBatch, tokens: list[tuple[int, int, float]], sampling: Sampling) -> Iterator[Event]:
+    """Events of a step of sampling. The score of a hypothesis is the sum of its log-probabilities."""
+    for i, token, log_prob in tokens:
+        request = batch.requests[i]
+        request.tokens.append(token)
+        request.log_probs.append(log_prob)
+        hypotheses = None
+        if i in sampling.ended:
+            hypotheses = [Hypothesis(request.tokens, request.log_probs, sum(request.log_probs))]
+        new = request.tokens[request.n_reported :]  # none if the request was begun again
+        request.n_reported = max(request.n_reported, len(request.tokens))
+        yield Event(request.request_id, new, hypotheses)
+    sampling.remove_ended()
+
+
 def decode(
     model: Decodable,
     sources: Sequence[Sequence[int]],
@@ -56,6 +345,7 @@ def decode(
     banned_ids: Sequence[int] = (),
     device: torch.device,
     progress: Callable[[int], None] = lambda n: None,
+    warn: Callable[[str], None] = lambda message: None,
 ) -> list[list[Hypothesis]]:
     """Decode the best hypotheses of each source, in the order of the sources.
 
@@ -70,30 +360,26 @@ def decode(
         max_len: maximum target length of the model, in tokens.
         banned_ids: ids of tokens that are never generated, such as padding.
         device: device of the model.
-        progress: called after each batch with its number of sentences.
+        progress: called with the number of sentences that a step has finished.
+        warn: called with messages for the user.
 
     Raises:
         NonFiniteError: the outputs of the model are not finite.
     """
     length_limit = max_new_tokens or (lambda n_tokens: options.max_length or n_tokens + 50)
-    processors = search_processors(banned_ids, options.no_repeat_ngram_size)
-    warpers = sampling_processors(options)
-    results: list[list[Hypothesis]] = [[] for _ in sources]
-    for batch, src in source_batches(model, sources, options.batch_tokens, pad_id, device):
-        limits = [min(max_len, length_limit(len(sources[i]))) for i in batch]
-        if options.do_sample:
-            hypotheses = sample(
-                model, src, limits, eos_id=eos_id, processors=processors, warpers=warpers, seed=options.seed,
-                indices=batch,
-            )  # fmt: skip
-        else:
-            hypotheses = beam_search(
-                model, src, limits, eos_id=eos_id, processors=processors, beam=options.beam,
-                alpha=options.length_penalty, nbest=options.nbest,
-            )  # fmt: skip
-        for i, best in zip(batch, hypotheses, strict=True):
-            if not best:  # no token has a finite probability
-                raise NonFiniteError(NON_FINITE)
-            results[i] = best
-        progress(len(batch))
-    return results
+    engine = Engine(
+        model, pad_id=pad_id, eos_id=eos_id, max_len=max_len, device=device, batch_tokens=options.batch_tokens,
+        banned_ids=banned_ids, warn=warn,
+    )  # fmt: skip
+    index_of: dict[int, int] = {}
+    for i in sorted(range(len(sources)), key=lambda i: (-padded_length(len(sources[i])), i)):
+        request_id = engine.submit(sources[i], options, max_new_tokens=length_limit(len(sources[i])), index=i)
+        index_of[request_id] = i
+    decoded: list[list[Hypothesis]] = [[] for _ in sources]
+    while engine.n_unfinished:
+        finished = [event for event in engine.step() if event.hypotheses is not None]
+        for event in finished:
+            decoded[index_of[event.request_id]] = event.hypotheses or []
+        if finished:
+            progress(len(finished))
+    return decoded

@@ -1,6 +1,7 @@
 """Sampling with temperature, top-k and top-p."""
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -9,8 +10,7 @@ from torch import Tensor
 
 from glassformer.errors import NON_FINITE, NonFiniteError
 from glassformer.generate.processors import LogitsProcessor, apply, log_softmax
-from glassformer.generate.search import Hypothesis
-from glassformer.models.decoding import Decodable
+from glassformer.models.decoding import Decodable, DecoderState
 
 
 def uniform_numbers(seed: int, index: int, n: int) -> np.ndarray:
@@ -18,57 +18,102 @@ def uniform_numbers(seed: int, index: int, n: int) -> np.ndarray:
     return np.random.Generator(np.random.Philox(key=[seed, index])).random(n)
 
 
+class Sampling:
+    """Samples continuations of some sources, step by step.
+
+    The log-probability of a token is that of the model without `banned_ids`, before the n-gram ban, temperature, top-k
+    and top-p.
+    """
+
+    banned_ids = None
+    """Ids of excluded tokens, if only the most probable tokens were needed; sampling needs all logits."""
+
+    def __init__(
+        self,
+        state: DecoderState,
+        last: Int[Tensor, " sentences"],
+        max_new_tokens: Sequence[int],
+        *,
+        eos_id: int,
+        processors: Sequence[LogitsProcessor] = (log_softmax,),
+        warpers: Sequence[LogitsProcessor] = (),
+        seed: int = 1,
+        indices: Sequence[int] = (0,),
+    ) -> None:
+        """
+        Args:
+            state: decoder state with one hypothesis of each source.
+            last: its first input token.
+            max_new_tokens: maximum number of generated tokens of each source, including the end-of-sentence token.
+            eos_id: id of the end-of-sentence token.
+            processors: convert the logits to log-probabilities and apply constraints, such as `search_processors`
+                returns.
+            warpers: shape the distribution to sample from, such as `sampling_processors` returns.
+            seed: seed of the random numbers.
+            indices: index of each source among all texts of the call; with the seed it determines the random numbers.
+        """
+        self.state, self.last, self.max_new_tokens, self.eos_id = state, last, max_new_tokens, eos_id
+        self.processors, self.warpers = processors, warpers
+        self.draws = [uniform_numbers(seed, index, n) for index, n in zip(indices, max_new_tokens, strict=True)]
+        self.alive = list(range(len(last)))
+        """Source of each row."""
+        self.ids = torch.empty(len(last), 0, dtype=torch.long, device=last.device)
+        self.ended: set[int] = set()
+        """Sources that have ended and whose rows are not removed yet."""
+
+    @torch.inference_mode()
+    def step(self, model: Decodable) -> list[tuple[int, int, float]]:
+        """Sample one token of each source. Returns source, token id and natural log-probability."""
+        device, length = self.last.device, self.ids.size(1)
+        log_probs = apply(self.processors, model.step(self.last, self.state).float(), self.ids)
+        u = torch.tensor([self.draws[source][length] for source in self.alive], dtype=torch.float64, device=device)
+        self.last = sample_tokens(apply(self.warpers, log_probs.double(), self.ids), u)
+        self.ids = torch.cat([self.ids, self.last[:, None]], dim=1)
+        token_log_probs = log_probs.gather(1, self.last[:, None])[:, 0]
+        sampled = list(zip(self.alive, self.last.tolist(), token_log_probs.tolist(), strict=True))
+        self.ended |= {s for s, token, _ in sampled if token == self.eos_id or length + 1 >= self.max_new_tokens[s]}
+        return sampled
+
+    def cancel(self, source: int) -> None:
+        """End a source."""
+        self.ended.add(source)
+
+    @torch.inference_mode()
+    def remove_ended(self) -> None:
+        """Remove the rows of the sources that have ended."""
+        keep = [i for i, source in enumerate(self.alive) if source not in self.ended]
+        if len(keep) < len(self.alive):
+            kept = torch.tensor(keep, dtype=torch.long, device=self.last.device)
+            self.state.select(kept, kept)
+            self.alive = [self.alive[i] for i in keep]
+            self.last, self.ids = self.last[kept], self.ids[kept]
+
+
 def sample_steps(
     model: Decodable,
     src: Int[Tensor, "sentences src"],
     max_new_tokens: Sequence[int],
     *,
-    eos_id: int,
-    processors: Sequence[LogitsProcessor] = (log_softmax,),
-    warpers: Sequence[LogitsProcessor] = (),
-    seed: int = 1,
-    indices: Sequence[int] = (0,),
     stopped: Callable[[int, int], bool] = lambda row, token: False,
+    **options: Any,
 ) -> Iterator[tuple[int, int, float]]:
     """Sample continuations step by step. Yields row of `src`, token id and natural log-probability.
-
-    The log-probability is that of the model without `banned_ids`, before the n-gram ban, temperature, top-k and top-p.
 
     Args:
         model: the model.
         src: padded sources.
         max_new_tokens: maximum number of generated tokens of each source, including the end-of-sentence token.
-        eos_id: id of the end-of-sentence token.
-        processors: convert the logits to log-probabilities and apply constraints, such as `search_processors` returns.
-        warpers: shape the distribution to sample from, such as `sampling_processors` returns.
-        seed: seed of the random numbers.
-        indices: index of each source among all texts of the call; with the seed it determines the random numbers.
         stopped: called with row and token after each token; True ends the row.
+        options: as of `Sampling`.
     """
-    rows = list(range(len(src)))
-    draws = [uniform_numbers(seed, index, n) for index, n in zip(indices, max_new_tokens, strict=True)]
     with torch.inference_mode():  # not around the yield: the mode of the caller must not change
-        state, last = model.start(src)
-    ids = torch.empty(len(src), 0, dtype=torch.long, device=src.device)
-    for length in range(max(max_new_tokens)):
-        with torch.inference_mode():
-            log_probs = apply(processors, model.step(last, state).float(), ids)
-            u = torch.tensor([draws[row][length] for row in rows], dtype=torch.float64, device=src.device)
-            sampled = sample_tokens(apply(warpers, log_probs.double(), ids), u)
-            token_log_probs = log_probs.gather(1, sampled[:, None])[:, 0]
-        keep = []
-        for i, (row, token, log_prob) in enumerate(zip(rows, sampled.tolist(), token_log_probs.tolist(), strict=True)):
+        sampling = Sampling(*model.start(src), max_new_tokens, **options)
+    while sampling.alive:
+        for row, token, log_prob in sampling.step(model):
             yield row, token, log_prob
-            if token != eos_id and length + 1 < max_new_tokens[row] and not stopped(row, token):
-                keep.append(i)
-        if not keep:
-            return
-        with torch.inference_mode():
-            kept = torch.tensor(keep, device=src.device)
-            if len(keep) < len(rows):
-                state.select(kept, kept)
-            rows, last = [rows[i] for i in keep], sampled[kept]
-            ids = torch.cat([ids[kept], last[:, None]], dim=1)
+            if stopped(row, token):
+                sampling.cancel(row)
+        sampling.remove_ended()
 
 
 def sample_tokens(scores: Float[Tensor, "rows vocab"], u: Float[Tensor, " rows"]) -> Int[Tensor, " rows"]:
@@ -89,16 +134,3 @@ def sample_tokens(scores: Float[Tensor, "rows vocab"], u: Float[Tensor, " rows"]
     if bool((last < 0).any()):
         raise NonFiniteError(NON_FINITE)
     return ids.gather(1, index.minimum(last))[:, 0]
-
-
-def sample(
-    model: Decodable, src: Int[Tensor, "sentences src"], max_new_tokens: Sequence[int], **options: object
-) -> list[list[Hypothesis]]:
-    """Sample one continuation of each source; options as in `sample_steps`. The score of a
-    hypothesis is the sum of its log_probs."""
-    ids: list[list[int]] = [[] for _ in max_new_tokens]
-    log_probs: list[list[float]] = [[] for _ in max_new_tokens]
-    for row, token, log_prob in sample_steps(model, src, max_new_tokens, **options):  # type: ignore[arg-type]
-        ids[row].append(token)
-        log_probs[row].append(log_prob)
-    return [[Hypothesis(i, p, sum(p))] for i, p in zip(ids, log_probs, strict=True)]

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from glassformer.generate.processors import LogitsProcessor, apply, log_softmax, only_banned_ids
-from glassformer.models.decoding import Decodable, DecodesBest
+from glassformer.models.decoding import Decodable, DecoderState, DecodesBest
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,113 +75,198 @@ def blockwise_topk(x: Float[Tensor, "rows vocab"], k: int) -> tuple[Float[Tensor
     return values, indices.gather(1, index)
 
 
-@torch.inference_mode()
-def beam_search(
-    model: Decodable,
-    src: Int[Tensor, "sentences src"],
-    max_new_tokens: Sequence[int],
-    *,
-    eos_id: int,
-    processors: Sequence[LogitsProcessor] = (log_softmax,),
-    beam: int = 4,
-    alpha: float = 0.6,
-    nbest: int = 1,
-    report: Callable[[SearchStep], None] | None = None,
-) -> list[list[Hypothesis]]:
-    """Beam search: the best hypotheses of each source, best first.
+class BeamSearch:
+    """Beam search for some sentences, step by step.
 
     At each step, the 2 x beam most probable extensions of a sentence's hypotheses are considered. Those among the first
     `beam` that end with the end-of-sentence token are finished; the best `beam` of the others are continued. A sentence
     is done when `beam` hypotheses are finished, when no unfinished one can exceed the score of the best `nbest`, or at
     its maximum length, where unfinished ones are truncated. It is then removed from the batch.
+    """
+
+    def __init__(
+        self,
+        state: DecoderState,
+        last: Int[Tensor, " sentences"],
+        max_new_tokens: Sequence[int],
+        *,
+        eos_id: int,
+        processors: Sequence[LogitsProcessor] = (log_softmax,),
+        beam: int = 4,
+        alpha: float = 0.6,
+        nbest: int = 1,
+        report: Callable[[SearchStep], None] | None = None,
+    ) -> None:
+        """
+        Args:
+            state: decoder state with one hypothesis of each sentence.
+            last: its first input token.
+            max_new_tokens: maximum number of generated tokens of each sentence, including the end-of-sentence token.
+            eos_id: id of the end-of-sentence token.
+            processors: convert the logits to log-probabilities and apply constraints, such as `search_processors`
+                returns.
+            beam: beam size.
+            alpha: exponent of the length penalty.
+            nbest: number of hypotheses to return per sentence, at most `beam`.
+            report: called with the extensions of each sentence at each step.
+        """
+        self.state, self.last = state, last
+        self.max_new_tokens, self.eos_id, self.processors = max_new_tokens, eos_id, processors
+        self.beam, self.alpha, self.nbest, self.report = beam, alpha, nbest, report
+        self.banned_ids = only_banned_ids(processors)
+        """Ids of the excluded tokens, if the search needs only the most probable tokens; None: it needs all logits."""
+        n_sentences = len(last)
+        self.length = 0
+        self.hypotheses: list[list[Hypothesis]] = [[] for _ in range(n_sentences)]
+        """Finished hypotheses of each sentence."""
+        self.alive = np.arange(n_sentences)
+        """Sentence of each block of hypotheses."""
+        self.limits, self.has_finished = np.array(max_new_tokens), np.zeros(n_sentences, bool)
+        """Maximum number of generated tokens of each block, and whether it has finished hypotheses."""
+        # One hypothesis of each sentence in the first step, then `beam`.
+        self.sums = np.zeros((n_sentences, 1), np.float32)
+        self.ids = np.empty((n_sentences, 0), np.int64)
+        self.log_probs = np.empty((n_sentences, 0), np.float32)
+
+    @property
+    def n_candidates(self) -> int:
+        """Number of most probable tokens of each hypothesis that a step needs."""
+        return 2 * self.beam
+
+    def candidates(self, model: Decodable) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Compute the next step of the model. Returns log-probabilities and ids of the most probable tokens of each
+        hypothesis, best first."""
+        if self.banned_ids is not None and isinstance(model, DecodesBest):
+            best = model.best(self.last, self.state, min(self.n_candidates, model.vocab_size), self.banned_ids)
+        else:
+            ids = torch.from_numpy(self.ids).to(self.last.device)
+            scores = apply(self.processors, model.step(self.last, self.state).float(), ids)
+            best = blockwise_topk(scores, min(self.n_candidates, scores.size(-1)))
+        values, tokens = (x.cpu().numpy() for x in best)
+        return values, tokens
+
+    def advance(self, values: NDArray[np.float32], tokens: NDArray[np.int64]) -> dict[int, list[Hypothesis]]:
+        """Extend the hypotheses by the candidates of a step.
+
+        Returns:
+            The sentences that are done now, each with its best hypotheses, best first.
+        """
+        self.length += 1
+        totals, log_prob, token, parent = best_extensions(self.sums, values, tokens, 2 * self.beam, self.eos_id)
+        # The sentences of which nothing ends are continued with the best `beam` extensions.
+        is_continued = np.ones(len(self.alive), bool)
+        columns = np.broadcast_to(np.arange(self.beam), (len(self.alive), self.beam)).copy()
+        may_end = (token == self.eos_id).any(1) | (self.limits <= self.length) | self.has_finished
+        for block in np.flatnonzero(may_end | (self.report is not None)).tolist():
+            extensions = Extensions(totals[block].tolist(), log_prob[block], token[block].tolist(), parent[block])
+            is_continued[block], columns[block] = self.finish(int(self.alive[block]), block, extensions)
+            self.has_finished[block] = bool(self.hypotheses[self.alive[block]])
+        done = {sentence: self.best_hypotheses(sentence) for sentence in self.alive[~is_continued].tolist()}
+        keep = np.flatnonzero(is_continued)
+        selected = (keep[:, None] * 2 * self.beam + columns[keep]).ravel()
+        parents, self.sums = parent.take(selected), totals.take(selected).reshape(-1, self.beam)
+        self.ids = np.concatenate([self.ids[parents], token.take(selected)[:, None]], axis=1)
+        self.log_probs = np.concatenate([self.log_probs[parents], log_prob.take(selected)[:, None]], axis=1)
+        self.keep(parents, keep)
+        return done
+
+    def finish(self, sentence: int, block: int, x: "Extensions") -> tuple[bool, list[int]]:
+        """Finish the extensions of a sentence that end. Returns whether the others are continued, and which."""
+        hypotheses = self.hypotheses[sentence]
+        finished = [i for i in range(self.beam) if x.tokens[i] == self.eos_id]
+        unfinished = [i for i in range(2 * self.beam) if x.tokens[i] != self.eos_id][: self.beam]
+        truncated = unfinished if self.length >= self.max_new_tokens[sentence] else []
+        for i in finished + truncated:
+            if x.totals[i] > -math.inf and len(hypotheses) < 2 * self.beam:
+                hypotheses.append(
+                    Hypothesis(
+                        [*self.ids[x.parents[i]].tolist(), x.tokens[i]],
+                        [*self.log_probs[x.parents[i]].tolist(), float(x.log_probs[i])],
+                        x.totals[i] / length_penalty(self.length, self.alpha),
+                    )
+                )
+        is_continued = False
+        if not truncated and len(hypotheses) < self.beam:
+            # Upper bound: further tokens only decrease the sum, and the penalty is largest at the maximum length.
+            reachable = x.totals[unfinished[0]] / length_penalty(self.max_new_tokens[sentence], self.alpha)
+            ranked = sorted((h.score for h in hypotheses), reverse=True)
+            is_continued = len(ranked) < self.nbest or reachable > ranked[self.nbest - 1]
+        if self.report is not None:
+            outcome: Literal["truncated", "stopped"] = "truncated" if truncated else "stopped"
+            self.report(
+                SearchStep(
+                    sentence,
+                    self.length,
+                    (x.parents - block * self.sums.shape[1]).tolist(),
+                    x.tokens,
+                    x.log_probs.tolist(),
+                    x.totals,
+                    ended=finished,
+                    unfinished=unfinished,
+                    outcome="continued" if is_continued else outcome,
+                )
+            )
+        return is_continued, unfinished
+
+    def best_hypotheses(self, sentence: int) -> list[Hypothesis]:
+        """The best finished hypotheses of a sentence, best first."""
+        return sorted(self.hypotheses[sentence], key=lambda h: -h.score)[: self.nbest]
+
+    def keep(self, rows: NDArray[np.int64], blocks: NDArray[np.int64]) -> None:
+        """Continue with these rows of the decoder state, and these blocks of hypotheses."""
+        device = self.last.device
+        self.last = torch.from_numpy(self.ids[:, -1].copy()).to(device)
+        kept = torch.from_numpy(blocks).to(device) if len(blocks) < len(self.alive) else None
+        self.state.select(torch.from_numpy(rows).to(device), kept)
+        self.select_blocks(blocks)
+
+    def select_blocks(self, blocks: NDArray[np.int64]) -> None:
+        """Continue with these blocks."""
+        self.alive, self.limits, self.has_finished = self.alive[blocks], self.limits[blocks], self.has_finished[blocks]
+
+    def cancel(self, sentence: int) -> None:
+        """Remove a sentence."""
+        blocks = np.flatnonzero(self.alive != sentence)
+        if self.length == 0:
+            rows, self.last = blocks, self.last[torch.from_numpy(blocks).to(self.last.device)]
+        else:
+            rows = (blocks[:, None] * self.sums.shape[1] + np.arange(self.sums.shape[1])).ravel()
+        self.sums, self.ids, self.log_probs = self.sums[blocks], self.ids[rows], self.log_probs[rows]
+        if self.length:
+            self.keep(rows, blocks)
+        else:
+            index = torch.from_numpy(blocks).to(self.last.device)
+            self.state.select(index, index)
+            self.select_blocks(blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class Extensions:
+    """The 2 x beam best extensions of the hypotheses of one sentence, best first."""
+
+    totals: list[float]
+    log_probs: NDArray[np.float32]
+    tokens: list[int]
+    parents: NDArray[np.int64]
+    """Row of the extended hypothesis."""
+
+
+@torch.inference_mode()
+def beam_search(
+    model: Decodable, src: Int[Tensor, "sentences src"], max_new_tokens: Sequence[int], **options: Any
+) -> list[list[Hypothesis]]:
+    """Beam search: the best hypotheses of each source, best first.
 
     Args:
         model: the model.
         src: padded sources.
         max_new_tokens: maximum number of generated tokens of each sentence, including the end-of-sentence token.
-        eos_id: id of the end-of-sentence token.
-        processors: convert the logits to log-probabilities and apply constraints, such as `search_processors` returns.
-        beam: beam size.
-        alpha: exponent of the length penalty.
-        nbest: number of hypotheses to return per sentence, at most `beam`.
-        report: called with the extensions of each sentence at each step.
+        options: as of `BeamSearch`.
     """
-    n_sentences, device = len(src), src.device
-    banned = only_banned_ids(processors) if isinstance(model, DecodesBest) else None
-    state, last = model.start(src)
-    finished: list[list[Hypothesis]] = [[] for _ in range(n_sentences)]
-    alive = np.arange(n_sentences)  # sentence index of each block of hypotheses
-    first_columns = np.arange(beam)
-    limits, has_finished = np.array(max_new_tokens), np.zeros(n_sentences, bool)
-    # One hypothesis of each sentence in the first step, then `beam`.
-    sums = np.zeros((n_sentences, 1), np.float32)
-    ids, log_probs = np.empty((n_sentences, 0), np.int64), np.empty((n_sentences, 0), np.float32)
-
-    for length in range(1, max(max_new_tokens) + 1):
-        if banned is not None:
-            best = model.best(last, state, min(2 * beam, model.vocab_size), banned)  # type: ignore[attr-defined]
-        else:
-            scores = apply(processors, model.step(last, state).float(), torch.from_numpy(ids).to(device))
-            best = blockwise_topk(scores, min(2 * beam, scores.size(-1)))
-        values, tokens = (x.cpu().numpy() for x in best)
-        totals, log_prob, token, parent = best_extensions(sums, values, tokens, 2 * beam, eos_id)
-
-        # A sentence without hypotheses that end is continued with its best `beam` extensions.
-        may_end = (token == eos_id).any(1) | (limits[alive] == length) | has_finished[alive]
-        is_continued = np.ones(len(alive), bool)
-        columns = np.broadcast_to(first_columns, (len(alive), beam)).copy()
-        for block in np.flatnonzero(may_end | (report is not None)).tolist():
-            sentence = int(alive[block])
-            row_totals, row_tokens = totals[block].tolist(), token[block].tolist()
-            hypotheses = finished[sentence]
-            finished_columns = [i for i in range(beam) if row_tokens[i] == eos_id]
-            unfinished_columns = [i for i in range(2 * beam) if row_tokens[i] != eos_id][:beam]
-            truncated = unfinished_columns if length == max_new_tokens[sentence] else []
-            for i in finished_columns + truncated:
-                if row_totals[i] > -math.inf and len(hypotheses) < 2 * beam:
-                    hypotheses.append(
-                        Hypothesis(
-                            [*ids[parent[block, i]].tolist(), row_tokens[i]],
-                            [*log_probs[parent[block, i]].tolist(), float(log_prob[block, i])],
-                            row_totals[i] / length_penalty(length, alpha),
-                        )
-                    )
-            is_continued[block] = False
-            has_finished[sentence] = bool(hypotheses)
-            if not truncated and len(hypotheses) < beam:
-                # Upper bound: further tokens only decrease the sum, and the penalty is largest at the maximum length.
-                reachable = row_totals[unfinished_columns[0]] / length_penalty(max_new_tokens[sentence], alpha)
-                ranked = sorted((h.score for h in hypotheses), reverse=True)
-                is_continued[block] = len(ranked) < nbest or reachable > ranked[nbest - 1]
-                columns[block] = unfinished_columns
-            if report is not None:
-                outcome: Literal["truncated", "stopped"] = "truncated" if truncated else "stopped"
-                report(
-                    SearchStep(
-                        sentence,
-                        length,
-                        (parent[block] - block * sums.shape[1]).tolist(),
-                        row_tokens,
-                        log_prob[block].tolist(),
-                        row_totals,
-                        ended=finished_columns,
-                        unfinished=unfinished_columns,
-                        outcome="continued" if is_continued[block] else outcome,
-                    )
-                )
-        keep = np.flatnonzero(is_continued)
-        if not len(keep):
-            break
-        selected = (keep[:, None] * 2 * beam + columns[keep]).ravel()
-        parents, sums = parent.take(selected), totals.take(selected).reshape(-1, beam)
-        chosen, chosen_log_probs = token.take(selected), log_prob.take(selected)
-        ids = np.concatenate([ids[parents], chosen[:, None]], axis=1)
-        log_probs = np.concatenate([log_probs[parents], chosen_log_probs[:, None]], axis=1)
-        last = torch.from_numpy(chosen).to(device)
-        kept = torch.from_numpy(keep).to(device) if len(keep) < len(alive) else None
-        state.select(torch.from_numpy(parents).to(device), kept)
-        alive = alive[keep]
-    return [sorted(hypotheses, key=lambda h: -h.score)[:nbest] for hypotheses in finished]
+    search = BeamSearch(*model.start(src), max_new_tokens, **options)
+    while len(search.alive):
+        search.advance(*search.candidates(model))
+    return [search.best_hypotheses(sentence) for sentence in range(len(src))]
 
 
 def best_extensions(

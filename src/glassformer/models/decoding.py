@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
 from jaxtyping import Bool, Float, Int
+from numpy.typing import NDArray
 from torch import Tensor
 
 from glassformer.nn.attention import KeyValueCache
@@ -56,6 +58,20 @@ class DecodesBest(Protocol):
 
         Args:
             banned_ids: ids of tokens with probability 0.
+        """
+
+
+@runtime_checkable
+class DecodesTogether(DecodesBest, Protocol):
+    """A `DecodesBest` of which one step can process the hypotheses of several decoder states."""
+
+    def best_together(
+        self, steps: Sequence[tuple[Int[Tensor, " rows"], Any]], k: int, banned_ids: Sequence[int] = ()
+    ) -> list[tuple[NDArray[np.float32], NDArray[np.int64]]]:
+        """As `best`, for several states.
+
+        Args:
+            steps: last token of each hypothesis, and the decoder state.
         """
 
 

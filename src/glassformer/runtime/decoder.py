@@ -1,12 +1,13 @@
 """A decoder in int8 on a CPU: the model's encoder and decoding step, recorded as programs."""
 
-import weakref
+import threading
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
+from numpy.typing import NDArray
 from torch import Tensor
 
 from glassformer.kernels.library import Kernels
@@ -47,22 +48,17 @@ class SlotState:
         """Slots of the tokens of each hypothesis."""
         self.used: list[tuple[Ints, Ints]] = []
         """Slots taken from `targets`, and the sentences that they belong to."""
-        self.joined: Sequence[tuple[Array, Array]] | None = None
-        self.joined_parts: tuple[Sequence[tuple[Array, Array]], ...] = ()
         self.set_sources()
+
+    def __del__(self) -> None:
+        self.targets.release([slots for slots, _ in self.used])
+        self.sources.release(self.source_slots)
 
     def set_sources(self) -> None:
         """Compute the list of the sources' slots."""
         self.source_list = np.concatenate([*self.source_slots, NONE])
         self.source_lengths = np.array([len(slots) for slots in self.source_slots], np.int32)
         self.source_begins = (np.cumsum(self.source_lengths) - self.source_lengths).astype(np.int32)
-
-    def caches(self) -> Sequence[tuple[Array, Array]]:
-        """The caches of the decoding step: of self-attention, then of cross-attention, in the order of the layers."""
-        parts = self.targets.arrays, self.sources.arrays
-        if self.joined is None or any(x is not y for x, y in zip(parts, self.joined_parts, strict=True)):
-            self.joined, self.joined_parts = [*parts[0], *parts[1][1:]], parts
-        return self.joined
 
     def append(self) -> Ints:
         """Take a slot for the next token of each hypothesis. Returns the slots."""
@@ -122,11 +118,16 @@ class CompiledDecoder:
         self.encode = Program(encode, kernels, is_quantized=is_quantized) if encode else None
         self.decode = Program(step, kernels, is_quantized=is_quantized)
         self.n_layers = n_layers
-        self.spare_caches: list[tuple[SlotCaches, SlotCaches]] = []
+        # All decoder states take their slots from the same caches, so that one step can process several.
+        self.targets = SlotCaches(self.decode.cache_widths[:n_layers])
+        self.sources = SlotCaches(self.encode.cache_widths if self.encode else [])
+        self.lock = threading.RLock()
+        """The caches are changed by one call at a time."""
+        self.all_caches: Sequence[tuple[Array, Array]] = ()
 
     def start(self, src: Int[Tensor, "sentences src"], n_hypotheses: int = 1) -> tuple[SlotState, Int[Tensor, " rows"]]:
         """Encode the sources and create the decoder state for `n_hypotheses` adjacent hypotheses of each."""
-        targets, sources = self.spare_caches.pop() if self.spare_caches else self.new_caches()
+        targets, sources = self.targets, self.sources
         if self.encode is None:
             prompts = [row.astype(np.int32) for row in src[:, :-1].numpy()]
             slots = self.process(self.decode, prompts, targets)
@@ -140,41 +141,41 @@ class CompiledDecoder:
             slots = self.process(self.encode, texts, sources, is_causal=False)
             state = SlotState(targets, sources, slots, n_hypotheses)
             last = src.new_full((len(src) * n_hypotheses,), self.config.bos_id)
-        weakref.finalize(state, self.recycle, targets, sources)
         return state, last
-
-    def new_caches(self) -> tuple[SlotCaches, SlotCaches]:
-        """Caches of self-attention and of the sources."""
-        sources = SlotCaches(self.encode.cache_widths if self.encode else [])
-        return SlotCaches(self.decode.cache_widths[: self.n_layers]), sources
-
-    def recycle(self, targets: SlotCaches, sources: SlotCaches) -> None:
-        """Keep the caches of a state that is no longer used for the next one: new memory takes time."""
-        targets.reset()
-        sources.reset()
-        if not self.spare_caches:
-            self.spare_caches.append((targets, sources))
 
     def process(
         self, program: Program, texts: Sequence[Ints], caches: SlotCaches, is_causal: bool = True
     ) -> list[Ints]:
         """Compute the keys and values of texts. Returns the slots of each."""
-        slots = [caches.take(len(text)) for text in texts]
-        first = 0
-        while first < len(texts):
-            last, n_rows = first + 1, len(texts[first])
-            while last < len(texts) and n_rows + len(texts[last]) <= MAX_ROWS:
-                n_rows += len(texts[last])
-                last += 1
-            if n_rows:
-                program.store(text_batch(texts[first:last], slots[first:last], is_causal), caches.arrays)
-            first = last
-        return slots
+        with self.lock:
+            slots = [caches.take(len(text)) for text in texts]
+            first = 0
+            while first < len(texts):
+                last, n_rows = first + 1, len(texts[first])
+                while last < len(texts) and n_rows + len(texts[last]) <= MAX_ROWS:
+                    n_rows += len(texts[last])
+                    last += 1
+                if n_rows:
+                    program.store(text_batch(texts[first:last], slots[first:last], is_causal), caches.arrays)
+                first = last
+            return slots
+
+    @property
+    def caches(self) -> Sequence[tuple[Array, Array]]:
+        """The caches of the decoding step: of self-attention, then of cross-attention, in the order of the layers. The
+        same object as long as the caches have the same memory."""
+        current = [*self.targets.arrays, *self.sources.arrays[1:]]
+        if len(current) != len(self.all_caches) or any(
+            x is not y for x, y in zip(current, self.all_caches, strict=True)
+        ):
+            self.all_caches = current
+        return self.all_caches
 
     def step(self, ids: Int[Tensor, " rows"], state: SlotState) -> Float[Tensor, "rows vocab"]:
         """Logits of the next token, given the last token of each hypothesis. Updates the state."""
-        batch = state.batch(ids.numpy().astype(np.int32))
-        return self.decode.run(batch, state.caches())
+        with self.lock:
+            batch = state.batch(ids.numpy().astype(np.int32))
+            return self.decode.run(batch, self.caches)
 
     def best(
         self, ids: Int[Tensor, " rows"], state: SlotState, k: int, banned_ids: Sequence[int] = ()
@@ -184,9 +185,40 @@ class CompiledDecoder:
         Args:
             banned_ids: ids of tokens that are excluded.
         """
-        batch = state.batch(ids.numpy().astype(np.int32))
-        log_probs, tokens = self.decode.best(batch, state.caches(), k, tuple(banned_ids))
-        return torch.from_numpy(log_probs), torch.from_numpy(tokens.astype(np.int64))
+        ((log_probs, tokens),) = self.best_together([(ids, state)], k, banned_ids)
+        return torch.from_numpy(log_probs), torch.from_numpy(tokens)
+
+    def best_together(
+        self, steps: Sequence[tuple[Int[Tensor, " rows"], SlotState]], k: int, banned_ids: Sequence[int] = ()
+    ) -> list[tuple[NDArray[np.float32], NDArray[np.int64]]]:
+        """As `best`, for several states in one step.
+
+        Args:
+            steps: last token of each hypothesis, and the decoder state.
+        """
+        with self.lock:
+            batches = [state.batch(ids.numpy().astype(np.int32)) for ids, state in steps]
+            log_probs, tokens = self.decode.best(joined(batches), self.caches, k, tuple(banned_ids))
+        ends = np.cumsum([len(batch) for batch in batches])[:-1]
+        return list(zip(np.split(log_probs, ends), np.split(tokens.astype(np.int64), ends), strict=True))
+
+
+def joined(batches: Sequence[Batch]) -> Batch:
+    """The rows of several batches as one batch."""
+    if len(batches) == 1:
+        return batches[0]
+    lists, begins = [], []
+    for side in (0, 1):
+        sizes = [len(batch.lists[side]) for batch in batches]
+        parts = zip(batches, np.cumsum([0, *sizes[:-1]], dtype=np.int32), strict=True)
+        lists.append(np.concatenate([batch.lists[side] for batch in batches]))
+        begins.append(np.concatenate([batch.begins[side] + offset for batch, offset in parts]))
+    ids, positions, types, slots = (
+        np.concatenate([getattr(batch, name) for batch in batches]) for name in ("ids", "positions", "types", "slots")
+    )
+    lengths = [np.concatenate([batch.lengths[side] for batch in batches]) for side in (0, 1)]
+    pairs = ((x[0], x[1]) for x in (lists, begins, lengths))
+    return Batch(ids, positions, types, slots, *pairs)
 
 
 def text_batch(texts: Sequence[Ints], slots: Sequence[Ints], is_causal: bool) -> Batch:

@@ -1,5 +1,6 @@
 """Caches of keys and values whose slots are assigned to tokens one by one."""
 
+import threading
 from collections.abc import Sequence
 
 import numpy as np
@@ -22,26 +23,32 @@ class SlotCaches:
         self.capacity = 0
         self.arrays: list[tuple[Array, Array]] = []
         self.free: list[Ints] = []
-
-    def reset(self) -> None:
-        """Give all slots back."""
-        self.free = [np.arange(self.capacity, dtype=np.int32)]
+        self.n_free = 0
+        self.lock = threading.RLock()
 
     def take(self, n: int) -> Ints:
         """Take n slots."""
         taken: list[Ints] = []
-        while (missing := n - sum(map(len, taken))) > 0:
-            if not self.free:
-                self.grow(missing)
-            slots = self.free.pop()
-            taken.append(slots[:missing])
-            if len(slots) > missing:
-                self.free.append(slots[missing:])
+        with self.lock:
+            missing = n
+            while missing > 0:
+                if not self.free:
+                    self.grow(missing)
+                slots = self.free.pop()
+                taken.append(slots[:missing])
+                if len(slots) > missing:
+                    self.free.append(slots[missing:])
+                missing -= len(taken[-1])
+            self.n_free -= n
         return taken[0] if len(taken) == 1 else np.concatenate(taken)
 
     def release(self, slots: Sequence[Ints]) -> None:
         """Give slots back."""
-        self.free += slots
+        with self.lock:
+            self.free += slots
+            self.n_free += sum(map(len, slots))
+            if self.n_free == self.capacity:
+                self.free = [np.arange(self.capacity, dtype=np.int32)]  # one array again, in order
 
     def grow(self, n: int) -> None:
         """Add at least n slots."""
@@ -55,4 +62,5 @@ class SlotCaches:
             grown.append(pair)
         self.arrays = grown
         self.free.append(np.arange(self.capacity, capacity, dtype=np.int32))
+        self.n_free += capacity - self.capacity
         self.capacity = capacity

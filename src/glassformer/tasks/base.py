@@ -22,7 +22,6 @@ from glassformer.metrics import Score
 from glassformer.metrics.registry import OutputType, statistics_of
 from glassformer.metrics.score import MetricFn
 from glassformer.models.base import Kind, Model
-from glassformer.models.decoding import Decodable
 from glassformer.models.families import FAMILIES, families_of_kind, family_of
 from glassformer.tasks.texts import Warn, no_op
 from glassformer.tokens.tokenizer import Tokenizer
@@ -108,6 +107,13 @@ class Task(ABC, Generic[ExampleT, BatchT]):
     extra_special_tokens: ClassVar[tuple[str, ...]] = ()
     """Special tokens of the tokenizer besides padding, start and end."""
 
+    map_parts: Callable[[Callable[[list[Any]], list[Any]], Sequence[Any]], list[Any]] = staticmethod(
+        lambda function, items: function(list(items))
+    )
+    """Results of a function for all items. In a training by several processes, each computes a part: `validate` calls
+    it for what takes time. The function returns a list with a result for each item of a list, as JSON-serializable
+    data; a result must not depend on the other items, nor on random numbers."""
+
     model: Any  # a model of `kind`; tasks of one family narrow the type
     __call__: Callable[..., Any]
     """Apply the task to a text or a list of texts. The arguments and the result depend on the task."""
@@ -123,8 +129,6 @@ class Task(ABC, Generic[ExampleT, BatchT]):
         self.model = model.to(self.device).eval()
         self.tokenizer = tokenizer
         self.labels = tuple(labels)
-        self.in_other_precisions: dict[str, Decodable] = {}
-        """The model in precisions in which it has generated text; see `generate.precision`."""
 
     @classmethod
     def families(cls) -> tuple[str, ...]:

@@ -16,7 +16,6 @@ from glassformer.config import DecodeConfig, JsonObject
 from glassformer.data.batch import Batch, extend, extend_positions, flat_positions, pad
 from glassformer.data.dataset import Dataset, Row
 from glassformer.generate.engine import decode
-from glassformer.generate.precision import in_precision
 from glassformer.generate.processors import sampling_processors, search_processors
 from glassformer.generate.sample import sample_steps
 from glassformer.keyword_options import DecodeOptions
@@ -24,6 +23,7 @@ from glassformer.metrics import Score
 from glassformer.metrics.likelihood import bits_per_byte, perplexity
 from glassformer.models.base import Kind
 from glassformer.objectives.loss import linear_cross_entropy
+from glassformer.runtime.precision import in_precision
 from glassformer.tasks.base import ExampleT, Task
 from glassformer.tasks.documents import Document, DocumentTask
 from glassformer.tasks.texts import Warn, check_texts, map_nonblank, no_op
@@ -115,7 +115,7 @@ class DecoderTask(Task[ExampleT, CausalLMBatch]):
         ]
         t = self.tokenizer
         hypotheses = decode(
-            in_precision(self.model, c.precision, self.in_other_precisions),
+            in_precision(self.model, c.precision),
             prompts,
             c,
             max_new_tokens=lambda n: min(max_new_tokens, self.model.config.max_len - n),
@@ -173,7 +173,7 @@ class DecoderTask(Task[ExampleT, CausalLMBatch]):
         max_new_tokens = self.max_new_tokens(c)
         prompt = self.truncate_prompt(self.prompt(text), max_new_tokens, warn)
         steps = sample_steps(
-            in_precision(self.model, c.precision, self.in_other_precisions),
+            in_precision(self.model, c.precision),
             torch.tensor([prompt], device=self.device),
             [min(max_new_tokens, self.model.config.max_len - len(prompt))],
             eos_id=self.tokenizer.eos_id,
@@ -296,7 +296,9 @@ class LanguageModel(DocumentTask[CausalLMBatch], DecoderTask[Document]):
         rows = [(ids[: size + 1],) for (ids,) in self.encode(examples)[0]]
         if max_tokens:
             rows = rows[:: max(1, len(rows) * size // max_tokens)]
-        losses = [(float((nll * w).sum()), float(w.sum())) for nll, w in self.negative_log_probs(rows)]
+        losses = self.map_parts(
+            lambda part: [(float((nll * w).sum()), float(w.sum())) for nll, w in self.negative_log_probs(part)], rows
+        )
         n_bytes = sum(len(e.text.encode()) for e in examples)
         return sum(x for x, _ in losses), round(sum(n for _, n in losses)), n_bytes
 

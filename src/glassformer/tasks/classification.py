@@ -119,6 +119,11 @@ class LabelTask(EncoderTask[Labeled, LabelBatch]):
                 logits[indices] = self.model.label_logits(hidden, ids).float().cpu()
         return logits
 
+    def shared_logits(self, examples: Sequence[Labeled]) -> Float[Tensor, "texts labels"]:
+        """`logits` of examples. See `map_parts`."""
+        texts = [text_of(example) for example in examples]
+        return torch.tensor(self.map_parts(lambda part: self.logits(part).tolist(), texts))
+
 
 def text_of(example: Labeled) -> Text:
     """The text or the pair of texts of an example."""
@@ -208,7 +213,7 @@ class Classifier(LabelTask):
         return [example.label for example in examples]
 
     def validate(self, examples: Sequence[Labeled]) -> dict[str, float]:
-        log_probs = self.logits([text_of(example) for example in examples]).log_softmax(-1)
+        log_probs = self.shared_logits(examples).log_softmax(-1)
         expected = [example.label for example in examples]
         predicted = [self.labels[i] for i in log_probs.argmax(-1).tolist()]
         targets = torch.tensor([self.target(example) for example in examples])

@@ -203,10 +203,14 @@ class MaskedLM(DocumentTask[MaskedLMBatch], EncoderTask[Document, MaskedLMBatch]
             batches = [
                 self.batch(rows[start : start + VALIDATION_ROWS]) for start in range(0, len(rows), VALIDATION_ROWS)
             ]
+
+        @torch.inference_mode()
+        def sums_of(part: list[MaskedLMBatch]) -> list[dict[str, float]]:
+            return [self.batch_sums(batch.to(self.device)) for batch in part]
+
         sums: Counter[str] = Counter()
-        for batch in batches:
-            with torch.inference_mode():
-                sums.update(self.batch_sums(batch.to(self.device)))
+        for of_batch in self.map_parts(sums_of, batches):
+            sums.update(of_batch)
         return sums
 
     def batch_sums(self, batch: MaskedLMBatch) -> dict[str, float]:

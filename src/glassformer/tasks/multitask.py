@@ -105,14 +105,14 @@ class Multitask(TextToTextTask[PromptedExample]):
             n_decoded: decode this many of the examples, evenly spaced; the loss is that of all. Default: all.
         """
         decoded = evenly_spaced(examples, n_decoded)
-        outputs = self.best_outputs(decoded, DecodeConfig(beam=1, batch_tokens=4096))
+        options = DecodeConfig(beam=1, batch_tokens=4096)
+        outputs = self.map_parts(lambda examples: self.best_outputs(examples, options), decoded)
         correct: dict[str, list[bool]] = {}
         for output, example in zip(outputs, decoded, strict=True):
             correct.setdefault(example.task, []).append(output == example.tgt)
-        log_probs = [p for row in self.score([e.src for e in examples], [e.tgt for e in examples]) for p in row]
         return {
             "exact": float(np.mean([np.mean(values) for values in correct.values()])),
-            "loss": -sum(log_probs) / len(log_probs),
+            "loss": self.reference_loss(examples),
         }
 
 

@@ -229,7 +229,10 @@ class QuestionAnswerer(EncoderTask[QAExample, SpanBatch]):
         return [[text for text, _ in example.answers] for example in examples]
 
     def validate(self, examples: Sequence[QAExample]) -> dict[str, float]:
-        predicted = [best[0].text for best in self.answers([(e.question, e.context) for e in examples])]
+        predicted = self.map_parts(
+            lambda questions: [best[0].text for best in self.answers(questions)],
+            [(example.question, example.context) for example in examples],
+        )
         pairs = list(zip(predicted, self.references(examples), strict=True))
         return {
             "f1": sum(answer_f1(*pair) for pair in pairs) / len(pairs),

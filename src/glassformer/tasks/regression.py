@@ -124,7 +124,7 @@ class Regressor(LabelTask):
         return list(map(float, outputs))
 
     def validate(self, examples: Sequence[Labeled]) -> dict[str, float]:
-        predicted = self.logits([text_of(example) for example in examples])[:, 0]
+        predicted = self.shared_logits(examples)[:, 0]
         targets = torch.tensor([self.target(example) for example in examples])
         return {
             "pearson": pearson(predicted.tolist(), [example.number() for example in examples]),

@@ -55,13 +55,15 @@ class SpanCorruption(DocumentTask[PairBatch], TextToTextTask[Document]):
         """Loss per target token in nats. All validations mask the same spans."""
         rows, _ = self.encode(examples)
         rows = rows[:: max(1, len(rows) // N_VALIDATION_ROWS)]
-        total, n = 0.0, 0.0
-        with torch.random.fork_rng(devices=[]), torch.inference_mode():
+        with torch.random.fork_rng(devices=[]):
             torch.manual_seed(1)
-            for start in range(0, len(rows), 16):
-                batch = self.batch(rows[start : start + 16]).to(self.device)
-                total, n = total + float(self.loss(batch)), n + batch.n_targets
-        return {"loss": total / n}
+            batches = [self.batch(rows[start : start + 16]) for start in range(0, len(rows), 16)]
+
+        @torch.inference_mode()
+        def losses(part: list[PairBatch]) -> list[float]:
+            return [float(self.loss(batch.to(self.device))) for batch in part]
+
+        return {"loss": sum(self.map_parts(losses, batches)) / sum(batch.n_targets for batch in batches)}
 
     def evaluate(
         self, examples: Sequence[Document], options: DecodeConfig | None = None

@@ -136,9 +136,12 @@ class Summarizer(DecoderTask[Example]):
 
     def validate(self, examples: Sequence[Example]) -> dict[str, float]:
         rows, _ = self.encode(examples)
-        total, n = 0.0, 0
-        for (ids, prompt), (nll, _) in zip(rows, self.negative_log_probs(rows), strict=True):
-            n_prompt = int(prompt[0])
-            total += float(nll[n_prompt - 1 : len(ids) - 1].sum())
-            n += len(ids) - n_prompt
-        return {"loss": total / max(1, n)}
+
+        def losses(part: list[Row]) -> list[float]:
+            return [
+                float(nll[int(prompt[0]) - 1 : len(ids) - 1].sum())
+                for (ids, prompt), (nll, _) in zip(part, self.negative_log_probs(part), strict=True)
+            ]
+
+        n = sum(len(ids) - int(prompt[0]) for ids, prompt in rows)
+        return {"loss": sum(self.map_parts(losses, rows)) / max(1, n)}

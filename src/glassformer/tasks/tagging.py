@@ -240,14 +240,21 @@ class Tagger(EncoderTask[Tagged, TagBatch]):
     def validate(self, examples: Sequence[Tagged]) -> dict[str, float]:
         """Metrics on dev examples. `score` is the entity F1 if the tags mark spans, else the accuracy."""
         tag_ids = {tag: i for i, tag in enumerate(self.labels)}
-        rows = self.log_probs([example.words for example in examples])
-        predicted = [[self.labels[i] for i in row.argmax(-1).tolist()] for row in rows]
+
+        def results(part: list[Tagged]) -> list[tuple[list[int], float]]:
+            """Predicted labels and log-probability of the reference, of each sentence."""
+            rows = self.log_probs([example.words for example in part])
+            references = [[tag_ids[tag] for tag in example.tags] for example in part]
+            return [
+                (row.argmax(-1).tolist(), float(row[range(len(ids)), ids].sum()))
+                for row, ids in zip(rows, references, strict=True)
+            ]
+
+        of_sentences = self.map_parts(results, examples)
+        predicted = [[self.labels[i] for i in ids] for ids, _ in of_sentences]
         expected = [list(example.tags) for example in examples]
         n_words = sum(map(len, expected))
-        loss = -sum(
-            float(row[range(len(tags)), [tag_ids[tag] for tag in tags]].sum())
-            for row, tags in zip(rows, expected, strict=True)
-        )
+        loss = -sum(log_prob for _, log_prob in of_sentences)
         has_spans = are_span_tags([tag for tags in expected for tag in tags])
         accuracy = tag_accuracy(predicted, expected)
         return {

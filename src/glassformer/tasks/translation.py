@@ -20,7 +20,6 @@ from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.data.batch import PairBatch, make_batch
 from glassformer.data.dataset import Row
 from glassformer.generate.engine import batches_by_length, decode
-from glassformer.generate.precision import in_precision
 from glassformer.generate.search import Hypothesis
 from glassformer.keyword_options import DecodeOptions
 from glassformer.metrics import Score, bleu, translation_scores
@@ -29,6 +28,7 @@ from glassformer.metrics.score import MetricFn
 from glassformer.metrics.translation import bleu_from, bleu_statistics
 from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.objectives.loss import linear_cross_entropy
+from glassformer.runtime.precision import in_precision
 from glassformer.tasks.base import ExampleT, Log, Record, Task
 from glassformer.tasks.texts import Warn, check_texts, no_op
 from glassformer.tokens.tokenizer import Tokenizer
@@ -129,7 +129,7 @@ class TextToTextTask(Task[ExampleT, PairBatch]):
                     parts.append([*ids, self.tokenizer.eos_id])
                     text_indices.append(index)
         hypotheses = decode(
-            in_precision(self.model, options.precision, self.in_other_precisions),
+            in_precision(self.model, options.precision),
             parts,
             options,
             max_new_tokens=max_new_tokens,
@@ -220,6 +220,16 @@ class TextToTextTask(Task[ExampleT, PairBatch]):
                 results[i] = values[: len(pairs[i][1]) + 1]
         return results
 
+    def reference_loss(self, examples: Sequence[ExampleT]) -> float:
+        """Mean negative log-probability of the tokens of the references, in nats. See `map_parts`."""
+
+        def sums(pairs: list[Sequence[str]]) -> list[tuple[float, int]]:
+            rows = self.score([src for src, _ in pairs], [tgt for _, tgt in pairs])
+            return [(sum(log_probs), len(log_probs)) for log_probs in rows]
+
+        results = self.map_parts(sums, [self.texts(example) for example in examples])
+        return -sum(total for total, _ in results) / sum(n for _, n in results)
+
     def batch(self, rows: Sequence[Row]) -> PairBatch:
         """Collate pairs of token ids to a batch."""
         t = self.tokenizer
@@ -308,18 +318,16 @@ class Translator(TextToTextTask[Example]):
         Args:
             n_decoded: decode this many of the examples, evenly spaced; the loss is that of all. Default: all.
         """
-        sources, references = [example.src for example in examples], [example.tgt for example in examples]
         decoded = evenly_spaced(examples, n_decoded)
         options = DecodeConfig(beam=1, batch_tokens=4096)
-        # Early in training, models often do not generate the end token: limit the time of a validation.
-        translations = self.translate(
-            [example.src for example in decoded], options, max_new_tokens=lambda n_tokens: 2 * n_tokens + 10
-        )
-        log_probs = [p for values in self.score(sources, references) for p in values]
-        return {
-            "bleu": bleu([nbest[0].text for nbest in translations], [example.tgt for example in decoded]),
-            "loss": -sum(log_probs) / len(log_probs),
-        }
+
+        def best_translations(sources: list[str]) -> list[str]:
+            # Early in training, models often do not generate the end token: limit the time of a validation.
+            translations = self.translate(sources, options, max_new_tokens=lambda n_tokens: 2 * n_tokens + 10)
+            return [nbest[0].text for nbest in translations]
+
+        hypotheses = self.map_parts(best_translations, [example.src for example in decoded])
+        return {"bleu": bleu(hypotheses, [example.tgt for example in decoded]), "loss": self.reference_loss(examples)}
 
 
 def evenly_spaced(items: Sequence[Item], n: int | None) -> Sequence[Item]:

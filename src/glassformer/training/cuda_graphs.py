@@ -17,16 +17,16 @@ MAX_GRAPHS = 32
 
 
 class CudaGraphs:
-    """A function of batches as CUDA graphs, one for each combination of shapes that is frequent.
+    """Functions of batches as CUDA graphs, one for each function and frequent combination of shapes.
 
-    The function returns nothing: it changes tensors that stay where they are, such as weights. It must not wait for the
-    GPU, and must not depend on numbers in a batch. On a CPU the function is called instead of a graph.
+    The functions return nothing: they change tensors that stay where they are, such as weights. They must not wait for
+    the GPU, and must not depend on numbers in a batch. On a CPU a function is called instead of a graph.
     """
 
-    def __init__(self, function: Callable[[Sequence[Batch]], None], device: torch.device) -> None:
-        self.function, self.device = function, device
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
         self.n_seen: Counter[int] = Counter()
-        """Number of calls by hash of the shapes: with many parts, most combinations of shapes occur once."""
+        """Number of calls by hash of the function and the shapes."""
         self.graphs: dict[Hashable, tuple[Sequence[Batch], Callable[[], None]]] = {}
         self.memory: Any = None
         """Memory pool that all graphs share: only one runs at a time."""
@@ -37,30 +37,30 @@ class CudaGraphs:
         self.n_seen.clear()
         self.memory = None
 
-    def __call__(self, batches: Sequence[Batch]) -> None:
-        """Call the function with batches that are still in CPU memory."""
-        shapes = tuple((name, x.shape, x.dtype) for batch in batches for name, x in batch.tensors().items())
-        if shapes not in self.graphs:
-            self.n_seen[hash(shapes)] += 1
-            if self.n_seen[hash(shapes)] <= N_WARM_UPS or len(self.graphs) == MAX_GRAPHS:
-                self.function([batch.to(self.device) for batch in batches])
+    def __call__(self, function: Callable[..., None], *batches: Batch) -> None:
+        """Call a function with batches that are still in CPU memory."""
+        key = function, tuple((name, x.shape, x.dtype) for batch in batches for name, x in batch.tensors().items())
+        if key not in self.graphs:
+            self.n_seen[hash(key)] += 1
+            if self.n_seen[hash(key)] <= N_WARM_UPS or len(self.graphs) == MAX_GRAPHS:
+                function(*(batch.to(self.device) for batch in batches))
                 return
-            self.graphs[shapes] = self.capture(batches)
-        static, run = self.graphs[shapes]
+            self.graphs[key] = self.capture(function, *batches)
+        static, run = self.graphs[key]
         for batch, target in zip(batches, static, strict=True):
             copy_tensors(batch, target)
         run()
 
-    def capture(self, batches: Sequence[Batch]) -> tuple[Sequence[Batch], Callable[[], None]]:
-        """A graph of the function, and the batches in place that it reads."""
+    def capture(self, function: Callable[..., None], *batches: Batch) -> tuple[Sequence[Batch], Callable[[], None]]:
+        """A graph of a function, and the batches in place that it reads."""
         static = [copied(batch, self.device) for batch in batches]
         if self.device.type != "cuda":
-            return static, lambda: self.function(static)
+            return static, lambda: function(*static)
         torch.cuda.empty_cache()
         graph = torch.cuda.CUDAGraph()
         # Other threads may use the GPU meanwhile.
         with torch.cuda.graph(graph, pool=self.memory, capture_error_mode="thread_local"):
-            self.function(static)
+            function(*static)
         self.memory = graph.pool()
         return static, graph.replay
 

@@ -39,7 +39,7 @@ GLOO_ERRORS = re.compile("gloo|pair closure|closed by peer|reset by peer|broken 
 """Words of the messages of gloo for a connection that has ended."""
 
 POLL_S = 0.05
-"""Longest interval between two looks for a result of rank 0."""
+"""Longest interval between two looks for a result of another process."""
 
 
 class LostProcessError(UserError):
@@ -102,9 +102,10 @@ class Processes:
             UserError: rank 0 has ended or hangs. An error of the work is raised in rank 0; the others exit with its
                 exit code.
         """
+        name = f"lead/{next(self.names)}"
         if self.rank:
-            return self.wait_for_rank_0(f"lead/{next(self.names)}")
-        with self.leading() as publish:
+            return self.wait_for(name, 0)
+        with self.publishing(name) as publish:
             result = work()
             publish(result)
         return result
@@ -112,21 +113,38 @@ class Processes:
     @contextmanager
     def rank_0_first(self) -> Iterator[None]:
         """Run the body of the `with` statement in rank 0, then in the others. Errors are those of `lead`."""
+        name = f"lead/{next(self.names)}"
         if self.rank:
-            self.wait_for_rank_0(f"lead/{next(self.names)}")
+            self.wait_for(name, 0)
             yield
             return
-        with self.leading() as publish:
+        with self.publishing(name) as publish:
             yield
             publish({})
 
+    # Work that is shared
+
+    def share(self, work: Callable[[], Any]) -> list[Any]:
+        """Do work in each process, and return the results of all, as JSON-serializable data, in all.
+
+        Raises:
+            UserError: another process has failed, ended or hangs.
+        """
+        name = f"share/{next(self.names)}"
+        with self.publishing(f"{name}/{self.rank}") as publish:
+            own = work()
+            publish(own)
+        others = range(1, self.size)
+        return self.lead(lambda: {"all": [own, *(self.wait_for(f"{name}/{rank}", rank) for rank in others)]})["all"]
+
+    # Results in the store
+
     @contextmanager
-    def leading(self) -> Iterator[Callable[[JsonObject], None]]:
-        """In rank 0: publish the result of the `with` statement or its failure, and meanwhile that it is alive."""
+    def publishing(self, name: str) -> Iterator[Callable[[Any], None]]:
+        """Publish the result of the `with` statement or its failure, and meanwhile that this process is alive."""
         if self.size == 1:
             yield lambda result: None
             return
-        name = f"lead/{next(self.names)}"
         ended = threading.Event()
 
         def beat() -> None:
@@ -138,25 +156,28 @@ class Processes:
         try:
             yield lambda result: self.store.set(name, json.dumps({"result": result}))
         except BaseException as error:
-            self.store.set(name, json.dumps({"exit_code": exit_code(error)}))
+            message = {"error": str(error)} if isinstance(error, UserError) else {}
+            self.store.set(name, json.dumps({"exit_code": exit_code(error), **message}))
             raise
         finally:
             ended.set()
             thread.join()
 
-    def wait_for_rank_0(self, name: str) -> JsonObject:
-        """Wait for a result, as long as rank 0 is alive."""
+    def wait_for(self, name: str, rank: int) -> Any:
+        """Wait for a result of a process, as long as that is alive."""
         beats, alive_s, interval_s = -1, time.monotonic(), 0.001
         while not self.store.check([name]):
             if (now := self.store.add(f"{name}/heartbeat", 0)) != beats:
                 beats, alive_s = now, time.monotonic()
             if time.monotonic() - alive_s > self.timeout_s:
-                raise self.lost([0])
+                raise self.lost([rank])
             time.sleep(interval_s)
             interval_s = min(POLL_S, 1.5 * interval_s)
         outcome = json.loads(self.store.get(name))
         if "exit_code" in outcome:
-            sys.exit(outcome["exit_code"])
+            if rank == 0:
+                sys.exit(outcome["exit_code"])  # it reports its error
+            raise UserError(outcome["error"]) if "error" in outcome else self.lost([rank])
         return outcome["result"]
 
     # Errors

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from glassformer.config import TrainConfig
-from glassformer.errors import UserError
+from glassformer.errors import ConfigError, UserError
 from glassformer.model_config import ModelConfig
 from glassformer.models.base import Model
 from glassformer.training.distributed import Processes
@@ -28,14 +28,21 @@ def is_out_of_memory(error: BaseException | None) -> bool:
     return False
 
 
-def memory_advice(config: TrainConfig) -> list[str]:
-    """The changes of options with which an update needs less memory."""
+def single_example_message(length: int, config: TrainConfig) -> str:
+    """Error message for an example that does not fit in memory alone.
+
+    Args:
+        length: its number of tokens.
+    """
     advice = ["a shorter --max-len", "a smaller --preset"]
     if config.precision == "fp32":
         advice.insert(0, "--precision bf16")
     if not config.activation_checkpointing:
         advice.insert(0, "--activation-checkpointing")
-    return advice
+    return (
+        f"out of memory with a single example of {length:,} tokens.\n"
+        f"  Train again, into another folder, with {', or '.join(advice)}."
+    )
 
 
 def available_bytes(device: torch.device) -> int | None:
@@ -63,6 +70,40 @@ def proc_bytes(path: Path, name: str) -> int:
     """
     values = dict(line.split(":", 1) for line in path.read_text().splitlines())
     return int(values.get(name, "").removesuffix("kB")) * 1024
+
+
+class MemoryMeter:
+    """Measures the memory of this process, on a GPU that of its tensors."""
+
+    def __init__(self, device: torch.device) -> None:
+        """
+        Raises:
+            ConfigError: the system does not tell it.
+        """
+        self.device = device
+        if device.type != "cuda":
+            try:
+                self.restart()
+                self.peak_bytes()
+            except (OSError, ValueError):
+                raise ConfigError(
+                    "--auto-batch: this system does not tell how much memory a program uses.\n"
+                    "  Leave it out, or choose --batch-tokens."
+                ) from None
+
+    def restart(self) -> int:
+        """Forget the peak. Returns the memory in use now."""
+        if self.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(self.device)
+        else:
+            Path("/proc/self/clear_refs").write_text("5")  # man 5 proc
+        return self.peak_bytes()
+
+    def peak_bytes(self) -> int:
+        """Largest memory in use since `restart`."""
+        if self.device.type == "cuda":
+            return torch.cuda.max_memory_allocated(self.device)
+        return proc_bytes(Path("/proc/self/status"), "VmHWM")
 
 
 def check_model_fits(
@@ -99,10 +140,15 @@ def state_bytes(config: TrainConfig, weight_bytes: int, processes: Processes) ->
     Args:
         weight_bytes: size of the weights.
     """
-    assert config.optimizer is not None
-    n_copies = 2 + OPTIMIZERS[config.optimizer].n_states + (config.ema is not None) + (config.average_checkpoints > 1)
+    n_copies = 2 + n_kept(config)
     if processes.size == 1:
         return n_copies * weight_bytes
     if config.shard:
         return n_copies * weight_bytes // processes.size + weight_bytes  # and a whole copy of the weights
     return (n_copies + 1) * weight_bytes  # and the gradients of all processes
+
+
+def n_kept(config: TrainConfig) -> int:
+    """Number of tensors of the size of the weights that a training keeps, besides these: optimizer state, averages."""
+    assert config.optimizer is not None
+    return OPTIMIZERS[config.optimizer].n_states + (config.ema is not None) + (config.average_checkpoints > 1)

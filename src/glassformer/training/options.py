@@ -166,6 +166,8 @@ def resolve_options(
     if any(budget in explicit for budget in BUDGETS):
         for budget in BUDGETS:
             defaults.pop(budget, None)
+    if config.auto_batch:
+        defaults.pop("batch_tokens")  # found later
     known = known_names()
     rows = {option: str(explicit.get(option, defaults[option])) for option in ("optimizer", "schedule")}
     excluded = {excluded for option, row in rows.items() for excluded in known[option][row]}
@@ -180,19 +182,14 @@ def resolve_options(
         "threads": torch.get_num_threads(),
     }
     precision = config.precision if config.precision != "auto" else "bf16" if has_fast_bf16(device) else "fp32"
-    compiles = config.compile == "on" or (
-        config.compile == "auto" and device.type == "cuda" and is_long({**selected, **explicit})
-    )
-    fixed = {"device": device.type, "precision": precision, "compile": "on" if compiles else "off"}
+    # With "auto" the training decides when it knows its speed, so that two runs may differ in rounding.
+    is_decided = device.type != "cuda" or config.deterministic
+    compilation = "off" if config.compile == "auto" and is_decided else config.compile
+    fixed = {"device": device.type, "precision": precision, "compile": compilation}
     options = {
         name: value for name, value in {**selected, **explicit, **fixed}.items() if name in TrainConfig.model_fields
     }
     return TrainConfig.resolve(options, environment={}, known=known)
-
-
-def is_long(budget: JsonObject) -> bool:
-    """Whether a training is long enough to make up for the time of compilation, about half a minute on one H100."""
-    return budget.get("minutes", 0) >= 5 or budget.get("steps", 0) >= 2000 or "epochs" in budget
 
 
 def has_fast_bf16(device: torch.device) -> bool:

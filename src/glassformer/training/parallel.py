@@ -77,6 +77,16 @@ def whole(tensor: Tensor) -> Tensor:
     return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
 
 
+def local(tensor: Tensor) -> Tensor:
+    """The part of a sharded tensor that is in this process."""
+    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
+
+
+def n_bytes(tensor: Tensor) -> int:
+    """Size in bytes in this process."""
+    return local(tensor).numel() * tensor.element_size()
+
+
 def sharded_like(parameter: Tensor, tensor: Tensor) -> Tensor:
     """A whole tensor, split as the parameter is."""
     if not hasattr(parameter, "full_tensor") or tensor.shape != parameter.shape:

@@ -20,6 +20,7 @@ from glassformer.config import JsonObject
 from glassformer.data.batch import Batch
 from glassformer.inspection.page import profile_page
 from glassformer.training.flop import product_flop
+from glassformer.training.parallel import local, n_bytes
 from glassformer.training.step import TrainingStep
 
 resource: ModuleType | None
@@ -316,16 +317,6 @@ def product_flop_per_s(device: torch.device, dtype: torch.dtype) -> float:
         timer.switch()
         seconds.append(timer.seconds.pop("other"))
     return 2 * n**3 / statistics.median(seconds)
-
-
-def local(tensor: Tensor) -> Tensor:
-    """The part of a sharded tensor that is in this process."""
-    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
-
-
-def n_bytes(tensor: Tensor) -> int:
-    """Size in bytes in this process."""
-    return local(tensor).numel() * tensor.element_size()
 
 
 def peak_bytes(device: torch.device) -> int | None:

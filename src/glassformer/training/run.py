@@ -2,6 +2,7 @@
 
 import os
 import platform
+import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from glassformer.tasks.registry import load, pick_device
 from glassformer.training import launch
 from glassformer.training.distributed import Processes, joined
 from glassformer.training.lock import locked
-from glassformer.training.memory import check_model_fits
+from glassformer.training.memory import MemoryMeter, check_model_fits
 from glassformer.training.model_card import model_card, usage_example
 from glassformer.training.options import (
     BUDGETS,
@@ -44,8 +45,12 @@ EARLY_FILES = ("data", "train.log", "metrics.jsonl", "tensorboard")
 """Files of a run folder that may exist before run.toml is written."""
 
 
-def train(config: TrainConfig, *, quiet: bool = False) -> AnyTask:
+def train(config: TrainConfig, *, quiet: bool = False, started_s: float | None = None) -> AnyTask:
     """Train a task in the run folder `config.out`, or resume the run that the folder contains.
+
+    Args:
+        quiet: print errors only.
+        started_s: value of `time.monotonic` when the command started. Default: now.
 
     Returns:
         The trained task, as returned by `load`.
@@ -55,15 +60,16 @@ def train(config: TrainConfig, *, quiet: bool = False) -> AnyTask:
         CorpusError: a corpus file cannot be used.
         Stopped: a signal stopped the training; a checkpoint was saved.
     """
+    started_s = started_s or time.monotonic()
     if launch.is_requested(config):
         launch.launch(config, quiet=quiet)
     else:
         with joined(config) as processes:
-            train_in(config, processes, quiet=quiet)
+            train_in(config, processes, quiet=quiet, started_s=started_s)
     return load(config.out, device=config.device)
 
 
-def train_in(config: TrainConfig, processes: Processes, *, quiet: bool) -> None:
+def train_in(config: TrainConfig, processes: Processes, *, quiet: bool, started_s: float) -> None:
     """Train or resume in the run folder, as one of several processes or alone. Rank 0 locks and writes the folder."""
     with ExitStack() as stack:
         with processes.rank_0_first():
@@ -89,6 +95,8 @@ def train_in(config: TrainConfig, processes: Processes, *, quiet: bool) -> None:
         family = model_family(config, task_type, base)
         check_blocks(config, family)
         check_model_fields(config, family, base)
+        if config.auto_batch and config.batch_tokens is None:
+            MemoryMeter(pick_device(config.device))  # it can measure
 
         def make(corpus_info: CorpusInfo) -> AnyTask:
             nonlocal config
@@ -99,7 +107,6 @@ def train_in(config: TrainConfig, processes: Processes, *, quiet: bool) -> None:
             task, data = prepare(config, task_type, make, reporter.log)
             if processes.rank == 0:
                 store_options(config)
-                checkpoint.write_text(config.out / "env.json", checkpoint.to_json(environment(config, processes)))
         task.fit_statistics(data.train)
         trainer = Trainer(task, data, config, reporter, processes)
         if step_folder:
@@ -111,9 +118,21 @@ def train_in(config: TrainConfig, processes: Processes, *, quiet: bool) -> None:
             reporter.log(f"Resuming from step {trainer.progress.step:,}.")
         else:
             reporter.log(describe(config, task, data, processes, uses_graphs=trainer.step.graphs is not None))
+
+        def write_environment(**more: float) -> JsonObject:
+            record = environment(config, processes) | more
+            checkpoint.write_text(config.out / "env.json", checkpoint.to_json(record))
+            return record
+
+        def report_first_step() -> None:
+            first_step_s = round(time.monotonic() - started_s, 1)
+            reporter.log(f"First step after {first_step_s} s{', with compilation' if trainer.step.compiled else ''}.")
+            processes.lead(lambda: write_environment(first_step_s=first_step_s))
+
+        processes.lead(write_environment)
         with stop_on_signal() as stop:
-            trainer.run(stop)
-        processes.lead(lambda: finish(trainer, reporter))
+            trainer.run(stop, report_first_step)
+        finish(trainer, reporter)
 
 
 def check_same_inputs(config: TrainConfig, step_folder: Path | None, processes: Processes) -> None:
@@ -240,9 +259,12 @@ def load_matching_weights(model: Model, base: Model) -> None:
     model.load_state_dict({**own, **matching})
 
 
-def finish(trainer: Trainer, reporter: Reporter) -> JsonObject:
-    """Write the final model to the run folder: the best on the dev set of averaged, last and best checkpoints."""
-    progress, config, task = trainer.progress, trainer.config, trainer.task
+def finish(trainer: Trainer, reporter: Reporter) -> None:
+    """Write the final model to the run folder: the best on the dev set of averaged, last and best checkpoints.
+
+    All processes must call this.
+    """
+    progress, task = trainer.progress, trainer.task
     candidates: dict[str, tuple[float, dict[str, Tensor]]] = {}
     # The copies are in CPU memory: a GPU may have no room for them.
     last = {name: value.to("cpu", copy=True) for name, value in task.model.state_dict().items()}
@@ -257,8 +279,23 @@ def finish(trainer: Trainer, reporter: Reporter) -> JsonObject:
         task.model.load_state_dict(average)
         candidates[name] = (trainer.validator.metrics()[task.metric], average)
     assert progress.last_score is not None
-    assert progress.best_score is not None
     candidates["the last checkpoint"] = (progress.last_score, last)
+    trainer.processes.lead(lambda: write_best(trainer, candidates, reporter))
+
+
+def write_best(
+    trainer: Trainer, candidates: dict[str, tuple[float, dict[str, Tensor]]], reporter: Reporter
+) -> JsonObject:
+    """Write the best of `candidates` and of the best checkpoint as the final model.
+
+    Args:
+        candidates: score and weights by name.
+
+    Returns:
+        The contents of training.json.
+    """
+    progress, config, task = trainer.progress, trainer.config, trainer.task
+    assert progress.best_score is not None
     best = config.out / "best" / f"step-{progress.best_step}"
     if best.exists():
         checkpoint.verify(best)
@@ -286,7 +323,7 @@ def finish(trainer: Trainer, reporter: Reporter) -> JsonObject:
         f"Trained {progress.step:,} steps in {duration(trainer.elapsed_s())}. Dev scores: {scores}.\n"
         f"Saved {name} to {config.out}. Try: {usage_example(task, config.out)}"
     )
-    return {}
+    return training
 
 
 def describe(config: TrainConfig, task: AnyTask, data: PreparedData, processes: Processes, *, uses_graphs: bool) -> str:

@@ -8,7 +8,11 @@ from types import FrameType
 
 
 class Interrupted(BaseException):
-    """A signal arrived within `StopSignal.interrupting`."""
+    """A signal arrived within `StopSignal.interrupting`, in this process or in another one."""
+
+    def __init__(self, signum: int) -> None:
+        super().__init__(signum)
+        self.signum = signum
 
 
 class StopSignal:
@@ -19,9 +23,15 @@ class StopSignal:
 
     @contextmanager
     def interrupting(self) -> Iterator[None]:
-        """Within this context, a signal also raises Interrupted, so that a long validation ends at once."""
+        """Within this context, a signal also raises Interrupted, so that a long validation ends at once.
+
+        Raises:
+            Interrupted: a signal arrived before, or inside.
+        """
         self.is_interrupting = True
         try:
+            if self.signum is not None:
+                raise Interrupted(self.signum)
             yield
         finally:
             self.is_interrupting = False
@@ -53,7 +63,7 @@ def stop_on_signal() -> Iterator[StopSignal]:
         for handled, handler in previous_handlers.items():
             signal.signal(handled, handler)
         if stop.is_interrupting:
-            raise Interrupted
+            raise Interrupted(signum)
 
     for signum in previous_handlers:
         signal.signal(signum, handle)

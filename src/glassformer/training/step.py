@@ -58,7 +58,7 @@ class TrainingStep:
             self.loss_module = replicated(self.loss_module)
         self.parameters = dict(self.model.named_parameters())
         self.optimizer = make_optimizer(self.model, config)
-        self.compiled = Compiled(self.model) if config.compile == "on" and not self.is_sharded else None
+        self.compiled: Compiled | None = None
         self.part: Callable[[str], AbstractContextManager[object]] = nullcontext
         """Context of a part of the training, of which a profile measures the time."""
         self.n_steps = 0
@@ -69,6 +69,8 @@ class TrainingStep:
         because of a loss or gradient that is not finite, since the last check."""
         self.graphs: CudaGraphs | None = None
         self.runs_graphs = True
+        self.gradients: dict[nn.Parameter, Tensor] = {}
+        """Gradients in place, to which the graphs of the parts of a batch add."""
         is_capturable = (
             self.model.capturable
             and "capturable" in self.optimizer.defaults
@@ -77,10 +79,18 @@ class TrainingStep:
         )
         if self.device.type == "cuda" and task.static_shapes and is_capturable:
             self.use_graphs()
+        if config.compile == "on":
+            self.compile()
+
+    def compile(self) -> None:
+        """Compile the model from now on. Sharded models stay as they are."""
+        if not self.is_sharded:
+            self.release()
+            self.compiled = Compiled(self.model)
 
     def use_graphs(self) -> None:
         """Capture the steps of frequent shapes."""
-        self.graphs = CudaGraphs(self.run, self.device)
+        self.graphs = CudaGraphs(self.device)
         for group in self.optimizer.param_groups:
             group["capturable"] = True
 
@@ -132,7 +142,10 @@ class TrainingStep:
             group["lr"] = self.lr if self.graphs else lr
         if self.graphs and self.runs_graphs:
             with self.part("steps"):
-                self.graphs(batches)
+                if len(batches) == 1:
+                    self.graphs(self.run_whole, *batches)
+                else:
+                    self.run_parts(batches)
         else:
             with self.part("data"):
                 parts = [[batch.to(self.device) for batch in group] for group in (batches, fillers)]
@@ -150,26 +163,58 @@ class TrainingStep:
         if self.graphs:
             self.optimizer.zero_grad()  # their memory is free for other graphs
 
-    def compute_gradients(self, batches: Sequence[Batch], fillers: Sequence[Batch] = ()) -> None:
+    def run_whole(self, batch: Batch) -> None:
+        """`run` with a batch of one part."""
+        self.run([batch])
+
+    def run_parts(self, batches: Sequence[Batch]) -> None:
+        """Like `run`, with a graph for each shape of a part and one for the update: combinations of shapes are rare."""
+        assert self.graphs is not None
+        for parameter, gradient in self.gradients.items():
+            parameter.grad = gradient
+        self.compute_gradients(batches, by_graphs=True)
+        self.gradients = {p: p.grad for p in self.parameters.values() if p.grad is not None}
+        self.graphs(self.update)
+        self.optimizer.zero_grad()
+
+    def compute_gradients(
+        self, batches: Sequence[Batch], fillers: Sequence[Batch] = (), *, by_graphs: bool = False
+    ) -> None:
         """Compute the gradients of the loss per target of all parts.
 
         If the compiler fails, in the forward or the backward pass, the parts are computed again without it.
+
+        Args:
+            by_graphs: run the graph of each part, which adds to the gradients in place. The parts are in CPU memory.
         """
         errors = self.compiled.errors if self.compiled else ()
         try:
             with self.compiled.active() if self.compiled else nullcontext():
-                self.optimizer.zero_grad()
+                self.optimizer.zero_grad(set_to_none=not by_graphs)
                 self.loss.zero_()
                 parts = [(batch, 1.0) for batch in batches] + [(batch, 0.0) for batch in fillers]
                 for i, (batch, weight) in enumerate(parts, 1):
                     with without_synchronization(self.loss_module) if i < len(parts) else nullcontext():
-                        self.add_gradients(batch, weight)
+                        if self.graphs and by_graphs:
+                            self.graphs(self.add_gradients, batch)
+                        else:
+                            self.add_gradients(batch, weight)
         except errors as error:
             if self.processes.size > 1:
                 raise UserError(f"compilation failed: {first_line(error)}.\n  Train with --compile off.") from None
             self.log(f"warning: compilation failed, training goes on without it: {first_line(error)}")
             self.compiled = None
-            self.compute_gradients(batches)
+            self.compute_gradients(batches, by_graphs=by_graphs)
+
+    def try_gradients(self, batch: Batch) -> None:
+        """Compute the gradients of a batch without compilation, and delete them: a trial of whether they fit in memory.
+
+        All processes must call this.
+        """
+        self.model.train()
+        self.n_targets.fill_(batch.n_targets)
+        self.add_gradients(batch.to(self.device))
+        self.optimizer.zero_grad()
 
     def add_gradients(self, batch: Batch, weight: float = 1.0) -> None:
         """Add the loss per target of a batch to `loss`, and its gradients to those of the weights."""
@@ -211,6 +256,7 @@ class TrainingStep:
     def release(self) -> None:
         """Free the memory of a step that failed: gradients, activations and CUDA graphs."""
         self.optimizer.zero_grad()
+        self.gradients = {}
         if self.graphs:
             self.graphs.clear()
         gc.collect()

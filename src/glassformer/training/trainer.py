@@ -2,9 +2,9 @@
 
 import gc
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -18,14 +18,16 @@ from glassformer.config import JsonObject, TrainConfig
 from glassformer.data.batch import Batch, BatchSampler, length_buckets
 from glassformer.errors import UserError
 from glassformer.tasks.base import AnyTask
+from glassformer.training.auto_batch import find_batch_tokens
+from glassformer.training.compiler import GAIN, compilation_s
 from glassformer.training.distributed import Processes
-from glassformer.training.memory import is_out_of_memory, memory_advice
+from glassformer.training.memory import is_out_of_memory, single_example_message
 from glassformer.training.optimizer import load_optimizer_tensors, optimizer_tensors
 from glassformer.training.options import store_options
 from glassformer.training.parallel import sharded_like, whole
 from glassformer.training.prepare import PreparedData
 from glassformer.training.profile import Profile
-from glassformer.training.progress import Reporter
+from glassformer.training.progress import Reporter, duration
 from glassformer.training.schedule import crossed, ema_decay, learning_rate
 from glassformer.training.signals import Interrupted, Stopped, StopSignal
 from glassformer.training.step import TrainingStep
@@ -34,6 +36,9 @@ from glassformer.training.validation import ValidationState, Validator
 
 MICRO_BATCH_TOKENS = 8192
 """Default of --micro-batch-tokens. On a GPU: per 8 GiB of its memory."""
+
+MEASURED_S = 10.0
+"""Training time in seconds after which --compile auto decides."""
 
 AVERAGING_FRACTION = 0.1
 """The averaged checkpoints are evenly spaced over this last fraction of the training."""
@@ -91,11 +96,13 @@ class Trainer:
         self.processes = processes or Processes()
         self.task, self.data, self.config, self.reporter = task, data, config, reporter
         self.model = task.model
-        assert config.batch_tokens is not None
         self.step = TrainingStep(task, config, reporter.log if reporter else print, self.processes)
         lengths = task.lengths(data.train)
         if self.step.graphs:
             lengths = length_buckets(lengths)
+        if config.batch_tokens is None:
+            config = self.config = self.with_found_batch(lengths)
+        assert config.batch_tokens is not None
         self.sampler = BatchSampler(
             lengths, config.batch_tokens, config.seed, longest_first=self.step.graphs is not None
         )
@@ -104,13 +111,30 @@ class Trainer:
         self.ema: dict[str, Tensor] = {}
         """Exponential moving average of the weights, with `--ema`."""
         self.progress = TrainerState()
-        self.validator = Validator(task, data.dev, config, reporter, self.progress, self.elapsed_s)
+        self.validator = Validator(task, data.dev, config, reporter, self.progress, self.elapsed_s, self.processes)
         self.log = StepLog(self.step, reporter, self.elapsed_s)
         self.started_s = time.monotonic()
         self.saved_step: int | None = None
         if self.processes.rank:  # rank 0 continues the random numbers that initialized the model
             self.seed_randomness()
         self.profile: Profile | None = None
+        self.may_compile = config.compile == "auto"
+        """Compilation is not decided yet."""
+
+    def with_found_batch(self, lengths: NDArray[np.int64]) -> TrainConfig:
+        """The options with the largest batch that fits in memory. They are stored for the resumed run."""
+        random_state = self.random_state()
+        n_tokens = find_batch_tokens(self.step, self.data.train, lengths)
+        self.set_random_state(random_state)
+        batch_tokens = n_tokens * self.processes.size
+        limits = {"batch_tokens": batch_tokens, "micro_batch_tokens": self.config.micro_batch_tokens or n_tokens}
+        config = self.config.model_copy(update=limits)
+        if self.processes.rank == 0:
+            store_options(config)
+        self.step.log(
+            f"Batches have at most {batch_tokens:,} tokens per side, as many as fit in memory (--auto-batch)."
+        )
+        return config
 
     # State
 
@@ -223,11 +247,12 @@ class Trainer:
 
     # The loop
 
-    def run(self, stop: StopSignal) -> None:
+    def run(self, stop: StopSignal, on_first_step: Callable[[], None] | None = None) -> None:
         """Train until the budget is used up, with regular validations and checkpoints.
 
         Args:
             stop: checked after each update.
+            on_first_step: called after the first update.
 
         Raises:
             Stopped: a signal arrived; a checkpoint was saved.
@@ -237,7 +262,7 @@ class Trainer:
             self.profile = Profile(self.step)
         gc.freeze()  # the objects of the program so far need not be searched for garbage after every few batches
         try:
-            self.run_steps(stop)
+            self.run_steps(stop, on_first_step)
         except Stopped:
             self.write_profile()
             raise
@@ -250,7 +275,7 @@ class Trainer:
         if self.profile:
             self.reporter.log(self.profile.write(self.config.out))
 
-    def run_steps(self, stop: StopSignal) -> None:
+    def run_steps(self, stop: StopSignal, on_first_step: Callable[[], None] | None) -> None:
         """Train until the budget is used up."""
         self.started_s = time.monotonic()
         # Make at least one update, however small the budget: the first validation needs one.
@@ -260,8 +285,15 @@ class Trainer:
         self.log.restart(self.progress.loss_sum_since_log)
         if self.progress.validation_due:
             self.validate_and_save(stop)
+        start, start_s = self.progress.fraction, self.elapsed_s()
         while self.progress.fraction < 1:
             signum = self.make_update(stop)
+            if on_first_step:
+                self.step.loss.item()  # waits for a GPU
+                on_first_step()
+                on_first_step = None
+            if self.may_compile and self.progress.step % LOG_EVERY == 0:
+                self.decide_compilation(start, start_s)
             if self.progress.validation_due:
                 self.validate_and_save(stop)
             elif self.config.save_every and self.progress.step % self.config.save_every == 0:
@@ -275,6 +307,28 @@ class Trainer:
         self.step.gather()
         self.weight_sums = {name: whole(value) for name, value in self.weight_sums.items()}
         self.ema = {name: whole(value) for name, value in self.ema.items()}
+
+    def decide_compilation(self, start: float, start_s: float) -> None:
+        """With --compile auto: compile the model if that saves more time than it takes, once the speed is known.
+
+        Args:
+            start: fraction of the budget used when this part of the run began.
+            start_s: `elapsed_s` at that time.
+        """
+        done = self.progress.fraction - start
+        elapsed_s = self.processes.gather([self.elapsed_s() - start_s])[0, 0]
+        if elapsed_s < MEASURED_S or not done:
+            return
+        self.may_compile = False
+        remaining_s = elapsed_s / done * (1 - self.progress.fraction)
+        # Without graphs, the compiler makes the length a variable when it changes.
+        cost_s = compilation_s(len(np.unique(self.sampler.lengths)) if self.step.graphs else 2)
+        if GAIN * remaining_s > cost_s:
+            self.step.log(
+                f"Compiling the model takes about {cost_s:.0f} s and saves about {GAIN:.0%} of the remaining"
+                f" {duration(remaining_s)} (--compile)."
+            )
+            self.step.compile()
 
     def make_update(self, stop: StopSignal) -> int | None:
         """One update of the weights and of all that follows them: averages, records, whether a validation is due.
@@ -340,10 +394,7 @@ class Trainer:
         n_tokens = max((n_rows * length for n_rows, length in sizes if n_rows > 1), default=0)
         if not n_tokens:
             length = max((length for _, length in sizes), default=1)
-            raise UserError(
-                f"step {self.progress.step + 1}: out of memory with a single example of {length} tokens.\n"
-                f"  Train again, into another folder, with {', or '.join(memory_advice(self.config))}."
-            )
+            raise UserError(f"step {self.progress.step + 1}: {single_example_message(length, self.config)}")
         self.micro_batch_tokens = n_tokens // 2
         if self.processes.size > 1:
             raise UserError(
@@ -379,29 +430,18 @@ class Trainer:
         return fillers, float(n_targets.sum()), int(signums.max()) or None
 
     def validate_and_save(self, stop: StopSignal) -> None:
-        """Validate in rank 0 and save a checkpoint. A signal interrupts the validation, and the resumed run repeats it.
+        """Validate and save a checkpoint. A signal interrupts the validation, and the resumed run repeats it.
 
         Raises:
             Stopped: a signal arrived; a checkpoint was saved.
         """
         self.log.report()
-
-        def validate() -> JsonObject:
-            try:
-                if stop.signum is not None:
-                    raise Interrupted
+        try:
+            with self.step.part("validation"):
+                self.step.gather()
                 self.validator.validate(stop)
-            except Interrupted:
-                return {"signum": stop.signum}
-            return {"state": {f.name: getattr(self.progress, f.name) for f in fields(ValidationState)}}
-
-        with self.step.part("validation"):
-            self.step.gather()
-            result = self.processes.lead(validate)
-        if "signum" in result:
-            self.checkpoint_and_stop(result["signum"])
-        for name, value in result["state"].items():
-            setattr(self.progress, name, value)
+        except Interrupted as interrupt:
+            self.checkpoint_and_stop(interrupt.signum)
         self.progress.validation_due = False
         self.save()
         if self.processes.rank == 0:

@@ -1,24 +1,28 @@
 """Validation during training: when it is due, how many examples it decodes, its metrics, and the best weights."""
 
 import math
+import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 from glassformer import checkpoint
-from glassformer.config import TrainConfig
+from glassformer.config import JsonObject, TrainConfig
 from glassformer.errors import NonFiniteError, UserError
 from glassformer.metrics.registry import metric
 from glassformer.tasks.base import AnyTask
+from glassformer.training.distributed import Processes
 from glassformer.training.progress import Reporter
 from glassformer.training.schedule import crossed
-from glassformer.training.signals import StopSignal
+from glassformer.training.signals import Interrupted, StopSignal
 
 N_VALIDATIONS = 12
 """Validations of a run, evenly spaced, unless --validate-every is given."""
 
-MAX_VALIDATION_COST = 0.08
-"""Largest cost of a validation, as a fraction of the cost of training since the previous validation."""
+MAX_VALIDATION_COST = 0.05
+"""Largest cost of a validation, as a fraction of the cost of training since the previous validation; on a GPU also the
+largest fraction of the time."""
 
 LOSS_COST, DECODE_COST = 0.4, 30.0
 """Estimated cost of the loss of one dev example, and of decoding one, relative to training on one example. Estimates
@@ -42,6 +46,9 @@ class ValidationState:
     n_decoded: int | None = None
     """Dev examples that each validation decodes. Chosen at the first validation and then kept, so that all scores are
     comparable."""
+    validation_s: float = 0.0
+    """Time of all validations."""
+    last_validation_s: float = 0.0
 
 
 class Validator:
@@ -55,15 +62,20 @@ class Validator:
         reporter: Reporter,
         state: ValidationState,
         elapsed_s: Callable[[], float],
+        processes: Processes | None = None,
     ) -> None:
         """
         Args:
             dev: the examples of the dev set.
             state: read and updated; the training loop counts `step` and `n_examples_since_validation`.
-            elapsed_s: returns the time of training in seconds, for the records.
+            elapsed_s: returns the time of training in seconds.
+            processes: the group whose processes validate together.
         """
         self.task, self.dev, self.config, self.reporter = task, dev, config, reporter
-        self.state, self.elapsed_s = state, elapsed_s
+        self.state, self.elapsed_s, self.processes = state, elapsed_s, processes or Processes()
+        self.stop = StopSignal()
+        if self.processes.size > 1:
+            self.task.map_parts = self.map_parts
 
     def is_due(self, before: float, after: float) -> bool:
         """Whether to validate after this update: at the end, every `validate_every` steps if given, else at
@@ -77,7 +89,18 @@ class Validator:
             return True
         if self.config.validate_every:
             return self.state.step % self.config.validate_every == 0
-        return crossed(before, after, N_VALIDATIONS) and self.n_affordable_decodings() >= 0
+        return crossed(before, after, N_VALIDATIONS) and self.n_affordable_decodings() >= 0 and self.has_time()
+
+    def has_time(self) -> bool:
+        """Whether another validation as long as the last leaves all at MAX_VALIDATION_COST of the time or less.
+
+        Only trainings whose results may differ from run to run depend on it: those on a GPU, unless deterministic.
+        """
+        if self.task.device.type == "cpu" or self.config.deterministic:
+            return True
+        times = [self.elapsed_s(), self.state.validation_s, self.state.last_validation_s]
+        elapsed_s, past_s, next_s = self.processes.gather(times)[0]  # the clock of rank 0
+        return bool(past_s + next_s <= MAX_VALIDATION_COST * elapsed_s)
 
     def n_affordable_decodings(self) -> float:
         """Number of dev examples that can be decoded within MAX_VALIDATION_COST.
@@ -97,31 +120,65 @@ class Validator:
     def validate(self, stop: StopSignal) -> None:
         """Compute the metrics on the dev set and save the weights to `best/` if they are the best so far.
 
+        All processes must call this.
+
         Raises:
-            Interrupted: a signal arrived while the metrics were computed.
+            Interrupted: a signal arrived before the metrics were computed.
         """
-        state = self.state
+        state, started_s = self.state, time.monotonic()
         if self.task.validation_decodes and state.n_decoded is None:
             state.n_decoded = min(len(self.dev), max(MIN_DECODED, int(self.n_affordable_decodings())))
-        with stop.interrupting():
-            metrics = self.metrics()
+        with stop.interrupting() if self.processes.size == 1 else nullcontext():
+            metrics = self.metrics(stop)
         score = metrics[self.task.metric]
         note = f", {state.n_decoded:,} of {len(self.dev):,} examples decoded" if state.n_decoded else ""
         if state.best_score is None or not metric(self.task.metric).is_better(state.best_score, score):
             state.best_score, state.best_step = score, state.step
-            checkpoint.save_folder(self.config.out / "best" / f"step-{state.step}", self.task.contents())
+            self.processes.lead(self.save_best)
             note += ", best so far"
         state.last_score = score
         record = {f"dev_{name}": value for name, value in metrics.items()}
         self.reporter.validation({"step": state.step, **record, "elapsed_s": self.elapsed_s()}, self.task.metric, note)
         state.n_examples_since_validation = 0
+        state.last_validation_s = time.monotonic() - started_s
+        state.validation_s += state.last_validation_s
 
-    def metrics(self) -> dict[str, float]:
-        """Metrics of the task on the dev set with the current weights.
+    def save_best(self) -> JsonObject:
+        """Write the weights to `best/`."""
+        checkpoint.save_folder(self.config.out / "best" / f"step-{self.state.step}", self.task.contents())
+        return {}
+
+    def map_parts(self, function: Callable[[list[Any]], list[Any]], items: Sequence[Any]) -> list[Any]:
+        """`Task.map_parts` of several processes.
+
+        Raises:
+            Interrupted: a signal arrived in one of the processes.
+        """
+        rank, size = self.processes.rank, self.processes.size
+        own = list(items[rank::size])
+
+        def work() -> JsonObject:
+            try:
+                with self.stop.interrupting():
+                    return {"results": function(own) if own else []}
+            except Interrupted as interrupt:
+                return {"signum": interrupt.signum}
+
+        parts = self.processes.share(work)
+        if signums := [part["signum"] for part in parts if "signum" in part]:
+            raise Interrupted(signums[0])
+        return [parts[i % size]["results"][i // size] for i in range(len(items))]
+
+    def metrics(self, stop: StopSignal | None = None) -> dict[str, float]:
+        """Metrics of the task on the dev set with the current weights. All processes must call this.
+
+        Args:
+            stop: of several processes, a signal to one interrupts all.
 
         Raises:
             UserError: the model has diverged: its outputs or its loss are not finite numbers.
         """
+        self.stop = stop or StopSignal()
         self.task.model.eval()
         advice = (
             f"  Train again, into another folder, with a lower --lr than {self.config.lr:g} or with --precision fp32."

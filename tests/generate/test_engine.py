@@ -1,0 +1,166 @@
+"""The engine: the result of a request does not depend on the others, however they arrive."""
+
+import random
+
+import pytest
+import torch
+
+from glassformer.config import DecodeConfig
+from glassformer.errors import UserError
+from glassformer.generate.engine import Engine, decode
+from glassformer.kernels.library import load
+from glassformer.runtime.decoder import CompiledDecoder
+from tests.generate.test_invariance import BOS, EOS, PAD, VOCAB, random_model
+
+OPTIONS = [
+    DecodeConfig(beam=3, batch_tokens=64),
+    DecodeConfig(beam=1, batch_tokens=64),
+    DecodeConfig(beam=2, nbest=2, length_penalty=0.0, batch_tokens=64),
+    DecodeConfig(top_p=0.9, temperature=1.5, seed=3, batch_tokens=64),
+    DecodeConfig(beam=2, no_repeat_ngram_size=2, batch_tokens=64),
+]
+
+
+@pytest.fixture(params=["eager", "compiled"], scope="module")
+def model(request):
+    if request.param == "eager":
+        return random_model(32)
+    kernels, reason = load()
+    if kernels is None:
+        pytest.skip(reason)
+    return CompiledDecoder(random_model(32), kernels)
+
+
+def engine_of(model, batch_tokens=64, **options):
+    return Engine(
+        model, pad_id=PAD, eos_id=EOS, max_len=30, device=torch.device("cpu"), batch_tokens=batch_tokens,
+        banned_ids=(PAD, BOS), **options,
+    )  # fmt: skip
+
+
+def requests(n):
+    """Sources of different lengths, options and maximum numbers of new tokens."""
+    rng = random.Random(n)
+    source = lambda: [*(rng.randrange(3, VOCAB) for _ in range(rng.randrange(1, 20))), EOS]
+    return [(source(), OPTIONS[i % len(OPTIONS)], rng.randrange(1, 15)) for i in range(n)]
+
+
+def alone(model, source, options, limit, index):
+    engine = engine_of(model)
+    engine.submit(source, options, max_new_tokens=limit, index=index)
+    return finish(engine)[0]
+
+
+def finish(engine):
+    results = {}
+    while engine.n_unfinished:
+        results |= {event.request_id: event.hypotheses for event in engine.step() if event.hypotheses is not None}
+    return results
+
+
+@pytest.fixture(scope="module")
+def expected(model):
+    """Results of `requests(23)`, each decoded alone."""
+    return [alone(model, *request, index) for index, request in enumerate(requests(23))]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_requests_that_arrive_at_any_time_are_decoded_as_if_alone(model, expected, seed):
+    rng, engine, pending, results = random.Random(seed), engine_of(model), requests(23), {}
+    rng.shuffle(order := list(range(len(pending))))
+    index_of = {}
+    while order or engine.n_unfinished:
+        for _ in range(rng.randrange(4)):
+            if order:
+                index = order.pop()
+                source, options, limit = pending[index]
+                index_of[engine.submit(source, options, max_new_tokens=limit, index=index)] = index
+        for event in engine.step():
+            if event.hypotheses is not None:
+                results[index_of[event.request_id]] = event.hypotheses
+    assert [results[i] for i in range(len(pending))] == expected
+
+
+def test_in_pytorch_a_compiled_decoder_gives_the_same_tokens_in_any_batch():
+    """Its log-probabilities depend on the longest source of the batch in the last digits."""
+    model, pending = CompiledDecoder(random_model(32), None), requests(23)
+    engine = engine_of(model)
+    for source, options, limit in pending:
+        engine.submit(source, options, max_new_tokens=limit)
+    results = finish(engine)
+    for index in range(0, len(pending), 3):
+        own = alone(model, *pending[index], index)
+        assert [h.ids for h in results[index]] == [h.ids for h in own]
+        assert [h.log_probs for h in results[index]] == [pytest.approx(h.log_probs, abs=1e-4) for h in own]
+
+
+def test_a_cancelled_request_is_gone_after_the_call_and_changes_no_other(model, expected):
+    pending = requests(23)
+    for n_steps in (0, 1, 3):
+        engine = engine_of(model, batch_tokens=1000)
+        for source, options, limit in pending:
+            engine.submit(source, options, max_new_tokens=limit)
+        results = {}
+        for _ in range(n_steps):
+            results |= {event.request_id: event.hypotheses for event in engine.step() if event.hypotheses is not None}
+        for request_id in (0, 3, 7):
+            before, is_done = engine.n_unfinished, request_id in results
+            engine.cancel(request_id)
+            assert engine.n_unfinished == before - (not is_done)
+        results |= finish(engine)
+        others = [i for i in range(len(pending)) if i not in (0, 3, 7)]
+        assert [results[i] for i in others] == [expected[i] for i in others]
+
+
+def test_tokens_of_sampling_are_reported_as_they_come(model):
+    engine = engine_of(model)
+    engine.submit([5, 6, EOS], OPTIONS[3], max_new_tokens=9)
+    tokens, n_steps = [], 0
+    while engine.n_unfinished:
+        (event,) = engine.step()
+        tokens += event.tokens
+        n_steps += 1
+    assert tokens == event.hypotheses[0].ids
+    assert n_steps == len(tokens)
+
+
+def test_a_waiting_request_begins_when_another_ends():
+    model = random_model(32)
+    engine = engine_of(model, batch_tokens=8)
+    for _ in range(2):
+        engine.submit([5, EOS], OPTIONS[1], max_new_tokens=4)
+    engine.step()
+    assert len(engine.waiting) == 1
+    assert len(finish(engine)) == 2
+
+
+class Small:
+    """A model for which batches of more than `limit` sources do not fit in memory."""
+
+    def __init__(self, model, limit):
+        self.model, self.limit, self.pad_to_multiple_of = model, limit, model.pad_to_multiple_of
+        self.step = model.step
+
+    def start(self, src, n_hypotheses=1):
+        if len(src) > self.limit:
+            raise RuntimeError("[enforce fail at alloc_cpu.cpp:121] DefaultCPUAllocator: can't allocate memory")
+        return self.model.start(src, n_hypotheses)
+
+
+def test_a_batch_that_does_not_fit_in_memory_is_halved_with_a_warning():
+    model, warnings = random_model(32), []
+    sources = [[5, i, EOS] for i in range(3, 20)]
+    options = DecodeConfig(beam=2, batch_tokens=8 * 16)
+    arguments = {"pad_id": PAD, "eos_id": EOS, "max_len": 30, "device": torch.device("cpu")}
+    expected = decode(model, sources, options, **arguments)
+    assert decode(Small(model, 5), sources, options, **arguments, warn=warnings.append) == expected
+    assert len(warnings) == 2  # 16, 8, 4 sources
+    with pytest.raises(UserError, match="not enough memory to decode a source of 8 tokens"):
+        decode(Small(model, 0), sources, options, **arguments)
+
+
+def test_an_empty_source_and_a_limit_below_1_are_refused(model):
+    with pytest.raises(ValueError, match="source of 0 tokens"):
+        engine_of(model).submit([], OPTIONS[0], max_new_tokens=3)
+    with pytest.raises(ValueError, match="at most 0 new tokens"):
+        engine_of(model).submit([5], OPTIONS[0], max_new_tokens=0)
