@@ -45,13 +45,19 @@ def save(name: str, record: dict, command: str) -> None:
     print(f"-> {RESULTS / name}.json")
 
 
-def alternate(tasks: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Median seconds of each task. Tasks are run in alternation after a warm-up, so that drift affects all equally."""
+def alternate(tasks: dict[str, Callable[[], object]], rounds: int, pause_s: float = 0.0) -> dict[str, float]:
+    """Median seconds of each task. Tasks are run in alternation after a warm-up, so that drift affects all equally.
+
+    Args:
+        pause_s: pause before each task: threads of OpenMP libraries wait actively for up to 0.2 s after a task, on
+            cores that the next task needs.
+    """
     for task in tasks.values():
         task()
     seconds = {name: [] for name in tasks}
     for _ in range(rounds):
         for name, task in tasks.items():
+            time.sleep(pause_s)
             start = time.perf_counter()
             task()
             seconds[name].append(time.perf_counter() - start)

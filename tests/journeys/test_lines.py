@@ -81,15 +81,16 @@ def test_json_gives_source_score_and_token_log_probabilities(model):
     assert record["score"] == pytest.approx(sum(record["log_probs"]) / penalty, rel=1e-4)
 
 
-def test_bf16_translates_line_for_line_with_about_the_same_probabilities(model):
+def test_bf16_and_int8_translate_line_for_line_with_about_the_same_probabilities(model):
     text = "The cat slept.\n\nThe dog slept.\n"
     rows = {}
-    for precision in ("fp32", "bf16"):
+    for precision in ("fp32", "bf16", "int8"):
         done = glassformer("translate", model, "--json", "--beam", 1, "--precision", precision, stdin=text)
         rows[precision] = [json.loads(line) for line in done.stdout.split("\n")[:-1]]
-    assert [row["input"] for row in rows["bf16"]] == text.split("\n")[:-1]
-    for exact, rough in zip(rows["fp32"], rows["bf16"], strict=True):
-        assert rough["log_probs"][:1] == pytest.approx(exact["log_probs"][:1], abs=0.05)
+    for precision in ("bf16", "int8"):
+        assert [row["input"] for row in rows[precision]] == text.split("\n")[:-1]
+        for exact, rough in zip(rows["fp32"], rows[precision], strict=True):
+            assert rough["log_probs"][:1] == pytest.approx(exact["log_probs"][:1], abs=0.05)
 
 
 def test_nbest_gives_so_many_lines_for_each(model):

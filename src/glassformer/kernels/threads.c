@@ -8,7 +8,7 @@ alone; the result is the same. */
 #include "program.h"
 
 #define MAX_THREADS 256
-#define IDLE_SPINS 10000 /* iterations of active waiting for the next program; then the thread sleeps */
+#define IDLE_SPINS 100000 /* iterations of active waiting for the next program, some milliseconds; then the thread sleeps */
 
 static struct { Run run; const Program *program; const Rows *rows; int n; } task;
 static atomic_int n_tasks;  /* number of the last task */

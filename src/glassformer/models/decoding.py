@@ -1,7 +1,7 @@
 """The protocols that decoding requires of a model, and the decoder state of Transformers."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -28,8 +28,9 @@ class DecoderState(Protocol):
 class Decodable(Protocol):
     """A model that generates text token by token from source sequences or prompts."""
 
-    pad_to_multiple_of: ClassVar[int]
-    """All sources of a batch are padded to the same length, a multiple of this."""
+    @property
+    def pad_to_multiple_of(self) -> int:
+        """All sources of a batch are padded to the same length, a multiple of this."""
 
     def start(
         self, src: Int[Tensor, "sentences src"], n_hypotheses: int = 1
