@@ -16,6 +16,7 @@ from benchmarks.marian import marian_with_weights_of
 from glassformer.generate.processors import search_processors
 from glassformer.generate.search import beam_search
 from glassformer.models.transformer import Transformer, TransformerConfig
+from glassformer.runtime.precision import in_precision
 
 VOCAB, SRC, OUT = 32_000, 20, 30
 SETTINGS = [(32, 4), (32, 1), (1, 4), (1, 1)]
@@ -62,6 +63,7 @@ def main():
     ours = Transformer(TransformerConfig(vocab_size=VOCAB)).eval()
     hf = marian_with_weights_of(ours)
     ours_bf16, hf_bf16 = copy.deepcopy(ours).bfloat16(), copy.deepcopy(hf).bfloat16()
+    ours_int8 = in_precision(ours, "int8")
     record = {"threads": threads(), "tokens_per_s": {}, "ratio": {}}
     with tempfile.TemporaryDirectory() as folder:
         peers = dict(ctranslate2_translators(hf, folder))
@@ -73,7 +75,7 @@ def main():
                 f"glassformer {dtype}": lambda model=model: beam_search(
                     model, src, [OUT] * batch, eos_id=2, processors=search_processors((0, 1, 2)), beam=beam
                 )
-                for dtype, model in (("fp32", ours), ("bf16", ours_bf16))
+                for dtype, model in (("fp32", ours), ("bf16", ours_bf16), ("int8", ours_int8))
             }
             tasks |= {
                 f"Hugging Face generate {dtype}": lambda model=model: model.generate(
@@ -87,12 +89,12 @@ def main():
                 )
                 for dtype, peer in peers.items()
             }
-            speed = {name: batch * OUT / s for name, s in alternate(tasks, rounds=5).items()}
+            speed = {name: batch * OUT / s for name, s in alternate(tasks, rounds=5, pause_s=0.3).items()}
             key = f"batch {batch} beam {beam}"
             record["tokens_per_s"][key] = {name: round(value) for name, value in speed.items()}
             record["ratio"][key] = {
                 f"{ours_name} to {name}": round(speed[ours_name] / value, 2)
-                for ours_name in ("glassformer fp32", "glassformer bf16")
+                for ours_name in ("glassformer fp32", "glassformer bf16", "glassformer int8")
                 for name, value in speed.items()
                 if not name.startswith("glassformer")
             }
