@@ -16,6 +16,8 @@ from glassformer.nn.block import BlockConfig, TransformerBlock
 from glassformer.nn.dropout import Dropout
 from glassformer.nn.linear import batch_invariant_linear
 from glassformer.nn.masks import padding_mask
+from glassformer.nn.overridable import overridable
+from glassformer.nn.positions import position_ids
 from glassformer.nn.norm import RMSNorm
 
 
@@ -107,12 +109,14 @@ class T5(EncoderDecoder):
                     std = (c.d_model * c.d_head) ** -0.5
                 nn.init.normal_(p, std=std)
 
-    def compute_bias(self, table: nn.Embedding, n_queries: int, n_keys: int) -> Float[Tensor, "1 heads q k"]:
-        """Relative position bias of the attention scores. The queries are the last `n_queries` of the key positions."""
-        c, device = self.config, table.weight.device
-        positions = torch.arange(n_keys, device=device)
+    @overridable
+    def compute_bias(
+        self, table: nn.Embedding, query_positions: Int[Tensor, " q"], n_keys: int
+    ) -> Float[Tensor, "1 heads q k"]:
+        """Relative position bias of the attention scores of queries at some positions and keys at all up to n_keys."""
+        c = self.config
         buckets = relative_position_bucket(
-            positions[None] - positions[n_keys - n_queries :, None],
+            torch.arange(n_keys, device=query_positions.device)[None] - query_positions[:, None],
             n_buckets=c.n_buckets,
             max_distance=c.max_distance,
             bidirectional=table is self.encoder_position_bias,
@@ -122,7 +126,7 @@ class T5(EncoderDecoder):
     def encode(self, src: Int[Tensor, "batch src"]) -> Float[Tensor, "batch src d_model"]:
         """Encoder output (memory)."""
         mask, x = padding_mask(src, self.config.pad_id), self.dropout(self.embedding(src))
-        bias = self.compute_bias(self.encoder_position_bias, src.size(1), src.size(1))
+        bias = self.compute_bias(self.encoder_position_bias, position_ids(src), src.size(1))
         for layer in self.encoder:
             x = layer(x, mask, position_bias=bias)
         return self.dropout(self.encoder_norm(x))
@@ -133,7 +137,7 @@ class T5(EncoderDecoder):
         """Decoder output at every target position; `logits` projects it to the vocabulary."""
         memory, mask = self.encode(src), padding_mask(src, self.config.pad_id)
         x = self.dropout(self.embedding(tgt_in))
-        bias = self.compute_bias(self.decoder_position_bias, tgt_in.size(1), tgt_in.size(1))
+        bias = self.compute_bias(self.decoder_position_bias, position_ids(tgt_in), tgt_in.size(1))
         for layer in self.decoder:
             x = layer(
                 x, cross_keys_values=layer.cross_attention.keys_values(memory), cross_mask=mask, position_bias=bias
@@ -162,8 +166,9 @@ class T5(EncoderDecoder):
 
     def step(self, ids: Int[Tensor, " rows"], state: TransformerState) -> Float[Tensor, "rows vocab"]:
         """Logits of the next token, given `ids`, the last token of each hypothesis. Updates the state."""
-        x = self.embedding(ids[:, None])
-        bias = self.compute_bias(self.decoder_position_bias, 1, state.length + 1)
+        ids = ids[:, None]
+        x = self.embedding(ids)
+        bias = self.compute_bias(self.decoder_position_bias, position_ids(ids, state.length), state.length + 1)
         for layer, keys_values, cache in zip(self.decoder, state.cross_keys_values, state.caches, strict=True):
             x = layer(x, cross_keys_values=keys_values, cross_mask=state.cross_mask, position_bias=bias, cache=cache)
         return self.logits(self.logits_input(self.decoder_norm(x))[:, 0])

@@ -15,6 +15,7 @@ from torch.overrides import TorchFunctionMode, resolve_name
 from torch.utils._pytree import tree_leaves
 
 from glassformer.kernels.program import ACTIVATIONS, IDS, POSITIONS, Kind
+from glassformer.models.t5 import T5
 from glassformer.nn.attention import Attention, KeyValueCache
 from glassformer.nn.linear import batch_invariant_linear
 from glassformer.nn.positions import position_ids, rotary_embedding, rotate
@@ -75,6 +76,14 @@ class Rotation:
 
     cosines: Tensor
     sines: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Bias:
+    """Bias of the attention scores for each distance from -reach to reach of key and query: [heads, 2 reach + 1]."""
+
+    table: Tensor
+    reach: int
 
 
 class Recorder(TorchFunctionMode):
@@ -227,15 +236,26 @@ def sdpa(
         k = v = Cached(recorder.own_cache, 0)
     if not isinstance(k, Cached) or k != v:
         raise UnsupportedError("attention to something that is not in a cache")
+    if not (position_bias is None or isinstance(position_bias, Bias)):
+        raise UnsupportedError("a bias of the attention scores that is not a function of the distance has no kernel")
     return recorder.add(
         Kind.ATTEND, module.n_heads * module.d_head, q, m=module.d_head, cache=k.cache, option=k.side,
         number=module.scale, group=module.n_heads // module.n_kv_heads,
+        tensors=(position_bias.table,) if position_bias else (), reach=position_bias.reach if position_bias else 0,
     )  # fmt: skip
 
 
 def positions_of(recorder: Recorder, ids: Any, start: int = 0) -> Index:
     """`position_ids`."""
     return Index(POSITIONS)
+
+
+def relative_bias(recorder: Recorder, model: T5, table: Any, query_positions: Any, n_keys: int) -> Bias:
+    """`T5.compute_bias`: from `max_distance` on, the bias is constant."""
+    reach = model.config.max_distance
+    with torch._C.DisableTorchFunction():
+        bias = model.compute_bias(table, torch.tensor([reach]), 2 * reach + 1)
+    return Bias(bias[0, :, 0], reach)
 
 
 def rotation(recorder: Recorder, index: Any, d_head: int, theta: float = 10_000.0) -> tuple[Rotation, Rotation]:
@@ -257,7 +277,7 @@ HANDLERS: dict[Any, Callable[..., Any]] = {
     **dict.fromkeys(
         (
             Tensor.view, Tensor.reshape, Tensor.transpose, Tensor.contiguous, Tensor.flatten, Tensor.__getitem__,
-            Tensor.float, Tensor.to, Tensor.repeat_interleave,
+            Tensor.float, Tensor.to, Tensor.type_as, Tensor.repeat_interleave,
         ),
         same,
     ),
@@ -276,6 +296,7 @@ HANDLERS: dict[Any, Callable[..., Any]] = {
     Attention.sdpa: sdpa,
     KeyValueCache.append: append,
     position_ids: positions_of,
+    T5.compute_bias: relative_bias,
     rotary_embedding: rotation,
     rotate: rotated,
 }  # fmt: skip

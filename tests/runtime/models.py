@@ -1,0 +1,55 @@
+"""Small models of the families with random weights."""
+
+import torch
+
+from glassformer.models.gpt2 import Gpt2, Gpt2Config
+from glassformer.models.llama import Llama, LlamaConfig
+from glassformer.models.t5 import T5, T5Config
+from glassformer.models.transformer import Transformer, TransformerConfig
+
+VOCAB, MAX_LEN = 331, 56
+LAYERS = dict(n_encoder_layers=2, n_decoder_layers=2)
+
+
+def transformer(**options):
+    config = TransformerConfig(vocab_size=VOCAB, d_model=44, n_heads=2, d_ff=97, max_len=MAX_LEN, **LAYERS, **options)
+    return Transformer(config)
+
+
+def gpt2(**options):
+    return Gpt2(Gpt2Config(vocab_size=VOCAB, d_model=44, n_heads=2, d_ff=97, n_layers=2, max_len=MAX_LEN, **options))
+
+
+def t5(**options):
+    config = T5Config(vocab_size=VOCAB, d_model=44, n_heads=3, d_head=16, d_ff=97, max_len=MAX_LEN, max_distance=11,
+                      n_buckets=8, **LAYERS, **options)  # fmt: skip
+    return T5(config)
+
+
+def llama(**options):
+    config = LlamaConfig(vocab_size=VOCAB, d_model=44, n_heads=4, n_kv_heads=2, d_head=12, d_ff=97, n_layers=2,
+                         max_len=MAX_LEN, **options)  # fmt: skip
+    return Llama(config)
+
+
+MODELS = {
+    "transformer": transformer,
+    "transformer, pre-norm": lambda: transformer(pre_norm=True),
+    "Marian": lambda: transformer(sinusoid_layout="concat", output_bias=True, activation="silu"),
+    "transformer, gelu": lambda: transformer(activation="gelu", scale_embedding=False),
+    "T5": t5,
+    "T5 v1.1": lambda: t5(activation="gated_gelu", tie_embeddings=False, scale_output=False),
+    "GPT-2": gpt2,
+    "Llama": llama,
+    "Qwen2": lambda: llama(qkv_bias=True, tie_embeddings=True),
+}
+
+
+def model_of(name):
+    """A model whose outputs depend on all its weights: gains of norms and biases are random too."""
+    torch.manual_seed(0)
+    model = MODELS[name]().eval()
+    for key, p in model.named_parameters():
+        if p.dim() == 1:
+            torch.nn.init.normal_(p, mean=float(key.endswith("norm.weight")), std=0.3)
+    return model

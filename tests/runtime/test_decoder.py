@@ -1,0 +1,148 @@
+"""Recorded programs compute what the models compute, for every family; rows do not depend on one another."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from glassformer.generate.processors import ban_phrases, search_processors
+from glassformer.generate.search import beam_search
+from glassformer.kernels.library import load
+from glassformer.models.rnn import Rnn, RnnConfig
+from glassformer.runtime.decoder import CompiledDecoder, verify
+from glassformer.runtime.recorder import UnsupportedError
+from tests.runtime.models import MAX_LEN, MODELS, VOCAB, model_of, transformer
+
+PAD, BOS, EOS = 0, 1, 2
+KERNELS, _ = load()
+FAMILIES = {name: model_of(name) for name in ("transformer", "GPT-2", "Llama")}
+DECODERS = {name: CompiledDecoder(model, KERNELS) for name, model in FAMILIES.items()}
+families = pytest.mark.parametrize("name", MODELS)
+
+
+def sources(model, lengths, seed=5):
+    """Padded sources of the given lengths; for decoder-only models, prompts of the first length."""
+    generator = torch.Generator().manual_seed(seed)
+    decoder_only = model.kind == "decoder"
+    width = lengths[0] if decoder_only else max(lengths)
+    ids = torch.randint(3, VOCAB, (len(lengths), width), generator=generator)
+    for row, length in zip(ids, lengths, strict=True):
+        row[width if decoder_only else length :] = PAD
+    return ids
+
+
+def search(model, src, limits, **options):
+    options = {"eos_id": EOS, "beam": 3, "nbest": 3, "processors": search_processors((PAD, BOS))} | options
+    return beam_search(model, src, limits, **options)
+
+
+@families
+def test_the_recorded_program_computes_the_logits_of_the_model(name):
+    verify(model_of(name))
+
+
+@pytest.mark.parametrize("kernels", [pytest.param(KERNELS, id="C"), pytest.param(None, id="PyTorch")])
+@families
+@torch.no_grad()
+def test_logits_in_int8_are_close_to_those_in_fp32(name, kernels):
+    model = model_of(name)
+    decoder = CompiledDecoder(model, kernels)
+    src = sources(model, [7, 3, 5])
+    (state, last), (expected_state, _) = decoder.start(src, 2), model.start(src, 2)
+    for step in range(5):
+        logits, expected = decoder.step(last, state), model.step(last, expected_state)
+        assert (logits - expected).norm() < 0.06 * expected.norm(), step
+        rows = torch.tensor([1, 1, 2, 3, 5, 4])
+        state.select(rows)
+        expected_state.select(rows)
+        last = torch.randint(3, VOCAB, last.shape)
+
+
+@families
+def test_the_c_library_and_pytorch_generate_the_same_tokens(name):
+    model = model_of(name)
+    src, limits = sources(model, [7, 3, 5, 1]), [11, 7, 13, 9]
+    by_c, by_pytorch = (search(CompiledDecoder(model, kernels), src, limits) for kernels in (KERNELS, None))
+    for ours, theirs in zip(by_c, by_pytorch, strict=True):
+        assert [h.ids for h in ours] == [h.ids for h in theirs]
+        for a, b in zip(ours, theirs, strict=True):
+            assert a.log_probs == pytest.approx(b.log_probs, abs=2e-2)
+
+
+@pytest.mark.skipif(KERNELS is None, reason="no C compiler")
+@families
+def test_all_instruction_sets_generate_the_same_tokens(name):
+    model = model_of(name)
+    decoder = CompiledDecoder(model, KERNELS)
+    src, limits = sources(model, [7, 3, 5, 1]), [11, 7, 13, 9]
+    results = []
+    for variant in KERNELS.supported:
+        KERNELS.select(variant)
+        results.append([[h.ids for h in nbest] for nbest in search(decoder, src, limits)])
+    KERNELS.select(next(iter(KERNELS.supported)))
+    assert all(result == results[0] for result in results)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    lengths=st.lists(st.integers(1, 19), min_size=1, max_size=23), seed=st.integers(0, 1 << 20), beam=st.integers(1, 4)
+)
+def test_a_sentence_is_translated_alone_as_in_any_batch(lengths, seed, beam):
+    decoder = DECODERS["transformer"]
+    src = sources(FAMILIES["transformer"], lengths, seed)
+    limits = [3 + length for length in lengths]
+    together = search(decoder, src, limits, beam=beam, nbest=beam)
+    alone = [search(decoder, src[i : i + 1], limits[i : i + 1], beam=beam, nbest=beam)[0] for i in range(len(lengths))]
+    assert together == alone
+
+
+@pytest.mark.parametrize("name", ["GPT-2", "Llama"])
+def test_a_prompt_is_continued_alone_as_in_a_batch(name):
+    decoder = DECODERS[name]
+    src = sources(FAMILIES[name], [9] * 13)
+    together = search(decoder, src, [17] * 13)
+    assert together == [search(decoder, src[i : i + 1], [17])[0] for i in range(13)]
+
+
+def test_the_number_of_threads_does_not_change_the_result():
+    decoder = DECODERS["transformer"]
+    src = sources(FAMILIES["transformer"], [7, 3, 5, 1, 19])
+    results = []
+    for n_threads in (1, 2, 3, 4):
+        torch.set_num_threads(n_threads)
+        results.append(search(decoder, src, [11] * 5))
+    torch.set_num_threads(1)
+    assert all(result == results[0] for result in results)
+
+
+def test_best_of_all_logits_and_of_the_kernel_agree():
+    """Processors other than bans need all logits."""
+    decoder = DECODERS["transformer"]
+    src = sources(FAMILIES["transformer"], [7, 3, 5])
+    processors = [*search_processors((PAD, BOS)), ban_phrases([[VOCAB - 1, VOCAB - 1, VOCAB - 1]])]
+    fast, full = search(decoder, src, [11] * 3), search(decoder, src, [11] * 3, processors=processors)
+    for ours, theirs in zip(fast, full, strict=True):
+        assert [h.ids for h in ours] == [h.ids for h in theirs]
+        assert ours[0].log_probs == pytest.approx(theirs[0].log_probs, abs=1e-4)
+
+
+def test_long_outputs_use_more_slots_than_the_first_arrays_have():
+    model = model_of("transformer")
+    decoder = CompiledDecoder(model, KERNELS)
+    src = sources(model, [19] * 37)
+    banned = search_processors((PAD, BOS, EOS))
+    together = search(decoder, src, [MAX_LEN] * 37, processors=banned)
+    assert together[36] == search(decoder, src[36:], [MAX_LEN], processors=banned)[0]
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        (lambda: Rnn(RnnConfig(vocab_size=VOCAB, d_model=44, n_layers=1)), "has no kernel"),
+        (lambda: transformer(attention="additive"), "additive attention has no kernel"),
+    ],
+    ids=["RNN", "additive attention"],
+)
+def test_a_model_without_kernels_says_why(model, reason):
+    with pytest.raises(UnsupportedError, match=reason):
+        CompiledDecoder(model().eval(), None)
