@@ -16,9 +16,9 @@ from glassformer.nn.block import BlockConfig, TransformerBlock
 from glassformer.nn.dropout import Dropout
 from glassformer.nn.linear import batch_invariant_linear
 from glassformer.nn.masks import padding_mask
+from glassformer.nn.norm import RMSNorm
 from glassformer.nn.overridable import overridable
 from glassformer.nn.positions import position_ids
-from glassformer.nn.norm import RMSNorm
 
 
 class T5Config(AttentionModelConfig):
