@@ -62,9 +62,9 @@ def signaled(process: subprocess.Popen, out: Path, rank: int, signum: int, at_st
     return ended(process)
 
 
-def losses(out: Path) -> list[float]:
+def losses(out: Path, name: str = "loss") -> list[float]:
     records = map(json.loads, (out / "metrics.jsonl").read_text().splitlines())
-    return [record["loss"] for record in records if "loss" in record]
+    return [record[name] for record in records if name in record]
 
 
 def tensors(folder: Path, name: str = "model.safetensors") -> dict[str, torch.Tensor]:
@@ -94,6 +94,8 @@ def test_several_processes_have_the_curve_the_weights_and_the_files_of_one(corpu
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("best so far") == (alone / "train.log").read_text().count("best so far")
     assert losses(out) == pytest.approx(losses(alone), abs=1e-4)
+    assert losses(out, "dev_loss") == pytest.approx(losses(alone, "dev_loss"), abs=1e-4)
+    assert len(losses(out, "dev_bleu")) > 1
     torch.testing.assert_close(tensors(out), tensors(alone), rtol=0, atol=1e-4)
     assert {path.name for path in out.iterdir()} == {path.name for path in alone.iterdir()}
     step = f"checkpoints/step-{STEPS}"
