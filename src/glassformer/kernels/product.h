@@ -33,8 +33,17 @@ INLINE Sums repeat(const uint8_t *a) { int32_t x; memcpy(&x, a, 4); return _mm25
 INLINE Sums weights(const int8_t *w) { return _mm256_loadu_si256((const void *)w); }
 INLINE Sums dot(Sums s, Sums a, Sums w) { return _mm256_dpbusd_avx_epi32(s, a, w); }
 #define WEIGHTS_STEP 32
-#elif defined(__AVX2__)
-#include "product_avx2.h"
+#elif defined(__AVX2__) /* products of 16 bits, added in pairs: two sums for each column */
+#define TILE_ROWS 2
+#define TILE_COLUMNS 16
+#define SUMS 4
+#define SUMS_STEP 2
+#define FINISH(a, b) _mm256_permute4x64_epi64(_mm256_hadd_epi32(a, b), 0xd8) /* the sums of pairs, in order */
+typedef __m256i Sums;
+INLINE Sums repeat(const uint8_t *a) { int32_t x; memcpy(&x, a, 4); return _mm256_cvtepu8_epi16(_mm_set1_epi32(x)); }
+INLINE Sums weights(const int8_t *w) { return _mm256_cvtepi8_epi16(_mm_loadu_si128((const void *)w)); }
+INLINE Sums dot(Sums s, Sums a, Sums w) { return _mm256_add_epi32(s, _mm256_madd_epi16(a, w)); }
+#define WEIGHTS_STEP 16
 #elif defined(__ARM_FEATURE_DOTPROD) /* signed bytes: 128 is subtracted from all inputs */
 #define TILE_ROWS 6
 #define TILE_COLUMNS 16
@@ -62,7 +71,11 @@ INLINE Sums dot(Sums s, Shorts a, Shorts w) {
 #define WEIGHTS_STEP 16
 #endif
 
-#if defined(SUMS)
+#if !defined(FINISH)
+#define SUMS_STEP 1
+#define FINISH(a, b) (a)
+#endif
+
 /* Sums of `rows` (a constant) rows and one panel -> out[row][64] */
 INLINE void tile_of(const int rows, const uint8_t *a, int64_t stride, const int8_t *panel, int64_t k, int32_t *out) {
   for (int c = 0; c < PANEL; c += TILE_COLUMNS) {
@@ -78,28 +91,11 @@ INLINE void tile_of(const int rows, const uint8_t *a, int64_t stride, const int8
         __typeof__(repeat(a)) bytes = repeat(a + i * stride + at);
         UNROLL for (int j = 0; j < SUMS; j++) s[i][j] = dot(s[i][j], bytes, columns[j]);
       }
-      if (rows < TILE_ROWS) /* few operations for each byte of the weights: memory decides */
-        UNROLL for (int j = 0; j < TILE_COLUMNS / 16; j++) __builtin_prefetch(w + 4096 + 64 * j, 0, 3);
-      if (SUMS < TILE_ROWS) { /* the fewer of rows and columns are kept in registers */
-        __typeof__(weights(w)) columns[SUMS];
-        UNROLL for (int j = 0; j < SUMS; j++) columns[j] = weights(w + j * WEIGHTS_STEP);
-        UNROLL for (int i = 0; i < rows; i++) {
-          __typeof__(repeat(a)) bytes = repeat(a + i * stride + at);
-          UNROLL for (int j = 0; j < SUMS; j++) s[i][j] = dot(s[i][j], bytes, columns[j]);
-        }
-      } else {
-        __typeof__(repeat(a)) bytes[TILE_ROWS];
-        UNROLL for (int i = 0; i < rows; i++) bytes[i] = repeat(a + i * stride + at);
-        UNROLL for (int j = 0; j < SUMS; j++) {
-          __typeof__(weights(w)) columns = weights(w + j * WEIGHTS_STEP);
-          UNROLL for (int i = 0; i < rows; i++) s[i][j] = dot(s[i][j], bytes[i], columns);
-        }
-      }
     }
     UNROLL for (int i = 0; i < rows; i++) {
-      UNROLL for (int j = 0; j < SUMS; j++) { /* one by one: a copy of the array would keep it in memory */
-        Sums x = s[i][j];
-        memcpy(out + i * PANEL + c + j * sizeof x / 4, &x, sizeof x);
+      UNROLL for (int j = 0; j < SUMS; j += SUMS_STEP) { /* one by one: a copy of the array would keep it in memory */
+        Sums x = FINISH(s[i][j], s[i][j + SUMS_STEP - 1]);
+        memcpy(out + i * PANEL + c + j / SUMS_STEP * sizeof x / 4, &x, sizeof x);
       }
     }
   }
@@ -110,7 +106,10 @@ INLINE void tile_of(const int rows, const uint8_t *a, int64_t stride, const int8
                                                     int32_t *out) {                                                   \
     tile_of(ROWS, a, stride, panel, k, out);                                                                          \
   }
-TILE(1) TILE(2) TILE(3) TILE(4)
+TILE(1) TILE(2)
+#if TILE_ROWS > 2
+TILE(3) TILE(4)
+#endif
 #if TILE_ROWS > 4
 TILE(5) TILE(6)
 #endif
@@ -119,15 +118,16 @@ static void tile(int rows, const uint8_t *a, int64_t stride, const int8_t *panel
   switch (rows) {
     case 1: tile_1(a, stride, panel, k, out); break;
     case 2: tile_2(a, stride, panel, k, out); break;
+#if TILE_ROWS > 2
     case 3: tile_3(a, stride, panel, k, out); break;
     case 4: tile_4(a, stride, panel, k, out); break;
+#endif
 #if TILE_ROWS > 4
     case 5: tile_5(a, stride, panel, k, out); break;
     default: tile_6(a, stride, panel, k, out);
 #endif
   }
 }
-#endif
 
 /* Rows of the next tile when `left` rows are left: full tiles, and at the end no tile with very few rows. */
 static int tile_rows(int64_t left) {
