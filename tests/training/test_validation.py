@@ -81,14 +81,16 @@ def test_all_validations_of_a_run_decode_the_same_examples(validator):
     assert validator.task.calls[0] == validator.task.calls[1]
 
 
-def test_the_best_weights_are_kept(validator):
+def test_the_best_weights_are_those_of_the_best_score(validator):
     """The scores rise, fall and tie; of two equal scores the later is kept."""
+    best = []
     for step, score in enumerate((1.0, 3.0, 2.0, 3.0, 1.0), start=1):
         validator.state.step = step
+        assert not validator.is_best
         validator.task.validate = lambda examples, n_decoded, score=score: {"bleu": score}
         validator.validate(StopSignal())
-        validator.delete_old_best()
-    assert [folder.name for folder in (validator.config.out / "best").iterdir()] == ["step-4"]
+        best.append(validator.is_best)
+    assert best == [True, True, False, True, False]
     assert (validator.state.best_score, validator.state.last_score) == (3.0, 1.0)
 
 

@@ -19,6 +19,7 @@ from glassformer.data.batch import Batch, BatchSampler, length_buckets
 from glassformer.errors import UserError
 from glassformer.tasks.base import AnyTask
 from glassformer.training.auto_batch import find_batch_tokens
+from glassformer.training.background import BackgroundJob
 from glassformer.training.compiler import GAIN, compilation_s
 from glassformer.training.distributed import Processes
 from glassformer.training.memory import is_out_of_memory, single_example_message
@@ -64,6 +65,16 @@ class TrainerState(ValidationState):
     validation_due: bool = False
     """The validation of this step has not finished. In a saved checkpoint: a signal stopped the run before
     or during it."""
+
+
+def in_cpu_memory(contents: checkpoint.Contents) -> checkpoint.Contents:
+    """Contents of a folder with copies of the tensors, which the training does not change."""
+    return {
+        name: content
+        if isinstance(content, str)
+        else {key: tensor.detach().to("cpu", copy=True) for key, tensor in content.items()}
+        for name, content in contents.items()
+    }
 
 
 def rng_name(name: str, rank: int) -> str:
@@ -117,6 +128,9 @@ class Trainer:
         self.saved_step: int | None = None
         if self.processes.rank:  # rank 0 continues the random numbers that initialized the model
             self.seed_randomness()
+        self.saving = BackgroundJob()
+        self.saves_in_background = task.device.type != "cpu"
+        """On a CPU, the copies and the thread would take as much time from the training as writing does."""
         self.profile: Profile | None = None
         self.may_compile = config.compile == "auto"
         """Compilation is not decided yet."""
@@ -171,7 +185,10 @@ class Trainer:
         return tensors | {f"ema.{name}": whole(value) for name, value in self.ema.items()}
 
     def save(self) -> None:
-        """Write `checkpoints/step-N`, then delete older ones. All processes must call this; rank 0 writes.
+        """Write `checkpoints/step-N`, and `best/step-N` after a validation with the best score, then delete older ones.
+
+        With `saves_in_background`, this returns when the state is copied, and a thread writes it. All processes must
+        call this; rank 0 writes.
 
         Raises:
             UserError: a loss or a gradient was not finite.
@@ -183,26 +200,50 @@ class Trainer:
         """What `save` does, without the time of a profile."""
         self.log.report()
         self.step.check_finite()
+        self.wait_for_saving()
         self.progress.sampler = self.sampler.state_dict()
         self.progress.loss_sum_since_log = self.log.loss_sum.item()
         self.progress.elapsed_s, self.started_s = self.elapsed_s(), time.monotonic()
         self.progress.n_processes = self.processes.size
         self.step.gather()
-        state_tensors = self.state_tensors()
+        model: checkpoint.Contents = self.task.contents()
+        training: checkpoint.Contents = {
+            "training.safetensors": self.state_tensors(),
+            "progress.json": checkpoint.to_json(asdict(self.progress)),
+        }
+        name, is_best = f"step-{self.progress.step}", self.validator.is_best
+        if self.saves_in_background and self.processes.rank == 0:
+            model, training = in_cpu_memory(model), in_cpu_memory(training)
 
         def write() -> JsonObject:
             folder = self.config.out / "checkpoints"
-            contents = {
-                **self.task.contents(),
-                "training.safetensors": state_tensors,
-                "progress.json": checkpoint.to_json(asdict(self.progress)),
-            }
-            checkpoint.save_folder(folder / f"step-{self.progress.step}", contents)
+            if is_best:
+                checkpoint.save_folder(self.config.out / "best" / name, model)
+            checkpoint.save_folder(folder / name, {**model, **training})
             checkpoint.delete_old(folder, keep=MAX_CHECKPOINTS)
+            self.validator.delete_old_best()
             return {}
 
-        self.processes.lead(write)
+        if not self.saves_in_background:
+            self.processes.lead(write)
+        elif self.processes.rank == 0:
+            self.saving.start(write)
         self.saved_step = self.progress.step
+
+    def wait_for_saving(self) -> None:
+        """Wait until the last checkpoint is complete. All processes must call this.
+
+        Raises:
+            UserError: it cannot be written.
+        """
+
+        def wait() -> JsonObject:
+            self.saving.wait()
+            return {}
+
+        if self.saves_in_background:
+            with self.step.part("saving"):
+                self.processes.lead(wait)
 
     def load(self, folder: Path) -> None:
         """Resume from a verified checkpoint, of any number of processes."""
@@ -268,6 +309,7 @@ class Trainer:
             raise
         finally:
             gc.unfreeze()
+            self.saving.close()
         self.write_profile()
 
     def write_profile(self) -> None:
@@ -304,6 +346,7 @@ class Trainer:
                 self.checkpoint_and_stop(signum)
         if self.progress.last_score is None:  # resumed with a budget that was used up before any validation
             self.validate_and_save(stop)
+        self.wait_for_saving()
         self.step.gather()
         self.weight_sums = {name: whole(value) for name, value in self.weight_sums.items()}
         self.ema = {name: whole(value) for name, value in self.ema.items()}
@@ -422,9 +465,16 @@ class Trainer:
         Returns:
             Batches without effect, with which all processes have as many; the number of targets of all; the signal
             that one of them received, if any.
+
+        Raises:
+            UserError: the last checkpoint could not be written.
         """
         n_own = sum(batch.n_targets for batch in batches)
-        n_targets, n_batches, signums = self.processes.gather([n_own, len(batches), stop.signum or 0]).T
+        n_targets, n_batches, signums, failures = self.processes.gather(
+            [n_own, len(batches), stop.signum or 0, self.saving.has_failed()]
+        ).T
+        if failures.any():
+            self.wait_for_saving()
         n_missing = int(n_batches.max()) - len(batches)
         fillers = self.micro_batches(indices[:1]) * n_missing if n_missing else []
         return fillers, float(n_targets.sum()), int(signums.max()) or None
@@ -436,6 +486,7 @@ class Trainer:
             Stopped: a signal arrived; a checkpoint was saved.
         """
         self.log.report()
+        self.wait_for_saving()
         try:
             with self.step.part("validation"):
                 self.step.gather()
@@ -444,8 +495,6 @@ class Trainer:
             self.checkpoint_and_stop(interrupt.signum)
         self.progress.validation_due = False
         self.save()
-        if self.processes.rank == 0:
-            self.validator.delete_old_best()
 
     def micro_batch_size(self, indices: NDArray[np.int64]) -> tuple[int, int]:
         """Number of rows of the largest micro-batch of a batch, and the length of its longest row."""
@@ -512,6 +561,7 @@ class Trainer:
         """
         if self.saved_step != self.progress.step:
             self.save()
+        self.wait_for_saving()
         raise Stopped(
             signum,
             f"Stopped at step {self.progress.step:,}; checkpoint saved. Run the same command again to resume.",
