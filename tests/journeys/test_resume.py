@@ -42,21 +42,10 @@ def step_reached(out: Path) -> int:
     return max((int(name.removeprefix("step-")) for name in names), default=0)
 
 
-PROGRAM = ("-m", "glassformer")
-IN_BACKGROUND = (
-    "-c",
-    "from glassformer.training.trainer import Trainer; Trainer.saves_in_background = property(lambda self: True,"
-    " lambda self, value: None); from glassformer.cli import main; main()",
-)
-"""The command as on a GPU, where a thread writes checkpoints."""
-
-
-def broken_off(
-    arguments, out: Path, signum: int, at_step: int, delay_s: float, program: tuple[str, ...] = PROGRAM
-) -> subprocess.Popen:
+def broken_off(arguments, out: Path, signum: int, at_step: int, delay_s: float) -> subprocess.Popen:
     """Start a run and send it a signal a moment after it reached a step."""
     process = subprocess.Popen(
-        [sys.executable, *program, *map(str, arguments)],
+        [sys.executable, "-m", "glassformer", *map(str, arguments)],
         env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8",
     )  # fmt: skip
     deadline = time.monotonic() + 120
@@ -77,12 +66,12 @@ def unbroken(corpus, tmp_path_factory) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("seed", "program"), [*((seed, PROGRAM) for seed in range(4)), (4, IN_BACKGROUND)])
-def test_a_run_killed_at_random_times_ends_with_the_same_weights(corpus, tmp_path, unbroken, seed, program):
+@pytest.mark.parametrize("seed", range(4))
+def test_a_run_killed_at_random_times_ends_with_the_same_weights(corpus, tmp_path, unbroken, seed):
     rng = random.Random(seed)
     out = tmp_path / "run"
     for at_step in sorted(rng.sample(range(0, STEPS, 7), 2)):
-        broken_off(command(corpus, out), out, signal.SIGKILL, at_step, rng.random() * 0.05, program)
+        broken_off(command(corpus, out), out, signal.SIGKILL, at_step, rng.random() * 0.05)
     done = glassformer(*command(corpus, out))
     assert done.returncode == 0, done.stderr
     assert weights(out) == unbroken
@@ -106,13 +95,10 @@ def test_a_killed_run_with_accumulation_checkpointing_and_moving_average_ends_wi
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("signum", "code", "program"),
-    [(signal.SIGINT, 130, PROGRAM), (signal.SIGTERM, 143, PROGRAM), (signal.SIGTERM, 143, IN_BACKGROUND)],
-)
-def test_a_signal_saves_and_exits_and_the_same_command_resumes(corpus, tmp_path, unbroken, signum, code, program):
+@pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_saves_and_exits_and_the_same_command_resumes(corpus, tmp_path, unbroken, signum, code):
     out = tmp_path / "run"
-    process = broken_off(command(corpus, out), out, signum, 14, 0.0, program)
+    process = broken_off(command(corpus, out), out, signum, 14, 0.0)
     assert process.returncode == code, process.err
     assert "Run the same command again to resume" in process.err
     assert "Traceback" not in process.err
@@ -212,8 +198,7 @@ def test_a_second_process_on_the_same_folder_is_refused(corpus, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="file size limits are POSIX")
-@pytest.mark.parametrize("in_background", [False, True])
-def test_a_full_disk_is_an_error_and_keeps_the_last_checkpoint(corpus, tmp_path, unbroken, in_background):
+def test_a_full_disk_is_an_error_and_keeps_the_last_checkpoint(corpus, tmp_path, unbroken):
     out = tmp_path / "run"
     broken_off(command(corpus, out), out, signal.SIGKILL, 14, 0.0)
     last_step = step_reached(out)
@@ -221,7 +206,8 @@ def test_a_full_disk_is_an_error_and_keeps_the_last_checkpoint(corpus, tmp_path,
     program = (
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
         f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}));"
-    ) + (IN_BACKGROUND[1] if in_background else "from glassformer.cli import main; main()")
+        "from glassformer.cli import main; main()"
+    )
     done = subprocess.run(
         [sys.executable, "-c", program, *map(str, command(corpus, out))],
         env=ENVIRONMENT,

@@ -1,4 +1,4 @@
-"""Checkpoints that are written by this thread, or by another one while the training goes on."""
+"""Checkpoints that a thread writes while the training goes on."""
 
 import errno
 import json
@@ -15,13 +15,6 @@ from glassformer.training.signals import StopSignal
 from tests.training.test_trainer import N_PAIRS, tokenizer, trainer, weights
 
 __all__ = ["tokenizer", "trainer"]
-
-
-@pytest.fixture(params=[False, True], ids=["at once", "in the background"])
-def saving(request, trainer):
-    """A trainer that saves in either way."""
-    trainer.saves_in_background = request.param
-    return trainer
 
 
 @pytest.fixture
@@ -49,7 +42,6 @@ def saved(trainer, kind: str) -> list[str]:
 
 
 def test_a_checkpoint_has_the_state_of_its_step_although_the_training_went_on(trainer, gate):
-    trainer.saves_in_background = True
     expected = update(trainer, 1)
     moments = {name: x.clone() for name, x in trainer.state_tensors().items()}
     trainer.save()
@@ -67,18 +59,20 @@ def test_a_checkpoint_has_the_state_of_its_step_although_the_training_went_on(tr
     assert json.loads((folder / "progress.json").read_text())["step"] == 1
 
 
-def test_the_newest_checkpoints_and_the_best_weights_are_kept(saving):
+def test_the_newest_checkpoints_and_the_best_weights_are_kept(trainer, monkeypatch):
     """The best of the steps 1 to 4 is step 2."""
-    best = None
+    best, written, save_folder = None, [], checkpoint.save_folder
+    monkeypatch.setattr(checkpoint, "save_folder", lambda *a: written.append(a[0].parent.name) or save_folder(*a))
     for step in range(1, 5):
-        now = update(saving, step)
+        now = update(trainer, step)
         if step in (1, 2):
-            saving.progress.best_score, saving.progress.best_step, best = float(step), step, now
-        saving.save()
-    saving.wait_for_saving()
-    assert saved(saving, "checkpoints") == ["step-3", "step-4"]
-    assert saved(saving, "best") == ["step-2"]
-    model = read_tensors(saving.config.out / "best" / "step-2" / "model.safetensors")
+            trainer.progress.best_score, trainer.progress.best_step, best = float(step), step, now
+        trainer.save()
+    trainer.wait_for_saving()
+    assert saved(trainer, "checkpoints") == ["step-3", "step-4"]
+    assert saved(trainer, "best") == ["step-2"]
+    assert written == ["best", "checkpoints"] * 2 + ["checkpoints"] * 2
+    model = read_tensors(trainer.config.out / "best" / "step-2" / "model.safetensors")
     assert all((model[name] == weight).all() for name, weight in best.items())
 
 
@@ -88,7 +82,6 @@ def full_disk(*_):
 
 def test_a_full_disk_is_an_error_at_the_next_update(trainer, monkeypatch):
     monkeypatch.setattr(checkpoint, "save_folder", full_disk)
-    trainer.saves_in_background = True
     trainer.save()
     while not trainer.saving.has_failed():
         pass
@@ -101,7 +94,6 @@ def test_a_full_disk_is_an_error_at_the_next_update(trainer, monkeypatch):
 @pytest.mark.parametrize("when", ["save", "validate_and_save", "checkpoint_and_stop"])
 def test_a_full_disk_is_an_error_at_the_latest_when_the_training_saves_again_or_stops(trainer, monkeypatch, when):
     monkeypatch.setattr(checkpoint, "save_folder", full_disk)
-    trainer.saves_in_background = True
     trainer.save()
     arguments = {"save": (), "validate_and_save": (StopSignal(),), "checkpoint_and_stop": (2,)}[when]
     with pytest.raises(UserError, match="the disk is full"):
@@ -114,7 +106,6 @@ def test_a_training_that_ends_with_an_error_completes_its_checkpoint(trainer, ga
         gate.set()
         raise UserError("something else")
 
-    trainer.saves_in_background = True
     monkeypatch.setattr(trainer, "run_steps", steps)
     with pytest.raises(UserError, match="something else"):
         trainer.run(StopSignal())

@@ -67,8 +67,8 @@ class TrainerState(ValidationState):
     or during it."""
 
 
-def in_cpu_memory(contents: checkpoint.Contents) -> checkpoint.Contents:
-    """Contents of a folder with copies of the tensors, which the training does not change."""
+def copied(contents: checkpoint.Contents) -> checkpoint.Contents:
+    """Contents of a folder with copies of the tensors in CPU memory, which the training does not change."""
     return {
         name: content
         if isinstance(content, str)
@@ -129,8 +129,6 @@ class Trainer:
         if self.processes.rank:  # rank 0 continues the random numbers that initialized the model
             self.seed_randomness()
         self.saving = BackgroundJob()
-        self.saves_in_background = task.device.type != "cpu"
-        """On a CPU, the copies and the thread would take as much time from the training as writing does."""
         self.profile: Profile | None = None
         self.may_compile = config.compile == "auto"
         """Compilation is not decided yet."""
@@ -187,8 +185,7 @@ class Trainer:
     def save(self) -> None:
         """Write `checkpoints/step-N`, and `best/step-N` after a validation with the best score, then delete older ones.
 
-        With `saves_in_background`, this returns when the state is copied, and a thread writes it. All processes must
-        call this; rank 0 writes.
+        This returns when the state is copied; a thread of rank 0 writes it. All processes must call this.
 
         Raises:
             UserError: a loss or a gradient was not finite.
@@ -212,23 +209,20 @@ class Trainer:
             "progress.json": checkpoint.to_json(asdict(self.progress)),
         }
         name, is_best = f"step-{self.progress.step}", self.validator.is_best
-        if self.saves_in_background and self.processes.rank == 0:
-            model, training = in_cpu_memory(model), in_cpu_memory(training)
+        self.saved_step = self.progress.step
+        if self.processes.rank:
+            return
+        model, training = copied(model), copied(training)
 
-        def write() -> JsonObject:
+        def write() -> None:
             folder = self.config.out / "checkpoints"
             if is_best:
                 checkpoint.save_folder(self.config.out / "best" / name, model)
             checkpoint.save_folder(folder / name, {**model, **training})
             checkpoint.delete_old(folder, keep=MAX_CHECKPOINTS)
             self.validator.delete_old_best()
-            return {}
 
-        if not self.saves_in_background:
-            self.processes.lead(write)
-        elif self.processes.rank == 0:
-            self.saving.start(write)
-        self.saved_step = self.progress.step
+        self.saving.start(write)
 
     def wait_for_saving(self) -> None:
         """Wait until the last checkpoint is complete. All processes must call this.
@@ -241,9 +235,8 @@ class Trainer:
             self.saving.wait()
             return {}
 
-        if self.saves_in_background:
-            with self.step.part("saving"):
-                self.processes.lead(wait)
+        with self.step.part("saving"):
+            self.processes.lead(wait)
 
     def load(self, folder: Path) -> None:
         """Resume from a verified checkpoint, of any number of processes."""

@@ -24,9 +24,10 @@ MAX_VALIDATION_COST = 0.05
 """Largest cost of a validation, as a fraction of the cost of training since the previous validation; on a GPU also the
 largest fraction of the time."""
 
-LOSS_COST, DECODE_COST = 0.4, 30.0
+LOSS_COST, DECODE_COST = 1.0, 10.0
 """Estimated cost of the loss of one dev example, and of decoding one, relative to training on one example. Estimates
-and not measured times, so that an interrupted run validates on the same examples as an uninterrupted one."""
+and not measured times, so that an interrupted run validates on the same examples as an uninterrupted one. On two CPU
+cores, translation with the presets tiny, small and base has 0.8 to 1.1 and, early in training, 3 to 5."""
 
 MIN_DECODED = 16
 """Fewest dev examples that are decoded in a validation."""
