@@ -32,7 +32,7 @@ def figure(panels):
                 f'<text x="{left + MARGIN - 8}" y="{y_of(10.0**power) + 4:.1f}" text-anchor="end">{label}</text>'
             )
         for x in xs:
-            label = f"{x:,g}" if x < 1e5 else f"{x / 1e6:g}M"
+            label = f"{x:,g}" if x < 1e5 else f"{x / 1e3:,g}k"
             parts.append(f'<text x="{x_of(x):.1f}" y="{top + HEIGHT + 18}" text-anchor="middle">{label}</text>')
         for (name, points), color in zip(values.items(), COLORS, strict=False):
             line = " ".join(f"{x_of(x):.1f},{y_of(y):.1f}" for x, y in points.items())

@@ -58,6 +58,8 @@ class TrainOptions(TypedDict, total=False):
     model: dict[str, bool | int | float | str] | None
     pooling: Literal["first", "mean"] | None
     batch_tokens: int | None
+    auto_batch: bool
+    micro_batch_tokens: int | None
     accumulate: int
     optimizer: str | None
     beta1: float | None

@@ -15,7 +15,8 @@ import tempfile
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-LIBRARY = "libkernels.dylib" if sys.platform == "darwin" else "libkernels.so"
+LIBRARY = "libkernels.c.dylib" if sys.platform == "darwin" else "libkernels.c.so"
+"""File name of the library. With two dots, Python does not take it for an extension module."""
 
 X86 = {
     "avx512": ("has_avx512_vnni()", "-mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mfma -mf16c"),
