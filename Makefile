@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test quick check bench clean
+.PHONY: demo test quick check bench sanitize clean
 
 demo: $(VENV)/.run
 	$(BIN)/glassformer demo
@@ -26,6 +26,13 @@ check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The kernels under AddressSanitizer and UndefinedBehaviorSanitizer.
+sanitize: $(VENV)/.dev
+	CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=undefined -g" $(BIN)/python src/glassformer/kernels/build.py
+	LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 \
+		$(BIN)/pytest -q -p no:cacheprovider tests/kernels tests/runtime; \
+		status=$$?; $(BIN)/python src/glassformer/kernels/build.py; exit $$status
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks

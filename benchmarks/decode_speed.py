@@ -2,11 +2,14 @@
 
 Random weights of base size, vocabulary of 32,000, sources of 20 tokens, exactly 30 generated tokens.
 
-usage: python -m benchmarks.decode_speed [THREADS]
+usage: python -m benchmarks.decode_speed [THREADS [TEXT]]
+
+TEXT: measure only the systems whose name contains it, such as int8.
 """
 
 import copy
 import os
+import sys
 import tempfile
 
 import torch
@@ -15,6 +18,7 @@ from benchmarks.machine import alternate, save, threads
 from benchmarks.marian import marian_with_weights_of
 from glassformer.generate.processors import search_processors
 from glassformer.generate.search import beam_search
+from glassformer.kernels.library import load
 from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.runtime.precision import in_precision
 
@@ -62,9 +66,10 @@ def main():
     torch.manual_seed(0)
     ours = Transformer(TransformerConfig(vocab_size=VOCAB)).eval()
     hf = marian_with_weights_of(ours)
-    ours_bf16, hf_bf16 = copy.deepcopy(ours).bfloat16(), copy.deepcopy(hf).bfloat16()
-    ours_int8 = in_precision(ours, "int8")
-    record = {"threads": threads(), "tokens_per_s": {}, "ratio": {}}
+    hf_bf16 = copy.deepcopy(hf).bfloat16()
+    models = {precision: in_precision(ours, precision) for precision in ("fp32", "bf16", "int8")}
+    wanted = sys.argv[2] if len(sys.argv) > 2 else ""
+    record = {"threads": threads(), "kernels": load()[1], "tokens_per_s": {}, "ratio": {}}
     with tempfile.TemporaryDirectory() as folder:
         peers = dict(ctranslate2_translators(hf, folder))
         for batch, beam in SETTINGS:
@@ -75,7 +80,7 @@ def main():
                 f"glassformer {dtype}": lambda model=model: beam_search(
                     model, src, [OUT] * batch, eos_id=2, processors=search_processors((0, 1, 2)), beam=beam
                 )
-                for dtype, model in (("fp32", ours), ("bf16", ours_bf16), ("int8", ours_int8))
+                for dtype, model in models.items()
             }
             tasks |= {
                 f"Hugging Face generate {dtype}": lambda model=model: model.generate(
@@ -89,17 +94,20 @@ def main():
                 )
                 for dtype, peer in peers.items()
             }
-            speed = {name: batch * OUT / s for name, s in alternate(tasks, rounds=5, pause_s=0.3).items()}
+            tasks = {name: task for name, task in tasks.items() if wanted in name}
+            seconds = alternate(tasks, rounds=7, pause_s=0.3)
+            speed = {name: batch * OUT / s for name, s in seconds.items()}
             key = f"batch {batch} beam {beam}"
             record["tokens_per_s"][key] = {name: round(value) for name, value in speed.items()}
             record["ratio"][key] = {
                 f"{ours_name} to {name}": round(speed[ours_name] / value, 2)
-                for ours_name in ("glassformer fp32", "glassformer bf16", "glassformer int8")
+                for ours_name in speed
                 for name, value in speed.items()
-                if not name.startswith("glassformer")
+                if ours_name.startswith("glassformer") and not name.startswith("glassformer")
             }
             print(key, record["tokens_per_s"][key], record["ratio"][key], flush=True)
-    save("decode_speed", record, "python -m benchmarks.decode_speed")
+    command = " ".join(["python -m benchmarks.decode_speed", *sys.argv[1:]])
+    save("_".join(["decode_speed", *sys.argv[2:]]), record, command)
 
 
 if __name__ == "__main__":

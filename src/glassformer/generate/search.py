@@ -153,17 +153,20 @@ class BeamSearch:
         """
         self.length += 1
         totals, log_prob, token, parent = best_extensions(self.sums, values, tokens, 2 * self.beam, self.eos_id)
-        # The sentences of which nothing ends are continued with the best `beam` extensions.
-        is_continued = np.ones(len(self.alive), bool)
-        columns = np.broadcast_to(np.arange(self.beam), (len(self.alive), self.beam)).copy()
         may_end = (token == self.eos_id).any(1) | (self.limits <= self.length) | self.has_finished
-        for block in np.flatnonzero(may_end | (self.report is not None)).tolist():
-            extensions = Extensions(totals[block].tolist(), log_prob[block], token[block].tolist(), parent[block])
-            is_continued[block], columns[block] = self.finish(int(self.alive[block]), block, extensions)
-            self.has_finished[block] = bool(self.hypotheses[self.alive[block]])
-        done = {sentence: self.best_hypotheses(sentence) for sentence in self.alive[~is_continued].tolist()}
-        keep = np.flatnonzero(is_continued)
-        selected = (keep[:, None] * 2 * self.beam + columns[keep]).ravel()
+        # The sentences of which nothing ends are continued with the best `beam` extensions.
+        keep, done = np.arange(len(self.alive)), dict[int, list[Hypothesis]]()
+        selected = (keep[:, None] * 2 * self.beam + np.arange(self.beam)).ravel()
+        if may_end.any() or self.report is not None:
+            is_continued, columns = np.ones(len(self.alive), bool), selected.reshape(-1, self.beam)
+            for block in np.flatnonzero(may_end | (self.report is not None)).tolist():
+                extensions = Extensions(totals[block].tolist(), log_prob[block], token[block].tolist(), parent[block])
+                is_continued[block], unfinished = self.finish(int(self.alive[block]), block, extensions)
+                columns[block] = np.array(unfinished) + block * 2 * self.beam
+                self.has_finished[block] = bool(self.hypotheses[self.alive[block]])
+            done = {sentence: self.best_hypotheses(sentence) for sentence in self.alive[~is_continued].tolist()}
+            keep = np.flatnonzero(is_continued)
+            selected = columns[keep].ravel()
         parents, self.sums = parent.take(selected), totals.take(selected).reshape(-1, self.beam)
         self.ids = np.concatenate([self.ids[parents], token.take(selected)[:, None]], axis=1)
         self.log_probs = np.concatenate([self.log_probs[parents], log_prob.take(selected)[:, None]], axis=1)
@@ -222,6 +225,8 @@ class BeamSearch:
 
     def select_blocks(self, blocks: NDArray[np.int64]) -> None:
         """Continue with these blocks."""
+        if len(blocks) == len(self.alive):
+            return
         self.alive, self.limits, self.has_finished = self.alive[blocks], self.limits[blocks], self.has_finished[blocks]
 
     def cancel(self, sentence: int) -> None:

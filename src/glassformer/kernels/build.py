@@ -23,7 +23,7 @@ X86 = {
     "avxvnni": ("has_avx_vnni()", "-mavx2 -mfma -mf16c -mavxvnni"),
     "avx2": ("has_avx2()", "-mavx2 -mfma -mf16c"),
 }
-ARM = {"dotprod": ("has_dot_product()", "-march=armv8.2-a+dotprod")}
+ARM = {"dotprod": ("has_dot_product()", "-mcpu=generic+dotprod")}
 VARIANTS = {"x86_64": X86, "AMD64": X86, "aarch64": ARM, "arm64": ARM}
 """Instruction sets by processor, the fastest first: condition under which the processor has it, compiler flags."""
 
@@ -87,6 +87,7 @@ def compile_library(compiler: list[str], target: Path, extra: str = "", machine:
             f"-DVARIANTS(X)={table}", f'-DSOURCE_HASH="{source_hash()}"', "-shared", "-o", str(library),
             *(str(FOLDER / name) for name in ("library.c", "threads.c", "parallel.c")),
             *(str(folder / f"{source}.{variant}.o") for source in PER_VARIANT for variant in built), "-lm", "-ldl",
+            *([] if extra or sys.platform == "darwin" else ["-s"]),
         )  # fmt: skip
         temporary = target.with_name(f".{target.name}.{os.getpid()}")
         shutil.copyfile(library, temporary)
@@ -98,7 +99,7 @@ def build(folder: Path = FOLDER) -> Path | None:
     target = folder / LIBRARY
     for compiler in compilers():
         try:
-            compile_library(compiler, target)
+            compile_library(compiler, target, extra=os.environ.get("CFLAGS", ""))
         except OSError:
             continue
         except subprocess.CalledProcessError as error:

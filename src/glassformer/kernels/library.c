@@ -13,14 +13,25 @@ instruction set, the fastest first, X(name, condition under which the processor 
 #define MAYBE_UNUSED __attribute__((unused))
 
 #if defined(__x86_64__)
-MAYBE_UNUSED static int has_avx512_vnni(void) {
-  return __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+/* Bits of the instruction CPUID; XGETBV says whether the system saves the registers. */
+static unsigned cpuid(unsigned leaf, unsigned subleaf, int which) {
+  unsigned r[4] = {0};
+  return __get_cpuid_count(leaf, subleaf, &r[0], &r[1], &r[2], &r[3]) ? r[which] : 0;
 }
-MAYBE_UNUSED static int has_avx2(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
-MAYBE_UNUSED static int has_avx_vnni(void) {
-  unsigned a = 0, b, c, d;
-  return has_avx2() && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
+enum { EAX, EBX, ECX };
+static int saves(unsigned registers) {
+  unsigned low = 0, high;
+  if (cpuid(1, 0, ECX) >> 27 & 1) __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return (low & registers) == registers;
+}
+MAYBE_UNUSED static int has_avx2(void) {
+  const unsigned fma_f16c = 1u << 12 | 1u << 29;
+  return saves(0x6) && (cpuid(1, 0, ECX) & fma_f16c) == fma_f16c && (cpuid(7, 0, EBX) >> 5 & 1);
+}
+MAYBE_UNUSED static int has_avx_vnni(void) { return has_avx2() && (cpuid(7, 1, EAX) >> 4 & 1); }
+MAYBE_UNUSED static int has_avx512_vnni(void) {
+  const unsigned f_dq_bw_vl = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;
+  return has_avx2() && saves(0xe6) && (cpuid(7, 0, EBX) & f_dq_bw_vl) == f_dq_bw_vl && (cpuid(7, 0, ECX) >> 11 & 1);
 }
 #elif defined(__aarch64__)
 MAYBE_UNUSED static int has_dot_product(void) {

@@ -14,8 +14,7 @@ columns is kept in registers while k runs. */
 #define MIN_ROWS 48 /* for fewer, reading the weights takes longer than the product */
 
 /* For each instruction set: Sums, a vector of 32-bit sums; SUMS, the number of them for TILE_COLUMNS columns; repeat,
-   4 bytes of a row in a vector; dot, which multiplies them by 4 bytes of each column and adds; finish, 32-bit sums of
-   the columns. */
+   4 bytes of a row in a vector; dot, which multiplies them by 4 bytes of each column and adds. */
 #if defined(__AVX512VNNI__)
 #define TILE_ROWS 6
 #define TILE_COLUMNS 64
@@ -34,11 +33,12 @@ INLINE Sums repeat(const uint8_t *a) { int32_t x; memcpy(&x, a, 4); return _mm25
 INLINE Sums weights(const int8_t *w) { return _mm256_loadu_si256((const void *)w); }
 INLINE Sums dot(Sums s, Sums a, Sums w) { return _mm256_dpbusd_avx_epi32(s, a, w); }
 #define WEIGHTS_STEP 32
-#elif defined(__AVX2__) /* 16-bit products of pairs: two sums for each column */
-#define TILE_ROWS 3
+#elif defined(__AVX2__) /* products of 16 bits, added in pairs: two sums for each column */
+#define TILE_ROWS 2
 #define TILE_COLUMNS 16
 #define SUMS 4
-#define PAIRS
+#define SUMS_STEP 2
+#define FINISH(a, b) _mm256_permute4x64_epi64(_mm256_hadd_epi32(a, b), 0xd8) /* the sums of pairs, in order */
 typedef __m256i Sums;
 INLINE Sums repeat(const uint8_t *a) { int32_t x; memcpy(&x, a, 4); return _mm256_cvtepu8_epi16(_mm_set1_epi32(x)); }
 INLINE Sums weights(const int8_t *w) { return _mm256_cvtepi8_epi16(_mm_loadu_si128((const void *)w)); }
@@ -71,33 +71,32 @@ INLINE Sums dot(Sums s, Shorts a, Shorts w) {
 #define WEIGHTS_STEP 16
 #endif
 
+#if !defined(FINISH)
+#define SUMS_STEP 1
+#define FINISH(a, b) (a)
+#endif
+
 /* Sums of `rows` (a constant) rows and one panel -> out[row][64] */
-INLINE void tile(const int rows, const uint8_t *a, int64_t stride, const int8_t *panel, int64_t k, int32_t *out) {
+INLINE void tile_of(const int rows, const uint8_t *a, int64_t stride, const int8_t *panel, int64_t k, int32_t *out) {
   for (int c = 0; c < PANEL; c += TILE_COLUMNS) {
     const int8_t *w = panel + 4 * c;
     Sums s[TILE_ROWS][SUMS];
     UNROLL for (int i = 0; i < rows; i++) UNROLL for (int j = 0; j < SUMS; j++) s[i][j] = (Sums){0};
     for (int64_t at = 0; at < k; at += 4, w += 4 * PANEL) {
+      if (rows < TILE_ROWS) /* few operations for each byte of the weights: memory decides */
+        UNROLL for (int j = 0; j < TILE_COLUMNS / 16; j++) __builtin_prefetch(w + 4096 + 64 * j, 0, 3);
       __typeof__(weights(w)) columns[SUMS];
       UNROLL for (int j = 0; j < SUMS; j++) columns[j] = weights(w + j * WEIGHTS_STEP);
-      if (rows < 5) /* few operations for each byte of the weights: memory decides */
-        UNROLL for (int j = 0; j < TILE_COLUMNS / 16; j++) __builtin_prefetch(w + 4096 + 64 * j, 0, 3);
       UNROLL for (int i = 0; i < rows; i++) {
         __typeof__(repeat(a)) bytes = repeat(a + i * stride + at);
         UNROLL for (int j = 0; j < SUMS; j++) s[i][j] = dot(s[i][j], bytes, columns[j]);
       }
     }
     UNROLL for (int i = 0; i < rows; i++) {
-      int32_t *o = out + i * PANEL + c, found[SUMS * sizeof(Sums) / 4];
-      UNROLL for (int j = 0; j < SUMS; j++) { /* one by one: a copy of the array would keep it in memory */
-        Sums x = s[i][j];
-        memcpy(found + j * sizeof x / 4, &x, sizeof x);
+      UNROLL for (int j = 0; j < SUMS; j += SUMS_STEP) { /* one by one: a copy of the array would keep it in memory */
+        Sums x = FINISH(s[i][j], s[i][j + SUMS_STEP - 1]);
+        memcpy(out + i * PANEL + c + j / SUMS_STEP * sizeof x / 4, &x, sizeof x);
       }
-#if defined(PAIRS)
-      for (int j = 0; j < TILE_COLUMNS; j++) o[j] = found[2 * j] + found[2 * j + 1];
-#else
-      memcpy(o, found, sizeof found);
-#endif
     }
   }
 }
@@ -105,25 +104,30 @@ INLINE void tile(const int rows, const uint8_t *a, int64_t stride, const int8_t 
 #define TILE(ROWS)                                                                                                    \
   __attribute__((noinline)) static void tile_##ROWS(const uint8_t *a, int64_t stride, const int8_t *panel, int64_t k, \
                                                     int32_t *out) {                                                   \
-    tile(ROWS, a, stride, panel, k, out);                                                                             \
+    tile_of(ROWS, a, stride, panel, k, out);                                                                          \
   }
-TILE(1) TILE(2) TILE(3)
-#if TILE_ROWS > 3
-TILE(4)
+TILE(1) TILE(2)
+#if TILE_ROWS > 2
+TILE(3) TILE(4)
 #endif
 #if TILE_ROWS > 4
 TILE(5) TILE(6)
 #endif
-typedef void (*Tile)(const uint8_t *, int64_t, const int8_t *, int64_t, int32_t *);
-static const Tile TILES[] = {
-  0, tile_1, tile_2, tile_3,
-#if TILE_ROWS > 3
-  tile_4,
+
+static void tile(int rows, const uint8_t *a, int64_t stride, const int8_t *panel, int64_t k, int32_t *out) {
+  switch (rows) {
+    case 1: tile_1(a, stride, panel, k, out); break;
+    case 2: tile_2(a, stride, panel, k, out); break;
+#if TILE_ROWS > 2
+    case 3: tile_3(a, stride, panel, k, out); break;
+    case 4: tile_4(a, stride, panel, k, out); break;
 #endif
 #if TILE_ROWS > 4
-  tile_5, tile_6,
+    case 5: tile_5(a, stride, panel, k, out); break;
+    default: tile_6(a, stride, panel, k, out);
 #endif
-};
+  }
+}
 
 /* Rows of the next tile when `left` rows are left: full tiles, and at the end no tile with very few rows. */
 static int tile_rows(int64_t left) {
@@ -161,7 +165,7 @@ INLINE void prefetch(const int8_t *p, int64_t bytes, int64_t row, int rows, int6
 INLINE void product_tile(const Weight *w, const uint8_t *a, int64_t stride, const float *scales, int rows, int64_t p,
                          float *y, int64_t y_stride, const float *residual) {
   int32_t sums[TILE_ROWS * PANEL] __attribute__((aligned(64)));
-  TILES[rows](a, stride, w->bytes + p * w->panel_size, w->k, sums);
+  tile(rows, a, stride, w->bytes + p * w->panel_size, w->k, sums);
   for (int j = 0; j < PANEL; j += LANES) {
     V scale = load(w->scale + p * PANEL + j), bias = load(w->bias + p * PANEL + j);
     I offset;

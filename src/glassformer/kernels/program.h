@@ -60,6 +60,7 @@ typedef struct {
   Phase *phases;                    /* n_ops + 1 */
   float *scratch;
   void *workspace;                  /* of BEST */
+  float *least;                     /* of BEST: -infinity for each row */
   float *best;                      /* result of BEST: [rows, k] log-probabilities */
   int32_t *best_ids;
 } Program;

@@ -76,7 +76,7 @@ class CProgram(ctypes.Structure):
     _fields_ = [
         *((name, c_int64) for name in ("n_ops", "k", "scratch_size")),
         *((name, c_void_p) for name in ("ops", "buffers", "strides", "caches", "cache_strides")),
-        *((name, c_void_p) for name in ("phases", "scratch", "workspace", "best", "best_ids")),
+        *((name, c_void_p) for name in ("phases", "scratch", "workspace", "least", "best", "best_ids")),
     ]
 
 
@@ -228,7 +228,8 @@ class Executable:
         p.scratch_size = padded(max((heads * (longest + 16 + d_head + 16) for heads, d_head in self.sizes), default=0))
         p.scratch = self.memory("scratch", n_threads * p.scratch_size)
         best, best_ids = np.empty((n, k), np.float32), np.empty((n, k), np.int32)
-        p.k, p.best, p.best_ids = k, address(best), address(best_ids)
+        least = np.full(n, -np.inf, np.float32)
+        p.k, p.best, p.best_ids, p.least = k, address(best), address(best_ids), address(least)
         p.workspace = self.memory("workspace", n * PIECES * (2 * 16 + 2 * k))  # LogSumExp, values and ids of topk.h
         rows = CRows(
             n, tuple(map(address, (batch.ids, batch.positions, batch.types))), address(batch.slots),

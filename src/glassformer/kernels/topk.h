@@ -16,13 +16,16 @@ INLINE void insert(float *values, int32_t *ids, int64_t k, float value, int32_t 
   values[i] = value, ids[i] = id;
 }
 
-INLINE void update(const float *y, int32_t first_id, float *values, int32_t *ids, int64_t k, LogSumExp *l) {
-  V best[PARTS], least = all(values[k - 1]);
+/* least: a lower bound of the k-th largest logit of the row, which the pieces share. */
+INLINE void update(const float *y, int32_t first_id, float *values, int32_t *ids, int64_t k, LogSumExp *l,
+                   _Atomic float *least) {
+  float bound = atomic_load_explicit(least, memory_order_relaxed);
+  V best[PARTS], lowest = all(bound);
   I grows = {0}, enters = {0};
   UNROLL for (int j = 0; j < PARTS; j++) {
     best[j] = load(y + j * LANES);
     for (int i = 16; i < PANEL; i += 16) best[j] = larger(best[j], load(y + i + j * LANES));
-    grows |= best[j] > l->max[j], enters |= best[j] > least;
+    grows |= best[j] > l->max[j], enters |= best[j] >= lowest;
   }
   int is_larger = any(grows);
   UNROLL for (int j = 0; j < PARTS; j++) {
@@ -33,9 +36,12 @@ INLINE void update(const float *y, int32_t first_id, float *values, int32_t *ids
     }
     for (int i = 0; i < PANEL; i += 16) l->sum[j] += exponential_below_87(load(y + i + j * LANES) - l->max[j]);
   }
-  if (any(enters))
-    for (int i = 0; i < PANEL; i++)
-      if (y[i] > values[k - 1]) insert(values, ids, k, y[i], first_id + i);
+  if (!any(enters)) return;
+  for (int i = 0; i < PANEL; i += LANES)
+    if (any(load(y + i) >= lowest))
+      for (int j = i; j < i + LANES; j++)
+        if (y[j] >= bound && y[j] > values[k - 1]) insert(values, ids, k, y[j], first_id + j);
+  if (values[k - 1] > bound) atomic_store_explicit(least, values[k - 1], memory_order_relaxed);
 }
 
 /* Program.workspace: for each piece and row, the LogSumExp; then k values; then k ids. */
@@ -67,7 +73,8 @@ static void best_of_pieces(Phase *phase, const Op *op, const Program *p, const R
         if (panel + 1 < panels) prefetch(w.bytes + (panel + 1) * w.panel_size, w.panel_size, row, rows, n);
         product_tile(&w, a + row * stride, stride, scales + row, rows, panel, y, PANEL, NULL);
         for (int64_t i = 0; i < rows; i++)
-          update(y + i * PANEL, panel * PANEL, v + (row + i) * k, id + (row + i) * k, k, l + row + i);
+          update(y + i * PANEL, panel * PANEL, v + (row + i) * k, id + (row + i) * k, k, l + row + i,
+                 (_Atomic float *)p->least + row + i);
       }
   }
   wait_for(phase, PIECES);

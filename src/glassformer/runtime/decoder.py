@@ -199,6 +199,8 @@ class CompiledDecoder:
         with self.lock:
             batches = [state.batch(ids.numpy().astype(np.int32)) for ids, state in steps]
             log_probs, tokens = self.decode.best(joined(batches), self.caches, k, tuple(banned_ids))
+        if len(batches) == 1:
+            return [(log_probs, tokens.astype(np.int64))]
         ends = np.cumsum([len(batch) for batch in batches])[:-1]
         return list(zip(np.split(log_probs, ends), np.split(tokens.astype(np.int64), ends), strict=True))
 
