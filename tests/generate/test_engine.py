@@ -1,13 +1,16 @@
 """The engine: the result of a request does not depend on the others, however they arrive."""
 
 import random
+from contextlib import nullcontext
+from warnings import catch_warnings
 
 import pytest
 import torch
 
 from glassformer.config import DecodeConfig
 from glassformer.errors import UserError
-from glassformer.generate.engine import Engine, decode
+from glassformer.generate import engine as engine_module
+from glassformer.generate.engine import Engine
 from glassformer.kernels.library import load
 from glassformer.runtime.decoder import CompiledDecoder
 from tests.generate.test_invariance import BOS, EOS, PAD, VOCAB, random_model
@@ -112,9 +115,10 @@ def test_a_cancelled_request_is_gone_after_the_call_and_changes_no_other(model, 
         assert [results[i] for i in others] == [expected[i] for i in others]
 
 
-def test_tokens_of_sampling_are_reported_as_they_come(model):
+@pytest.mark.parametrize("options", [OPTIONS[1], OPTIONS[3]], ids=["greedy", "sampling"])
+def test_tokens_are_reported_as_they_come(model, options):
     engine = engine_of(model)
-    engine.submit([5, 6, EOS], OPTIONS[3], max_new_tokens=9)
+    engine.submit([5, 6, EOS], options, max_new_tokens=9)
     tokens, n_steps = [], 0
     while engine.n_unfinished:
         (event,) = engine.step()
@@ -139,7 +143,7 @@ class Small:
 
     def __init__(self, model, limit):
         self.model, self.limit, self.pad_to_multiple_of = model, limit, model.pad_to_multiple_of
-        self.step = model.step
+        self.step, self.config = model.step, model.config
 
     def start(self, src, n_hypotheses=1):
         if len(src) > self.limit:
@@ -148,15 +152,37 @@ class Small:
 
 
 def test_a_batch_that_does_not_fit_in_memory_is_halved_with_a_warning():
-    model, warnings = random_model(32), []
+    model = random_model(32)
     sources = [[5, i, EOS] for i in range(3, 20)]
     options = DecodeConfig(beam=2, batch_tokens=8 * 16)
-    arguments = {"pad_id": PAD, "eos_id": EOS, "max_len": 30, "device": torch.device("cpu")}
-    expected = decode(model, sources, options, **arguments)
-    assert decode(Small(model, 5), sources, options, **arguments, warn=warnings.append) == expected
+    decode = lambda model: engine_of(model, batch_tokens=8 * 16).decode(sources, options)
+    expected = decode(model)
+    with pytest.warns(UserWarning, match="batches have at most") as warnings:
+        assert decode(Small(model, 5)) == expected
     assert len(warnings) == 2  # 16, 8, 4 sources
-    with pytest.raises(UserError, match="not enough memory to decode a source of 8 tokens"):
-        decode(Small(model, 0), sources, options, **arguments)
+    with catch_warnings(action="ignore"), pytest.raises(UserError, match="a source of 8 tokens"):
+        decode(Small(model, 0))
+
+
+@pytest.mark.parametrize("n_together", [1, 5, 30])
+def test_no_more_requests_are_decoded_together_than_fit_in_memory(model, n_together, monkeypatch):
+    sources = [[5, i, EOS] for i in range(3, 20)]
+    options = DecodeConfig(beam=2, batch_tokens=8 * 16)
+    decode = lambda model: engine_of(model, batch_tokens=8 * 16).decode(sources, options)
+    expected = decode(model)
+    needed = engine_module.bytes_needed(model, 2, 3 + 30)
+    monkeypatch.setattr(engine_module, "available_bytes", lambda device: n_together * needed / engine_module.USABLE)
+    engine = engine_of(model, batch_tokens=8 * 16)
+    for source in sources:
+        engine.submit(source, options, max_new_tokens=30)
+    with pytest.warns(UserWarning, match="decoding") if n_together < 16 else nullcontext():
+        engine.step()
+    assert sum(len(batch.requests) for batch in engine.batches) <= n_together
+    with catch_warnings(action="ignore"):
+        assert decode(model) == expected
+    monkeypatch.setattr(engine_module, "available_bytes", lambda device: needed)  # half of it is used
+    with pytest.raises(UserError, match="not enough memory to decode a source of"):
+        decode(model)
 
 
 def test_an_empty_source_and_a_limit_below_1_are_refused(model):

@@ -3,7 +3,7 @@ import torch
 
 from glassformer.config import DecodeConfig
 from glassformer.generate.processors import apply, sampling_processors, search_processors
-from glassformer.generate.sample import sample_steps, uniform_numbers
+from glassformer.generate.sample import Sampling, uniform_numbers
 from glassformer.generate.search import Hypothesis
 from glassformer.models.gpt2 import Gpt2, Gpt2Config
 
@@ -19,11 +19,15 @@ def model() -> Gpt2:
     return model
 
 
+@torch.inference_mode()
 def sample(model, src, limits, **options):
     """One sampled continuation of each source."""
     steps = [[] for _ in limits]
-    for row, token, log_prob in sample_steps(model, src, limits, **options):
-        steps[row].append((token, log_prob))
+    sampling = Sampling(*model.start(src), limits, **options)
+    while sampling.alive:
+        for row, token, log_prob in sampling.step(model):
+            steps[row].append((token, log_prob))
+        sampling.remove_ended()
     return [[Hypothesis([t for t, _ in row], [p for _, p in row], sum(p for _, p in row))] for row in steps]
 
 
@@ -103,15 +107,12 @@ def test_random_numbers_are_a_function_of_seed_and_index():
     assert uniform_numbers(1, 5, 7).tolist() == uniform_numbers(1, 5, 9)[:7].tolist()
 
 
-def test_sampling_ends_at_the_end_token_the_limit_and_the_stop_condition(model):
+def test_sampling_ends_at_the_end_token_and_the_limit(model):
     src = torch.randint(3, VOCAB, (7, 5))
     limits = [3, 11, 5, 7, 13, 2, 9]
     for row, best in enumerate(sample(model, src, limits, eos_id=EOS, seed=5, indices=range(7))):
         assert len(best[0].ids) <= limits[row]
         assert EOS not in best[0].ids[:-1]
-    steps = sample_steps(model, src[:1], [30], eos_id=EOS, seed=5, stopped=lambda row, token: token > 11)
-    ids = [token for _, token, _ in steps]
-    assert all(token <= 11 for token in ids[:-1])
 
 
 @torch.no_grad()

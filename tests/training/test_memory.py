@@ -9,16 +9,14 @@ import pytest
 import torch
 
 from glassformer.errors import UserError
+from glassformer.memory import available_bytes, is_out_of_memory, proc_bytes
 from glassformer.models.families import FAMILIES
 from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.nn.dropout import Dropout
 from glassformer.training import memory
 from glassformer.training.distributed import Processes
 from glassformer.training.memory import (
-    available_bytes,
     check_model_fits,
-    is_out_of_memory,
-    proc_bytes,
     state_bytes,
 )
 from glassformer.training.optimizer import optimizer_tensors

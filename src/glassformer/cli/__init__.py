@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
 from inspect import cleandoc
 
@@ -97,15 +98,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     reopen_closed_streams()
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        try:
+        with warnings.catch_warnings():
+            warnings.showwarning = print_warning  # type: ignore[assignment]
             arguments = ["--help" if argument == "--help-all" else argument for argument in arguments]
             if arguments[1:2] in (["--help"], ["-h"]) and arguments[0] in COMMANDS:
                 show_full_description(arguments[0])
-            app(arguments)
-        except SystemExit:  # the end of most commands
-            sys.stdout.flush()
-            raise
-        sys.stdout.flush()
+            try:
+                app(arguments)
+            finally:  # also after SystemExit, the end of most commands
+                sys.stdout.flush()
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
@@ -124,6 +125,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(128 + signum)
     finally:
         discard_unwritable_output()
+
+
+def print_warning(message: Warning | str, category: type[Warning], *place: object) -> None:
+    """Print a warning as the commands print theirs, without the place in the source code."""
+    print(f"warning: {message}", file=sys.stderr)
 
 
 def reopen_closed_streams() -> None:

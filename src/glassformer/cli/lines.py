@@ -4,6 +4,7 @@ import json as json_module
 import queue
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -33,15 +34,20 @@ PAUSE_S = 0.05
 """Seconds without a further line after which the lines that were read are processed."""
 
 
-def open_model(folder: Path, device: str, threads: int | None, tasks: tuple[str, ...] = ()) -> AnyTask:
+def open_model(
+    folder: Path, device: str, threads: int | None, tasks: tuple[str, ...] = (), *, quiet: bool = False
+) -> AnyTask:
     """Load the model of a command and set the number of threads.
 
     Args:
+        quiet: print no warnings.
         tasks: tasks whose models the command accepts; if empty, all.
 
     Raises:
         ConfigError: the model was trained for another task.
     """
+    if quiet:
+        warnings.simplefilter("ignore")
     if threads:
         torch.set_num_threads(threads)
     task = load(folder, device=device)
@@ -52,9 +58,9 @@ def open_model(folder: Path, device: str, threads: int | None, tasks: tuple[str,
     return task
 
 
-def open_translator(folder: Path, device: str, threads: int | None) -> Translator | Multitask:
+def open_translator(folder: Path, device: str, threads: int | None, *, quiet: bool = False) -> Translator | Multitask:
     """`open_model` for the models that translate."""
-    task = open_model(folder, device, threads, (Translator.name, Multitask.name))
+    task = open_model(folder, device, threads, (Translator.name, Multitask.name), quiet=quiet)
     assert isinstance(task, Translator | Multitask)
     return task
 
@@ -127,7 +133,7 @@ def translate_lines(
     threads: int | None,
 ) -> None:
     """Translate standard input to `out`: `nbest` lines for each line of input."""
-    translator = open_translator(folder, device, threads)
+    translator = open_translator(folder, device, threads, quiet=quiet)
     console = Console(stderr=True, quiet=quiet)
     n_done = 0
     for chunk in available_chunks(read_lines(STDIN), MAX_CHUNK_LINES):
@@ -159,7 +165,7 @@ def run_lines(
         tasks: tasks whose models the command accepts; if empty, all.
         pairs: each line that is not blank must have two texts separated by a tab.
     """
-    task = open_model(folder, device, threads, tasks)
+    task = open_model(folder, device, threads, tasks, quiet=quiet)
     console = Console(stderr=True, quiet=quiet)
     streamed = task if isinstance(task, DecoderTask) and task.streams and sys.stdout.isatty() and not json else None
     if streamed and not streamed.with_default_options(options).do_sample:

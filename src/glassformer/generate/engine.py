@@ -4,10 +4,13 @@ The result of a request does not depend on the others. Sources that are decoded 
 length; the rows of a compiled decoder have no padding, and one of its steps computes all requests.
 """
 
+import math
 import threading
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from jaxtyping import Int
@@ -19,11 +22,24 @@ from glassformer.errors import NON_FINITE, NonFiniteError, UserError
 from glassformer.generate.processors import sampling_processors, search_processors
 from glassformer.generate.sample import Sampling
 from glassformer.generate.search import BeamSearch, Hypothesis
+from glassformer.memory import available_bytes, is_out_of_memory
 from glassformer.models.decoding import PAD_TO_MULTIPLE_OF, Decodable, DecodesTogether
 
 MIN_JOINING = 8
 """A batch of a compiled decoder is extended when one part in this number of the budget is free, not for each sentence:
 sentences that begin together cost less."""
+
+USABLE = 0.5
+"""Part of the available memory that is used."""
+
+LOGIT_BYTES = 16
+"""For each hypothesis and entry of the vocabulary: logits, log-probabilities, sums of the hypotheses and a copy."""
+
+CACHE_BYTES = 12
+"""For each key and value: fp32, and a copy while a cache grows or is reordered; those of cross-attention."""
+
+SLOT_BYTES = 4
+"""The same for the caches of a compiled decoder."""
 
 
 def padded_length(n_tokens: int, pad_to_multiple_of: int = PAD_TO_MULTIPLE_OF) -> int:
@@ -67,11 +83,20 @@ class Request:
     """With the seed, it determines the random numbers of sampling."""
     n_tokens: int
     """Length of the source in a batch, with padding."""
+    n_bytes: int
+    """Estimate of the memory that it needs."""
     tokens: list[int] = field(default_factory=list)
-    """Sampled tokens."""
+    """Tokens that are certain: all in sampling and greedy search; in beam search none before the end."""
     log_probs: list[float] = field(default_factory=list)
     n_reported: int = 0
-    """Number of sampled tokens that were reported."""
+    """Number of tokens that were reported, which may be more if the request was begun again."""
+
+    def add(self, tokens: list[int]) -> list[int]:
+        """Append tokens. Returns those that were not reported yet."""
+        self.tokens += tokens
+        new = self.tokens[self.n_reported :]
+        self.n_reported = max(self.n_reported, len(self.tokens))
+        return new
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +105,7 @@ class Event:
 
     request_id: int
     tokens: list[int]
-    """New tokens, in sampling. In beam search, tokens are known only at the end."""
+    """New tokens. In beam search, all come at the end."""
     hypotheses: list[Hypothesis] | None
     """The result, best first, if the request is done; None: it is not."""
 
@@ -97,6 +122,11 @@ class RequestBatch:
         """Number of tokens of the sources that are not done."""
         return sum(self.requests[i].n_tokens for i in self.search.alive)
 
+    @property
+    def n_bytes(self) -> int:
+        """Memory that they need."""
+        return sum(self.requests[i].n_bytes for i in self.search.alive)
+
 
 class Engine:
     """Decodes requests, a token of each at a time. Methods may be called by several threads."""
@@ -111,7 +141,6 @@ class Engine:
         device: torch.device,
         batch_tokens: int,
         banned_ids: Sequence[int] = (),
-        warn: Callable[[str], None] = lambda message: None,
     ) -> None:
         """
         Args:
@@ -122,14 +151,16 @@ class Engine:
             device: device of the model.
             batch_tokens: maximum number of source tokens that are decoded together, including padding, or one source.
             banned_ids: ids of tokens that are never generated, such as padding.
-            warn: called with messages for the user.
         """
         self.model, self.pad_id, self.eos_id, self.max_len, self.device = model, pad_id, eos_id, max_len, device
-        self.batch_tokens, self.banned_ids, self.warn = batch_tokens, tuple(banned_ids), warn
+        self.batch_tokens, self.banned_ids = batch_tokens, tuple(banned_ids)
         self.joins = isinstance(model, DecodesTogether)
         """New requests are decoded in the same steps as those that are not done."""
         self.mixes_lengths = self.joins and model.pad_to_multiple_of > 1
         """Sources of different lengths begin together."""
+        available = available_bytes(device)
+        self.available_bytes = math.inf if available is None else USABLE * available
+        """Memory for the requests that are decoded together."""
         self.waiting: deque[Request] = deque()
         self.batches: list[RequestBatch] = []
         self.n_requests = 0
@@ -156,7 +187,8 @@ class Engine:
             request_id, self.n_requests = self.n_requests, self.n_requests + 1
             n_tokens = padded_length(len(source), 1 if self.joins else self.model.pad_to_multiple_of)
             index = request_id if index is None else index
-            self.waiting.append(Request(request_id, source, options, limit, index, n_tokens))
+            n_bytes = bytes_needed(self.model, options.beam, len(source) + limit)
+            self.waiting.append(Request(request_id, source, options, limit, index, n_tokens, n_bytes))
             return request_id
 
     def cancel(self, request_id: int) -> None:
@@ -190,43 +222,55 @@ class Engine:
             try:
                 self.begin_waiting()
                 return self.advance()
-            except (MemoryError, torch.OutOfMemoryError, RuntimeError) as error:
+            except (MemoryError, RuntimeError) as error:
                 if not is_out_of_memory(error):
                     raise
                 self.begin_again(error)
                 return []
 
     def begin_waiting(self) -> None:
-        """Begin waiting requests, as far as the budget allows."""
+        """Begin waiting requests, as far as the budget and the memory allow.
+
+        Raises:
+            UserError: the memory is insufficient for one request.
+        """
         free = self.batch_tokens - sum(batch.n_tokens for batch in self.batches)
-        while self.waiting and (not self.batches or self.has_room(free)):
+        free_bytes = self.available_bytes - sum(batch.n_bytes for batch in self.batches)
+        while self.waiting and (not self.batches or self.has_room(free, free_bytes)):
             first = self.waiting[0]
+            if not self.batches and first.n_bytes > free_bytes:
+                raise insufficient_memory(first.n_tokens)
             requests: list[Request] = []
             others: deque[Request] = deque()
-            n_tokens = 0
+            n_tokens = n_bytes = 0
             while self.waiting:
                 request = self.waiting.popleft()
-                fits = not requests or n_tokens + request.n_tokens <= free
-                if not fits:
+                is_equal = self.mixes_lengths or request.n_tokens == first.n_tokens
+                fits = n_tokens + request.n_tokens <= free and n_bytes + request.n_bytes <= free_bytes
+                if requests and not fits:
                     self.waiting.appendleft(request)
+                    if n_tokens + request.n_tokens <= free:
+                        warnings.warn(f"not enough memory for {free:,} tokens: decoding {n_tokens:,}", stacklevel=3)
                     break
-                if request.options == first.options and (self.mixes_lengths or request.n_tokens == first.n_tokens):
+                if request.options == first.options and is_equal:
                     requests.append(request)
                     n_tokens += request.n_tokens
+                    n_bytes += request.n_bytes
                 else:
                     others.append(request)
             self.waiting = others + self.waiting
             free -= n_tokens
+            free_bytes -= n_bytes
             try:
                 self.batches.append(self.begin(requests))
             except BaseException:
                 self.waiting.extendleft(reversed(requests))
                 raise
 
-    def has_room(self, free: int) -> bool:
+    def has_room(self, free: int, free_bytes: float) -> bool:
         """Whether the next waiting request is begun now."""
         enough = self.batch_tokens // MIN_JOINING if self.joins else 0
-        return free >= max(self.waiting[0].n_tokens, enough)
+        return free >= max(self.waiting[0].n_tokens, enough) and free_bytes >= self.waiting[0].n_bytes
 
     def begin(self, requests: list[Request]) -> RequestBatch:
         """Encode the sources of requests with equal options."""
@@ -266,17 +310,16 @@ class Engine:
             n = min(max(search.n_candidates for search in searches), self.model.vocab_size)
             best = self.model.best_together([(search.last, search.state) for search in searches], n, self.banned_ids)
             for (batch, search), (values, tokens) in zip(together, best, strict=True):
-                events += results(
-                    batch, search.advance(values[:, : search.n_candidates], tokens[:, : search.n_candidates])
-                )
+                n = search.n_candidates
+                events += results(batch, search, search.advance(values[:, :n], tokens[:, :n]))
         done_together = {id(batch) for batch, _ in together}
         for batch in self.batches:
             if id(batch) in done_together:
                 continue
             if isinstance(batch.search, BeamSearch):
-                events += results(batch, batch.search.advance(*batch.search.candidates(self.model)))
+                events += results(batch, batch.search, batch.search.advance(*batch.search.candidates(self.model)))
             else:
-                events += sampled(batch, batch.search.step(self.model), batch.search)
+                events += sampled(batch, batch.search, batch.search.step(self.model))
         self.batches = [batch for batch in self.batches if len(batch.search.alive)]
         return events
 
@@ -290,96 +333,93 @@ class Engine:
         self.batches = []
         largest = max(request.n_tokens for request in [*unfinished, *self.waiting])
         if self.batch_tokens < largest:
-            raise UserError(
-                f"not enough memory to decode a source of {largest:,} tokens.\n"
-                "  Give a smaller --beam or --max-length, or split the text."
-            ) from error
+            raise insufficient_memory(largest) from error
         self.batch_tokens //= 2
         for request in unfinished:
             request.tokens, request.log_probs = [], []
         self.waiting.extendleft(reversed(unfinished))
-        self.warn(f"warning: not enough memory; batches of at most {self.batch_tokens:,} tokens are decoded now")
+        warnings.warn(f"not enough memory: batches have at most {self.batch_tokens:,} tokens from now on", stacklevel=3)
+
+    def decode(
+        self,
+        sources: Sequence[Sequence[int]],
+        options: DecodeConfig,
+        *,
+        max_new_tokens: Callable[[int], int] | None = None,
+        progress: Callable[[int], None] = lambda n: None,
+    ) -> list[list[Hypothesis]]:
+        """Decode the best hypotheses of each source, in the order of the sources. There must be no other requests.
+
+        Args:
+            sources: token ids of each source, including the end-of-sentence token.
+            options: decoding options.
+            max_new_tokens: maximum number of generated tokens as a function of the source length. Default:
+                `options.max_length`, else the source length + 50.
+            progress: called with the number of sentences that a step has finished.
+
+        Raises:
+            NonFiniteError: the outputs of the model are not finite.
+            UserError: the memory is insufficient for one source.
+        """
+        length_limit = max_new_tokens or (lambda n_tokens: options.max_length or n_tokens + 50)
+        index_of: dict[int, int] = {}
+        for i in sorted(range(len(sources)), key=lambda i: (-padded_length(len(sources[i])), i)):
+            limit = length_limit(len(sources[i]))
+            index_of[self.submit(sources[i], options, max_new_tokens=limit, index=i)] = i
+        decoded: list[list[Hypothesis]] = [[] for _ in sources]
+        while self.n_unfinished:
+            finished = [event for event in self.step() if event.hypotheses is not None]
+            for event in finished:
+                decoded[index_of[event.request_id]] = event.hypotheses or []
+            if finished:
+                progress(len(finished))
+        return decoded
 
 
-def is_out_of_memory(error: Exception) -> bool:
-    """Whether an error says that memory is insufficient, on a GPU or a CPU."""
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+def insufficient_memory(n_tokens: int) -> UserError:
+    """The error for a source that does not fit in memory alone."""
+    return UserError(
+        f"not enough memory to decode a source of {n_tokens:,} tokens.\n"
+        "  Give a smaller --beam or --max-length, or split the text."
+    )
 
 
-def results(batch: RequestBatch, done: dict[int, list[Hypothesis]]) -> Iterator[Event]:
-    """Events of the requests of a beam search that are done.
+def bytes_needed(model: Any, beam: int, length: int) -> int:
+    """Estimate of the memory of a request: logits, log-probabilities and totals of the vocabulary, keys and values.
+
+    Args:
+        length: number of tokens of source and output.
+    """
+    config = model.config
+    n_layers = getattr(config, "n_decoder_layers", None) or config.n_layers
+    cache_bytes = SLOT_BYTES if isinstance(model, DecodesTogether) else CACHE_BYTES
+    return beam * (LOGIT_BYTES * config.vocab_size + cache_bytes * 2 * length * n_layers * config.d_model)
+
+
+def results(batch: RequestBatch, search: BeamSearch, done: dict[int, list[Hypothesis]]) -> Iterator[Event]:
+    """Events of a step of beam search.
 
     Raises:
         NonFiniteError: no token has a finite probability.
     """
+    if search.beam == 1:
+        for i, token in zip(search.alive.tolist(), search.ids[:, -1].tolist(), strict=True):
+            yield Event(batch.requests[i].request_id, batch.requests[i].add([token]), None)
     for i, hypotheses in done.items():
         if not hypotheses:
             raise NonFiniteError(NON_FINITE)
-        yield Event(batch.requests[i].request_id, [], hypotheses)
+        request = batch.requests[i]
+        yield Event(request.request_id, request.add(hypotheses[0].ids[len(request.tokens) :]), hypotheses)
 
 
-def sampled(batch: RequestBatch, tokens: list[tuple[int, int, float]], sampling: Sampling) -> Iterator[Event]:
+def sampled(batch: RequestBatch, sampling: Sampling, tokens: list[tuple[int, int, float]]) -> Iterator[Event]:
     """Events of a step of sampling. The score of a hypothesis is the sum of its log-probabilities."""
     for i, token, log_prob in tokens:
         request = batch.requests[i]
-        request.tokens.append(token)
+        new = request.add([token])
         request.log_probs.append(log_prob)
         hypotheses = None
         if i in sampling.ended:
             hypotheses = [Hypothesis(request.tokens, request.log_probs, sum(request.log_probs))]
-        new = request.tokens[request.n_reported :]  # none if the request was begun again
-        request.n_reported = max(request.n_reported, len(request.tokens))
         yield Event(request.request_id, new, hypotheses)
     sampling.remove_ended()
-
-
-def decode(
-    model: Decodable,
-    sources: Sequence[Sequence[int]],
-    options: DecodeConfig,
-    *,
-    max_new_tokens: Callable[[int], int] | None = None,
-    pad_id: int,
-    eos_id: int,
-    max_len: int,
-    banned_ids: Sequence[int] = (),
-    device: torch.device,
-    progress: Callable[[int], None] = lambda n: None,
-    warn: Callable[[str], None] = lambda message: None,
-) -> list[list[Hypothesis]]:
-    """Decode the best hypotheses of each source, in the order of the sources.
-
-    Args:
-        model: the model.
-        sources: token ids of each source, including the end-of-sentence token.
-        options: decoding options.
-        max_new_tokens: maximum number of generated tokens as a function of the source length. Default:
-            `options.max_length`, else the source length + 50.
-        pad_id: id of the padding token.
-        eos_id: id of the end-of-sentence token.
-        max_len: maximum target length of the model, in tokens.
-        banned_ids: ids of tokens that are never generated, such as padding.
-        device: device of the model.
-        progress: called with the number of sentences that a step has finished.
-        warn: called with messages for the user.
-
-    Raises:
-        NonFiniteError: the outputs of the model are not finite.
-    """
-    length_limit = max_new_tokens or (lambda n_tokens: options.max_length or n_tokens + 50)
-    engine = Engine(
-        model, pad_id=pad_id, eos_id=eos_id, max_len=max_len, device=device, batch_tokens=options.batch_tokens,
-        banned_ids=banned_ids, warn=warn,
-    )  # fmt: skip
-    index_of: dict[int, int] = {}
-    for i in sorted(range(len(sources)), key=lambda i: (-padded_length(len(sources[i])), i)):
-        request_id = engine.submit(sources[i], options, max_new_tokens=length_limit(len(sources[i])), index=i)
-        index_of[request_id] = i
-    decoded: list[list[Hypothesis]] = [[] for _ in sources]
-    while engine.n_unfinished:
-        finished = [event for event in engine.step() if event.hypotheses is not None]
-        for event in finished:
-            decoded[index_of[event.request_id]] = event.hypotheses or []
-        if finished:
-            progress(len(finished))
-    return decoded

@@ -1,7 +1,6 @@
 """Sampling with temperature, top-k and top-p."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -87,33 +86,6 @@ class Sampling:
             self.state.select(kept, kept)
             self.alive = [self.alive[i] for i in keep]
             self.last, self.ids = self.last[kept], self.ids[kept]
-
-
-def sample_steps(
-    model: Decodable,
-    src: Int[Tensor, "sentences src"],
-    max_new_tokens: Sequence[int],
-    *,
-    stopped: Callable[[int, int], bool] = lambda row, token: False,
-    **options: Any,
-) -> Iterator[tuple[int, int, float]]:
-    """Sample continuations step by step. Yields row of `src`, token id and natural log-probability.
-
-    Args:
-        model: the model.
-        src: padded sources.
-        max_new_tokens: maximum number of generated tokens of each source, including the end-of-sentence token.
-        stopped: called with row and token after each token; True ends the row.
-        options: as of `Sampling`.
-    """
-    with torch.inference_mode():  # not around the yield: the mode of the caller must not change
-        sampling = Sampling(*model.start(src), max_new_tokens, **options)
-    while sampling.alive:
-        for row, token, log_prob in sampling.step(model):
-            yield row, token, log_prob
-            if stopped(row, token):
-                sampling.cancel(row)
-        sampling.remove_ended()
 
 
 def sample_tokens(scores: Float[Tensor, "rows vocab"], u: Float[Tensor, " rows"]) -> Int[Tensor, " rows"]:

@@ -15,17 +15,14 @@ from torch import Tensor
 from glassformer.config import DecodeConfig, JsonObject
 from glassformer.data.batch import Batch, extend, extend_positions, flat_positions, pad
 from glassformer.data.dataset import Dataset, Row
-from glassformer.generate.engine import decode
-from glassformer.generate.processors import sampling_processors, search_processors
-from glassformer.generate.sample import sample_steps
 from glassformer.keyword_options import DecodeOptions
 from glassformer.metrics import Score
 from glassformer.metrics.likelihood import bits_per_byte, perplexity
 from glassformer.models.base import Kind
 from glassformer.objectives.loss import linear_cross_entropy
-from glassformer.runtime.precision import in_precision
 from glassformer.tasks.base import ExampleT, Task
 from glassformer.tasks.documents import Document, DocumentTask
+from glassformer.tasks.generation import GeneratesText
 from glassformer.tasks.texts import Warn, check_texts, map_nonblank, no_op
 
 TOKEN_SELECTION_OPTIONS = {"beam", "temperature", "top_k", "top_p"}
@@ -66,7 +63,7 @@ class CausalLMBatch(Batch):
         )
 
 
-class DecoderTask(Task[ExampleT, CausalLMBatch]):
+class DecoderTask(GeneratesText, Task[ExampleT, CausalLMBatch]):
     """Base class of tasks by decoder-only models: generation of text after a prompt."""
 
     kind: ClassVar[Kind] = "decoder"
@@ -113,19 +110,10 @@ class DecoderTask(Task[ExampleT, CausalLMBatch]):
         prompts = [
             self.truncate_prompt(self.prompt(text), max_new_tokens, partial(warn, i)) for i, text in enumerate(texts)
         ]
-        t = self.tokenizer
-        hypotheses = decode(
-            in_precision(self.model, c.precision),
-            prompts,
-            c,
-            max_new_tokens=lambda n: min(max_new_tokens, self.model.config.max_len - n),
-            pad_id=t.pad_id,
-            eos_id=t.eos_id,
-            banned_ids=self.banned_ids,
-            max_len=max_new_tokens,
-            device=self.device,
+        hypotheses = self.engine(c).decode(
+            prompts, c, max_new_tokens=lambda n: min(max_new_tokens, self.model.config.max_len - n)
         )
-        return [truncate_at_stop(t.decode(nbest[0].ids), c.stop) for nbest in hypotheses]
+        return [truncate_at_stop(self.tokenizer.decode(nbest[0].ids), c.stop) for nbest in hypotheses]
 
     @overload
     def __call__(self, texts: str, *extra: object, **options: Unpack[DecodeOptions]) -> str: ...
@@ -153,12 +141,6 @@ class DecoderTask(Task[ExampleT, CausalLMBatch]):
         max_len = self.model.config.max_len
         return min(options.max_length or min(DEFAULT_MAX_NEW_TOKENS, max_len // 2), max_len - 1)
 
-    @property
-    def banned_ids(self) -> tuple[int, ...]:
-        """Special tokens that are never generated."""
-        t = self.tokenizer
-        return tuple({t.pad_id, t.bos_id} - {t.eos_id})
-
     def stream(
         self, text: str, options: DecodeConfig | None = None, *, warn: Callable[[str], None] = no_op
     ) -> Iterator[str]:
@@ -172,19 +154,12 @@ class DecoderTask(Task[ExampleT, CausalLMBatch]):
         c = self.with_default_options(options)
         max_new_tokens = self.max_new_tokens(c)
         prompt = self.truncate_prompt(self.prompt(text), max_new_tokens, warn)
-        steps = sample_steps(
-            in_precision(self.model, c.precision),
-            torch.tensor([prompt], device=self.device),
-            [min(max_new_tokens, self.model.config.max_len - len(prompt))],
-            eos_id=self.tokenizer.eos_id,
-            processors=search_processors(self.banned_ids, c.no_repeat_ngram_size),
-            warpers=sampling_processors(c),
-            seed=c.seed,
-        )
+        engine = self.engine(c)
+        engine.submit(prompt, c, max_new_tokens=min(max_new_tokens, self.model.config.max_len - len(prompt)))
         ids: list[int] = []
         emitted = ""
-        for _, token, _ in steps:
-            ids.append(token)
+        while engine.n_unfinished:
+            ids += [token for event in engine.step() for token in event.tokens]
             text = self.tokenizer.decode_stable_prefix(ids)
             if truncate_at_stop(text, c.stop) != text:
                 break

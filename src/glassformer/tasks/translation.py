@@ -19,7 +19,7 @@ from glassformer.corpora.doctor.diagnosis import PairChecker
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.data.batch import PairBatch, make_batch
 from glassformer.data.dataset import Row
-from glassformer.generate.engine import batches_by_length, decode
+from glassformer.generate.engine import batches_by_length
 from glassformer.generate.search import Hypothesis
 from glassformer.keyword_options import DecodeOptions
 from glassformer.metrics import Score, bleu, translation_scores
@@ -28,8 +28,8 @@ from glassformer.metrics.score import MetricFn
 from glassformer.metrics.translation import bleu_from, bleu_statistics
 from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.objectives.loss import linear_cross_entropy
-from glassformer.runtime.precision import in_precision
 from glassformer.tasks.base import ExampleT, Log, Record, Task
+from glassformer.tasks.generation import GeneratesText
 from glassformer.tasks.texts import Warn, check_texts, no_op
 from glassformer.tokens.tokenizer import Tokenizer
 
@@ -64,7 +64,7 @@ class TranslationRecord(Record, total=False):
     """All translations, best first, if there are several: output, score, tokens and log_probs of each."""
 
 
-class TextToTextTask(Task[ExampleT, PairBatch]):
+class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
     """Base class of tasks that generate a text from a source text with an encoder-decoder."""
 
     source_has_end_token = True
@@ -128,18 +128,7 @@ class TextToTextTask(Task[ExampleT, PairBatch]):
                 for ids in self.split(text, partial(warn, index)):
                     parts.append([*ids, self.tokenizer.eos_id])
                     text_indices.append(index)
-        hypotheses = decode(
-            in_precision(self.model, options.precision),
-            parts,
-            options,
-            max_new_tokens=max_new_tokens,
-            pad_id=self.tokenizer.pad_id,
-            eos_id=self.tokenizer.eos_id,
-            banned_ids=(self.tokenizer.pad_id, self.tokenizer.bos_id),
-            max_len=self.model.config.max_len,
-            device=self.device,
-            progress=progress,
-        )
+        hypotheses = self.engine(options).decode(parts, options, max_new_tokens=max_new_tokens, progress=progress)
         per_text: list[list[list[Hypothesis]]] = [[] for _ in texts]
         for index, nbest in zip(text_indices, hypotheses, strict=True):
             per_text[index].append(nbest)

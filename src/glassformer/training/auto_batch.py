@@ -5,10 +5,9 @@ from numpy.typing import NDArray
 
 from glassformer.data.dataset import Dataset
 from glassformer.errors import UserError
+from glassformer.memory import available_bytes, is_out_of_memory
 from glassformer.training.memory import (
     MemoryMeter,
-    available_bytes,
-    is_out_of_memory,
     n_kept,
     single_example_message,
 )

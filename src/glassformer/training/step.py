@@ -10,12 +10,12 @@ from torch import Tensor, nn
 from glassformer.config import TrainConfig
 from glassformer.data.batch import Batch
 from glassformer.errors import UserError
+from glassformer.memory import is_out_of_memory
 from glassformer.nn.block import TransformerBlock
 from glassformer.tasks.base import AnyTask
 from glassformer.training.compiler import Compiled
 from glassformer.training.cuda_graphs import CudaGraphs
 from glassformer.training.distributed import Processes
-from glassformer.training.memory import is_out_of_memory
 from glassformer.training.optimizer import make_optimizer
 from glassformer.training.parallel import (
     LossModule,

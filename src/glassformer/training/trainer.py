@@ -17,11 +17,12 @@ from glassformer import checkpoint
 from glassformer.config import JsonObject, TrainConfig
 from glassformer.data.batch import Batch, BatchSampler, length_buckets
 from glassformer.errors import UserError
+from glassformer.memory import is_out_of_memory
 from glassformer.tasks.base import AnyTask
 from glassformer.training.auto_batch import find_batch_tokens
 from glassformer.training.compiler import GAIN, compilation_s
 from glassformer.training.distributed import Processes
-from glassformer.training.memory import is_out_of_memory, single_example_message
+from glassformer.training.memory import single_example_message
 from glassformer.training.optimizer import load_optimizer_tensors, optimizer_tensors
 from glassformer.training.options import store_options
 from glassformer.training.parallel import sharded_like, whole

@@ -1,0 +1,48 @@
+"""Memory of a device: what is available, and whether an error says that there was too little."""
+
+import re
+from contextlib import suppress
+from pathlib import Path
+
+import torch
+
+OUT_OF_MEMORY = re.compile("out of memory|can't allocate memory|CUBLAS_STATUS_ALLOC_FAILED", re.IGNORECASE)
+"""Words of the messages for it. On a CPU, PyTorch's error has no class of its own."""
+
+
+def is_out_of_memory(error: BaseException | None) -> bool:
+    """Whether an error, or one during whose handling it was raised, is for memory that could not be allocated."""
+    while error is not None:
+        if isinstance(error, MemoryError | torch.OutOfMemoryError) or (
+            isinstance(error, RuntimeError) and OUT_OF_MEMORY.search(str(error))
+        ):
+            return True
+        error = error.__context__
+    return False
+
+
+def available_bytes(device: torch.device) -> int | None:
+    """Memory that can still be allocated, on a CPU by all processes together. None: unknown."""
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    if device.type != "cpu":
+        return None
+    limits = []
+    with suppress(OSError, ValueError):
+        limits.append(proc_bytes(Path("/proc/meminfo"), "MemAvailable"))
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):  # of a container
+        with suppress(OSError, ValueError):
+            limits.append(int(Path("/sys/fs/cgroup", name).read_text()))
+    return min(limits, default=None)
+
+
+def proc_bytes(path: Path, name: str) -> int:
+    """A quantity in kB in a file of /proc, in bytes.
+
+    Raises:
+        OSError: the system has no such file.
+        ValueError: the file does not have the quantity.
+    """
+    values = dict(line.split(":", 1) for line in path.read_text().splitlines())
+    return int(values.get(name, "").removesuffix("kB")) * 1024

@@ -1,0 +1,36 @@
+"""What tasks whose models generate text have in common."""
+
+from typing import Any
+
+import torch
+
+from glassformer.config import DecodeConfig
+from glassformer.generate.engine import Engine
+from glassformer.runtime.precision import in_precision
+from glassformer.tokens.tokenizer import Tokenizer
+
+
+class GeneratesText:
+    """Mixin of tasks whose models generate text."""
+
+    model: Any
+    tokenizer: Tokenizer
+    device: torch.device
+
+    @property
+    def banned_ids(self) -> tuple[int, ...]:
+        """Special tokens that are never generated."""
+        t = self.tokenizer
+        return tuple({t.pad_id, t.bos_id} - {t.eos_id})
+
+    def engine(self, options: DecodeConfig) -> Engine:
+        """An engine that decodes requests with the model.
+
+        Args:
+            options: decoding options; only `precision` and `batch_tokens` are used.
+        """
+        return Engine(
+            in_precision(self.model, options.precision), pad_id=self.tokenizer.pad_id, eos_id=self.tokenizer.eos_id,
+            max_len=self.model.config.max_len, device=self.device, batch_tokens=options.batch_tokens,
+            banned_ids=self.banned_ids,
+        )  # fmt: skip
