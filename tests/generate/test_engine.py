@@ -1,6 +1,7 @@
 """The engine: the result of a request does not depend on the others, however they arrive."""
 
 import random
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from warnings import catch_warnings
 
@@ -82,6 +83,33 @@ def test_requests_that_arrive_at_any_time_are_decoded_as_if_alone(model, expecte
             if event.hypotheses is not None:
                 results[index_of[event.request_id]] = event.hypotheses
     assert [results[i] for i in range(len(pending))] == expected
+
+
+def in_threads(function, arguments):
+    """Call a function with each argument, each in a thread of its own."""
+    with ThreadPoolExecutor(len(arguments)) as pool:
+        return list(pool.map(function, arguments))
+
+
+def test_several_threads_call_one_engine(model, expected):
+    engine, pending, results, index_of = engine_of(model), requests(23), {}, {}
+
+    def client(first):
+        for index in range(first, len(pending), 3):
+            source, options, limit = pending[index]
+            index_of[engine.submit(source, options, max_new_tokens=limit, index=index)] = index
+            results.update((event.request_id, event.hypotheses) for event in engine.step() if event.hypotheses)
+
+    in_threads(client, range(3))
+    results |= finish(engine)
+    assert {index_of[request_id]: hypotheses for request_id, hypotheses in results.items()} == dict(enumerate(expected))
+
+
+def test_two_engines_decode_with_one_model_at_the_same_time(model, expected):
+    def client(first):
+        return [alone(model, *requests(23)[index], index) for index in range(first, 23, 2)]
+
+    assert in_threads(client, range(2)) == [expected[0::2], expected[1::2]]
 
 
 def test_in_pytorch_a_compiled_decoder_gives_the_same_tokens_in_any_batch():

@@ -176,6 +176,7 @@ def test_a_checkpoint_restores_the_moving_average(trainer, monkeypatch):
         trainer.update_ema()
     expected = {name: average.clone() for name, average in trainer.ema.items()}
     trainer.save()
+    trainer.wait_for_saving()
     trainer.ema = {}
     trainer.load(trainer.config.out / "checkpoints" / "step-0")
     torch.testing.assert_close(trainer.ema, expected, rtol=0, atol=0)

@@ -20,6 +20,7 @@ from glassformer.errors import UserError
 from glassformer.memory import is_out_of_memory
 from glassformer.tasks.base import AnyTask
 from glassformer.training.auto_batch import find_batch_tokens
+from glassformer.training.background import BackgroundJob
 from glassformer.training.compiler import GAIN, compilation_s
 from glassformer.training.distributed import Processes
 from glassformer.training.memory import single_example_message
@@ -65,6 +66,16 @@ class TrainerState(ValidationState):
     validation_due: bool = False
     """The validation of this step has not finished. In a saved checkpoint: a signal stopped the run before
     or during it."""
+
+
+def copied(contents: checkpoint.Contents) -> checkpoint.Contents:
+    """Contents of a folder with copies of the tensors in CPU memory, which the training does not change."""
+    return {
+        name: content
+        if isinstance(content, str)
+        else {key: tensor.detach().to("cpu", copy=True) for key, tensor in content.items()}
+        for name, content in contents.items()
+    }
 
 
 def rng_name(name: str, rank: int) -> str:
@@ -118,6 +129,7 @@ class Trainer:
         self.saved_step: int | None = None
         if self.processes.rank:  # rank 0 continues the random numbers that initialized the model
             self.seed_randomness()
+        self.saving = BackgroundJob()
         self.profile: Profile | None = None
         self.may_compile = config.compile == "auto"
         """Compilation is not decided yet."""
@@ -172,7 +184,9 @@ class Trainer:
         return tensors | {f"ema.{name}": whole(value) for name, value in self.ema.items()}
 
     def save(self) -> None:
-        """Write `checkpoints/step-N`, then delete older ones. All processes must call this; rank 0 writes.
+        """Write `checkpoints/step-N`, and `best/step-N` after a validation with the best score, then delete older ones.
+
+        This returns when the state is copied; a thread of rank 0 writes it. All processes must call this.
 
         Raises:
             UserError: a loss or a gradient was not finite.
@@ -184,26 +198,46 @@ class Trainer:
         """What `save` does, without the time of a profile."""
         self.log.report()
         self.step.check_finite()
+        self.wait_for_saving()
         self.progress.sampler = self.sampler.state_dict()
         self.progress.loss_sum_since_log = self.log.loss_sum.item()
         self.progress.elapsed_s, self.started_s = self.elapsed_s(), time.monotonic()
         self.progress.n_processes = self.processes.size
         self.step.gather()
-        state_tensors = self.state_tensors()
+        model: checkpoint.Contents = self.task.contents()
+        training: checkpoint.Contents = {
+            "training.safetensors": self.state_tensors(),
+            "progress.json": checkpoint.to_json(asdict(self.progress)),
+        }
+        name, is_best = f"step-{self.progress.step}", self.validator.is_best
+        self.saved_step = self.progress.step
+        if self.processes.rank:
+            return
+        model, training = copied(model), copied(training)
 
-        def write() -> JsonObject:
+        def write() -> None:
             folder = self.config.out / "checkpoints"
-            contents = {
-                **self.task.contents(),
-                "training.safetensors": state_tensors,
-                "progress.json": checkpoint.to_json(asdict(self.progress)),
-            }
-            checkpoint.save_folder(folder / f"step-{self.progress.step}", contents)
+            if is_best:
+                checkpoint.save_folder(self.config.out / "best" / name, model)
+            checkpoint.save_folder(folder / name, {**model, **training})
             checkpoint.delete_old(folder, keep=MAX_CHECKPOINTS)
+            self.validator.delete_old_best()
+
+        self.saving.start(write)
+
+    def wait_for_saving(self) -> None:
+        """Wait until the last checkpoint is complete. All processes must call this.
+
+        Raises:
+            UserError: it cannot be written.
+        """
+
+        def wait() -> JsonObject:
+            self.saving.wait()
             return {}
 
-        self.processes.lead(write)
-        self.saved_step = self.progress.step
+        with self.step.part("saving"):
+            self.processes.lead(wait)
 
     def load(self, folder: Path) -> None:
         """Resume from a verified checkpoint, of any number of processes."""
@@ -269,6 +303,7 @@ class Trainer:
             raise
         finally:
             gc.unfreeze()
+            self.saving.close()
         self.write_profile()
 
     def write_profile(self) -> None:
@@ -305,6 +340,7 @@ class Trainer:
                 self.checkpoint_and_stop(signum)
         if self.progress.last_score is None:  # resumed with a budget that was used up before any validation
             self.validate_and_save(stop)
+        self.wait_for_saving()
         self.step.gather()
         self.weight_sums = {name: whole(value) for name, value in self.weight_sums.items()}
         self.ema = {name: whole(value) for name, value in self.ema.items()}
@@ -423,9 +459,16 @@ class Trainer:
         Returns:
             Batches without effect, with which all processes have as many; the number of targets of all; the signal
             that one of them received, if any.
+
+        Raises:
+            UserError: the last checkpoint could not be written.
         """
         n_own = sum(batch.n_targets for batch in batches)
-        n_targets, n_batches, signums = self.processes.gather([n_own, len(batches), stop.signum or 0]).T
+        n_targets, n_batches, signums, failures = self.processes.gather(
+            [n_own, len(batches), stop.signum or 0, self.saving.has_failed()]
+        ).T
+        if failures.any():
+            self.wait_for_saving()
         n_missing = int(n_batches.max()) - len(batches)
         fillers = self.micro_batches(indices[:1]) * n_missing if n_missing else []
         return fillers, float(n_targets.sum()), int(signums.max()) or None
@@ -437,6 +480,7 @@ class Trainer:
             Stopped: a signal arrived; a checkpoint was saved.
         """
         self.log.report()
+        self.wait_for_saving()
         try:
             with self.step.part("validation"):
                 self.step.gather()
@@ -445,8 +489,6 @@ class Trainer:
             self.checkpoint_and_stop(interrupt.signum)
         self.progress.validation_due = False
         self.save()
-        if self.processes.rank == 0:
-            self.validator.delete_old_best()
 
     def micro_batch_size(self, indices: NDArray[np.int64]) -> tuple[int, int]:
         """Number of rows of the largest micro-batch of a batch, and the length of its longest row."""
@@ -513,6 +555,7 @@ class Trainer:
         """
         if self.saved_step != self.progress.step:
             self.save()
+        self.wait_for_saving()
         raise Stopped(
             signum,
             f"Stopped at step {self.progress.step:,}; checkpoint saved. Run the same command again to resume.",
