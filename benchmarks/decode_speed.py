@@ -8,12 +8,14 @@ TEXT: measure only the systems whose name contains it, such as int8.
 """
 
 import copy
-import os
 import sys
 import tempfile
+from pathlib import Path
 
+import ctranslate2
 import torch
 
+from benchmarks.ctranslate2_model import save_ctranslate2
 from benchmarks.machine import alternate, save, threads
 from benchmarks.marian import marian_with_weights_of
 from glassformer.generate.processors import search_processors
@@ -26,38 +28,15 @@ VOCAB, SRC, OUT = 32_000, 20, 30
 SETTINGS = [(32, 4), (32, 1), (1, 4), (1, 1)]
 
 
-def ctranslate2_translators(hf, folder):
-    """CTranslate2 translators with the same weights, built like by its converter."""
-    import ctranslate2
-    from ctranslate2.converters.transformers import MarianMTLoader
-
-    class Loader(MarianMTLoader):
-        def get_vocabulary(self, model, tokenizer):
-            return [f"t{i}" for i in range(VOCAB)]
-
-        def set_vocabulary(self, spec, tokens):
-            # Its converter treats the last token as padding and drops it.
-            names = ["<pad>", "<s>", "</s>", "<unk>", *(f"t{i}" for i in range(4, VOCAB - 1))]
-            spec.register_source_vocabulary(names)
-            spec.register_target_vocabulary(names)
-
-        def set_config(self, config, model, tokenizer):
-            config.bos_token, config.eos_token, config.unk_token = "<s>", "</s>", "<unk>"
-            config.decoder_start_token = "<s>"
-
-    loader = Loader()
+def ctranslate2_translators(model, folder):
+    """CTranslate2 translators with the same weights."""
     for dtype in ("float32", "int8"):
-        spec = loader.get_model_spec(hf)
-        loader.set_vocabulary(spec, None)
-        loader.set_config(spec.config, hf, None)
-        spec.validate()
-        spec.optimize(quantization=dtype)
-        path = f"{folder}/{dtype}"
-        os.makedirs(path)
-        spec.save(path)
+        save_ctranslate2(model, [f"t{i}" for i in range(VOCAB)], Path(folder) / dtype, dtype)
         yield (
             dtype,
-            ctranslate2.Translator(path, device="cpu", intra_threads=threads(), inter_threads=1, compute_type=dtype),
+            ctranslate2.Translator(
+                f"{folder}/{dtype}", device="cpu", intra_threads=threads(), inter_threads=1, compute_type=dtype
+            ),
         )
 
 
@@ -71,7 +50,7 @@ def main():
     wanted = sys.argv[2] if len(sys.argv) > 2 else ""
     record = {"threads": threads(), "kernels": load()[1], "tokens_per_s": {}, "ratio": {}}
     with tempfile.TemporaryDirectory() as folder:
-        peers = dict(ctranslate2_translators(hf, folder))
+        peers = dict(ctranslate2_translators(ours, folder))
         for batch, beam in SETTINGS:
             src = torch.randint(4, VOCAB - 1, (batch, SRC))
             tokens = [[f"t{i}" for i in row] for row in src.tolist()]

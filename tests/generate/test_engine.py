@@ -185,7 +185,7 @@ def test_no_more_requests_are_decoded_together_than_fit_in_memory(model, n_toget
     options = DecodeConfig(beam=2, batch_tokens=8 * 16)
     decode = lambda model: engine_of(model, batch_tokens=8 * 16).decode(sources, options)
     expected = decode(model)
-    needed = engine_module.bytes_needed(model, 2, 3 + 30)
+    needed = engine_module.bytes_needed(model, 2, 3 + 30, engine_of(model).cache_bytes)
     monkeypatch.setattr(engine_module, "available_bytes", lambda device: n_together * needed / engine_module.USABLE)
     engine = engine_of(model, batch_tokens=8 * 16)
     for source in sources:

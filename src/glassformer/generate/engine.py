@@ -154,8 +154,11 @@ class Engine:
         """
         self.model, self.pad_id, self.eos_id, self.max_len, self.device = model, pad_id, eos_id, max_len, device
         self.batch_tokens, self.banned_ids = batch_tokens, tuple(banned_ids)
-        self.joins = isinstance(model, DecodesTogether)
+        # Whether a class has the methods of a protocol is looked up at length: once, not in each step.
+        self.joining_model = model if isinstance(model, DecodesTogether) else None
+        self.joins = self.joining_model is not None
         """New requests are decoded in the same steps as those that are not done."""
+        self.cache_bytes = SLOT_BYTES if self.joins else CACHE_BYTES
         self.mixes_lengths = self.joins and model.pad_to_multiple_of > 1
         """Sources of different lengths begin together."""
         available = available_bytes(device)
@@ -187,7 +190,7 @@ class Engine:
             request_id, self.n_requests = self.n_requests, self.n_requests + 1
             n_tokens = padded_length(len(source), 1 if self.joins else self.model.pad_to_multiple_of)
             index = request_id if index is None else index
-            n_bytes = bytes_needed(self.model, options.beam, len(source) + limit)
+            n_bytes = bytes_needed(self.model, options.beam, len(source) + limit, self.cache_bytes)
             self.waiting.append(Request(request_id, source, options, limit, index, n_tokens, n_bytes))
             return request_id
 
@@ -234,6 +237,8 @@ class Engine:
         Raises:
             UserError: the memory is insufficient for one request.
         """
+        if not self.waiting:
+            return
         free = self.batch_tokens - sum(batch.n_tokens for batch in self.batches)
         free_bytes = self.available_bytes - sum(batch.n_bytes for batch in self.batches)
         while self.waiting and (not self.batches or self.has_room(free, free_bytes)):
@@ -305,10 +310,11 @@ class Engine:
             for batch in self.batches
             if self.joins and isinstance(batch.search, BeamSearch) and batch.search.banned_ids is not None
         ]
-        if together and isinstance(self.model, DecodesTogether):
+        if together and self.joining_model is not None:
             searches = [search for _, search in together]
             n = min(max(search.n_candidates for search in searches), self.model.vocab_size)
-            best = self.model.best_together([(search.last, search.state) for search in searches], n, self.banned_ids)
+            steps = [(search.last, search.state) for search in searches]
+            best = self.joining_model.best_together(steps, n, self.banned_ids)
             for (batch, search), (values, tokens) in zip(together, best, strict=True):
                 n = search.n_candidates
                 events += results(batch, search, search.advance(values[:, :n], tokens[:, :n]))
@@ -384,15 +390,15 @@ def insufficient_memory(n_tokens: int) -> UserError:
     )
 
 
-def bytes_needed(model: Any, beam: int, length: int) -> int:
+def bytes_needed(model: Any, beam: int, length: int, cache_bytes: int) -> int:
     """Estimate of the memory of a request: logits, log-probabilities and totals of the vocabulary, keys and values.
 
     Args:
         length: number of tokens of source and output.
+        cache_bytes: size of a number in the caches.
     """
     config = model.config
     n_layers = getattr(config, "n_decoder_layers", None) or config.n_layers
-    cache_bytes = SLOT_BYTES if isinstance(model, DecodesTogether) else CACHE_BYTES
     return beam * (LOGIT_BYTES * config.vocab_size + cache_bytes * 2 * length * n_layers * config.d_model)
 
 

@@ -51,21 +51,23 @@ INLINE void attention_scores(const Attention *a, int64_t first, int64_t last, co
   }
 }
 
-/* scores[n] -> e^(score - largest score); returns 1 / their sum. `scores` is padded to a multiple of 16. */
+/* scores[n] -> e^(score - largest score); returns 1 / their sum. `scores` has memory for a multiple of 16. */
 INLINE float softmax_numerators(float *scores, int64_t n) {
   V m[PARTS], total[PARTS];
-  for (int64_t i = n; i < ((n + 15) & ~15L); i++) scores[i] = LOWEST;
   for (int j = 0; j < PARTS; j++) m[j] = all(LOWEST), total[j] = all(0);
   for (int64_t i = 0; i < n; i += 16)
-    for (int j = 0; j < PARTS; j++) m[j] = larger(m[j], load(scores + i + j * LANES));
+    for (int j = 0; j < PARTS; j++) {
+      int64_t at = i + j * LANES;
+      m[j] = larger(m[j], first_lanes(n - at, load(scores + at), all(LOWEST)));
+    }
   V top = all(largest(m));
   for (int64_t i = 0; i < n; i += 16)
     for (int j = 0; j < PARTS; j++) {
-      V e = exponential_below_87(load(scores + i + j * LANES) - top);
-      store(scores + i + j * LANES, e);
+      int64_t at = i + j * LANES;
+      V e = first_lanes(n - at, exponential_below_87(load(scores + at) - top), all(0));
+      store(scores + at, e);
       total[j] += e;
     }
-  for (int64_t i = n; i < ((n + 15) & ~15L); i++) total[(i & 15) / LANES][i & (LANES - 1)] -= scores[i];
   return 1.f / sum(total);
 }
 
@@ -73,9 +75,13 @@ INLINE void attend(const Attention *a, int64_t first, int64_t last, const int64_
                    float *scratch) {
   int64_t width = (a->n + 15) & ~15L;
   float *queries = scratch + (last - first) * width;
-  memset(queries, 0, (size_t)((last - first) * padded) * sizeof(float));
-  for (int64_t head = first; head < last; head++)
-    for (int64_t i = 0; i < a->d_head; i++) queries[(head - first) * padded + i] = q[head * a->d_head + i] * a->scale;
+  if (padded == a->d_head) {
+    for (int64_t i = 0; i < (last - first) * padded; i += LANES) store(queries + i, load(q + first * padded + i) * a->scale);
+  } else {
+    memset(queries, 0, (size_t)((last - first) * padded) * sizeof(float));
+    for (int64_t head = first; head < last; head++)
+      for (int64_t i = 0; i < a->d_head; i++) queries[(head - first) * padded + i] = q[head * a->d_head + i] * a->scale;
+  }
   attention_scores(a, first, last, padded, queries, scratch, width);
   for (int64_t head = first; head < last; head++) {
     float *scores = scratch + (head - first) * width;
@@ -95,10 +101,10 @@ INLINE void attend(const Attention *a, int64_t first, int64_t last, const int64_
         V weight = all(scores[t]);
         UNROLL for (int j = 0; j < CHUNK / LANES; j++) if (j < used) o[j] += weight * load_half(v + j * LANES);
       }
-      float head_out[CHUNK];
-      UNROLL for (int j = 0; j < CHUNK / LANES; j++) store(head_out + j * LANES, o[j] * factor);
+      float last_features[CHUNK], *to = out + head * a->d_head + f;
       int64_t left = a->d_head - f;
-      memcpy(out + head * a->d_head + f, head_out, (size_t)(left < CHUNK ? left : CHUNK) * sizeof(float));
+      UNROLL for (int j = 0; j < CHUNK / LANES; j++) store((left < CHUNK ? last_features : to) + j * LANES, o[j] * factor);
+      if (left < CHUNK) memcpy(to, last_features, (size_t)left * sizeof(float));
     }
   }
 }

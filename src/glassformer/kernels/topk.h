@@ -21,13 +21,12 @@ INLINE void update(const float *y, int32_t first_id, float *values, int32_t *ids
                    _Atomic float *least) {
   float bound = atomic_load_explicit(least, memory_order_relaxed);
   V best[PARTS], lowest = all(bound);
-  I grows = {0}, enters = {0};
+  int is_larger = 0, enters = 0;
   UNROLL for (int j = 0; j < PARTS; j++) {
     best[j] = load(y + j * LANES);
     for (int i = 16; i < PANEL; i += 16) best[j] = larger(best[j], load(y + i + j * LANES));
-    grows |= best[j] > l->max[j], enters |= best[j] >= lowest;
+    is_larger |= any_at_least(best[j], l->max[j]), enters |= any_at_least(best[j], lowest);
   }
-  int is_larger = any(grows);
   UNROLL for (int j = 0; j < PARTS; j++) {
     if (is_larger) {
       V m = larger(best[j], l->max[j]);
@@ -36,9 +35,9 @@ INLINE void update(const float *y, int32_t first_id, float *values, int32_t *ids
     }
     for (int i = 0; i < PANEL; i += 16) l->sum[j] += exponential_below_87(load(y + i + j * LANES) - l->max[j]);
   }
-  if (!any(enters)) return;
+  if (!enters) return;
   for (int i = 0; i < PANEL; i += LANES)
-    if (any(load(y + i) >= lowest))
+    if (any_at_least(load(y + i), lowest))
       for (int j = i; j < i + LANES; j++)
         if (y[j] >= bound && y[j] > values[k - 1]) insert(values, ids, k, y[j], first_id + j);
   if (values[k - 1] > bound) atomic_store_explicit(least, values[k - 1], memory_order_relaxed);

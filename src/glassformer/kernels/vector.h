@@ -45,13 +45,15 @@ INLINE V larger(V a, V b) {
   return (V)choose((I)(a > b), (I)a, (I)b);
 #endif
 }
-INLINE int any(I condition) {
+/* Whether an element of a is at least that of b. */
+INLINE int any_at_least(V a, V b) {
 #if LANES == 16
-  return _mm512_test_epi32_mask((__m512i)condition, (__m512i)condition) != 0;
+  return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_GE_OQ) != 0;
 #elif LANES == 8
-  return _mm256_movemask_ps((__m256)condition) != 0;
+  return _mm256_movemask_ps((__m256)(a >= b)) != 0;
 #else
-  return (condition[0] | condition[1] | condition[2] | condition[3]) != 0;
+  I c = a >= b;
+  return (c[0] | c[1] | c[2] | c[3]) != 0;
 #endif
 }
 INLINE V magnitude(V x) { return (V)((I)x & 0x7fffffff); }
@@ -77,11 +79,22 @@ INLINE float sum(const V *s) {
   return (a[0] + a[2]) + (a[1] + a[3]);
 }
 INLINE float largest(const V *s) { /* of 16 floats */
-  float x[16], m;
-  memcpy(x, s, sizeof x);
-  m = x[0];
-  for (int i = 1; i < 16; i++) m = x[i] > m ? x[i] : m;
+#if LANES == 16
+  return _mm512_reduce_max_ps((__m512)s[0]);
+#else
+  V a = s[0];
+  for (int j = 1; j < PARTS; j++) a = larger(a, s[j]);
+  float m = a[0];
+  for (int i = 1; i < LANES; i++) m = a[i] > m ? a[i] : m;
   return m;
+#endif
+}
+/* x where the number of the lane is less than n, elsewhere y */
+INLINE V first_lanes(int64_t n, V x, V y) {
+  static const int32_t NUMBERS[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  I lane;
+  memcpy(&lane, NUMBERS, sizeof lane);
+  return (V)choose(lane < (int32_t)n, (I)x, (I)y);
 }
 
 /* e^x for x <= 87 with a relative error of about 2e-7; for x < -87, e^-87.

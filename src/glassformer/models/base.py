@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from glassformer.errors import CheckpointError
 from glassformer.model_config import ModelConfig
@@ -17,6 +18,21 @@ encoder-decoders generate a text from a source text; word vectors have no layers
 
 
 ModelT = TypeVar("ModelT", bound="Model")
+
+
+class WithoutWeights(TorchFunctionMode):
+    """Mode in which modules are created without memory for their weights and without random numbers.
+
+    `torch.device("meta")` does the same, but its functions import PyTorch's compiler, which takes a second.
+    """
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func is torch.empty:
+            return func(*args, **kwargs | {"device": "meta"})
+        if getattr(func, "__module__", None) == nn.init.__name__ or func in (Tensor.normal_, Tensor.uniform_):
+            return next(iter((*args, *kwargs.values())))  # the tensor
+        return func(*args, **kwargs)
 
 
 class Model(nn.Module):
@@ -86,7 +102,7 @@ class Model(nn.Module):
         Raises:
             CheckpointError: a tensor is missing, unexpected, of a shape that does not match the config, or not finite.
         """
-        with torch.device("meta"):
+        with WithoutWeights():
             model = cls(config)
         expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
         actual = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
@@ -97,7 +113,8 @@ class Model(nn.Module):
             ]
             raise CheckpointError("the weights do not match the sizes in config.json:\n" + "\n".join(lines[:10]))
         for name, tensor in tensors.items():
-            if not tensor.is_floating_point() or not tensor.isfinite().all():
+            # The sum is fast and not finite if an element is not; it can also be too large for the data type.
+            if not tensor.is_floating_point() or not (tensor.sum().isfinite() or tensor.isfinite().all()):
                 raise CheckpointError(f"the weight {name} contains values that are not finite.")
         model.load_state_dict({name: tensor.float() for name, tensor in tensors.items()}, assign=True)
         model.reset_buffers()

@@ -124,6 +124,8 @@ class CompiledDecoder:
         self.lock = threading.RLock()
         """The caches are changed by one call at a time."""
         self.all_caches: Sequence[tuple[Array, Array]] = ()
+        self.memory: tuple[Sequence[tuple[Array, Array]], Sequence[tuple[Array, Array]]] = (), ()
+        """The arrays of which `all_caches` consists."""
 
     def start(self, src: Int[Tensor, "sentences src"], n_hypotheses: int = 1) -> tuple[SlotState, Int[Tensor, " rows"]]:
         """Encode the sources and create the decoder state for `n_hypotheses` adjacent hypotheses of each."""
@@ -164,11 +166,9 @@ class CompiledDecoder:
     def caches(self) -> Sequence[tuple[Array, Array]]:
         """The caches of the decoding step: of self-attention, then of cross-attention, in the order of the layers. The
         same object as long as the caches have the same memory."""
-        current = [*self.targets.arrays, *self.sources.arrays[1:]]
-        if len(current) != len(self.all_caches) or any(
-            x is not y for x, y in zip(current, self.all_caches, strict=True)
-        ):
-            self.all_caches = current
+        memory = self.targets.arrays, self.sources.arrays
+        if self.memory[0] is not memory[0] or self.memory[1] is not memory[1]:
+            self.memory, self.all_caches = memory, [*memory[0], *memory[1][1:]]
         return self.all_caches
 
     def step(self, ids: Int[Tensor, " rows"], state: SlotState) -> Float[Tensor, "rows vocab"]:

@@ -120,7 +120,7 @@ class Recorder(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        result = func(*args, **kwargs)
+        result = linear_shape(*args, **kwargs) if func is batch_invariant_linear else func(*args, **kwargs)
         outputs = [x for x in tree_leaves(result) if isinstance(x, Tensor)]
         is_tracked = any(id(x) in self.values for x in tree_leaves((args, kwargs)))
         if not outputs or not is_tracked or func in IGNORED:
@@ -214,6 +214,11 @@ def rms_norm(recorder: Recorder, x: Node, shape: Any, weight: Any = None, eps: f
 def linear(recorder: Recorder, x: Node, weight: Tensor, bias: Tensor | None = None) -> Node:
     """`batch_invariant_linear`."""
     return recorder.add(Kind.PRODUCT, weight.size(0), x, tensors=(weight, bias))
+
+
+def linear_shape(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Zeros of the shape of `batch_invariant_linear`, which would keep a second copy of the weights."""
+    return x.new_zeros(*x.shape[:-1], weight.size(0))
 
 
 def append(recorder: Recorder, cache: KeyValueCache, k: Node, v: Node) -> tuple[Cached, Cached]:

@@ -1,0 +1,219 @@
+"""Speed of translation, tokenization included, compared with CTranslate2 int8 with the same weights.
+
+Translator.translate and, for CTranslate2, the same tokenizer and translate_batch translate sentences of Multi30k's test
+set, in turn (A B A B). Models: random weights of several sizes, with outputs of a fixed length (the mean length of the
+references); and if given, a trained model with outputs of their own lengths. Then whole processes: time and peak memory
+for one sentence and for all 1,000, model loading included.
+
+usage: python -m benchmarks.translate_speed DATA [TRAINED [TEXT]]
+
+DATA contains raw/{train,test_2016_flickr}.{en,de,fr}.gz. TRAINED: model folder of a translation model, or "-".
+TEXT: measure only the rows whose name contains it, such as "base avx512 batch 32"; other rows of the results are kept.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+
+from benchmarks.corpora import lines
+from benchmarks.ctranslate2_model import save_ctranslate2
+from benchmarks.machine import RESULTS, alternate, save
+from glassformer.config import DecodeConfig
+from glassformer.kernels.library import load as load_kernels
+from glassformer.models.transformer import TransformerConfig
+from glassformer.tasks.registry import load
+from glassformer.tasks.translation import Translator
+from glassformer.tokens.tokenizer import Tokenizer
+
+THREADS = os.cpu_count()
+VOCAB = 32_000
+MODELS = {
+    "base": {},
+    "12+2 layers": {"n_encoder_layers": 12, "n_decoder_layers": 2},
+    "tiny": {"d_model": 128, "n_heads": 4, "d_ff": 256, "n_encoder_layers": 4, "n_decoder_layers": 4},
+    "trained": None,
+}
+VARIANTS = {
+    "avx512": {},
+    "avx2": {"GLASSFORMER_KERNELS": "avx2", "CT2_FORCE_CPU_ISA": "AVX2"},
+    "PyTorch": {"GLASSFORMER_KERNELS": "none", "CT2_FORCE_CPU_ISA": "AVX2"},
+}
+"""Instruction sets: environment variables of both systems."""
+SETTINGS = {f"batch {batch} beam {beam}": (batch, beam) for batch, beam in ((32, 4), (64, 4), (32, 1), (1, 4), (1, 1))}
+N_SENTENCES = 256
+N_SINGLE = 16
+PEER_PROCESS = """
+import sys
+sys.modules["torch"] = None  # CTranslate2 imports it if it is installed, and does not need it
+import ctranslate2, tokenizers
+folder, peer, threads, eos, n = *sys.argv[1:5], int(sys.argv[5])
+tokenizer = tokenizers.Tokenizer.from_file(folder + "/tokenizer.json")
+translator = ctranslate2.Translator(peer, compute_type="int8", intra_threads=int(threads))
+sources = [encoding.tokens + [eos] for encoding in tokenizer.encode_batch([" " + line for line in sys.stdin])]
+options = dict(beam_size=4, max_batch_size=64, batch_type="examples", min_decoding_length=n, max_decoding_length=n)
+for result in translator.translate_batch(sources, **options):
+    print(tokenizer.decode([tokenizer.token_to_id(token) for token in result.hypotheses[0]]).strip())
+"""
+
+
+def names_of(task):
+    return [task.tokenizer.backend.id_to_token(i) for i in range(task.model.config.vocab_size)]
+
+
+def write_models(data, trained, folder):
+    """Write the folders of each model, for both systems. Returns the mean number of tokens of the references."""
+    texts = [text for language in ("en", "de", "fr") for text in lines(data / f"raw/train.{language}.gz")]
+    tokenizer = Tokenizer.train(texts, vocab_size=VOCAB)
+    for name, sizes in MODELS.items():
+        if sizes is not None:
+            torch.manual_seed(0)
+            task = Translator.build(TransformerConfig(vocab_size=tokenizer.vocab_size, **sizes), tokenizer)
+            with torch.no_grad():  # the logit of the end token is 0: it is never among the best
+                task.model.embedding.weight[tokenizer.eos_id] = 0
+            task.save(folder / name)
+        elif trained:
+            (folder / name).symlink_to(trained.resolve())
+            task = load(trained, device="cpu")
+        else:
+            continue
+        save_ctranslate2(task.model, names_of(task), folder / f"{name}.ctranslate2", "int8")
+    references = lines(data / "raw/test_2016_flickr.de.gz")
+    return round(sum(map(len, tokenizer.encode_batch(references))) / len(references))
+
+
+def measure(folder, name, setting, n_tokens, sources):
+    """Measure one model in one setting, in this process. Prints the result as JSON."""
+    import ctranslate2
+
+    torch.set_num_threads(THREADS)
+    (batch, beam), is_trained = SETTINGS[setting], MODELS[name] is None
+    task = load(folder / name, device="cpu")
+    peer = ctranslate2.Translator(str(folder / f"{name}.ctranslate2"), compute_type="int8", intra_threads=THREADS)
+    tokenizer, names = task.tokenizer, names_of(task)
+    ids = {token: i for i, token in enumerate(names)}
+    n_single = N_SINGLE if batch == 1 else N_SENTENCES
+    sources = [sources[i * len(sources) // n_single] for i in range(n_single)]
+    mean_length = sum(len(row) + 1 for row in tokenizer.encode_batch(sources)) / len(sources)
+    options = DecodeConfig(beam=beam, precision="int8", batch_tokens=max(1, round(batch * mean_length)))
+    limit = None if is_trained else lambda n: n_tokens
+    lengths = {} if is_trained else {"min_decoding_length": n_tokens}
+    n_generated = {}
+
+    def ours(texts):
+        return [nbest[0] for nbest in task.translate(texts, options, max_new_tokens=limit)]
+
+    def theirs(texts):
+        tokens = [[*(names[i] for i in row), names[tokenizer.eos_id]] for row in tokenizer.encode_batch(texts)]
+        results = peer.translate_batch(
+            tokens, beam_size=beam, max_batch_size=batch, batch_type="examples",
+            max_decoding_length=100 if is_trained else n_tokens, **lengths,
+        )  # fmt: skip
+        return [tokenizer.decode([ids[token] for token in result.hypotheses[0]]) for result in results], results
+
+    def ours_task():
+        groups = [[text] for text in sources] if batch == 1 else [sources]
+        n_generated["glassformer"] = sum(len(t.tokens) for group in groups for t in ours(group))
+
+    def theirs_task():
+        groups = [[text] for text in sources] if batch == 1 else [sources]
+        n_generated["CTranslate2"] = sum(
+            len(result.hypotheses[0]) + is_trained for group in groups for result in theirs(group)[1]
+        )
+
+    seconds = alternate({"glassformer": ours_task, "CTranslate2": theirs_task}, rounds=5, pause_s=0.3)
+    print(
+        json.dumps(
+            {
+                "kernels": load_kernels()[1],
+                "tokens": n_generated,
+                "tokens_per_s": {system: round(n_generated[system] / s) for system, s in seconds.items()},
+                "ratio": round(seconds["CTranslate2"] / seconds["glassformer"], 2),
+            }
+        )
+    )
+
+
+def process(command, text, rounds):
+    """Median wall-clock seconds and peak memory of a process that reads `text` from standard input."""
+    seconds, peak = [], 0
+    for _ in range(rounds):
+        with tempfile.TemporaryFile("w+") as stdin:
+            stdin.write(text)
+            stdin.seek(0)
+            start = time.perf_counter()
+            child = subprocess.Popen(command, stdin=stdin, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            _, status, usage = os.wait4(child.pid, 0)
+            child.returncode = os.waitstatus_to_exitcode(status)
+        assert child.returncode == 0, command
+        seconds.append(time.perf_counter() - start)
+        peak = max(peak, usage.ru_maxrss * 1024)
+    return {"seconds": round(statistics.median(seconds), 2), "peak_megabytes": round(peak / 1e6)}
+
+
+def measure_processes(folder, n_tokens, sources, rounds):
+    """Both systems as programs: load the model of base size and translate, beam 4, 64 sentences at a time."""
+    model = str(folder / "base")
+    mean_length = sum(map(len, load(model, device="cpu").tokenizer.encode_batch(sources))) / len(sources) + 1
+    options = ["--precision", "int8", "--max-length", str(n_tokens), "--batch-tokens", str(round(64 * mean_length))]
+    commands = {
+        "glassformer": [sys.executable, "-m", "glassformer", "translate", model, *options, "--threads", str(THREADS)],
+        "CTranslate2": [
+            sys.executable, "-c", PEER_PROCESS, model, f"{model}.ctranslate2", str(THREADS), "</s>", str(n_tokens),
+        ],
+    }  # fmt: skip
+    text = "\n".join(sources) + "\n"
+    results = {system: process(command, text, rounds) for system, command in commands.items()}
+    ratio = {key: round(results["CTranslate2"][key] / results["glassformer"][key], 2) for key in results["CTranslate2"]}
+    return {**results, "ratio": ratio}
+
+
+def main():
+    data, trained = Path(sys.argv[1]), Path(sys.argv[2]) if len(sys.argv) > 2 and sys.argv[2] != "-" else None
+    wanted = sys.argv[3] if len(sys.argv) > 3 else ""
+    path = RESULTS / "translate_speed.json"
+    kept = json.loads(path.read_text()) if path.exists() else {}
+    rows = kept.get("rows", {})
+    sources = lines(data / "raw/test_2016_flickr.en.gz")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(os.environ.get("TRANSLATE_SPEED_MODELS", name))
+        count = folder / "n_tokens"
+        if not count.exists():
+            folder.mkdir(exist_ok=True)
+            count.write_text(str(write_models(data, trained, folder)))
+        n_tokens = int(count.read_text())
+        for model, sizes in MODELS.items():
+            for variant, environment in VARIANTS.items():
+                for setting in SETTINGS:
+                    row = f"{model} {variant} {setting}"
+                    if wanted not in row or (sizes is None and not trained):
+                        continue
+                    arguments = [str(data), "--measure", str(folder), model, setting, str(n_tokens)]
+                    output = subprocess.run(
+                        [sys.executable, "-m", "benchmarks.translate_speed", *arguments],
+                        env={**os.environ, **environment}, check=True, capture_output=True, text=True,
+                    ).stdout  # fmt: skip
+                    rows[row] = json.loads(output)
+                    print(row, rows[row], flush=True)
+        for n, rounds in ((1, 5), (len(sources), 1)):
+            row = f"process, base, {n:,} sentences"
+            if wanted in row:
+                rows[row] = measure_processes(folder, n_tokens, sources[:n], rounds)
+                print(row, rows[row], flush=True)
+    rows = {row: rows[row] for row in sorted(rows)}
+    record = {"threads": THREADS, "generated_tokens": n_tokens, "rows": rows}
+    save("translate_speed", record, "python -m benchmarks.translate_speed DATA TRAINED")
+
+
+if __name__ == "__main__":
+    if sys.argv[2:3] == ["--measure"]:
+        data, _, folder, model, setting, n_tokens = sys.argv[1:]
+        measure(Path(folder), model, setting, int(n_tokens), lines(Path(data) / "raw/test_2016_flickr.en.gz"))
+    else:
+        main()
