@@ -51,7 +51,7 @@ def run_eagerly(
         tables = [torch.from_numpy(table) for table in op.tables if table is not None]
         match op.kind:
             case Kind.GATHER:
-                result = tables[0][indices[op.option]]
+                result = tables[0][indices[op.option], : op.n].float()
             case Kind.SCALE:
                 result = a[:, : op.n] * op.number
             case Kind.ADD:
