@@ -111,7 +111,7 @@ def attend(op: Instruction, q: Tensor, cache: tuple[Tensor, ...], batch: Batch, 
     n_heads = op.n // op.m
     width = n_heads // op.group * op.m
     result = torch.zeros(len(q), op.n)
-    for n in lengths.unique().tolist():
+    for n in sorted(set(lengths.tolist())):
         rows = (lengths == n).nonzero()[:, 0]
         index = torch.arange(n)
         slots = lists[begins[rows, None] + index]
