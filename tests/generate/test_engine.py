@@ -1,5 +1,6 @@
 """The engine: the result of a request does not depend on the others, however they arrive."""
 
+import itertools
 import random
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -179,6 +180,25 @@ def test_a_batch_that_does_not_fit_in_memory_is_halved_with_a_warning():
         decode(Small(model, 0))
 
 
+@pytest.mark.parametrize("step", range(1, 8))
+def test_no_result_is_lost_when_the_memory_is_insufficient_in_any_step(step):
+    """Two batches of different lengths; one fails after the other has advanced."""
+    model, options = random_model(32), DecodeConfig(beam=1, batch_tokens=64)
+    sources = [[5, 6, EOS], [7, 6, EOS], [5] * 8 + [EOS], [6] * 8 + [EOS]]
+    limits = {"max_new_tokens": lambda n: 2 if n > 3 else 9}
+    expected = engine_of(model).decode(sources, options, **limits)
+    failing, n_steps = Small(model, 99), itertools.count(1)
+
+    def model_step(ids, state):
+        if next(n_steps) == step:
+            raise torch.OutOfMemoryError
+        return model.step(ids, state)
+
+    failing.step = model_step
+    with pytest.warns(UserWarning, match="batches have at most 32 tokens"):
+        assert engine_of(failing).decode(sources, options, **limits) == expected
+
+
 @pytest.mark.parametrize("n_together", [1, 5, 30])
 def test_no_more_requests_are_decoded_together_than_fit_in_memory(model, n_together, monkeypatch):
     sources = [[5, i, EOS] for i in range(3, 20)]
@@ -190,7 +210,7 @@ def test_no_more_requests_are_decoded_together_than_fit_in_memory(model, n_toget
     engine = engine_of(model, batch_tokens=8 * 16)
     for source in sources:
         engine.submit(source, options, max_new_tokens=30)
-    with pytest.warns(UserWarning, match="decoding") if n_together < 16 else nullcontext():
+    with pytest.warns(UserWarning, match="batches have at most") if n_together < 16 else nullcontext():
         engine.step()
     assert sum(len(batch.requests) for batch in engine.batches) <= n_together
     with catch_warnings(action="ignore"):

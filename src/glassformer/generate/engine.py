@@ -221,15 +221,16 @@ class Engine:
             NonFiniteError: the outputs of the model are not finite.
             UserError: the memory is insufficient for one request.
         """
+        events: list[Event] = []
         with self.lock, torch.inference_mode():
             try:
                 self.begin_waiting()
-                return self.advance()
+                self.advance(events)
             except (MemoryError, RuntimeError) as error:
                 if not is_out_of_memory(error):
                     raise
                 self.begin_again(error)
-                return []
+        return events
 
     def begin_waiting(self) -> None:
         """Begin waiting requests, as far as the budget and the memory allow.
@@ -254,8 +255,8 @@ class Engine:
                 fits = n_tokens + request.n_tokens <= free and n_bytes + request.n_bytes <= free_bytes
                 if requests and not fits:
                     self.waiting.appendleft(request)
-                    if n_tokens + request.n_tokens <= free:
-                        warnings.warn(f"not enough memory for {free:,} tokens: decoding {n_tokens:,}", stacklevel=3)
+                    if n_tokens + request.n_tokens <= free:  # the memory is the limit
+                        self.reduce(self.batch_tokens - free + n_tokens)
                     break
                 if request.options == first.options and is_equal:
                     requests.append(request)
@@ -302,9 +303,8 @@ class Engine:
             ),
         )  # fmt: skip
 
-    def advance(self) -> list[Event]:
-        """One step of every batch."""
-        events: list[Event] = []
+    def advance(self, events: list[Event]) -> None:
+        """One step of every batch. Appends what it brings to `events`, also if a later batch fails."""
         together = [
             (batch, batch.search)
             for batch in self.batches
@@ -327,7 +327,6 @@ class Engine:
             else:
                 events += sampled(batch, batch.search, batch.search.step(self.model))
         self.batches = [batch for batch in self.batches if len(batch.search.alive)]
-        return events
 
     def begin_again(self, error: Exception) -> None:
         """Return all requests to the queue, and halve the budget.
@@ -340,11 +339,15 @@ class Engine:
         largest = max(request.n_tokens for request in [*unfinished, *self.waiting])
         if self.batch_tokens < largest:
             raise insufficient_memory(largest) from error
-        self.batch_tokens //= 2
+        self.reduce(self.batch_tokens // 2)
         for request in unfinished:
             request.tokens, request.log_probs = [], []
         self.waiting.extendleft(reversed(unfinished))
-        warnings.warn(f"not enough memory: batches have at most {self.batch_tokens:,} tokens from now on", stacklevel=3)
+
+    def reduce(self, batch_tokens: int) -> None:
+        """Reduce the budget, with a warning."""
+        self.batch_tokens = batch_tokens
+        warnings.warn(f"not enough memory: batches have at most {batch_tokens:,} tokens from now on", stacklevel=4)
 
     def decode(
         self,
