@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from tests.journeys.conftest import ENVIRONMENT, RARE, SMALL, glassformer, write_lines
+from tests.journeys.test_bad_input import refused
 
 
 def random_lines(n: int) -> list[str]:
@@ -145,6 +146,13 @@ def test_info_names_sizes_vocabulary_and_training(model):
     record = json.loads(glassformer("info", model, "--json").stdout)
     assert record["vocab_size"] == 300
     assert record["training"]["steps"] == 30
+
+
+def test_info_describes_the_machine_without_a_model():
+    record = json.loads(glassformer("info", "--hardware", "--json").stdout)
+    assert record["kernels"].startswith(("C library, instruction set", "PyTorch, because"))
+    assert record["cores"] >= 1
+    refused(glassformer("info"), 1, "give either a model folder or --hardware")
 
 
 @pytest.mark.parametrize("form", ["tsv", "jsonl", "translation.jsonl", "gz"])

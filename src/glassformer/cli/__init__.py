@@ -45,7 +45,7 @@ SUMMARIES = {
         "compare": "Test whether the difference between two models is statistically significant.",
         "doctor": "Find errors in a parallel corpus, line by line, and repair them.",
         "report": "Write a report of a training run as an HTML page: curves, data, samples, errors.",
-        "info": "Print the configuration, size and training metadata of a model folder.",
+        "info": "Print the configuration, size and training metadata of a model folder, or what this machine has.",
     },
     Group("Inspect", sort_key=4): {
         "inspect": "Show attention, predictions by layer and beam search for one text, as an HTML page.",

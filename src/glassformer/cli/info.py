@@ -1,18 +1,64 @@
 """`glassformer info`"""
 
 import json as json_module
+import os
+import platform
 from pathlib import Path
 
 from glassformer.config import JsonObject
+from glassformer.errors import ConfigError
 
 
-def info(model: Path, /, *, json: bool = False) -> None:
+def info(model: Path | None = None, /, *, hardware: bool = False, json: bool = False) -> None:
     """Print the configuration, size and training metadata of a model folder, and verify its checksums.
 
     Args:
         model: Model folder written by `glassformer train` or `glassformer import`.
+        hardware: Print what this machine has, and which implementation computes on it, instead.
         json: Print as JSON.
     """
+    if (model is None) != hardware:
+        raise ConfigError("give either a model folder or --hardware.\n  For example: glassformer info --hardware")
+    print_record(hardware_record() if model is None else model_record(model), json)
+
+
+def hardware_record() -> JsonObject:
+    """What this machine has, and which implementation computes on it."""
+    import torch
+
+    from glassformer.kernels.library import load
+    from glassformer.memory import available_bytes
+    from glassformer.runtime.precision import fastest
+
+    kernels, reason = load()
+    memory = available_bytes(torch.device("cpu"))
+    gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+    return {
+        "processor": processor_name(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        "threads": torch.get_num_threads(),
+        "available_memory": "unknown" if memory is None else f"{memory / 2**30:.1f} GiB",
+        "gpus": ", ".join(gpus) or "none",
+        "kernels": reason,
+        "instruction_sets": ", ".join(kernels.supported) if kernels else "those of PyTorch",
+        "int8_decoding": "C library" if kernels else "PyTorch, which is several times slower",
+        "training_on_cpu": "C library and PyTorch" if kernels else "PyTorch",
+        "precision_auto": fastest(torch.device("cuda" if gpus else "cpu")),
+        "torch": f"{torch.__version__}, {torch.backends.cpu.get_cpu_capability()}",
+    }
+
+
+def processor_name() -> str:
+    """Name of the processor."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def model_record(model: Path) -> JsonObject:
+    """Configuration, size and training metadata of a model folder."""
     from glassformer import checkpoint
     from glassformer.tasks.registry import find_model, load
 
@@ -29,6 +75,11 @@ def info(model: Path, /, *, json: bool = False) -> None:
     }
     if (path / "training.json").exists():
         record["training"] = checkpoint.read_json(path / "training.json")
+    return record
+
+
+def print_record(record: JsonObject, json: bool) -> None:
+    """Print a record as lines of names and values, or as JSON."""
     if json:
         print(json_module.dumps(record, indent=2))
         return

@@ -1,6 +1,7 @@
 """Models in the precisions of decoding."""
 
 import copy
+import warnings
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -60,7 +61,10 @@ def quantized(model: Any) -> CompiledDecoder:
     device = next(model.parameters()).device
     if device.type != "cpu":
         raise ConfigError(f"precision int8 is for a CPU, and the model is on {device}.\n  Use --precision bf16.")
+    kernels, reason = load()
+    if kernels is None:
+        warnings.warn(f"int8 is slow here: it is computed by {reason}", stacklevel=3)
     try:
-        return CompiledDecoder(model, load()[0])
+        return CompiledDecoder(model, kernels)
     except UnsupportedError as error:
         raise ConfigError(f"precision int8: {error}.\n  Use --precision fp32 or bf16 for this model.") from None
