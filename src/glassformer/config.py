@@ -160,10 +160,10 @@ class DecodeConfig(Config):
     )
     seed: int = Field(default=1, ge=0, lt=1 << 63, description="Random seed of sampling.")
     stop: tuple[str, ...] = Field(default=(), description="Strings that end the output; they are not part of it.")
-    precision: Literal["fp32", "bf16", "int8"] = Field(
+    precision: Literal["auto", "fp32", "bf16", "int8"] = Field(
         default="fp32",
         description="Arithmetic. int8: 8-bit linear layers, the fastest on a CPU. bf16: for hardware that has it; the"
-        " output may depend on the batch.",
+        " output may depend on the batch. auto: int8 on a CPU that has the kernels, bf16 on a GPU.",
     )
     batch_tokens: int = Field(
         default=1024,

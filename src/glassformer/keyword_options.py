@@ -26,7 +26,7 @@ class DecodeOptions(TypedDict, total=False):
     top_p: float | None
     seed: int
     stop: Sequence[str]
-    precision: Literal["fp32", "bf16"]
+    precision: Literal["auto", "fp32", "bf16", "int8"]
     batch_tokens: int
 
 

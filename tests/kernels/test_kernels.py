@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from glassformer.kernels.library import load
 from glassformer.kernels.program import Batch, Executable, Instruction, Kind, Place, padded
-from glassformer.kernels.quantize import EXCLUDED, pack, quantize_weight
+from glassformer.kernels.quantize import EXCLUDED, half_table, pack, quantize_weight
 
 KERNELS, REASON = load()
 if KERNELS is None:
@@ -194,9 +194,9 @@ def test_activations_agree_with_their_formulas(variant, name):
 @given(n=rows, width=widths, seed=seeds)
 def test_sums_products_and_factors(variant, n, width, seed):
     rng = np.random.default_rng(seed)
-    table, x = normal(rng, n, width), normal(rng, n, width)
+    table, x = normal(rng, n, width).astype(np.float16), normal(rng, n, width)
     program = [
-        Instruction(Kind.GATHER, Place(3), n=width, option=1, tables=(table,)),
+        Instruction(Kind.GATHER, Place(3), n=width, option=1, tables=(half_table(table),)),
         Instruction(Kind.SCALE, Place(3), Place(3), n=width, number=1.5),
         Instruction(Kind.ADD, Place(3), Place(3), Place(2), n=width),
         Instruction(Kind.MULTIPLY, Place(OUT), Place(3), Place(2), n=width),
@@ -204,7 +204,9 @@ def test_sums_products_and_factors(variant, n, width, seed):
     positions = rng.integers(0, n, n)
     batch = batch_of(n, positions=positions)
     out, _, _ = execute(variant, program, [x, np.zeros_like(x)], width, batch, n_threads=2)
-    np.testing.assert_allclose(out[:, :width], (table[positions] * np.float32(1.5) + x) * x, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        out[:, :width], (table[positions].astype(np.float32) * np.float32(1.5) + x) * x, rtol=1e-5, atol=1e-6
+    )
 
 
 @variants

@@ -10,6 +10,7 @@ from glassformer.generate.search import beam_search
 from glassformer.kernels.library import load
 from glassformer.models.rnn import Rnn, RnnConfig
 from glassformer.runtime.decoder import CompiledDecoder, verify
+from glassformer.runtime.precision import in_precision
 from glassformer.runtime.recorder import UnsupportedError
 from tests.runtime.models import MAX_LEN, MODELS, VOCAB, model_of, transformer
 
@@ -71,14 +72,14 @@ def test_the_c_library_and_pytorch_generate_the_same_tokens(name):
 
 @pytest.mark.skipif(KERNELS is None, reason="no C compiler")
 @families
-def test_all_instruction_sets_generate_the_same_tokens(name):
+def test_all_instruction_sets_compute_the_same_bits(name):
     model = model_of(name)
     decoder = CompiledDecoder(model, KERNELS)
     src, limits = sources(model, [7, 3, 5, 1]), [11, 7, 13, 9]
     results = []
     for variant in KERNELS.supported:
         KERNELS.select(variant)
-        results.append([[h.ids for h in nbest] for nbest in search(decoder, src, limits)])
+        results.append(search(decoder, src, limits))
     KERNELS.select(next(iter(KERNELS.supported)))
     assert all(result == results[0] for result in results)
 
@@ -146,3 +147,23 @@ def test_long_outputs_use_more_slots_than_the_first_arrays_have():
 def test_a_model_without_kernels_says_why(model, reason):
     with pytest.raises(UnsupportedError, match=reason):
         CompiledDecoder(model().eval(), None)
+
+
+@pytest.mark.parametrize("precision", ["bf16", "int8", "auto"])
+def test_a_model_is_converted_again_when_its_weights_change(precision):
+    model = model_of("transformer")
+    converted = in_precision(model, precision)
+    assert in_precision(model, precision) is converted
+    for p in model.parameters():
+        p.grad = torch.ones_like(p)
+    torch.optim.Adam(model.parameters(), fused=True).step()  # leaves the versions of the tensors as they are
+    assert in_precision(model, precision) is not converted
+
+
+def test_auto_is_int8_with_fast_kernels_and_fp32_without(monkeypatch):
+    model, rnn = model_of("transformer"), Rnn(RnnConfig(vocab_size=VOCAB, d_model=16)).eval()
+    assert in_precision(rnn, "auto") is rnn
+    if KERNELS is not None and KERNELS.variant != "plain":
+        assert isinstance(in_precision(model, "auto"), CompiledDecoder)
+    monkeypatch.setattr("glassformer.runtime.precision.load", lambda: (None, "no C compiler"))
+    assert in_precision(model, "auto") is model

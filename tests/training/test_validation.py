@@ -54,31 +54,42 @@ def validator(tmp_path):
 
 @pytest.mark.parametrize("n_examples", [24_000, 40_000, 10**7])
 def test_a_validation_costs_at_most_its_fraction_of_the_training_since_the_last(validator, n_examples):
-    validator.state.n_examples_since_validation = n_examples
+    validator.state.n_examples = n_examples
     validator.validate(StopSignal())
     ((n_loss, n_decoded),) = validator.task.calls
     assert n_loss == 1000
     assert 16 <= n_decoded <= 1000
-    cost = module.LOSS_COST * n_loss + module.DECODE_COST * n_decoded
+    cost = module.LOSS_COST * n_loss + validator.decode_cost * n_decoded
     assert cost <= module.MAX_VALIDATION_COST * n_examples
-    assert n_decoded == 1000 or cost + module.DECODE_COST > module.MAX_VALIDATION_COST * n_examples
-    assert validator.state.n_examples_since_validation == 0
+    assert n_decoded == 1000 or cost + validator.decode_cost > module.MAX_VALIDATION_COST * n_examples
+    assert validator.n_affordable_decodings() < 0
 
 
 def test_a_validation_that_costs_too_much_is_skipped_except_for_the_last(validator):
-    validator.state.n_examples_since_validation = 23_000
+    least = (module.LOSS_COST * 1000 + module.MIN_DECODED * validator.decode_cost) / module.MAX_VALIDATION_COST
+    validator.state.n_examples = int(least) - 1
     assert not validator.is_due(0.05, 0.1)
-    validator.state.n_examples_since_validation = 23_300
+    validator.state.n_examples = int(least) + 1
     assert validator.is_due(0.05, 0.1)
-    validator.state.n_examples_since_validation = 1
+    validator.state.n_examples = 1
     assert validator.is_due(0.95, 1.0)
 
 
 def test_all_validations_of_a_run_decode_the_same_examples(validator):
     for n_examples in (30_000, 90_000):
-        validator.state.n_examples_since_validation = n_examples
+        validator.state.n_examples += n_examples
         validator.validate(StopSignal())
     assert validator.task.calls[0] == validator.task.calls[1]
+
+
+@pytest.mark.parametrize(("n_examples", "expected"), [(20_000, 0), (120_000, 500), (10**7, 1000)])
+def test_the_final_weights_are_compared_on_more_examples_within_the_same_fraction(validator, n_examples, expected):
+    validator.config = validator.config.model_copy(update={"family": "rnn"})  # its decoding has no kernels
+    validator.state.n_decoded, validator.state.n_examples = 16, n_examples
+    assert validator.decode_more(1) == (expected > 16)
+    assert validator.state.n_decoded == max(16, expected)
+    validator.state.n_decoded = None  # the task does not decode
+    assert not validator.decode_more(1)
 
 
 def test_the_best_weights_are_those_of_the_best_score(validator):

@@ -312,7 +312,7 @@ class Engine:
         ]
         if together and self.joining_model is not None:
             searches = [search for _, search in together]
-            n = min(max(search.n_candidates for search in searches), self.model.vocab_size)
+            n = min(max(search.n_candidates for search in searches), self.joining_model.vocab_size)
             steps = [(search.last, search.state) for search in searches]
             best = self.joining_model.best_together(steps, n, self.banned_ids)
             for (batch, search), (values, tokens) in zip(together, best, strict=True):

@@ -21,7 +21,11 @@ INLINE void run_on_row(const Op *op, const Program *p, const Rows *r, int64_t ro
   const float *table = op->tables[0];
   int64_t n = op->n;
   switch (op->kind) {
-    case GATHER: memcpy(out, table + r->index[op->option][row] * n, (size_t)n * sizeof(float)); break;
+    case GATHER: {
+      const uint16_t *entry = (const uint16_t *)op->tables[0] + r->index[op->option][row] * divide_up(n, 16) * 16;
+      for (int64_t i = 0; i < n; i += LANES) store(out + i, load_half(entry + i));
+      break;
+    }
     case SCALE: for (int64_t i = 0; i < n; i += LANES) store(out + i, load(a + i) * op->number); break;
     case ADD: for (int64_t i = 0; i < n; i += LANES) store(out + i, load(a + i) + load(b + i)); break;
     case MULTIPLY: for (int64_t i = 0; i < n; i += LANES) store(out + i, load(a + i) * load(b + i)); break;

@@ -9,7 +9,7 @@ feature. */
 
 enum Kind {
   /* Operations on a row by itself. */
-  GATHER,     /* out = table[index]; tables[0]: float [entries, n] */
+  GATHER,     /* out = table[index]; tables[0]: half precision [entries, n padded to a multiple of 16] */
   SCALE,      /* out = a * number */
   ADD,        /* out = a + b */
   MULTIPLY,   /* out = a * b */

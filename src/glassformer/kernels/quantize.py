@@ -38,6 +38,11 @@ def pack(
     )
 
 
+def half_table(table: NDArray[np.floating]) -> Array:
+    """The table of a `GATHER`: half precision, with zeros up to a multiple of 16 columns."""
+    return aligned_copy(np.pad(table.astype(np.float16), ((0, 0), (0, -table.shape[1] % 16))))
+
+
 def aligned_copy(array: Array) -> Array:
     """A C-contiguous copy whose memory begins at a multiple of 64 bytes."""
     copy = aligned(array.shape, array.dtype.type)

@@ -51,7 +51,7 @@ def run_eagerly(
         tables = [torch.from_numpy(table) for table in op.tables if table is not None]
         match op.kind:
             case Kind.GATHER:
-                result = tables[0][indices[op.option]]
+                result = tables[0][indices[op.option], : op.n].float()
             case Kind.SCALE:
                 result = a[:, : op.n] * op.number
             case Kind.ADD:
@@ -102,19 +102,25 @@ def byte_product(x: Tensor, is_positive: bool, weight: Tensor, scale: Tensor, bi
 
 
 def attend(op: Instruction, q: Tensor, cache: tuple[Tensor, ...], batch: Batch, bias: Tensor | None) -> Tensor:
-    """Attention of each row over the slots in its list."""
+    """Attention of each row over the slots in its list.
+
+    Rows of equal length are computed together, without padding and with sums in a fixed order, so that the result of a
+    row does not depend on the others.
+    """
     lists, begins, lengths = (torch.from_numpy(x[op.option]).long() for x in (batch.lists, batch.begins, batch.lengths))
-    longest = int(lengths.max())
-    index = torch.arange(longest)
-    mask = index < lengths[:, None]
-    slots = lists[(begins[:, None] + index).clamp(max=len(lists) - 1)]
     n_heads = op.n // op.m
     width = n_heads // op.group * op.m
-    keys, values = (half[:, :width][slots].float().view(len(q), longest, -1, op.m) for half in cache)
-    keys, values = (x.repeat_interleave(op.group, 2) for x in (keys, values))
-    scores = torch.einsum("rhd,rkhd->rhk", q[:, : op.n].view(len(q), n_heads, op.m) * op.number, keys)
-    if bias is not None:
-        distance = index - torch.from_numpy(batch.positions).long()[:, None]
-        scores = scores + bias[:, distance.clamp(-op.reach, op.reach) + op.reach].transpose(0, 1)
-    weights = scores.masked_fill(~mask[:, None], -torch.inf).softmax(-1)
-    return torch.einsum("rhk,rkhd->rhd", weights, values).flatten(1)
+    result = torch.zeros(len(q), op.n)
+    for n in sorted(set(lengths.tolist())):
+        rows = (lengths == n).nonzero()[:, 0]
+        index = torch.arange(n)
+        slots = lists[begins[rows, None] + index]
+        keys, values = (half[:, :width][slots].float().view(len(rows), n, -1, 1, op.m) for half in cache)
+        queries = q[rows, None, : op.n].view(len(rows), 1, -1, op.group, op.m) * op.number
+        scores = (queries * keys).sum(-1).flatten(2)  # [rows, keys, heads]
+        if bias is not None:
+            distance = index - torch.from_numpy(batch.positions).long()[rows, None]
+            scores = scores + bias[:, distance.clamp(-op.reach, op.reach) + op.reach].permute(1, 2, 0)
+        weights = scores.softmax(1).view(len(rows), n, -1, op.group, 1)
+        result[rows] = (weights * values).sum(1).flatten(1)
+    return result

@@ -4,31 +4,55 @@ import copy
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import torch
+
 from glassformer.errors import ConfigError
 from glassformer.kernels.library import load
 from glassformer.runtime.decoder import CompiledDecoder
 from glassformer.runtime.recorder import UnsupportedError
 
 CONVERTED: WeakKeyDictionary[Any, dict[str, tuple[object, object]]] = WeakKeyDictionary()
-"""Model -> precision -> versions of its weights, and the model in this precision."""
+"""Model -> precision -> `weight_versions`, and the model in this precision."""
 
 
 def in_precision(model: Any, precision: str) -> Any:
     """A `Decodable` model in a precision of decoding. Conversions are kept until the weights change.
 
     Args:
-        precision: "fp32", "bf16" or "int8": 8-bit weights and activations in linear layers, on a CPU only.
+        precision: "fp32", "bf16" or "int8": 8-bit weights and activations in linear layers, on a CPU only. "auto": the
+            fastest of them that the device and the model have.
 
     Raises:
         ConfigError: the model cannot be decoded in this precision.
     """
+    if precision == "auto":
+        try:
+            return in_precision(model, fastest(next(model.parameters()).device))
+        except ConfigError:
+            return model
     if precision == "fp32":
         return model
-    versions = [(weight.data_ptr(), weight._version) for weight in model.parameters()]
+    versions = weight_versions(model)
     kept = CONVERTED.setdefault(model, {})
     if precision not in kept or kept[precision][0] != versions:
         kept[precision] = versions, quantized(model) if precision == "int8" else copy.deepcopy(model).bfloat16()
     return kept[precision][1]
+
+
+def weight_versions(model: Any) -> list[tuple[float, ...]]:
+    """What changes when the weights change: address, version, and one element, because torch's fused optimizers change
+    the weights without a new version."""
+    weights = [weight.detach() for weight in model.parameters()]
+    elements = torch.stack([weight.flatten()[weight.numel() // 2].float() for weight in weights]).tolist()
+    return [(w.data_ptr(), w._version, element) for w, element in zip(weights, elements, strict=True)]
+
+
+def fastest(device: torch.device) -> str:
+    """The precision that "auto" means for models that have it."""
+    if device.type == "cpu":
+        kernels, _ = load()
+        return "int8" if kernels and kernels.variant != "plain" else "fp32"
+    return "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32"
 
 
 def quantized(model: Any) -> CompiledDecoder:

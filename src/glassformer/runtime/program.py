@@ -12,7 +12,7 @@ from torch import Tensor
 
 from glassformer.kernels.library import Kernels
 from glassformer.kernels.program import ACTIVATIONS, Array, Batch, Executable, Instruction, Kind, Place, padded
-from glassformer.kernels.quantize import EXCLUDED, aligned_copy, pack, quantize_weight
+from glassformer.kernels.quantize import EXCLUDED, aligned_copy, half_table, pack, quantize_weight
 from glassformer.runtime.eager import run_eagerly
 from glassformer.runtime.recorder import Node
 
@@ -174,6 +174,8 @@ def lower(nodes: Sequence[Node]) -> Lowered:
 
 def tables_of(node: Node) -> tuple[Array | None, ...]:
     """The tables of an instruction that is not a product."""
+    if node.kind == Kind.GATHER:
+        return (half_table(node.tensors[0].detach().numpy()),)  # type: ignore[union-attr]
     arrays = [None if t is None else np.ascontiguousarray(t.detach().float().numpy()) for t in node.tensors]
     if node.kind == Kind.NORMALIZE:  # features beyond the width stay 0
         gain, bias = (np.full(node.width, i == 0, np.float32) if a is None else a for i, a in enumerate(arrays))

@@ -105,7 +105,7 @@ class Multitask(TextToTextTask[PromptedExample]):
             n_decoded: decode this many of the examples, evenly spaced; the loss is that of all. Default: all.
         """
         decoded = evenly_spaced(examples, n_decoded)
-        options = DecodeConfig(beam=1, batch_tokens=4096)
+        options = DecodeConfig(beam=1, batch_tokens=4096, precision=self.validation_precision)
         outputs = self.map_parts(lambda examples: self.best_outputs(examples, options), decoded)
         correct: dict[str, list[bool]] = {}
         for output, example in zip(outputs, decoded, strict=True):

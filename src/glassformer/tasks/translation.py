@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import compress
 from pathlib import Path
-from typing import Self, TypeVar, Unpack, overload
+from typing import Literal, Self, TypeVar, Unpack, overload
 
 import numpy as np
 import torch
@@ -82,6 +82,11 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
         rows: list[Row] = list(zip(src, tgt, strict=True))
         fits = [max(map(len, row)) < limit for row in rows]
         return list(compress(rows, fits)), [e for e, fit in zip(examples, fits, strict=True) if not fit]
+
+    @property
+    def validation_precision(self) -> Literal["auto", "fp32"]:
+        """Precision of decoding in `validate`."""
+        return "auto" if self.device.type == "cpu" else "fp32"
 
     @overload
     def __call__(self, texts: str, *extra: object, **options: Unpack[DecodeOptions]) -> str: ...
@@ -308,7 +313,7 @@ class Translator(TextToTextTask[Example]):
             n_decoded: decode this many of the examples, evenly spaced; the loss is that of all. Default: all.
         """
         decoded = evenly_spaced(examples, n_decoded)
-        options = DecodeConfig(beam=1, batch_tokens=4096)
+        options = DecodeConfig(beam=1, batch_tokens=4096, precision=self.validation_precision)
 
         def best_translations(sources: list[str]) -> list[str]:
             # Early in training, models often do not generate the end token: limit the time of a validation.

@@ -264,44 +264,48 @@ def finish(trainer: Trainer, reporter: Reporter) -> None:
 
     All processes must call this.
     """
-    progress, task = trainer.progress, trainer.task
-    candidates: dict[str, tuple[float, dict[str, Tensor]]] = {}
+    progress, task, validator = trainer.progress, trainer.task, trainer.validator
     # The copies are in CPU memory: a GPU may have no room for them.
     last = {name: value.to("cpu", copy=True) for name, value in task.model.state_dict().items()}
-    averages = {}
+    candidates: dict[str, dict[str, Tensor]] = {}
     if (n := progress.n_averaged) > 1:
-        averages[f"the average of {n} checkpoints"] = {
+        candidates[f"the average of {n} checkpoints"] = {
             name: (total / n).cpu() for name, total in trainer.weight_sums.items()
         }
     if trainer.ema:
-        averages["the exponential moving average"] = trainer.ema
-    for name, average in averages.items():
-        task.model.load_state_dict(average)
-        candidates[name] = (trainer.validator.metrics()[task.metric], average)
-    assert progress.last_score is not None
-    candidates["the last checkpoint"] = (progress.last_score, last)
-    trainer.processes.lead(lambda: write_best(trainer, candidates, reporter))
+        candidates["the exponential moving average"] = trainer.ema
+    candidates["the last checkpoint"] = last
+    known = {"the last checkpoint": progress.last_score, "the best checkpoint": progress.best_score}
+    best = trainer.config.out / "best" / f"step-{progress.best_step}"
+    if progress.best_step != progress.step and best.exists():
+        checkpoint.verify(best)
+        candidates["the best checkpoint"] = checkpoint.read_tensors(best / "model.safetensors")
+    if validator.decode_more(len(candidates)):
+        known = {}  # scores on fewer examples are not comparable
+    scores: dict[str, float] = {}
+    for name, weights in candidates.items():
+        if (score := known.get(name)) is None:
+            task.model.load_state_dict(weights)
+            score = validator.metrics()[task.metric]
+        scores[name] = score
+    trainer.processes.lead(lambda: write_best(trainer, candidates, scores, reporter))
 
 
 def write_best(
-    trainer: Trainer, candidates: dict[str, tuple[float, dict[str, Tensor]]], reporter: Reporter
+    trainer: Trainer, candidates: dict[str, dict[str, Tensor]], scores: dict[str, float], reporter: Reporter
 ) -> JsonObject:
-    """Write the best of `candidates` and of the best checkpoint as the final model.
+    """Write the best of `candidates` as the final model.
 
     Args:
-        candidates: score and weights by name.
+        candidates: weights by name.
+        scores: their scores on the dev set.
 
     Returns:
         The contents of training.json.
     """
     progress, config, task = trainer.progress, trainer.config, trainer.task
-    assert progress.best_score is not None
-    best = config.out / "best" / f"step-{progress.best_step}"
-    if best.exists():
-        checkpoint.verify(best)
-        candidates["the best checkpoint"] = (progress.best_score, checkpoint.read_tensors(best / "model.safetensors"))
     sign = 1 if metric(task.metric).larger_is_better else -1
-    name, (score, weights) = max(candidates.items(), key=lambda item: sign * item[1][0])  # the first in case of ties
+    name, score = max(scores.items(), key=lambda item: sign * item[1])  # the first in case of ties
     training = {
         f"dev_{task.metric}": round(score, 4),
         "weights": name,
@@ -313,14 +317,12 @@ def write_best(
         "precision": config.precision,
         "machine": environment(config, trainer.processes),
     }
-    contents = {**task.contents(weights), "training.json": checkpoint.to_json(training)}
+    contents = {**task.contents(candidates[name]), "training.json": checkpoint.to_json(training)}
     checkpoint.save_into_folder(config.out, contents)
     checkpoint.write_text(config.out / "README.md", model_card(config, task, training))
-    scores = ", ".join(
-        f"{format_metric(task.metric, value)} for {candidate}" for candidate, (value, _) in candidates.items()
-    )
+    summary = ", ".join(f"{format_metric(task.metric, value)} for {candidate}" for candidate, value in scores.items())
     reporter.log(
-        f"Trained {progress.step:,} steps in {duration(trainer.elapsed_s())}. Dev scores: {scores}.\n"
+        f"Trained {progress.step:,} steps in {duration(trainer.elapsed_s())}. Dev scores: {summary}.\n"
         f"Saved {name} to {config.out}. Try: {usage_example(task, config.out)}"
     )
     return training

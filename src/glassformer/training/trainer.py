@@ -380,7 +380,7 @@ class Trainer:
         self.progress.step += 1
         self.progress.fraction = after
         self.progress.n_tokens += n
-        self.progress.n_examples_since_validation += sum(map(len, indices))
+        self.progress.n_examples += sum(map(len, indices))
         with self.step.part("optimizer"):
             self.update_ema()
         self.log.add(n)

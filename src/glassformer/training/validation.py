@@ -10,6 +10,7 @@ from typing import Any
 from glassformer import checkpoint
 from glassformer.config import JsonObject, TrainConfig
 from glassformer.errors import NonFiniteError, UserError
+from glassformer.kernels.library import implementation
 from glassformer.metrics.registry import metric
 from glassformer.tasks.base import AnyTask
 from glassformer.training.distributed import Processes
@@ -24,10 +25,11 @@ MAX_VALIDATION_COST = 0.05
 """Largest cost of a validation, as a fraction of the cost of training since the previous validation; on a GPU also the
 largest fraction of the time."""
 
-LOSS_COST, DECODE_COST = 1.0, 10.0
-"""Estimated cost of the loss of one dev example, and of decoding one, relative to training on one example. Estimates
-and not measured times, so that an interrupted run validates on the same examples as an uninterrupted one. On two CPU
-cores, translation with the presets tiny, small and base has 0.8 to 1.1 and, early in training, 3 to 5."""
+LOSS_COST, DECODE_COST, EAGER_DECODE_COST = 1.0, 2.0, 10.0
+"""Estimated cost of the loss of one dev example, and of decoding one with and without the kernels in C, relative to
+training on one example. Estimates and not measured times, so that an interrupted run validates on the same examples as
+an uninterrupted one. On two CPU cores, translation with the presets tiny, small and base has 0.8 to 1.1, 0.5 to 1.1 and
+3 to 5; outputs are longer early in training."""
 
 MIN_DECODED = 16
 """Fewest dev examples that are decoded in a validation."""
@@ -42,8 +44,10 @@ class ValidationState:
     best_score: float | None = None
     best_step: int = 0
     last_score: float | None = None
-    n_examples_since_validation: int = 0
-    """Examples trained on since the last validation."""
+    n_examples: int = 0
+    """Examples trained on so far."""
+    n_examples_validated: int = 0
+    """Examples trained on before the last validation."""
     n_decoded: int | None = None
     """Dev examples that each validation decodes. Chosen at the first validation and then kept, so that all scores are
     comparable."""
@@ -68,7 +72,7 @@ class Validator:
         """
         Args:
             dev: the examples of the dev set.
-            state: read and updated; the training loop counts `step` and `n_examples_since_validation`.
+            state: read and updated; the training loop counts `step` and `n_examples`.
             elapsed_s: returns the time of training in seconds.
             processes: the group whose processes validate together.
         """
@@ -112,11 +116,30 @@ class Validator:
         n_dev = len(self.dev)
         if not self.task.rows_are_examples:
             return n_dev  # rows are windows of a text; the task validates on a sample of limited size
-        budget = MAX_VALIDATION_COST * self.state.n_examples_since_validation - LOSS_COST * n_dev
+        n_examples = self.state.n_examples - self.state.n_examples_validated
+        budget = MAX_VALIDATION_COST * n_examples - LOSS_COST * n_dev
         if not self.task.validation_decodes:
             return budget
-        n_decoded = budget / DECODE_COST
+        n_decoded = budget / self.decode_cost
         return n_decoded if n_decoded >= min(MIN_DECODED, n_dev) else -1.0
+
+    @property
+    def decode_cost(self) -> float:
+        """Estimated cost of decoding one dev example, relative to training on one example."""
+        has_kernels = self.config.family != "rnn" and implementation() != "none"
+        return DECODE_COST if has_kernels else EAGER_DECODE_COST
+
+    def decode_more(self, n_candidates: int) -> bool:
+        """Set the number of dev examples that are decoded to compare the candidates for the final weights: as many as
+        fit within MAX_VALIDATION_COST of the whole training. Returns whether they are more than before."""
+        if not self.state.n_decoded:
+            return False
+        n_loss = LOSS_COST * len(self.dev) * n_candidates
+        budget = MAX_VALIDATION_COST * self.state.n_examples - n_loss
+        n_decoded = min(len(self.dev), int(budget / self.decode_cost / n_candidates))
+        is_more = n_decoded > self.state.n_decoded
+        self.state.n_decoded = max(self.state.n_decoded, n_decoded)
+        return is_more
 
     def validate(self, stop: StopSignal) -> None:
         """Compute the metrics on the dev set. The next checkpoint also has the weights if they are the best so far.
@@ -139,7 +162,7 @@ class Validator:
         state.last_score = score
         record = {f"dev_{name}": value for name, value in metrics.items()}
         self.reporter.validation({"step": state.step, **record, "elapsed_s": self.elapsed_s()}, self.task.metric, note)
-        state.n_examples_since_validation = 0
+        state.n_examples_validated = state.n_examples
         state.last_validation_s = time.monotonic() - started_s
         state.validation_s += state.last_validation_s
 
