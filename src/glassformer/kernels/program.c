@@ -71,7 +71,7 @@ static void run_phases(Thread t, const Program *p, const Rows *r) {
     } else if (op->kind == ATTEND) {
       attention(t, phase, op, p, r);
     } else {
-      best_of_pieces(phase, op, p, r);
+      best_of_pieces(t, phase, op, p, r);
       best_of_rows(phase + 1, p, r);
     }
   }

@@ -174,6 +174,7 @@ class Executable:
     ops: ctypes.Array[COp] = field(init=False)
     sizes: list[tuple[int, int]] = field(init=False)
     """Number of heads and d_head of each attention."""
+    wide_size: int = field(init=False)
     program: CProgram = field(default_factory=CProgram)
 
     def __post_init__(self) -> None:
@@ -189,6 +190,9 @@ class Executable:
         p = self.program
         p.n_ops, p.n_buffers, p.ops = len(self.ops), len(self.widths), ctypes.addressof(self.ops)
         p.strides, p.cache_strides = address(self.kept["strides"]), address(self.kept["cache_strides"])
+        # A panel of weights and some rows in 16 bits; see product.h.
+        inputs = [i.m for i in self.instructions if i.kind in (Kind.PRODUCT, Kind.BEST)]
+        self.wide_size = (PANEL + 6) * max(inputs, default=0) // 2
         self.sizes = [(i.n // i.m, i.m) for i in self.instructions if i.kind == Kind.ATTEND]
 
     def set_table(self, index: int, which: int, table: Array) -> None:
@@ -224,7 +228,8 @@ class Executable:
             p.caches = ctypes.addressof(self.kept["caches"])
         longest = max((int(length.max()) for length in batch.lengths), default=0)
         # Scores of all heads, and queries of all heads; see attention.h.
-        p.scratch_size = padded(max((heads * (longest + 16 + d_head + 16) for heads, d_head in self.sizes), default=0))
+        attention = max((heads * (longest + 16 + d_head + 16) for heads, d_head in self.sizes), default=0)
+        p.scratch_size = padded(max(attention, self.wide_size))
         p.scratch = self.memory("scratch", n_threads * p.scratch_size)
         p.phases = self.memory("phases", 16 * (len(self.ops) + 1) * (n_threads + 1))
         best, best_ids = np.empty((n, k), np.float32), np.empty((n, k), np.int32)
