@@ -40,10 +40,11 @@ MODELS = {
     "tiny": {"d_model": 128, "n_heads": 4, "d_ff": 256, "n_encoder_layers": 4, "n_decoder_layers": 4},
     "trained": None,
 }
+NO_AVX512 = {"CT2_FORCE_CPU_ISA": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2"}  # of CTranslate2, and of its products
 VARIANTS = {
     "avx512": {},
-    "avx2": {"GLASSFORMER_KERNELS": "avx2", "CT2_FORCE_CPU_ISA": "AVX2"},
-    "PyTorch": {"GLASSFORMER_KERNELS": "none", "CT2_FORCE_CPU_ISA": "AVX2"},
+    "avx2": {"GLASSFORMER_KERNELS": "avx2", **NO_AVX512},
+    "PyTorch": {"GLASSFORMER_KERNELS": "none"},
 }
 """Instruction sets: environment variables of both systems."""
 SETTINGS = {f"batch {batch} beam {beam}": (batch, beam) for batch, beam in ((32, 4), (64, 4), (32, 1), (1, 4), (1, 1))}

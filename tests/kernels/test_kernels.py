@@ -19,6 +19,8 @@ OUT = 0
 variants = pytest.mark.parametrize("variant", KERNELS.supported)
 shapes = settings(max_examples=30, deadline=None)
 rows, widths, threads = st.integers(1, 23), st.integers(1, 150), st.integers(1, 4)
+many_rows = rows | st.sampled_from([37, 70, 131])
+"""Also numbers of rows that are divided into blocks, or whose weights are converted to 16 bits."""
 seeds = st.integers(0, 1 << 30)
 
 
@@ -92,7 +94,7 @@ def test_quantize_keeps_numbers_that_are_not_finite_out_of_finite_results(varian
 
 @variants
 @shapes
-@given(n=rows, width=widths, outputs=widths, n_threads=threads, is_positive=st.booleans(), seed=seeds)
+@given(n=many_rows, width=widths, outputs=widths, n_threads=threads, is_positive=st.booleans(), seed=seeds)
 def test_product_is_the_product_of_the_rounded_matrices(variant, n, width, outputs, n_threads, is_positive, seed):
     rng = np.random.default_rng(seed)
     x, weight, bias = normal(rng, n, width), normal(rng, outputs, width), normal(rng, outputs)
@@ -115,7 +117,7 @@ def test_product_is_the_product_of_the_rounded_matrices(variant, n, width, outpu
 
 @variants
 @shapes
-@given(n=rows, width=widths, vocab=st.integers(5, 700), k=st.integers(1, 5), n_threads=threads, seed=seeds)
+@given(n=many_rows, width=widths, vocab=st.integers(5, 700), k=st.integers(1, 5), n_threads=threads, seed=seeds)
 def test_best_is_the_top_k_of_the_log_softmax(variant, n, width, vocab, k, n_threads, seed):
     rng = np.random.default_rng(seed)
     x, weight, bias = normal(rng, n, width), normal(rng, vocab, width), normal(rng, vocab)
@@ -262,6 +264,36 @@ def test_attention_over_the_slots_of_each_row(variant, n, kv_heads, group, d_hea
             weights = np.exp(scores - scores.max())
             expected = weights @ v / weights.sum()
             np.testing.assert_allclose(out[row, head * d_head : (head + 1) * d_head], expected, rtol=1e-4, atol=1e-4)
+
+
+@variants
+@shapes
+@given(lengths=st.lists(st.integers(1, 15), min_size=5, max_size=30), n_threads=threads, seed=seeds)
+def test_blocks_of_rows_contain_whole_sequences(variant, lengths, n_threads, seed):
+    width, n = 64, sum(lengths)
+    q, k, v = normal(np.random.default_rng(seed), 3, n, width)
+    program = [
+        Instruction(Kind.STORE, a=Place(3), b=Place(4), n=width),
+        Instruction(Kind.ATTEND, Place(OUT), Place(2), n=width, m=width, number=0.3),
+    ]
+
+    def attend(first, sizes):
+        """The result for adjacent sequences, of which each row attends to the whole sequence."""
+        lists, rows = np.arange(first, first + sum(sizes), dtype=np.int32), slice(first, first + sum(sizes))
+        batch = batch_of(len(lists))
+        begins = np.repeat(np.cumsum([0, *sizes[:-1]]), sizes).astype(np.int32)
+        batch.slots, batch.lists, batch.begins = lists, (lists, lists), (begins, begins)
+        batch.lengths = (np.repeat(sizes, sizes).astype(np.int32),) * 2
+        caches = [np.zeros((n, width), np.float16) for _ in range(2)]
+        inputs = [q[rows], k[rows], v[rows]]
+        return execute(
+            variant, program, inputs, width, batch, caches=[(caches[0], caches[1])], cache_widths=[width],
+            n_threads=n_threads,
+        )[0]  # fmt: skip
+
+    firsts = np.cumsum([0, *lengths[:-1]])
+    expected = np.concatenate([attend(first, [size]) for first, size in zip(firsts, lengths, strict=True)])
+    np.testing.assert_array_equal(attend(0, lengths), expected)
 
 
 @variants

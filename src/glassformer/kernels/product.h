@@ -34,7 +34,9 @@ INLINE Sums weights(const int8_t *w) { return _mm256_loadu_si256((const void *)w
 INLINE Sums dot(Sums s, Sums a, Sums w) { return _mm256_dpbusd_avx_epi32(s, a, w); }
 #define WEIGHTS_STEP 32
 #elif defined(__AVX2__) /* products of 16 bits, added in pairs: two sums for each column */
-#define TILE_ROWS 2
+#define WIDENS
+#define MIN_WIDE 16 /* rows for which it pays to convert a whole panel to 16 bits */
+#define TILE_ROWS 6
 #define TILE_COLUMNS 16
 #define SUMS 4
 #define SUMS_STEP 2
@@ -71,19 +73,65 @@ INLINE Sums dot(Sums s, Shorts a, Shorts w) {
 #define WEIGHTS_STEP 16
 #endif
 
+#if defined(WIDENS)
+#define MAX_TILE 2
+#else
+#define MAX_TILE TILE_ROWS
+#endif
 #if !defined(FINISH)
 #define SUMS_STEP 1
 #define FINISH(a, b) (a)
+#endif
+
+#if defined(WIDENS)
+/* For MIN_WIDE rows and more, the bytes of a panel are converted to 16 bits once, and the rows once for each tile.
+   The panel: [64 / 8][k / 4][8][4]; the rows: [TILE_ROWS][k]. `wide` has memory for (64 + TILE_ROWS) k numbers. */
+#define KEEP(x) __asm__("" : "+x"(x)) /* in a register: compilers would compute all products before the sums */
+INLINE void widen(const uint8_t *a, int16_t *to) {
+  _mm256_storeu_si256((void *)to, _mm256_cvtepu8_epi16(_mm_loadu_si128((const void *)a)));
+}
+static void widen_panel(const int8_t *panel, int64_t k, int16_t *wide) {
+  for (int c = 0; c < PANEL; c += 8)
+    for (int64_t at = 0; at < k; at += 4)
+      for (int half = 0; half < 32; half += 16, wide += 16)
+        _mm256_storeu_si256((void *)wide, weights(panel + PANEL * at + 4 * c + half));
+}
+__attribute__((noinline)) static void wide_tile(int rows, const uint8_t *a, int64_t stride, int64_t k, int16_t *wide,
+                                                int32_t *out) {
+  int16_t *wide_rows = wide + PANEL * k;
+  for (int i = 0; i < TILE_ROWS; i++) /* the last row again, if there are fewer */
+    for (int64_t at = 0; at < k; at += 16) widen(a + (i < rows ? i : rows - 1) * stride + at, wide_rows + i * k + at);
+  for (int c = 0; c < PANEL; c += 8) {
+    Sums s[TILE_ROWS][2];
+    UNROLL for (int i = 0; i < TILE_ROWS; i++) s[i][0] = s[i][1] = (Sums){0};
+    for (int64_t at = 0; at < k; at += 4, wide += 32) {
+      Sums first = _mm256_loadu_si256((const void *)wide), second = _mm256_loadu_si256((const void *)(wide + 16));
+      UNROLL for (int i = 0; i < TILE_ROWS; i++) {
+        int64_t four;
+        memcpy(&four, wide_rows + i * k + at, sizeof four);
+        Sums row = _mm256_set1_epi64x(four);
+        s[i][0] = dot(s[i][0], row, first);
+        KEEP(s[i][0]);
+        s[i][1] = dot(s[i][1], row, second);
+        KEEP(s[i][1]);
+      }
+    }
+    UNROLL for (int i = 0; i < TILE_ROWS; i++) {
+      Sums x = FINISH(s[i][0], s[i][1]);
+      memcpy(out + i * PANEL + c, &x, sizeof x);
+    }
+  }
+}
 #endif
 
 /* Sums of `rows` (a constant) rows and one panel -> out[row][64] */
 INLINE void tile_of(const int rows, const uint8_t *a, int64_t stride, const int8_t *panel, int64_t k, int32_t *out) {
   for (int c = 0; c < PANEL; c += TILE_COLUMNS) {
     const int8_t *w = panel + 4 * c;
-    Sums s[TILE_ROWS][SUMS];
+    Sums s[MAX_TILE][SUMS];
     UNROLL for (int i = 0; i < rows; i++) UNROLL for (int j = 0; j < SUMS; j++) s[i][j] = (Sums){0};
     for (int64_t at = 0; at < k; at += 4, w += 4 * PANEL) {
-      if (rows < TILE_ROWS) /* few operations for each byte of the weights: memory decides */
+      if (rows < MAX_TILE) /* few operations for each byte of the weights: memory decides */
         UNROLL for (int j = 0; j < TILE_COLUMNS / 16; j++) __builtin_prefetch(w + 4096 + 64 * j, 0, 3);
       __typeof__(weights(w)) columns[SUMS];
       UNROLL for (int j = 0; j < SUMS; j++) columns[j] = weights(w + j * WEIGHTS_STEP);
@@ -107,24 +155,27 @@ INLINE void tile_of(const int rows, const uint8_t *a, int64_t stride, const int8
     tile_of(ROWS, a, stride, panel, k, out);                                                                          \
   }
 TILE(1) TILE(2)
-#if TILE_ROWS > 2
+#if MAX_TILE > 2
 TILE(3) TILE(4)
 #endif
-#if TILE_ROWS > 4
+#if MAX_TILE > 4
 TILE(5) TILE(6)
 #endif
 
 static void tile(int rows, const uint8_t *a, int64_t stride, const int8_t *panel, int64_t k, int32_t *out) {
+#if defined(WIDENS)
+  for (; rows > 2; rows -= 2, a += 2 * stride, out += 2 * PANEL) tile_2(a, stride, panel, k, out);
+#endif
   switch (rows) {
     case 1: tile_1(a, stride, panel, k, out); break;
     case 2: tile_2(a, stride, panel, k, out); break;
-#if TILE_ROWS > 2
+#if MAX_TILE > 2
     case 3: tile_3(a, stride, panel, k, out); break;
     case 4: tile_4(a, stride, panel, k, out); break;
 #endif
-#if TILE_ROWS > 4
+#if MAX_TILE > 4
     case 5: tile_5(a, stride, panel, k, out); break;
-    default: tile_6(a, stride, panel, k, out);
+    case 6: tile_6(a, stride, panel, k, out);
 #endif
   }
 }
@@ -142,15 +193,23 @@ typedef struct {
   int64_t k, panel_size;
   int32_t added; /* what the bytes of the inputs have added, in multiples of 128 */
   int32_t activation;
+  int16_t *wide; /* memory for `wide_tile`; null: not used */
 } Weight;
-static Weight weight_of(const Op *op) {
+/* t: the thread that uses it */
+static Weight weight_of(Thread t, const Op *op, const Program *p, int64_t n_rows) {
+  int16_t *wide = NULL;
+#if defined(WIDENS)
+  if (n_rows >= MIN_WIDE) wide = (int16_t *)(p->scratch + t.id * p->scratch_size);
+#else
+  (void)t, (void)p, (void)n_rows;
+#endif
 #if defined(SIGNED)
   int32_t added = op->option ? -1 : 0;
 #else
   int32_t added = op->option ? 0 : 1;
 #endif
   return (Weight){op->tables[0], op->tables[1], op->tables[2], op->tables[3], op->m, (int64_t)PANEL * op->m, added,
-                  op->activation};
+                  op->activation, wide};
 }
 
 /* The next `bytes` bytes that will be read are requested in parts, one with each tile. */
@@ -160,12 +219,25 @@ INLINE void prefetch(const int8_t *p, int64_t bytes, int64_t row, int rows, int6
     __builtin_prefetch(p + i, 0, 2);
 }
 
+/* To be called before the tiles of panel p. */
+INLINE void begin_panel(const Weight *w, int64_t p) {
+#if defined(WIDENS)
+  if (w->wide) widen_panel(w->bytes + p * w->panel_size, w->k, w->wide);
+#else
+  (void)w, (void)p;
+#endif
+}
+
 /* Rows [row, row + rows) of panel p -> y, of which consecutive rows are `y_stride` floats apart; so are those of
    `residual`, which is added unless it is null. */
 INLINE void product_tile(const Weight *w, const uint8_t *a, int64_t stride, const float *scales, int rows, int64_t p,
                          float *y, int64_t y_stride, const float *residual) {
   int32_t sums[TILE_ROWS * PANEL] __attribute__((aligned(64)));
-  tile(rows, a, stride, w->bytes + p * w->panel_size, w->k, sums);
+#if defined(WIDENS)
+  if (w->wide) wide_tile(rows, a, stride, w->k, w->wide, sums);
+  else
+#endif
+    tile(rows, a, stride, w->bytes + p * w->panel_size, w->k, sums);
   for (int j = 0; j < PANEL; j += LANES) {
     V scale = load(w->scale + p * PANEL + j), bias = load(w->bias + p * PANEL + j);
     I offset;
@@ -184,7 +256,7 @@ INLINE void product_tile(const Weight *w, const uint8_t *a, int64_t stride, cons
 }
 
 static void product(Thread t, Phase *phase, const Op *op, const Program *p, const Rows *r) {
-  Weight w = weight_of(op);
+  Weight w = weight_of(t, op, p, r->n_rows);
   const uint8_t *a = p->buffers[op->a];
   const float *scales = p->buffers[op->a + 1];
   float *y = p->buffers[op->out];
@@ -199,7 +271,8 @@ static void product(Thread t, Phase *phase, const Op *op, const Program *p, cons
     int64_t last_panel = unit / blocks * size + size, first_row = unit % blocks * block, last_row = first_row + block;
     if (last_panel > panels) last_panel = panels;
     if (last_row > r->n_rows) last_row = r->n_rows;
-    for (int64_t panel = unit / blocks * size; panel < last_panel; panel++)
+    for (int64_t panel = unit / blocks * size; panel < last_panel; panel++) {
+      begin_panel(&w, panel);
       for (int64_t row = first_row, rows; row < last_row; row += rows) {
         rows = tile_rows(last_row - row);
         int64_t next = panel + 1 < last_panel ? panel + 1 : panel + 1 + (t.n - 1) * size, at = row * y_stride + panel * PANEL;
@@ -208,6 +281,7 @@ static void product(Thread t, Phase *phase, const Op *op, const Program *p, cons
         product_tile(&w, a + row * stride, stride, scales + row, rows, panel, y + at, y_stride,
                      residual ? residual + at : NULL);
       }
+    }
   }
   wait_for(phase, groups * blocks);
 }

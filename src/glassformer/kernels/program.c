@@ -8,6 +8,9 @@
 #include "rows.h"
 #include "topk.h"
 
+#define BLOCK_ROWS 64     /* maximum number of rows of a block */
+#define MIN_BLOCK_ROWS 16 /* for fewer, reading the weights takes longer than the products */
+
 static int is_on_rows(const Op *op) { return op->kind < PRODUCT; }
 
 INLINE void run_on_row(const Op *op, const Program *p, const Rows *r, int64_t row) {
@@ -49,8 +52,9 @@ INLINE void run_on_row(const Op *op, const Program *p, const Rows *r, int64_t ro
 #define CONCATENATE(a, b) a##b
 #define NAME(a, b) CONCATENATE(a, b)
 
-/* The part of thread t. Consecutive operations on rows are one phase, in which a row stays in the first-level cache. */
-void NAME(run_, SUFFIX)(Thread t, const Program *p, const Rows *r) {
+/* The part of thread t in all rows. Consecutive operations on rows are one phase, in which a row stays in the
+   first-level cache. */
+static void run_phases(Thread t, const Program *p, const Rows *r) {
   for (int64_t i = 0; i < p->n_ops; i++) {
     const Op *op = p->ops + i;
     Phase *phase = t.phases + i;
@@ -67,8 +71,55 @@ void NAME(run_, SUFFIX)(Thread t, const Program *p, const Rows *r) {
     } else if (op->kind == ATTEND) {
       attention(t, phase, op, p, r);
     } else {
-      best_of_pieces(phase, op, p, r);
+      best_of_pieces(t, phase, op, p, r);
       best_of_rows(phase + 1, p, r);
     }
   }
+}
+
+/* First row of block i of n. A block contains whole sequences: rows of which self-attention uses the same part of the
+   list are adjacent. */
+static int64_t block_begin(const Rows *r, int64_t i, int64_t n) {
+  int64_t row = r->n_rows * i / n;
+  while (row > 0 && row < r->n_rows && r->begin[0][row] == r->begin[0][row - 1]) row++;
+  return row;
+}
+
+/* Number of blocks of rows, or 0 if some would be too small or too large. */
+static int64_t n_blocks(const Rows *r, int n_threads) {
+  int64_t n = n_threads * divide_up(r->n_rows, n_threads * BLOCK_ROWS), mean = r->n_rows / n;
+  for (int64_t i = 0; i < n; i++) {
+    int64_t size = block_begin(r, i + 1, n) - block_begin(r, i, n);
+    if (size < MIN_BLOCK_ROWS || 4 * size > 5 * mean + 4) return 0;
+  }
+  return n;
+}
+
+/* The whole program for rows [first, last), by one thread. */
+static void run_block(Thread t, const Program *p, const Rows *r, int64_t first, int64_t last) {
+  void *buffers[p->n_buffers];
+  Program part = *p;
+  Rows rows = *r;
+  for (int64_t i = 0; i < p->n_buffers; i++) buffers[i] = (float *)p->buffers[i] + first * p->strides[i];
+  part.buffers = buffers;
+  part.workspace = (float *)p->workspace + first * PIECES * (2 * 16 + 2 * p->k); /* as allocated in program.py */
+  part.least += first, part.best += first * p->k, part.best_ids += first * p->k;
+  rows.n_rows = last - first, rows.slot += first;
+  for (int i = 0; i < 3; i++) rows.index[i] += first;
+  for (int i = 0; i < 2; i++) rows.begin[i] += first, rows.length[i] += first;
+  Thread alone = {t.id, 1, t.phases + (t.id + 1) * (p->n_ops + 1)};
+  memset(alone.phases, 0, (size_t)(p->n_ops + 1) * sizeof(Phase));
+  run_phases(alone, &part, &rows);
+}
+
+/* The part of thread t. Many rows are divided into blocks, each for one thread, in whose second-level cache all buffers
+   of the block stay; with few rows, the threads share each operation. */
+void NAME(run_, SUFFIX)(Thread t, const Program *p, const Rows *r) {
+  int64_t n = n_blocks(r, t.n);
+  if (n == 0) {
+    run_phases(t, p, r);
+    return;
+  }
+  FOR_UNITS(i, t.phases, n) run_block(t, p, r, block_begin(r, i, n), block_begin(r, i + 1, n));
+  wait_for(t.phases, n);
 }

@@ -51,13 +51,13 @@ typedef struct {
 } Rows;
 
 typedef struct {
-  int64_t n_ops, k, scratch_size;   /* k of BEST; scratch_size: floats per thread */
+  int64_t n_ops, n_buffers, k, scratch_size; /* k of BEST; scratch_size: floats per thread */
   const Op *ops;
-  void *const *buffers;
+  void *const *buffers;             /* each has memory for n_rows x stride floats */
   const int64_t *strides;           /* of the buffers, in elements */
   uint16_t *const *caches;          /* keys of cache c: 2 c, values: 2 c + 1; each [slots, stride] */
   const int64_t *cache_strides;
-  Phase *phases;                    /* n_ops + 1 */
+  Phase *phases;                    /* n_ops + 1 shared by the threads, then n_ops + 1 of each thread */
   float *scratch;
   void *workspace;                  /* of BEST */
   float *least;                     /* of BEST: -infinity for each row */

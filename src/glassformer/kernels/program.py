@@ -74,7 +74,7 @@ class CProgram(ctypes.Structure):
     """`Program` of program.h."""
 
     _fields_ = [
-        *((name, c_int64) for name in ("n_ops", "k", "scratch_size")),
+        *((name, c_int64) for name in ("n_ops", "n_buffers", "k", "scratch_size")),
         *((name, c_void_p) for name in ("ops", "buffers", "strides", "caches", "cache_strides")),
         *((name, c_void_p) for name in ("phases", "scratch", "workspace", "least", "best", "best_ids")),
     ]
@@ -174,6 +174,7 @@ class Executable:
     ops: ctypes.Array[COp] = field(init=False)
     sizes: list[tuple[int, int]] = field(init=False)
     """Number of heads and d_head of each attention."""
+    wide_size: int = field(init=False)
     program: CProgram = field(default_factory=CProgram)
 
     def __post_init__(self) -> None:
@@ -187,9 +188,11 @@ class Executable:
         self.kept["strides"] = np.array([padded(width) for width in self.widths], np.int64)
         self.kept["cache_strides"] = np.array([padded(width) for width in self.cache_widths], np.int64)
         p = self.program
-        p.n_ops, p.ops = len(self.ops), ctypes.addressof(self.ops)
+        p.n_ops, p.n_buffers, p.ops = len(self.ops), len(self.widths), ctypes.addressof(self.ops)
         p.strides, p.cache_strides = address(self.kept["strides"]), address(self.kept["cache_strides"])
-        p.phases = self.memory("phases", 16 * (len(self.ops) + 1))
+        # A panel of weights and some rows in 16 bits; see product.h.
+        inputs = [i.m for i in self.instructions if i.kind in (Kind.PRODUCT, Kind.BEST)]
+        self.wide_size = (PANEL + 6) * max(inputs, default=0) // 2
         self.sizes = [(i.n // i.m, i.m) for i in self.instructions if i.kind == Kind.ATTEND]
 
     def set_table(self, index: int, which: int, table: Array) -> None:
@@ -225,8 +228,10 @@ class Executable:
             p.caches = ctypes.addressof(self.kept["caches"])
         longest = max((int(length.max()) for length in batch.lengths), default=0)
         # Scores of all heads, and queries of all heads; see attention.h.
-        p.scratch_size = padded(max((heads * (longest + 16 + d_head + 16) for heads, d_head in self.sizes), default=0))
+        attention = max((heads * (longest + 16 + d_head + 16) for heads, d_head in self.sizes), default=0)
+        p.scratch_size = padded(max(attention, self.wide_size))
         p.scratch = self.memory("scratch", n_threads * p.scratch_size)
+        p.phases = self.memory("phases", 16 * (len(self.ops) + 1) * (n_threads + 1))
         best, best_ids = np.empty((n, k), np.float32), np.empty((n, k), np.int32)
         least = np.full(n, -np.inf, np.float32)
         p.k, p.best, p.best_ids, p.least = k, address(best), address(best_ids), address(least)

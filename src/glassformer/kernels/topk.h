@@ -51,9 +51,9 @@ static Pieces pieces_of(const Program *p, const Rows *r) {
   return (Pieces){sums, values, (int32_t *)(values + PIECES * r->n_rows * p->k)};
 }
 
-static void best_of_pieces(Phase *phase, const Op *op, const Program *p, const Rows *r) {
+static void best_of_pieces(Thread t, Phase *phase, const Op *op, const Program *p, const Rows *r) {
   Pieces pieces = pieces_of(p, r);
-  Weight w = weight_of(op);
+  Weight w = weight_of(t, op, p, r->n_rows);
   const uint8_t *a = p->buffers[op->a];
   const float *scales = p->buffers[op->a + 1];
   int64_t stride = p->strides[op->a], k = p->k, n = r->n_rows, panels = divide_up(op->n, PANEL);
@@ -65,7 +65,8 @@ static void best_of_pieces(Phase *phase, const Op *op, const Program *p, const R
     for (int64_t i = 0; i < n; i++)
       for (int j = 0; j < PARTS; j++) l[i].max[j] = all(LOWEST), l[i].sum[j] = all(0);
     int64_t last = panels * (piece + 1) / PIECES;
-    for (int64_t panel = panels * piece / PIECES; panel < last; panel++)
+    for (int64_t panel = panels * piece / PIECES; panel < last; panel++) {
+      begin_panel(&w, panel);
       for (int64_t row = 0, rows; row < n; row += rows) {
         float y[TILE_ROWS * PANEL] __attribute__((aligned(64)));
         rows = tile_rows(n - row);
@@ -75,6 +76,7 @@ static void best_of_pieces(Phase *phase, const Op *op, const Program *p, const R
           update(y + i * PANEL, panel * PANEL, v + (row + i) * k, id + (row + i) * k, k, l + row + i,
                  (_Atomic float *)p->least + row + i);
       }
+    }
   }
   wait_for(phase, PIECES);
 }
