@@ -152,7 +152,7 @@ def test_info_describes_the_machine_without_a_model():
     record = json.loads(glassformer("info", "--hardware", "--json").stdout)
     assert record["kernels"].startswith(("C library, instruction set", "PyTorch, because"))
     assert record["cores"] >= 1
-    refused(glassformer("info"), 1, "give either a model folder or --hardware")
+    refused(glassformer("info"), 2, "give either a model folder or --hardware")
 
 
 @pytest.mark.parametrize("form", ["tsv", "jsonl", "translation.jsonl", "gz"])
