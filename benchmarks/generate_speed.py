@@ -22,7 +22,7 @@ from glassformer.models.gpt2 import Gpt2, Gpt2Config
 from glassformer.runtime.precision import in_precision
 
 VOCAB, PROMPT, WINDOW = 50_257, 32, 32
-OURS_ENDS, THEIR_ENDS = (32, 256, 512, 992), (32, 64)
+OURS_ENDS, THEIR_ENDS = (32, 64, 256, 512, 992), (32, 64)
 BATCHES = (1, 16)
 
 
