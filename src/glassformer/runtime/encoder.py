@@ -54,6 +54,6 @@ class CompiledEncoder:
         slots = [self.caches.take(len(text)) for text in arrays]
         try:
             batch = replace(text_batch(arrays, slots, is_causal=False), types=types.astype(np.int32))
-            return list(self.program.run(batch, self.caches.arrays).split([len(text) for text in texts]))
+            return list(self.program.run(batch, self.caches.arrays).split([len(text) for text in texts]))  # type: ignore[no-untyped-call]
         finally:
             self.caches.release(slots)
