@@ -16,6 +16,7 @@ from glassformer.nn.dropout import Dropout
 from glassformer.nn.feedforward import ACTIVATIONS
 from glassformer.nn.linear import Linear, batch_invariant_linear
 from glassformer.nn.masks import padding_mask
+from glassformer.nn.positions import position_ids
 
 
 class BertConfig(AttentionModelConfig):
@@ -105,7 +106,7 @@ class Bert(Model):
         """
         c = self.config
         # Batches are padded to a multiple of 8, possibly beyond max_len.
-        positions = torch.arange(ids.size(1), device=ids.device).clamp(max=c.max_len - 1) + c.position_offset
+        positions = position_ids(ids).clamp(max=c.max_len - 1) + c.position_offset
         x = self.embedding(ids) + self.position_embedding(positions)
         if self.token_type_embedding is not None:  # RoBERTa has one token type: 1 becomes 0.
             x = x + self.token_type_embedding(

@@ -1,0 +1,59 @@
+"""BERT as a program of int8 kernels: all texts of a batch as rows, without padding."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from glassformer.kernels.library import Kernels
+from glassformer.kernels.program import IDS, TYPES
+from glassformer.models.bert import Bert
+from glassformer.runtime.decoder import text_batch
+from glassformer.runtime.program import Program
+from glassformer.runtime.recorder import Index, Recorder
+from glassformer.runtime.slots import SlotCaches
+
+
+class CompiledEncoder:
+    """The encoder of a BERT model, without its head, in int8.
+
+    Args:
+        kernels: the C library. None: PyTorch, with the same quantization.
+        is_quantized: False: the linear layers in fp32, with PyTorch.
+
+    Raises:
+        UnsupportedError: the model uses a function that has no kernel.
+    """
+
+    def __init__(self, model: Bert, kernels: Kernels | None, *, is_quantized: bool = True) -> None:
+        recorder = Recorder(model.config.max_len)
+        ids = torch.full((1, 5), model.config.pad_id + 1)
+        types = torch.zeros_like(ids)
+        recorder.track(ids, Index(IDS))
+        recorder.track(types, Index(TYPES))
+        with torch.inference_mode(), recorder:
+            model(ids, types)
+        self.max_type = max(model.config.n_token_types - 1, 0)
+        self.program = Program(recorder.nodes, kernels, is_quantized=is_quantized)
+        self.caches = SlotCaches(self.program.cache_widths)
+
+    def __call__(
+        self, texts: Sequence[Sequence[int]], token_types: Sequence[Sequence[int]]
+    ) -> list[Float[Tensor, "length d_model"]]:
+        """Output of the last layer for each token of each text.
+
+        Args:
+            texts: token ids of each text, with special tokens and without padding.
+            token_types: token type ids of each text.
+        """
+        arrays = [np.array(text, np.int32) for text in texts]
+        types = np.minimum(np.concatenate([np.array(row, np.int32) for row in token_types]), self.max_type)
+        slots = [self.caches.take(len(text)) for text in arrays]
+        try:
+            batch = replace(text_batch(arrays, slots, is_causal=False), types=types.astype(np.int32))
+            return list(self.program.run(batch, self.caches.arrays).split([len(text) for text in texts]))  # type: ignore[no-untyped-call]
+        finally:
+            self.caches.release(slots)
