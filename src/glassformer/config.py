@@ -129,6 +129,10 @@ def read_toml(path: Path) -> JsonObject:
         raise ConfigError(f"{path}: not TOML: {error}.") from None
 
 
+Precision = Literal["auto", "fp32", "bf16", "int8"]
+"""Arithmetic of inference."""
+
+
 class DecodeConfig(Config):
     """Options of decoding: search, sampling, output length."""
 
@@ -160,7 +164,7 @@ class DecodeConfig(Config):
     )
     seed: int = Field(default=1, ge=0, lt=1 << 63, description="Random seed of sampling.")
     stop: tuple[str, ...] = Field(default=(), description="Strings that end the output; they are not part of it.")
-    precision: Literal["auto", "fp32", "bf16", "int8"] = Field(
+    precision: Precision = Field(
         default="fp32",
         description="Arithmetic. int8: 8-bit linear layers, the fastest on a CPU. bf16: for hardware that has it; the"
         " output may depend on the batch. auto: int8 on a CPU that has the kernels, bf16 on a GPU.",

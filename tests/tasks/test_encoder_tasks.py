@@ -130,6 +130,23 @@ def test_probabilities_do_not_depend_on_the_batch():
     assert torch.equal(together, torch.cat([task.logits([text]) for text in texts]))
 
 
+@pytest.mark.filterwarnings("ignore:int8 is slow here")
+@pytest.mark.parametrize("task_class", [Classifier, Tagger])
+def test_outputs_in_int8_are_close_to_those_in_fp32_and_do_not_depend_on_the_batch(task_class):
+    task = build(task_class, ("a", "b", "c"))
+    texts = [" ".join(WORDS[:n]) for n in (1, 5, 2, 9, 3)]
+    compute = (
+        task.logits if task_class is Classifier else lambda texts: task.log_probs([text.split() for text in texts])
+    )
+    expected = compute(texts)
+    task.precision = "int8"
+    together, alone = compute(texts), [compute([text])[0] for text in texts]
+    for ours, own, theirs in zip(together, alone, expected, strict=True):
+        assert np.array_equal(np.asarray(ours), np.asarray(own))
+        assert np.allclose(np.asarray(ours), np.asarray(theirs), atol=0.05)
+    assert not all(np.array_equal(np.asarray(x), np.asarray(y)) for x, y in zip(together, expected, strict=True))
+
+
 def test_inference_does_not_change_the_grad_mode_of_the_caller():
     task = build(Classifier, ("a", "b"))
     for _ in task.hidden([([5, 6], []), ([7], [8])]):

@@ -61,6 +61,7 @@ def evaluate(
     from glassformer.cli.lines import open_model, progress_bar
     from glassformer.errors import ConfigError
     from glassformer.metrics.significance import bootstrap
+    from glassformer.tasks.encoder import EncoderTask
     from glassformer.tasks.translation import Translator
 
     if not files and src is None:
@@ -74,6 +75,8 @@ def evaluate(
     if not any(text.strip() for example in examples for text in task.texts(example)):
         raise ConfigError(f"{sources[0]}: no examples to evaluate on: all its lines are blank.")
     decoding = DecodeConfig.resolve(given(options), environment=os.environ)
+    if isinstance(task, EncoderTask):
+        task.precision = decoding.precision
     if isinstance(task, Translator):
         with progress_bar("translating", len(examples)) as progress:
             outputs, scores = task.evaluate(

@@ -20,6 +20,7 @@ from glassformer.corpora.lines import STDIN, read_lines
 from glassformer.errors import ConfigError, CorpusError
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.causal_lm import DecoderTask
+from glassformer.tasks.encoder import EncoderTask
 from glassformer.tasks.multitask import Multitask
 from glassformer.tasks.registry import load
 from glassformer.tasks.texts import no_op
@@ -166,6 +167,8 @@ def run_lines(
         pairs: each line that is not blank must have two texts separated by a tab.
     """
     task = open_model(folder, device, threads, tasks, quiet=quiet)
+    if isinstance(task, EncoderTask):
+        task.precision = options.precision
     console = Console(stderr=True, quiet=quiet)
     streamed = task if isinstance(task, DecoderTask) and task.streams and sys.stdout.isatty() and not json else None
     if streamed and not streamed.with_default_options(options).do_sample:

@@ -1,5 +1,6 @@
 """BERT as a program of int8 kernels: all texts of a batch as rows, without padding."""
 
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -30,7 +31,7 @@ class CompiledEncoder:
 
     def __init__(self, model: Bert, kernels: Kernels | None, *, is_quantized: bool = True) -> None:
         recorder = Recorder(model.config.max_len)
-        ids = torch.full((1, 5), model.config.pad_id + 1)
+        ids = torch.full((1, 5), next(i for i in range(model.config.vocab_size) if i != model.config.pad_id))
         types = torch.zeros_like(ids)
         recorder.track(ids, Index(IDS))
         recorder.track(types, Index(TYPES))
@@ -39,6 +40,8 @@ class CompiledEncoder:
         self.max_type = max(model.config.n_token_types - 1, 0)
         self.program = Program(recorder.nodes, kernels, is_quantized=is_quantized)
         self.caches = SlotCaches(self.program.cache_widths)
+        self.lock = threading.Lock()
+        """The caches are used by one call at a time."""
 
     def __call__(
         self, texts: Sequence[Sequence[int]], token_types: Sequence[Sequence[int]]
@@ -51,9 +54,9 @@ class CompiledEncoder:
         """
         arrays = [np.array(text, np.int32) for text in texts]
         types = np.minimum(np.concatenate([np.array(row, np.int32) for row in token_types]), self.max_type)
-        slots = [self.caches.take(len(text)) for text in arrays]
-        try:
+        with self.lock:
+            slots = [self.caches.take(len(text)) for text in arrays]
             batch = replace(text_batch(arrays, slots, is_causal=False), types=types.astype(np.int32))
-            return list(self.program.run(batch, self.caches.arrays).split([len(text) for text in texts]))  # type: ignore[no-untyped-call]
-        finally:
+            hidden = self.program.run(batch, self.caches.arrays)
             self.caches.release(slots)
+        return list(hidden.split([len(text) for text in texts]))  # type: ignore[no-untyped-call]

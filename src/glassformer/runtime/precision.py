@@ -10,6 +10,7 @@ import torch
 from glassformer.errors import ConfigError
 from glassformer.kernels.library import load
 from glassformer.runtime.decoder import CompiledDecoder
+from glassformer.runtime.encoder import CompiledEncoder
 from glassformer.runtime.recorder import UnsupportedError
 
 CONVERTED: WeakKeyDictionary[Any, dict[str, tuple[object, object]]] = WeakKeyDictionary()
@@ -17,14 +18,14 @@ CONVERTED: WeakKeyDictionary[Any, dict[str, tuple[object, object]]] = WeakKeyDic
 
 
 def in_precision(model: Any, precision: str) -> Any:
-    """A `Decodable` model in a precision of decoding. Conversions are kept until the weights change.
+    """A model in a precision of inference. Conversions are kept until the weights change.
 
     Args:
         precision: "fp32", "bf16" or "int8": 8-bit weights and activations in linear layers, on a CPU only. "auto": the
             fastest of them that the device and the model have.
 
     Raises:
-        ConfigError: the model cannot be decoded in this precision.
+        ConfigError: the model does not have this precision.
     """
     if precision == "auto":
         try:
@@ -56,8 +57,8 @@ def fastest(device: torch.device) -> str:
     return "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32"
 
 
-def quantized(model: Any) -> CompiledDecoder:
-    """The model in int8."""
+def quantized(model: Any) -> CompiledDecoder | CompiledEncoder:
+    """The model in int8: of BERT the encoder, which takes texts without padding."""
     device = next(model.parameters()).device
     if device.type != "cpu":
         raise ConfigError(f"precision int8 is for a CPU, and the model is on {device}.\n  Use --precision bf16.")
@@ -65,6 +66,6 @@ def quantized(model: Any) -> CompiledDecoder:
     if kernels is None:
         warnings.warn(f"int8 is slow here: it is computed by {reason}", stacklevel=3)
     try:
-        return CompiledDecoder(model, kernels)
+        return CompiledEncoder(model, kernels) if model.kind == "encoder" else CompiledDecoder(model, kernels)
     except UnsupportedError as error:
         raise ConfigError(f"precision int8: {error}.\n  Use --precision fp32 or bf16 for this model.") from None

@@ -5,10 +5,13 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
+from glassformer.config import Precision
 from glassformer.data.batch import BatchT, pad
 from glassformer.generate.engine import batches_by_length
 from glassformer.models.bert import Bert
 from glassformer.models.decoding import PAD_TO_MULTIPLE_OF
+from glassformer.runtime.encoder import CompiledEncoder
+from glassformer.runtime.precision import in_precision
 from glassformer.tasks.base import ExampleT, Task
 from glassformer.tasks.texts import Text, Warn
 
@@ -24,6 +27,8 @@ class EncoderTask(Task[ExampleT, BatchT]):
 
     kind = "encoder"
     model: Bert
+    precision: Precision = "fp32"
+    """Arithmetic of the encoder at inference, which can be changed at any time: `task.precision = "int8"`."""
 
     @property
     def n_separators(self) -> int:
@@ -78,10 +83,16 @@ class EncoderTask(Task[ExampleT, BatchT]):
         """
         sequences = [self.add_special_tokens(*row) for row in rows]
         for indices in batches_by_length([len(ids) for ids, _ in sequences], BATCH_TOKENS):
-            ids = pad([sequences[i][0] for i in indices], self.tokenizer.pad_id, PAD_TO_MULTIPLE_OF).to(self.device)
-            token_type_ids = pad([sequences[i][1] for i in indices], 0, PAD_TO_MULTIPLE_OF).to(self.device)
+            texts, types = ([sequences[i][side] for i in indices] for side in (0, 1))
+            ids = pad(texts, self.tokenizer.pad_id, PAD_TO_MULTIPLE_OF).to(self.device)
             with torch.inference_mode():  # not around the yield: it would apply to the caller
-                hidden = self.model(ids, token_type_ids)
+                model = in_precision(self.model, self.precision)
+                if isinstance(model, CompiledEncoder):
+                    hidden = torch.zeros(*ids.shape, self.model.config.d_model)
+                    for row, states in zip(hidden, model(texts, types), strict=True):
+                        row[: len(states)] = states
+                else:
+                    hidden = model(ids, pad(types, 0, PAD_TO_MULTIPLE_OF).to(self.device)).float()
             yield indices, hidden, ids
 
 
