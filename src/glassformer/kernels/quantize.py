@@ -12,7 +12,8 @@ EXCLUDED = -1e30
 def quantize_weight(weight: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
     """Round each row of a matrix to multiples of max|row| / 127. Returns the multiples and the scale of each row."""
     scale = np.maximum(np.abs(weight).max(1), 1e-30) / np.float32(127)
-    return np.rint(weight / scale[:, None]).astype(np.int8), scale.astype(np.float32)
+    with np.errstate(invalid="ignore"):  # weights that are not finite have a scale that is not finite
+        return np.rint(weight / scale[:, None]).astype(np.int8), scale.astype(np.float32)
 
 
 def pack(
@@ -40,7 +41,8 @@ def pack(
 
 def half_table(table: NDArray[np.floating]) -> Array:
     """The table of a `GATHER`: half precision, with zeros up to a multiple of 16 columns."""
-    return aligned_copy(np.pad(table.astype(np.float16), ((0, 0), (0, -table.shape[1] % 16))))
+    with np.errstate(over="ignore"):  # too large numbers become infinite
+        return aligned_copy(np.pad(table.astype(np.float16), ((0, 0), (0, -table.shape[1] % 16))))
 
 
 def aligned_copy(array: Array) -> Array:
