@@ -50,6 +50,14 @@ VARIANTS = {
 SETTINGS = {f"batch {batch} beam {beam}": (batch, beam) for batch, beam in ((32, 4), (64, 4), (32, 1), (1, 4), (1, 1))}
 N_SENTENCES = 256
 N_SINGLE = 16
+SMALL_PARENT = """
+import resource, subprocess, sys
+code = subprocess.call(sys.argv[1:], stdout=subprocess.DEVNULL)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+sys.exit(code)
+"""
+"""Runs a command and prints its peak memory in KiB. That of a process begins with the memory of its parent."""
+
 PEER_PROCESS = """
 import sys
 sys.modules["torch"] = None  # CTranslate2 imports it if it is installed, and does not need it
@@ -149,12 +157,10 @@ def process(command, text, rounds):
             stdin.write(text)
             stdin.seek(0)
             start = time.perf_counter()
-            child = subprocess.Popen(command, stdin=stdin, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            _, status, usage = os.wait4(child.pid, 0)
-            child.returncode = os.waitstatus_to_exitcode(status)
-        assert child.returncode == 0, command
-        seconds.append(time.perf_counter() - start)
-        peak = max(peak, usage.ru_maxrss * 1024)
+            done = subprocess.run([sys.executable, "-c", SMALL_PARENT, *command], stdin=stdin, capture_output=True)
+            seconds.append(time.perf_counter() - start)
+        assert done.returncode == 0, command
+        peak = max(peak, int(done.stdout) * 1024)
     return {"seconds": round(statistics.median(seconds), 2), "peak_megabytes": round(peak / 1e6)}
 
 
