@@ -401,7 +401,7 @@ def bytes_needed(model: Any, beam: int, length: int, cache_bytes: int) -> int:
         cache_bytes: size of a number in the caches.
     """
     config = model.config
-    n_layers = getattr(config, "n_decoder_layers", None) or getattr(config, "n_layers", 0)
+    n_layers = getattr(config, "n_decoder_layers", 0) or getattr(config, "n_layers", 0)
     return beam * (LOGIT_BYTES * config.vocab_size + cache_bytes * 2 * length * n_layers * config.d_model)
 
 
