@@ -45,7 +45,7 @@ SUMMARIES = {
         "compare": "Test whether the difference between two models is statistically significant.",
         "doctor": "Find errors in a parallel corpus, line by line, and repair them.",
         "report": "Write a report of a training run as an HTML page: curves, data, samples, errors.",
-        "info": "Print the configuration, size and training metadata of a model folder, or what this machine has.",
+        "info": "Print the configuration, size and training metadata of a model folder, or describe this machine.",
     },
     Group("Inspect", sort_key=4): {
         "inspect": "Show attention, predictions by layer and beam search for one text, as an HTML page.",
@@ -127,8 +127,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         discard_unwritable_output()
 
 
-def print_warning(message: Warning | str, category: type[Warning], *place: object) -> None:
-    """Print a warning as the commands print theirs, without the place in the source code."""
+def print_warning(message: Warning | str, category: type[Warning], *location: object) -> None:
+    """Print a warning as the commands print theirs, without the location in the source code."""
     print(f"warning: {message}", file=sys.stderr)
 
 

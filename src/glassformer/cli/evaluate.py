@@ -61,22 +61,19 @@ def evaluate(
     from glassformer.cli.lines import open_model, progress_bar
     from glassformer.errors import ConfigError
     from glassformer.metrics.significance import bootstrap
-    from glassformer.tasks.encoder import EncoderTask
     from glassformer.tasks.translation import Translator
 
     if not files and src is None:
         raise ConfigError("no test set given.\n  Name a file, or for translations --src FILE --ref FILE.")
     check_writable(out)
     sources = [*files, *([src] if src else [])]
-    task = open_model(model, device, threads)
+    decoding = DecodeConfig.resolve(given(options), environment=os.environ)
+    task = open_model(model, device, threads, precision=decoding.precision)
     examples = list(task.read(sources, [ref] if ref else [], read_options(read)))
     if not examples:
         raise ConfigError(f"{sources[0]}: no examples to evaluate on.")
     if not any(text.strip() for example in examples for text in task.texts(example)):
         raise ConfigError(f"{sources[0]}: no examples to evaluate on: all its lines are blank.")
-    decoding = DecodeConfig.resolve(given(options), environment=os.environ)
-    if isinstance(task, EncoderTask):
-        task.precision = decoding.precision
     if isinstance(task, Translator):
         with progress_bar("translating", len(examples)) as progress:
             outputs, scores = task.evaluate(

@@ -14,7 +14,7 @@ def info(model: Path | None = None, /, *, hardware: bool = False, json: bool = F
 
     Args:
         model: Model folder written by `glassformer train` or `glassformer import`.
-        hardware: Print what this machine has, and which implementation computes on it, instead.
+        hardware: Describe this machine and the kernels that are used on it, instead of a model.
         json: Print as JSON.
     """
     if (model is None) != hardware:
@@ -23,7 +23,7 @@ def info(model: Path | None = None, /, *, hardware: bool = False, json: bool = F
 
 
 def hardware_record() -> JsonObject:
-    """What this machine has, and which implementation computes on it."""
+    """Processor, memory and GPUs of this machine, and the kernels that are used on it."""
     import torch
 
     from glassformer.kernels.library import load

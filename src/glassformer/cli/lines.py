@@ -15,7 +15,7 @@ import torch
 from rich.console import Console
 from rich.progress import Progress
 
-from glassformer.config import DecodeConfig
+from glassformer.config import DecodeConfig, Precision
 from glassformer.corpora.lines import STDIN, read_lines
 from glassformer.errors import ConfigError, CorpusError
 from glassformer.tasks.base import AnyTask
@@ -36,13 +36,20 @@ PAUSE_S = 0.05
 
 
 def open_model(
-    folder: Path, device: str, threads: int | None, tasks: tuple[str, ...] = (), *, quiet: bool = False
+    folder: Path,
+    device: str,
+    threads: int | None,
+    tasks: tuple[str, ...] = (),
+    *,
+    precision: Precision = "fp32",
+    quiet: bool = False,
 ) -> AnyTask:
     """Load the model of a command and set the number of threads.
 
     Args:
-        quiet: print no warnings.
         tasks: tasks whose models the command accepts; if empty, all.
+        precision: precision of an encoder.
+        quiet: print no warnings.
 
     Raises:
         ConfigError: the model was trained for another task.
@@ -56,6 +63,8 @@ def open_model(
         raise ConfigError(
             f"{folder}: was trained for {task.name}, not for {' or '.join(tasks)}.\n  Use: glassformer run {folder}"
         )
+    if isinstance(task, EncoderTask):
+        task.precision = precision
     return task
 
 
@@ -166,9 +175,7 @@ def run_lines(
         tasks: tasks whose models the command accepts; if empty, all.
         pairs: each line that is not blank must have two texts separated by a tab.
     """
-    task = open_model(folder, device, threads, tasks, quiet=quiet)
-    if isinstance(task, EncoderTask):
-        task.precision = options.precision
+    task = open_model(folder, device, threads, tasks, precision=options.precision, quiet=quiet)
     console = Console(stderr=True, quiet=quiet)
     streamed = task if isinstance(task, DecoderTask) and task.streams and sys.stdout.isatty() and not json else None
     if streamed and not streamed.with_default_options(options).do_sample:

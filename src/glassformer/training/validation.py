@@ -28,8 +28,8 @@ largest fraction of the time."""
 LOSS_COST, DECODE_COST, EAGER_DECODE_COST = 1.0, 2.0, 10.0
 """Estimated cost of the loss of one dev example, and of decoding one with and without the kernels in C, relative to
 training on one example. Estimates and not measured times, so that an interrupted run validates on the same examples as
-an uninterrupted one. On two CPU cores, translation with the presets tiny, small and base has 0.8 to 1.1, 0.5 to 1.1 and
-3 to 5; outputs are longer early in training."""
+an uninterrupted one. On two CPU cores, translation with the presets tiny, small and base has 0.8 to 1.1 for the loss
+and, without the kernels, 3 to 5 for decoding; outputs are longer early in training."""
 
 MIN_DECODED = 16
 """Fewest dev examples that are decoded in a validation."""
