@@ -83,6 +83,7 @@ def write_models(data, trained, folder):
             with torch.no_grad():  # the logit of the end token is 0: it is never among the best
                 task.model.embedding.weight[tokenizer.eos_id] = 0
             task.save(folder / name)
+            task.save(folder / f"{name}.int8", precision="int8")
         elif trained:
             (folder / name).symlink_to(trained.resolve())
             task = load(trained, device="cpu")
@@ -165,16 +166,23 @@ def measure_processes(folder, n_tokens, sources, rounds):
     model = str(folder / "base")
     mean_length = sum(map(len, load(model, device="cpu").tokenizer.encode_batch(sources))) / len(sources) + 1
     options = ["--precision", "int8", "--max-length", str(n_tokens), "--batch-tokens", str(round(64 * mean_length))]
+    ours = [sys.executable, "-m", "glassformer", "translate"]
     commands = {
-        "glassformer": [sys.executable, "-m", "glassformer", "translate", model, *options, "--threads", str(THREADS)],
+        "glassformer": [*ours, model, *options, "--threads", str(THREADS)],
+        "glassformer, folder in int8": [*ours, f"{model}.int8", *options, "--threads", str(THREADS)],
         "CTranslate2": [
             sys.executable, "-c", PEER_PROCESS, model, f"{model}.ctranslate2", str(THREADS), "</s>", str(n_tokens),
         ],
     }  # fmt: skip
     text = "\n".join(sources) + "\n"
     results = {system: process(command, text, rounds) for system, command in commands.items()}
-    ratio = {key: round(results["CTranslate2"][key] / results["glassformer"][key], 2) for key in results["CTranslate2"]}
-    return {**results, "ratio": ratio}
+    peer = results["CTranslate2"]
+    ratios = {
+        system: {key: round(peer[key] / values[key], 2) for key in peer}
+        for system, values in results.items()
+        if system != "CTranslate2"
+    }
+    return {**results, "ratio": ratios}
 
 
 def main():

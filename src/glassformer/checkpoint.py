@@ -101,7 +101,7 @@ def write_files(folder: Path, contents: Contents) -> None:
             data = content.encode()
         else:
             tensors = {key: tensor.detach().cpu().contiguous() for key, tensor in content.items()}
-            data = safetensors.torch.save(tensors, metadata={"format": "pt"})
+            data = aligned(safetensors.torch.save(tensors, metadata={"format": "pt"}))
         write_synced(folder / name, data)
         files[name] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     manifest = {
@@ -113,6 +113,14 @@ def write_files(folder: Path, contents: Contents) -> None:
         "files": files,
     }
     write_synced(folder / MANIFEST, json.dumps(manifest, indent=2).encode())
+
+
+def aligned(data: bytes) -> bytes:
+    """A safetensors file with spaces after its header, so that the tensors begin at a multiple of 64 bytes."""
+    n_header = int.from_bytes(data[:8], "little")
+    n_spaces = -(8 + n_header) % 64
+    header = data[8 : 8 + n_header] + b" " * n_spaces
+    return len(header).to_bytes(8, "little") + header + data[8 + n_header :]
 
 
 def write_synced(path: Path, data: bytes) -> None:

@@ -10,6 +10,7 @@ import pytest
 transformers = pytest.importorskip("transformers")
 
 from glassformer import pipeline
+from glassformer.config import DecodeConfig
 from glassformer.errors import CheckpointError, ConfigError, UserError
 
 CAT = "The cat sat on the mat."
@@ -115,6 +116,8 @@ def test_unknown_arguments_are_errors_at_construction_and_at_call(folder, task, 
         ({"framework": "tf"}, "only PyTorch is supported"),
         ({"trust_remote_code": True}, "code in a model folder is never run"),
         ({"torch_dtype": "float16"}, "float32 or bfloat16 is supported"),
+        ({"precision": "int4"}, "expected auto, fp32, bf16, int8"),
+        ({"precision": "int8", "dtype": "bfloat16"}, "give one of them"),
         ({"device": "tpu"}, "device 'tpu' is not available"),
         ({"device": "cuda:99"}, "is not available"),
         ({"top_k": "many"}, "top_k: 'many'"),
@@ -123,6 +126,14 @@ def test_unknown_arguments_are_errors_at_construction_and_at_call(folder, task, 
 def test_invalid_arguments_are_errors(folder, options, what):
     with refused(ConfigError, what):
         pipeline("text-generation", **{"model": folder("gpt2"), **options})
+
+
+def test_a_model_of_transformers_in_int8_generates_the_tokens_of_the_engine(folder):
+    generate = pipeline("text-generation", folder("gpt2"), precision="int8", return_tensors=True, do_sample=False)
+    ids = generate(CAT, max_new_tokens=6)[0]["generated_token_ids"]
+    engine = generate.model.engine(DecodeConfig(precision="int8"))
+    ((hypothesis,),) = engine.decode([ids[:-6]], DecodeConfig(beam=1), max_new_tokens=lambda n: 6)
+    assert hypothesis.ids == ids[-6:]
 
 
 def test_arguments_of_transformers_are_accepted(folder):

@@ -3,6 +3,7 @@
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 import torch
 
@@ -271,6 +272,35 @@ def test_bfloat16_gives_nearly_the_same_scores(ours, name):
     assert {row["label"]: row["score"] for row in half} == pytest.approx(scores, abs=0.1)
     with pytest.raises(ConfigError, match="float16"):
         pipeline("text-classification", ours("classification"), dtype="float16")
+
+
+@pytest.mark.parametrize("name", ["translation", "causal-lm"])
+def test_generation_in_int8_is_that_of_the_task(ours, name):
+    task = gf.load(ours(name, "bpe"))
+    expected = task.run([CAT], DecodeConfig(precision="int8", beam=1, max_length=7))
+    pipe = pipeline(
+        model=ours(name, "bpe"), precision="int8", **({"return_full_text": False} if name == "causal-lm" else {})
+    )
+    options = {"do_sample": False} if name == "causal-lm" else {}
+    (output,) = pipe(CAT, max_new_tokens=7, num_beams=1, **options)
+    assert next(iter(output.values())).strip() == expected[0].strip()
+    assert pipe.source.precision == "int8"
+
+
+@pytest.mark.parametrize("name", ["classification", "tagging", "question-answering", "feature-extraction"])
+def test_encoders_in_int8_give_nearly_the_same_numbers(ours, name):
+    inputs = {"question": "who?", "context": CAT} if name == "question-answering" else CAT
+    full, int8 = (pipeline(model=ours(name, "bpe"), precision=p) for p in ("fp32", "int8"))
+    found, expected = numbers(int8(inputs)), numbers(full(inputs))
+    assert found != expected
+    assert found == pytest.approx(expected, abs=0.2)
+
+
+def numbers(value):
+    """All floats in nested lists and dictionaries."""
+    if isinstance(value, dict | list | tuple):
+        return [x for item in (value.values() if isinstance(value, dict) else value) for x in numbers(item)]
+    return [float(value)] if isinstance(value, float | np.floating) else []
 
 
 def test_device_map_is_a_device(ours):

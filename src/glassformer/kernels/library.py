@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import warnings
 from functools import cache
 from pathlib import Path
 
@@ -79,6 +80,14 @@ def load() -> tuple[Kernels | None, str]:
     return kernels, f"C library, instruction set {kernels.variant}" + (
         f", because {VARIABLE}={wanted}" if wanted else ""
     )
+
+
+def load_or_warn() -> Kernels | None:
+    """The library. Where it is not used, a warning that int8 is slow."""
+    kernels, reason = load()
+    if kernels is None:
+        warnings.warn(f"int8 is slow here: it is computed by {reason}", stacklevel=4)
+    return kernels
 
 
 def implementation() -> str:

@@ -1,5 +1,7 @@
 """Quantization of weight matrices to int8, with one scale per output feature."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -37,6 +39,15 @@ def pack(
         np.pad(bias, (0, rows), constant_values=fill),
         offset,
     )
+
+
+def unpack(
+    tables: Sequence[Array], n: int, k: int
+) -> tuple[NDArray[np.int8], NDArray[np.float32], NDArray[np.float32]]:
+    """Quantized matrix, scale and bias from the tables of a `PRODUCT` with `n` outputs and `k` inputs."""
+    panels, scale, bias, _ = tables
+    rows = panels.transpose(0, 2, 1, 3).reshape(-1, padded(k))
+    return rows[:n, :k].copy(), scale[:n].copy(), bias[:n].copy()  # type: ignore[return-value]
 
 
 def half_table(table: NDArray[np.floating]) -> Array:

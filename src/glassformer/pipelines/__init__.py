@@ -6,11 +6,13 @@ that transformers 5 removed.
 
 import re
 import warnings
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 
+from glassformer.config import Precision
 from glassformer.errors import ConfigError
 from glassformer.pipelines.base import Pipeline
 from glassformer.pipelines.feature_extraction import FeatureExtraction
@@ -23,6 +25,7 @@ from glassformer.pipelines.text_classification import TextClassification
 from glassformer.pipelines.token_classification import TokenClassification
 from glassformer.pipelines.zero_shot_classification import ZeroShotClassification
 from glassformer.tasks.base import AnyTask
+from glassformer.tasks.encoder import EncoderTask
 
 __all__ = ["Pipeline", "pipeline"]
 
@@ -61,6 +64,7 @@ def pipeline(
     trust_remote_code: bool | None = None,
     dtype: str | torch.dtype | None = None,
     torch_dtype: str | torch.dtype | None = None,
+    precision: Precision = "fp32",
     **options: object,
 ) -> AnyPipeline:
     """Create a pipeline: a callable that applies a model to texts.
@@ -78,6 +82,8 @@ def pipeline(
         revision, token: for downloads from the hub.
         trust_remote_code: must not be True; code in a model folder is never run.
         dtype, torch_dtype: "auto", "float32" or "bfloat16", or the torch type.
+        precision: arithmetic of inference, which transformers does not have: "int8" has 8-bit linear layers, the
+            fastest on a CPU; "auto" is int8 on a CPU that has the kernels, bf16 on a GPU.
         options: default arguments of the calls of the pipeline.
 
     Raises:
@@ -97,10 +103,14 @@ def pipeline(
     dtypes = {str(value).removeprefix("torch.") for value in (dtype, torch_dtype) if value is not None}
     if len(dtypes) > 1 or dtypes - {"auto", "float32", "bfloat16"}:
         raise ConfigError(f"dtype = {', '.join(sorted(dtypes))}: float32 or bfloat16 is supported.")
+    if precision not in get_args(Precision):
+        raise ConfigError(f"precision = {precision!r}: expected {', '.join(get_args(Precision))}.")
+    if dtypes == {"bfloat16"} and precision != "fp32":
+        raise ConfigError(f"dtype = bfloat16, precision = {precision!r}: give one of them.")
     if device_map is not None and (device is not None or isinstance(device_map, dict)):
         raise ConfigError('device_map: "auto" or one device, and not together with device.')
     torch_device = resolve_device(device if device_map in (None, "auto") else device_map)
-    source = load_source(model, revision=revision, token=token)
+    source = replace(load_source(model, revision=revision, token=token), precision=precision)
     supported = [name for name, pipeline_type in PIPELINES.items() if pipeline_type.supports(source, name)]
     name = task or default_task(source, supported)
     name = resolve_translation_task(source, name)
@@ -111,6 +121,8 @@ def pipeline(
             f"  Supported pipelines: {', '.join(supported) or 'none'}."
         )
     source.task.device = torch_device
+    if isinstance(source.task, EncoderTask):
+        source.task.precision = precision
     source.task.model.to(torch_device, torch.bfloat16 if dtypes == {"bfloat16"} else None)
     return PIPELINES[pipeline_name](source, ALIASES.get(name, name), **options)
 

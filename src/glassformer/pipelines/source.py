@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 from glassformer import checkpoint
-from glassformer.config import JsonObject
+from glassformer.config import JsonObject, Precision
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.interop.architectures import ARCHITECTURES
 from glassformer.interop.hub import resolve_model_folder
@@ -33,6 +33,8 @@ class Source:
     """Defaults of `generate`: contents of generation_config.json, or of config.json if that file does not exist."""
     tokenizer_config: JsonObject = field(default_factory=dict)
     """Contents of tokenizer_config.json."""
+    precision: Precision = "fp32"
+    """Arithmetic of inference."""
 
     @property
     def pipelines(self) -> tuple[str, ...]:

@@ -15,9 +15,9 @@ from glassformer.data.batch import pad
 from glassformer.errors import CheckpointError, UserError
 from glassformer.generate.engine import batches_by_length
 from glassformer.limits import MAX_TOKENS
-from glassformer.models.decoding import PAD_TO_MULTIPLE_OF
 from glassformer.pipelines.source import Source
 from glassformer.tasks.base import AnyTask
+from glassformer.tasks.encoder import EncoderTask
 from glassformer.tokens.tokenizer import well_formed, wrap_native_errors
 
 BATCH_TOKENS = 4096
@@ -253,10 +253,10 @@ def encode_batches(
 
     Yields: indices of the inputs in the batch, hidden states [batch, tokens, d_model], padded ids [batch, tokens].
     """
-    is_encoder = task.model.kind == "encoder"
-    pad_to_multiple_of = PAD_TO_MULTIPLE_OF if is_encoder else 1
-    for indices in batches_by_length([len(ids) for ids, _ in inputs], BATCH_TOKENS, pad_to_multiple_of):
-        ids = pad([inputs[i][0] for i in indices], task.tokenizer.pad_id, pad_to_multiple_of).to(task.device)
-        token_type_ids = pad([inputs[i][1] for i in indices], 0, pad_to_multiple_of).to(task.device)
+    if isinstance(task, EncoderTask):
+        yield from task.run_encoder(inputs)
+        return
+    for indices in batches_by_length([len(ids) for ids, _ in inputs], BATCH_TOKENS, 1):
+        ids = pad([inputs[i][0] for i in indices], task.tokenizer.pad_id, 1).to(task.device)
         with torch.inference_mode():
-            yield indices, task.model(ids, token_type_ids) if is_encoder else task.model(ids), ids
+            yield indices, task.model(ids), ids

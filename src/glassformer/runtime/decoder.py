@@ -17,6 +17,7 @@ from glassformer.models.decoding import TransformerState
 from glassformer.runtime.program import Program
 from glassformer.runtime.recorder import Cached, Index, Node, PaddingMask, Recorder, UnsupportedError
 from glassformer.runtime.slots import Ints, SlotCaches
+from glassformer.runtime.tables import Tables
 
 MAX_ROWS = 512
 """Maximum number of tokens of sources or prompts that are processed together, or one text."""
@@ -103,20 +104,24 @@ class CompiledDecoder:
     Args:
         model: the model.
         kernels: the C library. None: PyTorch, with the same quantization.
+        tables: the tables of the programs. Default: computed from the weights.
         is_quantized: False: the linear layers in fp32, with PyTorch.
 
     Raises:
         UnsupportedError: the model uses a function that has no kernel.
     """
 
-    def __init__(self, model: Model, kernels: Kernels | None, *, is_quantized: bool = True) -> None:
+    def __init__(
+        self, model: Model, kernels: Kernels | None, tables: Tables | None = None, *, is_quantized: bool = True
+    ) -> None:
         self.pad_to_multiple_of: int = model.pad_to_multiple_of  # type: ignore[assignment]
         self.config = model.config
         self.vocab_size: int = model.config.vocab_size
         with torch.inference_mode():
             encode, step, n_layers = record(model)
-        self.encode = Program(encode, kernels, is_quantized=is_quantized) if encode else None
-        self.decode = Program(step, kernels, is_quantized=is_quantized)
+        self.tables = tables or Tables()
+        self.encode = Program(encode, kernels, self.tables, is_quantized=is_quantized) if encode else None
+        self.decode = Program(step, kernels, self.tables, is_quantized=is_quantized)
         self.n_layers = n_layers
         # All decoder states take their slots from the same caches, so that one step can process several.
         self.targets = SlotCaches(self.decode.cache_widths[:n_layers])

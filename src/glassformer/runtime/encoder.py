@@ -16,6 +16,7 @@ from glassformer.runtime.decoder import text_batch
 from glassformer.runtime.program import Program
 from glassformer.runtime.recorder import Index, Recorder
 from glassformer.runtime.slots import SlotCaches
+from glassformer.runtime.tables import Tables
 
 
 class CompiledEncoder:
@@ -23,13 +24,16 @@ class CompiledEncoder:
 
     Args:
         kernels: the C library. None: PyTorch, with the same quantization.
+        tables: the tables of the program. Default: computed from the weights.
         is_quantized: False: the linear layers in fp32, with PyTorch.
 
     Raises:
         UnsupportedError: the model uses a function that has no kernel.
     """
 
-    def __init__(self, model: Bert, kernels: Kernels | None, *, is_quantized: bool = True) -> None:
+    def __init__(
+        self, model: Bert, kernels: Kernels | None, tables: Tables | None = None, *, is_quantized: bool = True
+    ) -> None:
         recorder = Recorder(model.config.max_len)
         ids = torch.full((1, 5), next(i for i in range(model.config.vocab_size) if i != model.config.pad_id))
         types = torch.zeros_like(ids)
@@ -38,7 +42,8 @@ class CompiledEncoder:
         with torch.inference_mode(), recorder:
             model(ids, types)
         self.max_type = max(model.config.n_token_types - 1, 0)
-        self.program = Program(recorder.nodes, kernels, is_quantized=is_quantized)
+        self.tables = tables or Tables()
+        self.program = Program(recorder.nodes, kernels, self.tables, is_quantized=is_quantized)
         self.caches = SlotCaches(self.program.cache_widths)
         self.lock = threading.Lock()
         """The caches are used by one call at a time."""

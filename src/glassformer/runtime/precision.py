@@ -1,17 +1,17 @@
 """Models in the precisions of decoding."""
 
 import copy
-import warnings
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
 
 from glassformer.errors import ConfigError
-from glassformer.kernels.library import load
+from glassformer.kernels.library import load, load_or_warn
 from glassformer.runtime.decoder import CompiledDecoder
 from glassformer.runtime.encoder import CompiledEncoder
 from glassformer.runtime.recorder import UnsupportedError
+from glassformer.runtime.storage import STORED
 
 CONVERTED: WeakKeyDictionary[Any, dict[str, tuple[object, object]]] = WeakKeyDictionary()
 """Model -> precision -> `weight_versions`, and the model in this precision."""
@@ -24,9 +24,15 @@ def in_precision(model: Any, precision: str) -> Any:
         precision: "fp32", "bf16" or "int8": 8-bit weights and activations in linear layers, on a CPU only. "auto": the
             fastest of them that the device and the model have.
 
+    A model whose folder was exported in int8 is always computed in int8.
+
     Raises:
         ConfigError: the model does not have this precision.
     """
+    if model in STORED:
+        if precision == "bf16":
+            raise ConfigError("precision bf16: the weights of this folder are in int8.\n  Leave out --precision.")
+        return STORED[model]
     if precision == "auto":
         try:
             return in_precision(model, fastest(next(model.parameters()).device))
@@ -62,9 +68,9 @@ def quantized(model: Any) -> CompiledDecoder | CompiledEncoder:
     device = next(model.parameters()).device
     if device.type != "cpu":
         raise ConfigError(f"precision int8 is for a CPU, and the model is on {device}.\n  Use --precision bf16.")
-    kernels, reason = load()
-    if kernels is None:
-        warnings.warn(f"int8 is slow here: it is computed by {reason}", stacklevel=3)
+    if model.kind == "word-vectors":
+        raise ConfigError("precision int8: word vectors have no layers.\n  Use --precision fp32.")
+    kernels = load_or_warn()
     try:
         return CompiledEncoder(model, kernels) if model.kind == "encoder" else CompiledDecoder(model, kernels)
     except UnsupportedError as error:

@@ -12,9 +12,10 @@ from torch import Tensor
 
 from glassformer.kernels.library import Kernels
 from glassformer.kernels.program import ACTIVATIONS, Array, Batch, Executable, Instruction, Kind, Place, padded
-from glassformer.kernels.quantize import EXCLUDED, aligned_copy, half_table, pack, quantize_weight
+from glassformer.kernels.quantize import EXCLUDED, aligned_copy, unpack
 from glassformer.runtime.eager import run_eagerly
 from glassformer.runtime.recorder import Node
+from glassformer.runtime.tables import Linear, Tables
 
 MAX_MERGED = 4
 """Linear layers with the same input are merged up to this ratio of outputs to inputs."""
@@ -32,33 +33,6 @@ IN_PLACE: tuple[Kind, ...] = (
 
 Caches = Sequence[tuple[Array, Array]]
 """Keys and values of each cache, in half precision: [slots, padded width]."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Linear:
-    """Linear layers with the same input, as one matrix. The outputs of each layer begin at a multiple of 64."""
-
-    layers: tuple[tuple[Tensor, Tensor | None], ...]
-    """Weight and bias of each."""
-
-    @property
-    def columns(self) -> list[int]:
-        """First output feature of each layer."""
-        return np.cumsum([0, *(padded(weight.size(0)) for weight, _ in self.layers[:-1])]).tolist()
-
-    @property
-    def width(self) -> int:
-        """Number of output features, with the zeros between the layers."""
-        return self.columns[-1] + self.layers[-1][0].size(0)
-
-    def dense(self) -> tuple[Tensor, Tensor]:
-        """Weight and bias in fp32, with zeros between the layers."""
-        weight, bias = torch.zeros(self.width, self.layers[0][0].size(1)), torch.zeros(self.width)
-        for (w, b), column in zip(self.layers, self.columns, strict=True):
-            weight[column : column + len(w)] = w.detach()
-            if b is not None:
-                bias[column : column + len(b)] = b.detach()
-        return weight, bias
 
 
 @dataclass(slots=True)
@@ -124,11 +98,11 @@ def merge_linears(nodes: Sequence[Node]) -> list[Step]:
 
 @dataclass(slots=True)
 class Lowered:
-    """Instructions on buffers; those of linear layers have no tables."""
+    """Instructions on buffers, without tables."""
 
     instructions: list[Instruction] = field(default_factory=list)
-    linears: list[Linear | None] = field(default_factory=list)
-    """Weights of each instruction that is a product."""
+    steps: list[Step] = field(default_factory=list)
+    """The step of each instruction."""
     widths: list[int] = field(default_factory=list)
     """Number of features of each buffer."""
 
@@ -160,27 +134,15 @@ def lower(nodes: Sequence[Node]) -> Lowered:
                 free.setdefault(key, []).append(buffers[s])
         places = [Place(buffers[s], column) for s, column in step.inputs]
         a, b = [*places, *[Place(0), Place(-1)][len(places) :]]
-        lowered.linears.append(step.linear)
+        lowered.steps.append(step)
         lowered.instructions.append(
             Instruction(
                 node.kind, Place(buffers[i]), a, b, n=width, m=padded(node.inputs[0].width) if step.linear else node.m,
                 option=int(steps[step.inputs[0][0]].node.option if step.linear else node.option), cache=node.cache,
                 number=node.number, group=node.group, reach=node.reach, activation=node.activation,
-                tables=() if step.linear else tables_of(node),
             )
         )  # fmt: skip
     return lowered
-
-
-def tables_of(node: Node) -> tuple[Array | None, ...]:
-    """The tables of an instruction that is not a product."""
-    if node.kind == Kind.GATHER:
-        return (half_table(node.tensors[0].detach().numpy()),)  # type: ignore[union-attr]
-    arrays = [None if t is None else np.ascontiguousarray(t.detach().float().numpy()) for t in node.tensors]
-    if node.kind == Kind.NORMALIZE:  # features beyond the width stay 0
-        gain, bias = (np.full(node.width, i == 0, np.float32) if a is None else a for i, a in enumerate(arrays))
-        return tuple(np.pad(a, (0, padded(node.width) - node.width)) for a in (gain, bias))
-    return tuple(arrays)
 
 
 def cache_widths_of(nodes: Sequence[Node]) -> list[int]:
@@ -199,10 +161,13 @@ class Program:
 
     Args:
         kernels: the C library. None: PyTorch, with the same quantization.
+        tables: where the tables of the instructions come from.
         is_quantized: False: linear layers in fp32, with PyTorch.
     """
 
-    def __init__(self, nodes: Sequence[Node], kernels: Kernels | None, *, is_quantized: bool = True) -> None:
+    def __init__(
+        self, nodes: Sequence[Node], kernels: Kernels | None, tables: Tables, *, is_quantized: bool = True
+    ) -> None:
         assert is_quantized or kernels is None
         self.lowered, self.cache_widths, self.kernels = lower(nodes), cache_widths_of(nodes), kernels
         self.lock = threading.Lock()
@@ -212,20 +177,19 @@ class Program:
         self.instructions: list[Instruction] = []
         self.quantized: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
         self.biases: dict[tuple[int, ...], Array] = {}
-        for i, (instruction, linear) in enumerate(zip(self.lowered.instructions, self.lowered.linears, strict=True)):
-            if linear is not None:
-                weight, bias = linear.dense()
-                if not is_quantized:
-                    self.quantized[i] = weight, torch.empty(0), bias
-                    self.instructions.append(instruction)
-                    continue
-                bytes_, scale = quantize_weight(weight.numpy())
+        last = self.lowered.steps[-1]
+        for i, (instruction, step) in enumerate(zip(self.lowered.instructions, self.lowered.steps, strict=True)):
+            if step.linear is None:
+                instruction = replace(instruction, tables=tables.of_node(step.node))
+            elif is_quantized:
+                packed = tables.of_linear(step.linear, fill=EXCLUDED if step is last else 0.0)
+                instruction = replace(instruction, tables=packed)
                 if kernels is None:
-                    self.quantized[i] = torch.from_numpy(bytes_), torch.from_numpy(scale), bias
-                else:
-                    is_last = i == len(self.lowered.instructions) - 1
-                    tables = pack(bytes_, scale, bias.numpy(), fill=EXCLUDED if is_last else 0.0)
-                    instruction = replace(instruction, tables=tables)
+                    n, k = step.linear.width, step.linear.n_inputs
+                    self.quantized[i] = tuple(map(torch.from_numpy, unpack(packed, n, k)))  # type: ignore[assignment]
+            else:
+                weight, bias = step.linear.dense()
+                self.quantized[i] = weight, torch.empty(0), bias
             self.instructions.append(instruction)
 
     def executable(self, last: Kind | None) -> Executable:

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import Field
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, Self, TypedDict, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypedDict, TypeVar
 
 import numpy as np
 import torch
@@ -23,10 +23,15 @@ from glassformer.metrics.registry import OutputType, statistics_of
 from glassformer.metrics.score import MetricFn
 from glassformer.models.base import Kind, Model
 from glassformer.models.families import FAMILIES, families_of_kind, family_of
+from glassformer.runtime.precision import in_precision
+from glassformer.runtime.storage import int8_tensors, model_of_int8
 from glassformer.tasks.texts import Warn, no_op
 from glassformer.tokens.tokenizer import Tokenizer
 
 Log = Callable[[str], None]
+
+StoredPrecision = Literal["fp32", "int8"]
+"""Precision of the weights in a model folder."""
 
 MAX_HELD_OUT = 1000
 """Most examples held out for validation."""
@@ -154,15 +159,18 @@ class Task(ABC, Generic[ExampleT, BatchT]):
         self.device = torch.device(device)
         return self
 
-    def save(self, folder: str | Path) -> None:
+    def save(self, folder: str | Path, *, precision: StoredPrecision = "fp32") -> None:
         """Write a model folder that `glassformer.load` reads.
+
+        Args:
+            precision: "int8": for inference on a CPU only; about 0.4 of the size, loaded faster, with less memory.
 
         Raises:
             ConfigError: the folder exists and is not empty.
-            UserError: the folder cannot be written.
+            UserError: the folder cannot be written, or the model cannot be stored in this precision.
         """
         checkpoint.check_empty(Path(folder))
-        checkpoint.save_folder(Path(folder), self.contents())
+        checkpoint.save_folder(Path(folder), self.contents(precision=precision))
 
     def configure(self, config: TrainConfig) -> None:
         """Set attributes from training options that only this task uses. By default none."""
@@ -338,7 +346,7 @@ class Task(ABC, Generic[ExampleT, BatchT]):
         tokenizer = Tokenizer.from_folder(folder)
         config = dict(config)
         family = str(config.pop("model_type", None)).removeprefix("glassformer-")
-        labels = config.pop("labels", ())
+        labels, is_int8 = config.pop("labels", ()), config.pop("precision", None) == "int8"
         if family not in cls.families():
             raise CheckpointError(f"{folder / 'config.json'}: {cls.name} is not supported by model family {family!r}.")
         if not isinstance(labels, (list, tuple)) or not all(isinstance(label, str) for label in labels):
@@ -364,22 +372,34 @@ class Task(ABC, Generic[ExampleT, BatchT]):
             )
         tensors = checkpoint.read_tensors(folder / "model.safetensors")
         try:
-            model = model_class.from_state_dict(model_config, tensors)
+            if is_int8:
+                model = model_of_int8(model_class, model_config, tensors)
+            else:
+                model = model_class.from_state_dict(model_config, tensors)
         except CheckpointError as error:
             raise CheckpointError(f"{folder / 'model.safetensors'}: {error}") from None
         return cls(model, tokenizer, device, labels)
 
-    def contents(self, tensors: dict[str, Tensor] | None = None) -> dict[str, str | dict[str, Tensor]]:
+    def contents(
+        self, tensors: dict[str, Tensor] | None = None, *, precision: StoredPrecision = "fp32"
+    ) -> dict[str, str | dict[str, Tensor]]:
         """Files of a model folder from which `load` restores this task.
 
         Args:
             tensors: weights to write. Default: the model's.
+            precision: that of the weights.
+
+        Raises:
+            UserError: the model cannot be stored in this precision.
         """
+        if precision == "int8":
+            tensors = int8_tensors(self.model, in_precision(self.model, "int8"))
         config = {
             "task": self.name,
             "model_type": f"glassformer-{family_of(self.model)}",
             **self.model.config.model_dump(),
             **({"labels": self.labels} if self.labels else {}),
+            **({"precision": precision} if precision != "fp32" else {}),
         }
         return {
             "config.json": checkpoint.to_json(config),

@@ -76,14 +76,19 @@ class EncoderTask(Task[ExampleT, BatchT]):
         return rows
 
     def hidden(self, rows: Sequence[tuple[list[int], list[int]]]) -> Iterator[tuple[list[int], Tensor, Tensor]]:
-        """Run the encoder on rows, in batches of similar length.
+        """Run the encoder on rows without special tokens. Yields what `run_encoder` yields."""
+        yield from self.run_encoder([self.add_special_tokens(*row) for row in rows])
+
+    def run_encoder(
+        self, inputs: Sequence[tuple[Sequence[int], Sequence[int]]]
+    ) -> Iterator[tuple[list[int], Tensor, Tensor]]:
+        """Run the encoder on token ids with token type ids, in batches of similar length.
 
         Yields:
-            The indices of the rows in the batch, the encoder output, and the padded token ids.
+            The indices of the inputs in the batch, the encoder output, and the padded token ids.
         """
-        sequences = [self.add_special_tokens(*row) for row in rows]
-        for indices in batches_by_length([len(ids) for ids, _ in sequences], BATCH_TOKENS):
-            texts, types = ([sequences[i][side] for i in indices] for side in (0, 1))
+        for indices in batches_by_length([len(ids) for ids, _ in inputs], BATCH_TOKENS):
+            texts, types = ([inputs[i][side] for i in indices] for side in (0, 1))
             ids = pad(texts, self.tokenizer.pad_id, PAD_TO_MULTIPLE_OF).to(self.device)
             with torch.inference_mode():  # not around the yield: it would apply to the caller
                 model = in_precision(self.model, self.precision)
@@ -92,8 +97,8 @@ class EncoderTask(Task[ExampleT, BatchT]):
                     for row, states in zip(hidden, model(texts, types), strict=True):
                         row[: len(states)] = states
                 else:
-                    hidden = model(ids, pad(types, 0, PAD_TO_MULTIPLE_OF).to(self.device)).float()
-            yield indices, hidden, ids
+                    hidden = model(ids, pad(types, 0, PAD_TO_MULTIPLE_OF).to(self.device))
+            yield indices, hidden.to(self.model.embedding.weight.dtype), ids
 
 
 def text_of_line(line: str) -> Text:

@@ -74,6 +74,8 @@ def load(folder: str | Path, *, task: type[AnyTask] | None = None, device: str =
     loaded_type = task_class(name)
     if task and not issubclass(loaded_type, task):
         raise ConfigError(f"{folder}: was trained for {name}, not for {getattr(task, 'name', task.__name__)}.")
+    if config.get("precision") == "int8" and device == "auto":
+        device = "cpu"
     return loaded_type.from_folder(model_folder, config, pick_device(device))
 
 

@@ -1,0 +1,135 @@
+"""The tables of compiled programs, as the kernels read them: computed from weights, or read from a folder."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from glassformer.errors import CheckpointError
+from glassformer.kernels.program import PANEL, Array, Kind, padded
+from glassformer.kernels.quantize import half_table, pack, quantize_weight
+from glassformer.runtime.recorder import Node
+
+PREFIX = "int8."
+"""Prefix of the names of tables in a folder."""
+
+Shapes = Sequence[tuple[tuple[int, ...], type[np.generic]]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Linear:
+    """Linear layers with the same input, as one matrix. The outputs of each layer begin at a multiple of 64."""
+
+    layers: tuple[tuple[Tensor, Tensor | None], ...]
+    """Weight and bias of each."""
+
+    @property
+    def columns(self) -> list[int]:
+        """First output feature of each layer."""
+        return np.cumsum([0, *(padded(weight.size(0)) for weight, _ in self.layers[:-1])]).tolist()
+
+    @property
+    def width(self) -> int:
+        """Number of output features, with the zeros between the layers."""
+        return self.columns[-1] + self.layers[-1][0].size(0)
+
+    @property
+    def n_inputs(self) -> int:
+        """Number of input features."""
+        return self.layers[0][0].size(1)
+
+    def dense(self) -> tuple[Tensor, Tensor]:
+        """Weight and bias in fp32, with zeros between the layers."""
+        weight, bias = torch.zeros(self.width, self.n_inputs), torch.zeros(self.width)
+        for (w, b), column in zip(self.layers, self.columns, strict=True):
+            weight[column : column + len(w)] = w.detach()
+            if b is not None:
+                bias[column : column + len(b)] = b.detach()
+        return weight, bias
+
+
+class Tables:
+    """The tables of the instructions of a model's programs, in the order in which the programs are made.
+
+    Args:
+        stored: the tables read from a folder, by name. None: tables are computed from the weights.
+    """
+
+    def __init__(self, stored: Mapping[str, Tensor] | None = None) -> None:
+        self.stored = stored
+        self.arrays: list[Array] = []
+        self.shared: dict[tuple[int, ...], tuple[Node, tuple[Array, ...]]] = {}
+        """By kind, width and tensors of a node: the first such node, and its tables, which several programs use."""
+
+    def add(self, shapes: Shapes, compute: Callable[[], tuple[Array, ...]]) -> tuple[Array, ...]:
+        """The next tables.
+
+        Raises:
+            CheckpointError: the folder does not contain them.
+        """
+        tables = compute() if self.stored is None else tuple(self.read(*shape) for shape in shapes)
+        if self.stored is None:
+            self.arrays += tables
+        return tables
+
+    def read(self, shape: tuple[int, ...], dtype: type[np.generic]) -> Array:
+        """The next table of the folder."""
+        assert self.stored is not None
+        name = f"{PREFIX}{len(self.arrays)}"
+        array: Array = self.stored[name].numpy() if name in self.stored else np.empty(0)
+        size = int(np.prod(shape))
+        if array.dtype != dtype or array.ndim != 1 or len(array) != stored_size(size, array.itemsize):
+            raise CheckpointError(f"the table {name} does not match the sizes in config.json.")
+        self.arrays.append(array)
+        return array[:size].reshape(shape)
+
+    def to_store(self) -> dict[str, Tensor]:
+        """The tables by name, with zeros at the end, so that each begins at a multiple of 64 bytes in a file."""
+        flat = [
+            np.pad(table.ravel(), (0, stored_size(table.size, table.itemsize) - table.size)) for table in self.arrays
+        ]
+        return {f"{PREFIX}{i}": torch.from_numpy(table) for i, table in enumerate(flat)}
+
+    def of_node(self, node: Node) -> tuple[Array, ...]:
+        """The tables of an instruction that is not a product."""
+        key = node.kind, node.width, *map(id, node.tensors)
+        if key not in self.shared:
+            self.shared[key] = node, self.add(*shapes_and_tables(node))
+        return self.shared[key][1]
+
+    def of_linear(self, linear: Linear, *, fill: float) -> tuple[Array, ...]:
+        """The tables of a product.
+
+        Args:
+            fill: bias of the outputs that are added to fill the last panel.
+        """
+
+        def packed() -> tuple[Array, ...]:
+            weight, bias = linear.dense()
+            return pack(*quantize_weight(weight.numpy()), bias.numpy(), fill=fill)
+
+        n, k = padded(linear.width), padded(linear.n_inputs)
+        panels = (n // PANEL, k // 4, PANEL, 4), np.int8
+        return self.add([panels, ((n,), np.float32), ((n,), np.float32), ((n,), np.int32)], packed)
+
+
+def shapes_and_tables(node: Node) -> tuple[Shapes, Callable[[], tuple[Array, ...]]]:
+    """The shapes of a node's tables, and a function that computes the tables."""
+    tensors = [t.detach() for t in node.tensors if t is not None]
+    if node.kind == Kind.GATHER:
+        n, width = tensors[0].shape
+        return [((n, width + -width % 16), np.float16)], lambda: (half_table(tensors[0].numpy()),)
+    if node.kind == Kind.NORMALIZE:  # features beyond the width stay 0
+        width = padded(node.width)
+        parts = [torch.full((node.width,), float(i == 0)) if t is None else t for i, t in enumerate(node.tensors)]
+        pad = 0, width - node.width
+        return [((width,), np.float32)] * 2, lambda: tuple(np.pad(t.detach().float().numpy(), pad) for t in parts)
+    shapes = [(tuple(t.shape), np.float32) for t in tensors]
+    return shapes, lambda: tuple(np.ascontiguousarray(t.float().numpy()) for t in tensors)
+
+
+def stored_size(n: int, itemsize: int) -> int:
+    """Number of elements of a table in a file: a multiple of 64 bytes."""
+    return -(-n * itemsize // 64) * 64 // itemsize

@@ -1,0 +1,157 @@
+"""Folders in int8 give the outputs of the model in int8, bit for bit, and nothing else."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import glassformer as gf
+from glassformer.checkpoint import read_tensors, save_folder
+from glassformer.cli.export import export
+from glassformer.config import DecodeConfig
+from glassformer.errors import CheckpointError, ConfigError, UserError
+from glassformer.kernels.quantize import pack, quantize_weight, unpack
+from glassformer.models.bert import Bert, BertConfig
+from glassformer.runtime import storage
+from glassformer.runtime.precision import in_precision
+from glassformer.runtime.storage import int8_tensors, model_of_int8
+from glassformer.tasks.classification import Classifier
+from glassformer.tasks.masked_lm import MaskedLM
+from glassformer.tasks.translation import Translator
+from glassformer.tokens.tokenizer import Tokenizer
+from tests.runtime.models import MODELS, model_of, transformer
+
+LINES = ["the black cat sat on a couch", "a dog slept", "the cat and the dog"]
+
+
+@given(st.integers(1, 150), st.integers(1, 150), st.integers(0, 99))
+def test_unpacked_tables_are_the_quantized_weight(n, k, seed):
+    weight = np.random.default_rng(seed).normal(size=(n, k)).astype(np.float32)
+    quantized, scale = quantize_weight(weight)
+    bias = np.arange(n, dtype=np.float32)
+    for ours, expected in zip(unpack(pack(quantized, scale, bias), n, k), (quantized, scale, bias), strict=True):
+        np.testing.assert_array_equal(ours, expected)
+
+
+def bert(**config):
+    sizes = {"vocab_size": 331, "d_model": 48, "n_heads": 3, "d_ff": 101, "n_layers": 2, "max_len": 23}
+    model = Bert(BertConfig(**sizes, **config)).eval()
+    for p in model.parameters():
+        torch.nn.init.normal_(p, std=0.3)
+    return model
+
+
+@pytest.fixture(params=["C", "PyTorch"])
+def implementation(request, monkeypatch):
+    """What the programs are executed with."""
+    if request.param == "PyTorch":
+        monkeypatch.setattr(storage, "load_or_warn", lambda: None)
+    return request.param
+
+
+@pytest.mark.parametrize("name", MODELS)
+@torch.no_grad()
+def test_logits_of_a_stored_model_are_those_of_the_model_in_int8(name, implementation, monkeypatch):
+    model = model_of(name)
+    if implementation == "PyTorch":
+        monkeypatch.setattr("glassformer.runtime.precision.load_or_warn", lambda: None)
+    expected = in_precision(model, "int8")
+    loaded = in_precision(model_of_int8(type(model), model.config, int8_tensors(model, expected)), "fp32")
+    src = torch.tensor([[7, 9, 4, 11], [8, 3, 12, 13]])
+    (state, last), (expected_state, _) = loaded.start(src), expected.start(src)
+    for _ in range(3):
+        logits = loaded.step(last, state)
+        assert torch.equal(logits, expected.step(last, expected_state))
+        last = logits.argmax(-1)
+
+
+def task_of(kind):
+    tokenizer = Tokenizer.train(LINES * 5, vocab_size=300, extra_special_tokens=kind.extra_special_tokens)
+    if kind is Translator:
+        return Translator(transformer(), tokenizer)
+    labels = ("no", "yes") if kind is Classifier else ()
+    return kind(bert(n_labels=len(labels), **kind.head_config), tokenizer, "cpu", labels)
+
+
+def test_a_translator_exported_in_int8_translates_the_same(tmp_path, capsys):
+    task = task_of(Translator)
+    task.save(tmp_path / "fp32")
+    export(tmp_path / "fp32", out=tmp_path / "int8", to="int8")
+    assert "loaded in" in capsys.readouterr().out
+    options = DecodeConfig(precision="int8", max_length=9)
+    expected = task.records(LINES, options)
+    loaded = gf.load(tmp_path / "int8")
+    assert loaded.records(LINES, options) == expected
+    assert loaded.records(LINES, DecodeConfig(max_length=9)) == expected
+    loaded.save(tmp_path / "again", precision="int8")
+    assert gf.load(tmp_path / "again").records(LINES, options) == expected
+    tables = [t for name, t in read_tensors(tmp_path / "int8" / "model.safetensors").items()]
+    assert all(t.data_ptr() % 64 == 0 for t in tables)
+
+
+def test_a_classifier_exported_in_int8_has_the_same_scores(tmp_path):
+    task = task_of(Classifier)
+    task.save(tmp_path / "int8", precision="int8")
+    loaded = gf.load(tmp_path / "int8")
+    task.precision = "int8"
+    assert loaded.records(LINES) == task.records(LINES)
+
+
+def test_what_needs_the_weights_is_refused(tmp_path):
+    task = task_of(Translator)
+    task.save(tmp_path / "int8", precision="int8")
+    loaded = gf.load(tmp_path / "int8")
+    text = tmp_path / "text"
+    text.write_text("\n".join(LINES * 9))
+    for use in (
+        lambda: gf.inspect(loaded, LINES[0]),
+        lambda: loaded.score(LINES, LINES),
+        lambda: loaded.save(tmp_path / "fp32"),
+        lambda: export(tmp_path / "int8", out=tmp_path / "hf"),
+        lambda: loaded.model.embedding.weight + 1,
+        lambda: loaded.model.to(torch.bfloat16),
+        lambda: loaded.model.to("meta"),
+        lambda: gf.train(text, text, out=tmp_path / "tuned", init_from=tmp_path / "int8", steps=1),
+    ):
+        with pytest.raises(UserError, match="exported in int8"):
+            use()
+    with pytest.raises(ConfigError, match="precision bf16"):
+        loaded.translate(LINES, DecodeConfig(precision="bf16"))
+    assert loaded.run(LINES[:1])
+
+
+def test_a_masked_language_model_is_not_exported(tmp_path):
+    with pytest.raises(UserError, match="masked language model"):
+        task_of(MaskedLM).save(tmp_path / "int8", precision="int8")
+    assert not (tmp_path / "int8").exists()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda tensors: tensors.pop("int8.3"),
+        lambda tensors: tensors.update({"int8.3": tensors["int8.3"][:-16]}),
+        lambda tensors: tensors.update({"int8.3": tensors["int8.3"].to(torch.int32)}),
+        lambda tensors: tensors.update({"int8.999": torch.zeros(16)}),
+        lambda tensors: tensors.pop("classifier.weight"),
+        lambda tensors: tensors.update({"classifier.bias": torch.zeros(3)}),
+    ],
+)
+def test_a_folder_whose_tables_do_not_match_its_config_is_refused(tmp_path, damage):
+    contents = dict(task_of(Classifier).contents(precision="int8"))
+    tensors = dict(contents["model.safetensors"])
+    damage(tensors)
+    save_folder(tmp_path / "int8", contents | {"model.safetensors": tensors})
+    with pytest.raises(CheckpointError, match=r"model.safetensors: .*(int8.3|tables|classifier)"):
+        gf.load(tmp_path / "int8")
+
+
+def test_a_config_of_another_size_is_refused(tmp_path):
+    contents = dict(task_of(Translator).contents(precision="int8"))
+    config = json.loads(contents["config.json"]) | {"d_ff": 200}
+    save_folder(tmp_path / "int8", contents | {"config.json": json.dumps(config)})
+    with pytest.raises(CheckpointError, match="does not match the sizes"):
+        gf.load(tmp_path / "int8")
