@@ -47,7 +47,7 @@ def test_every_example_of_extending_runs(capsys, registries):
 def test_the_examples_of_export_give_the_output_of_the_original(model, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     expected = load(model, device="cpu")("The cat sleeps.", beam=1, max_length=256)
-    for to, example in zip(("ctranslate2",), python_blocks("export.md"), strict=True):
+    for to, example in zip(("ctranslate2", "onnx"), python_blocks("export.md"), strict=True):
         assert glassformer("export", model, "--out", f"en-fr-{to}", "--to", to).returncode == 0
         exec(compile(example.replace("beam_size=4", "beam_size=1"), "export.md", "exec"), {})
         assert capsys.readouterr().out == expected + "\n"

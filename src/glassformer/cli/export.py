@@ -10,13 +10,14 @@ def export(
     /,
     *,
     out: Path,
-    to: Literal["huggingface", "int8", "ctranslate2"] = "huggingface",
+    to: Literal["huggingface", "int8", "ctranslate2", "onnx"] = "huggingface",
     src: Path | None = None,
 ) -> None:
-    """Convert a model folder: for Hugging Face's AutoModel and AutoTokenizer, to 8-bit weights, or for CTranslate2.
+    """Convert a model folder: for Hugging Face's AutoModel and AutoTokenizer, CTranslate2 or ONNX Runtime, or to 8-bit
+    weights.
 
-    The folder for CTranslate2 is read again and its outputs are compared with those of the original. If they differ,
-    nothing is written and the exit code is 1.
+    A folder for CTranslate2 or ONNX is read again and its outputs are compared with those of the original. If they
+    differ, nothing is written and the exit code is 1.
 
     Example:  glassformer export de-en/ --out de-en-hf
 

@@ -57,7 +57,7 @@ def save_model(model: Model, tokens: list[str], folder: Path, quantization: str 
     c = model.config
     family = family_of(model)
     if family not in SPECS:
-        raise UserError(f"a {family}: CTranslate2 has no such model. Families that it has: {', '.join(SPECS)}.")
+        raise UserError(f"a {family}: CTranslate2 has no such model. Supported families: {', '.join(SPECS)}.")
     if c.pruned_heads or getattr(c, "attention", "dot") != "dot":
         what = "pruned attention heads" if c.pruned_heads else "additive attention"
         raise UserError(f"a {family} with {what}: CTranslate2 has no such model, so it cannot be exported.")

@@ -14,7 +14,7 @@ from glassformer.tasks.base import AnyTask
 from glassformer.tasks.registry import load
 from glassformer.tasks.translation import evenly_spaced
 
-Format = Literal["ctranslate2"]
+Format = Literal["ctranslate2", "onnx"]
 
 MAX_DEV_EXAMPLES = 200
 """Number of examples of the dev set that are compared."""

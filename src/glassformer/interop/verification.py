@@ -168,7 +168,7 @@ def compare_texts(task: AnyTask, exported: ExportedModel, sources: Sequence[Sour
     decoded = task.engine(DecodeConfig()).decode(ids, DecodeConfig(beam=1), max_new_tokens=lambda n: limit)
     ours, theirs = [nbest[0].ids for nbest in decoded], exported.generate(ids, limit)
     n_equal = sum(a == b for pair in zip(ours, theirs, strict=True) for a, b in zip(*pair, strict=False))
-    targets = random_rows(task, len(ids))
+    targets = [[*row, task.tokenizer.eos_id] for row in random_rows(task, len(ids))]
     differences = [
         np.abs(log_probs(task, source, target) - np.array(found)).max()
         for source, target, found in zip(ids, targets, exported.log_probs(ids, targets), strict=True)
