@@ -4,6 +4,8 @@ import time
 from pathlib import Path
 from typing import Literal
 
+from glassformer.errors import ConfigError
+
 
 def export(
     model: Path,
@@ -28,6 +30,8 @@ def export(
             loaded faster and needs less memory.
         src: File with lines of text for the comparison. Default: the dev set of the run, else random tokens.
     """
+    if src is not None and to not in ("ctranslate2", "onnx"):
+        raise ConfigError(f"--src: a folder for {to} is not compared.\n  Use it with --to ctranslate2 or onnx.")
     if to == "huggingface":
         from glassformer.interop.huggingface import export_folder
 

@@ -18,6 +18,7 @@ from glassformer.tasks.base import AnyTask
 from glassformer.tasks.registry import load
 from tests.interop.ours import make
 from tests.interop.theirs import LINES
+from tests.journeys.conftest import glassformer
 
 TARGETS = ["ctranslate2", "onnx"]
 PRUNED = {"pruned_heads": {"encoder.0.self_attention": 3, "decoder.1.self_attention": 5}}
@@ -29,7 +30,11 @@ MODELS = {
     "pruned": ("translation", "transformer", {"pre_norm": True, **PRUNED}),
     "summaries": ("summarization", "gpt2", {}),
     "t5": ("translation", "t5", {"d_head": 2, "n_buckets": 8, "max_distance": 11}),
-    "t5 1.1": ("translation", "t5", {"d_head": 3, "scale_output": False, "tie_embeddings": False, **GATED}),
+    "t5 1.1": (
+        "translation",
+        "t5",
+        {"max_len": 29, "d_head": 3, "scale_output": False, "tie_embeddings": False, **GATED},
+    ),
     "gpt2": ("causal-lm", "gpt2", {}),
     "llama": ("causal-lm", "llama", {"n_heads": 6, "n_kv_heads": 2, "d_model": 24, "qkv_bias": True}),
     "llama tied": ("causal-lm", "llama", {"n_heads": 3, "d_head": 8, "tie_embeddings": True}),
@@ -47,7 +52,7 @@ MODELS = {
 
 def folder_of(case, tmp_path):
     name, family, sizes = MODELS[case]
-    task = make(name, family, **sizes)
+    task = make(name, family, **{"max_len": 13, **sizes})
     if name == "regression":
         task.labels = ("-3.0", "5.0")
     checkpoint.save_folder(tmp_path / "ours", task.contents())
@@ -106,9 +111,10 @@ def test_an_export_with_one_wrong_number_is_refused(case, name, to, tmp_path, mo
 
     folder = folder_of(case, tmp_path)
     monkeypatch.setattr(target, "save", save)
-    with pytest.raises(UserError, match="not equivalent to the original; nothing was written") as error:
-        export_verified(folder, tmp_path / "out", to)
-    assert error.value.exit_code == 1
+    done = glassformer("export", folder, "--out", tmp_path / "out", "--to", to)
+    assert done.returncode == 1
+    assert "the exported model is not equivalent to the original; nothing was written.\n" in done.stderr
+    assert "Traceback" not in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["ours"]
 
 
@@ -147,7 +153,7 @@ def test_an_existing_folder_and_a_file_without_text_are_refused(tmp_path):
         export_verified(folder, tmp_path / "out", "ctranslate2", tmp_path / "blank.txt")
 
 
-@pytest.mark.parametrize(("case", "limit"), [("transformer", 29), ("summaries", 28), ("classification", 29)])
+@pytest.mark.parametrize(("case", "limit"), [("transformer", 13), ("summaries", 7), ("classification", 13)])
 def test_lines_of_a_file_are_compared_and_long_ones_truncated(case, limit, tmp_path, monkeypatch):
     seen = []
     monkeypatch.setattr(export, "compare", lambda task, _, sources: seen.extend(sources) or Agreement(1, 1, 1, 0.0))
@@ -155,6 +161,12 @@ def test_lines_of_a_file_are_compared_and_long_ones_truncated(case, limit, tmp_p
     described = export_verified(folder_of(case, tmp_path), tmp_path / "out", "ctranslate2", tmp_path / "lines.txt")
     assert f"{len(seen)} lines of {tmp_path / 'lines.txt'}" in described
     assert max(len(source.ids) for source in seen) <= limit
+
+
+def test_lines_for_a_format_that_is_not_compared_are_refused(tmp_path):
+    done = glassformer("export", tmp_path, "--out", tmp_path / "out", "--src", "lines.txt")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: --src: a folder for huggingface is not compared.")
 
 
 def test_each_limit_is_checked_and_nan_exceeds_it():
