@@ -10,6 +10,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,6 +20,7 @@ from torch import Tensor
 from glassformer.config import DecodeConfig
 from glassformer.data.batch import pad
 from glassformer.errors import NON_FINITE, NonFiniteError, UserError
+from glassformer.generate.constraints import CONSTRAINED_BEAM, ConstrainedBeamSearch, Constraint
 from glassformer.generate.processors import sampling_processors, search_processors
 from glassformer.generate.sample import Sampling
 from glassformer.generate.search import BeamSearch, Hypothesis
@@ -85,6 +87,8 @@ class Request:
     """Length of the source in a batch, with padding."""
     n_bytes: int
     """Estimate of the memory that it needs."""
+    constraints: Sequence[Constraint] = ()
+    """Tokens that must occur in the output."""
     tokens: list[int] = field(default_factory=list)
     """Tokens that are certain: all in sampling and greedy search; in beam search none before the end."""
     log_probs: list[float] = field(default_factory=list)
@@ -170,7 +174,13 @@ class Engine:
         self.lock = threading.Lock()
 
     def submit(
-        self, source: Sequence[int], options: DecodeConfig, *, max_new_tokens: int, index: int | None = None
+        self,
+        source: Sequence[int],
+        options: DecodeConfig,
+        *,
+        max_new_tokens: int,
+        index: int | None = None,
+        constraints: Sequence[Constraint] = (),
     ) -> int:
         """Add a request. Requests are begun in the order of their arrival. Returns the id of the request.
 
@@ -179,6 +189,8 @@ class Engine:
             options: decoding options.
             max_new_tokens: maximum number of generated tokens, including the end-of-sentence token.
             index: with the seed, it determines the random numbers of sampling. Default: the id of the request.
+            constraints: tokens that must occur in the output; with them, the output is searched and not sampled.
+                Those that do not fit into the maximum are left out.
 
         Raises:
             ValueError: the source is empty, or the maximum is below 1.
@@ -190,8 +202,9 @@ class Engine:
             request_id, self.n_requests = self.n_requests, self.n_requests + 1
             n_tokens = padded_length(len(source), 1 if self.joins else self.model.pad_to_multiple_of)
             index = request_id if index is None else index
-            n_bytes = bytes_needed(self.model, options.beam, len(source) + limit, self.cache_bytes)
-            self.waiting.append(Request(request_id, source, options, limit, index, n_tokens, n_bytes))
+            beam = max(options.beam, CONSTRAINED_BEAM) if constraints else options.beam
+            n_bytes = bytes_needed(self.model, beam, len(source) + limit, self.cache_bytes)
+            self.waiting.append(Request(request_id, source, options, limit, index, n_tokens, n_bytes, constraints))
             return request_id
 
     def cancel(self, request_id: int) -> None:
@@ -252,6 +265,7 @@ class Engine:
             while self.waiting:
                 request = self.waiting.popleft()
                 is_equal = self.mixes_lengths or request.n_tokens == first.n_tokens
+                is_equal &= bool(request.constraints) == bool(first.constraints)
                 fits = n_tokens + request.n_tokens <= free and n_bytes + request.n_bytes <= free_bytes
                 if requests and not fits:
                     self.waiting.appendleft(request)
@@ -285,7 +299,8 @@ class Engine:
         state, last = self.model.start(src.to(self.device))
         limits = [request.max_new_tokens for request in requests]
         processors = search_processors(self.banned_ids, options.no_repeat_ngram_size)
-        if options.do_sample:
+        constraints = [request.constraints for request in requests]
+        if options.do_sample and not any(constraints):
             indices = [request.index for request in requests]
             warpers = sampling_processors(options)
             return RequestBatch(
@@ -295,9 +310,10 @@ class Engine:
                     seed=options.seed, indices=indices,
                 ),
             )  # fmt: skip
+        search = partial(ConstrainedBeamSearch, constraints=constraints) if any(constraints) else BeamSearch
         return RequestBatch(
             requests,
-            BeamSearch(
+            search(
                 state, last, limits, eos_id=self.eos_id, processors=processors, beam=options.beam,
                 alpha=options.length_penalty, nbest=options.nbest,
             ),
@@ -356,6 +372,7 @@ class Engine:
         *,
         max_new_tokens: Callable[[int], int] | None = None,
         progress: Callable[[int], None] = lambda n: None,
+        constraints: Sequence[Sequence[Constraint]] | None = None,
     ) -> list[list[Hypothesis]]:
         """Decode the best hypotheses of each source, in the order of the sources. There must be no other requests.
 
@@ -365,6 +382,7 @@ class Engine:
             max_new_tokens: maximum number of generated tokens as a function of the source length. Default:
                 `options.max_length`, else the source length + 50.
             progress: called with the number of sentences that a step has finished.
+            constraints: for each source, tokens that must occur in the output, in addition to the maximum number.
 
         Raises:
             NonFiniteError: the outputs of the model are not finite.
@@ -373,8 +391,9 @@ class Engine:
         length_limit = max_new_tokens or (lambda n_tokens: options.max_length or n_tokens + 50)
         index_of: dict[int, int] = {}
         for i in sorted(range(len(sources)), key=lambda i: (-padded_length(len(sources[i])), i)):
-            limit = length_limit(len(sources[i]))
-            index_of[self.submit(sources[i], options, max_new_tokens=limit, index=i)] = i
+            required = constraints[i] if constraints else ()
+            limit = length_limit(len(sources[i])) + sum(constraint.size for constraint in required)
+            index_of[self.submit(sources[i], options, max_new_tokens=limit, index=i, constraints=required)] = i
         decoded: list[list[Hypothesis]] = [[] for _ in sources]
         while self.n_unfinished:
             finished = [event for event in self.step() if event.hypotheses is not None]
