@@ -39,9 +39,12 @@ def save(task: AnyTask, folder: Path) -> str:
         UserError: CTranslate2 has no such model.
     """
     save_model(task.model, vocabulary(task), folder)
-    name = CLASSES[task.kind].__name__
-    missing = ": its hidden states and pooler, without the output layer" if task.model.kind == "encoder" else ""
-    return f"a model for ctranslate2.{name}{missing}"
+    what = ""
+    if task.kind == "encoder":
+        what = (
+            f": {'hidden states and pooler' if has_pooler(task.model) else 'hidden states'}, without the output layer"
+        )
+    return f"a model for ctranslate2.{CLASSES[task.kind].__name__}{what}"
 
 
 def save_model(model: Model, tokens: list[str], folder: Path, quantization: str | None = None) -> None:
@@ -137,17 +140,21 @@ def bert(model: Any) -> Any:
         c.n_layers, c.n_heads, pre_norm=c.pre_norm, activation=ACTIVATIONS[c.activation], layernorm_embedding=True,
         num_source_embeddings=2 if c.n_token_types else 1, embeddings_merge=common_spec.EmbeddingsMerge.ADD,
     )  # fmt: skip
-    pools = model.pooler is not None and c.pooling == "first"
     spec = transformer_spec.TransformerEncoderModelSpec(
-        encoder, pooling_layer=pools, pooling_activation=ACTIVATIONS[c.pooler_activation]
+        encoder, pooling_layer=has_pooler(model), pooling_activation=ACTIVATIONS[c.pooler_activation]
     )
     fill_stack(spec.encoder, model, model.encoder, model.encoder_norm)
     fill_norm(spec.encoder.layernorm_embedding, model.embedding_norm)
     if c.n_token_types:
         spec.encoder.embeddings[1].weight = array(model.token_type_embedding.weight)
-    if pools:
+    if has_pooler(model):
         fill_linear(spec.pooler_dense, model.pooler)
     return spec
+
+
+def has_pooler(model: Any) -> bool:
+    """Whether a BERT has a dense layer on its first token, as CTranslate2's pooler."""
+    return model.pooler is not None and model.config.pooling == "first"
 
 
 SPECS = {"transformer": transformer, "t5": transformer, "gpt2": decoder_only, "llama": decoder_only, "bert": bert}
