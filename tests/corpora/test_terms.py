@@ -113,7 +113,7 @@ def test_rows_of_one_term_are_joined():
 def test_a_term_must_occur_as_whole_word_and_as_often():
     required = list(glossary(dog="Hund|Hunde").find("dog and dog"))
     assert unmet(required, "Hund und Hunde") == []
-    assert unmet(required, "Ein Hund und eine Hundehütte") == required
+    assert unmet(required, "Ein Hund und eine Hundehütte") == required[1:]
     assert unmet(list(glossary(big="groß").find("big")), "Groß!") == []
 
 
