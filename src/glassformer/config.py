@@ -164,6 +164,20 @@ class DecodeConfig(Config):
     )
     seed: int = Field(default=1, ge=0, lt=1 << 63, description="Random seed of sampling.")
     stop: tuple[str, ...] = Field(default=(), description="Strings that end the output; they are not part of it.")
+    glossary: Path | None = Field(
+        default=None,
+        description="File of terms, a tab and their translations, forms separated by |. A term that is in the source is"
+        " in the translation.",
+    )
+    protect: tuple[str, ...] = Field(
+        default=(),
+        description="What stays as it is in translations: all, placeholders, tags, entities, urls, emails, units, or"
+        " regular expressions.",
+    )
+    align: bool = Field(
+        default=False,
+        description="Add the word alignment to each translation: pairs of source and target word, counted from 0.",
+    )
     precision: Precision = Field(
         default="fp32",
         description="Arithmetic. int8: 8-bit linear layers, the fastest on a CPU. bf16: for hardware that has it; the"

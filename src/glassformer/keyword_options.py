@@ -26,6 +26,9 @@ class DecodeOptions(TypedDict, total=False):
     top_p: float | None
     seed: int
     stop: Sequence[str]
+    glossary: str | Path | None
+    protect: Sequence[str]
+    align: bool
     precision: Literal["auto", "fp32", "bf16", "int8"]
     batch_tokens: int
 

@@ -1,6 +1,6 @@
 """Constrained beam search against all outputs of a tiny vocabulary, and its independence of the batch."""
 
-from itertools import permutations, product
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -40,19 +40,18 @@ def occurrences(ids, sequence):
 def meets(ids, constraints):
     """Whether places that do not overlap exist for all constraints, found by trying all."""
 
-    def place(left, taken, starts):
+    def place(left, taken):
         if not left:
             return True
         i, *rest = left
         return any(
-            place(rest, taken | span, starts | {i: start})
+            place(rest, taken | span)
             for sequence in constraints[i].alternatives
             for start in occurrences(ids, sequence)
             if not (span := set(range(start, start + len(sequence)))) & taken
-            and (constraints[i].after is None or starts[constraints[i].after] < start)
         )
 
-    return place(list(range(len(constraints))), set(), {})
+    return place(list(range(len(constraints))), set())
 
 
 def one(*sequence, **options):
@@ -69,7 +68,6 @@ def one(*sequence, **options):
         [one(A), one(A)],
         [one(A, B), one(C)],
         [Constraint(((A, A), (B, C)))],
-        [one(C), one(A, after=0)],
         [one(A, B, C, A)],
         [one(B), one(C, A), one(A)],
     ],
@@ -99,23 +97,11 @@ def test_constraints_that_do_not_fit_are_left_out_the_last_first():
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_an_exact_constraint_occurs_once(seed):
-    (found,) = search(Table(seed), [1], [[one(A, B, exact=True)]], limit=9, alpha=5.0)
-    assert len(occurrences(found.ids, (A, B))) == 1
-
-
-@pytest.mark.parametrize("seed", range(20))
 def test_a_token_that_continues_a_word_does_not_follow(seed):
     continues = np.arange(6) == B
     (found,) = search(Table(seed), [1], [[one(A, A, not_before=continues)]], limit=9, alpha=5.0)
     first = occurrences(found.ids, (A, A))[0]
     assert found.ids[first + 2] != B
-
-
-def test_the_order_of_constraints_is_kept():
-    for first, second in permutations(WORDS, 2):
-        (found,) = search(Table(3), [1], [[one(first), one(second, after=0)]])
-        assert any(i < j for i in occurrences(found.ids, (first,)) for j in occurrences(found.ids, (second,)))
 
 
 def engine_of(table):
@@ -150,7 +136,7 @@ def test_a_cancelled_request_with_constraints_leaves_the_others():
     engine = engine_of(Table(5))
     ids = [engine.submit([i], options, max_new_tokens=9, constraints=[one(A, B, C)]) for i in (3, 4, 5)]
     expected = {
-        i: engine_of(Table(5)).decode([[i + 3]], options, max_new_tokens=lambda n: 6, constraints=[[one(A, B, C)]])[0]
+        i: engine_of(Table(5)).decode([[i + 3]], options, max_new_tokens=lambda n: 9, constraints=[[one(A, B, C)]])[0]
         for i in range(3)
     }
     engine.step()

@@ -15,7 +15,18 @@ from glassformer.config import DecodeConfig
 if TYPE_CHECKING:
     from glassformer.inspection.inspect import Inspection
 
-SAMPLING = ("temperature", "top_k", "top_p", "seed", "stop", "nbest", "batch_tokens", "precision")
+SAMPLING = (
+    "temperature",
+    "top_k",
+    "top_p",
+    "seed",
+    "stop",
+    "nbest",
+    "batch_tokens",
+    "precision",
+    "glossary",
+    "protect",
+)
 Flags: Any = flags(DecodeConfig, exclude=SAMPLING)
 
 

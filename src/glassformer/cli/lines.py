@@ -23,8 +23,9 @@ from glassformer.tasks.causal_lm import DecoderTask
 from glassformer.tasks.encoder import EncoderTask
 from glassformer.tasks.multitask import Multitask
 from glassformer.tasks.registry import load
+from glassformer.tasks.terms import terms_of
 from glassformer.tasks.texts import no_op
-from glassformer.tasks.translation import Translator, record_of
+from glassformer.tasks.translation import Translation, Translator, record_of
 
 Item = TypeVar("Item")
 
@@ -143,6 +144,7 @@ def translate_lines(
     threads: int | None,
 ) -> None:
     """Translate standard input to `out`: `nbest` lines for each line of input."""
+    terms_of(options)  # an error in them is reported at once
     translator = open_translator(folder, device, threads, quiet=quiet)
     console = Console(stderr=True, quiet=quiet)
     n_done = 0
@@ -152,10 +154,17 @@ def translate_lines(
         with progress_bar(f"lines {n_done + 1:,} to {n_done + len(chunk):,}", len(chunk)) as progress:
             results = translator.translate(chunk, options, warn=warn, progress=progress if show_progress else no_op)
         for nbest in results:
-            texts = [json_module.dumps(record_of(nbest), ensure_ascii=False)] if json else [t.text for t in nbest]
+            texts = [json_module.dumps(record_of(nbest), ensure_ascii=False)] if json else map(line_of, nbest)
             out.writelines(text + "\n" for text in texts)
         out.flush()
         n_done += len(chunk)
+
+
+def line_of(translation: Translation) -> str:
+    """A translation; with its word alignment in the format of Pharaoh, if there is one: `Hallo Welt ||| 0-0 1-1`."""
+    if translation.alignment is None:
+        return translation.text
+    return f"{translation.text} ||| {' '.join(f'{s}-{t}' for s, t in translation.alignment)}".rstrip()
 
 
 def run_lines(

@@ -30,10 +30,6 @@ class Constraint:
     alternatives: tuple[tuple[int, ...], ...]
     not_before: NDArray[np.bool_] | None = None
     """For each token of the vocabulary, whether it must not follow: tokens that would continue the last word."""
-    exact: bool = False
-    """The sequences must not occur more often than required."""
-    after: int | None = None
-    """Index of a constraint that must be met before this one begins."""
 
     @property
     def size(self) -> int:
@@ -71,14 +67,13 @@ class Constraints:
         """Indices of the constraints that can begin: of equal ones, the first."""
         found: dict[tuple[tuple[int, ...], ...], int] = {}
         for i, constraint in enumerate(self.constraints):
-            is_free = constraint.after is None or constraint.after in progress.met
-            if i not in progress.met and is_free:
+            if i not in progress.met:
                 found.setdefault(constraint.alternatives, i)
         return list(found.values())
 
     def useful_tokens(self, progress: Progress) -> set[int]:
         """Tokens that begin or continue a constraint."""
-        tokens = {self.constraints[c].alternatives[a][n] for c, a, n in progress.partial if c not in progress.met}
+        tokens = {self.constraints[c].alternatives[a][n] for c, a, n in progress.partial}
         return tokens | {sequence[0] for c in self.open(progress) for sequence in self.constraints[c].alternatives}
 
     def extended(self, progress: Progress, token: int) -> Progress | None:
@@ -86,35 +81,26 @@ class Constraints:
         not_before = None if progress.last is None else self.constraints[progress.last].not_before
         if not_before is not None and not_before[token] and token not in self.useful_tokens(progress):
             return None
-        opened = set(self.open(progress))
-        begun = {
-            (c, a, 0)
-            for c, constraint in enumerate(self.constraints)
-            if c in opened or (constraint.exact and c in progress.met)
-            for a in range(len(constraint.alternatives))
-        }
+        begun = {(c, a, 0) for c in self.open(progress) for a in range(len(self.constraints[c].alternatives))}
         advanced = {
             (c, a, n + 1) for c, a, n in begun | progress.partial if self.constraints[c].alternatives[a][n] == token
         }
-        complete = [(c, n) for c, a, n in advanced if n == len(self.constraints[c].alternatives[a])]
+        complete = [(-n, c) for c, a, n in advanced if n == len(self.constraints[c].alternatives[a])]
         if not complete:
             return Progress(progress.met, frozenset(advanced))
-        new = [(-n, c) for c, n in complete if c not in progress.met]
-        if not new:  # once more than required
-            return None
-        _, done = min(new)
+        _, done = min(complete)  # the longest
         return Progress(progress.met | {done}, last=done)
 
     def level(self, progress: Progress) -> int:
         """Number of constraint tokens of a hypothesis: the bank that it is in."""
-        begun = max((n for c, _, n in progress.partial if c not in progress.met), default=0)
+        begun = max((n for _, _, n in progress.partial), default=0)
         return sum(self.constraints[c].size for c in progress.met) + begun
 
     def n_missing(self, progress: Progress) -> int:
         """Number of tokens that the shortest completion has."""
         missing = [c for c in range(len(self.constraints)) if c not in progress.met]
         n = sum(min(map(len, self.constraints[c].alternatives)) for c in missing)
-        rest = [(len(self.constraints[c].alternatives[a]) - k, c) for c, a, k in progress.partial if c in missing]
+        rest = [(len(self.constraints[c].alternatives[a]) - k, c) for c, a, k in progress.partial]
         if rest:
             least, c = min(rest)
             n += min(0, least - min(map(len, self.constraints[c].alternatives)))
@@ -138,7 +124,7 @@ class ConstrainedBeamSearch(BeamSearch):
             constraints: those of each sentence.
         """
         super().__init__(*args, **options)
-        self.n_finished, self.beam = self.beam, max(self.beam, CONSTRAINED_BEAM)
+        self.beam = max(self.beam, CONSTRAINED_BEAM)
         self.banned_ids = None  # constraint tokens are seldom among the most probable tokens
         self.constraints = list(map(Constraints, constraints, self.max_new_tokens))
         self.progress: dict[tuple[int, bytes], Progress] = {(s, b""): Progress() for s in range(len(constraints))}
@@ -246,14 +232,11 @@ class ConstrainedBeamSearch(BeamSearch):
         if self.length >= self.max_new_tokens[sentence]:
             return [], ended or [x for x in final if x.token != self.eos_id][:1], False
         scores = sorted([*(h.score for h in self.hypotheses[sentence]), *map(self.score, ended)], reverse=True)
-        if not selected or len(scores) >= self.n_finished:
+        if not selected or len(scores) >= self.beam:
             return [], ended, False
-        if len(scores) < self.nbest:
-            return selected, ended, True
-        # Hypotheses that have yet to meet a constraint would be longer than those that have met all: not awaited.
-        unfinished = [x.total for x in final if x.token != self.eos_id]
-        limit = length_penalty(self.max_new_tokens[sentence], self.alpha)
-        return selected, ended, bool(unfinished) and unfinished[0] / limit > scores[self.nbest - 1]
+        # Upper bound, also for those that have yet to meet a constraint: their sum does not increase.
+        reachable = others[0].total / length_penalty(self.max_new_tokens[sentence], self.alpha)
+        return selected, ended, len(scores) < self.nbest or reachable > scores[self.nbest - 1]
 
     def score(self, x: "Extension") -> float:
         """Score of an extension that ends."""

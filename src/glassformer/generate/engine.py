@@ -370,7 +370,7 @@ class Engine:
         sources: Sequence[Sequence[int]],
         options: DecodeConfig,
         *,
-        max_new_tokens: Callable[[int], int] | None = None,
+        max_new_tokens: Callable[[int], int] | Sequence[int] | None = None,
         progress: Callable[[int], None] = lambda n: None,
         constraints: Sequence[Sequence[Constraint]] | None = None,
     ) -> list[list[Hypothesis]]:
@@ -379,21 +379,21 @@ class Engine:
         Args:
             sources: token ids of each source, including the end-of-sentence token.
             options: decoding options.
-            max_new_tokens: maximum number of generated tokens as a function of the source length. Default:
-                `options.max_length`, else the source length + 50.
+            max_new_tokens: maximum number of generated tokens of each source, or as a function of the source length.
+                Default: `options.max_length`, else the source length + 50.
             progress: called with the number of sentences that a step has finished.
-            constraints: for each source, tokens that must occur in the output, in addition to the maximum number.
+            constraints: for each source, tokens that must occur in the output.
 
         Raises:
             NonFiniteError: the outputs of the model are not finite.
             UserError: the memory is insufficient for one source.
         """
-        length_limit = max_new_tokens or (lambda n_tokens: options.max_length or n_tokens + 50)
+        of_length = max_new_tokens or (lambda n_tokens: options.max_length or n_tokens + 50)
+        limits = [of_length(len(source)) for source in sources] if callable(of_length) else of_length
         index_of: dict[int, int] = {}
         for i in sorted(range(len(sources)), key=lambda i: (-padded_length(len(sources[i])), i)):
             required = constraints[i] if constraints else ()
-            limit = length_limit(len(sources[i])) + sum(constraint.size for constraint in required)
-            index_of[self.submit(sources[i], options, max_new_tokens=limit, index=i, constraints=required)] = i
+            index_of[self.submit(sources[i], options, max_new_tokens=limits[i], index=i, constraints=required)] = i
         decoded: list[list[Hypothesis]] = [[] for _ in sources]
         while self.n_unfinished:
             finished = [event for event in self.step() if event.hypotheses is not None]

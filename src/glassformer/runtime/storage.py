@@ -46,6 +46,11 @@ class AbsentWeight(nn.Parameter):
         )
 
 
+def has_weights(model: Any) -> bool:
+    """Whether a model has weights, and not only its programs."""
+    return model not in STORED
+
+
 def int8_tensors(model: Model, compiled: CompiledDecoder | CompiledEncoder) -> dict[str, Tensor]:
     """The tensors of a folder in int8: the tables, and the weights that are used in fp32.
 

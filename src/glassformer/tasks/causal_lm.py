@@ -15,6 +15,7 @@ from torch import Tensor
 from glassformer.config import DecodeConfig, JsonObject
 from glassformer.data.batch import Batch, extend, extend_positions, flat_positions, pad
 from glassformer.data.dataset import Dataset, Row
+from glassformer.errors import ConfigError
 from glassformer.keyword_options import DecodeOptions
 from glassformer.metrics import Score
 from glassformer.metrics.likelihood import bits_per_byte, perplexity
@@ -94,7 +95,12 @@ class DecoderTask(GeneratesText, Task[ExampleT, CausalLMBatch]):
         """Complete the explicit options with the defaults of the task.
 
         If any option of TOKEN_SELECTION_OPTIONS is explicit, no default of these options applies.
+
+        Raises:
+            ConfigError: an option that only translation has.
         """
+        if options and (options.glossary or options.protect or options.align):
+            raise ConfigError(f"{self.name}: --glossary, --protect and --align are for models with an encoder.")
         explicit = options.model_dump(include=options.model_fields_set) if options else {}
         decoding_defaults = {
             name: value

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress
 from pathlib import Path
@@ -16,7 +16,9 @@ from torch import Tensor
 from glassformer.config import DecodeConfig, JsonObject
 from glassformer.corpora.corpus import Example, read_pairs
 from glassformer.corpora.doctor.diagnosis import PairChecker
+from glassformer.corpora.protected import Detached, put_back
 from glassformer.corpora.read_options import DETECT, ReadOptions
+from glassformer.corpora.terms import unmet
 from glassformer.data.batch import PairBatch, make_batch
 from glassformer.data.dataset import Row
 from glassformer.generate.engine import batches_by_length
@@ -28,8 +30,11 @@ from glassformer.metrics.score import MetricFn
 from glassformer.metrics.translation import bleu_from, bleu_statistics
 from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.objectives.loss import linear_cross_entropy
+from glassformer.runtime.storage import has_weights
+from glassformer.tasks.alignment import align
 from glassformer.tasks.base import ExampleT, Log, Record, Task
 from glassformer.tasks.generation import GeneratesText
+from glassformer.tasks.terms import Output, Part, meet_requirements, terms_of
 from glassformer.tasks.texts import Warn, check_texts, no_op
 from glassformer.tokens.tokenizer import Tokenizer
 
@@ -52,6 +57,11 @@ class Translation:
     tokens: list[str]
     log_probs: list[float]
     """Natural log-probability of each token, given the source and the previous tokens."""
+    missing: tuple[str, ...] = ()
+    """Terms of the glossary that are in the source and not in the translation."""
+    alignment: tuple[tuple[int, int], ...] | None = None
+    """If requested: pairs of a word of the source and a word of the translation, counted from 0. Words are separated by
+    white space."""
 
 
 class TranslationRecord(Record, total=False):
@@ -60,6 +70,10 @@ class TranslationRecord(Record, total=False):
     score: float
     tokens: list[str]
     log_probs: list[float]
+    missing: list[str]
+    """Terms of the glossary that are in the source and not in the translation, if there are any."""
+    alignment: list[list[int]]
+    """Pairs of source and target word, if requested."""
     nbest: list[JsonObject]
     """All translations, best first, if there are several: output, score, tokens and log_probs of each."""
 
@@ -127,20 +141,59 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
             warn: called with the index of a text that was too long and a description of how it was split.
         """
         options = options or DecodeConfig()
-        parts, text_indices = [], []
-        for index, text in enumerate(texts):
-            if text.strip():
-                for ids in self.split(text, partial(warn, index)):
-                    parts.append([*ids, self.tokenizer.eos_id])
-                    text_indices.append(index)
-        hypotheses = self.engine(options).decode(parts, options, max_new_tokens=max_new_tokens, progress=progress)
-        per_text: list[list[list[Hypothesis]]] = [[] for _ in texts]
-        for index, nbest in zip(text_indices, hypotheses, strict=True):
-            per_text[index].append(nbest)
-        return [
-            [self.join(text, rank, hypotheses_of_parts) for rank in range(options.nbest)]
-            for text, hypotheses_of_parts in zip(texts, per_text, strict=True)
+        terms = terms_of(options)
+        detached = [terms.take_out(text) if terms else None for text in texts]
+        parts: list[Part] = []
+        for index, (text, spans) in enumerate(zip(texts, detached, strict=True)):
+            core = spans.core if spans else text
+            if core.strip():
+                several = self.split(core, partial(warn, index))
+                for ids in several:
+                    source = core if len(several) == 1 else self.tokenizer.decode(ids)
+                    required = terms.required(source) if terms else []
+                    parts.append(Part(index, source, [*ids, self.tokenizer.eos_id], required))
+        engine = self.engine(options)
+        decoded = engine.decode([part.ids for part in parts], options, max_new_tokens=max_new_tokens, progress=progress)
+        outputs = [[Output(self.text_of(hypothesis), hypothesis) for hypothesis in nbest] for nbest in decoded]
+        if any(part.required for part in parts):
+            meet_requirements(self, engine, parts, outputs, options)
+        per_text: list[list[tuple[Part, list[Output]]]] = [[] for _ in texts]
+        for part, nbest in zip(parts, outputs, strict=True):
+            per_text[part.text].append((part, nbest))
+        results = [
+            [self.join(text, rank, of_text) for rank in range(options.nbest)]
+            for text, of_text in zip(texts, per_text, strict=True)
         ]
+        self.put_back_spans(detached, results)
+        if options.align:
+            self.add_alignment(results)
+        for index, nbest_of_text in enumerate(results):
+            if missing := nbest_of_text[0].missing:
+                warn(index, f"not in the translation: {', '.join(missing)}")
+        return results
+
+    def put_back_spans(self, detached: Sequence[Detached | None], results: list[list[Translation]]) -> None:
+        """Put the protected spans of texts into their translations."""
+        places = [(i, k) for i, spans in enumerate(detached) if spans for k in range(len(results[i]))]
+        inner = [place for place in places if detached[place[0]].inner]  # type: ignore[union-attr]
+        pairs = [(detached[i].core, results[i][k].text) for i, k in inner]  # type: ignore[union-attr]
+        alignments = align(self, *zip(*pairs, strict=True)) if pairs and has_weights(self.model) else []
+        by_place = dict(zip(inner, alignments, strict=False))
+        for i, k in places:
+            text = put_back(detached[i], results[i][k].text, by_place.get((i, k), []))  # type: ignore[arg-type]
+            results[i][k] = replace(results[i][k], text=text)
+
+    def add_alignment(self, results: list[list[Translation]]) -> None:
+        """Add the word alignment to translations."""
+        places = [(i, k) for i, nbest in enumerate(results) for k in range(len(nbest))]
+        translations = [results[i][k] for i, k in places]
+        alignments = align(self, [t.source for t in translations], [t.text for t in translations])
+        for (i, k), pairs in zip(places, alignments, strict=True):
+            results[i][k] = replace(results[i][k], alignment=tuple(pairs))
+
+    def text_of(self, hypothesis: Hypothesis) -> str:
+        """The text of a hypothesis."""
+        return self.tokenizer.decode(hypothesis.ids).replace("\n", " ")
 
     def run(self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op) -> list[str]:
         return [nbest[0].text for nbest in self.translate(lines, options, warn=warn)]
@@ -151,16 +204,17 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
         """For each line its translation with score, tokens and log-probabilities, and all of them if nbest > 1."""
         return [record_of(nbest) for nbest in self.translate(lines, options, warn=warn)]
 
-    def join(self, source: str, rank: int, parts: Sequence[Sequence[Hypothesis]]) -> Translation:
-        """Join the hypotheses of rank `rank` of the parts of a text. If a part has fewer hypotheses, its worst."""
-        selected = [part[min(rank, len(part) - 1)] for part in parts]
-        texts = [self.tokenizer.decode(hypothesis.ids).replace("\n", " ") for hypothesis in selected]
+    def join(self, source: str, rank: int, parts: Sequence[tuple[Part, Sequence[Output]]]) -> Translation:
+        """Join the outputs of rank `rank` of the parts of a text. If a part has fewer, its worst."""
+        selected = [(part, nbest[min(rank, len(nbest) - 1)]) for part, nbest in parts]
+        hypotheses = [output.hypothesis for _, output in selected]
         return Translation(
             source=source,
-            text=" ".join(texts),
-            score=sum(hypothesis.score for hypothesis in selected),
-            tokens=[self.tokenizer.token(i) for hypothesis in selected for i in hypothesis.ids],
-            log_probs=[p for hypothesis in selected for p in hypothesis.log_probs],
+            text=" ".join(output.text for _, output in selected),
+            score=sum(hypothesis.score for hypothesis in hypotheses),
+            tokens=[self.tokenizer.token(i) for hypothesis in hypotheses for i in hypothesis.ids],
+            log_probs=[p for hypothesis in hypotheses for p in hypothesis.log_probs],
+            missing=tuple("|".join(r.targets) for part, output in selected for r in unmet(part.required, output.text)),
         )
 
     def split(self, text: str, warn: Callable[[str], None]) -> list[list[int]]:
@@ -339,6 +393,10 @@ def record_of(nbest: Sequence[Translation]) -> TranslationRecord:
         "tokens": best.tokens,
         "log_probs": best.log_probs,
     }
+    if best.missing:
+        record["missing"] = list(best.missing)
+    if best.alignment is not None:
+        record["alignment"] = [list(pair) for pair in best.alignment]
     if len(nbest) > 1:
         record["nbest"] = [
             {"output": t.text, "score": t.score, "tokens": t.tokens, "log_probs": t.log_probs} for t in nbest

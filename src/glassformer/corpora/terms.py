@@ -1,0 +1,245 @@
+"""Terms of a glossary, and patterns of what stays as it is in a translation."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from re import _constants as sre  # type: ignore[attr-defined]
+from re import _parser as sre_parser  # type: ignore[attr-defined]
+from typing import Any
+
+from glassformer.corpora.lines import read_lines
+from glassformer.errors import ConfigError, CorpusError
+
+UNITS = (
+    "%|‰|°[CF]?|[kcmµn]?m[²³]?|km/h|mph|[kmµ]?g|t|[cmd]?l|[kMGT]i?B|[kMG]?Hz|[kM]?W|[kM]?Wh|[kM]?V|m?A|s|ms|min|h|px|pt|dpi|"
+    "€|\\$|£|¥"
+)
+PATTERNS = {
+    "placeholders": r"%(?:\(\w{1,64}\))?[-+#0]{0,4}\d{0,3}(?:\.\d{1,3})?(?:hh|h|ll|l)?[sdifuxXocreEgG@](?!\w)"
+    r"|%\d{1,2}(?:\$[sdifux@])?(?![\w%])|\{\{[^{}]{0,100}\}\}|\$?\{[^{}\s]{0,100}\}|\$[A-Za-z_]\w{0,64}",
+    "tags": r"</?[A-Za-z][^<>]{0,300}>|<!--.{0,300}?-->",
+    "entities": r"&(?:[A-Za-z][A-Za-z0-9]{1,30}|#\d{1,7}|#[xX][0-9A-Fa-f]{1,6});",
+    "urls": r"(?:https?|ftp)://[^\s<>\"'()\[\]{}]{1,2000}[^\s<>\"'()\[\]{}.,;:!?]|www\.[^\s<>\"'()]{1,2000}[^\s<>\"'().,;:!?]",
+    "emails": r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}",
+    "units": rf"(?<![\w.,])[-+]?\d[\d.,]{{0,20}}[ \u00a0\u202f]?(?:{UNITS})(?!\w)",
+}
+"""Names of `--protect` -> regular expressions. All repetitions are bounded."""
+
+REPEATS = (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT)
+
+MAX_WINDOW = 1000
+"""Number of characters that patterns are applied to at once; longer texts are cut at spaces."""
+
+MAX_REPEATS = 3
+"""Number of unlimited repetitions in a regular expression: its time grows with this power of the window."""
+
+MAX_REPORTED = 5
+"""Number of errors of a glossary that are listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A row of a glossary."""
+
+    sources: tuple[str, ...]
+    """Forms in the source language. A form in lower case stands for any case."""
+    targets: tuple[str, ...]
+    """Forms in the target language."""
+
+
+@dataclass(frozen=True, slots=True)
+class Required:
+    """A term in a source text, whose translation is required."""
+
+    start: int
+    end: int
+    """Position of the term."""
+    targets: tuple[str, ...]
+    """Texts of which one must occur."""
+
+    @property
+    def forms(self) -> list[str]:
+        """The texts, also with an upper-case first letter."""
+        return list(dict.fromkeys(form for target in self.targets for form in (target, capitalized(target))))
+
+
+class Glossary:
+    """Terms and their translations.
+
+    Args:
+        terms: the terms; those with the same source form are one term with the forms of all.
+    """
+
+    def __init__(self, terms: Iterable[Term]) -> None:
+        targets: dict[str, dict[str, None]] = defaultdict(dict)
+        for term in terms:
+            for source in term.sources:
+                targets[source] |= dict.fromkeys(term.targets)
+        self.by_first_word: dict[str, list[tuple[str, tuple[str, ...]]]] = defaultdict(list)
+        """First word of a source form, in lower case -> the form and its translations, the longest form first."""
+        for source in sorted(targets, key=lambda text: (-len(text), text)):
+            first = next(words(source))[0].lower()
+            self.by_first_word[first].append((source, tuple(targets[source])))
+
+    @classmethod
+    def read(cls, path: Path) -> "Glossary":
+        """Read a glossary: on each line a term, a tab, and its translation; inflected forms separated by `|`. Blank
+        lines and lines that begin with # are skipped.
+
+        Raises:
+            CorpusError: the file cannot be read, or lines are not terms; the message names the lines.
+        """
+        terms, errors = [], []
+        for number, line in enumerate(read_lines(path), 1):
+            if not line.strip() or line.startswith("#"):
+                continue
+            sides = [tuple(form.strip() for form in side.split("|")) for side in line.split("\t")]
+            if len(sides) != 2:
+                errors.append(f"  line {number}: {len(sides)} columns")
+            elif not all(form and next(words(form), None) for side in sides for form in side):
+                errors.append(f"  line {number}: an empty form")
+            else:
+                terms.append(Term(*sides))
+        if errors:
+            more = [f"  and {len(errors) - MAX_REPORTED} more"] if len(errors) > MAX_REPORTED else []
+            raise CorpusError(
+                "\n".join([f"{path}: not a glossary:", *errors[:MAX_REPORTED], *more])
+                + "\n  Write a term, a tab and its translation on each line; several forms are separated by |."
+            )
+        if not terms:
+            raise CorpusError(
+                f"{path}: a glossary without terms.\n  Write a term, a tab and its translation on a line."
+            )
+        return cls(terms)
+
+    def find(self, text: str) -> Iterator[Required]:
+        """Terms in a text, from left to right, of overlapping ones the first and longest."""
+        end = 0
+        for word, start in words(text):
+            if start < end:
+                continue
+            for source, targets in self.by_first_word.get(word.lower(), ()):
+                found = text[start : start + len(source)]
+                is_equal = found == source or (source == source.lower() and found.lower() == source)
+                if is_equal and not continues_word(text, start + len(source)):
+                    end = start + len(source)
+                    yield Required(start, end, targets)
+                    break
+
+
+def words(text: str) -> Iterator[tuple[str, int]]:
+    """Words and symbols of a text, with their positions."""
+    return ((match.group(), match.start()) for match in re.finditer(r"\w+|[^\w\s]", text))
+
+
+def continues_word(text: str, position: int) -> bool:
+    """Whether the character at a position and the one before belong to one word."""
+    return 0 < position < len(text) and is_word(text[position - 1]) and is_word(text[position])
+
+
+def is_word(character: str) -> bool:
+    """Whether a character is part of a word."""
+    return character.isalnum() or character == "_"
+
+
+def protect_pattern(protect: Sequence[str]) -> re.Pattern[str] | None:
+    """One pattern for all arguments of `--protect`: names of `PATTERNS`, "all", or regular expressions.
+
+    Raises:
+        ConfigError: not a regular expression, one that matches the empty text, or one that can take too long.
+    """
+    names = [name for argument in protect for name in (PATTERNS if argument == "all" else [argument])]
+    parts = [PATTERNS.get(name) or checked_pattern(name) for name in dict.fromkeys(names)]
+    return re.compile("|".join(f"(?:{part})" for part in parts)) if parts else None
+
+
+def checked_pattern(text: str) -> str:
+    """A regular expression of the user.
+
+    Raises:
+        ConfigError: see `protect_pattern`.
+    """
+    where = f"--protect {text!r}"
+    names = f"  Give a regular expression, all, or a name: {', '.join(PATTERNS)}."
+    try:
+        parsed = sre_parser.parse(text)
+        matches_empty = re.compile(text).match("") is not None
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ConfigError(f"{where}: not a regular expression: {error}.\n{names}") from None
+    if matches_empty or parsed.getwidth()[0] == 0:
+        raise ConfigError(f"{where}: matches the empty text.\n{names}")
+    if parsed.state.groups > 1 and any(op in (sre.GROUPREF, sre.GROUPREF_EXISTS) for op, _ in nodes(parsed)):
+        raise ConfigError(f"{where}: refers to a group; several patterns are joined.\n{names}")
+    if parsed.state.flags & ~re.UNICODE.value:
+        raise ConfigError(f"{where}: sets flags for all patterns.\n  Write (?i:…) with a colon instead.")
+    if may_be_slow(parsed):
+        raise ConfigError(
+            f"{where}: can take too long: a repetition contains another or alternatives, or there are more than"
+            f" {MAX_REPEATS}.\n"
+            r"  Write the inner part without repetition: (\w+\s?)+ as [\w\s]+, (ab|ac)+ as (a[bc])+."
+        )
+    return text
+
+
+def nodes(parsed: Any) -> Iterator[tuple[Any, Any]]:
+    """All nodes of a parsed regular expression."""
+    for op, argument in parsed:
+        yield op, argument
+        for inner in inner_patterns(argument):
+            yield from nodes(inner)
+
+
+def inner_patterns(argument: Any) -> Iterator[Any]:
+    """The patterns in the argument of a node."""
+    if isinstance(argument, sre_parser.SubPattern):
+        yield argument
+    elif isinstance(argument, tuple | list):
+        for item in argument:
+            yield from inner_patterns(item)
+
+
+def may_be_slow(parsed: Any) -> bool:
+    """Whether a repetition contains a variable repetition or alternatives, or there are many repetitions."""
+    repeats = [argument for op, argument in nodes(parsed) if op in REPEATS and argument[1] > 1]
+    for _, _, body in repeats:
+        for op, inner in nodes(body):
+            if op == sre.BRANCH or (op in REPEATS and inner[0] != inner[1]):
+                return True
+    return sum(most > MAX_WINDOW for _, most, _ in repeats) > MAX_REPEATS
+
+
+def matches(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
+    """Start and end of each match of a pattern."""
+    cuts = [0]
+    while len(text) - cuts[-1] > MAX_WINDOW:
+        space = text.rfind(" ", cuts[-1] + MAX_WINDOW // 2, cuts[-1] + MAX_WINDOW)
+        cuts.append(space if space > 0 else cuts[-1] + MAX_WINDOW)
+    for start, end in pairwise([*cuts, len(text)]):
+        for match in pattern.finditer(text[start:end]):
+            yield start + match.start(), start + match.end()
+
+
+def capitalized(text: str) -> str:
+    """The text with an upper-case first letter."""
+    return text[:1].upper() + text[1:]
+
+
+def unmet(required: Sequence[Required], output: str) -> list[Required]:
+    """Those that an output does not contain, as often as the source requires."""
+    wrong: list[Required] = []
+    for targets in dict.fromkeys(r.targets for r in required):
+        equal = [r for r in required if r.targets == targets]
+        wrong += equal[len({place for form in equal[0].forms for place in places_of(form, output)}) :]
+    return wrong
+
+
+def places_of(form: str, text: str) -> Iterator[int]:
+    """Positions of a form as whole words."""
+    start = text.find(form)
+    while start >= 0:
+        if not continues_word(text, start) and not continues_word(text, start + len(form)):
+            yield start
+        start = text.find(form, start + 1)

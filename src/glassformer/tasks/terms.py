@@ -1,0 +1,190 @@
+"""Terms of a glossary in translations.
+
+What a translation lacks is put in by the edit that the model finds most probable: the term replaces words that are
+aligned to it in the source, or is inserted beside them. Constrained beam search, the general method, finds worse
+translations with small models, because what follows a forced word is often bad; it is used where no edit helps, and for
+folders without weights to align with.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from glassformer.config import DecodeConfig
+from glassformer.corpora.protected import Detached, take_out
+from glassformer.corpora.terms import Glossary, Required, protect_pattern, unmet
+from glassformer.generate.constraints import Constraint
+from glassformer.generate.engine import Engine
+from glassformer.generate.search import Hypothesis, length_penalty
+from glassformer.runtime.storage import has_weights
+from glassformer.tasks.alignment import word_attention, word_spans
+from glassformer.tokens.tokenizer import Tokenizer
+
+MAX_EDITS = 8
+"""Number of edits of a translation."""
+
+OPENING, CLOSING = "([{¿¡«“„‘\"'", ".,;:!?…)]}»”’\"'"
+"""Punctuation before and after a word."""
+
+MARGIN = 3
+"""Number of tokens that an output with constraints may have, in addition to the constraints, beyond the one without."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """A glossary and the pattern of protected spans."""
+
+    glossary: Glossary | None
+    protect: re.Pattern[str] | None
+
+    def take_out(self, text: str) -> Detached | None:
+        """The text without protected spans; None if it has none."""
+        return take_out(text, self.protect) if self.protect else None
+
+    def required(self, text: str) -> list[Required]:
+        """The terms in a text."""
+        return list(self.glossary.find(text)) if self.glossary else []
+
+
+def terms_of(options: DecodeConfig) -> Terms | None:
+    """The terms of the options; None if there are none. A glossary is read again when its file has changed.
+
+    Raises:
+        ConfigError: an unsuitable regular expression.
+        CorpusError: the glossary cannot be read.
+    """
+    if options.glossary is None and not options.protect:
+        return None
+    glossary = read_glossary(options.glossary, modified_at(options.glossary)) if options.glossary else None
+    return Terms(glossary, protect_pattern(options.protect))
+
+
+@lru_cache(maxsize=8)
+def read_glossary(path: Path, modified: float) -> Glossary:
+    """The glossary of a file."""
+    return Glossary.read(path)
+
+
+def modified_at(path: Path) -> float:
+    """Time of the last change of a file; 0 if there is none."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A text, or a part of one that is too long."""
+
+    text: int
+    """Index of the text."""
+    source: str
+    ids: list[int]
+    """Token ids, with the end-of-sentence token."""
+    required: list[Required]
+    """What the translation must contain."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A translation of a part."""
+
+    text: str
+    hypothesis: Hypothesis
+
+
+def meet_requirements(
+    task: Any, engine: Engine, parts: Sequence[Part], outputs: list[list[Output]], options: DecodeConfig
+) -> None:
+    """Replace the outputs that lack something that is required.
+
+    Args:
+        task: the text-to-text task.
+        engine: an engine of the task, without requests.
+        outputs: the nbest outputs of each part.
+    """
+    if has_weights(task.model):
+        for _ in range(MAX_EDITS):
+            if not edit_once(task, parts, outputs, options):
+                break
+    tokenizer = task.tokenizer
+    again = [i for i, part in enumerate(parts) if any(unmet(part.required, o.text) for o in outputs[i])]
+    constraints = [constraints_of(parts[i].required, tokenizer) for i in again]
+    limits = [
+        max(len(o.hypothesis.ids) for o in outputs[i]) + sum(constraint.size for constraint in of_part) + MARGIN
+        for i, of_part in zip(again, constraints, strict=True)
+    ]
+    sources = [parts[i].ids for i in again]
+    for i, nbest in zip(
+        again, engine.decode(sources, options, max_new_tokens=limits, constraints=constraints), strict=True
+    ):
+        found = [Output(task.text_of(hypothesis), hypothesis) for hypothesis in nbest]
+        n_lacking = [sum(len(unmet(parts[i].required, o.text)) for o in some) for some in (found, outputs[i])]
+        if n_lacking[0] < n_lacking[1]:
+            outputs[i] = found
+
+
+def edit_once(task: Any, parts: Sequence[Part], outputs: list[list[Output]], options: DecodeConfig) -> bool:
+    """Make the best edit for the first requirement that an output lacks. Returns whether there was any."""
+    lacking = [
+        (i, rank, missing)
+        for i, part in enumerate(parts)
+        if part.required
+        for rank, output in enumerate(outputs[i])
+        if (missing := unmet(part.required, output.text))
+    ]
+    attention = word_attention(
+        task, [parts[i].source for i, _, _ in lacking], [outputs[i][rank].text for i, rank, _ in lacking]
+    )
+    edited, owners = [], []
+    for (i, rank, missing), weights in zip(lacking, attention, strict=True):
+        words = [
+            word
+            for word, (a, b) in enumerate(word_spans(parts[i].source))
+            if a < missing[0].end and missing[0].start < b
+        ]
+        word = int(weights[:, words].sum(1).argmax()) if len(weights) else 0
+        for text in dict.fromkeys(edits(outputs[i][rank].text, missing[0], word)):
+            if len(unmet(parts[i].required, text)) < len(missing):
+                edited.append(text)
+                owners.append((i, rank))
+    best: dict[tuple[int, int], Output] = {}
+    log_probs = task.score([parts[i].source for i, _ in owners], edited)
+    for owner, text, of_tokens in zip(owners, edited, log_probs, strict=True):
+        score = sum(of_tokens) / length_penalty(len(of_tokens), options.length_penalty)
+        if owner not in best or score > best[owner].hypothesis.score:
+            ids = [*task.tokenizer.encode(text), task.tokenizer.eos_id]
+            best[owner] = Output(text, Hypothesis(ids, of_tokens, score))
+    for (i, rank), output in best.items():
+        outputs[i][rank] = output
+    return bool(best)
+
+
+def edits(text: str, required: Required, word: int) -> Iterator[str]:
+    """The text with a form that meets the requirement in place of no, one or two words.
+
+    Args:
+        word: index of the word at or beside which the edit is made.
+    """
+    words = text.split()
+    for start, end in ((word, word), (word + 1, word + 1), (word, word + 1), (word, word + 2), (word - 1, word + 1)):
+        if 0 <= start <= end <= len(words):
+            first, last = (words[start], words[end - 1]) if end > start else ("", "")
+            opening, closing = first[: len(first) - len(first.lstrip(OPENING))], last[len(last.rstrip(CLOSING)) :]
+            for form in required.forms:
+                yield " ".join([*words[:start], f"{opening}{form}{closing}", *words[end:]])
+
+
+def constraints_of(required: Sequence[Required], tokenizer: Tokenizer) -> list[Constraint]:
+    """Constraints under which an output contains what a source requires."""
+    return [
+        Constraint(
+            tuple(dict.fromkeys(tuple(ids) for ids in tokenizer.encode_batch(r.forms) if ids)),
+            not_before=tokenizer.word_continuations,
+        )
+        for r in required
+    ]

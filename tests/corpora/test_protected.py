@@ -1,0 +1,84 @@
+"""Protected spans: taken out of texts, and put back in the right order, as often as they were there."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glassformer.corpora.protected import put_back, tag_pairs, take_out
+from glassformer.corpora.terms import matches, protect_pattern
+
+PATTERN = protect_pattern(("all",))
+
+
+@pytest.mark.parametrize(
+    ("text", "core", "output", "alignment", "expected"),
+    [
+        ("{name}: A man sits.", "A man sits.", "Ein Mann sitzt.", "", "{name}: Ein Mann sitzt."),
+        ("A man sits ({count}).", "A man sits.", "Ein Mann sitzt.", "", "Ein Mann sitzt ({count})."),
+        ("A man sits {count}", "A man sits", "Ein Mann sitzt.", "", "Ein Mann sitzt {count}"),
+        ("<b>A man sits.</b>", "A man sits.", "Ein Mann sitzt.", "", "<b>Ein Mann sitzt.</b>"),
+        ("<b>A man</b> sits.", "A man sits.", "Ein Mann sitzt.", "0-0 1-1 2-2", "<b>Ein Mann</b> sitzt."),
+        ("see <i>the man</i>", "see the man", "den Mann sehen", "0-2 1-0 2-1", "<i>den Mann</i> sehen"),
+        ("A <b>red house</b>.", "A red house.", "Ein rotes Haus.", "0-0 1-1 2-2", "Ein <b>rotes Haus</b>."),
+        ("the {n} men", "the men", "die Männer", "0-0 1-1", "die {n} Männer"),
+        ("the {n} men", "the men", "Männer", "1-0", "{n} Männer"),
+        ("the {n} men", "the men", "die Männer", "", "die {n} Männer"),
+        ("<a>x <b>y</b> z</a>", "x y z", "u w v", "0-0 1-2 2-1", "<a>u w <b>v</b></a>"),
+        ("hi <br/> you", "hi you", "hallo du", "0-0 1-1", "hallo <br/> du"),
+        ("{a}{b}", "", "", "", "{a}{b}"),
+        ("  {a} ", "", "", "", "  {a} "),
+    ],
+)
+def test_spans_are_put_back(text, core, output, alignment, expected):
+    detached = take_out(text, PATTERN)
+    assert detached.core.strip() == core
+    pairs = [tuple(map(int, pair.split("-"))) for pair in alignment.split()]
+    assert put_back(detached, output, pairs) == expected
+
+
+def test_a_text_without_spans_is_left_alone():
+    assert take_out("A man sits.", PATTERN) is None
+
+
+PIECES = ("{x}", "<b>", "</b>", "<i>", "</i>", "%s", "&amp;", "a@b.de", "dog", "the", "(", ")", ".", ",", " ", " ")
+
+
+@given(
+    st.lists(st.sampled_from(PIECES), max_size=14).map("".join),
+    st.lists(st.sampled_from(["Hund", "der", "Haus.", "und,"]), max_size=7).map(" ".join),
+    st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=8),
+)
+def test_every_span_comes_back_as_often_as_it_was_there(text, output, alignment):
+    detached = take_out(text, PATTERN)
+    if detached is None:
+        return
+    n = len(output.split())
+    result = put_back(detached, output, [(s, t) for s, t in alignment if t < n])
+    expected = sorted(text[a:b] for a, b in matches(PATTERN, text))
+    for span in set(expected):
+        assert result.count(span) >= expected.count(span)
+    without = result
+    for span in expected:
+        without = without.replace(span, " ", 1)
+    words = re.findall(r"\w+", output if detached.core.strip() else "")
+    if words and detached.core.strip():
+        assert re.findall(r"\w+", without) == words
+
+
+@given(st.lists(st.sampled_from(["<b>", "<i>", "x", "</i>", "</b>"]), min_size=1, max_size=9), st.data())
+def test_tags_that_are_nested_stay_nested(parts, data):
+    text = " ".join(f"{part} w{i}" for i, part in enumerate(parts))
+    tags = [part for part in parts if part != "x"]
+    if len(list(tag_pairs(tags))) * 2 != len(tags):
+        return  # not nested before
+    detached = take_out(text, PATTERN)
+    if detached is None:
+        return
+    n = data.draw(st.integers(1, 9))
+    pairs = data.draw(st.lists(st.tuples(st.integers(0, 9), st.integers(0, n - 1)), max_size=12))
+    result = put_back(detached, " ".join(f"v{i}" for i in range(n)), pairs)
+    found = re.findall(r"</?[bi]>", result)
+    assert sorted(found) == sorted(tags)
+    assert len(list(tag_pairs(found))) * 2 == len(found), result

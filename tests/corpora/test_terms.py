@@ -1,0 +1,135 @@
+"""Glossaries, and patterns of protected spans."""
+
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glassformer.corpora.terms import (
+    MAX_WINDOW,
+    PATTERNS,
+    Glossary,
+    Term,
+    checked_pattern,
+    matches,
+    protect_pattern,
+    unmet,
+)
+from glassformer.errors import ConfigError, CorpusError
+
+
+def spans(text, *protect):
+    return [text[a:b] for a, b in matches(protect_pattern(protect or ("all",)), text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Click {count} of %d items, %(name)s and ${x}", ["{count}", "%d", "%(name)s", "${x}"]),
+        ("{{ user }} {0} $HOME %1$s %@ %%", ["{{ user }}", "{0}", "$HOME", "%1$s", "%@"]),
+        ("<b>bold</b> &amp; <br/> a < b > c &#39;", ["<b>", "</b>", "&amp;", "<br/>", "&#39;"]),
+        ("see https://a.org/x?y=1, or mail a.b@c.de.", ["https://a.org/x?y=1", "a.b@c.de"]),
+        ("a 5 km run at 3.5 GHz and 10 % of 7€, 12 men", ["5 km", "3.5 GHz", "10 %", "7€"]),
+        ("100% sure, 5 o'clock, Route 66", ["100%"]),
+        ("", []),
+    ],
+)
+def test_default_patterns(text, expected):
+    assert spans(text) == expected
+
+
+def test_names_and_regular_expressions_are_joined():
+    assert spans("Photoshop CC opens <b>x</b> {y}", "tags", r"Photo\w+(?: CC)?") == ["Photoshop CC", "<b>", "</b>"]
+    assert protect_pattern(()) is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "what"),
+    [
+        ("(", "not a regular expression"),
+        ("a*", "matches the empty text"),
+        (r"\b", "matches the empty text"),
+        ("(a+)+", "too long"),
+        ("(?:a|bc)*d", "too long"),
+        (".*a.*b.*c.*d", "too long"),
+        ("(?i)x", "sets flags"),
+        (r"(x)\1", "refers to a group"),
+    ],
+)
+def test_unsuitable_patterns_are_refused(pattern, what):
+    with pytest.raises(ConfigError, match=f"--protect .*{what}"):
+        checked_pattern(pattern)
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+@given(text=st.text(alphabet="{}%<>/&;:@.a0 -$(s", max_size=60))
+def test_default_patterns_pass_the_check_of_time_by_being_bounded(name, text):
+    assert all(0 <= a < b <= len(text) for a, b in matches(re.compile(PATTERNS[name]), text))
+
+
+@pytest.mark.parametrize("unit", ["{", "<a ", "1,", "a@", "http://", "a.-", "&a", "%("])
+def test_long_hostile_texts_take_linear_time(unit):
+    start = time.perf_counter()
+    list(matches(protect_pattern(("all",)), unit * (300_000 // len(unit))))
+    assert time.perf_counter() - start < 20  # 0.1 s here; without bounds, hours
+
+
+def test_matches_are_found_beyond_the_window():
+    text = "word " * MAX_WINDOW + "{x}"
+    assert spans(text) == ["{x}"]
+
+
+def glossary(**terms):
+    return Glossary(Term(tuple(a.split("|")), tuple(b.split("|"))) for a, b in terms.items())
+
+
+def found(text, terms):
+    return [(text[r.start : r.end], r.targets) for r in Glossary(terms).find(text)]
+
+
+def test_of_overlapping_terms_the_first_and_longest_is_found():
+    terms = [
+        Term(("fire",), ("Feuer",)),
+        Term(("fire truck", "fire trucks"), ("Feuerwehrauto",)),
+        Term(("truck",), ("Lkw",)),
+    ]
+    assert found("A fire truck, a truck and firemen", terms) == [
+        ("fire truck", ("Feuerwehrauto",)),
+        ("truck", ("Lkw",)),
+    ]
+
+
+def test_lower_case_stands_for_any_case():
+    terms = [Term(("dog",), ("Hund",)), Term(("US",), ("USA",))]
+    assert [a for a, _ in found("Dog DOG us US", terms)] == ["Dog", "DOG", "US"]
+
+
+def test_rows_of_one_term_are_joined():
+    assert found("a dog", [Term(("dog",), ("Hund",)), Term(("dog",), ("Hündin",))]) == [("dog", ("Hund", "Hündin"))]
+
+
+def test_a_term_must_occur_as_whole_word_and_as_often():
+    required = list(glossary(dog="Hund|Hunde").find("dog and dog"))
+    assert unmet(required, "Hund und Hunde") == []
+    assert unmet(required, "Ein Hund und eine Hundehütte") == required[1:]
+    assert unmet(list(glossary(big="groß").find("big")), "Groß!") == []
+
+
+def test_a_glossary_file(tmp_path):
+    path = tmp_path / "terms.tsv"
+    path.write_text("# comment\ndog|dogs\tHund | Hunde\n\nred car\trotes Auto\n", encoding="utf-8")
+    assert [r.targets for r in Glossary.read(path).find("Dogs in a red car")] == [("Hund", "Hunde"), ("rotes Auto",)]
+
+
+def test_bad_rows_of_a_glossary_are_named(tmp_path):
+    path = tmp_path / "terms.tsv"
+    path.write_text("dog\tHund\ncat Katze\na\tb\tc\n|x\ty\n\t\n")
+    with pytest.raises(CorpusError, match=r"(?s)line 2: 1 columns.*line 3: 3 columns.*line 4: an empty form"):
+        Glossary.read(path)
+    path.write_text("# nothing\n")
+    with pytest.raises(CorpusError, match="without terms"):
+        Glossary.read(path)
+    with pytest.raises(CorpusError, match="no such file"):
+        Glossary.read(tmp_path / "missing.tsv")

@@ -1,0 +1,165 @@
+"""Glossaries, protected spans and word alignment in translations by untrained models."""
+
+import pytest
+import torch
+
+import glassformer as gf
+from glassformer.config import DecodeConfig
+from glassformer.corpora.terms import Glossary, Term, unmet
+from glassformer.errors import ConfigError, UserError
+from glassformer.inspection.record import record_activations
+from glassformer.models.rnn import Rnn, RnnConfig
+from glassformer.models.t5 import T5, T5Config
+from glassformer.models.transformer import Transformer, TransformerConfig
+from glassformer.tasks.alignment import align, word_attention, words_of_tokens
+from glassformer.tasks.causal_lm import LanguageModel
+from glassformer.tasks.terms import edits
+from glassformer.tasks.translation import Translator, record_of
+from glassformer.tokens.tokenizer import Tokenizer
+from tests.runtime.models import gpt2
+
+LINES = [
+    "the black cat sat on a couch",
+    "a dog slept",
+    "the Cat and the dog",
+    "nothing here",
+    "",
+    "a cat. A dog! A cat.",
+]
+TERMS = "cat\tKatze|Kater\ndog\tHund\ncouch\tneues Sofa\n"
+
+
+def translator(kind="bpe", family="transformer"):
+    torch.manual_seed(1)
+    texts = [*LINES, "Katze Kater Hund neues Sofa"] * 5
+    tokenizer = Tokenizer.train(texts, kind=kind, vocab_size=300)
+    sizes = {"vocab_size": tokenizer.vocab_size, "d_model": 24, "n_heads": 2, "d_ff": 33, "max_len": 40}
+    ids = {"pad_id": tokenizer.pad_id, "bos_id": tokenizer.bos_id, "eos_id": tokenizer.eos_id}
+    if family == "rnn":
+        model = Rnn(RnnConfig(vocab_size=tokenizer.vocab_size, d_model=24, max_len=40, **ids))
+    else:
+        layers = {"n_encoder_layers": 2, "n_decoder_layers": 2, **ids}
+        is_t5 = family == "t5"
+        model = T5(T5Config(**sizes, **layers)) if is_t5 else Transformer(TransformerConfig(**sizes, **layers))
+    return Translator(model, tokenizer)
+
+
+@pytest.fixture
+def glossary(tmp_path):
+    path = tmp_path / "terms.tsv"
+    path.write_text(TERMS, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("family", ["transformer", "t5", "rnn"])
+@pytest.mark.parametrize("options", [{}, {"beam": 1}, {"nbest": 3}, {"temperature": 1.0, "beam": 1}])
+def test_every_term_is_in_every_translation(glossary, family, options):
+    task = translator(family=family)
+    results = task.translate(LINES, DecodeConfig(glossary=glossary, max_length=9, **options))
+    terms = Glossary.read(glossary)
+    for line, nbest in zip(LINES, results, strict=True):
+        for translation in nbest:
+            assert unmet(list(terms.find(line)), translation.text) == []
+            assert translation.missing == ()
+            assert len(translation.tokens) == len(translation.log_probs)
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "wordpiece", "word", "char", "byte"])
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+def test_terms_with_each_tokenizer(glossary, kind, precision):
+    options = DecodeConfig(glossary=glossary, max_length=12, precision=precision)
+    for line, output in zip(LINES, translator(kind).run(LINES, options), strict=True):
+        assert unmet(list(Glossary.read(glossary).find(line)), output) == []
+
+
+def test_a_folder_in_int8_has_the_terms_by_constrained_search(glossary, tmp_path):
+    translator().save(tmp_path / "int8", precision="int8")
+    task = gf.load(tmp_path / "int8")
+    for line, output in zip(LINES, task.run(LINES, DecodeConfig(glossary=glossary, max_length=9)), strict=True):
+        assert unmet(list(Glossary.read(glossary).find(line)), output) == []
+    with pytest.raises(UserError, match="exported in int8"):
+        task.run(LINES, DecodeConfig(align=True))
+
+
+def test_an_unreachable_term_is_reported_and_the_line_is_answered(tmp_path):
+    path = tmp_path / "terms.tsv"
+    path.write_text(f"dog\t{' '.join(['Hund'] * 60)}\n")
+    task, warnings = translator(), []
+    task.save(tmp_path / "int8", precision="int8")
+    options = DecodeConfig(glossary=path, max_length=5)
+    results = gf.load(tmp_path / "int8").translate(LINES[:2], options, warn=lambda i, what: warnings.append((i, what)))
+    assert [nbest[0].missing for nbest in results] == [(), (" ".join(["Hund"] * 60),)]
+    assert warnings == [(1, f"not in the translation: {' '.join(['Hund'] * 60)}")]
+    assert record_of(results[1])["missing"] == [" ".join(["Hund"] * 60)]
+    assert "missing" not in record_of(results[0])
+
+
+@pytest.mark.parametrize("options", [{}, {"glossary": "terms"}, {"protect": ("all",)}, {"align": True}])
+def test_results_do_not_depend_on_the_batch(glossary, options):
+    task = translator()
+    texts = [*LINES, "the <b>black cat</b> sat {x} on a couch"]
+    decoding = DecodeConfig(**options | ({"glossary": glossary} if "glossary" in options else {}), max_length=9)
+    together = task.translate(texts, decoding)
+    for text, result in zip(texts, together, strict=True):
+        assert task.translate([text], decoding) == [result]
+
+
+def test_lines_without_terms_are_as_without_a_glossary(glossary):
+    task, lines = translator(), ["nothing here", "sat on"]
+    assert task.run(lines, DecodeConfig(glossary=glossary, protect=("all",))) == task.run(lines)
+
+
+@pytest.mark.parametrize("kind", ["bpe", "word", "char"])
+def test_protected_spans_are_in_the_translation_byte_for_byte(kind):
+    line = "the {count} cat <b>sat</b> on https://a.org/x?y=1 and 5 km &amp; {count}"
+    output = translator(kind).run([line], DecodeConfig(protect=("all",), max_length=9))[0]
+    for span in ("{count}", "<b>", "</b>", "https://a.org/x?y=1", "5 km", "&amp;"):
+        assert output.count(span) == line.count(span)
+    assert translator(kind).run(["{a} {b}"], DecodeConfig(protect=("all",))) == ["{a} {b}"]
+
+
+def test_language_models_have_no_glossary(glossary):
+    task = LanguageModel(gpt2(), Tokenizer.train(LINES * 5, vocab_size=300))
+    with pytest.raises(ConfigError, match="for models with an encoder"):
+        task.run(LINES, DecodeConfig(glossary=glossary))
+
+
+@pytest.mark.parametrize("family", ["transformer", "t5", "rnn"])
+def test_attention_of_words_is_the_mean_of_the_recorded_weights(family):
+    task = translator(family=family)
+    source, target = "the black couch", "neues Katzensofa, Hund"
+    (weights,) = word_attention(task, [source], [target])
+    (src, src_words), (tgt, tgt_words) = (words_of_tokens(text, task.tokenizer) for text in (source, target))
+    batch = task.batch([(src, tgt)])
+    with torch.inference_mode(), record_activations(task.model) as cache:
+        task.model(batch.src, batch.tgt_in)
+    names = [name for name in cache if name.endswith("cross_attention.weights")]
+    recorded = (
+        torch.cat(cache.calls(names[0]), 2) if family == "rnn" else torch.stack([cache[n] for n in names]).mean(0)
+    )
+    recorded = recorded.mean(1)[0]
+    assert weights.shape == (3, 3)
+    for t in range(3):
+        for s in range(3):
+            rows = [
+                recorded[i, j] for i, w in enumerate(tgt_words) if w == t for j, v in enumerate(src_words) if v == s
+            ]
+            n = sum(w == t for w in tgt_words)
+            assert weights[t, s] == pytest.approx(sum(map(float, rows)) / n, abs=1e-5)
+    assert align(task, [source], [target]) == [[(int(weights[t].argmax()), t) for t in range(3)]]
+
+
+def test_alignment_does_not_depend_on_the_neighbors():
+    task = translator()
+    sources, targets = LINES[:4], ["Katze", "ein Hund. Und", "neues Sofa Sofa Sofa", "x"]
+    together = align(task, sources, targets)
+    assert together == [align(task, [s], [t])[0] for s, t in zip(sources, targets, strict=True)]
+    assert align(task, [""], ["a"]) == [[]]
+    assert align(task, ["a"], [""]) == [[]]
+
+
+def test_edits_keep_the_punctuation_of_the_words_that_they_replace():
+    (required,) = Glossary([Term(("truck",), ("Lastwagen",))]).find("truck")
+    assert set(edits("auf (einen Lkw).", required, 2)) == {
+        "auf (einen Lastwagen Lkw).", "auf (einen Lkw). Lastwagen", "auf (einen Lastwagen).", "auf (Lastwagen).",
+    }  # fmt: skip
