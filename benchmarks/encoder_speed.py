@@ -1,8 +1,8 @@
 """Speed of a BERT encoder in int8 and in fp32, and of ONNX Runtime in int8: lines per second, tokenization included.
 
 MiniLM's shape (6 layers, d_model 384, 12 heads, d_ff 1536, vocabulary 30,522) with random weights, on 1,000 lines.
-ONNX Runtime gets the graph of `glassformer export --to onnx`, fused by onnxruntime.transformers (attention included) and
-then quantized dynamically; the same batches, and the same number of threads.
+ONNX Runtime gets the graph of `glassformer export --to onnx`, fused by onnxruntime.transformers (attention included)
+and then quantized dynamically; the same batches, and the same number of threads.
 
 usage: python -m benchmarks.encoder_speed TEXT   (TEXT: a file with lines of text)
 """

@@ -1,7 +1,7 @@
 """Agreement of exported models with the original, and detection of one wrong number.
 
-A model of each folder is exported and compared as `glassformer export` does. Then 1 is added to one random number of each
-weight, and the export must be refused; SOURCES sources are compared there.
+A model of each folder is exported and compared as `glassformer export` does. Then 1 is added to one random number of
+each weight, and the export must be refused; SOURCES sources are compared there.
 
 usage: python -m benchmarks.export_agreement FOLDER ...
 """

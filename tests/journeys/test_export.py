@@ -13,7 +13,7 @@ from glassformer.errors import ConfigError, UserError
 from glassformer.interop import export, onnx_graph
 from glassformer.interop.export import export_verified
 from glassformer.interop.onnx import outputs_of
-from glassformer.interop.verification import Agreement, random_sources
+from glassformer.interop.verification import Agreement, compare, random_sources
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.registry import load
 from tests.interop.ours import make
@@ -153,14 +153,23 @@ def test_an_existing_folder_and_a_file_without_text_are_refused(tmp_path):
         export_verified(folder, tmp_path / "out", "ctranslate2", tmp_path / "blank.txt")
 
 
+@pytest.mark.parametrize("to", TARGETS)
 @pytest.mark.parametrize(("case", "limit"), [("transformer", 13), ("summaries", 7), ("classification", 13)])
-def test_lines_of_a_file_are_compared_and_long_ones_truncated(case, limit, tmp_path, monkeypatch):
+def test_lines_of_a_file_are_compared_and_long_ones_truncated(case, limit, to, tmp_path, monkeypatch):
     seen = []
-    monkeypatch.setattr(export, "compare", lambda task, _, sources: seen.extend(sources) or Agreement(1, 1, 1, 0.0))
+    monkeypatch.setattr(export, "compare", lambda *args: seen.extend(args[2]) or compare(*args))
     (tmp_path / "lines.txt").write_text("\n".join([*LINES[:7], "", "a cat " * 50]), encoding="utf-8")
-    described = export_verified(folder_of(case, tmp_path), tmp_path / "out", "ctranslate2", tmp_path / "lines.txt")
+    described = export_verified(folder_of(case, tmp_path), tmp_path / "out", to, tmp_path / "lines.txt")
     assert f"{len(seen)} lines of {tmp_path / 'lines.txt'}" in described
     assert max(len(source.ids) for source in seen) <= limit
+
+
+@pytest.mark.parametrize("to", TARGETS)
+def test_prompts_of_the_maximum_length_leave_room_for_what_is_compared(to, tmp_path):
+    checkpoint.save_folder(tmp_path / "ours", make("causal-lm", "gpt2", max_len=83).contents())
+    (tmp_path / "lines.txt").write_text("a cat " * 90 + "\n" + "a dog " * 90, encoding="utf-8")
+    described = export_verified(tmp_path / "ours", tmp_path / "out", to, tmp_path / "lines.txt")
+    assert "100.00% of 64 tokens equal" in described
 
 
 def test_lines_for_a_format_that_is_not_compared_are_refused(tmp_path):

@@ -69,18 +69,13 @@ def save_generator(model: Any, folder: Path) -> list[str]:
     if encoder:
         save_source_encoder(model, encoder, d_heads, n_layers, folder / ENCODER)
 
-    def pairs(g: Graph, widths: dict[int, int], side: str, length: str) -> dict[int, Pair]:
-        """Inputs for the keys and values of caches."""
-        names = {cache: cache_names("past_key_values", cache % n_layers, side) for cache in widths}
-        for cache, width in widths.items():
-            for name in names[cache]:
-                g.input(name, ("batch", width // d_heads[cache], length, d_heads[cache]), TensorProto.FLOAT)
-        return names
-
     g = Graph(model)
     ids = g.input("input_ids", ("batch", "length"))
-    past = pairs(g, widths, ".decoder" if encoder else "", "past_length")
-    caches = pairs(g, sources, ".encoder", "source_length")
+    own_side = ".decoder" if encoder else ""
+    past = {cache: cache_inputs(g, cache, own_side, width, d_heads[cache]) for cache, width in widths.items()}
+    caches = {
+        cache: cache_inputs(g, cache - n_layers, ".encoder", width, d_heads[cache]) for cache, width in sources.items()
+    }
     n_past, n_tokens = g.size(past[0][0], 2), g.size(ids, 1)
     total = g.op("Add", n_past, n_tokens)
     query_positions, key_positions = g.range(n_past, total), g.range(g.constant(0, np.int64), total)
@@ -98,8 +93,7 @@ def save_generator(model: Any, folder: Path) -> list[str]:
     writer = Writer(g, {IDS: ids, POSITIONS: positions}, masks, query_positions, key_positions, d_heads, past, caches)
     g.output("logits", writer.write(decoder), ("batch", "length", model.config.vocab_size))
     for cache in widths:
-        names = cache_names("present", cache, ".decoder" if encoder else "")
-        for name, value in zip(names, writer.caches[cache], strict=True):
+        for name, value in zip(cache_names("present", cache, own_side), writer.caches[cache], strict=True):
             g.output(name, value, ("batch", widths[cache] // d_heads[cache], "total_length", d_heads[cache]))
     g.save(folder / (DECODER if encoder else MODEL))
     return [ENCODER, DECODER] if encoder else [MODEL]
@@ -125,6 +119,15 @@ def save_source_encoder(model: Any, nodes: Sequence[Node], d_heads: dict[int, in
 def cache_names(prefix: str, layer: int, side: str) -> Pair:
     """Names of the keys and values of a layer, as in Hugging Face's Optimum."""
     return f"{prefix}.{layer}{side}.key", f"{prefix}.{layer}{side}.value"
+
+
+def cache_inputs(g: Graph, layer: int, side: str, width: int, d_head: int) -> Pair:
+    """Inputs for the keys and values of a layer."""
+    names = cache_names("past_key_values", layer, side)
+    length = "source_length" if side == ".encoder" else "past_length"
+    for name in names:
+        g.input(name, ("batch", width // d_head, length, d_head), TensorProto.FLOAT)
+    return names
 
 
 def save_encoder(task: AnyTask, folder: Path) -> list[str]:

@@ -123,7 +123,7 @@ def random_sources(task: AnyTask) -> list[Source]:
     """Sources of random tokens, with the special tokens of the task."""
     t = task.tokenizer
     sources = []
-    for ids in random_rows(task, RANDOM_SOURCES):
+    for ids in random_rows(task, RANDOM_SOURCES, task.model.config.max_len // 2 - 1):
         if isinstance(task, EncoderTask):
             sources.append(Source(*task.add_special_tokens(ids, [])))
         else:
@@ -131,12 +131,12 @@ def random_sources(task: AnyTask) -> list[Source]:
     return sources
 
 
-def random_rows(task: AnyTask, n_rows: int) -> list[list[int]]:
-    """Rows of random tokens, none of them special; as long as half of the maximum length, up to 40 tokens."""
+def random_rows(task: AnyTask, n_rows: int, max_len: int) -> list[list[int]]:
+    """Rows of 1 to `max_len` random tokens, but at most 40, none of them special."""
     added = task.tokenizer.backend.get_added_tokens_decoder()
     ordinary = [i for i in range(task.tokenizer.vocab_size) if i not in added]
     random = np.random.default_rng(1)
-    lengths = random.integers(1, min(40, task.model.config.max_len // 2 - 1), n_rows, endpoint=True)
+    lengths = random.integers(1, min(40, max_len), n_rows, endpoint=True)
     return [random.choice(ordinary, n).tolist() for n in lengths]
 
 
@@ -168,7 +168,7 @@ def compare_texts(task: AnyTask, exported: ExportedModel, sources: Sequence[Sour
     decoded = task.engine(DecodeConfig()).decode(ids, DecodeConfig(beam=1), max_new_tokens=lambda n: limit)
     ours, theirs = [nbest[0].ids for nbest in decoded], exported.generate(ids, limit)
     n_equal = sum(a == b for pair in zip(ours, theirs, strict=True) for a, b in zip(*pair, strict=False))
-    targets = [[*row, task.tokenizer.eos_id] for row in random_rows(task, len(ids))]
+    targets = [[*row, task.tokenizer.eos_id] for row in random_rows(task, len(ids), limit - 1)]
     differences = [
         np.abs(log_probs(task, source, target) - np.array(found)).max()
         for source, target, found in zip(ids, targets, exported.log_probs(ids, targets), strict=True)
