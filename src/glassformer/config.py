@@ -244,6 +244,12 @@ class TrainConfig(Config):
         default=(), description="JSON keys of the fields in JSONL, for instance src=translation.en tgt=translation.fr."
     )
 
+    languages: tuple[str, ...] = Field(
+        default=(),
+        description="Codes of source and target language, stored with the model. Default: the suffixes of the files, as"
+        " in train.en train.fr, or of the --keys.",
+    )
+
     preset: Preset | None = Field(default=None, description="Model size and training recipe. Default: by corpus size.")
     steps: int | None = Field(default=None, ge=1, description="Training length in updates.")
     epochs: int | None = Field(default=None, ge=1, description="Training length in passes over the corpus.")

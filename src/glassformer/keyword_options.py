@@ -44,6 +44,7 @@ class TrainOptions(TypedDict, total=False):
     format: Literal["lines", "tsv", "jsonl"] | None
     columns: Sequence[str]
     keys: Sequence[str]
+    languages: Sequence[str]
     preset: Preset | None
     steps: int | None
     epochs: int | None

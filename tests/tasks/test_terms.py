@@ -4,9 +4,10 @@ import pytest
 import torch
 
 import glassformer as gf
+from glassformer.checkpoint import save_folder
 from glassformer.config import DecodeConfig
 from glassformer.corpora.terms import Glossary, Term, unmet
-from glassformer.errors import ConfigError, UserError
+from glassformer.errors import CheckpointError, ConfigError, UserError
 from glassformer.inspection.record import record_activations
 from glassformer.models.rnn import Rnn, RnnConfig
 from glassformer.models.t5 import T5, T5Config
@@ -116,6 +117,24 @@ def test_protected_spans_are_in_the_translation_byte_for_byte(kind):
     for span in ("{count}", "<b>", "</b>", "https://a.org/x?y=1", "5 km", "&amp;"):
         assert output.count(span) == line.count(span)
     assert translator(kind).run(["{a} {b}"], DecodeConfig(protect=("all",))) == ["{a} {b}"]
+
+
+def test_languages_are_stored_with_the_model(tmp_path):
+    task = translator()
+    assert reloaded(task, tmp_path / "without").languages == ()
+    task.languages = ("en", "de")
+    assert reloaded(task, tmp_path / "with").languages == ("en", "de")
+    config = tmp_path / "with" / "config.json"
+    contents = dict(task.contents())
+    save_folder(tmp_path / "damaged", contents | {"config.json": config.read_text().replace('"de"', "3")})
+    with pytest.raises(CheckpointError, match="languages"):
+        gf.load(tmp_path / "damaged")
+
+
+def reloaded(task, folder):
+    """The task after saving and loading."""
+    task.save(folder)
+    return gf.load(folder)
 
 
 def test_language_models_have_no_glossary(glossary):

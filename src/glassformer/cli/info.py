@@ -68,6 +68,7 @@ def model_record(model: Path) -> JsonObject:
     record: JsonObject = {
         "folder": str(path),
         "task": task.name,
+        **{name: " ".join(values) for name in task.stored_attributes if (values := getattr(task, name))},
         "parameters": sum(parameters.values()),
         "of_these_embedding": parameters["embedding.weight"],
         **task.model.config.model_dump(),

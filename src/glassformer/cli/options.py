@@ -21,8 +21,8 @@ DECODING = Group("Decoding", sort_key=4)
 RUN = Group("Run", sort_key=5)
 
 GROUPS = {
-    DATA: "src tgt dev_src dev_tgt task format columns keys tokenizer vocab_size lowercase max_len mixing_limit"
-    " mixing_temperature",
+    DATA: "src tgt dev_src dev_tgt task format columns keys languages tokenizer vocab_size lowercase max_len"
+    " mixing_limit mixing_temperature",
     MODEL: "family preset init_from embeddings d_model n_heads d_ff n_layers dropout pre_norm pooling model",
     OPTIMIZATION: "steps epochs minutes batch_tokens auto_batch micro_batch_tokens accumulate lr schedule warmup_ratio"
     " decay_ratio optimizer beta1 beta2 eps weight_decay max_grad_norm label_smoothing prompt_loss_weight"
@@ -32,8 +32,8 @@ GROUPS = {
 """Group -> the options of `train` in it; options of decoding are in DECODING."""
 
 RARE = (  # noqa: SIM905
-    "dev_tgt lowercase mixing_limit mixing_temperature embeddings n_heads d_ff pre_norm pooling model auto_batch"
-    " micro_batch_tokens accumulate schedule warmup_ratio decay_ratio optimizer beta1 beta2 eps weight_decay"
+    "dev_tgt languages lowercase mixing_limit mixing_temperature embeddings n_heads d_ff pre_norm pooling model"
+    " auto_batch micro_batch_tokens accumulate schedule warmup_ratio decay_ratio optimizer beta1 beta2 eps weight_decay"
     " max_grad_norm prompt_loss_weight average_checkpoints ema precision compile activation_checkpointing deterministic"
     " save_every validate_every shard timeout_s profile tensorboard"
 ).split()

@@ -109,6 +109,8 @@ class Task(ABC, Generic[ExampleT, BatchT]):
     """Encode texts with a leading space, so that the first word has the same tokens as within a text."""
     default_tokenizer: ClassVar[str] = "bpe"
     """Tokenizer type used without --tokenizer."""
+    stored_attributes: ClassVar[tuple[str, ...]] = ()
+    """Attributes, tuples of strings, that are stored in config.json."""
     extra_special_tokens: ClassVar[tuple[str, ...]] = ()
     """Special tokens of the tokenizer besides padding, start and end."""
 
@@ -347,6 +349,7 @@ class Task(ABC, Generic[ExampleT, BatchT]):
         config = dict(config)
         family = str(config.pop("model_type", None)).removeprefix("glassformer-")
         labels, is_int8 = config.pop("labels", ()), config.pop("precision", None) == "int8"
+        stored = {name: config.pop(name) for name in cls.stored_attributes if name in config}
         if family not in cls.families():
             raise CheckpointError(f"{folder / 'config.json'}: {cls.name} is not supported by model family {family!r}.")
         if not isinstance(labels, (list, tuple)) or not all(isinstance(label, str) for label in labels):
@@ -378,7 +381,12 @@ class Task(ABC, Generic[ExampleT, BatchT]):
                 model = model_class.from_state_dict(model_config, tensors)
         except CheckpointError as error:
             raise CheckpointError(f"{folder / 'model.safetensors'}: {error}") from None
-        return cls(model, tokenizer, device, labels)
+        task = cls(model, tokenizer, device, labels)
+        for name, value in stored.items():
+            if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+                raise CheckpointError(f"{folder / 'config.json'}: damaged: {name} is {value!r}, not a list of strings.")
+            setattr(task, name, tuple(value))
+        return task
 
     def contents(
         self, tensors: dict[str, Tensor] | None = None, *, precision: StoredPrecision = "fp32"
@@ -399,6 +407,7 @@ class Task(ABC, Generic[ExampleT, BatchT]):
             "model_type": f"glassformer-{family_of(self.model)}",
             **self.model.config.model_dump(),
             **({"labels": self.labels} if self.labels else {}),
+            **{name: value for name in self.stored_attributes if (value := getattr(self, name))},
             **({"precision": precision} if precision != "fp32" else {}),
         }
         return {

@@ -13,9 +13,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from glassformer.config import DecodeConfig, JsonObject
+from glassformer.config import DecodeConfig, JsonObject, TrainConfig
 from glassformer.corpora.corpus import Example, read_pairs
 from glassformer.corpora.doctor.diagnosis import PairChecker
+from glassformer.corpora.languages import languages_of
 from glassformer.corpora.protected import Detached, put_back
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.corpora.terms import unmet
@@ -309,6 +310,12 @@ class Translator(TextToTextTask[Example]):
     metric = "bleu"
     output_type = "texts"
     validation_decodes = True
+    stored_attributes = ("languages",)
+    languages: tuple[str, ...] = ()
+    """Codes of source and target language; empty if they are not known."""
+
+    def configure(self, config: TrainConfig) -> None:
+        self.languages = languages_of(config.src, config.tgt, config.keys, config.languages)
 
     @classmethod
     def read(

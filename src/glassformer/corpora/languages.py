@@ -1,0 +1,43 @@
+"""Languages of parallel text, from the names of its files."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from glassformer.corpora.read_options import parse_keys
+from glassformer.errors import ConfigError
+
+CODE = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z]{2,4}){0,2}")
+"""Code of a language: ISO 639, with a script or a region."""
+
+NOT_CODES = {"bpe", "csv", "raw", "ref", "src", "tgt", "tok", "tsv", "txt", "xml"}
+"""Usual suffixes and keys that are no codes."""
+
+
+def languages_of(
+    src: Sequence[Path], tgt: Sequence[Path], keys: Sequence[str] = (), given: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Codes of source and target language; empty if they are not known.
+
+    Args:
+        src: source files.
+        tgt: target files; none if the source files have both sides.
+        keys: JSON keys, each as FIELD=KEY.
+        given: the codes, if the user gave them.
+
+    Raises:
+        ConfigError: the codes given are not two different codes.
+    """
+    if given:
+        if len(given) != 2 or given[0] == given[1] or not all(map(CODE.fullmatch, given)):
+            raise ConfigError(f"--languages {' '.join(given)}: expected two different codes, for example: en fr.")
+        return tuple(given)
+    if tgt:
+        names = [{path.name.removesuffix(".gz").rpartition(".")[2] for path in side} for side in (src, tgt)]
+    else:
+        fields = parse_keys(keys)
+        names = [{fields[side].rpartition(".")[2]} if side in fields else set() for side in ("src", "tgt")]
+    found = [
+        name for side in names if len(side) == 1 for name in side if CODE.fullmatch(name) and name not in NOT_CODES
+    ]
+    return tuple(found) if len(found) == 2 and found[0] != found[1] else ()
