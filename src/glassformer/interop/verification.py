@@ -70,7 +70,6 @@ class ExportedModel(Protocol):
 class Agreement:
     """How far the outputs of an exported model agree with those of the original."""
 
-    n_sources: int
     n_tokens: int
     """Number of tokens of the longer of each two outputs; for encoders the number of predictions."""
     n_equal: int
@@ -81,11 +80,13 @@ class Agreement:
     """BLEU of the outputs, with those of the original model as references. None: an encoder."""
 
     def __str__(self) -> str:
-        parts = [f"{self.n_equal / max(self.n_tokens, 1):.2%} of {self.n_tokens:,} tokens equal"]
-        if self.bleu is not None:
-            parts.append(f"ΔBLEU {100 - self.bleu:.2f}")
-        kind = "relative difference of an output" if self.bleu is None else "difference of a log-probability"
-        return ", ".join([*parts, f"largest {kind} {self.difference:.1e}"])
+        equal = f"{self.n_equal / max(self.n_tokens, 1):.2%} of {self.n_tokens:,}"
+        if self.bleu is None:
+            return f"{equal} predictions equal, largest relative difference of an output {self.difference:.1e}"
+        return (
+            f"{equal} tokens equal, ΔBLEU {100 - self.bleu:.2f},"
+            f" largest difference of a log-probability {self.difference:.1e}"
+        )
 
     def check(self) -> None:
         """Check the limits.
@@ -175,7 +176,6 @@ def compare_texts(task: AnyTask, exported: ExportedModel, sources: Sequence[Sour
     ]
     texts, references = ([task.tokenizer.decode(output) for output in outputs] for outputs in (theirs, ours))
     return Agreement(
-        n_sources=len(sources),
         n_tokens=sum(max(map(len, pair)) for pair in zip(ours, theirs, strict=True)),
         n_equal=n_equal,
         difference=float(np.max(differences)),
@@ -205,7 +205,7 @@ def compare_encoders(task: AnyTask, exported: ExportedModel, sources: Sequence[S
             same = found.argmax(-1) == expected.argmax(-1)
             n_tokens, n_equal = n_tokens + same.size, n_equal + int(same.sum())
             differences.append(np.abs(found - expected).max() / np.sqrt(np.square(expected).mean()))
-    return Agreement(len(sources), n_tokens, n_equal, float(np.max(differences)))
+    return Agreement(n_tokens, n_equal, float(np.max(differences)))
 
 
 def encoder_outputs(task: AnyTask, source: Source) -> dict[str, Tensor]:
