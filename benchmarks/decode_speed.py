@@ -15,11 +15,11 @@ from pathlib import Path
 import ctranslate2
 import torch
 
-from benchmarks.ctranslate2_model import save_ctranslate2
 from benchmarks.machine import alternate, save, threads
 from benchmarks.marian import marian_with_weights_of
 from glassformer.generate.processors import search_processors
 from glassformer.generate.search import beam_search
+from glassformer.interop.ctranslate2 import save_model
 from glassformer.kernels.library import load
 from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.runtime.precision import in_precision
@@ -31,7 +31,7 @@ SETTINGS = [(32, 4), (32, 1), (1, 4), (1, 1)]
 def ctranslate2_translators(model, folder):
     """CTranslate2 translators with the same weights."""
     for dtype in ("float32", "int8"):
-        save_ctranslate2(model, [f"t{i}" for i in range(VOCAB)], Path(folder) / dtype, dtype)
+        save_model(model, [f"t{i}" for i in range(VOCAB)], Path(folder) / dtype, dtype)
         yield (
             dtype,
             ctranslate2.Translator(

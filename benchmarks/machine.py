@@ -16,7 +16,7 @@ RESULTS = Path(__file__).parent / "results"
 
 def describe(command: str) -> dict:
     """Machine, versions, commit and the command that reproduces the result."""
-    names = ("glassformer", "torch", "transformers", "ctranslate2", "tokenizers", "sacrebleu")
+    names = ("glassformer", "torch", "transformers", "ctranslate2", "onnxruntime", "tokenizers", "sacrebleu")
     versions = {}
     for name in names:
         try:

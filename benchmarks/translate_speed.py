@@ -23,9 +23,9 @@ from pathlib import Path
 import torch
 
 from benchmarks.corpora import lines
-from benchmarks.ctranslate2_model import save_ctranslate2
 from benchmarks.machine import RESULTS, alternate, save
 from glassformer.config import DecodeConfig
+from glassformer.interop.ctranslate2 import save_model, vocabulary
 from glassformer.kernels.library import load as load_kernels
 from glassformer.models.transformer import TransformerConfig
 from glassformer.tasks.registry import load
@@ -72,10 +72,6 @@ for result in translator.translate_batch(sources, **options):
 """
 
 
-def names_of(task):
-    return [task.tokenizer.backend.id_to_token(i) for i in range(task.model.config.vocab_size)]
-
-
 def write_models(data, trained, folder):
     """Write the folders of each model, for both systems. Returns the mean number of tokens of the references."""
     texts = [text for language in ("en", "de", "fr") for text in lines(data / f"raw/train.{language}.gz")]
@@ -93,7 +89,7 @@ def write_models(data, trained, folder):
             task = load(trained, device="cpu")
         else:
             continue
-        save_ctranslate2(task.model, names_of(task), folder / f"{name}.ctranslate2", "int8")
+        save_model(task.model, vocabulary(task), folder / f"{name}.ctranslate2", "int8")
     references = lines(data / "raw/test_2016_flickr.de.gz")
     return round(sum(map(len, tokenizer.encode_batch(references))) / len(references))
 
@@ -106,7 +102,7 @@ def measure(folder, name, setting, n_tokens, sources):
     (batch, beam), is_trained = SETTINGS[setting], MODELS[name] is None
     task = load(folder / name, device="cpu")
     peer = ctranslate2.Translator(str(folder / f"{name}.ctranslate2"), compute_type="int8", intra_threads=THREADS)
-    tokenizer, names = task.tokenizer, names_of(task)
+    tokenizer, names = task.tokenizer, vocabulary(task)
     ids = {token: i for i, token in enumerate(names)}
     n_single = N_SINGLE if batch == 1 else N_SENTENCES
     sources = [sources[i * len(sources) // n_single] for i in range(n_single)]

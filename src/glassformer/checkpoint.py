@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import safetensors
@@ -40,13 +40,24 @@ def save_folder(target: Path, contents: Contents) -> None:
     Raises:
         UserError: the disk is full or the target cannot be written; the target is unchanged.
     """
+    with replace_folder(target) as temporary:
+        write_files(temporary, contents)
+
+
+@contextlib.contextmanager
+def replace_folder(target: Path) -> Iterator[Path]:
+    """Yield a new folder beside the target, which replaces the target at the end, unless an error is raised.
+
+    Raises:
+        UserError: the disk is full or the target cannot be written; the target is unchanged.
+    """
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     replaced = target.with_name(f".{target.name}.{os.getpid()}.old")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir()
-        write_files(temporary, contents)
+        yield temporary
         sync_folder(temporary)
         if target.exists():
             os.rename(target, replaced)
@@ -56,8 +67,9 @@ def save_folder(target: Path, contents: Contents) -> None:
     except (OSError, safetensors.SafetensorError) as error:
         if replaced.exists() and not target.exists():
             os.rename(replaced, target)
-        shutil.rmtree(temporary, ignore_errors=True)
         raise write_error(target, error) from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def save_into_folder(folder: Path, contents: Contents) -> None:

@@ -8,7 +8,9 @@ import pytest
 from glassformer.corpora.pair_formats import PAIR_FORMATS
 from glassformer.metrics.registry import METRICS
 from glassformer.models.families import FAMILIES
+from glassformer.tasks.registry import load
 from glassformer.training.optimizer import OPTIMIZERS
+from tests.journeys.conftest import glassformer
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -40,6 +42,15 @@ def test_every_example_of_extending_runs(capsys, registries):
     printed = capsys.readouterr().out.split("\n")
     assert "('a cat', 'un chat')" in printed
     assert printed[-2] == f"{namespace['tokenizer'].vocab_size} 8"
+
+
+def test_the_examples_of_export_give_the_output_of_the_original(model, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    expected = load(model, device="cpu")("The cat sleeps.", beam=1, max_length=256)
+    for to, example in zip(("ctranslate2", "onnx"), python_blocks("export.md"), strict=True):
+        assert glassformer("export", model, "--out", f"en-fr-{to}", "--to", to).returncode == 0
+        exec(compile(example.replace("beam_size=4", "beam_size=1"), "export.md", "exec"), {})
+        assert capsys.readouterr().out == expected + "\n"
 
 
 @pytest.mark.parametrize("name", [path.name for path in DOCS.glob("*.md")])

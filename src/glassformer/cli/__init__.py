@@ -55,7 +55,7 @@ SUMMARIES = {
     },
     Group("Convert", sort_key=5): {
         "import": "Convert a Hugging Face model folder to a glassformer model folder.",
-        "export": "Convert a model folder to one that Hugging Face transformers loads.",
+        "export": "Convert a model folder for transformers, CTranslate2 or ONNX Runtime, or to 8-bit weights.",
     },
 }
 ALIASES_OF_RUN = (

@@ -4,9 +4,22 @@ import time
 from pathlib import Path
 from typing import Literal
 
+from glassformer.errors import ConfigError
 
-def export(model: Path, /, *, out: Path, to: Literal["huggingface", "int8"] = "huggingface") -> None:
-    """Convert a model folder: for Hugging Face's AutoModel and AutoTokenizer, or to 8-bit weights.
+
+def export(
+    model: Path,
+    /,
+    *,
+    out: Path,
+    to: Literal["huggingface", "int8", "ctranslate2", "onnx"] = "huggingface",
+    src: Path | None = None,
+) -> None:
+    """Convert a model folder: for Hugging Face's AutoModel and AutoTokenizer, CTranslate2 or ONNX Runtime, or to 8-bit
+    weights.
+
+    A folder for CTranslate2 or ONNX is read again and its outputs are compared with those of the original. If they
+    differ, nothing is written and the exit code is 1.
 
     Example:  glassformer export de-en/ --out de-en-hf
 
@@ -15,14 +28,26 @@ def export(model: Path, /, *, out: Path, to: Literal["huggingface", "int8"] = "h
         out: Folder to create.
         to: Format to write. int8: a folder for translate, run and evaluate on a CPU, with weights of 8 bits; it is
             loaded faster and needs less memory.
+        src: File with lines of text for the comparison. Default: the dev set of the run, else random tokens.
     """
-    from glassformer.tasks.registry import load
-
+    if src is not None and to not in ("ctranslate2", "onnx"):
+        raise ConfigError(f"--src: a folder for {to} is not compared.\n  Use it with --to ctranslate2 or onnx.")
     if to == "huggingface":
         from glassformer.interop.huggingface import export_folder
 
         print(f"{out}: {export_folder(model, out)}. Load it with transformers' from_pretrained({str(out)!r}).")
-        return
+    elif to == "int8":
+        export_int8(model, out)
+    else:
+        from glassformer.interop.export import export_verified
+
+        print(f"{out}: {export_verified(model, out, to, src)}")
+
+
+def export_int8(model: Path, out: Path) -> None:
+    """Write a folder with 8-bit weights, and print its size and the time to load it."""
+    from glassformer.tasks.registry import load
+
     load(model, device="cpu").save(out, precision="int8")
     start = time.perf_counter()
     load(out, device="cpu")

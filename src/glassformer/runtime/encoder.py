@@ -14,7 +14,7 @@ from glassformer.kernels.program import IDS, TYPES
 from glassformer.models.bert import Bert
 from glassformer.runtime.decoder import text_batch
 from glassformer.runtime.program import Program
-from glassformer.runtime.recorder import Index, Recorder
+from glassformer.runtime.recorder import Index, Node, Recorder
 from glassformer.runtime.slots import SlotCaches
 from glassformer.runtime.tables import Tables
 
@@ -34,16 +34,9 @@ class CompiledEncoder:
     def __init__(
         self, model: Bert, kernels: Kernels | None, tables: Tables | None = None, *, is_quantized: bool = True
     ) -> None:
-        recorder = Recorder(model.config.max_len)
-        ids = torch.full((1, 5), next(i for i in range(model.config.vocab_size) if i != model.config.pad_id))
-        types = torch.zeros_like(ids)
-        recorder.track(ids, Index(IDS))
-        recorder.track(types, Index(TYPES))
-        with torch.inference_mode(), recorder:
-            model(ids, types)
         self.max_type = max(model.config.n_token_types - 1, 0)
         self.tables = tables or Tables()
-        self.program = Program(recorder.nodes, kernels, self.tables, is_quantized=is_quantized)
+        self.program = Program(record_encoder(model), kernels, self.tables, is_quantized=is_quantized)
         self.caches = SlotCaches(self.program.cache_widths)
         self.lock = threading.Lock()
         """The caches are used by one call at a time."""
@@ -65,3 +58,19 @@ class CompiledEncoder:
             hidden = self.program.run(batch, self.caches.arrays)
             self.caches.release(slots)
         return list(hidden.split([len(text) for text in texts]))  # type: ignore[no-untyped-call]
+
+
+def record_encoder(model: Bert) -> list[Node]:
+    """Record the encoder of a BERT model, without its head. All layers use cache 0.
+
+    Raises:
+        UnsupportedError: the model uses a function that has no kernel.
+    """
+    recorder = Recorder(model.config.max_len)
+    ids = torch.full((1, 5), next(i for i in range(model.config.vocab_size) if i != model.config.pad_id))
+    types = torch.zeros_like(ids)
+    recorder.track(ids, Index(IDS))
+    recorder.track(types, Index(TYPES))
+    with torch.inference_mode(), recorder:
+        model(ids, types)
+    return recorder.nodes

@@ -6,6 +6,7 @@ import torch
 
 from glassformer.config import DecodeConfig
 from glassformer.generate.engine import Engine
+from glassformer.models.decoding import Decodable
 from glassformer.runtime.precision import in_precision
 from glassformer.tokens.tokenizer import Tokenizer
 
@@ -23,14 +24,16 @@ class GeneratesText:
         t = self.tokenizer
         return tuple({t.pad_id, t.bos_id} - {t.eos_id})
 
-    def engine(self, options: DecodeConfig) -> Engine:
-        """An engine that decodes requests with the model.
+    def engine(self, options: DecodeConfig, model: Decodable | None = None) -> Engine:
+        """An engine that decodes requests.
 
         Args:
             options: decoding options; only `precision` and `batch_tokens` are used.
+            model: model that decodes. Default: that of the task.
         """
+        model = model or in_precision(self.model, options.precision)
         return Engine(
-            in_precision(self.model, options.precision), pad_id=self.tokenizer.pad_id, eos_id=self.tokenizer.eos_id,
+            model, pad_id=self.tokenizer.pad_id, eos_id=self.tokenizer.eos_id,
             max_len=self.model.config.max_len, device=self.device, batch_tokens=options.batch_tokens,
             banned_ids=self.banned_ids,
         )  # fmt: skip

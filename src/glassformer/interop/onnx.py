@@ -1,0 +1,282 @@
+"""Export of models to ONNX, and their use in ONNX Runtime."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import torch
+from jaxtyping import Float, Int
+from numpy.typing import NDArray
+from onnx import TensorProto
+from torch import Tensor
+
+from glassformer import checkpoint
+from glassformer.config import DecodeConfig
+from glassformer.errors import UserError
+from glassformer.interop.onnx_graph import MASKED, Graph, Pair, Writer
+from glassformer.interop.verification import Ids, Outputs
+from glassformer.kernels.program import IDS, POSITIONS, TYPES, Kind
+from glassformer.models.bert import Bert
+from glassformer.models.families import family_of
+from glassformer.runtime.decoder import record
+from glassformer.runtime.encoder import record_encoder
+from glassformer.runtime.recorder import Node, UnsupportedError
+from glassformer.tasks.base import AnyTask
+from glassformer.tasks.regression import Regressor
+
+FAMILIES = ("transformer", "t5", "gpt2", "llama", "bert")
+"""Supported model families."""
+
+ENCODER, DECODER, MODEL = "encoder_model.onnx", "decoder_model.onnx", "model.onnx"
+"""Names of the files: the first two for an encoder-decoder."""
+
+
+# Export
+
+
+def save(task: AnyTask, folder: Path) -> str:
+    """Write the files of a model in ONNX into a folder. Returns a description.
+
+    Raises:
+        UserError: the model has operations that are not translated.
+    """
+    family = family_of(task.model)
+    if family not in FAMILIES:
+        raise UserError(f"a {family}: its export to ONNX is not supported. Supported families: {', '.join(FAMILIES)}.")
+    try:
+        names = save_encoder(task, folder) if task.kind == "encoder" else save_generator(task.model, folder)
+    except UnsupportedError as error:
+        raise UserError(f"a {family} with this configuration: its export to ONNX is not supported: {error}.") from None
+    c = task.model.config
+    config = {
+        "task": task.name, "max_length": c.max_len,
+        "pad_token_id": c.pad_id, "bos_token_id": c.bos_id, "eos_token_id": c.eos_id,
+        **({"id2label": dict(enumerate(task.labels))} if task.has_classes else {}),
+    }  # fmt: skip
+    (folder / "config.json").write_text(checkpoint.to_json(config), encoding="utf-8")
+    return f"{' and '.join(names)} for ONNX Runtime"
+
+
+def save_generator(model: Any, folder: Path) -> list[str]:
+    """Write the encoder, if there is one, and the decoder of a model that generates text. Returns the file names."""
+    with torch.inference_mode():
+        encoder, decoder, n_layers = record(model)
+    d_heads = {node.cache: node.m for node in decoder if node.kind == Kind.ATTEND}
+    widths = {node.cache: node.width for node in decoder if node.kind == Kind.STORE}
+    sources = {node.cache - 1 + n_layers: node.width for node in encoder if node.kind == Kind.STORE and node.cache}
+    if encoder:
+        save_source_encoder(model, encoder, d_heads, n_layers, folder / ENCODER)
+
+    g = Graph(model)
+    ids = g.input("input_ids", ("batch", "length"))
+    own_side = ".decoder" if encoder else ""
+    past = {cache: cache_inputs(g, cache, own_side, width, d_heads[cache]) for cache, width in widths.items()}
+    caches = {
+        cache: cache_inputs(g, cache - n_layers, ".encoder", width, d_heads[cache]) for cache, width in sources.items()
+    }
+    n_past, n_tokens = g.size(past[0][0], 2), g.size(ids, 1)
+    total = g.op("Add", n_past, n_tokens)
+    query_positions, key_positions = g.range(n_past, total), g.range(g.constant(0, np.int64), total)
+    is_future = g.op(
+        "Greater", g.op("Unsqueeze", key_positions, g.shape(0)), g.op("Unsqueeze", query_positions, g.shape(1))
+    )
+    causal_mask = g.op("Where", is_future, g.constant(MASKED), g.constant(0))
+    if encoder:
+        positions = query_positions
+        masks = [causal_mask, g.padding_mask(g.input("encoder_attention_mask", ("batch", "source_length")))]
+    else:
+        mask = g.input("attention_mask", ("batch", "total_length"))
+        positions = g.input("position_ids", ("batch", "length"))
+        masks = [g.op("Add", causal_mask, g.padding_mask(mask))]
+    writer = Writer(g, {IDS: ids, POSITIONS: positions}, masks, query_positions, key_positions, d_heads, past, caches)
+    g.output("logits", writer.write(decoder), ("batch", "length", model.config.vocab_size))
+    for cache in widths:
+        for name, value in zip(cache_names("present", cache, own_side), writer.caches[cache], strict=True):
+            g.output(name, value, ("batch", widths[cache] // d_heads[cache], "total_length", d_heads[cache]))
+    g.save(folder / (DECODER if encoder else MODEL))
+    return [ENCODER, DECODER] if encoder else [MODEL]
+
+
+def save_source_encoder(model: Any, nodes: Sequence[Node], d_heads: dict[int, int], n_layers: int, path: Path) -> None:
+    """Write the encoder of an encoder-decoder: source tokens -> keys and values of cross-attention."""
+    g = Graph(model)
+    ids = g.input("input_ids", ("batch", "source_length"))
+    mask = g.padding_mask(g.input("attention_mask", ("batch", "source_length")))
+    positions = g.range(g.constant(0, np.int64), g.size(ids, 1))
+    own = {node.cache: node.m for node in nodes if node.kind == Kind.ATTEND}
+    own |= {1 + i: d_heads[n_layers + i] for i in range(n_layers)}
+    writer = Writer(g, {IDS: ids, POSITIONS: positions}, [mask], positions, positions, own)
+    writer.write(nodes)
+    widths = {node.cache: node.width for node in nodes if node.kind == Kind.STORE}
+    for i in range(n_layers):
+        for name, value in zip(cache_names("present", i, ".encoder"), writer.caches[1 + i], strict=True):
+            g.output(name, value, ("batch", widths[1 + i] // own[1 + i], "source_length", own[1 + i]))
+    g.save(path)
+
+
+def cache_names(prefix: str, layer: int, side: str) -> Pair:
+    """Names of the keys and values of a layer, as in Hugging Face's Optimum."""
+    return f"{prefix}.{layer}{side}.key", f"{prefix}.{layer}{side}.value"
+
+
+def cache_inputs(g: Graph, layer: int, side: str, width: int, d_head: int) -> Pair:
+    """Inputs for the keys and values of a layer."""
+    names = cache_names("past_key_values", layer, side)
+    length = "source_length" if side == ".encoder" else "past_length"
+    for name in names:
+        g.input(name, ("batch", width // d_head, length, d_head), TensorProto.FLOAT)
+    return names
+
+
+def save_encoder(task: AnyTask, folder: Path) -> list[str]:
+    """Write BERT with its head. The outputs are those of `verification.encoder_outputs`. Returns the file names."""
+    model: Bert = task.model
+    c = model.config
+    g = Graph(model)
+    ids = g.input("input_ids", ("batch", "length"))
+    attention_mask = g.input("attention_mask", ("batch", "length"))
+    types = g.input("token_type_ids", ("batch", "length")) if c.n_token_types > 1 else g.constant(0, np.int64)
+    positions = g.range(g.constant(0, np.int64), g.size(ids, 1))
+    nodes = record_encoder(model)
+    d_heads = {node.cache: node.m for node in nodes if node.kind == Kind.ATTEND}
+    indices = {IDS: ids, POSITIONS: positions, TYPES: types}
+    hidden = Writer(g, indices, [g.padding_mask(attention_mask)], positions, positions, d_heads).write(nodes)
+    if c.head == "none":
+        g.output("last_hidden_state", hidden, ("batch", "length", c.d_model))
+    if c.head == "mlm":
+        x = g.linear(hidden, model.mlm_transform.weight, model.mlm_transform.bias)
+        norm = model.mlm_transform_norm
+        x = g.normalize(g.activate(x, c.activation), norm.weight, norm.bias, norm.eps)
+        g.output("logits", g.linear(x, model.embedding.weight, model.mlm_bias), ("batch", "length", c.vocab_size))
+    if model.classifier is not None:
+        per_text = c.head in ("sequence", "mlm")
+        x = pool(g, model, hidden, attention_mask) if per_text else hidden
+        x = g.linear(x, model.classifier.weight, model.classifier.bias)
+        if isinstance(task, Regressor):
+            low, high = task.range
+            x = g.op("Add", g.op("Mul", x, g.constant(high - low)), g.constant((low + high) / 2))
+        name = "seq_relationship_logits" if c.head == "mlm" else "logits"
+        g.output(name, x, ("batch", c.n_labels) if per_text else ("batch", "length", c.n_labels))
+    g.save(folder / MODEL)
+    return [MODEL]
+
+
+def pool(g: Graph, model: Bert, hidden: str, attention_mask: str) -> str:
+    """See `Bert.pool`."""
+    if model.config.pooling == "first":
+        x = g.op("Gather", hidden, g.constant(0, np.int64), axis=1)
+    else:
+        is_token = g.op("Cast", g.op("Unsqueeze", attention_mask, g.shape(2)), to=TensorProto.FLOAT)
+        sums = (g.op("ReduceSum", y, g.shape(1), keepdims=0) for y in (g.op("Mul", hidden, is_token), is_token))
+        x = g.op("Div", *sums)
+    if model.pooler is None:
+        return str(x)
+    return g.activate(g.linear(x, model.pooler.weight, model.pooler.bias), model.config.pooler_activation)
+
+
+# Use
+
+
+def load(folder: Path, task: AnyTask) -> "OnnxModel":
+    """Read the model that `save` wrote for a task."""
+    return OnnxModel(folder, task)
+
+
+class OnnxState:
+    """Decoder state: inputs of the decoder for each hypothesis."""
+
+    def __init__(self, inputs: dict[str, NDArray[Any]]) -> None:
+        self.inputs = inputs
+
+    def select(self, rows: Int[Tensor, " rows"], sentences: Int[Tensor, " sentences"] | None = None) -> None:
+        """Reorder: row i becomes the former row `rows[i]`; rows may repeat."""
+        self.inputs = {name: array[rows.numpy()] for name, array in self.inputs.items()}
+
+
+class OnnxModel:
+    """A model in ONNX Runtime, with the interface of `verification.ExportedModel`. If it generates text, it has the
+    methods of `Decodable`: all of `glassformer.generate` applies to it.
+    """
+
+    def __init__(self, folder: Path, task: Any) -> None:
+        self.task, self.config = task, task.model.config
+        self.pad_to_multiple_of = 1
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = torch.get_num_threads()
+        names = [ENCODER, DECODER] if task.kind == "encoder-decoder" else [MODEL]
+        sessions = [onnxruntime.InferenceSession(str(folder / name), options) for name in names]
+        self.encoder = sessions[0] if len(sessions) == 2 else None
+        self.model = sessions[-1]
+
+    def initial_state(self, ids: NDArray[np.int64]) -> OnnxState:
+        """The state before the first token: without keys and values; those of the source, if there is an encoder."""
+        inputs: dict[str, NDArray[Any]] = {}
+        if self.encoder is not None:
+            mask = (ids != self.config.pad_id).astype(np.int64)
+            keys_values = outputs_of(self.encoder, {"input_ids": ids, "attention_mask": mask})
+            inputs = as_past(keys_values) | {"encoder_attention_mask": mask}
+        for x in self.model.get_inputs():
+            if x.name.startswith("past") and x.name not in inputs:
+                inputs[x.name] = np.zeros((len(ids), x.shape[1], 0, x.shape[3]), np.float32)
+        return OnnxState(inputs)
+
+    def decode(self, ids: NDArray[np.int64], state: OnnxState) -> Float[Tensor, "rows length vocab"]:
+        """Logits of the next token after each of the given tokens. Updates the state."""
+        inputs = {"input_ids": ids}
+        if self.encoder is None:
+            n_past = state.inputs["past_key_values.0.key"].shape[2]
+            inputs["attention_mask"] = np.ones((len(ids), n_past + ids.shape[1]), np.int64)
+            inputs["position_ids"] = np.tile(np.arange(n_past, n_past + ids.shape[1]), (len(ids), 1))
+        outputs = outputs_of(self.model, inputs | state.inputs)
+        logits = torch.from_numpy(outputs.pop("logits"))
+        state.inputs |= as_past(outputs)
+        return logits
+
+    def start(self, src: Int[Tensor, "sentences src"], n_hypotheses: int = 1) -> tuple[OnnxState, Int[Tensor, " rows"]]:
+        """See `Decodable`."""
+        state, last = self.initial_state(src.numpy()), torch.full((len(src),), self.config.bos_id)
+        if self.encoder is None:
+            last = src[:, -1]
+            if src.size(1) > 1:
+                self.decode(src[:, :-1].numpy(), state)
+        state.select(torch.arange(len(src)).repeat_interleave(n_hypotheses))
+        return state, last.repeat_interleave(n_hypotheses)
+
+    def step(self, ids: Int[Tensor, " rows"], state: OnnxState) -> Float[Tensor, "rows vocab"]:
+        """See `Decodable`."""
+        return self.decode(ids[:, None].numpy(), state)[:, -1]
+
+    def generate(self, sources: Sequence[Ids], max_new_tokens: int) -> list[list[int]]:
+        """See `ExportedModel`."""
+        engine = self.task.engine(DecodeConfig(), self)
+        decoded = engine.decode(sources, DecodeConfig(beam=1), max_new_tokens=lambda n: max_new_tokens)
+        return [nbest[0].ids for nbest in decoded]
+
+    def log_probs(self, sources: Sequence[Ids], outputs: Sequence[Ids]) -> list[list[float]]:
+        """See `ExportedModel`."""
+        results = []
+        for source, output in zip(sources, outputs, strict=True):
+            before = source if self.encoder is None else [self.config.bos_id]
+            logits = self.decode(np.array([[*before, *output[:-1]]]), self.initial_state(np.array([source])))
+            table = logits[0, len(before) - 1 :].log_softmax(-1)
+            results.append(table[range(len(output)), list(output)].tolist())
+        return results
+
+    def outputs(self, ids: Ids, token_type_ids: Ids) -> Outputs:
+        """See `ExportedModel`."""
+        rows = {"input_ids": ids, "attention_mask": [1] * len(ids), "token_type_ids": token_type_ids}
+        inputs = {x.name: np.array([rows[x.name]]) for x in self.model.get_inputs()}
+        return {name: array[0] for name, array in outputs_of(self.model, inputs).items()}
+
+
+def outputs_of(session: Any, inputs: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Outputs of a session by name."""
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(names, inputs), strict=True))
+
+
+def as_past(present: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Outputs as inputs of the next step."""
+    return {name.replace("present", "past_key_values"): array for name, array in present.items()}
