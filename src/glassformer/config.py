@@ -150,7 +150,8 @@ class DecodeConfig(Config):
     no_repeat_ngram_size: int | None = Field(
         default=None,
         ge=0,
-        description="No n-gram of this size occurs twice in the output; 0: off. Default: 6 for summaries, else 0.",
+        description="No n-gram of this size occurs twice in the output; 0: off. Default: 6 for summaries; 3, then"
+        " 2, for translations that repeat themselves, which are decoded again.",
     )
     temperature: float | None = Field(
         default=None,
@@ -162,7 +163,27 @@ class DecodeConfig(Config):
     top_p: float | None = Field(
         default=None, gt=0, le=1, description="Sample from the smallest set of tokens whose probabilities sum to p."
     )
+    min_p: float | None = Field(
+        default=None,
+        gt=0,
+        lt=1,
+        description="Sample from the tokens that are at least p times as probable as the best.",
+    )
+    typical_p: float | None = Field(
+        default=None,
+        gt=0,
+        le=1,
+        description="Sample from the tokens with the most typical information content whose probabilities sum to p.",
+    )
     seed: int = Field(default=1, ge=0, lt=1 << 63, description="Random seed of sampling.")
+    repetition_penalty: float | None = Field(
+        default=None,
+        gt=0,
+        le=100,
+        description="Divide positive logits of generated tokens by it, multiply negative ones.",
+    )
+    min_length: int = Field(default=0, ge=0, le=MAX_TOKENS, description="Minimum number of output tokens.")
+    prefix: str = Field(default="", description="Text that each translation begins with.")
     stop: tuple[str, ...] = Field(default=(), description="Strings that end the output; they are not part of it.")
     glossary: Path | None = Field(
         default=None,
@@ -192,7 +213,8 @@ class DecodeConfig(Config):
     @property
     def do_sample(self) -> bool:
         """Whether tokens are sampled instead of searched."""
-        return self.temperature is not None or self.top_k is not None or self.top_p is not None
+        options = self.temperature, self.top_k, self.top_p, self.min_p, self.typical_p
+        return any(value is not None for value in options)
 
     @model_validator(mode="after")
     def check_nbest(self) -> Self:

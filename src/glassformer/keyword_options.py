@@ -24,7 +24,12 @@ class DecodeOptions(TypedDict, total=False):
     temperature: float | None
     top_k: int | None
     top_p: float | None
+    min_p: float | None
+    typical_p: float | None
     seed: int
+    repetition_penalty: float | None
+    min_length: int
+    prefix: str
     stop: Sequence[str]
     glossary: str | Path | None
     protect: Sequence[str]

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from glassformer.config import DecodeConfig
-from glassformer.generate.processors import apply, sampling_processors, search_processors
+from glassformer.generate.processors import apply, logit_processors, sampling_processors, search_processors
 from glassformer.generate.sample import Sampling, uniform_numbers
 from glassformer.generate.search import Hypothesis
 from glassformer.models.gpt2 import Gpt2, Gpt2Config
@@ -123,3 +123,55 @@ def test_log_probs_equal_those_of_the_full_forward_pass(model):
     log_probs = model.logits(model(whole[:, :-1])).log_softmax(-1)[0, 4:]
     expected = log_probs.gather(1, torch.tensor(best.ids)[:, None])[:, 0]
     torch.testing.assert_close(torch.tensor(best.log_probs), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("p", [0.05, 0.3, 0.9])
+def test_min_p_keeps_the_tokens_above_a_fraction_of_the_best(p):
+    logits = torch.randn(5, VOCAB)
+    probs = logits.double().softmax(-1)
+    kept = as_dense(logits, min_p=p)
+    assert torch.equal(kept > 0, probs >= p * probs.amax(-1, keepdim=True))
+
+
+@pytest.mark.parametrize("p", [0.2, 0.6, 0.95])
+def test_typical_p_keeps_the_tokens_nearest_to_the_entropy(p):
+    logits = torch.randn(7, VOCAB) * 2
+    kept = as_dense(logits, typical_p=p) > 0
+    for row, expected in zip(kept, logits.double().softmax(-1), strict=True):
+        entropy = -(expected * expected.log()).sum()
+        order = sorted(range(VOCAB), key=lambda i: abs(-expected[i].log() - entropy))
+        total, chosen = 0.0, set()
+        for i in order:
+            chosen.add(i)
+            total += float(expected[i])
+            if total >= p:
+                break
+        assert set(row.nonzero()[:, 0].tolist()) == chosen
+
+
+def test_repetition_penalty_and_minimum_length():
+    logits = torch.tensor([[2.0, -1.0, 3.0, 0.5]])
+    processors = logit_processors(DecodeConfig(repetition_penalty=2.0, min_length=2), eos_id=2)
+    changed = apply(processors, logits.clone(), torch.tensor([[0]]))
+    torch.testing.assert_close(changed, torch.tensor([[1.0, -1.0, -torch.inf, 0.5]]))
+    changed = apply(processors, logits.clone(), torch.tensor([[0, 1]]))
+    torch.testing.assert_close(changed, torch.tensor([[1.0, -2.0, 3.0, 0.5]]))
+
+
+def test_sampled_tokens_have_the_frequencies_of_the_distribution(model):
+    """Chi-square test of the first token of 4,000 draws."""
+    n = 4000
+    src = torch.full((n, 3), 5)
+    drawn_tokens = [
+        hypotheses[0].ids[0]
+        for hypotheses in sample(
+            model, src, [1] * n, eos_id=EOS, indices=range(n), processors=search_processors(), **drawn(temperature=1.0)
+        )
+    ]
+    with torch.inference_mode():
+        state, last = model.start(src[:1])
+        expected = model.step(last, state).double().softmax(-1)[0] * n
+    counts = torch.bincount(torch.tensor(drawn_tokens), minlength=VOCAB)
+    frequent = expected >= 5
+    statistic = float(((counts - expected)[frequent] ** 2 / expected[frequent]).sum())
+    assert statistic < 60  # the probability of 60 with 22 degrees of freedom is 2e-5

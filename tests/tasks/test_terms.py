@@ -6,6 +6,7 @@ import torch
 import glassformer as gf
 from glassformer.checkpoint import save_folder
 from glassformer.config import DecodeConfig
+from glassformer.corpora.repetition import repeats
 from glassformer.corpora.terms import Glossary, Term, unmet
 from glassformer.errors import CheckpointError, ConfigError, UserError
 from glassformer.inspection.record import record_activations
@@ -182,3 +183,23 @@ def test_edits_keep_the_punctuation_of_the_words_that_they_replace():
     assert set(edits("auf (einen Lkw).", required, 2)) == {
         "auf (einen Lastwagen Lkw).", "auf (einen Lkw). Lastwagen", "auf (einen Lastwagen).", "auf (Lastwagen).",
     }  # fmt: skip
+
+
+def test_a_translation_that_repeats_itself_is_decoded_again():
+    task = translator()
+    texts = ["the black cat", "the the the the dog", "a dog"]
+    results = task.translate(texts)
+    first = task.translate(texts, DecodeConfig(no_repeat_ngram_size=0))
+    for text, (found,), (before,) in zip(texts, results, first, strict=True):
+        assert found.repeated == (repeats(before.text) and not repeats(text))
+        assert found == before or not repeats(found.text)
+    assert any(nbest[0].repeated for nbest in results)
+    assert not results[1][0].repeated
+
+
+def test_translations_begin_with_the_prefix():
+    task = translator()
+    for options in ({}, {"beam": 1}, {"temperature": 1.0, "beam": 1}, {"precision": "int8"}):
+        for nbest in task.translate(LINES[:3], DecodeConfig(prefix="neues Sofa", max_length=4, **options)):
+            assert nbest[0].text.startswith("neues Sofa")
+            assert nbest[0].log_probs[0] == 0

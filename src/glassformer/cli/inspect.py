@@ -15,19 +15,12 @@ from glassformer.config import DecodeConfig
 if TYPE_CHECKING:
     from glassformer.inspection.inspect import Inspection
 
-SAMPLING = (
-    "temperature",
-    "top_k",
-    "top_p",
-    "seed",
-    "stop",
-    "nbest",
-    "batch_tokens",
-    "precision",
-    "glossary",
-    "protect",
-)
-Flags: Any = flags(DecodeConfig, exclude=SAMPLING)
+NOT_SHOWN = (  # noqa: SIM905
+    "temperature top_k top_p min_p typical_p seed stop nbest batch_tokens precision glossary protect align prefix"
+).split()
+"""Options of decoding that the inspection does not have."""
+
+Flags: Any = flags(DecodeConfig, exclude=NOT_SHOWN)
 
 
 def inspect(

@@ -153,7 +153,9 @@ def translate_lines(
         show_progress = not quiet and len(chunk) > 1
         with progress_bar(f"lines {n_done + 1:,} to {n_done + len(chunk):,}", len(chunk)) as progress:
             results = translator.translate(chunk, options, warn=warn, progress=progress if show_progress else no_op)
-        for nbest in results:
+        for index, nbest in enumerate(results):
+            if nbest[0].repeated:
+                warn(index, "the translation repeated itself: translated again, without repeated n-grams")
             texts = [json_module.dumps(record_of(nbest), ensure_ascii=False)] if json else map(line_of, nbest)
             out.writelines(text + "\n" for text in texts)
         out.flush()

@@ -21,7 +21,7 @@ from glassformer.config import DecodeConfig
 from glassformer.data.batch import pad
 from glassformer.errors import NON_FINITE, NonFiniteError, UserError
 from glassformer.generate.constraints import CONSTRAINED_BEAM, ConstrainedBeamSearch, Constraint
-from glassformer.generate.processors import sampling_processors, search_processors
+from glassformer.generate.processors import logit_processors, sampling_processors, search_processors
 from glassformer.generate.sample import Sampling
 from glassformer.generate.search import BeamSearch, Hypothesis
 from glassformer.memory import available_bytes, is_out_of_memory
@@ -89,6 +89,8 @@ class Request:
     """Estimate of the memory that it needs."""
     constraints: Sequence[Constraint] = ()
     """Tokens that must occur in the output."""
+    prefix: Sequence[int] = ()
+    """Tokens that the output begins with."""
     tokens: list[int] = field(default_factory=list)
     """Tokens that are certain: all in sampling and greedy search; in beam search none before the end."""
     log_probs: list[float] = field(default_factory=list)
@@ -181,6 +183,7 @@ class Engine:
         max_new_tokens: int,
         index: int | None = None,
         constraints: Sequence[Constraint] = (),
+        prefix: Sequence[int] = (),
     ) -> int:
         """Add a request. Requests are begun in the order of their arrival. Returns the id of the request.
 
@@ -191,11 +194,12 @@ class Engine:
             index: with the seed, it determines the random numbers of sampling. Default: the id of the request.
             constraints: tokens that must occur in the output; with them, the output is searched and not sampled.
                 Those that do not fit into the maximum are left out.
+            prefix: tokens that the output begins with, in addition to the maximum.
 
         Raises:
             ValueError: the source is empty, or the maximum is below 1.
         """
-        limit = min(self.max_len, max_new_tokens)
+        limit = min(self.max_len, max_new_tokens + len(prefix))
         if not source or limit < 1:
             raise ValueError(f"source of {len(source)} tokens, at most {limit} new tokens: both must be at least 1")
         with self.lock:
@@ -204,7 +208,8 @@ class Engine:
             index = request_id if index is None else index
             beam = max(options.beam, CONSTRAINED_BEAM) if constraints else options.beam
             n_bytes = bytes_needed(self.model, beam, len(source) + limit, self.cache_bytes)
-            self.waiting.append(Request(request_id, source, options, limit, index, n_tokens, n_bytes, constraints))
+            required = constraints, prefix
+            self.waiting.append(Request(request_id, source, options, limit, index, n_tokens, n_bytes, *required))
             return request_id
 
     def cancel(self, request_id: int) -> None:
@@ -265,7 +270,7 @@ class Engine:
             while self.waiting:
                 request = self.waiting.popleft()
                 is_equal = self.mixes_lengths or request.n_tokens == first.n_tokens
-                is_equal &= bool(request.constraints) == bool(first.constraints)
+                is_equal &= bool(request.constraints) == bool(first.constraints) and request.prefix == first.prefix
                 fits = n_tokens + request.n_tokens <= free and n_bytes + request.n_bytes <= free_bytes
                 if requests and not fits:
                     self.waiting.appendleft(request)
@@ -298,7 +303,9 @@ class Engine:
         src = pad([request.source for request in requests], self.pad_id, self.model.pad_to_multiple_of)
         state, last = self.model.start(src.to(self.device))
         limits = [request.max_new_tokens for request in requests]
-        processors = search_processors(self.banned_ids, options.no_repeat_ngram_size)
+        processors = search_processors(
+            self.banned_ids, options.no_repeat_ngram_size, logit_processors(options, self.eos_id), requests[0].prefix
+        )
         constraints = [request.constraints for request in requests]
         if options.do_sample and not any(constraints):
             indices = [request.index for request in requests]
@@ -373,6 +380,7 @@ class Engine:
         max_new_tokens: Callable[[int], int] | Sequence[int] | None = None,
         progress: Callable[[int], None] = lambda n: None,
         constraints: Sequence[Sequence[Constraint]] | None = None,
+        prefix: Sequence[int] = (),
     ) -> list[list[Hypothesis]]:
         """Decode the best hypotheses of each source, in the order of the sources. There must be no other requests.
 
@@ -383,6 +391,7 @@ class Engine:
                 Default: `options.max_length`, else the source length + 50.
             progress: called with the number of sentences that a step has finished.
             constraints: for each source, tokens that must occur in the output.
+            prefix: tokens that every output begins with.
 
         Raises:
             NonFiniteError: the outputs of the model are not finite.
@@ -393,7 +402,10 @@ class Engine:
         index_of: dict[int, int] = {}
         for i in sorted(range(len(sources)), key=lambda i: (-padded_length(len(sources[i])), i)):
             required = constraints[i] if constraints else ()
-            index_of[self.submit(sources[i], options, max_new_tokens=limits[i], index=i, constraints=required)] = i
+            request = self.submit(
+                sources[i], options, max_new_tokens=limits[i], index=i, constraints=required, prefix=prefix
+            )
+            index_of[request] = i
         decoded: list[list[Hypothesis]] = [[] for _ in sources]
         while self.n_unfinished:
             finished = [event for event in self.step() if event.hypotheses is not None]

@@ -2,6 +2,7 @@
 them, in order. A new decoding constraint is one function here.
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -154,17 +155,62 @@ def top_p(p: float, min_tokens_to_keep: int = 1) -> LogitsProcessor:
     return process
 
 
-def search_processors(banned_ids: Sequence[int] = (), no_repeat_ngram_size: int | None = None) -> list[LogitsProcessor]:
+def min_p(p: float) -> LogitsProcessor:
+    """Exclude tokens whose probability is below p times that of the best. Source: Nguyen et al. 2024, section 3."""
+
+    def process(scores: Scores, ids: TokenIds) -> Scores:
+        return scores.masked_fill(scores < scores.amax(-1, keepdim=True) + math.log(p), -torch.inf)
+
+    return process
+
+
+def typical_p(p: float) -> LogitsProcessor:
+    """Keep the tokens whose information content is closest to the entropy of the distribution, until their
+    probabilities sum to at least p. Source: Meister et al. 2022, section 3.
+    """
+
+    def process(scores: Scores, ids: TokenIds) -> Scores:
+        log_probs = scores.log_softmax(-1)
+        probs = log_probs.exp()
+        entropy = -(probs * log_probs).nansum(-1, keepdim=True)
+        order = (-log_probs - entropy).abs().argsort(dim=-1, stable=True)
+        before = probs.gather(1, order).cumsum(-1).roll(1, -1)
+        before[:, 0] = 0
+        return scores.masked_fill((before >= p).scatter(1, order, before >= p), -torch.inf)
+
+    return process
+
+
+def search_processors(
+    banned_ids: Sequence[int] = (),
+    no_repeat_ngram_size: int | None = None,
+    constraints: Sequence[LogitsProcessor] = (),
+    prefix: Sequence[int] = (),
+) -> list[LogitsProcessor]:
     """Processors of search and sampling: log-probabilities over the tokens that may be generated, without renormalizing
     after repeated n-grams are excluded.
+
+    Args:
+        banned_ids: ids of tokens that are never generated.
+        constraints: applied to the logits, such as `logit_processors` returns.
+        prefix: ids of the tokens that every output begins with. They have probability 1.
     """
-    constraints = [no_repeat_ngrams(no_repeat_ngram_size)] if no_repeat_ngram_size else []
-    return [ban_tokens(banned_ids), log_softmax, *constraints]
+    ngrams = [no_repeat_ngrams(no_repeat_ngram_size)] if no_repeat_ngram_size else []
+    forced = [force_token(token, position) for position, token in enumerate(prefix)]
+    return [ban_tokens(banned_ids), *constraints, log_softmax, *ngrams, *forced]
+
+
+def logit_processors(options: DecodeConfig, eos_id: int) -> list[LogitsProcessor]:
+    """Processors of the options that change logits."""
+    return [
+        *([repetition_penalty(options.repetition_penalty)] if options.repetition_penalty else []),
+        *([min_length(options.min_length, [eos_id])] if options.min_length else []),
+    ]
 
 
 def sampling_processors(options: DecodeConfig) -> list[LogitsProcessor]:
-    """Processors that shape the distribution to sample from: temperature, then top-k, then top-p. Without any option of
-    sampling, only the most probable token is kept.
+    """Processors that shape the distribution to sample from: temperature, then top-k, top-p, min-p, typical sampling.
+    Without any option of sampling, only the most probable token is kept.
     """
     if not options.do_sample:
         return [top_k(1)]
@@ -172,4 +218,6 @@ def sampling_processors(options: DecodeConfig) -> list[LogitsProcessor]:
         *([temperature(options.temperature)] if options.temperature is not None else []),
         *([top_k(options.top_k)] if options.top_k is not None else []),
         *([top_p(options.top_p)] if options.top_p is not None and options.top_p < 1 else []),
+        *([min_p(options.min_p)] if options.min_p is not None else []),
+        *([typical_p(options.typical_p)] if options.typical_p is not None and options.typical_p < 1 else []),
     ]

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from glassformer.config import DecodeConfig
 from glassformer.errors import ConfigError, UserError
-from glassformer.generate.processors import search_processors
+from glassformer.generate.processors import logit_processors, search_processors
 from glassformer.generate.search import SearchStep, beam_search
 from glassformer.inspection.search_tree import RecordedSearch
 from glassformer.tasks.base import AnyTask
@@ -291,7 +291,9 @@ def record_search(
         torch.tensor([src], device=task.device),
         [limit],
         eos_id=task.tokenizer.eos_id,
-        processors=search_processors(banned_ids, options.no_repeat_ngram_size),
+        processors=search_processors(
+            banned_ids, options.no_repeat_ngram_size, logit_processors(options, task.tokenizer.eos_id)
+        ),
         beam=options.beam,
         alpha=options.length_penalty,
         nbest=options.beam,

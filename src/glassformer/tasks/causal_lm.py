@@ -26,7 +26,7 @@ from glassformer.tasks.documents import Document, DocumentTask
 from glassformer.tasks.generation import GeneratesText
 from glassformer.tasks.texts import Warn, check_texts, map_nonblank, no_op
 
-TOKEN_SELECTION_OPTIONS = {"beam", "temperature", "top_k", "top_p"}
+TOKEN_SELECTION_OPTIONS = {"beam", "temperature", "top_k", "top_p", "min_p", "typical_p"}
 """Decoding options that select the search or sampling method."""
 
 DEFAULT_MAX_NEW_TOKENS = 256
@@ -99,8 +99,9 @@ class DecoderTask(GeneratesText, Task[ExampleT, CausalLMBatch]):
         Raises:
             ConfigError: an option that only translation has.
         """
-        if options and (options.glossary or options.protect or options.align):
-            raise ConfigError(f"{self.name}: --glossary, --protect and --align are for models with an encoder.")
+        if options and (options.glossary or options.protect or options.align or options.prefix):
+            names = "--glossary, --protect, --align and --prefix"
+            raise ConfigError(f"{self.name}: {names} are for models with an encoder.")
         explicit = options.model_dump(include=options.model_fields_set) if options else {}
         decoding_defaults = {
             name: value

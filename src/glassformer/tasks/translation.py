@@ -19,6 +19,7 @@ from glassformer.corpora.doctor.diagnosis import PairChecker
 from glassformer.corpora.languages import languages_of
 from glassformer.corpora.protected import Detached, put_back
 from glassformer.corpora.read_options import DETECT, ReadOptions
+from glassformer.corpora.repetition import repeats
 from glassformer.corpora.terms import unmet
 from glassformer.data.batch import PairBatch, make_batch
 from glassformer.data.dataset import Row
@@ -35,13 +36,17 @@ from glassformer.runtime.storage import has_weights
 from glassformer.tasks.alignment import align
 from glassformer.tasks.base import ExampleT, Log, Record, Task
 from glassformer.tasks.generation import GeneratesText
-from glassformer.tasks.terms import Output, Part, meet_requirements, terms_of
+from glassformer.tasks.terms import Output, Part, Terms, meet_requirements, terms_of
 from glassformer.tasks.texts import Warn, check_texts, no_op
 from glassformer.tokens.tokenizer import Tokenizer
 
 # End of a sentence: closing punctuation, optional closing quotes or brackets, then space; or full-width punctuation.
 SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’»)\]]*\s+|(?<=[。！？])")
 
+
+REPEATED_NGRAMS = (3, 2)
+"""Size of the n-grams that occur once only in translations that are decoded again because they repeat themselves; the
+second if the first is not sufficient."""
 
 Item = TypeVar("Item")
 
@@ -58,6 +63,8 @@ class Translation:
     tokens: list[str]
     log_probs: list[float]
     """Natural log-probability of each token, given the source and the previous tokens."""
+    repeated: bool = False
+    """A first translation repeated itself ("salad salad salad"), and this one was decoded without repeated n-grams."""
     missing: tuple[str, ...] = ()
     """Terms of the glossary that are in the source and not in the translation."""
     alignment: tuple[tuple[int, int], ...] | None = None
@@ -71,6 +78,8 @@ class TranslationRecord(Record, total=False):
     score: float
     tokens: list[str]
     log_probs: list[float]
+    repeated: bool
+    """True if a first translation repeated itself, and this one was decoded without repeated n-grams."""
     missing: list[str]
     """Terms of the glossary that are in the source and not in the translation, if there are any."""
     alignment: list[list[int]]
@@ -144,34 +153,58 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
         options = options or DecodeConfig()
         terms = terms_of(options)
         detached = [terms.take_out(text) if terms else None for text in texts]
-        parts: list[Part] = []
-        for index, (text, spans) in enumerate(zip(texts, detached, strict=True)):
-            core = spans.core if spans else text
-            if core.strip():
-                several = self.split(core, partial(warn, index))
-                for ids in several:
-                    source = core if len(several) == 1 else self.tokenizer.decode(ids)
-                    required = terms.required(source) if terms else []
-                    parts.append(Part(index, source, [*ids, self.tokenizer.eos_id], required))
+        parts = [
+            part
+            for index, (text, spans) in enumerate(zip(texts, detached, strict=True))
+            for part in self.parts(index, spans.core if spans else text, terms, partial(warn, index))
+        ]
         engine = self.engine(options)
-        decoded = engine.decode([part.ids for part in parts], options, max_new_tokens=max_new_tokens, progress=progress)
+        prefix = self.tokenizer.encode(options.prefix) if options.prefix else []
+        decoded = engine.decode(
+            [part.ids for part in parts], options, max_new_tokens=max_new_tokens, progress=progress, prefix=prefix
+        )
+        repeated: set[int] = set()
+        for n in REPEATED_NGRAMS if options.no_repeat_ngram_size is None and max_new_tokens is None else ():
+            repeating = self.repeating(parts, decoded)
+            repeated |= {parts[i].text for i in repeating}
+            other = options.model_copy(update={"no_repeat_ngram_size": n})
+            again = engine.decode([parts[i].ids for i in repeating], other, prefix=prefix)
+            for i, nbest in zip(repeating, again, strict=True):
+                decoded[i] = nbest
         outputs = [[Output(self.text_of(hypothesis), hypothesis) for hypothesis in nbest] for nbest in decoded]
         if any(part.required for part in parts):
             meet_requirements(self, engine, parts, outputs, options)
         per_text: list[list[tuple[Part, list[Output]]]] = [[] for _ in texts]
-        for part, nbest in zip(parts, outputs, strict=True):
-            per_text[part.text].append((part, nbest))
+        for part, nbest_of_part in zip(parts, outputs, strict=True):
+            per_text[part.text].append((part, nbest_of_part))
         results = [
-            [self.join(text, rank, of_text) for rank in range(options.nbest)]
-            for text, of_text in zip(texts, per_text, strict=True)
+            [self.join(text, rank, of_text, index in repeated) for rank in range(options.nbest)]
+            for index, (text, of_text) in enumerate(zip(texts, per_text, strict=True))
         ]
         self.put_back_spans(detached, results)
         if options.align:
             self.add_alignment(results)
-        for index, nbest_of_text in enumerate(results):
-            if missing := nbest_of_text[0].missing:
-                warn(index, f"not in the translation: {', '.join(missing)}")
+        for index, (best, *_) in enumerate(results):
+            if best.missing:
+                warn(index, f"not in the translation: {', '.join(best.missing)}")
         return results
+
+    def parts(self, index: int, text: str, terms: Terms | None, warn: Callable[[str], None]) -> Iterator[Part]:
+        """The parts of a text, of at most the maximum length; none for a blank text."""
+        if not text.strip():
+            return
+        several = self.split(text, warn)
+        for ids in several:
+            source = text if len(several) == 1 else self.tokenizer.decode(ids)
+            yield Part(index, source, [*ids, self.tokenizer.eos_id], terms.required(source) if terms else [])
+
+    def repeating(self, parts: Sequence[Part], decoded: Sequence[Sequence[Hypothesis]]) -> list[int]:
+        """Indices of the parts of which a hypothesis repeats itself, if the source does not."""
+        return [
+            i
+            for i, (part, nbest) in enumerate(zip(parts, decoded, strict=True))
+            if any(repeats(self.text_of(hypothesis)) for hypothesis in nbest) and not repeats(part.source)
+        ]
 
     def put_back_spans(self, detached: Sequence[Detached | None], results: list[list[Translation]]) -> None:
         """Put the protected spans of texts into their translations."""
@@ -205,7 +238,9 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
         """For each line its translation with score, tokens and log-probabilities, and all of them if nbest > 1."""
         return [record_of(nbest) for nbest in self.translate(lines, options, warn=warn)]
 
-    def join(self, source: str, rank: int, parts: Sequence[tuple[Part, Sequence[Output]]]) -> Translation:
+    def join(
+        self, source: str, rank: int, parts: Sequence[tuple[Part, Sequence[Output]]], repeated: bool
+    ) -> Translation:
         """Join the outputs of rank `rank` of the parts of a text. If a part has fewer, its worst."""
         selected = [(part, nbest[min(rank, len(nbest) - 1)]) for part, nbest in parts]
         hypotheses = [output.hypothesis for _, output in selected]
@@ -215,6 +250,7 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
             score=sum(hypothesis.score for hypothesis in hypotheses),
             tokens=[self.tokenizer.token(i) for hypothesis in hypotheses for i in hypothesis.ids],
             log_probs=[p for hypothesis in hypotheses for p in hypothesis.log_probs],
+            repeated=repeated,
             missing=tuple("|".join(r.targets) for part, output in selected for r in unmet(part.required, output.text)),
         )
 
@@ -400,6 +436,8 @@ def record_of(nbest: Sequence[Translation]) -> TranslationRecord:
         "tokens": best.tokens,
         "log_probs": best.log_probs,
     }
+    if best.repeated:
+        record["repeated"] = True
     if best.missing:
         record["missing"] = list(best.missing)
     if best.alignment is not None:

@@ -1,0 +1,26 @@
+"""Detection of text that repeats itself, a frequent failure of text generation."""
+
+import re
+
+MAX_CHARACTERS = 20_000
+"""Only this many characters at the end of a text are examined: what repeats itself does so until the end."""
+
+WORDS = re.compile(r"(?<!\S)(\S+(?:\s+\S+){0,9}?)(?:\s+\1){2,}(?!\S)")
+"""Up to ten words, three times in a row."""
+
+SYLLABLES = re.compile(r"([^\W\d_]{2,20}?)\1{3,}")
+"""Two to twenty letters within a word, four times in a row."""
+
+CHARACTERS = re.compile(r"([^\s\d])\1{9,}")
+"""A character ten times in a row."""
+
+
+def repeats(text: str) -> bool:
+    """Whether a text repeats itself.
+
+    Example:
+        >>> repeats("a salad salad salad"), repeats("papa and mama")
+        (True, False)
+    """
+    end = text[-MAX_CHARACTERS:].lower()
+    return any(pattern.search(end) for pattern in (WORDS, SYLLABLES, CHARACTERS))
