@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from glassformer.config import DecodeConfig
 from glassformer.corpora.pair_formats import PAIR_FORMATS
 from glassformer.metrics.registry import METRICS
 from glassformer.models.families import FAMILIES
@@ -46,7 +47,11 @@ def test_every_example_of_extending_runs(capsys, registries):
 
 def test_the_examples_of_export_give_the_output_of_the_original(model, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    expected = load(model, device="cpu")("The cat sleeps.", beam=1, max_length=256)
+    task, options = load(model, device="cpu"), DecodeConfig(beam=1)
+    source = [*task.tokenizer.encode("The cat sleeps."), task.tokenizer.eos_id]
+    expected = task.tokenizer.decode(
+        task.engine(options).decode([source], options, max_new_tokens=lambda n: 256)[0][0].ids
+    )
     for to, example in zip(("ctranslate2", "onnx"), python_blocks("export.md"), strict=True):
         assert glassformer("export", model, "--out", f"en-fr-{to}", "--to", to).returncode == 0
         exec(compile(example.replace("beam_size=4", "beam_size=1"), "export.md", "exec"), {})
