@@ -116,10 +116,10 @@ def test_a_folder_without_confidence_says_how_to_add_it(tmp_path, capsys):
         with pytest.raises(ConfigError, match="glassformer calibrate"):
             gf.load(tmp_path / "model").run(LINES, DecodeConfig(**options))
     src, ref = tmp_path / "src", tmp_path / "ref"
-    task, lines = gf.load(tmp_path / "model"), ["the black cat sat on a couch", "a dog", "the cat"] * 20
+    task, lines = gf.load(tmp_path / "model"), ["the black cat sat on a couch", "a dog", "the cat"] * 40
     src.write_text("\n".join(lines))
     outputs = task.run(lines, DecodeConfig(no_repeat_ngram_size=0))
-    ref.write_text("\n".join([outputs[0], "x y z", outputs[2]] * 20))
+    ref.write_text("\n".join([outputs[0], "x y z", outputs[2]] * 40))
     calibrate(tmp_path / "model", src=src, ref=ref, device="cpu")
     assert "expected calibration error" in capsys.readouterr().out.lower()
     assert gf.load(tmp_path / "model").run(LINES, DecodeConfig(confidence=True))
