@@ -3,9 +3,12 @@
 import sys
 
 import numpy as np
-import onnx
 import pytest
 import torch
+
+onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+pytest.importorskip("ctranslate2")
 
 from glassformer import checkpoint
 from glassformer.config import DecodeConfig
