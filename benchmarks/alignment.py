@@ -1,8 +1,9 @@
 """Alignment error of word alignments, on sentences of the demo's grammar.
 
-The lexicon of the grammar says which French noun or adjective translates which English one, so the links of those that
-occur once in both sentences are known. The alignment of each such French word is compared with its known link: alignment
-error rate = 1 - 2 |A & S| / (|A| + |S|), with A the alignment of these words and S the known links (Och and Ney 2003).
+The lexicon of the grammar says which French noun or adjective translates which English one. The links of those that
+occur once in both sentences are known. The alignment of each such French word is compared with its known link:
+alignment error rate = 1 - 2 |A & S| / (|A| + |S|), with A the alignment of these words and S the known links (Och and
+Ney 2003).
 The reference translations are aligned, so errors of translation do not count.
 
 usage: python -m benchmarks.alignment FOLDER   (FOLDER: the model of `glassformer demo`)

@@ -93,6 +93,21 @@ def save_into_folder(folder: Path, contents: Contents) -> None:
         raise write_error(folder, error) from error
 
 
+def add_file(folder: Path, name: str, text: str) -> None:
+    """Add a text file to a model folder, or replace it. After a crash, the folder is intact, perhaps without the file.
+
+    Raises:
+        UserError: the disk is full or the folder cannot be written.
+    """
+    manifest = verify(folder)
+    manifest["files"].pop(name, None)
+    write_text(folder / MANIFEST, json.dumps(manifest, indent=2))
+    write_text(folder / name, text)
+    data = text.encode()
+    manifest["files"][name] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    write_text(folder / MANIFEST, json.dumps(manifest, indent=2))
+
+
 def write_files(folder: Path, contents: Contents) -> None:
     """Write files and then the manifest that lists them, all flushed to the disk."""
     files = {}

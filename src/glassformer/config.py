@@ -199,6 +199,17 @@ class DecodeConfig(Config):
         default=False,
         description="Add the word alignment to each translation: pairs of source and target word, counted from 0.",
     )
+    confidence: bool = Field(
+        default=False,
+        description="Add the confidence to each translation: the expected fraction of right words; with --json for each"
+        " word the probability that it is right.",
+    )
+    min_confidence: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="Lines that would be translated with less confidence are not translated: the source is printed.",
+    )
     precision: Precision = Field(
         default="fp32",
         description="Arithmetic. int8: 8-bit linear layers, the fastest on a CPU. bf16: for hardware that has it; the"

@@ -34,6 +34,8 @@ class DecodeOptions(TypedDict, total=False):
     glossary: str | Path | None
     protect: Sequence[str]
     align: bool
+    confidence: bool
+    min_confidence: float | None
     precision: Literal["auto", "fp32", "bf16", "int8"]
     batch_tokens: int
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from glassformer.inspection.inspect import Inspection
 
 NOT_SHOWN = (  # noqa: SIM905
-    "temperature top_k top_p min_p typical_p seed stop nbest batch_tokens precision glossary protect align prefix"
+    "temperature top_k top_p min_p typical_p seed stop nbest batch_tokens precision glossary protect align"
+    " confidence min_confidence prefix"
 ).split()
 """Options of decoding that the inspection does not have."""
 

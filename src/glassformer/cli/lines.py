@@ -156,6 +156,8 @@ def translate_lines(
         for index, nbest in enumerate(results):
             if nbest[0].repeated:
                 warn(index, "the translation repeated itself: translated again, without repeated n-grams")
+            if nbest[0].is_untranslated:
+                warn(index, f"not translated: confidence {nbest[0].confidence:.2f}")
             texts = [json_module.dumps(record_of(nbest), ensure_ascii=False)] if json else map(line_of, nbest)
             out.writelines(text + "\n" for text in texts)
         out.flush()
@@ -163,10 +165,16 @@ def translate_lines(
 
 
 def line_of(translation: Translation) -> str:
-    """A translation; with its word alignment in the format of Pharaoh, if there is one: `Hallo Welt ||| 0-0 1-1`."""
-    if translation.alignment is None:
+    """A translation. If requested, after ` ||| ` the word alignment in the format of Pharaoh, and the confidence:
+    `Hallo Welt ||| 0-0 1-1 ||| 0.93`."""
+    if translation.is_untranslated:
         return translation.text
-    return f"{translation.text} ||| {' '.join(f'{s}-{t}' for s, t in translation.alignment)}".rstrip()
+    parts = [translation.text]
+    if translation.alignment is not None:
+        parts.append(" ".join(f"{s}-{t}" for s, t in translation.alignment))
+    if translation.confidence is not None:
+        parts.append(f"{translation.confidence:.2f}")
+    return " ||| ".join(parts).rstrip()
 
 
 def run_lines(

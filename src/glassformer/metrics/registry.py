@@ -85,6 +85,7 @@ METRICS = [
     Metric("BLEU", digits=2),
     Metric("chrF2", digits=2),
     Metric("TER", larger_is_better=False, digits=2),
+    Metric("ECE", larger_is_better=False),
     Metric("loss", larger_is_better=False),
     Metric("perplexity", larger_is_better=False),
     Metric("bits per byte", larger_is_better=False),

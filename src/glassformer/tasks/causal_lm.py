@@ -26,6 +26,9 @@ from glassformer.tasks.documents import Document, DocumentTask
 from glassformer.tasks.generation import GeneratesText
 from glassformer.tasks.texts import Warn, check_texts, map_nonblank, no_op
 
+TRANSLATION_OPTIONS = {"glossary", "protect", "align", "confidence", "min_confidence", "prefix"}
+"""Options of decoding that language models do not have."""
+
 TOKEN_SELECTION_OPTIONS = {"beam", "temperature", "top_k", "top_p", "min_p", "typical_p"}
 """Decoding options that select the search or sampling method."""
 
@@ -99,10 +102,9 @@ class DecoderTask(GeneratesText, Task[ExampleT, CausalLMBatch]):
         Raises:
             ConfigError: an option that only translation has.
         """
-        if options and (options.glossary or options.protect or options.align or options.prefix):
-            names = "--glossary, --protect, --align and --prefix"
-            raise ConfigError(f"{self.name}: {names} are for models with an encoder.")
         explicit = options.model_dump(include=options.model_fields_set) if options else {}
+        if given := TRANSLATION_OPTIONS & explicit.keys():
+            raise ConfigError(f"{self.name}: {', '.join(sorted(given))}: only for models with an encoder.")
         decoding_defaults = {
             name: value
             for name, value in self.decoding_defaults.items()

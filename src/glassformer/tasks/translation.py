@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from glassformer import checkpoint
 from glassformer.config import DecodeConfig, JsonObject, TrainConfig
 from glassformer.corpora.corpus import Example, read_pairs
 from glassformer.corpora.doctor.diagnosis import PairChecker
@@ -23,6 +24,7 @@ from glassformer.corpora.repetition import repeats
 from glassformer.corpora.terms import unmet
 from glassformer.data.batch import PairBatch, make_batch
 from glassformer.data.dataset import Row
+from glassformer.errors import ConfigError
 from glassformer.generate.engine import batches_by_length
 from glassformer.generate.search import Hypothesis
 from glassformer.keyword_options import DecodeOptions
@@ -34,7 +36,16 @@ from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.objectives.loss import linear_cross_entropy
 from glassformer.runtime.storage import has_weights
 from glassformer.tasks.alignment import align
-from glassformer.tasks.base import ExampleT, Log, Record, Task
+from glassformer.tasks.base import ExampleT, Log, Record, StoredPrecision, Task
+from glassformer.tasks.confidence import FILE as CONFIDENCE
+from glassformer.tasks.confidence import (
+    N_BINS,
+    Confidence,
+    expected_calibration_error,
+    right_words,
+    word_features,
+    words_of,
+)
 from glassformer.tasks.generation import GeneratesText
 from glassformer.tasks.terms import Output, Part, Terms, meet_requirements, terms_of
 from glassformer.tasks.texts import Warn, check_texts, no_op
@@ -67,9 +78,22 @@ class Translation:
     """A first translation repeated itself ("salad salad salad"), and this one was decoded without repeated n-grams."""
     missing: tuple[str, ...] = ()
     """Terms of the glossary that are in the source and not in the translation."""
+    ids: tuple[int, ...] = ()
+    """Token ids."""
+    words: tuple[tuple[str, float], ...] | None = None
+    """If requested: each word of the translation, without protected spans, with the probability that it is right."""
+    is_untranslated: bool = False
+    """The confidence was too low, and the text is the source."""
     alignment: tuple[tuple[int, int], ...] | None = None
     """If requested: pairs of a word of the source and a word of the translation, counted from 0. Words are separated by
     white space."""
+
+    @property
+    def confidence(self) -> float | None:
+        """Expected fraction of right words, if requested. That of a text without words is 1."""
+        if self.words is None:
+            return None
+        return sum(p for _, p in self.words) / len(self.words) if self.words else 1.0
 
 
 class TranslationRecord(Record, total=False):
@@ -82,6 +106,12 @@ class TranslationRecord(Record, total=False):
     """True if a first translation repeated itself, and this one was decoded without repeated n-grams."""
     missing: list[str]
     """Terms of the glossary that are in the source and not in the translation, if there are any."""
+    confidence: float
+    """Expected fraction of right words, if requested."""
+    words: list[list[str | float]]
+    """Each word and the probability that it is right, if requested."""
+    untranslated: bool
+    """True if the confidence was too low; the output is the source."""
     alignment: list[list[int]]
     """Pairs of source and target word, if requested."""
     nbest: list[JsonObject]
@@ -94,6 +124,23 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
     source_has_end_token = True
     kind = "encoder-decoder"
     static_shapes = True
+    confidence: Confidence | None = None
+    """Confidence of translations, if the folder has it."""
+
+    @classmethod
+    def from_folder(cls, folder: Path, config: JsonObject, device: torch.device) -> Self:
+        task = super().from_folder(folder, config, device)
+        if CONFIDENCE in checkpoint.read_json(folder / checkpoint.MANIFEST)["files"]:
+            task.confidence = Confidence.from_record(checkpoint.read_json(folder / CONFIDENCE))
+        return task
+
+    def contents(
+        self, tensors: dict[str, Tensor] | None = None, *, precision: StoredPrecision = "fp32"
+    ) -> dict[str, str | dict[str, Tensor]]:
+        contents = super().contents(tensors, precision=precision)
+        if self.confidence:
+            contents[CONFIDENCE] = checkpoint.to_json(self.confidence.to_record())
+        return contents
 
     @classmethod
     def build(cls, config: TransformerConfig, tokenizer: Tokenizer, device: torch.device | str = "cpu") -> Self:
@@ -152,6 +199,10 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
         """
         options = options or DecodeConfig()
         terms = terms_of(options)
+        if (options.confidence or options.min_confidence is not None) and self.confidence is None:
+            raise ConfigError(
+                "this model has no confidence.\n  Add it: glassformer calibrate FOLDER --src dev.en --ref dev.fr"
+            )
         detached = [terms.take_out(text) if terms else None for text in texts]
         parts = [
             part
@@ -181,13 +232,26 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
             [self.join(text, rank, of_text, index in repeated) for rank in range(options.nbest)]
             for index, (text, of_text) in enumerate(zip(texts, per_text, strict=True))
         ]
+        if options.confidence or options.min_confidence is not None:
+            results = [[self.with_confidence(translation) for translation in nbest] for nbest in results]
         self.put_back_spans(detached, results)
+        for nbest_of_text in results:
+            for rank, translation in enumerate(nbest_of_text):
+                if options.min_confidence is not None and (translation.confidence or 0) < options.min_confidence:
+                    nbest_of_text[rank] = replace(translation, text=translation.source, is_untranslated=True)
         if options.align:
             self.add_alignment(results)
         for index, (best, *_) in enumerate(results):
             if best.missing:
                 warn(index, f"not in the translation: {', '.join(best.missing)}")
         return results
+
+    def with_confidence(self, translation: Translation) -> Translation:
+        """The translation with the probability of each word that it is right."""
+        assert self.confidence is not None
+        words, owners = words_of(translation.ids, self.tokenizer)
+        p = self.confidence.probabilities(word_features(words, translation.log_probs, owners))
+        return replace(translation, words=tuple(zip(words, p.tolist(), strict=True)))
 
     def parts(self, index: int, text: str, terms: Terms | None, warn: Callable[[str], None]) -> Iterator[Part]:
         """The parts of a text, of at most the maximum length; none for a blank text."""
@@ -221,7 +285,8 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
         """Add the word alignment to translations."""
         places = [(i, k) for i, nbest in enumerate(results) for k in range(len(nbest))]
         translations = [results[i][k] for i, k in places]
-        alignments = align(self, [t.source for t in translations], [t.text for t in translations])
+        targets = ["" if t.is_untranslated else t.text for t in translations]
+        alignments = align(self, [t.source for t in translations], targets)
         for (i, k), pairs in zip(places, alignments, strict=True):
             results[i][k] = replace(results[i][k], alignment=tuple(pairs))
 
@@ -250,6 +315,7 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
             score=sum(hypothesis.score for hypothesis in hypotheses),
             tokens=[self.tokenizer.token(i) for hypothesis in hypotheses for i in hypothesis.ids],
             log_probs=[p for hypothesis in hypotheses for p in hypothesis.log_probs],
+            ids=tuple(i for hypothesis in hypotheses for i in hypothesis.ids),
             repeated=repeated,
             missing=tuple("|".join(r.targets) for part, output in selected for r in unmet(part.required, output.text)),
         )
@@ -390,7 +456,19 @@ class Translator(TextToTextTask[Example]):
         return hypotheses, [
             *translation_scores(hypotheses, references, tokenize=tokenize, lowercase=lowercase),
             *scores("texts", hypotheses, references),
+            *self.calibration([nbest[0] for nbest in translations], references),
         ]
+
+    def calibration(self, translations: Sequence[Translation], references: Sequence[str]) -> list[Score]:
+        """Expected calibration error of the confidence of words, if the folder has confidence."""
+        if self.confidence is None:
+            return []
+        words = [self.with_confidence(translation).words or () for translation in translations]
+        rights = [
+            right_words([word for word, _ in of_line], ref) for of_line, ref in zip(words, references, strict=True)
+        ]
+        p, is_right = [p for of_line in words for _, p in of_line], [right for of_line in rights for right in of_line]
+        return [Score("ECE", expected_calibration_error(p, is_right), f"bins:{N_BINS}|of:words")]
 
     @classmethod
     def references(cls, examples: Sequence[Example]) -> list[str]:
@@ -440,6 +518,11 @@ def record_of(nbest: Sequence[Translation]) -> TranslationRecord:
         record["repeated"] = True
     if best.missing:
         record["missing"] = list(best.missing)
+    if best.confidence is not None and best.words is not None:
+        record["confidence"] = best.confidence
+        record["words"] = [list(pair) for pair in best.words]
+    if best.is_untranslated:
+        record["untranslated"] = True
     if best.alignment is not None:
         record["alignment"] = [list(pair) for pair in best.alignment]
     if len(nbest) > 1:

@@ -3,22 +3,26 @@
 import os
 import platform
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from glassformer import checkpoint
 from glassformer.config import JsonObject, TrainConfig
-from glassformer.errors import ConfigError
+from glassformer.errors import ConfigError, UserError
 from glassformer.kernels.library import implementation
 from glassformer.metrics.registry import format_metric, metric
 from glassformer.models.base import Model
 from glassformer.models.families import FAMILIES
 from glassformer.tasks.base import AnyTask
+from glassformer.tasks.confidence import fit_confidence
 from glassformer.tasks.embeddings import init_embeddings
 from glassformer.tasks.registry import load, pick_device
+from glassformer.tasks.translation import Translator, evenly_spaced
 from glassformer.training import launch
 from glassformer.training.distributed import Processes, joined
 from glassformer.training.lock import locked
@@ -43,6 +47,10 @@ from glassformer.version import __version__
 
 EARLY_FILES = ("data", "train.log", "metrics.jsonl", "tensorboard")
 """Files of a run folder that may exist before run.toml is written."""
+
+
+MAX_CALIBRATION = 500
+"""Maximum number of dev examples that the confidence of translations is fitted to."""
 
 
 def train(config: TrainConfig, *, quiet: bool = False, started_s: float | None = None) -> AnyTask:
@@ -317,6 +325,9 @@ def write_best(
         "precision": config.precision,
         "machine": environment(config, trainer.processes),
     }
+    if isinstance(task, Translator):
+        task.model.load_state_dict(candidates[name])
+        add_confidence(task, trainer.data.dev, reporter)
     contents = {**task.contents(candidates[name]), "training.json": checkpoint.to_json(training)}
     checkpoint.save_into_folder(config.out, contents)
     checkpoint.write_text(config.out / "README.md", model_card(config, task, training))
@@ -326,6 +337,17 @@ def write_best(
         f"Saved {name} to {config.out}. Try: {usage_example(task, config.out)}"
     )
     return training
+
+
+def add_confidence(task: Translator, dev: Sequence[Any], reporter: Reporter) -> None:
+    """Fit the confidence of translations to examples of the dev set, if there are enough."""
+    examples = evenly_spaced(dev, MAX_CALIBRATION)
+    try:
+        task.confidence, error = fit_confidence(task, [e.src for e in examples], task.references(examples))
+    except UserError as error_:
+        reporter.log(f"Without confidence: {str(error_).splitlines()[0]}")
+    else:
+        reporter.log(f"Confidence: expected calibration error {error:.3f} on half of {len(examples):,} dev examples.")
 
 
 def describe(config: TrainConfig, task: AnyTask, data: PreparedData, processes: Processes, *, uses_graphs: bool) -> str:

@@ -1,0 +1,148 @@
+"""Confidence: logistic regression recovers known probabilities; it is stored, printed and used."""
+
+import json
+
+import numpy as np
+import pytest
+
+import glassformer as gf
+from glassformer.checkpoint import add_file, verify
+from glassformer.cli.calibrate import calibrate
+from glassformer.config import DecodeConfig
+from glassformer.errors import CheckpointError, ConfigError, UserError
+from glassformer.tasks.confidence import (
+    FILE,
+    N_FEATURES,
+    Confidence,
+    expected_calibration_error,
+    fit_confidence,
+    right_words,
+    word_features,
+    words_of,
+)
+from glassformer.tasks.translation import record_of
+from glassformer.tokens.tokenizer import Tokenizer
+from tests.tasks.test_terms import LINES, translator
+
+
+def known(n=20_000, seed=0):
+    """Features, probabilities that are a logistic function of them, and outcomes."""
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(n, N_FEATURES)) * 3 + 1
+    p = 1 / (1 + np.exp(-(features @ np.linspace(-0.4, 0.4, N_FEATURES) + 0.3)))
+    return features, p, rng.random(n) < p
+
+
+def test_logistic_regression_recovers_the_probabilities():
+    features, p, is_right = known()
+    found = Confidence.fit(features, is_right).probabilities(features)
+    assert np.abs(found - p).max() < 0.08
+    assert expected_calibration_error(found, is_right) < 0.015
+
+
+def test_expected_calibration_error_by_hand():
+    assert expected_calibration_error([0.9, 0.9, 0.1, 0.1], [True, False, False, False]) == pytest.approx(
+        (0.8 + 0.2) / 4
+    )
+    assert expected_calibration_error([1.0], [True]) == 0
+
+
+@pytest.mark.parametrize("outcomes", [[True] * 10, [True] * 100, [False] * 100])
+def test_too_few_words_or_outcomes_are_an_error(outcomes):
+    with pytest.raises(UserError, match="confidence cannot be fitted"):
+        Confidence.fit(np.ones((len(outcomes), N_FEATURES)), outcomes)
+
+
+def test_right_words():
+    assert right_words(["Ein", "Hund.", "Hund", "die"], "ein hund, Katze") == [True, True, False, False]
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "wordpiece", "word", "char", "byte"])
+def test_words_of_tokens_are_those_of_the_text(kind):
+    tokenizer = Tokenizer.train(LINES * 5, kind=kind, vocab_size=300)
+    for line in LINES:
+        ids = [*tokenizer.encode(line), tokenizer.eos_id]
+        words, owners = words_of(ids, tokenizer)
+        assert words == tokenizer.decode(ids).split()
+        assert owners == sorted(owners)
+        assert set(owners) - {-1} == set(range(len(words)))
+        assert word_features(words, [-0.5] * len(ids), owners).shape == (len(words), N_FEATURES)
+
+
+@pytest.fixture
+def with_confidence(tmp_path):
+    """A folder with confidence, and its task."""
+    task = translator()
+    features, _, is_right = known(500)
+    task.confidence = Confidence.fit(features, is_right)
+    task.save(tmp_path / "model")
+    return tmp_path / "model", task
+
+
+def test_confidence_is_stored_and_does_not_depend_on_the_batch(with_confidence, tmp_path):
+    folder, task = with_confidence
+    loaded = gf.load(folder)
+    assert loaded.confidence == task.confidence
+    options = DecodeConfig(confidence=True, max_length=9)
+    together = loaded.translate(LINES, options)
+    for line, nbest in zip(LINES, together, strict=True):
+        assert loaded.translate([line], options) == [nbest]
+        assert [word for word, _ in nbest[0].words] == nbest[0].text.split()
+        assert all(0 <= p <= 1 for _, p in nbest[0].words)
+        record = record_of(nbest)
+        assert record["confidence"] == nbest[0].confidence
+        json.dumps(record)
+    loaded.save(tmp_path / "int8", precision="int8")
+    assert gf.load(tmp_path / "int8").confidence == task.confidence
+    assert "confidence" not in record_of(loaded.translate(LINES[:1])[0])
+
+
+def test_less_confident_lines_are_not_translated(with_confidence):
+    _, task = with_confidence
+    options = DecodeConfig(confidence=True, max_length=9)
+    results = task.translate(LINES, options)
+    limit = sorted(nbest[0].confidence for nbest in results)[2]
+    found = task.translate(LINES, options.model_copy(update={"min_confidence": limit, "align": True}))
+    for line, (before,), (after,) in zip(LINES, results, found, strict=True):
+        assert after.is_untranslated == (before.confidence < limit)
+        assert after.text == (line if after.is_untranslated else before.text)
+        assert not after.is_untranslated or after.alignment == ()
+    assert sum(nbest[0].is_untranslated for nbest in found) == 2
+
+
+def test_a_folder_without_confidence_says_how_to_add_it(tmp_path, capsys):
+    translator().save(tmp_path / "model")
+    for options in ({"confidence": True}, {"min_confidence": 0.5}):
+        with pytest.raises(ConfigError, match="glassformer calibrate"):
+            gf.load(tmp_path / "model").run(LINES, DecodeConfig(**options))
+    src, ref = tmp_path / "src", tmp_path / "ref"
+    task, lines = gf.load(tmp_path / "model"), ["the black cat sat on a couch", "a dog", "the cat"] * 40
+    src.write_text("\n".join(lines))
+    outputs = task.run(lines, DecodeConfig(no_repeat_ngram_size=0))
+    ref.write_text("\n".join([outputs[0], "x y z", outputs[2]] * 40))
+    calibrate(tmp_path / "model", src=src, ref=ref, device="cpu")
+    assert "expected calibration error" in capsys.readouterr().out.lower()
+    assert gf.load(tmp_path / "model").run(LINES, DecodeConfig(confidence=True))
+    expected, _ = fit_confidence(task, src.read_text().split("\n"), ref.read_text().split("\n"))
+    assert gf.load(tmp_path / "model").confidence == expected
+    src.write_text("a\n")
+    ref.write_text("b\n")
+    with pytest.raises(UserError, match="Give more lines"):
+        calibrate(tmp_path / "model", src=src, ref=ref, device="cpu")
+
+
+def test_evaluation_reports_the_calibration_error(with_confidence):
+    _, task = with_confidence
+    _, scores = task.evaluate([gf.corpora.corpus.Example(line, line, "a", 1) for line in LINES if line])
+    assert [score.name for score in scores][-1] == "ECE"
+
+
+@pytest.mark.parametrize(
+    "damage", [{"mean": [1.0]}, {"scale": None}, {"coefficients": ["x"] * 17}, {"n_words": "many"}]
+)
+def test_a_damaged_file_is_an_error(with_confidence, damage):
+    folder, task = with_confidence
+    add_file(folder, FILE, json.dumps(task.confidence.to_record() | damage))
+    verify(folder)
+    with pytest.raises(CheckpointError, match=r"confidence\.json: damaged"):
+        gf.load(folder)
