@@ -59,6 +59,23 @@ def test_logits_in_int8_are_close_to_those_in_fp32(name, kernels):
         last = torch.randint(3, VOCAB, last.shape)
 
 
+@pytest.mark.parametrize("kernels", [pytest.param(KERNELS, id="C"), pytest.param(None, id="PyTorch")])
+@pytest.mark.parametrize("name", [name for name in MODELS if name not in ("GPT-2", "Llama", "Qwen2")])
+@torch.no_grad()
+def test_scores_of_whole_targets_are_those_of_single_steps(name, kernels):
+    model = model_of(name)
+    decoder = CompiledDecoder(model, kernels)
+    src = sources(model, [7, 3])
+    targets = [[9, 4, 7, EOS], [8, EOS], [30, 31, 32, 33, EOS]]
+    found = decoder.score([row[row != PAD].tolist() for row in src], targets, [1, 0, 1])
+    for target, source, log_probs in zip(targets, [1, 0, 1], found, strict=True):
+        state, last = decoder.start(src[source : source + 1, : 7 if source == 0 else 3])
+        for token, log_prob in zip(target, log_probs, strict=True):
+            logits = decoder.step(last, state)
+            assert log_prob == pytest.approx(float(logits.log_softmax(-1)[0, token]), abs=1e-5)
+            last = torch.tensor([token])
+
+
 @families
 def test_the_c_library_and_pytorch_generate_the_same_tokens(name):
     model = model_of(name)

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -166,6 +167,45 @@ class CompiledDecoder:
                     program.store(text_batch(texts[first:last], slots[first:last], is_causal), caches.arrays)
                 first = last
             return slots
+
+    def score(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], source_of: Sequence[int]
+    ) -> list[list[float]]:
+        """Natural log-probabilities of the tokens of targets, of an encoder-decoder.
+
+        Args:
+            sources: token ids, including the end-of-sentence token.
+            targets: token ids, including the end-of-sentence token.
+            source_of: index of the source of each target.
+        """
+        assert self.encode is not None
+        results: list[list[float]] = []
+        with self.lock:
+            slots = self.process(self.encode, [np.array(ids, np.int32) for ids in sources], self.sources, False)
+            lengths = np.array([len(ids) for ids in slots], np.int32)
+            begins = (np.cumsum(lengths) - lengths).astype(np.int32)
+            flat = np.concatenate([*slots, NONE])
+            while len(results) < len(targets):
+                last, n_rows = len(results) + 1, len(targets[len(results)])
+                while last < len(targets) and n_rows + len(targets[last]) <= MAX_ROWS:
+                    n_rows += len(targets[last])
+                    last += 1
+                ids = [np.array(target, np.int32) for target in targets[len(results) : last]]
+                owners = np.repeat(source_of[len(results) : last], [len(target) for target in ids])
+                taken = [self.targets.take(len(target)) for target in ids]
+                inputs = [np.concatenate([[self.config.bos_id], target[:-1]]).astype(np.int32) for target in ids]
+                rows = text_batch(inputs, taken, is_causal=True)
+                batch = replace(
+                    rows, lists=(rows.lists[0], flat), begins=(rows.begins[0], begins[owners]),
+                    lengths=(rows.lengths[0], lengths[owners]),
+                )  # fmt: skip
+                logits = self.decode.run(batch, self.caches)
+                chosen = torch.from_numpy(np.concatenate(ids)).long()[:, None]
+                log_probs = logits.log_softmax(-1).gather(1, chosen)[:, 0]
+                results += [part.tolist() for part in log_probs.split([len(target) for target in ids])]  # type: ignore[no-untyped-call]
+                self.targets.release(taken)
+            self.sources.release(slots)
+        return results
 
     @property
     def caches(self) -> Sequence[tuple[Array, Array]]:

@@ -19,6 +19,7 @@ from glassformer.corpora.terms import Glossary, Required, protect_pattern, unmet
 from glassformer.generate.constraints import Constraint
 from glassformer.generate.engine import Engine
 from glassformer.generate.search import Hypothesis, length_penalty
+from glassformer.runtime.decoder import CompiledDecoder
 from glassformer.runtime.storage import has_weights
 from glassformer.tasks.alignment import word_attention, word_spans
 from glassformer.tokens.tokenizer import Tokenizer
@@ -109,7 +110,7 @@ def meet_requirements(
     """
     if has_weights(task.model):
         for _ in range(MAX_EDITS):
-            if not edit_once(task, parts, outputs, options):
+            if not edit_once(task, engine, parts, outputs, options):
                 break
     tokenizer = task.tokenizer
     again = [i for i, part in enumerate(parts) if any(unmet(part.required, o.text) for o in outputs[i])]
@@ -128,7 +129,9 @@ def meet_requirements(
             outputs[i] = found
 
 
-def edit_once(task: Any, parts: Sequence[Part], outputs: list[list[Output]], options: DecodeConfig) -> bool:
+def edit_once(
+    task: Any, engine: Engine, parts: Sequence[Part], outputs: list[list[Output]], options: DecodeConfig
+) -> bool:
     """Make the best edit for the first requirement that an output lacks. Returns whether there was any."""
     lacking = [
         (i, rank, missing)
@@ -153,11 +156,15 @@ def edit_once(task: Any, parts: Sequence[Part], outputs: list[list[Output]], opt
                 edited.append(text)
                 owners.append((i, rank))
     best: dict[tuple[int, int], Output] = {}
-    log_probs = task.score([parts[i].source for i, _ in owners], edited)
-    for owner, text, of_tokens in zip(owners, edited, log_probs, strict=True):
+    token_ids = [[*ids, task.tokenizer.eos_id] for ids in task.tokenizer.encode_batch(edited)]
+    if isinstance(engine.model, CompiledDecoder):
+        used = {i: k for k, i in enumerate(dict.fromkeys(i for i, _ in owners))}
+        log_probs = engine.model.score([parts[i].ids for i in used], token_ids, [used[i] for i, _ in owners])
+    else:
+        log_probs = task.score([parts[i].source for i, _ in owners], edited)
+    for owner, text, ids, of_tokens in zip(owners, edited, token_ids, log_probs, strict=True):
         score = sum(of_tokens) / length_penalty(len(of_tokens), options.length_penalty)
         if owner not in best or score > best[owner].hypothesis.score:
-            ids = [*task.tokenizer.encode(text), task.tokenizer.eos_id]
             best[owner] = Output(text, Hypothesis(ids, of_tokens, score))
     for (i, rank), output in best.items():
         outputs[i][rank] = output
@@ -175,7 +182,7 @@ def edits(text: str, required: Required, word: int) -> Iterator[str]:
         if 0 <= start <= end <= len(words):
             first, last = (words[start], words[end - 1]) if end > start else ("", "")
             opening, closing = first[: len(first) - len(first.lstrip(OPENING))], last[len(last.rstrip(CLOSING)) :]
-            for form in required.forms:
+            for form in required.forms if start == 0 else required.targets:
                 yield " ".join([*words[:start], f"{opening}{form}{closing}", *words[end:]])
 
 
