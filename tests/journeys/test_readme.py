@@ -30,6 +30,10 @@ def folder(corpus, tmp_path_factory) -> Path:
         for language in ("en", "fr"):
             lines = (corpus / f"{name}.{language}").read_text(encoding="utf-8").split("\n")
             write_lines(folder / f"{name}.{language}", lines[: N_LINES[name]])
+    for language in ("en", "fr"):
+        lines = (corpus / f"train.{language}").read_text(encoding="utf-8").split("\n")
+        write_lines(folder / f"dev.{language}", lines[N_LINES["train"] :][:60])
+    write_lines(folder / "terms.tsv", ["cat\tmon chat", "dog|dogs\tchien|chiens"])
     rows = [f"a {word} film {n},{label}" for n in range(40) for word, label in (("lovely", "good"), ("dull", "bad"))]
     (folder / "reviews.csv").write_text("\n".join(["text,label", *rows]) + "\n", encoding="utf-8")
     return folder
@@ -83,6 +87,23 @@ def check_translate(out: list[str], err: str, folder: Path) -> None:
     assert read_lines(folder / "out.fr") == read_lines(folder / "run.fr")
 
 
+def check_control(out: list[str], err: str, folder: Path) -> None:
+    sources = read_lines(folder / "test.en")
+    assert len(out) == len(sources)
+    for source, line in zip(sources, out, strict=True):
+        text, alignment = line.split(" ||| ")
+        assert re.search(r"\b[mM]on chat\b", text) or not re.search(r"\b[cC]at\b", source)
+        n_source, n_target = len(source.split()), len(text.split())
+        for pair in alignment.split():
+            s, t = map(int, pair.split("-"))
+            assert s < n_source
+            assert t < n_target
+
+
+def check_calibrate(out: list[str], err: str, folder: Path) -> None:
+    assert re.fullmatch(r"en-fr: confidence fitted to [\d,]+ words of 60 lines\. Expected .*: 0\.\d+\.", out[0])
+
+
 def bleu_of_output(folder: Path) -> float:
     import sacrebleu
 
@@ -90,7 +111,7 @@ def bleu_of_output(folder: Path) -> float:
 
 
 def check_evaluate(out: list[str], err: str, folder: Path) -> None:
-    assert [line.split()[0] for line in out] == ["BLEU", "chrF2", "TER", "exact"]
+    assert [line.split()[0] for line in out] == ["BLEU", "chrF2", "TER", "exact", "ECE"]
     score, level, low, high = numbers(out[0].replace("95%", "95.0"))[:4]
     assert score == pytest.approx(bleu_of_output(folder), abs=0.01)
     assert level == 95
@@ -98,6 +119,7 @@ def check_evaluate(out: list[str], err: str, folder: Path) -> None:
     assert 0 <= numbers(out[1])[0] <= 100
     assert numbers(out[2])[0] >= 0
     assert 0 <= numbers(out[3])[0] <= 1
+    assert 0 <= numbers(out[4])[0] <= 1
 
 
 def check_compare(out: list[str], err: str, folder: Path) -> None:
@@ -194,25 +216,27 @@ def check_doctor(out: list[str], err: str, folder: Path) -> None:
         assert read_lines(folder / "cleaned" / name) == read_lines(folder / name)
 
 
-CHECKS = {
-    "train train.en": check_training,
-    "train reviews.csv": check_sentiment,
-    "run en-fr": check_run,
-    "translate en-fr": check_translate,
-    "evaluate en-fr": check_evaluate,
-    "score en-fr": check_score,
-    "similar en-fr": check_similar,
-    "info en-fr": check_info,
-    "inspect en-fr": check_page("cat.html", "The cat slept."),
-    "trace en-fr": check_trace,
-    "ablate en-fr": check_ablate,
-    "compare en-fr": check_compare,
-    "report en-fr": check_page("run.html", "glassformer train", "dev_bleu"),
-    "worked-example --html": check_worked_example,
-    "export en-fr": check_export,
-    "import en-fr-hf": check_import,
-    "doctor train.en": check_doctor,
-}
+CHECKS = [
+    ("train train.en", check_training),
+    ("train reviews.csv", check_sentiment),
+    ("run en-fr", check_run),
+    ("translate en-fr", check_translate),
+    ("translate en-fr", check_control),
+    ("calibrate en-fr", check_calibrate),
+    ("evaluate en-fr", check_evaluate),
+    ("score en-fr", check_score),
+    ("similar en-fr", check_similar),
+    ("info en-fr", check_info),
+    ("inspect en-fr", check_page("cat.html", "The cat slept.")),
+    ("trace en-fr", check_trace),
+    ("ablate en-fr", check_ablate),
+    ("compare en-fr", check_compare),
+    ("report en-fr", check_page("run.html", "glassformer train", "dev_bleu")),
+    ("worked-example --html", check_worked_example),
+    ("export en-fr", check_export),
+    ("import en-fr-hf", check_import),
+    ("doctor train.en", check_doctor),
+]
 """Of each command of the table what it must print and write."""
 
 
@@ -220,8 +244,8 @@ CHECKS = {
 @pytest.mark.timeout(600)
 def test_commands_of_the_table_work_in_their_order_and_print_what_they_should(folder):
     commands = [command for command in COMMANDS if command != "glassformer demo"]
-    assert [" ".join(command.split()[1:3]) for command in commands] == list(CHECKS)
-    for command, check in zip(commands, CHECKS.values(), strict=True):
+    assert [" ".join(command.split()[1:3]) for command in commands] == [name for name, _ in CHECKS]
+    for command, (_, check) in zip(commands, CHECKS, strict=True):
         done = run(command, folder)
         assert done.returncode == 0, f"{command}: {done.stderr}"
         assert "Traceback" not in done.stderr

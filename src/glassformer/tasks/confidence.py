@@ -27,7 +27,7 @@ RIDGE = 1e-3
 MAX_WORD_LENGTH = 15
 """Longer words have the features of this length."""
 
-MIN_WORDS = 50
+MIN_WORDS = 200
 """Fewest words that the coefficients are fitted to."""
 
 N_BINS = 10
@@ -162,7 +162,7 @@ def fit_confidence(task: Any, sources: Sequence[str], references: Sequence[str])
     Raises:
         UserError: too few words.
     """
-    results = task.translate(sources, DecodeConfig(precision=task.validation_precision, no_repeat_ngram_size=0))
+    results = task.translate(sources, DecodeConfig(precision=task.validation_precision))
     rows = []
     for (best, *_), reference in zip(results, references, strict=True):
         words, owners = words_of(best.ids, task.tokenizer)
