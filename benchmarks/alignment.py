@@ -6,17 +6,22 @@ alignment error rate = 1 - 2 |A & S| / (|A| + |S|), with A the alignment of thes
 Ney 2003).
 The reference translations are aligned, so errors of translation do not count.
 
-usage: python -m benchmarks.alignment FOLDER   (FOLDER: the model of `glassformer demo`)
+With MODEL, SRC, REF and LINKS, the alignment of a parallel text by another program in the format of Pharaoh, such as
+eflomal, the agreement with it is measured: 2 |A & B| / (|A| + |B|).
+
+usage: python -m benchmarks.alignment FOLDER [MODEL SRC REF LINKS]   (FOLDER: the model of `glassformer demo`)
 """
 
 import re
 import sys
+from pathlib import Path
 
 from benchmarks.machine import save
 from glassformer.cli.demo import N_DEV, N_TEST
 from glassformer.corpora.demo.inflection import english_s, french_feminine, french_plural
 from glassformer.corpora.demo.lexicon import ADJECTIVES, NOUNS
 from glassformer.corpora.demo.pairs import split_pairs
+from glassformer.corpora.lines import read_lines
 from glassformer.tasks.alignment import align
 from glassformer.tasks.registry import load
 
@@ -67,8 +72,19 @@ def main():
         "known_links": n_known,
         "alignment_error_rate": round(1 - 2 * n_right / (n_known + n_found), 4),
     }
+    if len(sys.argv) > 2:
+        record["agreement_with_another_aligner"] = round(agreement(*sys.argv[2:6]), 4)
     print(record)
-    save("alignment", record, "python -m benchmarks.alignment FOLDER")
+    save("alignment", record, "python -m benchmarks.alignment FOLDER MODEL SRC REF LINKS")
+
+
+def agreement(model, src, ref, links_file):
+    """F1 of our links and those of another program."""
+    sources, references, links_of = (list(read_lines(Path(path))) for path in (src, ref, links_file))
+    ours = [set(pairs) for pairs in align(load(model, device="cpu"), sources, references)]
+    theirs = [{tuple(map(int, link.split("-"))) for link in line.split()} for line in links_of]
+    n_equal = sum(len(a & b) for a, b in zip(ours, theirs, strict=True))
+    return 2 * n_equal / sum(len(a) + len(b) for a, b in zip(ours, theirs, strict=True))
 
 
 if __name__ == "__main__":

@@ -24,6 +24,8 @@ PATTERN = protect_pattern(("all",))
         ("A <b>red house</b>.", "A red house.", "Ein rotes Haus.", "0-0 1-1 2-2", "Ein <b>rotes Haus</b>."),
         ("the {n} men", "the men", "die Männer", "0-0 1-1", "die {n} Männer"),
         ("the {n} men", "the men", "Männer", "1-0", "{n} Männer"),
+        ("by {n}, but men", "by , but men", "von aber Männern", "0-0 2-1 3-2", "von {n} aber Männern"),
+        ('a <b>"big"</b> man', 'a "big" man', 'ein "großer" Mann', "0-0 1-1 2-2", 'ein <b>"großer"</b> Mann'),
         ("the {n} men", "the men", "die Männer", "", "die {n} Männer"),
         ("<a>x <b>y</b> z</a>", "x y z", "u w v", "0-0 1-2 2-1", "<a>u w <b>v</b></a>"),
         ("hi <br/> you", "hi you", "hallo du", "0-0 1-1", "hallo <br/> du"),
@@ -59,6 +61,8 @@ def test_every_span_comes_back_as_often_as_it_was_there(text, output, alignment)
     expected = sorted(text[a:b] for a, b in matches(PATTERN, text))
     for span in set(expected):
         assert result.count(span) >= expected.count(span)
+    if any(a != b and a in b for a in expected for b in expected):
+        return  # a span within another cannot be told from it
     without = result
     for span in expected:
         without = without.replace(span, " ", 1)

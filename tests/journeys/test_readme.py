@@ -32,7 +32,7 @@ def folder(corpus, tmp_path_factory) -> Path:
             write_lines(folder / f"{name}.{language}", lines[: N_LINES[name]])
     for language in ("en", "fr"):
         lines = (corpus / f"train.{language}").read_text(encoding="utf-8").split("\n")
-        write_lines(folder / f"dev.{language}", lines[N_LINES["train"] :][:60])
+        write_lines(folder / f"dev.{language}", lines[N_LINES["train"] :][:120])
     write_lines(folder / "terms.tsv", ["cat\tmon chat", "dog|dogs\tchien|chiens"])
     rows = [f"a {word} film {n},{label}" for n in range(40) for word, label in (("lovely", "good"), ("dull", "bad"))]
     (folder / "reviews.csv").write_text("\n".join(["text,label", *rows]) + "\n", encoding="utf-8")
@@ -101,7 +101,7 @@ def check_control(out: list[str], err: str, folder: Path) -> None:
 
 
 def check_calibrate(out: list[str], err: str, folder: Path) -> None:
-    assert re.fullmatch(r"en-fr: confidence fitted to [\d,]+ words of 60 lines\. Expected .*: 0\.\d+\.", out[0])
+    assert re.fullmatch(r"en-fr: confidence fitted to [\d,]+ words of 120 lines\. Expected .*: 0\.\d+\.", out[0])
 
 
 def bleu_of_output(folder: Path) -> float:

@@ -202,10 +202,11 @@ def test_the_final_model_is_the_candidate_with_the_best_score(trainer, monkeypat
 
     monkeypatch.setattr(trainer.validator, "metrics", metrics)
     trainer.progress.last_score = trainer.progress.best_score = metrics()[trainer.task.metric]
-    trainer.data.n_examples = N_PAIRS
+    trainer.data.n_examples, trainer.data.dev = N_PAIRS, []
     messages = []
     finish(trainer, SimpleNamespace(log=messages.append))
-    assert f"Saved {best} to" in messages[0]
+    assert messages[0].startswith("Without confidence")
+    assert f"Saved {best} to" in messages[1]
     saved = read_tensors(trainer.config.out / "model.safetensors")
     expected = candidates[CANDIDATES.index(best)]
     torch.testing.assert_close({name: saved[name] for name in expected}, expected)

@@ -46,9 +46,14 @@ def export(
 
 def export_int8(model: Path, out: Path) -> None:
     """Write a folder with 8-bit weights, and print its size and the time to load it."""
-    from glassformer.tasks.registry import load
+    from glassformer import checkpoint
+    from glassformer.tasks.registry import find_model, load
 
-    load(model, device="cpu").save(out, precision="int8")
+    checkpoint.check_empty(out)
+    contents = dict(load(model, device="cpu").contents(precision="int8"))
+    if (training := find_model(model) / "training.json").exists():
+        contents[training.name] = training.read_text(encoding="utf-8")
+    checkpoint.save_folder(out, contents)
     start = time.perf_counter()
     load(out, device="cpu")
     seconds = time.perf_counter() - start

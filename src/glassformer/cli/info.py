@@ -71,6 +71,7 @@ def model_record(model: Path) -> JsonObject:
         **{name: " ".join(values) for name in task.stored_attributes if (values := getattr(task, name))},
         "parameters": sum(parameters.values()),
         "of_these_embedding": parameters["embedding.weight"],
+        "stored_precision": checkpoint.read_json(path / "config.json").get("precision", "fp32"),
         **task.model.config.model_dump(),
         "weights_sha256": checkpoint.sha256(path / "model.safetensors"),
     }

@@ -24,8 +24,9 @@ class Inner:
     text: str
     word: int
     """Number of words of the sentence before it."""
-    space_before: bool
-    space_after: bool
+    joined_before: bool
+    joined_after: bool
+    """Whether there is no space between it and the word before, and the word after."""
     punctuation_after: bool
 
 
@@ -65,8 +66,12 @@ def take_out(text: str, protect: re.Pattern[str]) -> Detached | None:
             core = core.rstrip()
         elif is_word(before[-1:]) and is_word(after):
             core += " "
+        is_tag = TAG.fullmatch(text[a:b]) is not None
+        joined_before, joined_after = (
+            bool(c) and (is_word(c) or (is_tag and not c.isspace())) for c in (before, after)
+        )
         punctuation = bool(after) and not is_word(after) and not after.isspace()
-        inner.append(Inner(text[a:b], len(core.split()), not before or before.isspace(), after.isspace(), punctuation))
+        inner.append(Inner(text[a:b], len(core.split()), joined_before, joined_after, punctuation))
         position = b
     core += text[position:end]
     after_text = text[end:]
@@ -136,10 +141,10 @@ def put_back(detached: Detached, output: str, alignment: Sequence[tuple[int, int
             at = words[place - 1][1] if words else 0
             while (span.punctuation_after or place >= len(words)) and at and not is_word(output[at - 1]):
                 at -= 1
-            text = f" {span.text}" if span.space_before else span.text
+            text = span.text if span.joined_before else f" {span.text}"
         else:
             at = words[place][0]
-            text = f"{span.text} " if span.space_after else span.text
+            text = span.text if span.joined_after else f"{span.text} "
         inserted.append((at, 0 if closes else 1, i, text))
     for at, _, _, text in sorted(inserted, reverse=True):
         output = output[:at] + text + output[at:]

@@ -98,7 +98,7 @@ class Glossary:
                 continue
             sides = [tuple(form.strip() for form in side.split("|")) for side in line.split("\t")]
             if len(sides) != 2:
-                errors.append(f"  line {number}: {len(sides)} columns")
+                errors.append(f"  line {number}: {len(sides)} columns instead of 2")
             elif not all(form and next(words(form), None) for side in sides for form in side):
                 errors.append(f"  line {number}: an empty form")
             else:

@@ -169,7 +169,9 @@ def fit_confidence(task: Any, sources: Sequence[str], references: Sequence[str])
         rows.append((word_features(words, best.log_probs, owners), right_words(words, reference)))
 
     def stacked(some: Sequence[Any]) -> tuple[ndarray, list[bool]]:
-        return np.concatenate([features for features, _ in some]), [right for _, rights in some for right in rights]
+        return np.concatenate([np.empty((0, N_FEATURES)), *(features for features, _ in some)]), [
+            right for _, rights in some for right in rights
+        ]
 
     confidence = Confidence.fit(*stacked(rows))
     features, is_right = stacked(rows[1::2])
