@@ -13,7 +13,7 @@ from glassformer.inspection.record import record_activations
 from glassformer.models.rnn import Rnn, RnnConfig
 from glassformer.models.t5 import T5, T5Config
 from glassformer.models.transformer import Transformer, TransformerConfig
-from glassformer.tasks.alignment import align, word_attention, words_of_tokens
+from glassformer.tasks.alignment import SMOOTHING, align, word_attention, words_of_tokens
 from glassformer.tasks.causal_lm import LanguageModel
 from glassformer.tasks.terms import edits
 from glassformer.tasks.translation import Translator, record_of
