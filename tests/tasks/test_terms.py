@@ -154,18 +154,17 @@ def test_attention_of_words_is_the_mean_of_the_recorded_weights(family):
     with torch.inference_mode(), record_activations(task.model) as cache:
         task.model(batch.src, batch.tgt_in)
     names = [name for name in cache if name.endswith("cross_attention.weights")]
-    recorded = (
-        torch.cat(cache.calls(names[0]), 2) if family == "rnn" else torch.stack([cache[n] for n in names]).mean(0)
-    )
-    recorded = recorded.mean(1)[0]
+    calls = torch.cat(cache.calls(names[0]), 2) if family == "rnn" else torch.stack([cache[n] for n in names]).mean(0)
+    recorded = calls.mean(1)[0, : len(tgt), : len(src)]
+    recorded = recorded / (recorded.sum(0) + SMOOTHING)
     assert weights.shape == (3, 3)
     for t in range(3):
         for s in range(3):
-            rows = [
-                recorded[i, j] for i, w in enumerate(tgt_words) if w == t for j, v in enumerate(src_words) if v == s
-            ]
-            n = sum(w == t for w in tgt_words)
-            assert weights[t, s] == pytest.approx(sum(map(float, rows)) / n, abs=1e-5)
+            rows, columns = (
+                [i for i, w in enumerate(ws) if w == word] for ws, word in ((tgt_words, t), (src_words, s))
+            )
+            expected = float(recorded[rows][:, columns].sum()) / len(rows)
+            assert float(weights[t, s]) == pytest.approx(expected, abs=1e-5)
     assert align(task, [source], [target]) == [[(int(weights[t].argmax()), t) for t in range(3)]]
 
 
