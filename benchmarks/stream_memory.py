@@ -50,7 +50,7 @@ def main() -> None:
         folder = Path(name) / "model"
         save_model(folder)
         command = [sys.executable, "-m", "glassformer", "translate", str(folder), "--quiet", "--precision", "int8"]
-        command += ["--beam", "1", "--max-length", "4"]
+        command += ["--beam", "1", "--max-length", "4", "--no-repeat-ngram-size", "0"]
         start = time.perf_counter()
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert process.stdin

@@ -107,7 +107,8 @@ def measure(folder, name, setting, n_tokens, sources):
     n_single = N_SINGLE if batch == 1 else N_SENTENCES
     sources = [sources[i * len(sources) // n_single] for i in range(n_single)]
     mean_length = sum(len(row) + 1 for row in tokenizer.encode_batch(sources)) / len(sources)
-    options = DecodeConfig(beam=beam, precision="int8", batch_tokens=max(1, round(batch * mean_length)))
+    tokens = max(1, round(batch * mean_length))
+    options = DecodeConfig(beam=beam, precision="int8", batch_tokens=tokens, no_repeat_ngram_size=0)
     limit = None if is_trained else lambda n: n_tokens
     lengths = {} if is_trained else {"min_decoding_length": n_tokens}
     n_generated = {}
@@ -166,6 +167,7 @@ def measure_processes(folder, n_tokens, sources, rounds):
     model = str(folder / "base")
     mean_length = sum(map(len, load(model, device="cpu").tokenizer.encode_batch(sources))) / len(sources) + 1
     options = ["--precision", "int8", "--max-length", str(n_tokens), "--batch-tokens", str(round(64 * mean_length))]
+    options += ["--no-repeat-ngram-size", "0"]  # outputs of random weights repeat themselves
     ours = [sys.executable, "-m", "glassformer", "translate"]
     commands = {
         "glassformer": [*ours, model, *options, "--threads", str(THREADS)],

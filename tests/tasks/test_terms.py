@@ -96,6 +96,15 @@ def test_an_unreachable_term_is_reported_and_the_line_is_answered(tmp_path):
     assert "missing" not in record_of(results[0])
 
 
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+def test_edits_do_not_exceed_the_maximum_length(tmp_path, precision):
+    path = tmp_path / "terms.tsv"
+    path.write_text(f"dog\t{' '.join(['Hund'] * 60)}\n")
+    (found,) = translator().translate(["a dog"], DecodeConfig(glossary=path, precision=precision))[0]
+    assert len(found.ids) == len(found.log_probs) <= 40
+    assert found.missing
+
+
 @pytest.mark.parametrize("options", [{}, {"glossary": "terms"}, {"protect": ("all",)}, {"align": True}])
 def test_results_do_not_depend_on_the_batch(glossary, options):
     task = translator()

@@ -143,7 +143,9 @@ def edit_once(
     attention = word_attention(
         task, [parts[i].source for i, _, _ in lacking], [outputs[i][rank].text for i, rank, _ in lacking]
     )
-    edited, owners = [], []
+    edited: list[str] = []
+    token_ids: list[list[int]] = []
+    owners: list[tuple[int, int]] = []
     for (i, rank, missing), weights in zip(lacking, attention, strict=True):
         words = [
             word
@@ -151,12 +153,13 @@ def edit_once(
             if a < missing[0].end and missing[0].start < b
         ]
         word = int(weights[:, words].sum(1).argmax()) if len(weights) else 0
-        for text in dict.fromkeys(edits(outputs[i][rank].text, missing[0], word)):
-            if len(unmet(parts[i].required, text)) < len(missing):
+        texts = list(dict.fromkeys(edits(outputs[i][rank].text, missing[0], word)))
+        for text, ids in zip(texts, task.tokenizer.encode_batch(texts), strict=True):
+            if len(unmet(parts[i].required, text)) < len(missing) and len(ids) < task.model.config.max_len:
                 edited.append(text)
+                token_ids.append([*ids, task.tokenizer.eos_id])
                 owners.append((i, rank))
     best: dict[tuple[int, int], Output] = {}
-    token_ids = [[*ids, task.tokenizer.eos_id] for ids in task.tokenizer.encode_batch(edited)]
     if isinstance(engine.model, CompiledDecoder):
         used = {i: k for k, i in enumerate(dict.fromkeys(i for i, _ in owners))}
         log_probs = engine.model.score([parts[i].ids for i in used], token_ids, [used[i] for i, _ in owners])
