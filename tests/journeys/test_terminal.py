@@ -12,6 +12,7 @@ import threading
 import pytest
 import torch
 
+import glassformer as gf
 from glassformer import cli
 from glassformer.cli import demo
 from glassformer.corpora.demo import pairs
@@ -109,6 +110,7 @@ COMMANDS = {
     "run": (["run", "@skip-gram"], "film\n\nfilm cast\n"),
     "translate": (["translate", "@translation", "--max-length", "5"], "The cat.\n\nThe dog.\n"),
     "evaluate": (["evaluate", "@classification", "@classification.jsonl"], ""),
+    "calibrate": (["calibrate", "@translation", "--src", "@calibrate.en", "--ref", "@calibrate.fr"], ""),
     "compare": (["compare", "@classification", "@classification", "@classification.jsonl"], ""),
     "similar": (["similar", "@skip-gram", "film", "--n", "2"], ""),
     "score": (["score", "@translation", "--src", "@pairs.tsv"], ""),
@@ -142,6 +144,10 @@ def test_every_command_has_a_case():
 def folder(models):
     write_lines(models / "pairs.tsv", ["The cat.\tLe chat.", "The dog.\tLe chien."])
     write_lines(models / "clean.tsv", ["The cat sleeps.\tLe chat dort.", "The dog eats.\tLe chien mange."])
+    sources = ["The cat.", "The dog."] * 200
+    outputs = gf.load(models / "translation", device="cpu").run(sources)
+    write_lines(models / "calibrate.en", sources)
+    write_lines(models / "calibrate.fr", [outputs[0], "none of it"] * 200)
     options = ["--tokenizer", "wordpiece", "--task", "masked-lm", "--steps", 2, *SMALL, *RARE]
     done = glassformer("train", models / "text.txt", "--out", models / "masked-lm-bert", *options)
     assert done.returncode == 0, done.stderr
