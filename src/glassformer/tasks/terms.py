@@ -30,6 +30,9 @@ MAX_EDITS = 8
 OPENING, CLOSING = "([{¿¡«“„‘\"'", ".,;:!?…)]}»”’\"'"
 """Punctuation before and after a word."""
 
+MIN_ATTENTION = 0.5
+"""A word with at least this part of its attention on a term is a translation of the term."""
+
 MARGIN = 3
 """Number of tokens that an output with constraints may have, in addition to the constraints, beyond the one without."""
 
@@ -152,8 +155,12 @@ def edit_once(
             for word, (a, b) in enumerate(word_spans(parts[i].source))
             if a < missing[0].end and missing[0].start < b
         ]
-        word = int(weights[:, words].sum(1).argmax()) if len(weights) else 0
-        texts = list(dict.fromkeys(edits(outputs[i][rank].text, missing[0], word)))
+        word, is_translation = 0, False
+        if len(weights):
+            to_term = weights[:, words].sum(1)
+            word = int(to_term.argmax())
+            is_translation = bool(to_term[word] >= MIN_ATTENTION * weights[word].sum())
+        texts = list(dict.fromkeys(edits(outputs[i][rank].text, missing[0], word, is_translation)))
         for text, ids in zip(texts, task.tokenizer.encode_batch(texts), strict=True):
             if len(unmet(parts[i].required, text)) < len(missing) and len(ids) < task.model.config.max_len:
                 edited.append(text)
@@ -174,14 +181,16 @@ def edit_once(
     return bool(best)
 
 
-def edits(text: str, required: Required, word: int) -> Iterator[str]:
+def edits(text: str, required: Required, word: int, is_translation: bool = False) -> Iterator[str]:
     """The text with a form that meets the requirement in place of no, one or two words.
 
     Args:
         word: index of the word at or beside which the edit is made.
+        is_translation: the word is a translation of the term, which the form replaces.
     """
     words = text.split()
-    for start, end in ((word, word), (word + 1, word + 1), (word, word + 1), (word, word + 2), (word - 1, word + 1)):
+    spans = [(word, word + 1), (word, word + 2), (word - 1, word + 1)]
+    for start, end in spans if is_translation else [(word, word), (word + 1, word + 1), *spans]:
         if 0 <= start <= end <= len(words):
             first, last = (words[start], words[end - 1]) if end > start else ("", "")
             opening, closing = first[: len(first) - len(first.lstrip(OPENING))], last[len(last.rstrip(CLOSING)) :]
