@@ -8,8 +8,10 @@ import pytest
 import glassformer as gf
 from glassformer.checkpoint import add_file, verify
 from glassformer.cli.calibrate import calibrate
+from glassformer.cli.lines import line_of, run_lines
 from glassformer.config import DecodeConfig
 from glassformer.errors import CheckpointError, ConfigError, UserError
+from glassformer.tasks.classification import Classifier
 from glassformer.tasks.confidence import (
     FILE,
     N_FEATURES,
@@ -20,8 +22,9 @@ from glassformer.tasks.confidence import (
     word_features,
     words_of,
 )
-from glassformer.tasks.translation import record_of
+from glassformer.tasks.translation import Translation, record_of
 from glassformer.tokens.tokenizer import Tokenizer
+from tests.tasks.test_encoder_tasks import build as build_encoder
 from tests.tasks.test_terms import LINES, translator
 
 
@@ -102,12 +105,38 @@ def test_less_confident_lines_are_not_translated(with_confidence):
     options = DecodeConfig(confidence=True, max_length=9)
     results = task.translate(LINES, options)
     limit = sorted(nbest[0].confidence for nbest in results)[2]
-    found = task.translate(LINES, options.model_copy(update={"min_confidence": limit, "align": True}))
+    warned = []
+    options = options.model_copy(update={"min_confidence": limit, "align": True})
+    found = task.translate(LINES, options, warn=lambda index, message: warned.append((index, message)))
     for line, (before,), (after,) in zip(LINES, results, found, strict=True):
         assert after.is_untranslated == (before.confidence < limit)
         assert after.text == (line if after.is_untranslated else before.text)
         assert not after.is_untranslated or after.alignment == ()
-    assert sum(nbest[0].is_untranslated for nbest in found) == 2
+    untranslated = [i for i, nbest in enumerate(found) if nbest[0].is_untranslated]
+    assert len(untranslated) == 2
+    assert [i for i, message in warned if message.startswith("not translated: confidence ")] == untranslated
+
+
+def test_an_empty_translation_of_a_text_has_no_confidence():
+    assert Translation("a dog", "", -0.1, ["</s>"], [-0.1], words=()).confidence == 0
+    assert Translation("", "", 0, [], [], words=()).confidence == 1
+
+
+def test_a_blank_line_stays_blank_with_alignment_and_confidence(with_confidence):
+    _, task = with_confidence
+    results = task.translate([*LINES, "  "], DecodeConfig(confidence=True, align=True, max_length=9))
+    for line, (translation,) in zip([*LINES, "  "], results, strict=True):
+        printed = line_of(translation)
+        assert printed.split(" ||| ")[0].strip() == translation.text.strip()
+        assert printed.count("|||") == (2 if line.strip() else 0)
+
+
+def test_models_that_do_not_generate_text_have_no_alignment(tmp_path):
+    build_encoder(Classifier, ["a", "b"]).save(tmp_path / "m")
+    for options in ({"align": True}, {"min_confidence": 0.5}):
+        (name,) = options
+        with pytest.raises(ConfigError, match=f"trained for classification: {name}: only for translation"):
+            run_lines(tmp_path / "m", DecodeConfig(**options), json=False, quiet=True, device="cpu", threads=None)
 
 
 def test_a_folder_without_confidence_says_how_to_add_it(tmp_path, capsys):

@@ -19,8 +19,9 @@ from glassformer.config import DecodeConfig, Precision
 from glassformer.corpora.lines import STDIN, read_lines
 from glassformer.errors import ConfigError, CorpusError
 from glassformer.tasks.base import AnyTask
-from glassformer.tasks.causal_lm import DecoderTask
+from glassformer.tasks.causal_lm import TRANSLATION_OPTIONS, DecoderTask
 from glassformer.tasks.encoder import EncoderTask
+from glassformer.tasks.generation import GeneratesText
 from glassformer.tasks.multitask import Multitask
 from glassformer.tasks.registry import load
 from glassformer.tasks.terms import terms_of
@@ -156,8 +157,6 @@ def translate_lines(
         for index, nbest in enumerate(results):
             if nbest[0].repeated:
                 warn(index, "the translation repeated itself: translated again, without repeated n-grams")
-            if nbest[0].is_untranslated:
-                warn(index, f"not translated: confidence {nbest[0].confidence:.2f}")
             texts = [json_module.dumps(record_of(nbest), ensure_ascii=False)] if json else map(line_of, nbest)
             out.writelines(text + "\n" for text in texts)
         out.flush()
@@ -166,8 +165,8 @@ def translate_lines(
 
 def line_of(translation: Translation) -> str:
     """A translation. If requested, after ` ||| ` the word alignment in the format of Pharaoh, and the confidence:
-    `Hallo Welt ||| 0-0 1-1 ||| 0.93`."""
-    if translation.is_untranslated:
+    `Hallo Welt ||| 0-0 1-1 ||| 0.93`. A blank line for a blank line."""
+    if translation.is_untranslated or not translation.source.strip():
         return translation.text
     parts = [translation.text]
     if translation.alignment is not None:
@@ -193,8 +192,16 @@ def run_lines(
     Args:
         tasks: tasks whose models the command accepts; if empty, all.
         pairs: each line that is not blank must have two texts separated by a tab.
+
+    Raises:
+        ConfigError: an option that only translation has, with a model that does not generate text.
     """
     task = open_model(folder, device, threads, tasks, precision=options.precision, quiet=quiet)
+    if not isinstance(task, GeneratesText) and (given := TRANSLATION_OPTIONS & options.model_fields_set):
+        raise ConfigError(
+            f"{folder}: was trained for {task.name}: {', '.join(sorted(given))}: only for translation.\n"
+            "  Leave these options out."
+        )
     console = Console(stderr=True, quiet=quiet)
     streamed = task if isinstance(task, DecoderTask) and task.streams and sys.stdout.isatty() and not json else None
     if streamed and not streamed.with_default_options(options).do_sample:

@@ -90,10 +90,11 @@ class Translation:
 
     @property
     def confidence(self) -> float | None:
-        """Expected fraction of right words, if requested. That of a text without words is 1."""
+        """Expected fraction of right words, if requested. Without words it is 1 if there was nothing to translate,
+        else 0."""
         if self.words is None:
             return None
-        return sum(p for _, p in self.words) / len(self.words) if self.words else 1.0
+        return sum(p for _, p in self.words) / len(self.words) if self.words else float(not self.log_probs)
 
 
 class TranslationRecord(Record, total=False):
@@ -195,7 +196,8 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
             max_new_tokens: maximum number of generated tokens as a function of the source length in tokens. Default:
                 from `options`.
             progress: called with the number of parts completed since the last call.
-            warn: called with the index of a text that was too long and a description of how it was split.
+            warn: called with the index of a text and a message: it was too long and split, it misses terms, or it is
+                not translated.
         """
         options = options or DecodeConfig()
         terms = terms_of(options)
@@ -244,6 +246,8 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
         for index, (best, *_) in enumerate(results):
             if best.missing:
                 warn(index, f"not in the translation: {', '.join(best.missing)}")
+            if best.is_untranslated:
+                warn(index, f"not translated: confidence {best.confidence:.2f}")
         return results
 
     def with_confidence(self, translation: Translation) -> Translation:
