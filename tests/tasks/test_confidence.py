@@ -1,6 +1,8 @@
 """Confidence: logistic regression recovers known probabilities; it is stored, printed and used."""
 
+import io
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ import pytest
 import glassformer as gf
 from glassformer.checkpoint import add_file, verify
 from glassformer.cli.calibrate import calibrate
-from glassformer.cli.lines import line_of, run_lines
+from glassformer.cli.lines import line_of, run_lines, translate_lines
 from glassformer.config import DecodeConfig
 from glassformer.errors import CheckpointError, ConfigError, UserError
 from glassformer.tasks.classification import Classifier
@@ -117,6 +119,21 @@ def test_less_confident_lines_are_not_translated(with_confidence):
     assert [i for i, message in warned if message.startswith("not translated: confidence ")] == untranslated
 
 
+def test_a_minimum_confidence_alone_does_not_print_the_confidence(with_confidence, monkeypatch):
+    folder, task = with_confidence
+    monkeypatch.setattr("glassformer.cli.lines.read_lines", lambda _: iter(LINES))
+    translate = partial(translate_lines, folder, json=False, quiet=True, device="cpu", threads=None)
+    options = DecodeConfig(min_confidence=0, max_length=9)
+    expected = [nbest[0] for nbest in task.translate(LINES, options)]
+    translate(options, without := io.StringIO())
+    translate(options.model_copy(update={"confidence": True}), having := io.StringIO())
+    pairs = list(zip(LINES, expected, strict=True))
+    assert without.getvalue() == "".join(best.text.rstrip() + "\n" for _, best in pairs)
+    assert having.getvalue() == "".join(
+        (f"{best.text} ||| {best.confidence:.2f}" if line.strip() else line) + "\n" for line, best in pairs
+    )
+
+
 def test_an_empty_translation_of_a_text_has_no_confidence():
     assert Translation("a dog", "", -0.1, ["</s>"], [-0.1], words=()).confidence == 0
     assert Translation("", "", 0, [], [], words=()).confidence == 1
@@ -126,7 +143,7 @@ def test_a_blank_line_stays_blank_with_alignment_and_confidence(with_confidence)
     _, task = with_confidence
     results = task.translate([*LINES, "  "], DecodeConfig(confidence=True, align=True, max_length=9))
     for line, (translation,) in zip([*LINES, "  "], results, strict=True):
-        printed = line_of(translation)
+        printed = line_of(translation, confidence=True)
         assert printed.split(" ||| ")[0].strip() == translation.text.strip()
         assert printed.count("|||") == (2 if line.strip() else 0)
 

@@ -157,13 +157,16 @@ def translate_lines(
         for index, nbest in enumerate(results):
             if nbest[0].repeated:
                 warn(index, "the translation repeated itself: translated again, without repeated n-grams")
-            texts = [json_module.dumps(record_of(nbest), ensure_ascii=False)] if json else map(line_of, nbest)
+            if json:
+                texts = [json_module.dumps(record_of(nbest), ensure_ascii=False)]
+            else:
+                texts = [line_of(translation, confidence=options.confidence) for translation in nbest]
             out.writelines(text + "\n" for text in texts)
         out.flush()
         n_done += len(chunk)
 
 
-def line_of(translation: Translation) -> str:
+def line_of(translation: Translation, *, confidence: bool) -> str:
     """A translation. If requested, after ` ||| ` the word alignment in the format of Pharaoh, and the confidence:
     `Hallo Welt ||| 0-0 1-1 ||| 0.93`. A blank line for a blank line."""
     if translation.is_untranslated or not translation.source.strip():
@@ -171,7 +174,7 @@ def line_of(translation: Translation) -> str:
     parts = [translation.text]
     if translation.alignment is not None:
         parts.append(" ".join(f"{s}-{t}" for s, t in translation.alignment))
-    if translation.confidence is not None:
+    if confidence:
         parts.append(f"{translation.confidence:.2f}")
     return " ||| ".join(parts).rstrip()
 
