@@ -18,6 +18,7 @@ from benchmarks.machine import save
 from glassformer.config import DecodeConfig
 from glassformer.corpora.lines import read_lines
 from glassformer.data.batch import pad
+from glassformer.generate.engine import Sources
 from glassformer.metrics import bleu
 from glassformer.runtime.precision import in_precision
 from glassformer.tasks.translation import Translator
@@ -61,7 +62,7 @@ def measure(translator: Translator, sources: list[str], references: list[str]) -
         expected: list[list[int]] = []
         for precision in ("fp32", "bf16", "int8"):
             options = DecodeConfig(beam=beam, precision=precision)
-            found = [nbest[0].ids for nbest in translator.engine(options).decode(ids, options)]
+            found = [nbest[0].ids for nbest in translator.engine(options).decode(Sources(ids, options))]
             predicted = predictions(translator, precision, ids, expected or found)
             if precision == "fp32":
                 expected, expected_predictions = found, predicted

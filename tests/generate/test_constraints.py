@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from glassformer.config import DecodeConfig
 from glassformer.generate.constraints import ConstrainedBeamSearch, Constraint
-from glassformer.generate.engine import Engine
+from glassformer.generate.engine import Engine, Sources
 from glassformer.generate.processors import min_length, search_processors
 from tests.generate.test_search import BANNED, EOS, VOCAB, WORDS, Table, score, sources
 
@@ -115,15 +115,11 @@ def engine_of(table):
 def test_requests_with_and_without_constraints_do_not_depend_on_one_another(required, seed):
     constraints = [[one(*sequence)] if sequence else [] for sequence in required]
     names = [[3 + i] for i in range(len(required))]
-    options = DecodeConfig(beam=3, nbest=2)
+    options = DecodeConfig(beam=3, nbest=2, max_length=4)
 
     def decode(chosen):
-        return engine_of(Table(seed)).decode(
-            [names[i] for i in chosen],
-            options,
-            max_new_tokens=lambda n: 4,
-            constraints=[constraints[i] for i in chosen],
-        )
+        sources = Sources([names[i] for i in chosen], options, constraints=[constraints[i] for i in chosen])
+        return engine_of(Table(seed)).decode(sources)
 
     together = decode(range(len(names)))
     for i, hypotheses in enumerate(together):
@@ -135,10 +131,7 @@ def test_a_cancelled_request_with_constraints_leaves_the_others():
     options = DecodeConfig(beam=2)
     engine = engine_of(Table(5))
     ids = [engine.submit([i], options, max_new_tokens=9, constraints=[one(A, B, C)]) for i in (3, 4, 5)]
-    expected = {
-        i: engine_of(Table(5)).decode([[i + 3]], options, max_new_tokens=lambda n: 9, constraints=[[one(A, B, C)]])[0]
-        for i in range(3)
-    }
+    expected = {i: engine_of(Table(5)).decode(Sources([[i + 3]], options, [9], [[one(A, B, C)]]))[0] for i in range(3)}
     engine.step()
     engine.cancel(ids[1])
     found = {}

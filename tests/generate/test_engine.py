@@ -12,7 +12,7 @@ import torch
 from glassformer.config import DecodeConfig
 from glassformer.errors import UserError
 from glassformer.generate import engine as engine_module
-from glassformer.generate.engine import Engine
+from glassformer.generate.engine import Engine, Sources
 from glassformer.kernels.library import load
 from glassformer.runtime.decoder import CompiledDecoder
 from tests.generate.test_invariance import BOS, EOS, PAD, VOCAB, random_model
@@ -171,7 +171,7 @@ def test_a_batch_that_does_not_fit_in_memory_is_halved_with_a_warning():
     model = random_model(32)
     sources = [[5, i, EOS] for i in range(3, 20)]
     options = DecodeConfig(beam=2, batch_tokens=8 * 16)
-    decode = lambda model: engine_of(model, batch_tokens=8 * 16).decode(sources, options)
+    decode = lambda model: engine_of(model, batch_tokens=8 * 16).decode(Sources(sources, options))
     expected = decode(model)
     with pytest.warns(UserWarning, match="batches have at most") as warnings:
         assert decode(Small(model, 5)) == expected
@@ -185,8 +185,8 @@ def test_no_result_is_lost_when_the_memory_is_insufficient_in_any_step(step):
     """Two batches of different lengths; one fails after the other has advanced."""
     model, options = random_model(32), DecodeConfig(beam=1, batch_tokens=64)
     sources = [[5, 6, EOS], [7, 6, EOS], [5] * 8 + [EOS], [6] * 8 + [EOS]]
-    limits = {"max_new_tokens": lambda n: 2 if n > 3 else 9}
-    expected = engine_of(model).decode(sources, options, **limits)
+    limits = [2 if len(source) > 3 else 9 for source in sources]
+    expected = engine_of(model).decode(Sources(sources, options, limits))
     failing, n_steps = Small(model, 99), itertools.count(1)
 
     def model_step(ids, state):
@@ -196,14 +196,14 @@ def test_no_result_is_lost_when_the_memory_is_insufficient_in_any_step(step):
 
     failing.step = model_step
     with pytest.warns(UserWarning, match="batches have at most 32 tokens"):
-        assert engine_of(failing).decode(sources, options, **limits) == expected
+        assert engine_of(failing).decode(Sources(sources, options, limits)) == expected
 
 
 @pytest.mark.parametrize("n_together", [1, 5, 30])
 def test_no_more_requests_are_decoded_together_than_fit_in_memory(model, n_together, monkeypatch):
     sources = [[5, i, EOS] for i in range(3, 20)]
     options = DecodeConfig(beam=2, batch_tokens=8 * 16)
-    decode = lambda model: engine_of(model, batch_tokens=8 * 16).decode(sources, options)
+    decode = lambda model: engine_of(model, batch_tokens=8 * 16).decode(Sources(sources, options))
     expected = decode(model)
     needed = engine_module.bytes_needed(model, 2, 3 + 30, engine_of(model).cache_bytes)
     monkeypatch.setattr(engine_module, "available_bytes", lambda device: n_together * needed / engine_module.USABLE)

@@ -7,6 +7,7 @@ import pytest
 
 from glassformer.config import DecodeConfig
 from glassformer.corpora.pair_formats import PAIR_FORMATS
+from glassformer.generate.engine import Sources
 from glassformer.metrics.registry import METRICS
 from glassformer.models.families import FAMILIES
 from glassformer.tasks.registry import load
@@ -47,11 +48,9 @@ def test_every_example_of_extending_runs(capsys, registries):
 
 def test_the_examples_of_export_give_the_output_of_the_original(model, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    task, options = load(model, device="cpu"), DecodeConfig(beam=1)
+    task, options = load(model, device="cpu"), DecodeConfig(beam=1, max_length=256)
     source = [*task.tokenizer.encode("The cat sleeps."), task.tokenizer.eos_id]
-    expected = task.tokenizer.decode(
-        task.engine(options).decode([source], options, max_new_tokens=lambda n: 256)[0][0].ids
-    )
+    expected = task.tokenizer.decode(task.engine(options).decode(Sources([source], options))[0][0].ids)
     for to, example in zip(("ctranslate2", "onnx"), python_blocks("export.md"), strict=True):
         assert glassformer("export", model, "--out", f"en-fr-{to}", "--to", to).returncode == 0
         exec(compile(example.replace("beam_size=4", "beam_size=1"), "export.md", "exec"), {})

@@ -13,6 +13,7 @@ pytest.importorskip("ctranslate2")
 from glassformer import checkpoint
 from glassformer.config import DecodeConfig
 from glassformer.errors import ConfigError, UserError
+from glassformer.generate.engine import Sources
 from glassformer.interop import export, onnx_graph
 from glassformer.interop.export import export_verified
 from glassformer.interop.onnx import outputs_of
@@ -209,9 +210,9 @@ def onnx_of(case, tmp_path):
 def test_beam_search_and_sampling_in_onnx_runtime_give_the_hypotheses_of_the_original(case, tmp_path):
     task, exported = onnx_of(case, tmp_path)
     sources = [source.ids for source in random_sources(task)]
-    for options in (DecodeConfig(beam=3, nbest=2), DecodeConfig(temperature=0.8, seed=3)):
+    for options in (DecodeConfig(beam=3, nbest=2, max_length=7), DecodeConfig(temperature=0.8, seed=3, max_length=7)):
         engines = task.engine(options), task.engine(options, exported)
-        ours, theirs = (engine.decode(sources, options, max_new_tokens=lambda n: 7) for engine in engines)
+        ours, theirs = (engine.decode(Sources(sources, options)) for engine in engines)
         for expected, found in zip(ours, theirs, strict=True):
             assert [h.ids for h in found] == [h.ids for h in expected]
             assert [h.score for h in found] == pytest.approx([h.score for h in expected], abs=1e-4)

@@ -12,6 +12,7 @@ transformers = pytest.importorskip("transformers")
 from glassformer import pipeline
 from glassformer.config import DecodeConfig
 from glassformer.errors import CheckpointError, ConfigError, UserError
+from glassformer.generate.engine import Sources
 
 CAT = "The cat sat on the mat."
 
@@ -132,7 +133,7 @@ def test_a_model_of_transformers_in_int8_generates_the_tokens_of_the_engine(fold
     generate = pipeline("text-generation", folder("gpt2"), precision="int8", return_tensors=True, do_sample=False)
     ids = generate(CAT, max_new_tokens=6)[0]["generated_token_ids"]
     engine = generate.model.engine(DecodeConfig(precision="int8"))
-    ((hypothesis,),) = engine.decode([ids[:-6]], DecodeConfig(beam=1), max_new_tokens=lambda n: 6)
+    ((hypothesis,),) = engine.decode(Sources([ids[:-6]], DecodeConfig(beam=1, max_length=6)))
     assert hypothesis.ids == ids[-6:]
 
 

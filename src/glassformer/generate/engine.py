@@ -8,10 +8,10 @@ import math
 import threading
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from jaxtyping import Int
@@ -103,6 +103,27 @@ class Request:
         new = self.tokens[self.n_reported :]
         self.n_reported = max(self.n_reported, len(self.tokens))
         return new
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Sources that are decoded with the same options. The fields are the arguments of `Engine.submit`."""
+
+    ids: Sequence[Sequence[int]]
+    """Token ids of each source, including the end-of-sentence token."""
+    options: DecodeConfig
+    limits: Sequence[int] = ()
+    """Maximum number of generated tokens of each source. Default: `options.max_length`, else the source length + 50."""
+    constraints: Sequence[Sequence[Constraint]] = ()
+    """For each source, tokens that must occur in the output; or none."""
+    prefix: Sequence[int] = ()
+    """Tokens that every output begins with."""
+
+
+ResultT = TypeVar("ResultT")
+Decoding = Generator[Sources, list[list[Hypothesis]], ResultT]
+"""A computation that yields sources, is sent their best hypotheses, in the order of the sources, and returns a result.
+Several of them can be computed together by one engine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,41 +393,31 @@ class Engine:
         self.batch_tokens = batch_tokens
         warnings.warn(f"not enough memory: batches have at most {batch_tokens:,} tokens from now on", stacklevel=4)
 
-    def decode(
-        self,
-        sources: Sequence[Sequence[int]],
-        options: DecodeConfig,
-        *,
-        max_new_tokens: Callable[[int], int] | Sequence[int] | None = None,
-        progress: Callable[[int], None] = lambda n: None,
-        constraints: Sequence[Sequence[Constraint]] | None = None,
-        prefix: Sequence[int] = (),
-    ) -> list[list[Hypothesis]]:
+    def submit_all(self, sources: Sources) -> dict[int, int]:
+        """Add a request for each source, the longest first. Returns the index of the source of each request."""
+        limits = sources.limits or [sources.options.max_length or len(ids) + 50 for ids in sources.ids]
+        index_of: dict[int, int] = {}
+        for i in sorted(range(len(sources.ids)), key=lambda i: (-padded_length(len(sources.ids[i])), i)):
+            required = sources.constraints[i] if sources.constraints else ()
+            request = self.submit(
+                sources.ids[i], sources.options, max_new_tokens=limits[i], index=i, constraints=required,
+                prefix=sources.prefix,
+            )  # fmt: skip
+            index_of[request] = i
+        return index_of
+
+    def decode(self, sources: Sources, progress: Callable[[int], None] = lambda n: None) -> list[list[Hypothesis]]:
         """Decode the best hypotheses of each source, in the order of the sources. There must be no other requests.
 
         Args:
-            sources: token ids of each source, including the end-of-sentence token.
-            options: decoding options.
-            max_new_tokens: maximum number of generated tokens of each source, or as a function of the source length.
-                Default: `options.max_length`, else the source length + 50.
-            progress: called with the number of sentences that a step has finished.
-            constraints: for each source, tokens that must occur in the output.
-            prefix: tokens that every output begins with.
+            progress: called with the number of sources that a step has finished.
 
         Raises:
             NonFiniteError: the outputs of the model are not finite.
             UserError: the memory is insufficient for one source.
         """
-        of_length = max_new_tokens or (lambda n_tokens: options.max_length or n_tokens + 50)
-        limits = [of_length(len(source)) for source in sources] if callable(of_length) else of_length
-        index_of: dict[int, int] = {}
-        for i in sorted(range(len(sources)), key=lambda i: (-padded_length(len(sources[i])), i)):
-            required = constraints[i] if constraints else ()
-            request = self.submit(
-                sources[i], options, max_new_tokens=limits[i], index=i, constraints=required, prefix=prefix
-            )
-            index_of[request] = i
-        decoded: list[list[Hypothesis]] = [[] for _ in sources]
+        index_of = self.submit_all(sources)
+        decoded: list[list[Hypothesis]] = [[] for _ in sources.ids]
         while self.n_unfinished:
             finished = [event for event in self.step() if event.hypotheses is not None]
             for event in finished:
@@ -414,6 +425,19 @@ class Engine:
             if finished:
                 progress(len(finished))
         return decoded
+
+    def run(self, decoding: Decoding[ResultT], progress: Callable[[int], None] = lambda n: None) -> ResultT:
+        """Compute a decoding to its end. There must be no other requests.
+
+        Args:
+            progress: called with the number of sources that a step has finished, of the first that are decoded.
+        """
+        try:
+            hypotheses = self.decode(next(decoding), progress)
+            while True:
+                hypotheses = self.decode(decoding.send(hypotheses))
+        except StopIteration as end:
+            return end.value
 
 
 def insufficient_memory(n_tokens: int) -> UserError:

@@ -15,6 +15,7 @@ from torch import Tensor
 from glassformer import checkpoint
 from glassformer.config import DecodeConfig
 from glassformer.errors import UserError
+from glassformer.generate.engine import Sources
 from glassformer.interop.onnx_graph import MASKED, Graph, Pair, Writer
 from glassformer.interop.verification import Ids, Outputs
 from glassformer.kernels.program import IDS, POSITIONS, TYPES, Kind
@@ -251,7 +252,7 @@ class OnnxModel:
     def generate(self, sources: Sequence[Ids], max_new_tokens: int) -> list[list[int]]:
         """See `ExportedModel`."""
         engine = self.task.engine(DecodeConfig(), self)
-        decoded = engine.decode(sources, DecodeConfig(beam=1), max_new_tokens=lambda n: max_new_tokens)
+        decoded = engine.decode(Sources(sources, DecodeConfig(beam=1, max_length=max_new_tokens)))
         return [nbest[0].ids for nbest in decoded]
 
     def log_probs(self, sources: Sequence[Ids], outputs: Sequence[Ids]) -> list[list[float]]:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from glassformer.config import DecodeConfig
 from glassformer.errors import UserError
+from glassformer.generate.engine import Sources
 from glassformer.metrics.translation import bleu
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.causal_lm import DecoderTask
@@ -166,7 +167,7 @@ def compare_texts(task: AnyTask, exported: ExportedModel, sources: Sequence[Sour
     """
     assert isinstance(task, TextToTextTask | DecoderTask)
     limit, ids = max_new_tokens(task), [source.ids for source in sources]
-    decoded = task.engine(DecodeConfig()).decode(ids, DecodeConfig(beam=1), max_new_tokens=lambda n: limit)
+    decoded = task.engine(DecodeConfig()).decode(Sources(ids, DecodeConfig(beam=1, max_length=limit)))
     ours, theirs = [nbest[0].ids for nbest in decoded], exported.generate(ids, limit)
     n_equal = sum(a == b for pair in zip(ours, theirs, strict=True) for a, b in zip(*pair, strict=False))
     targets = [[*row, task.tokenizer.eos_id] for row in random_rows(task, len(ids), limit - 1)]

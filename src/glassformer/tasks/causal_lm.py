@@ -16,6 +16,7 @@ from glassformer.config import DecodeConfig, JsonObject
 from glassformer.data.batch import Batch, extend, extend_positions, flat_positions, pad
 from glassformer.data.dataset import Dataset, Row
 from glassformer.errors import ConfigError
+from glassformer.generate.engine import Sources
 from glassformer.keyword_options import DecodeOptions
 from glassformer.metrics import Score
 from glassformer.metrics.likelihood import bits_per_byte, perplexity
@@ -25,6 +26,7 @@ from glassformer.tasks.base import ExampleT, Task
 from glassformer.tasks.documents import Document, DocumentTask
 from glassformer.tasks.generation import GeneratesText
 from glassformer.tasks.texts import Warn, check_texts, map_nonblank, no_op
+from glassformer.tokens.tokenizer import Tokenizer
 
 TRANSLATION_OPTIONS = {"glossary", "protect", "align", "confidence", "min_confidence", "prefix"}
 """Options of decoding that language models do not have."""
@@ -115,13 +117,9 @@ class DecoderTask(GeneratesText, Task[ExampleT, CausalLMBatch]):
     def complete(self, texts: Sequence[str], options: DecodeConfig | None, warn: Warn = no_op) -> list[str]:
         """Generate a continuation of each text."""
         c = self.with_default_options(options)
-        max_new_tokens = self.max_new_tokens(c)
-        prompts = [
-            self.truncate_prompt(self.prompt(text), max_new_tokens, partial(warn, i)) for i, text in enumerate(texts)
-        ]
-        hypotheses = self.engine(c).decode(
-            prompts, c, max_new_tokens=lambda n: min(max_new_tokens, self.model.config.max_len - n)
-        )
+        prompts = [self.limited_prompt(text, c, partial(warn, i)) for i, text in enumerate(texts)]
+        sources = Sources([ids for ids, _ in prompts], c, [limit for _, limit in prompts])
+        hypotheses = self.engine(c).decode(sources)
         return [truncate_at_stop(self.tokenizer.decode(nbest[0].ids), c.stop) for nbest in hypotheses]
 
     @overload
@@ -161,25 +159,22 @@ class DecoderTask(GeneratesText, Task[ExampleT, CausalLMBatch]):
             warn: called with a description of what was cut from a text that was too long.
         """
         c = self.with_default_options(options)
-        max_new_tokens = self.max_new_tokens(c)
-        prompt = self.truncate_prompt(self.prompt(text), max_new_tokens, warn)
+        prompt, limit = self.limited_prompt(text, c, warn)
         engine = self.engine(c)
-        engine.submit(prompt, c, max_new_tokens=min(max_new_tokens, self.model.config.max_len - len(prompt)))
-        ids: list[int] = []
-        emitted = ""
-        while engine.n_unfinished:
-            ids += [token for event in engine.step() for token in event.tokens]
-            text = self.tokenizer.decode_stable_prefix(ids)
-            if truncate_at_stop(text, c.stop) != text:
-                break
-            # Hold back characters that may be the beginning of a stop text.
-            ready = text[: max(0, len(text) - max([1, *map(len, c.stop)]) + 1)]
-            if len(ready) > len(emitted):
-                yield ready[len(emitted) :]
-                emitted = ready
-        rest = truncate_at_stop(self.tokenizer.decode(ids), c.stop)[len(emitted) :]
-        if rest:
+        engine.submit(prompt, c, max_new_tokens=limit)
+        output = TextStream(self.tokenizer, c.stop)
+        while engine.n_unfinished and not output.is_stopped:
+            for event in engine.step():
+                if part := output.add(event.tokens):
+                    yield part
+        if rest := output.end():
             yield rest
+
+    def limited_prompt(self, text: str, options: DecodeConfig, warn: Callable[[str], None]) -> tuple[list[int], int]:
+        """Token ids of the prompt for a text, truncated if it is too long, and the maximum number of new tokens."""
+        max_new_tokens = self.max_new_tokens(options)
+        prompt = self.truncate_prompt(self.prompt(text), max_new_tokens, warn)
+        return prompt, min(max_new_tokens, self.model.config.max_len - len(prompt))
 
     def loss(self, batch: CausalLMBatch, *, label_smoothing: float = 0.0) -> Tensor:
         hidden = self.model(batch.ids, batch.segments)
@@ -299,6 +294,41 @@ class LanguageModel(DocumentTask[CausalLMBatch], DecoderTask[Document]):
     def validate(self, examples: Sequence[Document]) -> dict[str, float]:
         nll, n_tokens, _ = self.nll_sums(examples, MAX_VALIDATED)
         return {"loss": nll / n_tokens}
+
+
+class TextStream:
+    """Text of tokens that are generated one after another, in parts. The parts together are the text up to a stop
+    text.
+
+    Args:
+        stop: texts that end the output.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, stop: Sequence[str]) -> None:
+        self.tokenizer, self.stop = tokenizer, stop
+        self.ids: list[int] = []
+        self.emitted = ""
+        self.is_stopped = False
+
+    def add(self, tokens: Sequence[int]) -> str:
+        """Add tokens. Returns the next part of the text, which may be empty."""
+        self.ids += tokens
+        text = self.tokenizer.decode_stable_prefix(self.ids)
+        if truncate_at_stop(text, self.stop) != text:
+            self.is_stopped = True
+            return ""
+        # Hold back characters that may be the beginning of a stop text.
+        return self.emit(text[: max(0, len(text) - max([1, *map(len, self.stop)]) + 1)])
+
+    def end(self) -> str:
+        """The last part."""
+        return self.emit(truncate_at_stop(self.tokenizer.decode(self.ids), self.stop))
+
+    def emit(self, text: str) -> str:
+        """What follows the text that was emitted before."""
+        part = text[len(self.emitted) :]
+        self.emitted += part
+        return part
 
 
 def truncate_at_stop(text: str, stop: Sequence[str]) -> str:

@@ -17,9 +17,10 @@ from glassformer.config import DecodeConfig
 from glassformer.corpora.protected import Detached, take_out
 from glassformer.corpora.terms import Glossary, Required, protect_pattern, unmet
 from glassformer.generate.constraints import Constraint
-from glassformer.generate.engine import Engine
+from glassformer.generate.engine import Decoding, Sources
 from glassformer.generate.search import Hypothesis, length_penalty
 from glassformer.runtime.decoder import CompiledDecoder
+from glassformer.runtime.precision import in_precision
 from glassformer.runtime.storage import has_weights
 from glassformer.tasks.alignment import word_attention, word_spans
 from glassformer.tokens.tokenizer import Tokenizer
@@ -102,18 +103,17 @@ class Output:
 
 
 def meet_requirements(
-    task: Any, engine: Engine, parts: Sequence[Part], outputs: list[list[Output]], options: DecodeConfig
-) -> None:
+    task: Any, parts: Sequence[Part], outputs: list[list[Output]], options: DecodeConfig
+) -> Decoding[None]:
     """Replace the outputs that lack something that is required.
 
     Args:
         task: the text-to-text task.
-        engine: an engine of the task, without requests.
         outputs: the nbest outputs of each part.
     """
     if has_weights(task.model):
         for _ in range(MAX_EDITS):
-            if not edit_once(task, engine, parts, outputs, options):
+            if not edit_once(task, parts, outputs, options):
                 break
     tokenizer = task.tokenizer
     again = [i for i, part in enumerate(parts) if any(unmet(part.required, o.text) for o in outputs[i])]
@@ -123,18 +123,15 @@ def meet_requirements(
         for i, of_part in zip(again, constraints, strict=True)
     ]
     sources = [parts[i].ids for i in again]
-    for i, nbest in zip(
-        again, engine.decode(sources, options, max_new_tokens=limits, constraints=constraints), strict=True
-    ):
+    found_again = (yield Sources(sources, options, limits, constraints)) if again else []
+    for i, nbest in zip(again, found_again, strict=True):
         found = [Output(task.text_of(hypothesis), hypothesis) for hypothesis in nbest]
         n_lacking = [sum(len(unmet(parts[i].required, o.text)) for o in some) for some in (found, outputs[i])]
         if n_lacking[0] < n_lacking[1]:
             outputs[i] = found
 
 
-def edit_once(
-    task: Any, engine: Engine, parts: Sequence[Part], outputs: list[list[Output]], options: DecodeConfig
-) -> bool:
+def edit_once(task: Any, parts: Sequence[Part], outputs: list[list[Output]], options: DecodeConfig) -> bool:
     """Make the best edit for the first requirement that an output lacks. Returns whether there was any."""
     lacking = [
         (i, rank, missing)
@@ -167,9 +164,9 @@ def edit_once(
                 token_ids.append([*ids, task.tokenizer.eos_id])
                 owners.append((i, rank))
     best: dict[tuple[int, int], Output] = {}
-    if isinstance(engine.model, CompiledDecoder):
+    if isinstance(model := in_precision(task.model, options.precision), CompiledDecoder):
         used = {i: k for k, i in enumerate(dict.fromkeys(i for i, _ in owners))}
-        log_probs = engine.model.score([parts[i].ids for i in used], token_ids, [used[i] for i, _ in owners])
+        log_probs = model.score([parts[i].ids for i in used], token_ids, [used[i] for i, _ in owners])
     else:
         log_probs = task.score([parts[i].source for i, _ in owners], edited)
     for owner, text, ids, of_tokens in zip(owners, edited, token_ids, log_probs, strict=True):

@@ -25,7 +25,7 @@ from glassformer.corpora.terms import unmet
 from glassformer.data.batch import PairBatch, make_batch
 from glassformer.data.dataset import Row
 from glassformer.errors import ConfigError
-from glassformer.generate.engine import batches_by_length
+from glassformer.generate.engine import Decoding, Sources, batches_by_length
 from glassformer.generate.search import Hypothesis
 from glassformer.keyword_options import DecodeOptions
 from glassformer.metrics import Score, bleu, translation_scores
@@ -200,7 +200,22 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
                 not translated.
         """
         options = options or DecodeConfig()
-        terms = terms_of(options)
+        return self.engine(options).run(self.decoding(texts, options, max_new_tokens, warn), progress)
+
+    def decoding(
+        self,
+        texts: Sequence[str],
+        options: DecodeConfig,
+        max_new_tokens: Callable[[int], int] | None = None,
+        warn: Warn = no_op,
+        terms: Terms | None = None,
+    ) -> Decoding[list[list[Translation]]]:
+        """`translate` as a decoding, which an engine of the task computes.
+
+        Args:
+            terms: terms and protected spans. Default: those of the options.
+        """
+        terms = terms or terms_of(options)
         if (options.confidence or options.min_confidence is not None) and self.confidence is None:
             raise ConfigError(
                 "this model has no confidence.\n  Add it: glassformer calibrate FOLDER --src dev.en --ref dev.fr"
@@ -211,22 +226,22 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
             for index, (text, spans) in enumerate(zip(texts, detached, strict=True))
             for part in self.parts(index, spans.core if spans else text, terms, partial(warn, index))
         ]
-        engine = self.engine(options)
         prefix = self.tokenizer.encode(options.prefix) if options.prefix else []
-        decoded = engine.decode(
-            [part.ids for part in parts], options, max_new_tokens=max_new_tokens, progress=progress, prefix=prefix
-        )
+        limits = [max_new_tokens(len(part.ids)) for part in parts] if max_new_tokens else []
+        decoded = yield Sources([part.ids for part in parts], options, limits, prefix=prefix)
         repeated: set[int] = set()
         for n in REPEATED_NGRAMS if options.no_repeat_ngram_size is None and max_new_tokens is None else ():
             repeating = self.repeating(parts, decoded)
+            if not repeating:
+                break
             repeated |= {parts[i].text for i in repeating}
             other = options.model_copy(update={"no_repeat_ngram_size": n})
-            again = engine.decode([parts[i].ids for i in repeating], other, prefix=prefix)
+            again = yield Sources([parts[i].ids for i in repeating], other, prefix=prefix)
             for i, nbest in zip(repeating, again, strict=True):
                 decoded[i] = nbest
         outputs = [[Output(self.text_of(hypothesis), hypothesis) for hypothesis in nbest] for nbest in decoded]
         if any(part.required for part in parts):
-            meet_requirements(self, engine, parts, outputs, options)
+            yield from meet_requirements(self, parts, outputs, options)
         per_text: list[list[tuple[Part, list[Output]]]] = [[] for _ in texts]
         for part, nbest_of_part in zip(parts, outputs, strict=True):
             per_text[part.text].append((part, nbest_of_part))
