@@ -40,7 +40,10 @@ SUMMARIES = {
         "score": "Print the log-probability of given translations.",
         "similar": "List the words whose embeddings are nearest to the embedding of a word.",
     },
-    Group("Evaluate", sort_key=3): {
+    Group("Serve", sort_key=3): {
+        "serve": "Serve models: a page, and the HTTP APIs of LibreTranslate, OpenAI, Hugging Face and Apertium.",
+    },
+    Group("Evaluate", sort_key=4): {
         "evaluate": "Compute the metrics of a model on a test set.",
         "calibrate": "Fit the confidence of translations to a dev set.",
         "compare": "Test whether the difference between two models is statistically significant.",
@@ -48,13 +51,13 @@ SUMMARIES = {
         "report": "Write a report of a training run as an HTML page: curves, data, samples, errors.",
         "info": "Print the configuration, size and training metadata of a model folder, or describe this machine.",
     },
-    Group("Inspect", sort_key=4): {
+    Group("Inspect", sort_key=5): {
         "inspect": "Show attention, predictions by layer and beam search for one text, as an HTML page.",
         "trace": "Print shape and statistics of every tensor computed for one text.",
         "ablate": "Measure the effect of removing each head, sub-layer or layer; prune heads.",
         "worked-example": "Compute attention step by step and print every number.",
     },
-    Group("Convert", sort_key=5): {
+    Group("Convert", sort_key=6): {
         "import": "Convert a Hugging Face model folder to a glassformer model folder.",
         "export": "Convert a model folder for transformers, CTranslate2 or ONNX Runtime, or to 8-bit weights.",
     },

@@ -74,8 +74,9 @@ class Glossary:
     """
 
     def __init__(self, terms: Iterable[Term]) -> None:
+        self.terms = tuple(terms)
         targets: dict[str, dict[str, None]] = defaultdict(dict)
-        for term in terms:
+        for term in self.terms:
             for source in term.sources:
                 targets[source] |= dict.fromkeys(term.targets)
         self.by_first_word: dict[str, list[tuple[str, tuple[str, ...]]]] = defaultdict(list)

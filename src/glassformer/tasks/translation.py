@@ -17,6 +17,8 @@ from glassformer import checkpoint
 from glassformer.config import DecodeConfig, JsonObject, TrainConfig
 from glassformer.corpora.corpus import Example, read_pairs
 from glassformer.corpora.doctor.diagnosis import PairChecker
+from glassformer.corpora.language_id import FILE as LANGUAGE_PROFILES
+from glassformer.corpora.language_id import LanguageProfiles
 from glassformer.corpora.languages import languages_of
 from glassformer.corpora.protected import Detached, put_back
 from glassformer.corpora.read_options import DETECT, ReadOptions
@@ -434,6 +436,23 @@ class Translator(TextToTextTask[Example]):
     stored_attributes = ("languages",)
     languages: tuple[str, ...] = ()
     """Codes of source and target language; empty if they are not known."""
+    detection: LanguageProfiles | None = None
+    """What the server detects the languages by, if the folder has it."""
+
+    @classmethod
+    def from_folder(cls, folder: Path, config: JsonObject, device: torch.device) -> Self:
+        task = super().from_folder(folder, config, device)
+        if LANGUAGE_PROFILES in checkpoint.read_json(folder / checkpoint.MANIFEST)["files"]:
+            task.detection = LanguageProfiles.from_record(checkpoint.read_json(folder / LANGUAGE_PROFILES))
+        return task
+
+    def contents(
+        self, tensors: dict[str, Tensor] | None = None, *, precision: StoredPrecision = "fp32"
+    ) -> dict[str, str | dict[str, Tensor]]:
+        contents = super().contents(tensors, precision=precision)
+        if self.detection:
+            contents[LANGUAGE_PROFILES] = self.detection.to_json()
+        return contents
 
     def configure(self, config: TrainConfig) -> None:
         self.languages = languages_of(config.src, config.tgt, config.keys, config.languages)

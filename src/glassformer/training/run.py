@@ -8,11 +8,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from glassformer import checkpoint
 from glassformer.config import JsonObject, TrainConfig
+from glassformer.corpora.language_id import MAX_SENTENCES, LanguageProfiles
+from glassformer.data.dataset import Dataset
 from glassformer.errors import ConfigError, UserError
 from glassformer.kernels.library import implementation
 from glassformer.metrics.registry import format_metric, metric
@@ -328,6 +331,7 @@ def write_best(
     if isinstance(task, Translator):
         task.model.load_state_dict(candidates[name])
         add_confidence(task, trainer.data.dev, reporter)
+        task.detection = language_profiles(task, trainer.data.train)
     contents = {**task.contents(candidates[name]), "training.json": checkpoint.to_json(training)}
     checkpoint.save_into_folder(config.out, contents)
     checkpoint.write_text(config.out / "README.md", model_card(config, task, training))
@@ -337,6 +341,17 @@ def write_best(
         f"Saved {name} to {config.out}. Try: {usage_example(task, config.out)}"
     )
     return training
+
+
+def language_profiles(task: Translator, data: Dataset) -> LanguageProfiles | None:
+    """Profiles for the detection of both languages, from examples of the training set; None if it has no languages."""
+    if not task.languages:
+        return None
+    rows = data.rows(np.array(evenly_spaced(range(len(data)), MAX_SENTENCES)))
+    decode = task.tokenizer.decode
+    return LanguageProfiles.fit(
+        {code: [decode(list(row[side])) for row in rows] for side, code in enumerate(task.languages)}
+    )
 
 
 def add_confidence(task: Translator, dev: Sequence[Any], reporter: Reporter) -> None:

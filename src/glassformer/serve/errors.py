@@ -1,0 +1,40 @@
+"""Errors of requests, in the form of each API."""
+
+from starlette.responses import JSONResponse
+
+
+class ApiError(Exception):
+    """A request cannot be answered.
+
+    Args:
+        status: HTTP status.
+        message: what is wrong, and how to fix it.
+        retry_after_s: seconds after which the request may be sent again.
+        param: name of the field that is wrong.
+    """
+
+    def __init__(self, status: int, message: str, *, retry_after_s: int | None = None, param: str | None = None):
+        super().__init__(message)
+        self.status, self.message, self.retry_after_s, self.param = status, message, retry_after_s, param
+
+
+class Disconnected(Exception):
+    """The client has gone."""
+
+
+OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+
+
+def error_response(path: str, error: ApiError) -> JSONResponse:
+    """The answer for an error, in the form of the API of a path."""
+    headers = {} if error.retry_after_s is None else {"Retry-After": str(error.retry_after_s)}
+    status = error.status
+    if path.startswith("/v1/"):
+        status = 401 if status == 403 and "API key" in error.message else status
+        kind = OPENAI_TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
+        body: object = {
+            "error": {"message": error.message, "type": kind, "param": error.param, "code": str(status)},
+        }
+    else:
+        body = {"error": error.message}
+    return JSONResponse(body, status, headers)

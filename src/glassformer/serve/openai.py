@@ -1,0 +1,299 @@
+"""The API of OpenAI: completions, chats and embeddings."""
+
+import asyncio
+import base64
+import json
+import secrets
+import struct
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, BeforeValidator, Field
+from starlette.responses import StreamingResponse
+
+from glassformer.config import JsonObject
+from glassformer.serve.admission import Unit, estimated_tokens
+from glassformer.serve.errors import ApiError, error_response
+from glassformer.serve.libretranslate import DEFAULT_BEAM, described
+from glassformer.serve.limits import MAX_NEW_TOKENS, MAX_STOPS, MAX_TEXT_CHARACTERS, MAX_TEXTS
+from glassformer.serve.requests import json_object, parse, read_body
+from glassformer.serve.security import charge
+from glassformer.serve.service import Service, client_of, translate_errors
+
+GENERATES = ("text-generation", "summarization")
+"""Pipelines of decoder-only models."""
+
+TEXT_TO_TEXT = ("translation", "text2text-generation")
+"""Pipelines of encoder-decoder models."""
+
+
+def as_list(value: Any) -> Any:
+    """One text as a list."""
+    return [value] if isinstance(value, str) else value or []
+
+
+Stops = Annotated[
+    list[Annotated[str, Field(min_length=1, max_length=200)]], BeforeValidator(as_list), Field(max_length=MAX_STOPS)
+]
+
+
+class StreamOptions(BaseModel):
+    """Options of a stream."""
+
+    include_usage: bool = False
+
+
+class Generation(BaseModel):
+    """Options of a request that generates text. Others are ignored, as clients send many."""
+
+    model: str
+    max_tokens: int | None = Field(default=None, ge=1, le=MAX_NEW_TOKENS)
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    top_k: int | None = Field(default=None, ge=1, le=100_000)
+    n: Literal[1, None] = 1
+    seed: int | None = Field(default=None, ge=0, lt=1 << 63)
+    stop: Stops = []
+    stream: bool = False
+    stream_options: StreamOptions | None = None
+
+
+class Completion(Generation):
+    """A request to continue a text."""
+
+    prompt: Annotated[list[str], BeforeValidator(as_list), Field(min_length=1, max_length=MAX_TEXTS)]
+    echo: bool = False
+
+
+class Part(BaseModel):
+    """A part of a message."""
+
+    type: Literal["text"]
+    text: str
+
+
+class ChatMessage(BaseModel):
+    """A message of a chat."""
+
+    role: Literal["system", "developer", "user", "assistant"]
+    content: str | list[Part]
+
+    @property
+    def text(self) -> str:
+        """The text of the message."""
+        return self.content if isinstance(self.content, str) else "".join(part.text for part in self.content)
+
+
+class Chat(Generation):
+    """A request to answer a chat."""
+
+    messages: list[ChatMessage] = Field(min_length=1, max_length=MAX_TEXTS)
+    max_completion_tokens: int | None = Field(default=None, ge=1, le=MAX_NEW_TOKENS)
+
+
+class Embeddings(BaseModel):
+    """A request for embeddings."""
+
+    model: str
+    input: Annotated[list[str], BeforeValidator(as_list), Field(min_length=1, max_length=MAX_TEXTS)]
+    encoding_format: Literal["float", "base64"] = "float"
+
+
+def generation_unit(
+    service: Service, body: Generation, text: str, max_tokens: int | None, on_text: Callable[[str], None] | None = None
+) -> Unit:
+    """A unit that generates text."""
+    info = service.model(body.model)
+    if info["pipeline"] in TEXT_TO_TEXT:
+        options: JsonObject = {"beam": DEFAULT_BEAM}
+        if max_tokens:
+            options["max_length"] = max_tokens
+        message = {"kind": "translate", "model": body.model, "text": text, "options": options}
+        return service.scheduler.unit(message, text, beam=DEFAULT_BEAM)
+    if info["pipeline"] not in GENERATES:
+        raise ApiError(400, f"{body.model}: its task is {info['task']}, which does not generate text", param="model")
+    options = {}
+    if body.temperature == 0:
+        options["beam"] = 1
+    else:
+        given = {"temperature": body.temperature, "top_p": body.top_p, "top_k": body.top_k}
+        options = {name: value for name, value in given.items() if value is not None}
+    if max_tokens:
+        options["max_length"] = max_tokens
+    if body.stop:
+        options["stop"] = body.stop
+    # Without a seed, each request has other random numbers.
+    options["seed"] = secrets.randbits(62) if body.seed is None else body.seed
+    message = {"kind": "complete", "model": body.model, "text": text, "options": options}
+    return service.scheduler.unit(message, text, n_new_tokens=max_tokens or 256, on_text=on_text)
+
+
+def usage_of(results: Sequence[JsonObject], texts: Sequence[str]) -> JsonObject:
+    """Numbers of tokens: those of the model, for text-to-text models an estimate."""
+    prompt = completion = 0
+    for result, text in zip(results, texts, strict=True):
+        usage = result.get("usage")
+        prompt += usage["prompt_tokens"] if usage else round(estimated_tokens(text))
+        completion += usage["completion_tokens"] if usage else round(estimated_tokens(result["text"]))
+    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+
+
+def check_length(texts: Sequence[str], field: str) -> int:
+    """Number of characters of texts.
+
+    Raises:
+        ApiError: there are too many.
+    """
+    n = sum(map(len, texts))
+    if n > MAX_TEXT_CHARACTERS:
+        raise ApiError(400, f"{field}: {n:,} characters; at most {MAX_TEXT_CHARACTERS:,} at once", param=field)
+    return n
+
+
+def router(service: Service) -> APIRouter:
+    """The routes."""
+    routes = APIRouter(prefix="/v1", tags=["OpenAI"])
+
+    @routes.get("/models")
+    async def models() -> Any:
+        return {"object": "list", "data": [model_record(info) for info in service.models.values()]}
+
+    @routes.get("/models/{name}")
+    async def model(name: str) -> Any:
+        return model_record(service.model(name))
+
+    @routes.post("/completions", openapi_extra=described(Completion))
+    async def completions(request: Request) -> Any:
+        body = parse(Completion, json_object(await read_body(request)))
+        service.model(body.model)
+        charge(request, service, None, check_length(body.prompt, "prompt"))
+
+        def choice(index: int, text: str, reason: str | None) -> JsonObject:
+            return {"text": text, "index": index, "logprobs": None, "finish_reason": reason}
+
+        head = {"id": f"cmpl-{secrets.token_hex(12)}", "object": "text_completion"}
+        prefixes = body.prompt if body.echo else [""] * len(body.prompt)
+        return await generate(request, service, body, body.prompt, body.max_tokens, head, choice, choice, prefixes)
+
+    @routes.post("/chat/completions", openapi_extra=described(Chat))
+    async def chat(request: Request) -> Any:
+        body = parse(Chat, json_object(await read_body(request)))
+        info = service.model(body.model)
+        if info["pipeline"] in TEXT_TO_TEXT or info["pipeline"] == "summarization":
+            text = next((message.text for message in reversed(body.messages) if message.role == "user"), "")
+        else:
+            text = "\n".join(message.text for message in body.messages)
+        if not text.strip():
+            raise ApiError(400, "messages: there is no message of the user with text", param="messages")
+        charge(request, service, None, check_length([text], "messages"))
+
+        def choice(index: int, text: str, reason: str | None) -> JsonObject:
+            message = {"role": "assistant", "content": text, "refusal": None}
+            return {"index": index, "message": message, "logprobs": None, "finish_reason": reason}
+
+        def chunk(index: int, text: str, reason: str | None) -> JsonObject:
+            delta = {"role": "assistant", "content": text} if text else {}
+            return {"index": index, "delta": delta, "logprobs": None, "finish_reason": reason}
+
+        head = {"id": f"chatcmpl-{secrets.token_hex(12)}", "object": "chat.completion"}
+        limit = body.max_completion_tokens or body.max_tokens
+        return await generate(request, service, body, [text], limit, head, choice, chunk, [""])
+
+    @routes.post("/embeddings", openapi_extra=described(Embeddings))
+    async def embeddings(request: Request) -> Any:
+        body = parse(Embeddings, json_object(await read_body(request)))
+        info = service.model(body.model)
+        charge(request, service, None, check_length(body.input, "input"))
+        if not info["embeds"]:
+            raise ApiError(400, f"{body.model}: its task is {info['task']}, which has no embeddings", param="model")
+        message = {"kind": "embed", "model": body.model, "texts": body.input}
+        (result,) = await service.compute(request, [service.scheduler.unit(message, "".join(body.input))])
+
+        def encoded(vector: list[float]) -> Any:
+            if body.encoding_format == "float":
+                return vector
+            return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
+
+        data = [
+            {"object": "embedding", "index": i, "embedding": encoded(vector)}
+            for i, vector in enumerate(result["vectors"])
+        ]
+        usage = {"prompt_tokens": result["n_tokens"], "total_tokens": result["n_tokens"]}
+        return {"object": "list", "data": data, "model": body.model, "usage": usage}
+
+    return routes
+
+
+def model_record(info: JsonObject) -> JsonObject:
+    """A model in the form of the API."""
+    return {"id": info["id"], "object": "model", "created": info["created"], "owned_by": "glassformer"}
+
+
+Choice = Callable[[int, str, str | None], JsonObject]
+
+
+async def generate(
+    request: Request, service: Service, body: Generation, texts: Sequence[str], max_tokens: int | None,
+    head: JsonObject, choice: Choice, chunk: Choice, prefixes: Sequence[str],
+) -> Any:  # fmt: skip
+    """Generate a text for each prompt, whole or as a stream."""
+    head = {**head, "created": int(time.time()), "model": body.model}
+    if not body.stream:
+        parts: list[list[str]] = [[] for _ in texts]
+        units = [generation_unit(service, body, text, max_tokens, parts[i].append) for i, text in enumerate(texts)]
+        results = await service.compute(request, units)
+        for result, received in zip(results, parts, strict=True):
+            result["text"] = "".join([*received, result["text"]])
+        choices = [
+            choice(i, prefixes[i] + result["text"], result.get("finish_reason", "stop"))
+            for i, result in enumerate(results)
+        ]
+        return {**head, "choices": choices, "usage": usage_of(results, texts)}
+    if "chat" in head["object"]:
+        head["object"] += ".chunk"
+    arrived: asyncio.Queue[tuple[int, str]] = asyncio.Queue()
+
+    def put(index: int, part: str) -> None:
+        arrived.put_nowait((index, part))
+
+    units = [generation_unit(service, body, text, max_tokens, partial(put, i)) for i, text in enumerate(texts)]
+    work = asyncio.ensure_future(service.scheduler.compute(units, client_of(request), service.settings.deadline_s * 4))
+    await asyncio.sleep(0)
+    if work.done():
+        await translate_errors(work)
+
+    async def events() -> AsyncIterator[str]:
+        def event(record: object) -> str:
+            return f"data: {json.dumps(record, ensure_ascii=False)}\n\n"
+
+        try:
+            for i, prefix in enumerate(prefixes):
+                if prefix:
+                    yield event({**head, "choices": [chunk(i, prefix, None)]})
+            while not (work.done() and arrived.empty()):
+                take = asyncio.ensure_future(arrived.get())
+                await asyncio.wait([take, work], return_when=asyncio.FIRST_COMPLETED)
+                if take.done():
+                    i, part = take.result()
+                    yield event({**head, "choices": [chunk(i, part, None)]})
+                else:
+                    take.cancel()
+            try:
+                results = await translate_errors(work)
+            except ApiError as error:
+                yield f"data: {bytes(error_response('/v1/', error).body).decode()}\n\n"
+                return
+            for i, result in enumerate(results):
+                if result["text"]:
+                    yield event({**head, "choices": [chunk(i, result["text"], None)]})
+                yield event({**head, "choices": [chunk(i, "", result.get("finish_reason", "stop"))]})
+            if body.stream_options and body.stream_options.include_usage:
+                yield event({**head, "choices": [], "usage": usage_of(results, texts)})
+            yield "data: [DONE]\n\n"
+        finally:
+            work.cancel()
+
+    return StreamingResponse(events(), media_type="text/event-stream", headers={"Cache-Control": "no-store"})

@@ -1,0 +1,104 @@
+"""HTTP/1.1 with deadlines: uvicorn's protocol, with time limits for headers, bodies and slow readers."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from glassformer.serve.limits import BODY_S, HEADERS_S, MAX_CONNECTIONS, MAX_FILE_BYTES, MAX_HEADER_BYTES, WRITE_S
+
+LARGE_BODY_BYTES = 1 << 20
+"""Longer bodies, which are files, have four times the time."""
+
+assert LARGE_BODY_BYTES <= MAX_FILE_BYTES
+
+
+class LimitedProtocol(HttpToolsProtocol):
+    """A connection that is closed when its client is too slow, or sends too long headers."""
+
+    timer: asyncio.TimerHandle | None = None
+    write_timer: asyncio.TimerHandle | None = None
+    in_head = True
+    n_head_bytes = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > MAX_CONNECTIONS:
+            transport.abort()
+        else:
+            self.limit(HEADERS_S)
+
+    def limit(self, seconds: float | None) -> None:
+        """Close the connection after so many seconds, unless this is called again. None: no limit."""
+        if self.timer:
+            self.timer.cancel()
+        self.timer = self.loop.call_later(seconds, self.refuse, 408, "Request Timeout") if seconds else None
+
+    def refuse(self, status: int, reason: str) -> None:
+        """Answer a request that is not complete, and close the connection."""
+        if not self.transport.is_closing():
+            self.transport.write(
+                f"HTTP/1.1 {status} {reason}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n".encode()
+            )
+            self.transport.close()
+        self.loop.call_later(1, self.transport.abort)
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        super().data_received(data)
+        if self.in_head:
+            self.n_head_bytes += len(data)
+            if self.n_head_bytes > MAX_HEADER_BYTES:
+                self.refuse(431, "Request Header Fields Too Large")
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self.in_head, self.n_head_bytes = True, 0
+        self.limit(HEADERS_S)
+
+    def on_headers_complete(self) -> None:
+        self.in_head = False
+        length = next((value for name, value in self.headers if name == b"content-length"), b"0")
+        is_large = not length.isdigit() or int(length) > LARGE_BODY_BYTES
+        self.limit(4 * BODY_S if is_large else BODY_S)
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self.limit(None)
+        super().on_message_complete()
+
+    def pause_writing(self) -> None:
+        """Called when the client does not read what was sent."""
+        super().pause_writing()
+        self.write_timer = self.write_timer or self.loop.call_later(WRITE_S, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self.end_write_timer()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self.transport.is_closing() and self.transport.get_write_buffer_size():
+            self.write_timer = self.write_timer or self.loop.call_later(WRITE_S, self.abort_unread)
+
+    def abort_unread(self) -> None:
+        """Close the connection if the client has not read the answer."""
+        self.write_timer = None
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+
+    def end_write_timer(self) -> None:
+        """End the time limit of writing."""
+        if self.write_timer:
+            self.write_timer.cancel()
+            self.write_timer = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.limit(None)
+        self.end_write_timer()
+        super().connection_lost(exc)
+
+
+Protocol: Callable[..., Any] = LimitedProtocol

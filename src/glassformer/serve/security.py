@@ -1,0 +1,92 @@
+"""Who may use the server: hosts, origins, keys."""
+
+from urllib.parse import urlsplit
+
+from fastapi import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from glassformer.serve import metrics
+from glassformer.serve.errors import ApiError, error_response
+from glassformer.serve.service import Service
+
+LOCAL_NAMES = ("127.0.0.1", "localhost", "[::1]")
+
+
+def host_name(netloc: str) -> str:
+    """The host of a netloc, without the port."""
+    name, _, port = netloc.rpartition(":")
+    return (name if name and port.isdigit() else netloc).lower()
+
+
+def charge(request: Request, service: Service, given: str | None, n_characters: int) -> None:
+    """Check the key of a request, and count characters against its rate.
+
+    Args:
+        given: the key in the body. Else that of the header Authorization is used.
+
+    Raises:
+        ApiError: the key is missing or unknown, or its rate is exceeded.
+    """
+    metrics.CHARACTERS.inc(n_characters)
+    if service.settings.keys is None:
+        return
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    text = given or (token if scheme.lower() == "bearer" else "")
+    if not text:
+        raise ApiError(403, "Please contact the server operator to get an API key: this server requires one")
+    key = service.settings.keys.find(text)
+    if key is None:
+        raise ApiError(403, "Invalid API key")
+    request.state.key_name = key.name
+    if (seconds := key.take(n_characters)) > 0:
+        message = f"Slowdown: more than {key.characters_per_minute:,} characters in a minute"
+        raise ApiError(429, message, retry_after_s=int(seconds) + 1)
+
+
+class Gate:
+    """Refuses hosts and origins that are not allowed, and adds headers to all answers.
+
+    Args:
+        names: allowed host names.
+        origins: origins of pages on other servers that may use the APIs.
+    """
+
+    def __init__(self, app: ASGIApp, names: tuple[str, ...], origins: tuple[str, ...]) -> None:
+        self.app = app
+        self.names = {name.lower() for name in (*LOCAL_NAMES, *names)}
+        self.origins = set(origins)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers = dict(scope["headers"])
+        origin = headers.get(b"origin", b"").decode("latin-1")
+        host = host_name(headers.get(b"host", b"").decode("latin-1"))
+        is_named = origin in self.origins or "*" in self.origins
+        own = not origin or host_name(urlsplit(origin).netloc) in self.names
+        extra = [(b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer")]
+        if origin and is_named:
+            extra += [(b"access-control-allow-origin", origin.encode("latin-1")), (b"vary", b"Origin")]
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], *extra]
+            await send(message)
+
+        if "*" not in self.names and host not in self.names:
+            error = ApiError(400, "Invalid request: this host name is not allowed; start the server with --public-name")
+            await error_response(scope["path"], error)(scope, receive, send_with_headers)
+        elif not (own or is_named) and scope["method"] != "GET":
+            error = ApiError(403, "Invalid request: pages of this origin may not use the server; start it with --cors")
+            await error_response(scope["path"], error)(scope, receive, send_with_headers)
+        elif scope["method"] == "OPTIONS" and is_named and origin:
+            extra += [
+                (b"access-control-allow-methods", b"GET, POST, OPTIONS"),
+                (b"access-control-allow-headers", b"Content-Type, Authorization"),
+                (b"access-control-max-age", b"600"),
+            ]
+            await send_with_headers({"type": "http.response.start", "status": 204, "headers": []})
+            await send_with_headers({"type": "http.response.body", "body": b""})
+        else:
+            await self.app(scope, receive, send_with_headers)

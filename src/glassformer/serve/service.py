@@ -1,0 +1,235 @@
+"""What all APIs share: models by name and by language, and the computation of requests."""
+
+import asyncio
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from fastapi import Request
+
+from glassformer.config import JsonObject
+from glassformer.corpora.language_id import LanguageProfiles
+from glassformer.serve import metrics
+from glassformer.serve.admission import Overloaded, Scheduler, Unit
+from glassformer.serve.errors import ApiError, Disconnected
+from glassformer.serve.languages import matching
+from glassformer.serve.limits import MAX_RESULT_BYTES, RESULT_S
+from glassformer.serve.settings import Settings
+from glassformer.serve.supervisor import Refused, Supervisor, Unavailable
+
+ResultT = TypeVar("ResultT")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResult:
+    """A file or a page that can be fetched for a while."""
+
+    data: bytes
+    name: str
+    content_type: str
+    policy: str | None
+    expires_at: float
+
+
+@dataclass
+class Results:
+    """Files and pages under random names."""
+
+    stored: OrderedDict[str, StoredResult] = field(default_factory=OrderedDict)
+
+    def add(self, data: bytes, name: str, content_type: str, policy: str | None = None) -> str:
+        """Store a result. Returns its random name."""
+        key = secrets.token_urlsafe(24)
+        self.stored[key] = StoredResult(data, name, content_type, policy, time.monotonic() + RESULT_S)
+        self.remove_old()
+        return key
+
+    def remove_old(self) -> None:
+        """Remove what is too old, and the oldest beyond the limit of memory."""
+        now, n_bytes = time.monotonic(), sum(len(result.data) for result in self.stored.values())
+        while self.stored:
+            oldest = next(iter(self.stored.values()))
+            if oldest.expires_at > now and n_bytes <= MAX_RESULT_BYTES:
+                return
+            n_bytes -= len(oldest.data)
+            self.stored.popitem(last=False)
+
+    def find(self, key: str) -> StoredResult:
+        """The result of a name.
+
+        Raises:
+            ApiError: there is none.
+        """
+        self.remove_old()
+        if key not in self.stored:
+            raise ApiError(404, "there is no such result; results are removed after 30 minutes")
+        return self.stored[key]
+
+
+class Service:
+    """The models of a server.
+
+    Args:
+        settings: options of the server.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.supervisor = Supervisor(settings.worker_config())
+        self.scheduler = Scheduler(self.supervisor)
+        self.results = Results()
+        self.progress: dict[str, list[int]] = {}
+        """Files that are being translated: units that are done, and all."""
+        self.profiles = LanguageProfiles()
+        self.profiles_of: list[str] = []
+
+    @property
+    def models(self) -> dict[str, JsonObject]:
+        """Descriptions of the models by name.
+
+        Raises:
+            ApiError: no model process is running.
+        """
+        infos = self.supervisor.infos or self.last_infos
+        return {info["id"]: info for info in infos}
+
+    last_infos: Sequence[JsonObject] = ()
+
+    async def start(self) -> None:
+        """Load the models.
+
+        Raises:
+            UserError: one of them cannot be loaded.
+        """
+        await self.supervisor.start()
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take what the models have stored for the server."""
+        self.last_infos = self.supervisor.infos or self.last_infos
+        self.profiles = LanguageProfiles.read(Path(info["detection"]) for info in self.last_infos if info["detection"])
+
+    async def reload(self) -> None:
+        """Load the models again."""
+        await self.supervisor.reload()
+        self.refresh()
+
+    def languages_of(self, info: JsonObject) -> tuple[str, str] | None:
+        """Languages of a translation model: given in the settings, else stored in its folder."""
+        languages = self.settings.languages.get(info["id"]) or info["languages"]
+        return (languages[0], languages[1]) if len(languages) == 2 else None
+
+    @property
+    def pairs(self) -> dict[tuple[str, str], str]:
+        """Languages -> the first model that translates between them."""
+        pairs: dict[tuple[str, str], str] = {}
+        for name, info in self.models.items():
+            if info["pipeline"] == "translation" and (languages := self.languages_of(info)):
+                pairs.setdefault(languages, name)
+        return pairs
+
+    @property
+    def codes(self) -> list[str]:
+        """All languages."""
+        return list(dict.fromkeys(code for pair in self.pairs for code in pair))
+
+    def model(self, name: str) -> JsonObject:
+        """The description of a model.
+
+        Raises:
+            ApiError: there is no such model.
+        """
+        if name not in self.models:
+            raise ApiError(404, f"there is no model {name[:100]!r}; there are: {', '.join(self.models)}", param="model")
+        return self.models[name]
+
+    def code(self, given: str) -> str:
+        """The code of a language in the form of the models.
+
+        Raises:
+            ApiError: no model has the language.
+        """
+        code = matching(given, self.codes)
+        if code is None:
+            known = ", ".join(self.codes) or "none: give --languages"
+            raise ApiError(400, f"{given[:20]} is not supported; languages: {known}")
+        return code
+
+    def translator(self, source: str, target: str) -> str | None:
+        """Name of the model that translates between two languages; None if they are the same.
+
+        Raises:
+            ApiError: there is none.
+        """
+        if source == target:
+            return None
+        if (source, target) not in self.pairs:
+            pairs = ", ".join(f"{a} to {b}" for a, b in self.pairs)
+            raise ApiError(400, f"{source} to {target} is not supported; there are: {pairs}")
+        return self.pairs[source, target]
+
+    async def compute(
+        self, request: Request, units: Sequence[Unit], *, deadline_s: float | None = None, files: bool = False
+    ) -> list[JsonObject]:
+        """Compute units, until the client has gone.
+
+        Args:
+            files: the units are those of a file: other requests of the client do not wait for them.
+
+        Raises:
+            ApiError: the server is overloaded, or cannot compute them.
+            Disconnected: the client has gone.
+        """
+        client = f"{client_of(request)}{' file' if files else ''}"
+        return await self.answer(request, self.scheduler.compute(units, client, deadline_s or self.settings.deadline_s))
+
+    async def answer(self, request: Request, computation: Awaitable[ResultT]) -> ResultT:
+        """The result of a computation, which is cancelled when the client has gone. The body must have been read.
+
+        Raises:
+            ApiError: it cannot be computed.
+            Disconnected: the client has gone.
+        """
+        work = asyncio.ensure_future(computation)
+        gone = asyncio.ensure_future(wait_until_gone(request))
+        try:
+            await asyncio.wait([work, gone], return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                metrics.DISCONNECTED.inc()
+                raise Disconnected
+            return await translate_errors(work)
+        finally:
+            gone.cancel()
+            if not work.done():
+                work.cancel()
+                await asyncio.wait([work])
+
+
+async def translate_errors(work: Awaitable[ResultT]) -> ResultT:
+    """The result of a computation, with its errors as those of the APIs."""
+    try:
+        return await work
+    except Overloaded as error:
+        raise ApiError(
+            503, "Slowdown: the server is overloaded; try again later", retry_after_s=error.retry_after_s
+        ) from None
+    except Unavailable as error:
+        raise ApiError(503, str(error), retry_after_s=5) from None
+    except Refused as error:
+        raise ApiError(400, " ".join(str(error).split())) from None
+
+
+async def wait_until_gone(request: Request) -> None:
+    """Wait until the client has closed the connection."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def client_of(request: Request) -> str:
+    """Name of the client in the fair queue: of its key, else its address."""
+    key: str | None = getattr(request.state, "key_name", None)
+    return f"key {key}" if key else (request.client.host if request.client else "")

@@ -1,0 +1,278 @@
+"""The model process as the server sees it: started, watched, restarted, and replaced without a lost request."""
+
+import asyncio
+import logging
+import socket
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from glassformer.config import JsonObject
+from glassformer.errors import UserError
+from glassformer.serve.channel import Message, decode, encode
+from glassformer.serve.limits import MAX_CRASHES, SILENCE_S, START_S
+
+log = logging.getLogger("glassformer.serve")
+
+RETRY_S = 2.0
+"""Seconds between attempts to start a model process that fails to start."""
+
+
+class Unavailable(Exception):
+    """A request cannot be computed now."""
+
+
+class Refused(Exception):
+    """A request cannot be computed: its message is for the client."""
+
+
+@dataclass(eq=False)
+class Job:
+    """A request to the model process."""
+
+    message: Message
+    result: asyncio.Future[JsonObject]
+    on_text: Callable[[str], None] | None = None
+    """Called with each part of a generated text."""
+    n_received: int = 0
+    """Number of characters of the parts that were received."""
+    n_repeated: int = 0
+    """Number of characters of the parts that the current process has sent: what was received before is skipped."""
+    n_crashes: int = 0
+
+
+@dataclass(eq=False)
+class ModelProcess:
+    """A model process and its connection."""
+
+    process: asyncio.subprocess.Process
+    writer: asyncio.StreamWriter
+    infos: list[JsonObject]
+    jobs: dict[int, Job] = field(default_factory=dict)
+    heard_at: float = 0.0
+    """Time of its last message."""
+
+    def send(self, message: Message) -> None:
+        """Send a message; what the process does not get because it ends is sent again to the next one."""
+        if not self.writer.is_closing():
+            self.writer.write(encode(message))
+
+
+class Supervisor:
+    """Keeps a model process running.
+
+    Args:
+        config: configuration of the model process: folders and glossaries by name, precision, threads.
+        silence_s: seconds without a message after which the process is restarted.
+    """
+
+    def __init__(self, config: JsonObject, silence_s: float = SILENCE_S) -> None:
+        self.config, self.silence_s = config, silence_s
+        self.current: ModelProcess | None = None
+        self.waiting: dict[int, Job] = {}
+        """Jobs that wait for a process."""
+        self.replaced: list[ModelProcess] = []
+        """Processes that end after their jobs."""
+        self.n_jobs = self.n_restarts = 0
+        self.is_stopping = False
+        self.tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Start the process, and wait until it has loaded the models.
+
+        Raises:
+            UserError: a model cannot be loaded.
+        """
+        self.use(await self.launch())
+
+    async def launch(self) -> tuple[ModelProcess, asyncio.StreamReader, bytearray]:
+        """Start a process, and wait until it has loaded the models.
+
+        Raises:
+            UserError: a model cannot be loaded.
+        """
+        ours, theirs = socket.socketpair()
+        with theirs:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "glassformer.serve.worker", str(theirs.fileno()),
+                stdin=asyncio.subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True,
+            )  # fmt: skip
+        reader, writer = await asyncio.open_connection(sock=ours)
+        try:
+            writer.write(encode(self.config))
+            received = bytearray()
+            async with asyncio.timeout(START_S):
+                while not (messages := list(decode(received))):
+                    data = await reader.read(1 << 16)
+                    if not data:
+                        raise UserError(
+                            "the model process ended while it loaded the models.\n  Its error is printed above; if"
+                            " there is none, the memory was insufficient: serve fewer or smaller models."
+                        )
+                    received += data
+            if "failed" in messages[0]:
+                raise UserError(messages[0]["failed"])
+        except BaseException:
+            writer.close()
+            with suppress(ProcessLookupError):
+                process.kill()
+            raise
+        return ModelProcess(process, writer, messages[0]["ready"], heard_at=time.monotonic()), reader, received
+
+    def use(self, launched: tuple[ModelProcess, asyncio.StreamReader, bytearray]) -> None:
+        """Send jobs to this process from now on."""
+        model_process, reader, received = launched
+        self.current = model_process
+        self.spawn(self.read(model_process, reader, received))
+        self.spawn(self.watch(model_process))
+        waiting, self.waiting = self.waiting, {}
+        for job_id, job in waiting.items():
+            self.give(job_id, job)
+
+    def spawn(self, coroutine: Any) -> None:
+        """Run a coroutine beside the requests."""
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    @property
+    def infos(self) -> list[JsonObject]:
+        """Descriptions of the models, as `ServedModel.info` gives them; empty while there is no process."""
+        return self.current.infos if self.current else []
+
+    def submit(self, message: Message, on_text: Callable[[str], None] | None = None) -> tuple[int, Job]:
+        """Compute a request. Its future raises `Refused` or `Unavailable`."""
+        job_id, self.n_jobs = self.n_jobs, self.n_jobs + 1
+        job = Job(message, asyncio.get_running_loop().create_future(), on_text)
+        if self.current is None:
+            self.waiting[job_id] = job
+        else:
+            self.give(job_id, job)
+        return job_id, job
+
+    def give(self, job_id: int, job: Job) -> None:
+        """Send a job to the current process."""
+        assert self.current
+        job.n_repeated = 0
+        self.current.jobs[job_id] = job
+        self.current.send({**job.message, "id": job_id})
+
+    def cancel(self, job_id: int) -> None:
+        """Cancel a job. Without effect if it is done."""
+        self.waiting.pop(job_id, None)
+        for model_process in self.processes():
+            if job := model_process.jobs.pop(job_id, None):
+                job.result.cancel()
+                model_process.send({"kind": "cancel", "id": job_id})
+
+    def processes(self) -> list[ModelProcess]:
+        """The current process, and those that were replaced and have jobs."""
+        return [*([self.current] if self.current else []), *self.replaced]
+
+    async def read(self, model_process: ModelProcess, reader: asyncio.StreamReader, received: bytearray) -> None:
+        """Take the messages of a process until it ends."""
+        with suppress(OSError, ValueError):
+            while data := await reader.read(1 << 18):
+                model_process.heard_at = time.monotonic()
+                received += data
+                for message in decode(received):
+                    self.take(model_process, message)
+        await self.ended(model_process)
+
+    def take(self, model_process: ModelProcess, message: Message) -> None:
+        """Give a message to its job."""
+        job = model_process.jobs.get(message.get("id", -1))
+        if job is None:
+            return
+        if "text" in message:
+            text = message["text"][max(0, job.n_received - job.n_repeated) :]
+            job.n_repeated += len(message["text"])
+            job.n_received = max(job.n_received, job.n_repeated)
+            if text and job.on_text:
+                job.on_text(text)
+            return
+        del model_process.jobs[message["id"]]
+        if job.result.done():
+            return
+        if "error" in message:
+            job.result.set_exception(Refused(message["error"]))
+        else:
+            job.result.set_result(message["result"])
+
+    async def watch(self, model_process: ModelProcess) -> None:
+        """Kill the process if it is silent."""
+        while model_process.process.returncode is None:
+            await asyncio.sleep(self.silence_s / 5)
+            if time.monotonic() - model_process.heard_at > self.silence_s:
+                log.error("the model process does not answer: it is restarted")
+                with suppress(ProcessLookupError):
+                    model_process.process.kill()
+                return
+
+    async def ended(self, model_process: ModelProcess) -> None:
+        """After the end of a process: start another, and give it the jobs."""
+        model_process.writer.close()
+        with suppress(ProcessLookupError):
+            model_process.process.kill()
+        await model_process.process.wait()
+        jobs, model_process.jobs = model_process.jobs, {}
+        for job_id, job in jobs.items():
+            job.n_crashes += 1
+            if job.result.done():
+                continue
+            if self.is_stopping or job.n_crashes >= MAX_CRASHES:
+                job.result.set_exception(Unavailable("the model process ended while it computed this request"))
+            elif self.current not in (None, model_process):
+                self.give(job_id, job)
+            else:
+                self.waiting[job_id] = job
+        if self.is_stopping or self.current is not model_process:
+            return
+        self.current = None
+        log.error("the model process ended: it is restarted")
+        while not self.is_stopping:
+            self.n_restarts += 1
+            try:
+                self.use(await self.launch())
+                return
+            except (UserError, OSError, TimeoutError) as error:
+                log.error("%s", error)
+                for job in self.waiting.values():
+                    if not job.result.done():
+                        job.result.set_exception(Unavailable("the models cannot be loaded"))
+                self.waiting.clear()
+                await asyncio.sleep(RETRY_S)
+
+    async def reload(self) -> None:
+        """Load the models again in a new process, which gets all jobs from then on; the old one ends after its jobs."""
+        try:
+            launched = await self.launch()
+        except (UserError, OSError, TimeoutError) as error:
+            log.error("the models are not replaced: %s", error)
+            return
+        old, self.current = self.current, None
+        self.use(launched)
+        log.info("the models were loaded again")
+        if old:
+            self.replaced.append(old)
+            while old.jobs:
+                await asyncio.sleep(0.05)
+            self.replaced.remove(old)
+            old.writer.close()
+
+    async def stop(self) -> None:
+        """End the process."""
+        self.is_stopping = True
+        for task in list(self.tasks):
+            task.cancel()
+        for model_process in self.processes():
+            model_process.writer.close()
+            try:
+                async with asyncio.timeout(2):
+                    await model_process.process.wait()
+            except TimeoutError:
+                model_process.process.kill()
+                await model_process.process.wait()

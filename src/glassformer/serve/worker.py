@@ -1,0 +1,424 @@
+"""The model process: loads the models, and computes the requests of the server in continuous batches.
+
+It reads arrivals and cancellations, computes one step of all requests, and sends what is finished. Translations and
+generated texts share one engine for each model; what is not generated token by token is computed in a thread beside it.
+"""
+
+import queue
+import re
+import signal
+import socket
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from glassformer.config import DecodeConfig, JsonObject, Precision
+from glassformer.corpora.terms import Glossary, Term, protect_pattern
+from glassformer.errors import UserError
+from glassformer.generate.engine import Decoding, Engine, Event, Sources
+from glassformer.generate.search import Hypothesis
+from glassformer.inspection.inspect import inspect
+from glassformer.inspection.page import inspection_page
+from glassformer.pipelines import pipeline
+from glassformer.pipelines.base import Pipeline
+from glassformer.runtime.storage import has_weights
+from glassformer.serve.channel import Channel, Message
+from glassformer.tasks.base import AnyTask
+from glassformer.tasks.causal_lm import DecoderTask, TextStream
+from glassformer.tasks.encoder import EncoderTask
+from glassformer.tasks.feature_extraction import SentenceEmbedder
+from glassformer.tasks.registry import find_model, load
+from glassformer.tasks.terms import Terms
+from glassformer.tasks.translation import TextToTextTask, Translation, Translator
+
+ALIVE_S = 1.0
+"""Seconds between messages that say that the process is alive."""
+
+LINE_END = re.compile(r"\r?\n")
+
+WARM_UP_SENTENCES, WARM_UP_TOKENS = 16, 20
+"""Size of the batch that measures the speed of a model."""
+
+
+READING_SPEED = 4000.0
+"""Tokens in a second that models which do not generate text read at least."""
+
+
+class ServedModel:
+    """A model folder, and how it is used.
+
+    Args:
+        name: name of the model in requests.
+        folder: model folder.
+        precision: precision of inference.
+    """
+
+    def __init__(self, name: str, folder: Path, precision: Precision) -> None:
+        self.name, self.folder = name, folder
+        self.task: AnyTask = load(folder)
+        has_int8 = self.task.device.type == "cpu"
+        self.precision: Precision = precision if precision != "int8" or has_int8 else "auto"
+        if isinstance(self.task, EncoderTask):
+            self.task.precision = self.precision
+        self.engine: Engine | None = None
+        if isinstance(self.task, TextToTextTask | DecoderTask):
+            self.engine = self.task.engine(DecodeConfig(precision=self.precision))
+        self.speed = self.warm_up()
+
+    @cached_property
+    def pipeline(self) -> Pipeline[Any]:
+        """The pipeline of the model's task."""
+        return pipeline(model=self.task, precision=self.precision)
+
+    def warm_up(self) -> float:
+        """Decode a batch with beam size 4. Returns the speed: generated tokens of hypotheses in a second; for other
+        models, tokens read in a second."""
+        if self.engine is None:
+            return READING_SPEED
+        n_tokens = min(WARM_UP_TOKENS, self.task.model.config.max_len // 2)
+        options = DecodeConfig(beam=4, precision=self.precision, max_length=n_tokens, min_length=n_tokens - 1)
+        ids = [i for i in range(self.task.tokenizer.vocab_size) if i not in self.engine.banned_ids]
+        source = [*(ids[len(ids) // 2 :] * n_tokens)[: n_tokens - 1], self.task.tokenizer.eos_id]
+        start = time.perf_counter()
+        self.engine.decode(Sources([source] * WARM_UP_SENTENCES, options))
+        return WARM_UP_SENTENCES * n_tokens * 4 / (time.perf_counter() - start)
+
+    @property
+    def features(self) -> list[str]:
+        """What the model can add to its outputs."""
+        features = []
+        if has_weights(self.task.model):
+            features.append("inspect")
+        if isinstance(self.task, TextToTextTask):
+            features.append("prefix")
+            if has_weights(self.task.model):
+                features.append("align")
+            if self.task.confidence:
+                features.append("confidence")
+        return features
+
+    def info(self) -> JsonObject:
+        """Description of the model for the server."""
+        languages = self.task.languages if isinstance(self.task, Translator) else ()
+        detection = find_model(self.folder) / "languages.json"
+        return {
+            "id": self.name,
+            "task": self.task.name,
+            "pipeline": self.task.pipelines[0] if self.task.pipelines else None,
+            "languages": list(languages),
+            "features": self.features,
+            "labels": list(self.task.labels),
+            "speed": self.speed,
+            "embeds": isinstance(self.task, SentenceEmbedder),
+            "detection": str(detection.resolve()) if detection.exists() else None,
+            "created": int(find_model(self.folder).stat().st_mtime),
+        }
+
+
+@dataclass
+class Job:
+    """A request that is being computed."""
+
+    job_id: int
+    model: ServedModel
+    requests: dict[int, int] = field(default_factory=dict)
+    """Requests of the engine that are not done -> index of their source."""
+
+
+@dataclass
+class DecodingJob(Job):
+    """A computation that yields sources, such as translation."""
+
+    decoding: Decoding[Any] | None = None
+    result_of: Callable[[Any], JsonObject] = dict
+    """The result from what the decoding returns."""
+    hypotheses: list[list[Hypothesis]] = field(default_factory=list)
+
+
+@dataclass
+class StreamJob(Job):
+    """Generation of one text, sent in parts."""
+
+    output: TextStream | None = None
+    n_prompt: int = 0
+    limit: int = 0
+
+
+class Worker:
+    """The loop of the model process.
+
+    Args:
+        channel: connection to the server.
+        models: models by name.
+        glossaries: glossaries by name.
+    """
+
+    def __init__(self, channel: Channel, models: dict[str, ServedModel], glossaries: dict[str, Glossary]) -> None:
+        self.channel, self.models, self.glossaries = channel, models, glossaries
+        self.jobs: dict[int, Job] = {}
+        self.owners: dict[tuple[str, int], Job] = {}
+        """Model and request of its engine -> the job."""
+        self.calls: queue.SimpleQueue[tuple[int, Callable[[], JsonObject]]] = queue.SimpleQueue()
+        self.returned: queue.SimpleQueue[Message | BaseException] = queue.SimpleQueue()
+        self.called: set[int] = set()
+        """Jobs of the thread that were neither cancelled nor sent."""
+        threading.Thread(target=self.call_functions, daemon=True).start()
+
+    def run(self) -> None:
+        """Compute requests until the server has ended."""
+        told_at = 0.0
+        while True:
+            is_busy = any(model.engine and model.engine.n_unfinished for model in self.models.values())
+            for message in self.channel.receive(0 if is_busy else 0.005 if self.called else ALIVE_S):
+                self.take(message)
+            for model in self.models.values():
+                if model.engine and model.engine.n_unfinished:
+                    self.step(model, model.engine)
+            self.send_returned()
+            if (now := time.monotonic()) - told_at > ALIVE_S:
+                self.channel.send({"alive": True})
+                told_at = now
+
+    def take(self, message: Message) -> None:
+        """Begin or cancel a job."""
+        job_id = int(message["id"])
+        if message["kind"] == "cancel":
+            self.end(job_id, cancel=True)
+            return
+        try:
+            self.begin(job_id, message, self.models[message["model"]])
+        except UserError as error:
+            self.channel.send({"id": job_id, "error": str(error)})
+
+    def begin(self, job_id: int, message: Message, model: ServedModel) -> None:
+        """Begin a job.
+
+        Raises:
+            UserError: its options cannot be used.
+        """
+        task = model.task
+        match message["kind"]:
+            case "translate":
+                assert isinstance(task, TextToTextTask)
+                options = DecodeConfig.resolve({**message["options"], "precision": model.precision}, environment={})
+                ends = LINE_END.findall(message["text"])
+                lines = LINE_END.split(message["text"])
+                decoding = task.decoding(lines, options, terms=self.terms(message))
+                self.jobs[job_id] = job = DecodingJob(
+                    job_id, model, decoding=decoding, result_of=lambda nbest: joined(nbest, ends)
+                )
+                self.advance(job, None)
+            case "complete":
+                assert isinstance(task, DecoderTask)
+                given = DecodeConfig.resolve({**message["options"], "precision": model.precision}, environment={})
+                c = task.with_default_options(given)
+                prompt, limit = task.limited_prompt(message["text"], c, lambda what: None)
+                output = TextStream(task.tokenizer, c.stop)
+                self.jobs[job_id] = stream = StreamJob(job_id, model, output=output, n_prompt=len(prompt), limit=limit)
+                assert model.engine
+                request = model.engine.submit(prompt, c, max_new_tokens=limit, index=0)
+                stream.requests = {request: 0}
+                self.owners[model.name, request] = stream
+            case "call":
+                inputs, parameters = message["inputs"], message["parameters"]
+                self.call(job_id, lambda: {"output": plain(model.pipeline(inputs, **parameters))})
+            case "embed":
+                assert isinstance(task, SentenceEmbedder)
+                texts = message["texts"]
+                n_tokens = sum(len(ids) for ids in task.tokenizer.encode_batch(texts))
+                self.call(job_id, lambda: {"vectors": task(texts).tolist(), "n_tokens": n_tokens})
+            case "inspect":
+                text = message["text"]
+                self.call(job_id, lambda: {"page": inspection_page(inspect(task, text).to_dict())})
+
+    def terms(self, message: Message) -> Terms | None:
+        """The terms and protected spans of a translation."""
+        glossary = self.glossaries.get(message.get("glossary", ""))
+        if pairs := message.get("terms"):
+            given = [Term(*(tuple(form.strip() for form in side.split("|")) for side in pair)) for pair in pairs]
+            glossary = Glossary([*(glossary.terms if glossary else ()), *given])
+        protect = protect_pattern(["all"]) if message.get("protect") else None
+        return Terms(glossary, protect) if glossary or protect else None
+
+    def call(self, job_id: int, function: Callable[[], JsonObject]) -> None:
+        """Compute a function in the thread, and send its result."""
+        self.called.add(job_id)
+        self.calls.put((job_id, function))
+
+    def call_functions(self) -> None:
+        """The thread that computes what is not generated token by token."""
+        while True:
+            job_id, function = self.calls.get()
+            if job_id not in self.called:
+                continue
+            try:
+                self.returned.put({"id": job_id, "result": function()})
+            except UserError as error:
+                self.returned.put({"id": job_id, "error": str(error)})
+            except BaseException as error:  # raised by the main thread, which ends the process
+                self.returned.put(error)
+
+    def send_returned(self) -> None:
+        """Send the results of the thread."""
+        with suppress(queue.Empty):
+            while True:
+                message = self.returned.get_nowait()
+                if isinstance(message, BaseException):
+                    raise message
+                if message["id"] in self.called:
+                    self.called.discard(message["id"])
+                    self.channel.send(message)
+
+    def step(self, model: ServedModel, engine: Engine) -> None:
+        """A step of the requests of a model. If it cannot compute them, their jobs fail."""
+        try:
+            events = engine.step()
+        except UserError as error:
+            for job in [job for job in self.jobs.values() if job.model is model]:
+                self.fail(job, error)
+            return
+        for event in events:
+            if owner := self.owners.get((model.name, event.request_id)):
+                self.deliver(owner, event)
+
+    def deliver(self, job: Job, event: Event) -> None:
+        """Give the event of a step to its job."""
+        if isinstance(job, StreamJob):
+            assert job.output
+            if part := job.output.add(event.tokens):
+                self.channel.send({"id": job.job_id, "text": part})
+            if job.output.is_stopped or event.hypotheses is not None:
+                rest, n_tokens = job.output.end(), len(job.output.ids)
+                is_cut = not job.output.is_stopped and n_tokens >= job.limit
+                self.end(job.job_id, cancel=event.hypotheses is None)
+                usage = {"prompt_tokens": job.n_prompt, "completion_tokens": n_tokens}
+                result = {"text": rest, "finish_reason": "length" if is_cut else "stop", "usage": usage}
+                self.channel.send({"id": job.job_id, "result": result})
+        elif isinstance(job, DecodingJob) and event.hypotheses is not None:
+            del self.owners[job.model.name, event.request_id]
+            job.hypotheses[job.requests.pop(event.request_id)] = event.hypotheses
+            if not job.requests:
+                self.advance(job, job.hypotheses)
+
+    def advance(self, job: DecodingJob, hypotheses: list[list[Hypothesis]] | None) -> None:
+        """Continue a decoding with the hypotheses of its sources, until it yields others or has its result."""
+        assert job.decoding
+        assert job.model.engine
+        try:
+            while True:
+                sources = job.decoding.send(hypotheses) if hypotheses is not None else next(job.decoding)
+                job.hypotheses = hypotheses = [[] for _ in sources.ids]
+                job.requests = job.model.engine.submit_all(sources)
+                if job.requests:
+                    break
+        except StopIteration as end:
+            self.end(job.job_id)
+            self.channel.send({"id": job.job_id, "result": job.result_of(end.value)})
+        except UserError as error:
+            self.fail(job, error)
+        else:
+            self.owners |= {(job.model.name, request): job for request in job.requests}
+
+    def fail(self, job: Job, error: UserError) -> None:
+        """End a job with an error."""
+        self.end(job.job_id, cancel=True)
+        self.channel.send({"id": job.job_id, "error": str(error)})
+
+    def end(self, job_id: int, *, cancel: bool = False) -> None:
+        """Forget a job, if it has not ended."""
+        self.called.discard(job_id)
+        job = self.jobs.pop(job_id, None)
+        if job is None:
+            return
+        for request in job.requests:
+            self.owners.pop((job.model.name, request), None)
+            if cancel and job.model.engine:
+                job.model.engine.cancel(request)
+
+
+def joined(lines: Sequence[Sequence[Translation]], ends: Sequence[str]) -> JsonObject:
+    """The record of a text from the translations of its lines, best first.
+
+    Args:
+        ends: the line ends between the lines.
+    """
+    n_best = max(len(nbest) for nbest in lines)
+    texts = []
+    for rank in range(n_best):
+        parts = [nbest[min(rank, len(nbest) - 1)].text for nbest in lines]
+        texts.append("".join(part + end for part, end in zip(parts, [*ends, ""], strict=True)))
+    best = [nbest[0] for nbest in lines]
+    record: JsonObject = {
+        "text": texts[0],
+        "others": texts[1:],
+        "missing": [term for t in best for term in t.missing],
+        "repeated": any(t.repeated for t in best),
+        "untranslated": any(t.is_untranslated for t in best),
+    }
+    if all(t.alignment is not None for t in best):
+        n_source = n_target = 0
+        record["alignment"] = []
+        for t in best:
+            record["alignment"] += [[n_source + s, n_target + k] for s, k in t.alignment or ()]
+            n_source, n_target = n_source + len(t.source.split()), n_target + len(t.text.split())
+    if all(t.words is not None for t in best):
+        words = [pair for t in best for pair in t.words or ()]
+        record["words"] = words
+        record["confidence"] = sum(p for _, p in words) / len(words) if words else 1.0
+    return record
+
+
+def plain(value: Any) -> Any:
+    """A result of a pipeline in types of JSON."""
+    if isinstance(value, torch.Tensor):
+        return value.tolist()
+    if isinstance(value, dict):
+        return {key: plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    return value.item() if hasattr(value, "item") else value
+
+
+def load_models(config: JsonObject) -> tuple[dict[str, ServedModel], dict[str, Glossary]]:
+    """Load the models and glossaries of a configuration.
+
+    Raises:
+        UserError: one of them cannot be loaded.
+    """
+    if config["threads"]:
+        torch.set_num_threads(config["threads"])
+    models = {name: ServedModel(name, Path(folder), config["precision"]) for name, folder in config["models"].items()}
+    glossaries = {name: Glossary.read(Path(path)) for name, path in config["glossaries"].items()}
+    return models, glossaries
+
+
+def main() -> None:
+    """Entry point of the process: the file descriptor of its connection is the argument."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the server ends this one
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    warnings.simplefilter("ignore")
+    sys.setswitchinterval(0.001)
+    channel = Channel(socket.socket(fileno=int(sys.argv[1])))
+    (config,) = channel.receive(60)
+    try:
+        models, glossaries = load_models(config)
+        infos = [model.info() for model in models.values()]
+    except UserError as error:
+        channel.send({"failed": str(error)})
+        return
+    channel.send({"ready": infos})
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        Worker(channel, models, glossaries).run()
+
+
+if __name__ == "__main__":
+    main()
