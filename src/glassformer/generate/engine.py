@@ -193,7 +193,8 @@ class Engine:
         """Memory for the requests that are decoded together."""
         self.waiting: deque[Request] = deque()
         self.batches: list[RequestBatch] = []
-        self.n_requests = 0
+        self.n_requests = self.n_steps = 0
+        """Number of requests; number of steps since a batch was begun."""
         self.lock = threading.Lock()
 
     def submit(
@@ -277,7 +278,9 @@ class Engine:
         Raises:
             UserError: the memory is insufficient for one request.
         """
-        if not self.waiting:
+        self.n_steps += 1
+        # A batch takes time in each step: the more there are, the longer do new requests wait for others.
+        if not self.waiting or (self.batches and self.n_steps < len(self.batches)):
             return
         free = self.batch_tokens - sum(batch.n_tokens for batch in self.batches)
         free_bytes = self.available_bytes - sum(batch.n_bytes for batch in self.batches)
@@ -305,6 +308,7 @@ class Engine:
                 else:
                     others.append(request)
             self.waiting = others + self.waiting
+            self.n_steps = 0
             free -= n_tokens
             free_bytes -= n_bytes
             try:

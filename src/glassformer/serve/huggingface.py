@@ -47,6 +47,7 @@ class GenerationParameters(BaseModel):
 
     max_new_tokens: int | None = Field(default=None, ge=1, le=MAX_NEW_TOKENS)
     max_length: int | None = Field(default=None, ge=1, le=MAX_NEW_TOKENS)
+    min_new_tokens: int | None = Field(default=None, ge=0, le=MAX_NEW_TOKENS)
     num_beams: int | None = Field(default=None, ge=1, le=MAX_BEAM)
     do_sample: bool | None = None
     temperature: float | None = Field(default=None, gt=0, le=100)
@@ -62,6 +63,7 @@ class GenerationParameters(BaseModel):
         """Options of decoding."""
         options: JsonObject = {
             "max_length": self.max_new_tokens or self.max_length,
+            "min_length": self.min_new_tokens,
             "repetition_penalty": self.repetition_penalty,
             "no_repeat_ngram_size": self.no_repeat_ngram_size,
             "beam": self.num_beams,
