@@ -37,15 +37,13 @@ def main() -> None:
     for n in (3_000, 10_000, 30_000):
         profiles = LanguageProfiles({code: Profile.of(rows[N_HELD_OUT:][:n]) for code, rows in texts.items()})
         start = time.perf_counter()
-        rows = [
-            (len(text), profiles.detect(text)[0][0] == code) for code, some in held_out.items() for text in some
-        ]
+        rows = [(len(text), profiles.detect(text)[0][0] == code) for code, some in held_out.items() for text in some]
         ms = (time.perf_counter() - start) / len(rows) * 1e3
         for low, high in BOUNDS:
             right = [is_right for length, is_right in rows if low <= length < high]
             print(
-                f"{n:6,} sentences a language: {low:2} to {high - 1:5,} characters: {100 * sum(right) / len(right):.1f}%"
-                f" of {len(right):,} right, {ms:.2f} ms a text"
+                f"{n:6,} sentences a language: {low:2} to {high - 1:5,} characters:"
+                f" {100 * sum(right) / len(right):.1f}% of {len(right):,} right, {ms:.2f} ms a text"
             )
 
 

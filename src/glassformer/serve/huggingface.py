@@ -181,6 +181,8 @@ def arguments(pipeline: str, inputs: Any, parameters: JsonObject) -> tuple[Any, 
         fields = texts
     if not all(isinstance(field, str) and field.strip() for field in fields):
         raise ApiError(400, "inputs: expected texts that are not blank", param="inputs")
+    if pipeline == "text-classification":  # a list of labels for each text, also for one: what the client expects
+        inputs, parameters = texts, {"top_k": None, **parameters}
     return inputs, parameters
 
 

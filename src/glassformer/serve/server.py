@@ -74,19 +74,21 @@ async def run(settings: Settings, listener: socket.socket) -> None:
         return
     await starting
     announce(service, listener)
-    reloads: set[asyncio.Task[None]] = set()
+    hangup = asyncio.Event()
 
-    def reload() -> None:
-        if not reloads:
-            task = loop.create_task(service.reload())
-            reloads.add(task)
-            task.add_done_callback(reloads.discard)
+    async def reload() -> None:
+        while True:
+            await hangup.wait()
+            hangup.clear()
+            await service.reload()
 
-    loop.add_signal_handler(signal.SIGHUP, reload)
+    loop.add_signal_handler(signal.SIGHUP, hangup.set)
+    reloading = asyncio.ensure_future(reload())
     serving = asyncio.ensure_future(server._serve([listener]))
     await asyncio.wait([serving, stopped], return_when=asyncio.FIRST_COMPLETED)
     server.should_exit = True
     await serving
+    reloading.cancel()
     await service.supervisor.stop()
 
 

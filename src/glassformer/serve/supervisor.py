@@ -247,7 +247,7 @@ class Supervisor:
                 await asyncio.sleep(RETRY_S)
 
     async def reload(self) -> None:
-        """Load the models again in a new process, which gets all jobs from then on; the old one ends after its jobs."""
+        """Load the models again in a new process, which gets all jobs from then on. The old one ends after its jobs."""
         try:
             launched = await self.launch()
         except (UserError, OSError, TimeoutError) as error:
@@ -257,11 +257,15 @@ class Supervisor:
         self.use(launched)
         log.info("the models were loaded again")
         if old:
-            self.replaced.append(old)
-            while old.jobs:
-                await asyncio.sleep(0.05)
-            self.replaced.remove(old)
-            old.writer.close()
+            self.spawn(self.drain(old))
+
+    async def drain(self, model_process: ModelProcess) -> None:
+        """End a process after its jobs."""
+        self.replaced.append(model_process)
+        while model_process.jobs:
+            await asyncio.sleep(0.05)
+        self.replaced.remove(model_process)
+        model_process.writer.close()
 
     async def stop(self) -> None:
         """End the process."""

@@ -1,0 +1,95 @@
+import pytest
+
+from glassformer import pipeline
+
+huggingface_hub = pytest.importorskip("huggingface_hub")
+
+
+@pytest.fixture(autouse=True)
+def online(monkeypatch):
+    """The client refuses even this machine when it is offline."""
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+
+
+def client(server, model):
+    return huggingface_hub.InferenceClient(model=f"http://127.0.0.1:{server.port}/models/{model}")
+
+
+def test_the_inference_client_classifies(server, folder):
+    found = client(server, "sentiment").text_classification("The cat.", top_k=3)
+    expected = pipeline(model=folder / "sentiment", precision="auto")("The cat.", top_k=3)
+    assert [row.label for row in found] == [row["label"] for row in expected]
+    assert [row.score for row in found] == pytest.approx([row["score"] for row in expected], abs=1e-6)
+
+
+def test_the_inference_client_translates_and_generates(server):
+    expected = server.translate("The cat.").json["translatedText"]
+    assert client(server, "en-de").translation("The cat.").translation_text == expected
+    text = client(server, "lm").text_generation("The cat", max_new_tokens=5, do_sample=False)
+    body = {"model": "lm", "prompt": "The cat", "max_tokens": 5, "temperature": 0}
+    assert text.removeprefix("The cat") == server.post("/v1/completions", body).json["choices"][0]["text"]
+
+
+def test_the_inference_client_tags_and_compares(server, folder):
+    found = client(server, "tagger").token_classification("The cat sat.", aggregation_strategy="simple")
+    expected = pipeline(model=folder / "tagger", precision="auto")("The cat sat.", aggregation_strategy="simple")
+    assert [(row.entity_group, row.start, row.end) for row in found] == [
+        (row["entity_group"], row["start"], row["end"]) for row in expected
+    ]
+    inputs = {"source_sentence": "The cat.", "sentences": ["The cat.", "A dog."]}
+    scores = server.post("/models/embedder", {"inputs": [inputs["source_sentence"], *inputs["sentences"]]}).json
+    assert len(scores) == 3
+
+
+def test_models(server):
+    found = {row["id"]: row for row in server.get("/models").json}
+    assert found["en-de"]["source"], found["en-de"]["target"] == ("en", "de")
+    assert set(found["en-de"]["features"]) == {"align", "confidence", "inspect", "prefix"}
+    assert found["sentiment"]["labels"] == ["no", "yes", "maybe"]
+    assert found["sentiment"]["pipeline"] == "text-classification"
+
+
+def test_the_inspection_of_a_text_is_a_page(server):
+    url = server.post("/models/en-de/inspect", {"inputs": "The cat."}).json["url"]
+    page = server.get(url)
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert b"Content-Security-Policy" in page.body
+    assert b"glassformer inspect: The cat." in page.body
+    assert "frame-ancestors 'self'" in page.headers["content-security-policy"]
+    assert server.get(url[:-1]).status == 404
+
+
+@pytest.mark.parametrize(
+    ("model", "body", "status", "message"),
+    [
+        ("xx", {"inputs": "a"}, 404, "there is no model 'xx'"),
+        ("sentiment", {}, 400, "missing inputs"),
+        ("sentiment", {"inputs": 5}, 400, "expected texts"),
+        ("sentiment", {"inputs": ""}, 400, "expected texts that are not blank"),
+        (
+            "sentiment",
+            {"inputs": "a", "parameters": {"topk": 1}},
+            400,
+            "topk: unknown; there are: function_to_apply",
+        ),
+        ("sentiment", {"inputs": "a", "parameters": {"top_k": "x"}}, 400, "top_k"),
+        ("en-de", {"inputs": {"a": 1}}, 400, "expected a text"),
+        ("en-de", {"inputs": "a", "parameters": {"num_beams": 99}}, 400, "num_beams"),
+        ("lm", {"inputs": "a", "parameters": {"max_new_tokens": -1}}, 400, "max_new_tokens"),
+    ],
+)
+def test_a_wrong_request_is_one_clear_error(server, model, body, status, message):
+    answer = server.post(f"/models/{model}", body)
+    assert answer.status == status
+    assert message in answer.json["error"]
+
+
+def test_omegat_gets_the_answers_of_apertium(server):
+    expected = server.translate("The cat.").json["translatedText"]
+    path = "/translate?q=The%20cat.&markUnknown=no&langpair="
+    assert server.get(f"{path}en%7Cde").json == {
+        "responseData": {"translatedText": expected}, "responseStatus": 200, "responseDetails": None,
+    }  # fmt: skip
+    refused = server.get(f"{path}en%7Cxx")
+    assert (refused.status, refused.json["responseStatus"]) == (400, 400)
+    assert "xx is not supported" in refused.json["responseDetails"]

@@ -1,0 +1,190 @@
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from glassformer.config import DecodeConfig
+from glassformer.tasks.registry import load
+from tests.serve.models import TEXTS, running
+
+OK = {"q": "The cat.", "source": "en", "target": "de"}
+
+
+@pytest.fixture(scope="module")
+def translator(folder):
+    return load(folder / "en-de", device="cpu")
+
+
+def offline(translator, text, **options):
+    """The translation of a text by the task itself, line by line, with the original line ends."""
+    options = DecodeConfig(precision="auto", **options)
+    return "\n".join(
+        translator.translate([line.removesuffix("\r")], options)[0][0].text + ("\r" if line.endswith("\r") else "")
+        for line in text.split("\n")
+    )
+
+
+@pytest.mark.parametrize("n_clients", [1, 8])
+def test_answers_are_those_of_the_task_whatever_else_is_computed(server, translator, n_clients):
+    texts = [text for text in TEXTS if text] * (1 if n_clients == 1 else 3)
+    with ThreadPoolExecutor(n_clients) as pool:
+        answers = list(pool.map(server.translate, texts))
+    assert [answer.status for answer in answers] == [200] * len(texts)
+    expected = {text: offline(translator, text) for text in set(texts)}
+    assert [answer.json["translatedText"] for answer in answers] == [expected[text] for text in texts]
+
+
+def test_a_list_is_translated_as_its_texts_are(server):
+    found = server.translate(TEXTS).json["translatedText"]
+    assert found == [server.translate(text).json["translatedText"] if text else "" for text in TEXTS]
+
+
+@pytest.mark.parametrize("beam", [1, 2, 7])
+def test_the_beam_size_is_that_of_the_request(server, translator, beam):
+    found = server.translate(TEXTS, beam=beam).json["translatedText"]
+    assert found == [offline(translator, text, beam=beam) for text in TEXTS]
+
+
+def test_json_forms_multipart_and_query_strings_are_the_same_request(server):
+    expected = server.translate("The cat.").json
+    assert server.form("/translate", OK).json == expected
+    assert server.request("POST", "/translate?q=The+cat.&source=en&target=de").json == expected
+    body = "".join(
+        f'--x\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n' for name, value in OK.items()
+    )
+    kind = {"Content-Type": "multipart/form-data; boundary=x"}
+    assert server.request("POST", "/translate", f"{body}--x--\r\n".encode(), kind).json == expected
+
+
+def test_repeated_fields_of_a_form_are_a_list(server):
+    found = server.form("/translate", {**OK, "q": ["The cat.", "The dog."]}).json["translatedText"]
+    assert found == server.translate(["The cat.", "The dog."]).json["translatedText"]
+
+
+def test_languages(server):
+    english, german = server.get("/languages").json
+    assert english == {"code": "en", "name": "English", "targets": ["en", "de"]}
+    assert german == {"code": "de", "name": "German", "targets": ["de"]}
+
+
+def test_a_text_in_its_own_language_comes_back(server):
+    assert server.translate(["The cat."], target="en").json == {"translatedText": ["The cat."]}
+
+
+@pytest.mark.parametrize(
+    ("text", "language"), [("The old man and the dog went home", "en"), ("Der alte Mann saß auf der Matte", "de")]
+)
+def test_languages_are_detected(server, text, language):
+    assert server.post("/detect", {"q": text}).json[0]["language"] == language
+    found = server.translate(text, source="auto").json
+    assert found["detectedLanguage"]["language"] == language
+    assert found["detectedLanguage"]["confidence"] > 90
+    assert (found["translatedText"] == text) == (language == "de")
+
+
+def test_alternatives_are_the_next_best_hypotheses(server, translator):
+    found = server.translate(["The cat.", "The dog sat."], alternatives=3).json
+    for text, best, others in zip(
+        ["The cat.", "The dog sat."], found["translatedText"], found["alternatives"], strict=True
+    ):
+        (nbest,) = translator.translate([text], DecodeConfig(beam=4, nbest=4, precision="auto"))
+        expected = list(dict.fromkeys(t.text for t in nbest))
+        assert [best, *others] == expected
+
+
+def test_alignment_and_confidence_are_those_of_the_task(server, translator):
+    text = "The cat sat.\nA dog went home."
+    found = server.translate(text, align=True, confidence=True).json
+    options = DecodeConfig(align=True, confidence=True, precision="auto")
+    (first,), (second,) = translator.translate(text.split("\n"), options)
+    n_source, n_target = len(first.source.split()), len(first.text.split())
+    shifted = [[n_source + s, n_target + t] for s, t in second.alignment]
+    assert found["alignment"] == [*map(list, first.alignment), *shifted]
+    assert found["words"] == [[word, pytest.approx(p)] for t in (first, second) for word, p in t.words]
+
+
+def test_a_text_of_low_confidence_is_not_translated(server):
+    found = server.translate(["The cat.", ""], min_confidence=1.0).json
+    assert found["translatedText"] == ["The cat.", ""]
+    assert found["untranslated"] == [True, False]
+
+
+def test_glossaries_terms_and_protected_spans(server):
+    assert "Kater" in server.translate("The cat sat.", glossary="animals").json["translatedText"]
+    found = server.translate("The cat sat.", terms=[["cat", "Mieze|Katze"]]).json["translatedText"]
+    assert "Mieze" in found or "Katze" in found
+    assert "{name}" in server.translate("The cat {name} sat.", protect=True).json["translatedText"]
+
+
+def test_a_translation_begins_with_the_prefix(server):
+    assert server.translate("The cat sat.", prefix="the dog").json["translatedText"].lower().startswith("the dog")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"q": None}, "q"), ({"q": ""}, "missing q"), ({"q": []}, "missing q"), ({"q": 5}, "q:"), ({"q": [1]}, "q:"),
+        ({"q": {"a": 1}}, "q:"), ({"q": [["a"]]}, "q:"), ({"q": "\ud800"}, "surrogate"), ({"q": "a\0b"}, "NUL"),
+        ({"q": "a" * 20_001}, "exceeds text limit (20,000)"), ({"q": ["a"] * 1001}, "1,001 texts"),
+        ({"source": "xx"}, "xx is not supported; languages: en, de"), ({"source": 5}, "source:"),
+        ({"target": "auto"}, "auto is not supported"), ({"source": "de", "target": "en"}, "de to en is not supported"),
+        ({"format": "xml"}, "format:"), ({"alternatives": "x"}, "alternatives:"),
+        ({"alternatives": -1}, "alternatives:"),
+        ({"alternatives": 2.7}, "alternatives:"), ({"alternatives": 10_000}, "alternatives:"),
+        ({"alternatives": 2**63}, "alternatives:"), ({"beam": 0}, "beam:"), ({"beam": 1 << 70}, "beam:"),
+        ({"min_confidence": float("nan")}, "min_confidence"), ({"min_confidence": 2}, "min_confidence"),
+        ({"glossary": "xx"}, "there is no glossary 'xx'; there are: animals"), ({"terms": [["a"]]}, "terms:"),
+        ({"terms": [["a", " "]]}, "terms:"), ({"prefix": "x", "q": ["a", "b"]}, "prefix"),
+    ],
+)  # fmt: skip
+def test_a_wrong_field_is_one_clear_error(server, change, message):
+    answer = server.translate(**{"q": "The cat.", **change})
+    assert answer.status == 400
+    assert message in answer.json["error"]
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[1]", b"5", b"[" * 9000, b"\xff", b'{"q": "a"', b"null"])
+def test_a_body_that_is_no_object_is_one_clear_error(server, body):
+    answer = server.request("POST", "/translate", body, {"Content-Type": "application/json"})
+    assert answer.status == 400
+    assert "Invalid request" in answer.json["error"]
+
+
+def test_unknown_paths_and_methods_have_the_form_of_the_api(server):
+    assert server.get("/nope").status == 404
+    assert server.request("PUT", "/languages").status == 405
+    assert "error" in server.request("PUT", "/languages").json
+
+
+def test_a_body_that_is_too_large_is_refused_before_it_is_read(server):
+    answer = server.request("POST", "/translate", b"x" * (1 << 20) + b"x", {"Content-Type": "application/json"})
+    assert answer.status == 413
+    assert "1,048,576 bytes" in answer.json["error"]
+
+
+def test_codes_with_a_region_mean_the_language(server):
+    expected = server.translate("The cat.").json
+    assert server.translate("The cat.", source="en-US", target="DE").json == expected
+
+
+def test_settings_and_health(server):
+    settings = server.get("/frontend/settings").json
+    assert settings["charLimit"] == 20_000
+    assert settings["language"]["source"] == {"code": "en", "name": "English"}
+    assert not settings["keyRequired"]
+    assert server.get("/health").json == {"status": "ok"}
+    assert server.get("/spec").json["openapi"].startswith("3")
+
+
+def test_corrections_are_kept_for_training(server, folder):
+    correction = {"q": "The cat.", "s": "Die\nKatze.", "source": "en", "target": "de"}
+    assert server.post("/suggest", correction).json == {"success": True}
+    lines = (folder / "corrections" / "corrections.en-de.jsonl").read_text().splitlines()
+    assert json.loads(lines[-1]) == {"src": "The cat.", "tgt": "Die Katze."}
+    assert server.post("/suggest", {**correction, "s": " "}).status == 400
+
+
+def test_a_server_without_a_folder_for_corrections_refuses_them(folder):
+    with running(folder, models=("en-de",)) as server:
+        correction = {"q": "The cat.", "s": "Die Katze.", "source": "en", "target": "de"}
+        assert server.post("/suggest", correction).status == 403

@@ -1,0 +1,233 @@
+"""The server under load, crashes, reloads and attacks."""
+
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from glassformer.serve.keys import add_key
+from tests.interop.ours import make
+from tests.serve.models import running, wait_for, write_models
+
+TEXTS = [f"The cat {i} sat on the mat with the old dog." for i in range(60)]
+
+
+def test_the_front_process_does_not_load_torch():
+    code = "import glassformer.serve.server, sys; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_no_answer_is_lost_or_wrong_when_the_model_process_is_killed(folder):
+    with running(folder, models=("en-de",)) as server, ThreadPoolExecutor(8) as pool:
+        expected = [server.translate(text).json for text in TEXTS]
+        for _ in range(2):
+            answers = [pool.submit(server.translate, text) for text in TEXTS]
+            wait_for(lambda: server.metric("glassformer_texts_running") > 0)
+            os.kill(server.worker, signal.SIGKILL)
+            assert [answer.result().json for answer in answers] == expected
+        assert server.metric("glassformer_model_process_restarts") == 2
+
+
+def test_a_model_process_that_does_not_answer_is_restarted(folder):
+    with running(folder, models=("en-de",)) as server:
+        os.kill(server.worker, signal.SIGSTOP)
+        assert server.translate("The cat.").status == 200
+
+
+def test_a_retrained_folder_is_loaded_without_a_failed_request(tmp_path):
+    write_models(tmp_path)
+    with running(tmp_path, models=("en-de",)) as server, ThreadPoolExecutor(4) as pool:
+        before = server.translate("The cat.").json
+        worker = server.worker
+        # The same architecture with the weights of another random state
+        retrained = tmp_path / "retrained"
+        make("translation", "transformer", d_model=32, n_heads=4, d_ff=32, max_len=33).save(retrained)
+        os.rename(tmp_path / "en-de", tmp_path / "old")
+        os.rename(retrained, tmp_path / "en-de")
+        server.process.send_signal(signal.SIGHUP)
+        answers = []
+        while not any("were loaded again" in line for line in server.log):
+            answers += [future.result() for future in [pool.submit(server.translate, "The cat.") for _ in range(4)]]
+        assert {answer.status for answer in answers} == {200}
+        assert server.worker != worker
+        assert server.get("/models").json[0]["features"] != before
+        # A folder that cannot be loaded is not used.
+        shutil.rmtree(tmp_path / "en-de")
+        server.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: any("not replaced" in line for line in server.log))
+        assert server.get("/health").status == 200
+
+
+def test_a_client_that_leaves_takes_its_requests_with_it(folder):
+    with running(folder, models=("en-de",)) as server:
+        body = json.dumps({"q": TEXTS * 6, "source": "en", "target": "de"}).encode()
+        for _ in range(5):
+            with socket.create_connection(("127.0.0.1", server.port)) as connection:
+                head = f"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
+                connection.sendall(head.encode() + body)
+                wait_for(lambda: server.metric("glassformer_texts_running") > 0)
+        wait_for(lambda: server.metric("glassformer_texts_running") == 0)
+        assert server.metric("glassformer_texts_waiting") == 0
+        assert server.metric("glassformer_disconnected_total") == 5
+        assert server.translate("The cat.").status == 200
+
+
+def test_what_cannot_be_answered_in_time_is_refused_at_once(folder):
+    with running(folder, "--deadline", "0.3", models=("en-de",)) as server, ThreadPoolExecutor(30) as pool:
+        answers = list(pool.map(lambda i: server.translate(TEXTS), range(30)))
+        statuses = {answer.status for answer in answers}
+        assert statuses <= {200, 503}
+        assert 503 in statuses
+        refused = next(answer for answer in answers if answer.status == 503)
+        assert int(refused.headers["retry-after"]) >= 1
+        assert "Slowdown" in refused.json["error"]
+
+
+def test_hosts_and_origins_that_are_not_allowed_are_refused(server):
+    assert server.get("/languages", Host="evil.example").status == 400
+    assert server.get("/languages", Host="localhost:1").status == 200
+    body = {"q": "The cat.", "source": "en", "target": "de"}
+    assert server.post("/translate", body, Origin="http://evil.example").status == 403
+    assert server.post("/translate", body, Origin="null").status == 403
+    own = server.post("/translate", body, Origin=f"http://127.0.0.1:{server.port}")
+    assert own.status == 200
+    assert "access-control-allow-origin" not in own.headers
+
+
+def test_named_origins_may_use_the_server(folder):
+    origin = "https://intranet.example.org"
+    with running(folder, "--cors", origin, "--public-name", "mt.example.org", models=("en-de",)) as server:
+        preflight = server.request("OPTIONS", "/translate", headers={"Origin": origin, "Host": "mt.example.org"})
+        assert preflight.status == 204
+        assert preflight.headers["access-control-allow-origin"] == origin
+        body = {"q": "The cat.", "source": "en", "target": "de"}
+        assert server.post("/translate", body, Origin=origin).headers["access-control-allow-origin"] == origin
+
+
+def test_keys(folder, tmp_path):
+    path = tmp_path / "keys.toml"
+    key = add_key(path, "weblate")
+    assert key not in path.read_text()
+    assert path.stat().st_mode & 0o77 == 0
+    slow = add_key(path, "slow")
+    path.write_text(path.read_text().replace("[slow]", "[slow]\ncharacters_per_minute = 20"))
+    with running(folder, "--keys", str(path), models=("en-de", "lm")) as server:
+        assert server.translate("The cat.").status == 403
+        assert server.translate("The cat.", api_key=key + "x").json == {"error": "Invalid API key"}
+        assert server.translate("The cat.", api_key=key).status == 200
+        body = {"q": "The cat.", "source": "en", "target": "de"}
+        assert server.post("/translate", body, Authorization=f"Bearer {key}").status == 200
+        prompt = {"model": "lm", "prompt": "a", "max_tokens": 2}
+        refused = server.post("/v1/completions", prompt)
+        assert (refused.status, refused.json["error"]["type"]) == (401, "authentication_error")
+        assert server.get("/languages").status == 200
+        assert server.translate("The cat sat on a mat.", api_key=slow).status == 200
+        exceeded = server.translate("The cat sat.", api_key=slow)
+        assert exceeded.status == 429
+        assert 30 < int(exceeded.headers["retry-after"]) < 62
+
+
+def test_the_server_ends_when_it_is_told(folder):
+    with running(folder, models=("en-de",)) as server:
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(10) == 0
+
+
+def test_headers_that_are_too_long_are_refused(server):
+    with socket.create_connection(("127.0.0.1", server.port)) as connection:
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 40_000)
+        assert connection.recv(100).startswith(b"HTTP/1.1 431")
+
+
+@pytest.mark.slow
+def test_slow_clients_are_disconnected(server):
+    head, body = (socket.create_connection(("127.0.0.1", server.port)) for _ in range(2))
+    head.sendall(b"GET /health HTTP/1.1\r\nHost: loc")
+    body.sendall(b"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900\r\n\r\n{")
+    start = time.monotonic()
+    for connection in (head, body):
+        connection.settimeout(20)
+        assert connection.recv(100).startswith(b"HTTP/1.1 408")
+        connection.close()
+    assert 9 < time.monotonic() - start < 19
+
+
+POST = b"POST /translate HTTP/1.1\r\nHost: localhost\r\n"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"\x00\x01\x02\r\n\r\n",
+        b"GET /%ff%fe%00 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        POST + b"Content-Length: -1\r\n\r\n",
+        POST + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        POST + b"Content-Type: multipart/form-data\r\nContent-Length: 2\r\n\r\nab",
+        POST + b"Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 2\r\n\r\nab",
+        POST + b"Transfer-Encoding: chunked\r\n\r\nZZ\r\n",
+        b"GET /results/../../etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET /models/..%2f..%2fetc HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    ],
+)
+def test_malformed_requests_are_refused(server, raw):
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
+        connection.sendall(raw)
+        status = connection.recv(1000)[9:12]
+    assert status.startswith(b"4"), raw
+    assert server.get("/health").status == 200
+
+
+def test_no_text_is_logged(server):
+    server.translate("A secret sentence.")
+    server.translate("A secret sentence.", target="secret")
+    assert "secret" not in "".join(server.log)
+    assert b"secret" not in server.get("/metrics").body
+
+
+def test_a_port_that_is_taken_is_one_clear_error(server, folder):
+    command = [sys.executable, "-m", "glassformer", "serve", "en-de", "--port", str(server.port)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: 127.0.0.1:{server.port}: Address already in use")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "no model"), (["nope"], "nope"), (["en-de", "en-de"], "two models named en-de"),
+        (["en-de", "--languages", "xx=en,de"], "there is no model xx"),
+        (["en-de", "--languages", "en-de=en"], "expected two different codes"),
+        (["en-de", "--glossary", "a=nope.tsv"], "nope.tsv"), (["en-de", "--keys", "nope.toml"], "no such file"),
+        (["en-de", "--corrections", "nope"], "no such folder"), (["a/../=en-de"], "cannot be part of a URL"),
+        (["en-de", "--port", "99999"], "0 to 65535"),
+    ],
+)  # fmt: skip
+def test_wrong_options_are_one_clear_error(folder, arguments, message):
+    command = [sys.executable, "-m", "glassformer", "serve", *arguments]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
+    assert done.returncode in (1, 2)
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_limits_are_printed(folder):
+    done = subprocess.run([sys.executable, "-m", "glassformer", "serve", "--limits"], capture_output=True, text=True)
+    assert "MAX_TEXT_CHARACTERS" in done.stdout
+    assert "Most characters of the texts of one request." in done.stdout
+
+
+def test_connections_are_kept(server):
+    connection = http.client.HTTPConnection("127.0.0.1", server.port)
+    for _ in range(3):
+        connection.request("GET", "/health")
+        assert connection.getresponse().read() == b'{"status":"ok"}'
+    connection.close()
