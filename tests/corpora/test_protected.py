@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.corpora.protected import put_back, tag_pairs, take_out
+from glassformer.corpora.protected import take_out
 from glassformer.corpora.terms import matches, protect_pattern
+from glassformer.documents.inline import put_back, tag_pairs
 
 PATTERN = protect_pattern(("all",))
 

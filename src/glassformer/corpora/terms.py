@@ -11,6 +11,7 @@ from re import _parser as sre_parser  # type: ignore[attr-defined]
 from typing import Any
 
 from glassformer.corpora.lines import read_lines
+from glassformer.documents.inline import is_word
 from glassformer.errors import ConfigError, CorpusError
 
 UNITS = (
@@ -139,11 +140,6 @@ def words(text: str) -> Iterator[tuple[str, int]]:
 def continues_word(text: str, position: int) -> bool:
     """Whether the character at a position and the one before belong to one word."""
     return 0 < position < len(text) and is_word(text[position - 1]) and is_word(text[position])
-
-
-def is_word(character: str) -> bool:
-    """Whether a character is part of a word."""
-    return character.isalnum() or character == "_"
 
 
 def protect_pattern(protect: Sequence[str]) -> re.Pattern[str] | None:

@@ -6,10 +6,10 @@ from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse
 
 from glassformer.serve.errors import ApiError
-from glassformer.serve.libretranslate import Translate, checked_texts, translation_unit
 from glassformer.serve.requests import check_text
 from glassformer.serve.security import charge
 from glassformer.serve.service import Service
+from glassformer.serve.translation import Translate, checked_texts, translation_unit
 
 
 def router(service: Service) -> APIRouter:

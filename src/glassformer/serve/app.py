@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from glassformer.serve import apertium, huggingface, libretranslate, metrics, openai
+from glassformer.serve import apertium, documents, huggingface, libretranslate, metrics, openai
 from glassformer.serve.errors import ApiError, Disconnected, error_response
 from glassformer.serve.security import Gate
 from glassformer.serve.service import Service
@@ -26,7 +26,7 @@ def build_app(service: Service) -> ASGIApp:
         description="Translation, text generation and text analysis by the models of this server, with the APIs of"
         " LibreTranslate, OpenAI, Hugging Face and Apertium.",
     )  # fmt: skip
-    for module in (libretranslate, openai, huggingface, apertium):
+    for module in (libretranslate, documents, openai, huggingface, apertium):
         app.include_router(module.router(service))
 
     @app.get("/metrics", include_in_schema=False)

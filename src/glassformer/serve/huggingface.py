@@ -9,12 +9,12 @@ from pydantic import BaseModel, Field
 
 from glassformer.config import JsonObject
 from glassformer.serve.errors import ApiError
-from glassformer.serve.libretranslate import DEFAULT_BEAM, described
 from glassformer.serve.limits import MAX_BEAM, MAX_NEW_TOKENS, MAX_TEXT_CHARACTERS, MAX_TEXTS
 from glassformer.serve.openai import GENERATES, TEXT_TO_TEXT
-from glassformer.serve.requests import json_object, parse, read_body
+from glassformer.serve.requests import described, json_object, parse, read_body
 from glassformer.serve.security import charge
 from glassformer.serve.service import Service
+from glassformer.serve.translation import DEFAULT_BEAM
 
 IGNORED = {"src_lang", "tgt_lang", "clean_up_tokenization_spaces", "truncation", "return_full_text", "details"}
 """Parameters that a model of one pair of languages does not need, and those of the output that `inputs` has."""

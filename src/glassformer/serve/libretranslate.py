@@ -4,56 +4,21 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Any
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BaseModel
 
 from glassformer.config import JsonObject
-from glassformer.serve.admission import Unit
+from glassformer.documents.reader import FORMATS
+from glassformer.serve.documents import translate_html
 from glassformer.serve.errors import ApiError
 from glassformer.serve.languages import name_of
-from glassformer.serve.limits import (
-    MAX_ALTERNATIVES,
-    MAX_BEAM,
-    MAX_SUGGESTIONS_BYTES,
-    MAX_TERMS,
-    MAX_TEXT_CHARACTERS,
-    MAX_TEXTS,
-)
-from glassformer.serve.requests import parse, read_fields
+from glassformer.serve.limits import MAX_SUGGESTIONS_BYTES, MAX_TEXT_CHARACTERS
+from glassformer.serve.requests import described, parse, read_fields
 from glassformer.serve.security import charge
 from glassformer.serve.service import Service
-
-DEFAULT_BEAM = 4
-
-
-def none_if_empty(value: Any) -> Any:
-    """Forms send empty fields."""
-    return None if value == "" else value
-
-
-Texts = str | list[str]
-Pair = Annotated[list[Annotated[str, Field(max_length=200, pattern=r"\S")]], Field(min_length=2, max_length=2)]
-
-
-class Translate(BaseModel):
-    """A request to translate."""
-
-    q: Texts
-    source: str
-    target: str
-    format: Literal["text", "html"] = "text"
-    alternatives: Annotated[int, BeforeValidator(lambda v: v or 0)] = Field(default=0, ge=0, le=MAX_ALTERNATIVES)
-    api_key: str | None = None
-    beam: Annotated[int | None, BeforeValidator(none_if_empty)] = Field(default=None, ge=1, le=MAX_BEAM)
-    glossary: str | None = None
-    terms: list[Pair] = Field(default=[], max_length=MAX_TERMS)
-    protect: bool = False
-    prefix: str = ""
-    align: bool = False
-    confidence: bool = False
-    min_confidence: Annotated[float | None, BeforeValidator(none_if_empty)] = Field(default=None, ge=0, le=1)
+from glassformer.serve.translation import Texts, Translate, checked_texts, detected, translation_unit
 
 
 class Detect(BaseModel):
@@ -71,64 +36,6 @@ class Suggest(BaseModel):
     source: str
     target: str
     api_key: str | None = None
-
-
-def described(model: type[BaseModel]) -> JsonObject:
-    """The body of a request for the OpenAPI description."""
-    schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
-    kinds = ("application/json", "application/x-www-form-urlencoded", "multipart/form-data")
-    return {"requestBody": {"required": True, "content": {kind: {"schema": schema} for kind in kinds}}}
-
-
-def checked_texts(q: Texts) -> list[str]:
-    """The texts of a request.
-
-    Raises:
-        ApiError: there are none, or too many.
-    """
-    texts = [q] if isinstance(q, str) else q
-    if not texts or q == "":
-        raise ApiError(400, "Invalid request: missing q parameter", param="q")
-    if len(texts) > MAX_TEXTS:
-        raise ApiError(400, f"Invalid request: {len(texts):,} texts; at most {MAX_TEXTS:,} at once", param="q")
-    n = sum(map(len, texts))
-    if n > MAX_TEXT_CHARACTERS:
-        raise ApiError(400, f"Invalid request: request ({n:,}) exceeds text limit ({MAX_TEXT_CHARACTERS:,})", param="q")
-    return texts
-
-
-def translation_unit(service: Service, model: str, text: str, body: Translate, *, align: bool = False) -> Unit:
-    """A unit for the translation of a text."""
-    features = service.model(model)["features"]
-    beam = max(body.beam or DEFAULT_BEAM, body.alternatives + 1)
-    options: JsonObject = {"beam": beam, "nbest": body.alternatives + 1}
-    if body.prefix:
-        options["prefix"] = body.prefix
-    if (body.align or align) and "align" in features:
-        options["align"] = True
-    if "confidence" in features and (body.confidence or body.min_confidence is not None):
-        options["confidence"] = True
-        options["min_confidence"] = body.min_confidence
-    message: JsonObject = {"kind": "translate", "model": model, "text": text, "options": options}
-    if body.glossary:
-        message["glossary"] = body.glossary
-    if body.terms:
-        message["terms"] = body.terms
-    if body.protect:
-        message["protect"] = True
-    return service.scheduler.unit(message, text, beam=beam)
-
-
-def detected(service: Service, texts: Sequence[str]) -> list[JsonObject]:
-    """The language of each text, with its probability in percent."""
-    if not service.profiles.languages:
-        raise ApiError(
-            400,
-            "auto is not supported: the models were trained without language detection",
-            param="source",
-        )
-    best = [service.profiles.detect(text)[0] for text in texts]
-    return [{"confidence": round(100 * p, 1), "language": language} for language, p in best]
 
 
 def router(service: Service) -> APIRouter:
@@ -158,7 +65,7 @@ def router(service: Service) -> APIRouter:
             "keyRequired": service.settings.keys is not None,
             "language": languages,
             "suggestions": service.settings.corrections is not None,
-            "supportedFilesFormat": [],
+            "supportedFilesFormat": list(FORMATS),
         }
 
     @routes.get("/health")
@@ -180,7 +87,7 @@ def router(service: Service) -> APIRouter:
         sources = [row["language"] for row in found] if found else [service.code(body.source)] * len(texts)
         models = [service.translator(source, target) for source in sources]
         if body.format == "html":
-            raise ApiError(400, "html: not yet")
+            answers = await translate_html(request, service, texts, models, body)
         else:
             units = [translation_unit(service, m, t, body) for t, m in zip(texts, models, strict=True) if m]
             results = iter(await service.compute(request, units))

@@ -17,11 +17,11 @@ from starlette.responses import StreamingResponse
 from glassformer.config import JsonObject
 from glassformer.serve.admission import Unit, estimated_tokens
 from glassformer.serve.errors import ApiError, error_response
-from glassformer.serve.libretranslate import DEFAULT_BEAM, described
 from glassformer.serve.limits import MAX_NEW_TOKENS, MAX_STOPS, MAX_TEXT_CHARACTERS, MAX_TEXTS
-from glassformer.serve.requests import json_object, parse, read_body
+from glassformer.serve.requests import described, json_object, parse, read_body
 from glassformer.serve.security import charge
 from glassformer.serve.service import Service, client_of, translate_errors
+from glassformer.serve.translation import DEFAULT_BEAM
 
 GENERATES = ("text-generation", "summarization")
 """Pipelines of decoder-only models."""

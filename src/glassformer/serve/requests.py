@@ -14,6 +14,7 @@ from starlette.datastructures import Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect
 
+from glassformer.config import JsonObject
 from glassformer.serve.errors import ApiError, Disconnected
 from glassformer.serve.limits import MAX_BODY_BYTES
 
@@ -168,3 +169,10 @@ def parse(model: type[ModelT], fields: Fields) -> ModelT:
         if detail["type"] == "missing":
             raise ApiError(400, f"Invalid request: missing {name} parameter", param=name) from None
         raise ApiError(400, f"Invalid request: {name}: {detail['msg']}", param=name) from None
+
+
+def described(model: type[BaseModel]) -> JsonObject:
+    """The body of a request for the OpenAPI description."""
+    schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
+    kinds = ("application/json", "application/x-www-form-urlencoded", "multipart/form-data")
+    return {"requestBody": {"required": True, "content": {kind: {"schema": schema} for kind in kinds}}}

@@ -89,6 +89,7 @@ async def run(settings: Settings, listener: socket.socket) -> None:
     server.should_exit = True
     await serving
     reloading.cancel()
+    service.reader.close()
     await service.supervisor.stop()
 
 

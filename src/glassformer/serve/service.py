@@ -13,6 +13,7 @@ from fastapi import Request
 
 from glassformer.config import JsonObject
 from glassformer.corpora.language_id import LanguageProfiles
+from glassformer.documents.reader import DocumentReader
 from glassformer.serve import metrics
 from glassformer.serve.admission import Overloaded, Scheduler, Unit
 from glassformer.serve.errors import ApiError, Disconnected
@@ -84,8 +85,8 @@ class Service:
         self.results = Results()
         self.progress: dict[str, list[int]] = {}
         """Files that are being translated: units that are done, and all."""
+        self.reader = DocumentReader()
         self.profiles = LanguageProfiles()
-        self.profiles_of: list[str] = []
 
     @property
     def models(self) -> dict[str, JsonObject]:

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from glassformer.config import DecodeConfig
-from glassformer.corpora.protected import Detached, take_out
+from glassformer.corpora.protected import take_out
 from glassformer.corpora.terms import Glossary, Required, protect_pattern, unmet
+from glassformer.documents.inline import Detached
 from glassformer.generate.constraints import Constraint
 from glassformer.generate.engine import Decoding, Sources
 from glassformer.generate.search import Hypothesis, length_penalty

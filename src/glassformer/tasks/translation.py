@@ -20,12 +20,12 @@ from glassformer.corpora.doctor.diagnosis import PairChecker
 from glassformer.corpora.language_id import FILE as LANGUAGE_PROFILES
 from glassformer.corpora.language_id import LanguageProfiles
 from glassformer.corpora.languages import languages_of
-from glassformer.corpora.protected import Detached, put_back
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.corpora.repetition import repeats
 from glassformer.corpora.terms import unmet
 from glassformer.data.batch import PairBatch, make_batch
 from glassformer.data.dataset import Row
+from glassformer.documents.inline import Detached, put_back
 from glassformer.errors import ConfigError
 from glassformer.generate.engine import Decoding, Sources, batches_by_length
 from glassformer.generate.search import Hypothesis

@@ -1,0 +1,106 @@
+"""A file as its texts and what is between them."""
+
+import html
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from glassformer.documents.inline import Detached, Inner, put_back
+
+Alignment = Sequence[Sequence[int]]
+"""Pairs of a word of a text and a word of its translation, separated by white space and counted from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A text that is translated on its own, such as a sentence."""
+
+    text: str
+    """In one line, without markup."""
+    detached: Detached | None = None
+    """Tags that were taken out, in the escaped form of the file; None if there were none."""
+    width: int | None = None
+    """Maximum length of the lines of its translation, in characters; None: one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A file.
+
+    `render` returns the file with translations in place of the texts. Everything else keeps its bytes.
+    """
+
+    pieces: list[str | Segment]
+    """What is kept, and the segments, in order."""
+    escaping: Literal["html", "none"] = "none"
+    """How texts are written in the file."""
+    encoding: str = "utf-8"
+
+    @property
+    def segments(self) -> list[Segment]:
+        """The texts to translate."""
+        return [piece for piece in self.pieces if isinstance(piece, Segment)]
+
+    def render(self, translations: Sequence[str], alignments: Sequence[Alignment] | None = None) -> bytes:
+        """The file with translations.
+
+        Args:
+            translations: the translation of each segment.
+            alignments: the word alignment of each; only those of segments with tags are used. Without it, tags are
+                placed in proportion to their position.
+        """
+        parts = []
+        index = 0
+        for piece in self.pieces:
+            if isinstance(piece, str):
+                parts.append(piece)
+                continue
+            alignment = alignments[index] if alignments else ()
+            parts.append(self.written(piece, translations[index], [(pair[0], pair[1]) for pair in alignment]))
+            index += 1
+        return "".join(parts).encode(self.encoding)
+
+    def written(self, segment: Segment, translation: str, alignment: Sequence[tuple[int, int]]) -> str:
+        """A translation as it is written in the file."""
+        text = " ".join(translation.split())
+        text = html.escape(text, quote=False) if self.escaping == "html" else text
+        if segment.detached:
+            text = put_back(segment.detached, text, alignment)
+        return wrapped(text, segment.width) if segment.width else text
+
+    def to_record(self) -> dict[str, Any]:
+        """The document as JSON-serializable data."""
+        pieces = [piece if isinstance(piece, str) else asdict(piece) for piece in self.pieces]
+        return {"pieces": pieces, "escaping": self.escaping, "encoding": self.encoding}
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> "Document":
+        """The document of a record."""
+        pieces = [piece if isinstance(piece, str) else segment_of(piece) for piece in record["pieces"]]
+        return cls(pieces, record["escaping"], record["encoding"])
+
+
+def segment_of(record: dict[str, Any]) -> Segment:
+    """The segment of a record."""
+    detached = record["detached"]
+    if detached:
+        inner = tuple(Inner(**span) for span in detached["inner"])
+        detached = Detached(**{**detached, "inner": inner})
+    return Segment(record["text"], detached, record["width"])
+
+
+def wrapped(text: str, width: int) -> str:
+    """A text in lines of about equal length, as few as possible, broken at spaces."""
+    n_lines = -(-len(text) // width)
+    lines: list[str] = []
+    rest = text
+    while n_lines > 1 and " " in rest:
+        middle = len(rest) // n_lines
+        ends = [i for i in (rest.rfind(" ", 0, middle + 1), rest.find(" ", middle)) if i > 0]
+        if not ends:
+            break
+        end = min(ends, key=lambda i: abs(i - middle))
+        lines.append(rest[:end])
+        rest = rest[end + 1 :]
+        n_lines -= 1
+    return "\n".join([*lines, rest])

@@ -1,0 +1,175 @@
+"""HTML: sentences of its text, with inline tags taken off.
+
+The tokens are those of the WHATWG standard. Text in attributes (title, alt, placeholder) is not translated.
+"""
+
+import html
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from turbohtml import Token, TokenType, tokenize
+
+from glassformer.documents.document import Document, Segment
+from glassformer.documents.inline import detach
+from glassformer.documents.text import decode
+
+INLINE = frozenset(
+    "a abbr acronym b bdi bdo big cite code data del dfn em font i img ins kbd label mark math nobr q rb rp rt ruby s"  # noqa: SIM905
+    " samp small span strike strong sub sup svg time tt u var wbr".split()
+)
+"""Elements within a sentence. All others separate sentences."""
+
+KEPT = frozenset(
+    "script style pre textarea xmp iframe noembed noframes template object code kbd samp var math svg".split()  # noqa: SIM905
+)
+"""Elements that are not translated."""
+
+VOID = frozenset(
+    "area base br col embed hr img input link meta param source track wbr".split()  # noqa: SIM905
+)
+"""Elements without an end tag."""
+
+SENTENCE_END = re.compile(r"[.!?…][\"'”’»)\]]*(\s+)(?=[^\s\W]|[\"“«(¿¡])|[。！？](\s*)")
+COMMENT = next(tokenize("<!---->"))
+"""The token of what is kept and is no tag."""
+
+MAX_TAGS = 100
+"""Sentences with more inline tags are translated in parts, from tag to tag."""
+
+MARKUP = re.compile(r"<[A-Za-z/!?]")
+WHITE_SPACE = re.compile(r"[ \t\n\r\f]+")
+LINE_BREAK = re.compile(r"\r\n|\r|\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of the file."""
+
+    raw: str
+    kind: str
+    """"text"; "tag", inline; or "block", which separates sentences."""
+    opens: int = 0
+    """1 for a start tag, -1 for an end tag."""
+
+
+def read_html(name: str, data: bytes) -> Document:
+    """HTML, a page or a part of one: each sentence is a segment.
+
+    Raises:
+        CorpusError: it is no text, or not in UTF-8 or UTF-16.
+    """
+    text, encoding = decode(name, data)
+    pieces: list[str | Segment] = []
+    run: list[Piece] = []
+    for piece in parts(text):
+        if piece.kind == "block":
+            pieces += segments(run)
+            run = []
+            pieces.append(piece.raw)
+        else:
+            run.append(piece)
+    pieces += segments(run)
+    return Document(pieces, "html", encoding)
+
+
+def parts(text: str) -> Iterator[Piece]:
+    """The parts of a file. Elements that are not translated are one part."""
+    kept: list[str] = []  # the parts of an element that is not translated
+    open_tag, depth = "", 0
+    for token, raw in slices(text):
+        tag = token.tag or ""
+        if open_tag:
+            kept.append(raw)
+            if tag == open_tag:
+                is_start = token.type == TokenType.START_TAG and not token.self_closing
+                depth += 1 if is_start else -1 if token.type == TokenType.END_TAG else 0
+            if depth == 0:
+                yield Piece("".join(kept), "tag" if open_tag in INLINE else "block")
+                open_tag = ""
+        elif token.type == TokenType.TEXT:
+            yield Piece(raw, "text")
+        elif token.type == TokenType.START_TAG and is_kept(token) and tag not in VOID and not token.self_closing:
+            kept, open_tag, depth = [raw], tag, 1
+        elif token.type in (TokenType.START_TAG, TokenType.END_TAG) and tag in INLINE:
+            is_empty = tag in VOID or token.self_closing
+            yield Piece(raw, "tag", 0 if is_empty else 1 if token.type == TokenType.START_TAG else -1)
+        elif token.type == TokenType.COMMENT:
+            yield Piece(raw, "tag")
+        else:
+            yield Piece(raw, "block")
+    if open_tag:
+        yield Piece("".join(kept), "block")
+
+
+def is_kept(token: Token) -> bool:
+    """Whether the element of a start tag is not translated."""
+    attributes = {name: value or "" for name, value in reversed(token.attrs or [])}
+    classes = attributes.get("class", "").split()
+    return token.tag in KEPT or attributes.get("translate", "").lower() == "no" or "notranslate" in classes
+
+
+def slices(text: str) -> Iterator[tuple[Token, str]]:
+    """Each token with its characters in the file."""
+    lines = [0, *(match.end() for match in LINE_BREAK.finditer(text))]
+    tokens = list(tokenize(text))
+    if not tokens:
+        if text:
+            yield COMMENT, text
+        return
+    starts = [lines[token.line - 1] + token.col for token in tokens]
+    for token, start, end in zip(tokens, starts, [*starts[1:], len(text)], strict=True):
+        raw = text[start:end]
+        # A tag that is not finished at the end of the file has no token.
+        if token.type == TokenType.TEXT and end == len(text) and (match := MARKUP.search(raw)):
+            yield token, raw[: match.start()]
+            yield COMMENT, raw[match.start() :]
+        else:
+            yield token, raw
+
+
+def segments(run: Sequence[Piece]) -> Iterator[str | Segment]:
+    """The sentences of what is between two block tags, and the space between them."""
+    for sentence in sentences(run):
+        if sum(piece.kind == "tag" for piece in sentence) > MAX_TAGS:
+            for piece in sentence:
+                yield from [piece.raw] if piece.kind == "tag" else segments([piece])
+            continue
+        raw = "".join(piece.raw for piece in sentence)
+        rich, spans = "", []
+        for piece in sentence:
+            if piece.kind == "tag":
+                spans.append((len(rich), len(rich) + len(piece.raw)))
+                rich += piece.raw
+            else:
+                rich += WHITE_SPACE.sub(" ", html.escape(html.unescape(piece.raw), quote=False))
+        inner = rich.strip(" ")
+        start = len(rich) - len(rich.lstrip(" "))
+        detached = detach(inner, [(a - start, b - start) for a, b in spans]) if spans else None
+        core = html.unescape(detached.core if detached else inner)
+        if not any(map(str.isalpha, core)):
+            yield raw
+            continue
+        stripped = raw.strip(" \t\n\r\f")
+        at = raw.index(stripped)
+        yield raw[:at]
+        yield Segment(" ".join(core.split()), detached)
+        yield raw[at + len(stripped) :]
+
+
+def sentences(run: Sequence[Piece]) -> Iterator[list[Piece]]:
+    """Split at the ends of sentences that are outside of all inline elements."""
+    sentence: list[Piece] = []
+    depth = 0
+    for piece in run:
+        depth = max(0, depth + piece.opens)
+        if piece.kind == "text" and depth == 0:
+            start = 0
+            for match in SENTENCE_END.finditer(piece.raw):
+                yield [*sentence, Piece(piece.raw[start : match.end()], "text")]
+                sentence, start = [], match.end()
+            piece = Piece(piece.raw[start:], "text")
+        if piece.raw:
+            sentence.append(piece)
+    if sentence:
+        yield sentence

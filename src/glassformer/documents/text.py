@@ -1,0 +1,113 @@
+"""Plain text and subtitles."""
+
+import re
+
+from glassformer.documents.document import Document, Segment
+from glassformer.documents.inline import TAG, detach
+from glassformer.errors import CorpusError
+
+LINE_END = re.compile(r"(\r\n|\n|\r)")
+TIMES = re.compile(r"\s*\d+:\d\d:\d\d[,.]\d+\s*-->\s*\d+:\d\d:\d\d[,.]\d+.*")
+CUE = re.compile(r"((?:[ \t]*(?:\r\n|\n|\r))+)")
+"""Empty lines between the cues of subtitles."""
+
+SUBTITLE_WIDTH = 42
+"""Usual maximum length of a line of subtitles, in characters."""
+
+SIGNATURES = {
+    b"PK\x03\x04": "a zip archive, such as an office document", b"%PDF": "a PDF file", b"\x1f\x8b": "a gzip file",
+    b"\x89PNG": "an image", b"\xff\xd8\xff": "an image", b"{\\rtf": "an RTF file",
+}  # fmt: skip
+ENCODINGS = {b"\xef\xbb\xbf": "utf-8", b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
+"""Encodings by byte order mark."""
+
+
+def decode(name: str, data: bytes) -> tuple[str, str]:
+    """The text of a file, with its byte order mark, and its encoding: UTF-8, or UTF-16 with a byte order mark.
+
+    Raises:
+        CorpusError: it is no text, or has another encoding.
+    """
+    for signature, kind in SIGNATURES.items():
+        if data.startswith(signature):
+            raise CorpusError(f"{name}: this is {kind}, not text.\n  Save it as plain text in UTF-8.")
+    encoding = next((encoding for mark, encoding in ENCODINGS.items() if data.startswith(mark)), "utf-8")
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise CorpusError(
+            f"{name}: byte {error.start:,} is not {encoding.upper()}.\n  Save the file as text in UTF-8."
+        ) from None
+    if "\0" in text:
+        raise CorpusError(f"{name}: has the character NUL: not text.\n  Save the file as text in UTF-8.")
+    return text, encoding
+
+
+def read_text(name: str, data: bytes) -> Document:
+    """Plain text: each line is a segment.
+
+    Raises:
+        CorpusError: it is no text, or not in UTF-8 or UTF-16.
+    """
+    text, encoding = decode(name, data)
+    pieces: list[str | Segment] = []
+    for i, line in enumerate(LINE_END.split(text)):
+        if i % 2 or not any(map(str.isalpha, line)):
+            pieces.append(line)
+        else:
+            pieces += surrounded(line.strip("\ufeff \t"), line)
+    return Document(pieces, encoding=encoding)
+
+
+def surrounded(inner: str, line: str, segment: Segment | None = None) -> list[str | Segment]:
+    """A segment with the space around it."""
+    start = line.index(inner)
+    return [line[:start], segment or Segment(" ".join(inner.split())), line[start + len(inner) :]]
+
+
+def read_subtitles(name: str, data: bytes) -> Document:
+    """Subtitles (SRT): the lines of a cue are one segment. Numbers, times and positions keep their bytes.
+
+    Raises:
+        CorpusError: it is no text, or has no cue.
+    """
+    text, encoding = decode(name, data)
+    pieces: list[str | Segment] = []
+    n_cues = 0
+    lines = LINE_END.split(text)
+    cue: list[str] = []  # the lines and line ends of the text of a cue
+    in_cue = False
+
+    def close() -> None:
+        whole = "".join(cue)
+        inner = whole.strip("\r\n \t")
+        if any(map(str.isalpha, inner)):
+            line = " ".join(inner.split())
+            spans = [match.span() for match in TAG.finditer(line)]
+            detached = detach(line, spans) if spans else None
+            if detached is None or any(map(str.isalpha, detached.core)):
+                end = "\r\n" if "\r\n" in whole else "\n"
+                width = SUBTITLE_WIDTH if end == "\n" else None
+                segment = Segment(detached.core if detached else line, detached, width)
+                pieces.extend(surrounded(inner, whole, segment))
+                cue.clear()
+                return
+        pieces.append(whole)
+        cue.clear()
+
+    for i in range(0, len(lines), 2):
+        line, end = lines[i], lines[i + 1] if i + 1 < len(lines) else ""
+        if TIMES.fullmatch(line):
+            close()
+            in_cue, n_cues = True, n_cues + 1
+            pieces.append(line + end)
+        elif in_cue and line.strip():
+            cue += [line, end]
+        else:
+            close()
+            in_cue = False
+            pieces.append(line + end)
+    close()
+    if not n_cues:
+        raise CorpusError(f"{name}: no subtitles: no line like 00:00:01,000 --> 00:00:02,500.")
+    return Document(pieces, encoding=encoding)

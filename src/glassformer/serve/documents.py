@@ -1,0 +1,141 @@
+"""Translation of files and of HTML."""
+
+import asyncio
+import re
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, Field
+from starlette.datastructures import UploadFile
+from starlette.responses import Response
+
+from glassformer.documents.document import Document
+from glassformer.documents.reader import DocumentReader
+from glassformer.errors import CorpusError
+from glassformer.serve.errors import ApiError
+from glassformer.serve.limits import FILE_S, MAX_FILE_BYTES, MAX_FILE_SEGMENTS
+from glassformer.serve.requests import check_text, parse, read_fields
+from glassformer.serve.security import charge
+from glassformer.serve.service import Service
+from glassformer.serve.translation import Translate, detected, translation_unit
+
+PROGRESS = re.compile(r"[0-9a-f]{32}")
+
+
+class TranslateFile(BaseModel):
+    """A request to translate a file."""
+
+    source: str
+    target: str
+    api_key: str | None = None
+    progress: str | None = Field(default=None, pattern=r"^[0-9a-f]{32}$")
+
+
+async def read_document(reader: DocumentReader, name: str, data: bytes) -> Document:
+    """The document of a file.
+
+    Raises:
+        ApiError: it cannot be read, or has too many texts.
+    """
+    try:
+        document = await reader.read(name, data)
+    except CorpusError as error:
+        raise ApiError(400, " ".join(str(error).split()), param="file") from None
+    if len(document.segments) > MAX_FILE_SEGMENTS:
+        raise ApiError(400, f"{name}: more than {MAX_FILE_SEGMENTS:,} sentences; split the file", param="file")
+    return document
+
+
+async def translated(
+    request: Request, service: Service, document: Document, model: str | None, body: Translate, **options: Any
+) -> bytes:
+    """A document in the other language."""
+    if model is None:
+        return document.render([segment.text for segment in document.segments], diagonals(document))
+    units = [
+        translation_unit(service, model, segment.text, body, align=bool(segment.detached and segment.detached.inner))
+        for segment in document.segments
+    ]
+    if count := options.pop("count", None):
+        count[1] = len(units)
+        for unit in units:
+            unit.done.add_done_callback(lambda _: count.__setitem__(0, count[0] + 1))
+    results = await service.compute(request, units, **options)
+    alignments = [result.get("alignment") or () for result in results]
+    return document.render([result["text"] for result in results], alignments)
+
+
+def diagonals(document: Document) -> list[list[tuple[int, int]]]:
+    """The alignment of each text with itself."""
+    return [[(i, i) for i in range(len(segment.text.split()))] for segment in document.segments]
+
+
+async def translate_html(
+    request: Request, service: Service, texts: Sequence[str], models: Sequence[str | None], body: Translate
+) -> list[dict[str, Any]]:
+    """The answers for texts in HTML."""
+    documents = [await read_document(service.reader, "q.html", text.encode()) for text in texts]
+    body = body.model_copy(update={"alternatives": 0, "align": False, "confidence": False})
+    answers = await asyncio.gather(
+        *(
+            translated(request, service, document, model, body)
+            for document, model in zip(documents, models, strict=True)
+        )
+    )
+    return [{"text": data.decode(), "others": []} for data in answers]
+
+
+def router(service: Service) -> APIRouter:
+    """The routes."""
+    routes = APIRouter(tags=["LibreTranslate"])
+
+    @routes.post("/translate_file")
+    async def translate_file(request: Request) -> Any:
+        fields = await read_fields(request, limit=MAX_FILE_BYTES)
+        file = fields.pop("file", None)
+        if not isinstance(file, UploadFile):
+            raise ApiError(400, "Invalid request: missing file parameter", param="file")
+        body = parse(TranslateFile, fields)
+        name = check_text(PurePath((file.filename or "").replace("\\", "/")).name, "file")[:200]
+        data = await file.read()
+        charge(request, service, body.api_key, len(data))
+        target = service.code(body.target)
+        document = await read_document(service.reader, name, data)
+        if body.source == "auto":
+            sample = "\n".join(segment.text for segment in document.segments[:100])
+            source = detected(service, [sample])[0]["language"]
+        else:
+            source = service.code(body.source)
+        model = service.translator(source, target)
+        count = [0, len(document.segments)]
+        if body.progress:
+            service.progress[body.progress] = count
+        try:
+            options = Translate(q="", source=source, target=target)
+            result = await translated(
+                request, service, document, model, options, count=count, deadline_s=FILE_S, files=True
+            )
+        finally:
+            service.progress.pop(body.progress or "", None)
+        path = PurePath(name)
+        key = service.results.add(result, f"{path.stem}.{target}{path.suffix}", "application/octet-stream")
+        return {"translatedFileUrl": f"{request.base_url}download_file/{key}{path.suffix.lower()}"}
+
+    @routes.get("/translate_file/progress/{key}", include_in_schema=False)
+    async def progress(key: str) -> Any:
+        if key not in service.progress:
+            raise ApiError(404, "no such file is being translated")
+        done, total = service.progress[key]
+        return {"done": done, "total": total}
+
+    @routes.get("/download_file/{key}")
+    async def download(key: str) -> Response:
+        result = service.results.find(key.partition(".")[0])
+        disposition = f"attachment; filename*=UTF-8''{quote(result.name, safe='')}"
+        headers = {"Content-Disposition": disposition, "Cache-Control": "private, no-store"}
+        return Response(result.data, media_type=result.content_type, headers=headers)
+
+    return routes

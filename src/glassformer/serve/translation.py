@@ -1,0 +1,93 @@
+"""Requests to translate: their fields, and what the model process computes for them."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, Field
+
+from glassformer.config import JsonObject
+from glassformer.serve.admission import Unit
+from glassformer.serve.errors import ApiError
+from glassformer.serve.limits import MAX_ALTERNATIVES, MAX_BEAM, MAX_TERMS, MAX_TEXT_CHARACTERS, MAX_TEXTS
+from glassformer.serve.service import Service
+
+DEFAULT_BEAM = 4
+
+
+def none_if_empty(value: Any) -> Any:
+    """Forms send empty fields."""
+    return None if value == "" else value
+
+
+Texts = str | list[str]
+Pair = Annotated[list[Annotated[str, Field(max_length=200, pattern=r"\S")]], Field(min_length=2, max_length=2)]
+
+
+class Translate(BaseModel):
+    """A request to translate."""
+
+    q: Texts
+    source: str
+    target: str
+    format: Literal["text", "html"] = "text"
+    alternatives: Annotated[int, BeforeValidator(lambda v: v or 0)] = Field(default=0, ge=0, le=MAX_ALTERNATIVES)
+    api_key: str | None = None
+    beam: Annotated[int | None, BeforeValidator(none_if_empty)] = Field(default=None, ge=1, le=MAX_BEAM)
+    glossary: str | None = None
+    terms: list[Pair] = Field(default=[], max_length=MAX_TERMS)
+    protect: bool = False
+    prefix: str = ""
+    align: bool = False
+    confidence: bool = False
+    min_confidence: Annotated[float | None, BeforeValidator(none_if_empty)] = Field(default=None, ge=0, le=1)
+
+
+def checked_texts(q: Texts) -> list[str]:
+    """The texts of a request.
+
+    Raises:
+        ApiError: there are none, or too many.
+    """
+    texts = [q] if isinstance(q, str) else q
+    if not texts or q == "":
+        raise ApiError(400, "Invalid request: missing q parameter", param="q")
+    if len(texts) > MAX_TEXTS:
+        raise ApiError(400, f"Invalid request: {len(texts):,} texts; at most {MAX_TEXTS:,} at once", param="q")
+    n = sum(map(len, texts))
+    if n > MAX_TEXT_CHARACTERS:
+        raise ApiError(400, f"Invalid request: request ({n:,}) exceeds text limit ({MAX_TEXT_CHARACTERS:,})", param="q")
+    return texts
+
+
+def translation_unit(service: Service, model: str, text: str, body: Translate, *, align: bool = False) -> Unit:
+    """A unit for the translation of a text."""
+    features = service.model(model)["features"]
+    beam = max(body.beam or DEFAULT_BEAM, body.alternatives + 1)
+    options: JsonObject = {"beam": beam, "nbest": body.alternatives + 1}
+    if body.prefix:
+        options["prefix"] = body.prefix
+    if (body.align or align) and "align" in features:
+        options["align"] = True
+    if "confidence" in features and (body.confidence or body.min_confidence is not None):
+        options["confidence"] = True
+        options["min_confidence"] = body.min_confidence
+    message: JsonObject = {"kind": "translate", "model": model, "text": text, "options": options}
+    if body.glossary:
+        message["glossary"] = body.glossary
+    if body.terms:
+        message["terms"] = body.terms
+    if body.protect:
+        message["protect"] = True
+    return service.scheduler.unit(message, text, beam=beam)
+
+
+def detected(service: Service, texts: Sequence[str]) -> list[JsonObject]:
+    """The language of each text, with its probability in percent."""
+    if not service.profiles.languages:
+        raise ApiError(
+            400,
+            "auto is not supported: the models were trained without language detection",
+            param="source",
+        )
+    best = [service.profiles.detect(text)[0] for text in texts]
+    return [{"confidence": round(100 * p, 1), "language": language} for language, p in best]

@@ -1,0 +1,84 @@
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glassformer.documents.document import wrapped
+from glassformer.documents.reader import DocumentReader, read_document
+from glassformer.documents.text import read_subtitles, read_text
+from glassformer.errors import CorpusError
+
+SRT = (
+    "1\r\n00:00:01,000 --> 00:00:02,000\r\nThe cat\r\nsat <i>here</i>.\r\n\r\n"
+    "2\r\n00:00:03,000 --> 00:00:04,500 X1:1\r\n- 42 -\r\n"
+)
+
+
+@given(
+    st.text(st.sampled_from("ab1 .\t\r\n\u2028é\u00a0"), max_size=60), st.sampled_from(["utf-8", "utf-8-sig", "utf-16"])
+)
+def test_a_text_file_keeps_its_lines_and_its_encoding(text, encoding):
+    data = text.encode(encoding)
+    document = read_text("a.txt", data)
+    rendered = document.render([segment.text for segment in document.segments])
+    if all(" ".join(line.split()) == line.strip(" \t\ufeff") for line in text.replace("\r", "\n").split("\n")):
+        assert rendered == data
+    assert rendered.decode(encoding).split() == text.split()
+
+
+def test_subtitles_keep_numbers_times_and_positions():
+    document = read_subtitles("a.srt", SRT.encode())
+    assert [segment.text for segment in document.segments] == ["The cat sat here."]
+    rendered = document.render(["Die Katze saß hier."], [[(i, i) for i in range(4)]]).decode()
+    assert rendered == SRT.replace("The cat\r\nsat <i>here</i>.", "Die Katze saß <i>hier</i>.")
+
+
+def test_long_subtitles_have_lines_of_equal_length():
+    text = "a bc def ghij klmno pqrstu vwxyzab cdefghij klm nop qrs"
+    lines = wrapped(text, 42).split("\n")
+    assert " ".join(lines) == text
+    assert [len(line) for line in lines] == [26, 28]
+    assert wrapped("x" * 100, 42) == "x" * 100
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("a.txt", b"PK\x03\x04", "zip archive"), ("a.txt", b"%PDF-1", "a PDF file"),
+        ("a.txt", b"\xe9t\xe9", "not UTF-8"),
+        ("a.html", b"a\0b", "NUL"), ("a.docx", b"x", "format not supported"), ("a", b"x", "format not supported"),
+        ("a.srt", b"hello", "no subtitles"), ("a.txt", b"\xff\xfea", "not UTF-16-LE"),
+    ],
+)  # fmt: skip
+def test_a_file_that_cannot_be_read_is_one_clear_error(name, data, message):
+    with pytest.raises(CorpusError, match=message):
+        read_document(name, data)
+
+
+HOSTILE = {
+    "deep": b"<b>" * 100_000 + b"x", "comments": b"<!--" * 50_000, "attributes": b"<a " + b"x=1 " * 50_000 + b">y</a>",
+    "quotes": b'<a x="' * 30_000, "closing": b"</b>" * 50_000 + b"x", "entities": b"&amp" * 50_000,
+    "sentences": b"A. " * 20_000, "spans": b"a <b>b</b> " * 5_000,
+}  # fmt: skip
+
+
+def test_hostile_documents_are_read_or_refused_in_time_by_the_same_reader():
+    async def read_all():
+        reader = DocumentReader()
+        try:
+            results = {}
+            for name, data in HOSTILE.items():
+                try:
+                    results[name] = await reader.read("a.html", data)
+                except CorpusError as error:
+                    results[name] = error
+                good = await reader.read("A.HTML", b"<p>The cat.</p>")
+                assert [segment.text for segment in good.segments] == ["The cat."]
+            return results
+        finally:
+            reader.close()
+
+    results = asyncio.run(asyncio.wait_for(read_all(), 60))
+    refused = [name for name, result in results.items() if isinstance(result, CorpusError)]
+    assert not refused

@@ -1,0 +1,144 @@
+"""Oracle: turbohtml's tokenizer reads the output again."""
+
+import html
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from turbohtml import TokenType, tokenize
+
+from glassformer.documents.document import Document
+from glassformer.documents.html import read_html
+from glassformer.documents.inline import TAG
+
+INLINE = ["b", "i", "a href='x?a=1&b=2'", 'span title="a > b"', "em", "code", "br", "img src=x", "!-- c --"]
+BLOCKS = ["p", "div", "li", "h1", "td", "script", "style", "pre", "title", "section translate=no"]
+WORDS = [
+    "cat",
+    "The",
+    "dog.",
+    "a < b",
+    "&amp;",
+    "&lt;b&gt;",
+    "&eacute;t&eacute;",
+    "x&nbsp;y",
+    "!",
+    "42",
+    "\r\n",
+    "<",
+    "é",
+    "&",
+    "  ",
+]
+
+
+@st.composite
+def markup(draw, depth=3):
+    parts = []
+    for _ in range(draw(st.integers(0, 5))):
+        if depth and draw(st.booleans()):
+            tag = draw(st.sampled_from(INLINE + BLOCKS))
+            name = tag.split()[0]
+            inner = draw(markup(depth - 1))
+            if name in ("br", "img"):
+                parts.append(f"<{tag}>{inner}")
+            elif name == "!--":
+                parts.append(f"<{tag}>")
+            else:
+                parts.append(f"<{tag}>{inner}</{name}>" if draw(st.integers(0, 9)) else f"<{tag}>{inner}")
+        else:
+            parts.append(draw(st.sampled_from(WORDS)))
+            parts.append(draw(st.sampled_from(["", " ", "\n"])))
+    return "".join(parts)
+
+
+def document(text: str) -> Document:
+    found = read_html("a.html", text.encode())
+    assert Document.from_record(found.to_record()) == found
+    return found
+
+
+def tags(text):
+    """All tags and comments of a text, in order."""
+    return [
+        (token.type, token.tag, token.attrs, token.data if token.type == TokenType.COMMENT else None)
+        for token in tokenize(text)
+        if token.type in (TokenType.START_TAG, TokenType.END_TAG, TokenType.COMMENT)
+    ]
+
+
+@given(markup())
+def test_without_segments_and_with_the_same_texts_untagged_files_keep_their_bytes(text):
+    found = document(text)
+    if any(segment.detached for segment in found.segments):
+        return
+    rendered = found.render([segment.text for segment in found.segments]).decode()
+    assert html.unescape(rendered).split() == html.unescape(text).split()
+    assert tags(rendered) == tags(text)
+
+
+@given(markup(), st.integers(0, 1 << 32))
+def test_no_tag_is_lost_doubled_or_made_by_a_translation(text, seed):
+    found, rng = document(text), random.Random(seed)
+    translations, alignments = [], []
+    for segment in found.segments:
+        n, m = len(segment.text.split()), rng.randrange(6)
+        translations.append(" ".join(rng.choice(["<script>", "x", "&amp;", "</p>", "<b", '"', "y."]) for _ in range(m)))
+        alignments.append([(rng.randrange(n), rng.randrange(m)) for _ in range(rng.randrange(5)) if n and m])
+    rendered = found.render(translations, alignments).decode()
+    assert sorted(map(repr, tags(rendered))) == sorted(map(repr, tags(text)))
+
+
+@given(st.lists(st.sampled_from(["b", "i", "u"]), min_size=1, max_size=3), st.integers(0, 1 << 32))
+def test_pairs_of_tags_stay_nested(names, seed):
+    rng = random.Random(seed)
+    words = [f"w{i}" for i in range(8)]
+    pieces = list(words)
+    for name in names:  # nested: each pair within the one before
+        start = rng.randrange(len(pieces))
+        end = rng.randrange(start, len(pieces))
+        pieces[start], pieces[end] = f"<{name}>{pieces[start]}", f"{pieces[end]}</{name}>"
+    text = " ".join(pieces)
+    if not is_nested(text):
+        return
+    (segment,) = document(text).segments
+    n = len(segment.text.split())
+    alignment = [(rng.randrange(n), rng.randrange(6)) for _ in range(rng.randrange(9))]
+    assert is_nested(document(text).render(["a b c d e f"], [alignment]).decode())
+
+
+def is_nested(text: str) -> bool:
+    opened = []
+    for match in TAG.finditer(text):
+        if match[1] and (not opened or opened.pop() != match[2]):
+            return False
+        if not match[1]:
+            opened.append(match[2])
+    return not opened
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<p>The <b>black cat</b> slept.</p>", "<p>THE <b>BLACK CAT</b> SLEPT.</p>"),
+        ("a &lt;script&gt; b", "A &lt;SCRIPT&gt; B"),
+        ("<p>One. Two!</p>\n<p> Three </p>", "<p>ONE. TWO!</p>\n<p> THREE </p>"),
+        ("<script>let a = '<p>x</p>'</script>ok", "<script>let a = '<p>x</p>'</script>OK"),
+        ("<p translate=no>Acme <b>x</b></p> is", "<p translate=no>Acme <b>x</b></p> IS"),
+        ("use <code>a b</code> now", "USE <code>a b</code> NOW"),
+        ("<a href='x'>go</a>, or not", "<a href='x'>GO</a>, OR NOT"),
+        ("end <a href=", "END <a href="), ("<!DOCTYPE html><title>Hi</title>", "<!DOCTYPE html><title>HI</title>"),
+        ("one<br>two", "ONE<br>TWO"), ("caf&eacute;", "CAFÉ"), ("", ""), ("1 &gt; 0", "1 &gt; 0"),
+        ("<b></b>", "<b></b>"),
+    ],
+)  # fmt: skip
+def test_examples(text, expected):
+    found = document(text)
+    diagonals = [[(i, i) for i in range(len(segment.text.split()))] for segment in found.segments]
+    assert found.render([segment.text.upper() for segment in found.segments], diagonals).decode() == expected
+
+
+def test_sentences_are_segments_unless_a_tag_spans_them():
+    texts = [segment.text for segment in document("<p>One. Two <b>x. Y</b> z. Three.</p>").segments]
+    assert texts == ["One.", "Two x. Y z.", "Three."]

@@ -1,0 +1,64 @@
+import json
+import re
+
+import pytest
+
+OK = {"source": "en", "target": "de"}
+
+
+def upload(server, name, data, **fields):
+    """Translate a file. Returns the answer."""
+    parts = [f'--x\r\nContent-Disposition: form-data; name="{k}"\r\n\r\n{v}\r\n' for k, v in {**OK, **fields}.items()]
+    parts.append(f'--x\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n')
+    body = "".join(parts).encode() + data + b"\r\n--x--\r\n"
+    return server.request("POST", "/translate_file", body, {"Content-Type": "multipart/form-data; boundary=x"})
+
+
+def download(server, answer):
+    assert answer.status == 200, answer.body
+    return server.get(re.sub("^http://[^/]*", "", answer.json["translatedFileUrl"]))
+
+
+def test_a_text_file_is_translated_line_by_line(server):
+    lines = ["The cat.", "", "  A dog sat.", "42"]
+    found = download(server, upload(server, "über.TXT", "\r\n".join(lines).encode()))
+    expected = [server.translate(line.strip()).json["translatedText"] for line in ("The cat.", "A dog sat.")]
+    expected = [" ".join(text.split()) for text in expected]
+    assert found.body.decode() == f"{expected[0]}\r\n\r\n  {expected[1]}\r\n42"
+    assert found.headers["content-disposition"] == "attachment; filename*=UTF-8''%C3%BCber.de.TXT"
+
+
+def test_html_keeps_its_tags(server):
+    text = '<p class="x">The <b>cat</b> &lt;sat&gt;.</p><script>a<b</script>'
+    found = server.translate(text, format="html").json["translatedText"]
+    assert re.findall("<[^>]*>", found) == ['<p class="x">', "<b>", "</b>", "</p>", "<script>", "<b</script>"]
+    (listed,) = server.translate([text], format="html").json["translatedText"]
+    assert listed == found
+    file = download(server, upload(server, "a.html", text.encode()))
+    assert file.body.decode() == found
+
+
+def test_a_file_in_the_same_language_keeps_its_bytes(server):
+    data = b"The cat.\r\n\tA  dog.\n"
+    assert download(server, upload(server, "a.txt", data, target="en")).body == data.replace(b"  ", b" ")
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "fields", "message"),
+    [
+        ("a.docx", b"x", {}, "format not supported"), ("a.txt", b"PK\x03\x04", {}, "zip archive"),
+        ("a.txt", b"x", {"target": "xx"}, "xx is not supported"), ("../../a", b"x", {}, "a: format not supported"),
+        ("a.txt", b"x", {"progress": "../x"}, "progress"), ("x" * 5000 + ".txt", b"x", {}, "form is damaged"),
+    ],
+)  # fmt: skip
+def test_a_file_that_cannot_be_translated_is_one_clear_error(server, name, data, fields, message):
+    answer = upload(server, name, data, **fields)
+    assert answer.status == 400
+    assert message in answer.json["error"]
+
+
+def test_a_request_without_a_file_and_a_file_that_is_too_large(server):
+    assert "missing file" in server.post("/translate_file", OK).json["error"]
+    assert upload(server, "a.txt", b"a" * (4 << 20)).status == 413
+    assert server.get("/download_file/nope.txt").status == 404
+    assert json.loads(server.get("/translate_file/progress/" + "0" * 32).body)["error"]
