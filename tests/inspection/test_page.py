@@ -8,8 +8,9 @@ from html.parser import HTMLParser
 
 import pytest
 
+from glassformer.inspection.bundle import bundle
 from glassformer.inspection.inspect import inspect
-from glassformer.inspection.page import ablation_page, bundle, frame, inspection_page, page, report_page, worked_page
+from glassformer.inspection.page import ablation_page, frame, inspection_page, page, report_page, worked_page
 from glassformer.inspection.worked_example import worked_example, worked_example_of_model
 from tests.inspection.models import make
 

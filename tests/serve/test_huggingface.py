@@ -1,6 +1,7 @@
 import pytest
 
 from glassformer import pipeline
+from glassformer.tasks.registry import load
 
 huggingface_hub = pytest.importorskip("huggingface_hub")
 
@@ -36,9 +37,11 @@ def test_the_inference_client_tags_and_compares(server, folder):
     assert [(row.entity_group, row.start, row.end) for row in found] == [
         (row["entity_group"], row["start"], row["end"]) for row in expected
     ]
-    inputs = {"source_sentence": "The cat.", "sentences": ["The cat.", "A dog."]}
-    scores = server.post("/models/embedder", {"inputs": [inputs["source_sentence"], *inputs["sentences"]]}).json
-    assert len(scores) == 3
+    scores = client(server, "embedder").sentence_similarity("The cat.", ["The cat.", "A dog."])
+    embedder = load(folder / "embedder", device="cpu")
+    embedder.precision = "auto"
+    first, second = embedder(["The cat.", "A dog."])
+    assert scores == pytest.approx([1, float(first @ second)], abs=1e-5)
 
 
 def test_models(server):

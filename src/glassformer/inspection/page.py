@@ -1,14 +1,10 @@
 """HTML pages from records: self-contained files that need no network access."""
 
-import base64
-import hashlib
 import html
 import json
 import re
 from collections.abc import Sequence
 from dataclasses import asdict
-from functools import cache
-from importlib.resources import files
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,43 +12,12 @@ from numpy.typing import NDArray
 from glassformer.config import JsonObject
 from glassformer.inspection.ablation import AblationResult
 from glassformer.inspection.arrays import pack
+from glassformer.inspection.bundle import bundle, hash_of, source
 from glassformer.inspection.worked_example import WorkedExample
 from glassformer.metrics.registry import metric
 from glassformer.tokens.tokenizer import well_formed
 
-IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([\w]+)\.js";\n', re.MULTILINE)
-EXPORT = re.compile(r"^export (?=(?:async )?function (\w+)|const (\w+))", re.MULTILINE)
 VENDORED = ("d3", "plot")
-
-
-@cache
-def source(name: str) -> str:
-    """Read a file of the folder `page/`."""
-    return (files(__package__) / "page" / name).read_text(encoding="utf-8")
-
-
-def bundle(entry: str) -> str:
-    """Bundle a JavaScript module and its imports into one script.
-
-    Each module becomes a function that returns its exports.
-    """
-    bundled: dict[str, str] = {}
-
-    def add(name: str) -> None:
-        if name in bundled:
-            return
-        text = source(f"{name}.js")
-        bundled[name] = ""  # set before the imports are added, so that circular imports terminate
-        for match in IMPORT.finditer(text):
-            add(match[2])
-        exports = [match[1] or match[2] for match in EXPORT.finditer(text)]
-        text = IMPORT.sub(lambda m: f"const {{{' '.join(m[1].split())}}} = ${m[2]};\n", text)
-        text = EXPORT.sub("", text)
-        del bundled[name]
-        bundled[name] = f"const ${name} = (() => {{\n{text}\nreturn {{ {', '.join(exports)} }};\n}})();\n"
-
-    add(entry)
-    return '"use strict";\n' + "".join(bundled.values())
 
 
 def page(title: str, record: object, entry: str) -> str:
@@ -65,11 +30,10 @@ def page(title: str, record: object, entry: str) -> str:
     the page, identified by their hashes.
     """
     scripts = [*(source(f"vendor/{name}.min.js") for name in VENDORED), bundle(entry)]
-    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in scripts]
     policy = "; ".join(
         [
             "default-src 'none'",
-            "script-src " + " ".join(f"'sha256-{value}'" for value in hashes),
+            "script-src " + " ".join(map(hash_of, scripts)),
             "style-src 'unsafe-inline'",
             "img-src data:",
             "base-uri 'none'",

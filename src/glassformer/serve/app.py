@@ -14,6 +14,7 @@ from glassformer.serve import apertium, documents, huggingface, libretranslate, 
 from glassformer.serve.errors import ApiError, Disconnected, error_response
 from glassformer.serve.security import Gate
 from glassformer.serve.service import Service
+from glassformer.serve.web import page
 from glassformer.version import __version__
 
 log = logging.getLogger("glassformer.serve")
@@ -28,6 +29,12 @@ def build_app(service: Service) -> ASGIApp:
     )  # fmt: skip
     for module in (libretranslate, documents, openai, huggingface, apertium):
         app.include_router(module.router(service))
+
+    @app.get("/", include_in_schema=False)
+    async def read_page() -> Response:
+        html, policy = page()
+        headers = {"Content-Security-Policy": policy, "Cache-Control": "no-cache"}
+        return Response(html, media_type="text/html; charset=utf-8", headers=headers)
 
     @app.get("/metrics", include_in_schema=False)
     async def read_metrics() -> Response:

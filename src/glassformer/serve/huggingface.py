@@ -118,6 +118,8 @@ def router(service: Service) -> APIRouter:
             raise ApiError(
                 400, f"parameters: {', '.join(sorted(unknown))[:200]}: unknown; there are: {known_names(known)}"
             )
+        if info["embeds"] and isinstance(body.inputs, dict):
+            return await similarities(request, service, name, body.inputs)
         inputs, parameters = arguments(info["pipeline"], body.inputs, parameters)
         message = {"kind": "call", "model": name, "inputs": inputs, "parameters": parameters}
         (result,) = await service.compute(request, [service.scheduler.unit(message, " " * n)])
@@ -139,6 +141,16 @@ def router(service: Service) -> APIRouter:
         return {"url": f"/results/{key}"}
 
     return routes
+
+
+async def similarities(request: Request, service: Service, name: str, inputs: JsonObject) -> list[float]:
+    """Cosine similarity of a text and of each of some others."""
+    arguments("sentence-similarity", inputs, {})
+    texts = [inputs["source_sentence"], *inputs["sentences"]]
+    message = {"kind": "embed", "model": name, "texts": texts}
+    (result,) = await service.compute(request, [service.scheduler.unit(message, "".join(texts))])
+    first, *others = result["vectors"]
+    return [sum(x * y for x, y in zip(first, vector, strict=True)) for vector in others]
 
 
 PAGE_POLICY = "frame-ancestors 'self'; base-uri 'none'; form-action 'none'"

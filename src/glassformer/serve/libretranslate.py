@@ -80,7 +80,7 @@ def router(service: Service) -> APIRouter:
         if body.glossary and body.glossary not in service.settings.glossaries:
             known = ", ".join(service.settings.glossaries) or "none"
             raise ApiError(400, f"there is no glossary {body.glossary[:100]!r}; there are: {known}", param="glossary")
-        if body.prefix and (len(texts) > 1 or "\n" in texts[0] or body.format == "html"):
+        if body.prefix is not None and (len(texts) > 1 or "\n" in texts[0] or body.format == "html"):
             raise ApiError(400, "Invalid request: prefix: only for one line of text", param="prefix")
         target = service.code(body.target)
         found = detected(service, texts) if body.source == "auto" else None

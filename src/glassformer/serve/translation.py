@@ -36,7 +36,7 @@ class Translate(BaseModel):
     glossary: str | None = None
     terms: list[Pair] = Field(default=[], max_length=MAX_TERMS)
     protect: bool = False
-    prefix: str = ""
+    prefix: str | None = None
     align: bool = False
     confidence: bool = False
     min_confidence: Annotated[float | None, BeforeValidator(none_if_empty)] = Field(default=None, ge=0, le=1)
@@ -63,6 +63,7 @@ def translation_unit(service: Service, model: str, text: str, body: Translate, *
     """A unit for the translation of a text."""
     features = service.model(model)["features"]
     beam = max(body.beam or DEFAULT_BEAM, body.alternatives + 1)
+    message: JsonObject = {"model": model, "text": text}
     options: JsonObject = {"beam": beam, "nbest": body.alternatives + 1}
     if body.prefix:
         options["prefix"] = body.prefix
@@ -71,7 +72,11 @@ def translation_unit(service: Service, model: str, text: str, body: Translate, *
     if "confidence" in features and (body.confidence or body.min_confidence is not None):
         options["confidence"] = True
         options["min_confidence"] = body.min_confidence
-    message: JsonObject = {"kind": "translate", "model": model, "text": text, "options": options}
+    if body.prefix is not None and body.alternatives:
+        options = {"beam": body.beam or DEFAULT_BEAM}
+        message |= {"kind": "continue", "options": options, "prefix": body.prefix, "n": body.alternatives + 1}
+        return service.scheduler.unit(message, text, beam=beam * (body.alternatives + 1))
+    message |= {"kind": "translate", "options": options}
     if body.glossary:
         message["glossary"] = body.glossary
     if body.terms:

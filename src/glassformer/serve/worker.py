@@ -217,6 +217,12 @@ class Worker:
                     job_id, model, decoding=decoding, result_of=lambda nbest: joined(nbest, ends)
                 )
                 self.advance(job, None)
+            case "continue":
+                assert isinstance(task, TextToTextTask)
+                options = DecodeConfig.resolve({**message["options"], "precision": model.precision}, environment={})
+                continuations = task.continuations(message["text"], message["prefix"], message["n"], options)
+                self.jobs[job_id] = job = DecodingJob(job_id, model, decoding=continuations, result_of=continued)
+                self.advance(job, None)
             case "complete":
                 assert isinstance(task, DecoderTask)
                 given = DecodeConfig.resolve({**message["options"], "precision": model.precision}, environment={})
@@ -375,6 +381,11 @@ def joined(lines: Sequence[Sequence[Translation]], ends: Sequence[str]) -> JsonO
         record["words"] = words
         record["confidence"] = sum(p for _, p in words) / len(words) if words else 1.0
     return record
+
+
+def continued(texts: list[str]) -> JsonObject:
+    """The record of translations that continue a prefix."""
+    return {"text": texts[0] if texts else "", "others": texts[1:]}
 
 
 def plain(value: Any) -> Any:

@@ -61,6 +61,9 @@ REPEATED_NGRAMS = (3, 2)
 """Size of the n-grams that occur once only in translations that are decoded again because they repeat themselves; the
 second if the first is not sufficient."""
 
+MAX_BEAM = 64
+"""Largest beam size."""
+
 Item = TypeVar("Item")
 
 
@@ -266,6 +269,32 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
             if best.is_untranslated:
                 warn(index, f"not translated: confidence {best.confidence:.2f}")
         return results
+
+    def continuations(self, text: str, prefix: str, n: int, options: DecodeConfig) -> Decoding[list[str]]:
+        """Translations of a line that begin with a prefix and continue with different words, the most probable word
+        first. A decoding, which an engine of the task computes.
+
+        Args:
+            n: maximum number of translations.
+        """
+        part = next(self.parts(0, text, None, no_op), None)
+        if part is None:
+            return []
+        before = self.tokenizer.encode(prefix) if prefix.strip() else []
+        n_tokens = min(2 * n, MAX_BEAM)
+        next_token = options.model_copy(update={"beam": n_tokens, "nbest": n_tokens, "align": False})
+        (hypotheses,) = yield Sources([part.ids], next_token, [1], prefix=before)
+        found: dict[str, str] = {}
+        for hypothesis in hypotheses:
+            if len(found) == n or len(hypothesis.ids) <= len(before):
+                continue
+            ((best, *_),) = yield Sources([part.ids], options, prefix=hypothesis.ids)
+            output = self.text_of(best)
+            rest = output[len(prefix) :]
+            # A token without a space before it changes the last word of the prefix.
+            if output.startswith(prefix) and rest.strip() and (not prefix.strip() or rest[0].isspace()):
+                found.setdefault(rest.split()[0], output)
+        return list(found.values())
 
     def with_confidence(self, translation: Translation) -> Translation:
         """The translation with the probability of each word that it is right."""

@@ -1,5 +1,6 @@
 // Page of `glassformer ablate`: a map of layers and heads, and a table.
-import { balance, digits, el, section } from "./base.js";
+import { balance, digits, section } from "./base.js";
+import { el } from "./elements.js";
 import { heatmap } from "./heatmap.js";
 
 function bytes(color) {

@@ -1,5 +1,6 @@
 // Attention: thumbnails of all heads, and one head, their mean or their roll-out as a heat map and as lines.
-import { choice, digits, redrawOnThemeChange, el, mean, part, pixels, shade, table, unpack, visible } from "./base.js";
+import { choice, digits, redrawOnThemeChange, mean, part, pixels, shade, table, unpack, visible } from "./base.js";
+import { el } from "./elements.js";
 import { heatmap } from "./heatmap.js";
 import { lines } from "./lines.js";
 

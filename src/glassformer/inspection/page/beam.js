@@ -1,5 +1,6 @@
 // Search tree: one column per step, most probable hypotheses at the top, the best hypothesis highlighted.
-import { digits, redrawOnThemeChange, el, tooltip, visible } from "./base.js";
+import { digits, redrawOnThemeChange, tooltip, visible } from "./base.js";
+import { el } from "./elements.js";
 import { accent } from "./curves.js";
 
 const [WIDTH, HEIGHT, GAP] = [104, 24, 34];

@@ -1,5 +1,6 @@
 // Line plots over steps or layers, drawn with Observable Plot.
-import { redrawOnThemeChange, el } from "./base.js";
+import { redrawOnThemeChange } from "./base.js";
+import { el } from "./elements.js";
 
 /** A plot that is redrawn when the color scheme changes. */
 export function plotted(options) {

@@ -1,5 +1,6 @@
 // Heat map with labeled rows and columns. Hover or arrow keys select a cell, click or Enter pins it.
-import { redrawOnThemeChange, el, pixels, shade, table, visible } from "./base.js";
+import { redrawOnThemeChange, pixels, shade, table, visible } from "./base.js";
+import { el } from "./elements.js";
 
 /**
  * @param {object} options

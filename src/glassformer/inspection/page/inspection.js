@@ -1,5 +1,6 @@
 // Page of `glassformer inspect`. Its record is in the element "record".
-import { el, section } from "./base.js";
+import { section } from "./base.js";
+import { el } from "./elements.js";
 import { attention } from "./attention.js";
 import { beam } from "./beam.js";
 import { alignment, lens, predictions, saliency, stream, tokens, vectors } from "./parts.js";

@@ -1,5 +1,6 @@
 // Attention weights as lines between two columns of tokens. Hovering shows the lines of one token, a click pins them.
-import { redrawOnThemeChange, el, visible } from "./base.js";
+import { redrawOnThemeChange, visible } from "./base.js";
+import { el } from "./elements.js";
 
 const HEIGHT = 22;
 const WIDTH = 220;

@@ -1,5 +1,6 @@
 // The other sections of an inspection: tokens, predictions, layers, residual stream, vectors, alignment, attribution.
-import { balance, choice, digits, redrawOnThemeChange, el, ink, pixels, shade, table, tooltip, unpack, visible } from "./base.js";
+import { balance, choice, digits, redrawOnThemeChange, ink, pixels, shade, table, tooltip, unpack, visible } from "./base.js";
+import { el } from "./elements.js";
 import { accent, plotted } from "./curves.js";
 import { heatmap } from "./heatmap.js";
 

@@ -1,5 +1,6 @@
 // Page of `glassformer train --profile`.
-import { el, section } from "./base.js";
+import { section } from "./base.js";
+import { el } from "./elements.js";
 
 const DESCRIPTIONS = {
   data: "reading, collating and copying batches",

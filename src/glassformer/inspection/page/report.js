@@ -1,5 +1,6 @@
 // Page of `glassformer report`.
-import { el, section, visible, digits } from "./base.js";
+import { section, visible, digits } from "./base.js";
+import { el } from "./elements.js";
 import { accent, plotted } from "./curves.js";
 import { heatmap } from "./heatmap.js";
 

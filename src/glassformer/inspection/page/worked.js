@@ -1,5 +1,6 @@
 // Page of `glassformer worked-example`: the ten steps, position encodings, effect of the scale.
-import { balance, digits, redrawOnThemeChange, el, ink, section, unpack, visible } from "./base.js";
+import { balance, digits, redrawOnThemeChange, ink, section, unpack, visible } from "./base.js";
+import { el } from "./elements.js";
 import { accent, plotted } from "./curves.js";
 import { heatmap } from "./heatmap.js";
 

@@ -1,0 +1,14 @@
+// Elements of a page. Text is only ever inserted as text, never as HTML.
+
+/** Create an element. String children become text; attributes that start with "on" become event listeners. */
+export function el(name, attributes = {}, ...children) {
+  const node = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    else if (key === "style") for (const [name, x] of Object.entries(value)) node.style.setProperty(name, x);
+    else node.setAttribute(key, value === true ? "" : value);
+  }
+  node.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== ""));
+  return node;
+}

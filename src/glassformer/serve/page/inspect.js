@@ -1,0 +1,25 @@
+// The inspection of a text by a model, in a dialog.
+
+import { post } from "./api.js";
+import { el } from "./elements.js";
+import { t } from "./strings.js";
+
+/** A button that shows the inspection of a text. */
+export function inspectButton(model, text, onError = alert) {
+  return el("button", { type: "button", onclick: () => inspect(model(), text(), onError) }, t("inspect"));
+}
+
+/** Show the inspection of a text. */
+export async function inspect(model, text, onError) {
+  if (!model || !text.trim()) return;
+  try {
+    const { url } = await post(`/models/${model}/inspect`, { inputs: text.trim() });
+    const dialog = el("dialog", { class: "wide", "aria-label": t("inspectTitle"), onclose: () => dialog.remove() },
+      el("p", { class: "buttons" }, el("button", { onclick: () => dialog.close() }, t("close"))),
+      el("iframe", { src: url, title: t("inspectTitle") }));
+    document.body.append(dialog);
+    dialog.showModal();
+  } catch (error) {
+    onError(error.message);
+  }
+}

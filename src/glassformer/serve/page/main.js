@@ -1,0 +1,76 @@
+// The page: a tab for translation, and one for each other model.
+
+import { Failed, get } from "./api.js";
+import { el } from "./elements.js";
+import { form } from "./forms.js";
+import { interfaceLanguage, t } from "./strings.js";
+import { translator } from "./translator.js";
+
+async function start() {
+  document.documentElement.lang = interfaceLanguage;
+  const main = el("main", {});
+  const tabs = el("nav", { "aria-label": t("models") });
+  const other = interfaceLanguage === "en" ? "fr" : "en";
+  const change = () => {
+    localStorage.setItem("interface", other);
+    location.reload();
+  };
+  const shortcuts = el("dialog", { "aria-label": t("help") },
+    el("h2", {}, t("help")),
+    el("table", {}, t("shortcuts").map(([keys, what]) => el("tr", {}, el("td", {}, el("kbd", {}, keys)), el("td", {}, what)))),
+    el("button", { onclick: () => shortcuts.close() }, t("close")),
+  );
+  document.body.append(
+    el("header", {},
+      el("h1", {}, "glassformer"),
+      tabs,
+      el("span", { class: "right" },
+        el("button", { class: "plain", lang: other, onclick: change }, t("language")),
+        el("button", { class: "plain", "aria-label": t("help"), title: t("help"), onclick: () => shortcuts.showModal() }, "?"),
+      ),
+    ),
+    main,
+    shortcuts,
+  );
+  document.addEventListener("keydown", (event) => {
+    const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName) || event.target.isContentEditable;
+    if (event.key === "?" && !typing) shortcuts.showModal();
+  });
+  let languages, models, settings;
+  try {
+    [languages, models, settings] = await Promise.all([get("/languages"), get("/models"), get("/frontend/settings")]);
+  } catch (error) {
+    main.append(el("p", { role: "alert" }, error instanceof Failed ? error.message : t("offline")));
+    return;
+  }
+  if (settings.keyRequired) main.append(keyField());
+  const pages = [];
+  if (models.some((model) => model.pipeline === "translation" && model.source)) {
+    pages.push(["translation", t("translate"), () => translator(languages, models, settings)]);
+  }
+  for (const model of models) {
+    if (model.pipeline && !(model.pipeline === "translation" && model.source)) pages.push([model.id, model.id, () => form(model)]);
+  }
+  const shown = new Map();
+  const open = (name) => {
+    for (const [id, , build] of pages) {
+      if (id === name && !shown.has(id)) {
+        shown.set(id, build());
+        main.append(shown.get(id));
+      }
+      if (shown.has(id)) shown.get(id).hidden = id !== name;
+    }
+    for (const tab of tabs.children) tab.toggleAttribute("aria-current", tab.dataset.name === name);
+  };
+  for (const [id, label] of pages) tabs.append(el("button", { class: "tab", "data-name": id, onclick: () => open(id) }, label));
+  tabs.hidden = pages.length < 2;
+  if (pages.length) open(pages[0][0]);
+}
+
+function keyField() {
+  const input = el("input", { type: "password", id: "key", autocomplete: "off", value: sessionStorage.getItem("key") ?? "",
+    oninput: () => sessionStorage.setItem("key", input.value.trim()) });
+  return el("p", { class: "key" }, el("label", { for: "key" }, `${t("key")} `), input, el("small", {}, ` ${t("keyHelp")}`));
+}
+
+start();

@@ -1,0 +1,44 @@
+// Sentences of a text, and their translations, which are kept.
+
+const SENTENCE = /\S[^\n]*?(?:[.!?…]["'”’»)\]]*(?=\s|$)|[。！？]|(?=\n|$))/g;
+const AT_ONCE = 20;
+const KEPT = 2000;
+
+/** The sentences of a text with their positions. */
+export function sentencesOf(text) {
+  return [...text.matchAll(SENTENCE)].map((match) => ({ start: match.index, text: match[0].trimEnd() }));
+}
+
+/** Translations by sentence and options. */
+export class Translations {
+  constructor(request) {
+    this.request = request; // (sentences, options, signal) => list of translations
+    this.known = new Map();
+  }
+
+  key(text, options) {
+    return JSON.stringify([text, options]);
+  }
+
+  find(text, options) {
+    return this.known.get(this.key(text, options));
+  }
+
+  set(text, options, translation) {
+    const key = this.key(text, options);
+    this.known.delete(key);
+    this.known.set(key, translation);
+    if (this.known.size > KEPT) this.known.delete(this.known.keys().next().value);
+  }
+
+  /** Translate the sentences that are not known; `show` is called when some of them are. */
+  async complete(sentences, options, signal, show) {
+    const missing = [...new Set(sentences.map((s) => s.text))].filter((text) => !this.find(text, options));
+    for (let i = 0; i < missing.length; i += AT_ONCE) {
+      const some = missing.slice(i, i + AT_ONCE);
+      const found = await this.request(some, options, signal);
+      some.forEach((text, k) => this.set(text, options, found[k]));
+      show();
+    }
+  }
+}

@@ -1,0 +1,172 @@
+// Translation while one types, sentence by sentence.
+
+import { Failed, post, saveAs } from "./api.js";
+import { el } from "./elements.js";
+import { fileTranslation } from "./files.js";
+import { glossary } from "./glossary.js";
+import { inspect } from "./inspect.js";
+import { Translations, sentencesOf } from "./sentences.js";
+import { t } from "./strings.js";
+import { Mirror, Words } from "./words.js";
+
+const PAUSE_MS = 250;
+const MAX_RETRIES = 5;
+
+/** The two panes of translation. */
+export function translator(languages, models, settings) {
+  const select = (label, rows) => el("select", { "aria-label": label }, rows.map(([code, name]) => el("option", { value: code }, name)));
+  const sources = languages.filter((language) => language.targets.some((code) => code !== language.code));
+  const nameOf = (code) => languages.find((language) => language.code === code)?.name ?? code;
+  const source = select(t("source"), [["auto", t("detect")], ...sources.map(({ code, name }) => [code, name])]);
+  const target = select(t("target"), []);
+  const input = el("textarea", { "aria-label": t("sourceText"), placeholder: t("placeholder"), spellcheck: "true", autofocus: true });
+  const mirror = new Mirror(input);
+  const status = el("p", { class: "status", role: "status" });
+  const counter = el("small", { class: "counter" });
+  const corrections = [];
+
+  const modelOf = () => {
+    const from = source.value === "auto" ? (parts.find((part) => part.translation?.source)?.translation.source ?? sources[0]?.code) : source.value;
+    return models.find((model) => model.source === from && model.target === target.value);
+  };
+  const options = () => ({ source: source.value, target: target.value, terms: terms.pairs() });
+  let parts = []; // the sentences, with their translations
+  let controller = new AbortController();
+  let timer, retries = 0;
+
+  const request = async (texts, { source, target, terms }, signal) => {
+    const body = { q: texts, source, target, terms, align: true, confidence: true };
+    const found = await post("/translate", body, signal);
+    return texts.map((text, i) => ({
+      text: found.translatedText[i], alignment: found.alignment?.[i] ?? [], words: found.words?.[i] ?? [],
+      missing: found.missing?.[i] ?? [], source: found.detectedLanguage?.[i].language ?? source,
+    }));
+  };
+  const translations = new Translations(request);
+
+  const say = (text) => { status.textContent = text ?? ""; };
+
+  const show = () => {
+    parts = sentencesOf(input.value).map((part) => ({ ...part, translation: translations.find(part.text, options()) }));
+    mirror.show(input.value, parts);
+    words.show(input.value, parts);
+    const detected = source.value === "auto" && parts.find((part) => part.translation)?.translation.source;
+    source.options[0].textContent = detected ? t("detected", nameOf(detected)) : t("detect");
+    counter.textContent = t("characters", input.value.length.toLocaleString(), settings.charLimit.toLocaleString());
+    const missing = parts.flatMap((part) => part.translation?.missing ?? []);
+    if (missing.length) say(t("missing", missing.join(", ")));
+    inspectAction.hidden = !modelOf()?.features.includes("inspect") || !parts.length;
+  };
+
+  const update = async () => {
+    controller.abort();
+    controller = new AbortController();
+    const { signal } = controller;
+    say();
+    show();
+    try {
+      await translations.complete(parts, options(), signal, () => signal.aborted || show());
+      retries = 0;
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      if (error instanceof Failed && error.retryAfter && retries < MAX_RETRIES) {
+        retries += 1;
+        say(t("busy", error.retryAfter));
+        timer = setTimeout(update, 1000 * error.retryAfter);
+      } else say(error instanceof Failed ? error.message : t("offline"));
+    }
+  };
+
+  const soon = () => {
+    clearTimeout(timer);
+    show();
+    timer = setTimeout(update, PAUSE_MS);
+  };
+
+  const terms = glossary(soon);
+
+  const alternatives = async (part, prefix) => {
+    const { source: from, target: to } = options();
+    const body = { q: part.text, source: from === "auto" ? part.translation.source : from, target: to, prefix, alternatives: 8, beam: 2 };
+    const found = await post("/translate", body);
+    return [found.translatedText, ...found.alternatives];
+  };
+
+  const choose = async (part, prefix) => {
+    const { source: from, target: to } = options();
+    const body = { q: part.text, source: from === "auto" ? part.translation.source : from, target: to, prefix, align: true, confidence: true };
+    const found = await post("/translate", body);
+    const { translatedText: text, alignment = [], words: probabilities = [] } = found;
+    translations.set(part.text, options(), { ...part.translation, text, alignment, words: probabilities });
+    show();
+  };
+
+  const correct = async (part, text) => {
+    const { source: from, target: to } = options();
+    translations.set(part.text, options(), { ...part.translation, text, alignment: [], words: [] });
+    corrections.push({ src: part.text, tgt: text });
+    correctionsAction.hidden = false;
+    correctionsAction.textContent = t("corrections", corrections.length);
+    show();
+    if (settings.suggestions) {
+      const body = { q: part.text, s: text, source: from === "auto" ? part.translation.source : from, target: to };
+      await post("/suggest", body).then(() => say(t("thanks")), (error) => say(error.message));
+    }
+  };
+
+  const words = new Words({ mirror, alternatives, choose, correct, say });
+  mirror.onword = (part, word) => words.highlightSource(part, word);
+
+  const targetsOf = (code) => (code === "auto" ? sources.flatMap((s) => s.targets.filter((c) => c !== s.code))
+    : languages.find((language) => language.code === code).targets.filter((c) => c !== code));
+
+  const setTargets = (wanted) => {
+    const codes = [...new Set(targetsOf(source.value))];
+    target.replaceChildren(...codes.map((code) => el("option", { value: code }, nameOf(code))));
+    if (codes.includes(wanted)) target.value = wanted;
+    history.replaceState(null, "", `#${source.value}-${target.value}`);
+  };
+
+  const swap = () => {
+    const from = source.value === "auto" ? (modelOf()?.source ?? sources[0].code) : source.value;
+    const to = target.value;
+    if (!sources.some(({ code }) => code === to) || !targetsOf(to).includes(from)) return;
+    const text = words.text();
+    source.value = to;
+    setTargets(from);
+    if (text) input.value = text;
+    soon();
+  };
+
+  const copy = async () => {
+    await navigator.clipboard.writeText(words.text());
+    say(t("copied"));
+  };
+  const inspectAction = el("button", { hidden: true, onclick: () => lookInside() }, t("inspect"));
+  const lookInside = () => inspect(modelOf()?.id, (mirror.current(parts) ?? parts[0])?.text ?? "", say);
+  const correctionsAction = el("button", { hidden: true, onclick: () => saveAs("corrections.jsonl", corrections.map((row) => `${JSON.stringify(row)}\n`).join("")) });
+
+  const [, from, to] = /^#([\w-]+?)-([\w]+)$/.exec(location.hash) ?? [];
+  source.value = [...source.options].some((option) => option.value === from) ? from : (settings.language.source?.code ?? "auto");
+  setTargets(to ?? settings.language.target?.code);
+  source.addEventListener("change", () => { setTargets(target.value); soon(); });
+  target.addEventListener("change", () => { setTargets(target.value); soon(); });
+  input.addEventListener("input", soon);
+  input.setAttribute("maxlength", settings.charLimit);
+  document.addEventListener("keydown", (event) => {
+    if (!event.altKey || section.hidden) return;
+    const action = { KeyS: swap, KeyC: copy, KeyI: lookInside }[event.code];
+    if (action) { event.preventDefault(); action(); }
+  });
+
+  const clear = () => { input.value = ""; soon(); input.focus(); };
+  const section = el("section", { class: "translator" },
+    el("div", { class: "languages" }, source, el("button", { class: "swap", "aria-label": t("swap"), title: `${t("swap")} (Alt + S)`, onclick: swap }, "⇄"), target),
+    el("div", { class: "panes" },
+      el("div", { class: "pane" }, mirror.node, el("div", { class: "buttons" }, el("button", { onclick: clear }, t("clear")), counter)),
+      el("div", { class: "pane" }, words.node, el("div", { class: "buttons" }, el("button", { onclick: copy }, t("copy")), words.correctAction, inspectAction, correctionsAction))),
+    status,
+    el("div", { class: "more" }, terms.node, fileTranslation(settings, options, say)));
+  setTimeout(show);
+  return section;
+}
