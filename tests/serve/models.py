@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import torch
+
 from glassformer.corpora.language_id import LanguageProfiles
 from glassformer.tasks.confidence import N_FEATURES, Confidence
 from tests.interop.ours import make
@@ -31,6 +33,9 @@ def write_models(folder: Path) -> None:
     """Write en-de, sentiment, lm, embedder, tagger."""
     small = dict(d_model=32, n_heads=4, d_ff=32, n_encoder_layers=2, n_decoder_layers=2, max_len=40)
     translator = make("translation", "transformer", **small)
+    torch.manual_seed(1)  # with these weights, outputs have several words, and differ
+    for p in translator.model.parameters():
+        torch.nn.init.normal_(p, std=0.8)
     translator.languages = ("en", "de")
     translator.detection = LanguageProfiles.fit({"en": ENGLISH, "de": GERMAN})
     translator.confidence = Confidence((0.0,) * N_FEATURES, (1.0,) * N_FEATURES, (0.01,) * (N_FEATURES + 1), 1000)

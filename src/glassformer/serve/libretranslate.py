@@ -148,6 +148,11 @@ def response(body: Translate, answers: Sequence[JsonObject], found: Sequence[Jso
         wanted = body.align if name == "alignment" else body.confidence
         if wanted and any(name in answer for answer in answers):
             result[name] = values(partial(field_of, name))
+    if "continuations" in answers[0]:
+        fields = ("text", "alignment", "words")
+        result["continuations"] = [
+            {name: record[name] for name in fields if name in record} for record in answers[0]["continuations"]
+        ]
     for name in ("missing", "untranslated"):
         if any(answer.get(name) for answer in answers):
             result[name] = values(partial(field_of, name))

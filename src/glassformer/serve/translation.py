@@ -13,6 +13,9 @@ from glassformer.serve.service import Service
 
 DEFAULT_BEAM = 4
 
+EXTRAS = ("align", "confidence")
+"""Fields of a request that add to the answer, if the model has the feature of this name."""
+
 
 def none_if_empty(value: Any) -> Any:
     """Forms send empty fields."""
@@ -74,6 +77,7 @@ def translation_unit(service: Service, model: str, text: str, body: Translate, *
         options["min_confidence"] = body.min_confidence
     if body.prefix is not None and body.alternatives:
         options = {"beam": body.beam or DEFAULT_BEAM}
+        options |= {name: True for name in EXTRAS if getattr(body, name) and name in features}
         message |= {"kind": "continue", "options": options, "prefix": body.prefix, "n": body.alternatives + 1}
         return service.scheduler.unit(message, text, beam=beam * (body.alternatives + 1))
     message |= {"kind": "translate", "options": options}

@@ -383,9 +383,11 @@ def joined(lines: Sequence[Sequence[Translation]], ends: Sequence[str]) -> JsonO
     return record
 
 
-def continued(texts: list[str]) -> JsonObject:
+def continued(translations: list[Translation]) -> JsonObject:
     """The record of translations that continue a prefix."""
-    return {"text": texts[0] if texts else "", "others": texts[1:]}
+    records = [joined([[translation]], []) for translation in translations]
+    texts = [record["text"] for record in records]
+    return {"text": texts[0] if texts else "", "others": texts[1:], "continuations": records}
 
 
 def plain(value: Any) -> Any:

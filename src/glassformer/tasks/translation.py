@@ -270,7 +270,7 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
                 warn(index, f"not translated: confidence {best.confidence:.2f}")
         return results
 
-    def continuations(self, text: str, prefix: str, n: int, options: DecodeConfig) -> Decoding[list[str]]:
+    def continuations(self, text: str, prefix: str, n: int, options: DecodeConfig) -> Decoding[list[Translation]]:
         """Translations of a line that begin with a prefix and continue with different words, the most probable word
         first. A decoding, which an engine of the task computes.
 
@@ -282,9 +282,9 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
             return []
         before = self.tokenizer.encode(prefix) if prefix.strip() else []
         n_tokens = min(2 * n, MAX_BEAM)
-        next_token = options.model_copy(update={"beam": n_tokens, "nbest": n_tokens, "align": False})
+        next_token = options.model_copy(update={"beam": n_tokens, "nbest": n_tokens})
         (hypotheses,) = yield Sources([part.ids], next_token, [1], prefix=before)
-        found: dict[str, str] = {}
+        found: dict[str, Translation] = {}
         for hypothesis in hypotheses:
             if len(found) == n or len(hypothesis.ids) <= len(before):
                 continue
@@ -293,8 +293,13 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
             rest = output[len(prefix) :]
             # A token without a space before it changes the last word of the prefix.
             if output.startswith(prefix) and rest.strip() and (not prefix.strip() or rest[0].isspace()):
-                found.setdefault(rest.split()[0], output)
-        return list(found.values())
+                found.setdefault(rest.split()[0], self.join(text, 0, [(part, [Output(output, best)])], False))
+        results = [[translation] for translation in found.values()]
+        if options.confidence:
+            results = [[self.with_confidence(translation)] for (translation,) in results]
+        if options.align:
+            self.add_alignment(results)
+        return [translation for (translation,) in results]
 
     def with_confidence(self, translation: Translation) -> Translation:
         """The translation with the probability of each word that it is right."""

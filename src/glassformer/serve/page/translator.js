@@ -87,16 +87,12 @@ export function translator(languages, models, settings) {
 
   const alternatives = async (part, prefix) => {
     const { source: from, target: to } = options();
-    const body = { q: part.text, source: from === "auto" ? part.translation.source : from, target: to, prefix, alternatives: 8, beam: 2 };
+    const body = { q: part.text, source: from === "auto" ? part.translation.source : from, target: to, prefix, alternatives: 8, beam: 2, align: true, confidence: true };
     const found = await post("/translate", body);
-    return [found.translatedText, ...found.alternatives];
+    return found.continuations;
   };
 
-  const choose = async (part, prefix) => {
-    const { source: from, target: to } = options();
-    const body = { q: part.text, source: from === "auto" ? part.translation.source : from, target: to, prefix, align: true, confidence: true };
-    const found = await post("/translate", body);
-    const { translatedText: text, alignment = [], words: probabilities = [] } = found;
+  const choose = (part, { text, alignment = [], words: probabilities = [] }) => {
     translations.set(part.text, options(), { ...part.translation, text, alignment, words: probabilities });
     show();
   };

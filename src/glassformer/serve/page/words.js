@@ -105,7 +105,7 @@ export class Words {
       nodes.push(sentence);
     });
     this.node.replaceChildren(...nodes, text.slice(end));
-    this.correctAction.hidden = !this.spans.some((spans) => spans.length);
+    this.correctAction.hidden = !parts.some((part) => part.translation);
     const [part, word] = this.focused;
     const first = this.spans[part]?.[word] ?? this.spans.flat()[0];
     first?.setAttribute("tabindex", "0");
@@ -171,25 +171,22 @@ export class Words {
     if (this.menu) this.close();
     const span = this.spans[part][word];
     const prefix = this.prefix(part, word);
-    let texts;
+    let found;
     this.node.setAttribute("aria-busy", "true");
     try {
-      texts = await this.alternatives(this.parts[part], prefix);
+      found = await this.alternatives(this.parts[part], prefix);
     } catch (error) {
       this.say(error.message);
       return;
     } finally {
       this.node.removeAttribute("aria-busy");
     }
-    const next = new Map(); // next word -> the translation that continues with it
-    for (const text of texts) {
-      const words = text.slice(prefix.length).trim().split(/\s+/);
-      if (words[0] && words[0] !== span.textContent && !next.has(words[0])) next.set(words[0], words.slice(0, 5).join(" "));
-    }
+    const next = found.map((record) => [record, record.text.slice(prefix.length).trim().split(/\s+/)])
+      .filter(([, [first]]) => first && first !== span.textContent);
     if (!span.isConnected) return;
-    if (!next.size) { this.say(t("none")); return; }
-    const items = [...next].map(([first, shown]) => el("li", { role: "option", tabindex: "-1", "data-word": first,
-      onclick: () => this.take(part, word, first) }, el("b", {}, first), shown.slice(first.length)));
+    if (!next.length) { this.say(t("none")); return; }
+    const items = next.map(([record, [first, ...rest]]) => el("li", { role: "option", tabindex: "-1",
+      onclick: () => this.take(part, word, record) }, el("b", {}, first), ` ${rest.slice(0, 4).join(" ")}`));
     const list = el("ul", { role: "listbox", "aria-label": t("alternatives"), class: "menu", onkeydown: (event) => this.menuKey(event, items, part, word) }, items);
     const box = span.getBoundingClientRect();
     list.style.setProperty("left", `${Math.max(4, Math.min(box.left, innerWidth - 260)) + scrollX}px`);
@@ -205,7 +202,7 @@ export class Words {
     const at = items.indexOf(document.activeElement);
     if (event.key === "ArrowDown") items[(at + 1) % items.length].focus();
     else if (event.key === "ArrowUp") items[(at + items.length - 1) % items.length].focus();
-    else if (event.key === "Enter" || event.key === " ") this.take(part, word, items[at].dataset.word);
+    else if (event.key === "Enter" || event.key === " ") items[at].click();
     else if (event.key === "Escape" || event.key === "Tab") { this.close(); this.opener.focus(); }
     else return;
     event.preventDefault();
@@ -217,22 +214,16 @@ export class Words {
     menu?.remove();
   }
 
-  async take(part, word, first) {
-    const prefix = `${this.prefix(part, word)} ${first}`.trim();
+  take(part, word, record) {
     this.close();
     this.focused = [part, word];
     this.spans[part][word].focus();
-    try {
-      await this.choose(this.parts[part], prefix);
-    } catch (error) {
-      this.say(error.message);
-    }
+    this.choose(this.parts[part], record);
   }
 
   /** Edit the translation of the sentence that was focused last. */
   edit() {
-    const index = this.spans[this.focused[0]]?.length ? this.focused[0] : this.spans.findIndex((spans) => spans.length);
-    const part = this.parts[index];
+    const part = this.parts[this.focused[0]]?.translation ? this.parts[this.focused[0]] : this.parts.find((p) => p.translation);
     const field = el("textarea", { "aria-label": t("correct"), class: "edit", rows: 2 });
     field.value = part.translation.text;
     const end = (save) => {
