@@ -21,7 +21,7 @@ import torch
 import glassformer as gf
 from glassformer.config import DecodeConfig
 
-WORDS = "the a cat dog sat ran on under big small red house tree and then slept quickly".split()  # noqa: SIM905
+WORDS = "the a cat dog sat ran on under big small red house tree and then slept quickly".split()
 
 RUNS = {
     "translation": ["pairs", {}],

@@ -13,6 +13,7 @@ import safetensors.torch
 import torch
 
 from tests.journeys.conftest import ENVIRONMENT, write_lines
+from tests.serve.models import running
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -243,13 +244,26 @@ CHECKS = [
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_commands_of_the_table_work_in_their_order_and_print_what_they_should(folder):
-    commands = [command for command in COMMANDS if command != "glassformer demo"]
+    commands = [command for command in COMMANDS if command.split()[1] not in ("demo", "serve")]
     assert [" ".join(command.split()[1:3]) for command in commands] == [name for name, _ in CHECKS]
     for command, (_, check) in zip(commands, CHECKS, strict=True):
         done = run(command, folder)
         assert done.returncode == 0, f"{command}: {done.stderr}"
         assert "Traceback" not in done.stderr
         check(done.stdout.split("\n")[:-1], done.stderr, folder)
+
+
+OFFLINE = "echo The cat slept. | glassformer translate en-fr --precision auto"
+
+
+@pytest.mark.slow
+def test_the_server_of_the_table_translates_and_classifies(folder):
+    (command,) = (command for command in COMMANDS if command.startswith("glassformer serve"))
+    with running(folder, models=tuple(command.split()[2:])) as server:
+        found = server.post("/translate", {"q": "The cat slept.", "source": "en", "target": "fr"}).json
+        assert found["translatedText"] == run(OFFLINE, folder).stdout.strip()
+        assert server.post("/models/sentiment", {"inputs": "a lovely film"}).json[0][0]["label"] in ("good", "dull")
+        assert server.post("/detect", {"q": "le chat et la table"}).json[0]["language"] == "fr"
 
 
 @pytest.mark.slow

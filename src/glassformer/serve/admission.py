@@ -18,8 +18,8 @@ from glassformer.serve.channel import Message
 from glassformer.serve.limits import MAX_QUEUED
 from glassformer.serve.supervisor import Supervisor
 
-IN_FLIGHT_TOKENS = 1280
-"""Source tokens that are given to the model process at a time: a full batch, and what follows it."""
+IN_FLIGHT_TOKENS = 1024
+"""Source tokens that are given to the model process at a time: a full batch."""
 
 CHARACTERS_PER_TOKEN = 4.0
 SMOOTHING = 0.1
@@ -163,8 +163,8 @@ class Scheduler:
                     self.supervisor.cancel(unit.job_id)
                     del self.in_flight[unit]
                 unit.done.cancel()
-            if not flow.units:
-                self.flows.pop(client, None)
+            if not flow.units and self.flows.get(client) is flow:
+                del self.flows[client]
             self.dispatch()
 
     def dispatch(self) -> None:

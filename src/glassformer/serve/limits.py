@@ -42,10 +42,10 @@ MAX_QUEUED = 20_000
 HEADERS_S = 10.0
 """Seconds in which the headers of a request must arrive."""
 
-BODY_S = 15.0
+BODY_S = 12.0
 """Seconds in which the body of a request must arrive, and a file in four times as many."""
 
-WRITE_S = 15.0
+WRITE_S = 12.0
 """Seconds in which a client must read what was sent to it."""
 
 DEADLINE_S = 15.0

@@ -11,6 +11,9 @@ from glassformer.serve.limits import BODY_S, HEADERS_S, MAX_CONNECTIONS, MAX_FIL
 LARGE_BODY_BYTES = 1 << 20
 """Longer bodies, which are files, have four times the time."""
 
+CLOSE_S = 1.0
+"""Seconds in which a client can read an answer that came before it had sent its request."""
+
 assert LARGE_BODY_BYTES <= MAX_FILE_BYTES
 
 
@@ -34,6 +37,11 @@ class LimitedProtocol(HttpToolsProtocol):
         if self.timer:
             self.timer.cancel()
         self.timer = self.loop.call_later(seconds, self.refuse, 408, "Request Timeout") if seconds else None
+
+    def close_soon(self) -> None:
+        """Close the connection of a request that was answered before its body was read, after the answer is read."""
+        self.limit(None)
+        self.loop.call_later(CLOSE_S, self.transport.abort)
 
     def refuse(self, status: int, reason: str) -> None:
         """Answer a request that is not complete, and close the connection."""
@@ -79,7 +87,10 @@ class LimitedProtocol(HttpToolsProtocol):
         self.end_write_timer()
 
     def on_response_complete(self) -> None:
+        is_answered_early = self.cycle.more_body
         super().on_response_complete()
+        if is_answered_early:
+            self.close_soon()
         if not self.transport.is_closing() and self.transport.get_write_buffer_size():
             self.write_timer = self.write_timer or self.loop.call_later(WRITE_S, self.abort_unread)
 
