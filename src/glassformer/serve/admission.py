@@ -83,7 +83,7 @@ class Scheduler:
         self.flows: dict[str, Flow] = {}
         self.in_flight: dict[Unit, Flow] = {}
         self.received = 0.0
-        """What the flow that was served last has received: later flows begin with it."""
+        """What the flow that was served last had received before: new flows begin with it."""
         self.speed = 1.0
         """Estimated seconds computed in a second."""
         self.full_since: float | None = None
@@ -177,8 +177,8 @@ class Scheduler:
                 break
             flow.units.popleft()
             flow.seconds -= unit.seconds
-            flow.received += unit.seconds
             self.received = flow.received
+            flow.received += unit.seconds
             n_tokens += unit.n_tokens
             unit.job_id, job = self.supervisor.submit(unit.message, unit.on_text)
             self.in_flight[unit] = flow
