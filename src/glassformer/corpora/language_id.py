@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from glassformer.errors import CheckpointError
 
@@ -76,14 +75,14 @@ class LanguageProfiles:
         """
         languages: dict[str, Profile] = {}
         for path in paths:
-            for language, profile in cls.from_record(json.loads(path.read_text(encoding="utf-8"))).languages.items():
+            for language, profile in cls.from_json(path.read_text(encoding="utf-8")).languages.items():
                 if language not in languages or languages[language].total < profile.total:
                     languages[language] = profile
         return cls(languages)
 
     @classmethod
-    def from_record(cls, record: Any) -> "LanguageProfiles":
-        """The profiles of a record.
+    def from_json(cls, text: str) -> "LanguageProfiles":
+        """The profiles of the contents of a file.
 
         Raises:
             CheckpointError: it is damaged.
@@ -91,7 +90,7 @@ class LanguageProfiles:
         try:
             profiles = {
                 str(language): Profile(int(value["total"]), {str(gram): int(n) for gram, n in value["counts"].items()})
-                for language, value in record.items()
+                for language, value in json.loads(text).items()
             }
         except (AttributeError, KeyError, TypeError, ValueError):
             raise CheckpointError(f"{FILE}: damaged.") from None

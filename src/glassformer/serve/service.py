@@ -1,6 +1,7 @@
 """What all APIs share: models by name and by language, and the computation of requests."""
 
 import asyncio
+import logging
 import secrets
 import time
 from collections import OrderedDict
@@ -14,6 +15,7 @@ from fastapi import Request
 from glassformer.config import JsonObject
 from glassformer.corpora.language_id import LanguageProfiles
 from glassformer.documents.reader import DocumentReader
+from glassformer.errors import CheckpointError
 from glassformer.serve import metrics
 from glassformer.serve.admission import Overloaded, Scheduler, Unit
 from glassformer.serve.errors import ApiError, Disconnected
@@ -21,6 +23,8 @@ from glassformer.serve.languages import matching
 from glassformer.serve.limits import MAX_RESULT_BYTES, RESULT_S
 from glassformer.serve.settings import Settings
 from glassformer.serve.supervisor import Refused, Supervisor, Unavailable
+
+log = logging.getLogger("glassformer.serve")
 
 ResultT = TypeVar("ResultT")
 
@@ -87,18 +91,13 @@ class Service:
         """Files that are being translated: units that are done, and all."""
         self.reader = DocumentReader()
         self.profiles = LanguageProfiles()
+        self.last_infos: Sequence[JsonObject] = ()
+        """Descriptions of the models, also while the model process is restarted."""
 
     @property
     def models(self) -> dict[str, JsonObject]:
-        """Descriptions of the models by name.
-
-        Raises:
-            ApiError: no model process is running.
-        """
-        infos = self.supervisor.infos or self.last_infos
-        return {info["id"]: info for info in infos}
-
-    last_infos: Sequence[JsonObject] = ()
+        """Descriptions of the models by name."""
+        return {info["id"]: info for info in self.supervisor.infos or self.last_infos}
 
     async def start(self) -> None:
         """Load the models.
@@ -112,7 +111,11 @@ class Service:
     def refresh(self) -> None:
         """Take what the models have stored for the server."""
         self.last_infos = self.supervisor.infos or self.last_infos
-        self.profiles = LanguageProfiles.read(Path(info["detection"]) for info in self.last_infos if info["detection"])
+        try:
+            paths = [Path(info["detection"]) for info in self.last_infos if info["detection"]]
+            self.profiles = LanguageProfiles.read(paths)
+        except (CheckpointError, OSError) as error:
+            log.error("language detection is not replaced: %s", error)
 
     async def reload(self) -> None:
         """Load the models again."""

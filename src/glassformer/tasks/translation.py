@@ -477,7 +477,7 @@ class Translator(TextToTextTask[Example]):
     def from_folder(cls, folder: Path, config: JsonObject, device: torch.device) -> Self:
         task = super().from_folder(folder, config, device)
         if LANGUAGE_PROFILES in checkpoint.read_json(folder / checkpoint.MANIFEST)["files"]:
-            task.detection = LanguageProfiles.from_record(checkpoint.read_json(folder / LANGUAGE_PROFILES))
+            task.detection = LanguageProfiles.from_json((folder / LANGUAGE_PROFILES).read_text("utf-8"))
         return task
 
     def contents(
