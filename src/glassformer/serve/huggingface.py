@@ -165,8 +165,9 @@ def known_names(names: set[str]) -> str:
 def page_record(service: Service, info: JsonObject) -> JsonObject:
     """A model as the page shows it."""
     source, target = service.languages_of(info) or (None, None)
-    names = ("id", "task", "pipeline", "features", "labels")
-    return {**{name: info[name] for name in names}, "source": source, "target": target}
+    names = ("id", "task", "pipeline", "labels")
+    features = [*info["features"], "detect"] if info["detection"] else info["features"]
+    return {**{name: info[name] for name in names}, "features": features, "source": source, "target": target}
 
 
 def arguments(pipeline: str, inputs: Any, parameters: JsonObject) -> tuple[Any, JsonObject]:

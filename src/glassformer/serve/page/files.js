@@ -37,21 +37,26 @@ export function fileTranslation(settings, options, say) {
       say();
       link.focus();
     } catch (error) {
-      say(error.message);
+      say(error.message, true);
     }
     clearInterval(poll);
     bar.hidden = true;
     input.value = "";
   }
 
+  const highlight = (on) => node.closest("section").classList.toggle("dropping", on);
   document.addEventListener("dragover", (event) => {
-    if ([...event.dataTransfer.types].includes("Files")) event.preventDefault();
+    if (![...event.dataTransfer.types].includes("Files")) return;
+    event.preventDefault();
+    highlight(true);
   });
+  document.addEventListener("dragleave", (event) => event.relatedTarget || highlight(false));
   document.addEventListener("drop", (event) => {
     const [file] = event.dataTransfer.files;
     if (!file) return;
     event.preventDefault();
-    translate(file);
+    highlight(false);
+    if (!node.closest("section").hidden) translate(file);
   });
   return node;
 }

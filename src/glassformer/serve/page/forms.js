@@ -24,7 +24,7 @@ function number(label, value, min, max, step) {
 export function form(model) {
   const result = el("div", { class: "result", "aria-live": "polite" });
   const view = (FORMS[model.pipeline] ?? plain)(model, result);
-  const status = el("p", { class: "status", role: "status" });
+  const status = el("p", { class: "status problem", role: "status" });
   const stop = el("button", { type: "button", hidden: true }, t("stop"));
   let controller;
   const run = async (event) => {
@@ -43,8 +43,8 @@ export function form(model) {
   stop.addEventListener("click", () => controller?.abort());
   const inspect = model.features.includes("inspect") && view.text ? inspectButton(() => model.id, view.text) : "";
   return el("section", { class: "form" },
-    el("h2", {}, model.id, " ", el("small", {}, model.task)),
-    el("form", { onsubmit: run }, view.fields, el("p", { class: "buttons" }, el("button", { class: "primary" }, t("run")), stop, inspect)),
+    el("h2", {}, model.id, " ", el("small", {}, t("tasks")[model.pipeline] ?? model.task)),
+    el("form", { onsubmit: run, onkeydown: (event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && run(event) }, view.fields, el("p", { class: "buttons" }, el("button", { class: "primary" }, t("run")), stop, inspect)),
     status, result);
 }
 

@@ -60,7 +60,7 @@ async function start() {
       }
       if (shown.has(id)) shown.get(id).hidden = id !== name;
     }
-    for (const tab of tabs.children) tab.toggleAttribute("aria-current", tab.dataset.name === name);
+    for (const tab of tabs.children) tab.setAttribute("aria-current", tab.dataset.name === name ? "page" : "false");
   };
   for (const [id, label] of pages) tabs.append(el("button", { class: "tab", "data-name": id, onclick: () => open(id) }, label));
   tabs.hidden = pages.length < 2;

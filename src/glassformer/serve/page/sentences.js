@@ -1,6 +1,10 @@
 // Sentences of a text, and their translations, which are kept.
 
-const SENTENCE = /\S[^\n]*?(?:[.!?…]["'”’»)\]]*(?=\s|$)|[。！？]|(?=\n|$))/g;
+// A full stop after an initial, a day or one of these titles ends no sentence, nor does one before a lower-case letter.
+const ABBREVIATION = /(?<![\p{L}\d])(?:\p{Lu}|\d{1,2}|Mr|Mrs|Ms|Dr|Prof|St|Mt|Mme|Mlle|Hr|Fr|No|Nr)/u.source;
+const SENTENCE = new RegExp(
+  `\\S[^\\n]*?(?:(?:[!?…]|(?<!${ABBREVIATION})\\.)["'”’»)\\]]*(?=\\s+[^\\s\\p{Ll}]|\\s*$)|[。！？]|(?=\\n|$))`, "gu",
+);
 const AT_ONCE = 20;
 const KEPT = 2000;
 

@@ -17,8 +17,13 @@ const STRINGS = {
     language: "Français", models: "Tasks", missing: "Not in the translation: {0}", words: "Words of the translation",
     shortcuts: [
       ["Alt + ↓", "alternatives for the word"], ["← →", "from word to word"], ["Alt + S", "swap languages"],
-      ["Alt + C", "copy the translation"], ["Alt + I", "look inside the sentence"], ["Esc", "close"],
+      ["Alt + C", "copy the translation"], ["Alt + I", "look inside the sentence"], ["Ctrl + Enter", "run a form"], ["Esc", "close"],
     ],
+    tasks: {
+      "text-classification": "Classification", "token-classification": "Labels of words", "question-answering": "Answers from a text",
+      "text-generation": "Continuation of a text", "fill-mask": "Words in place of a mask", "feature-extraction": "Similarity",
+      "sentence-similarity": "Similarity", summarization: "Summary", translation: "Translation", "text2text-generation": "Text to text",
+    },
   },
   fr: {
     translate: "Traduction", detect: "Détecter la langue", detected: "Langue détectée : {0}", swap: "Inverser les langues",
@@ -38,8 +43,14 @@ const STRINGS = {
     models: "Tâches", missing: "Absent de la traduction : {0}", words: "Mots de la traduction",
     shortcuts: [
       ["Alt + ↓", "autres traductions du mot"], ["← →", "de mot en mot"], ["Alt + S", "inverser les langues"],
-      ["Alt + C", "copier la traduction"], ["Alt + I", "voir l’intérieur de la phrase"], ["Échap", "fermer"],
+      ["Alt + C", "copier la traduction"], ["Alt + I", "voir l’intérieur de la phrase"], ["Ctrl + Entrée", "lancer un formulaire"],
+      ["Échap", "fermer"],
     ],
+    tasks: {
+      "text-classification": "Classification", "token-classification": "Étiquettes des mots", "question-answering": "Réponses tirées d’un texte",
+      "text-generation": "Suite d’un texte", "fill-mask": "Mots à la place d’un masque", "feature-extraction": "Similarité",
+      "sentence-similarity": "Similarité", summarization: "Résumé", translation: "Traduction", "text2text-generation": "Texte à texte",
+    },
   },
 };
 
@@ -50,4 +61,15 @@ export const interfaceLanguage = localStorage.getItem("interface") ?? (navigator
 export function t(name, ...values) {
   const text = STRINGS[interfaceLanguage][name];
   return typeof text === "string" ? text.replace(/\{(\d)\}/g, (_, i) => values[i]) : text;
+}
+
+const languageNames = new Intl.DisplayNames([interfaceLanguage], { type: "language", fallback: "none" });
+
+/** Name of a language in the language of the interface, else the name that is given. */
+export function languageName(code, name = code) {
+  let found;
+  try {
+    found = languageNames.of(code);
+  } catch { /* not the code of a language */ }
+  return found ? found[0].toUpperCase() + found.slice(1) : name;
 }

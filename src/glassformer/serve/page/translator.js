@@ -6,7 +6,7 @@ import { fileTranslation } from "./files.js";
 import { glossary } from "./glossary.js";
 import { inspect } from "./inspect.js";
 import { Translations, sentencesOf } from "./sentences.js";
-import { t } from "./strings.js";
+import { languageName, t } from "./strings.js";
 import { Mirror, Words } from "./words.js";
 
 const PAUSE_MS = 250;
@@ -16,12 +16,13 @@ const MAX_RETRIES = 5;
 export function translator(languages, models, settings) {
   const select = (label, rows) => el("select", { "aria-label": label }, rows.map(([code, name]) => el("option", { value: code }, name)));
   const sources = languages.filter((language) => language.targets.some((code) => code !== language.code));
-  const nameOf = (code) => languages.find((language) => language.code === code)?.name ?? code;
-  const source = select(t("source"), [["auto", t("detect")], ...sources.map(({ code, name }) => [code, name])]);
+  const nameOf = (code) => languageName(code, languages.find((language) => language.code === code)?.name);
+  const detects = models.some((model) => model.features.includes("detect"));
+  const source = select(t("source"), [...(detects ? [["auto", t("detect")]] : []), ...sources.map(({ code }) => [code, nameOf(code)])]);
   const target = select(t("target"), []);
   const input = el("textarea", { "aria-label": t("sourceText"), placeholder: t("placeholder"), spellcheck: "true", autofocus: true });
   const mirror = new Mirror(input);
-  const status = el("p", { class: "status", role: "status" });
+  const status = el("span", { class: "status", role: "status" });
   const counter = el("small", { class: "counter" });
   const corrections = [];
 
@@ -44,17 +45,27 @@ export function translator(languages, models, settings) {
   };
   const translations = new Translations(request);
 
-  const say = (text) => { status.textContent = text ?? ""; };
+  const say = (text, isProblem = false) => {
+    status.textContent = text ?? "";
+    status.classList.toggle("problem", isProblem);
+  };
 
   const show = () => {
-    parts = sentencesOf(input.value).map((part) => ({ ...part, translation: translations.find(part.text, options()) }));
+    const before = new Map(parts.map((part) => [part.start, part.translation ?? part.previous]));
+    const now = options();
+    parts = sentencesOf(input.value).map((part) => {
+      const translation = translations.find(part.text, now);
+      return { ...part, translation, previous: before.get(part.start) }; // shown until there is a translation
+    });
     mirror.show(input.value, parts);
     words.show(input.value, parts);
     const detected = source.value === "auto" && parts.find((part) => part.translation)?.translation.source;
-    source.options[0].textContent = detected ? t("detected", nameOf(detected)) : t("detect");
+    if (detects) source.options[0].textContent = detected ? t("detected", nameOf(detected)) : t("detect");
     counter.textContent = t("characters", input.value.length.toLocaleString(), settings.charLimit.toLocaleString());
     const missing = parts.flatMap((part) => part.translation?.missing ?? []);
-    if (missing.length) say(t("missing", missing.join(", ")));
+    if (missing.length) say(t("missing", missing.join(", ")), true);
+    clearAction.hidden = !input.value;
+    copyAction.hidden = !parts.length;
     inspectAction.hidden = !modelOf()?.features.includes("inspect") || !parts.length;
   };
 
@@ -73,7 +84,7 @@ export function translator(languages, models, settings) {
         retries += 1;
         say(t("busy", error.retryAfter));
         timer = setTimeout(update, 1000 * error.retryAfter);
-      } else say(error instanceof Failed ? error.message : t("offline"));
+      } else say(error instanceof Failed ? error.message : t("offline"), true);
     }
   };
 
@@ -106,7 +117,7 @@ export function translator(languages, models, settings) {
     show();
     if (settings.suggestions) {
       const body = { q: part.text, s: text, source: from === "auto" ? part.translation.source : from, target: to };
-      await post("/suggest", body).then(() => say(t("thanks")), (error) => say(error.message));
+      await post("/suggest", body).then(() => say(t("thanks")), (error) => say(error.message, true));
     }
   };
 
@@ -135,7 +146,12 @@ export function translator(languages, models, settings) {
   };
 
   const copy = async () => {
-    await navigator.clipboard.writeText(words.text());
+    if (navigator.clipboard) await navigator.clipboard.writeText(words.text());
+    else { // pages at http://… of another machine have no clipboard
+      getSelection().selectAllChildren(words.node);
+      document.execCommand("copy");
+      getSelection().removeAllRanges();
+    }
     say(t("copied"));
   };
   const inspectAction = el("button", { hidden: true, onclick: () => lookInside() }, t("inspect"));
@@ -143,7 +159,7 @@ export function translator(languages, models, settings) {
   const correctionsAction = el("button", { hidden: true, onclick: () => saveAs("corrections.jsonl", corrections.map((row) => `${JSON.stringify(row)}\n`).join("")) });
 
   const [, from, to] = /^#([\w-]+?)-([\w]+)$/.exec(location.hash) ?? [];
-  source.value = [...source.options].some((option) => option.value === from) ? from : (settings.language.source?.code ?? "auto");
+  source.value = [...source.options].some((option) => option.value === from) ? from : (settings.language.source?.code ?? sources[0].code);
   setTargets(to ?? settings.language.target?.code);
   source.addEventListener("change", () => { setTargets(target.value); soon(); });
   target.addEventListener("change", () => { setTargets(target.value); soon(); });
@@ -156,12 +172,13 @@ export function translator(languages, models, settings) {
   });
 
   const clear = () => { input.value = ""; soon(); input.focus(); };
+  const clearAction = el("button", { onclick: clear }, t("clear"));
+  const copyAction = el("button", { onclick: copy }, t("copy"));
   const section = el("section", { class: "translator" },
     el("div", { class: "languages" }, source, el("button", { class: "swap", "aria-label": t("swap"), title: `${t("swap")} (Alt + S)`, onclick: swap }, "⇄"), target),
     el("div", { class: "panes" },
-      el("div", { class: "pane" }, mirror.node, el("div", { class: "buttons" }, el("button", { onclick: clear }, t("clear")), counter)),
-      el("div", { class: "pane" }, words.node, el("div", { class: "buttons" }, el("button", { onclick: copy }, t("copy")), words.correctAction, inspectAction, correctionsAction))),
-    status,
+      el("div", { class: "pane" }, mirror.node, el("div", { class: "buttons" }, clearAction, counter)),
+      el("div", { class: "pane" }, words.node, el("div", { class: "buttons" }, copyAction, words.correctAction, inspectAction, correctionsAction, status))),
     el("div", { class: "more" }, terms.node, fileTranslation(settings, options, say)));
   setTimeout(show);
   return section;

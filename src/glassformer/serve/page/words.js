@@ -81,7 +81,9 @@ export class Words {
   }
 
   show(text, parts) {
+    this.latest = [text, parts];
     if (this.menu || this.editing) return;
+    this.shown = this.latest;
     const hadFocus = this.node.contains(document.activeElement);
     this.parts = parts;
     this.spans = parts.map(() => []);
@@ -92,7 +94,7 @@ export class Words {
       end = part.start + part.text.length;
       const { translation } = part;
       if (!translation) {
-        nodes.push(el("span", { class: "waiting" }, "…"));
+        nodes.push(el("span", { class: "waiting" }, part.previous?.text ?? "…"));
         return;
       }
       const sentence = el("span", { "data-part": i });
@@ -168,33 +170,35 @@ export class Words {
   }
 
   async open(part, word) {
-    if (this.menu) this.close();
+    this.close();
+    const request = (this.request = {});
+    const sentence = this.parts[part];
     const span = this.spans[part][word];
     const prefix = this.prefix(part, word);
     let found;
     this.node.setAttribute("aria-busy", "true");
     try {
-      found = await this.alternatives(this.parts[part], prefix);
+      found = await this.alternatives(sentence, prefix);
     } catch (error) {
-      this.say(error.message);
+      this.say(error.message, true);
       return;
     } finally {
       this.node.removeAttribute("aria-busy");
     }
+    if (this.request !== request || !span.isConnected) return;
     const next = found.map((record) => [record, record.text.slice(prefix.length).trim().split(/\s+/)])
       .filter(([, [first]]) => first && first !== span.textContent);
-    if (!span.isConnected) return;
     if (!next.length) { this.say(t("none")); return; }
     const items = next.map(([record, [first, ...rest]]) => el("li", { role: "option", tabindex: "-1",
-      onclick: () => this.take(part, word, record) }, el("b", {}, first), ` ${rest.slice(0, 4).join(" ")}`));
+      onclick: () => this.take(sentence, part, word, record) }, el("b", {}, first), ` ${rest.slice(0, 4).join(" ")}`));
     const list = el("ul", { role: "listbox", "aria-label": t("alternatives"), class: "menu", onkeydown: (event) => this.menuKey(event, items, part, word) }, items);
-    const box = span.getBoundingClientRect();
-    list.style.setProperty("left", `${Math.max(4, Math.min(box.left, innerWidth - 260)) + scrollX}px`);
-    list.style.setProperty("top", `${box.bottom + scrollY + 4}px`);
     list.addEventListener("focusout", (event) => { if (!list.contains(event.relatedTarget)) this.close(); });
     document.body.append(list);
     this.menu = list;
-    this.opener = span;
+    const box = span.getBoundingClientRect();
+    const above = box.bottom + list.offsetHeight + 8 > innerHeight && box.top > list.offsetHeight + 8;
+    list.style.setProperty("left", `${Math.max(8, Math.min(box.left - 12, innerWidth - list.offsetWidth - 8)) + scrollX}px`);
+    list.style.setProperty("top", `${(above ? box.top - list.offsetHeight - 4 : box.bottom + 4) + scrollY}px`);
     items[0].focus();
   }
 
@@ -203,7 +207,7 @@ export class Words {
     if (event.key === "ArrowDown") items[(at + 1) % items.length].focus();
     else if (event.key === "ArrowUp") items[(at + items.length - 1) % items.length].focus();
     else if (event.key === "Enter" || event.key === " ") items[at].click();
-    else if (event.key === "Escape" || event.key === "Tab") { this.close(); this.opener.focus(); }
+    else if (event.key === "Escape" || event.key === "Tab") { this.close(); this.spans[part]?.[word]?.focus(); }
     else return;
     event.preventDefault();
   }
@@ -212,13 +216,19 @@ export class Words {
     const { menu } = this;
     this.menu = null;
     menu?.remove();
+    this.catchUp();
   }
 
-  take(part, word, record) {
+  /** Show what came while a menu or the editor was open. */
+  catchUp() {
+    if (this.latest !== this.shown) this.show(...this.latest);
+  }
+
+  take(sentence, part, word, record) {
     this.close();
     this.focused = [part, word];
-    this.spans[part][word].focus();
-    this.choose(this.parts[part], record);
+    this.spans[part]?.[word]?.focus();
+    this.choose(sentence, record);
   }
 
   /** Edit the translation of the sentence that was focused last. */
@@ -230,6 +240,7 @@ export class Words {
       this.editing = false;
       editor.remove();
       this.node.hidden = false;
+      this.catchUp();
       if (save && field.value.trim()) this.correct(part, field.value.trim());
     };
     const editor = el("div", { class: "editor" }, el("p", { class: "text" }, part.text), field,
