@@ -168,15 +168,19 @@ async def open_loop(port, texts, rate, duration_s, path="/models/base", wrap=Non
 
     async def one(text):
         start = time.perf_counter()
-        try:
-            connection = free.pop() if free else await asyncio.open_connection("127.0.0.1", port)
-            status, head, _ = await request(*connection, path, wrap(text))
+        while True:
+            is_new = not free
+            connection = await asyncio.open_connection("127.0.0.1", port) if is_new else free.pop()
+            try:
+                status, head, _ = await request(*connection, path, wrap(text))
+            except (OSError, asyncio.IncompleteReadError):  # the server has closed an idle connection
+                assert not is_new
+                continue
             if status in (429, 503):
                 assert "retry-after" in head
             free.append(connection)
-        except (OSError, asyncio.IncompleteReadError):
-            status = 0
-        results.append((status, time.perf_counter() - start))
+            results.append((status, time.perf_counter() - start))
+            return
 
     start, at = time.perf_counter(), 0.0
     while at < duration_s:
