@@ -40,7 +40,7 @@ def test_html_keeps_its_tags(server):
 
 def test_a_file_in_the_same_language_keeps_its_bytes(server):
     data = b"The cat.\r\n\tA  dog.\n"
-    assert download(server, upload(server, "a.txt", data, target="en")).body == data.replace(b"  ", b" ")
+    assert download(server, upload(server, "a.txt", data, target="en")).body == data
 
 
 @pytest.mark.parametrize(

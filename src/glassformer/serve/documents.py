@@ -1,7 +1,5 @@
 """Translation of files and of HTML."""
 
-import asyncio
-import re
 from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any
@@ -21,8 +19,6 @@ from glassformer.serve.requests import check_text, parse, read_fields
 from glassformer.serve.security import charge
 from glassformer.serve.service import Service
 from glassformer.serve.translation import Translate, detected, translation_unit
-
-PROGRESS = re.compile(r"[0-9a-f]{32}")
 
 
 class TranslateFile(BaseModel):
@@ -50,42 +46,57 @@ async def read_document(reader: DocumentReader, name: str, data: bytes) -> Docum
 
 
 async def translated(
-    request: Request, service: Service, document: Document, model: str | None, body: Translate, **options: Any
-) -> bytes:
-    """A document in the other language."""
-    if model is None:
-        return document.render([segment.text for segment in document.segments], diagonals(document))
+    request: Request,
+    service: Service,
+    documents: Sequence[tuple[Document, str]],
+    body: Translate,
+    *,
+    deadline_s: float | None = None,
+    progress: list[int] | None = None,
+) -> list[bytes]:
+    """Documents in the other language.
+
+    Args:
+        documents: documents, and the name of the model of each.
+        deadline_s: seconds in which a file must be translated. Default: that of other requests.
+        progress: its first number becomes that of the segments that are translated.
+    """
     units = [
         translation_unit(service, model, segment.text, body, align=bool(segment.detached and segment.detached.inner))
+        for document, model in documents
         for segment in document.segments
     ]
-    if count := options.pop("count", None):
-        count[1] = len(units)
-        for unit in units:
-            unit.done.add_done_callback(lambda _: count.__setitem__(0, count[0] + 1))
-    results = await service.compute(request, units, **options)
-    alignments = [result.get("alignment") or () for result in results]
-    return document.render([result["text"] for result in results], alignments)
 
+    def count(_: object) -> None:
+        if progress:
+            progress[0] += 1
 
-def diagonals(document: Document) -> list[list[tuple[int, int]]]:
-    """The alignment of each text with itself."""
-    return [[(i, i) for i in range(len(segment.text.split()))] for segment in document.segments]
+    for unit in units:
+        unit.done.add_done_callback(count)
+    results = iter(await service.compute(request, units, deadline_s=deadline_s, files=deadline_s is not None))
+    rendered = []
+    for document, _ in documents:
+        own = [next(results) for _ in document.segments]
+        alignments = [result.get("alignment") or () for result in own]
+        rendered.append(document.render([result["text"] for result in own], alignments))
+    return rendered
 
 
 async def translate_html(
     request: Request, service: Service, texts: Sequence[str], models: Sequence[str | None], body: Translate
 ) -> list[dict[str, Any]]:
     """The answers for texts in HTML."""
-    documents = [await read_document(service.reader, "q.html", text.encode()) for text in texts]
     body = body.model_copy(update={"alternatives": 0, "align": False, "confidence": False})
-    answers = await asyncio.gather(
-        *(
-            translated(request, service, document, model, body)
-            for document, model in zip(documents, models, strict=True)
-        )
-    )
-    return [{"text": data.decode(), "others": []} for data in answers]
+    documents = [
+        (await read_document(service.reader, "q.html", text.encode()), model)
+        for text, model in zip(texts, models, strict=True)
+        if model
+    ]
+    rendered = iter(await translated(request, service, documents, body))
+    return [
+        {"text": next(rendered).decode() if model else text, "others": []}
+        for text, model in zip(texts, models, strict=True)
+    ]
 
 
 def router(service: Service) -> APIRouter:
@@ -110,22 +121,23 @@ def router(service: Service) -> APIRouter:
         else:
             source = service.code(body.source)
         model = service.translator(source, target)
-        count = [0, len(document.segments)]
+        progress = [0, len(document.segments)]
         if body.progress:
-            service.progress[body.progress] = count
+            service.progress[body.progress] = progress
         try:
-            options = Translate(q="", source=source, target=target)
-            result = await translated(
-                request, service, document, model, options, count=count, deadline_s=FILE_S, files=True
-            )
+            if model:
+                options = Translate(q="", source=source, target=target)
+                (data,) = await translated(
+                    request, service, [(document, model)], options, deadline_s=FILE_S, progress=progress
+                )
         finally:
             service.progress.pop(body.progress or "", None)
         path = PurePath(name)
-        key = service.results.add(result, f"{path.stem}.{target}{path.suffix}", "application/octet-stream")
+        key = service.results.add(data, f"{path.stem}.{target}{path.suffix}", "application/octet-stream")
         return {"translatedFileUrl": f"{request.base_url}download_file/{key}{path.suffix.lower()}"}
 
     @routes.get("/translate_file/progress/{key}", include_in_schema=False)
-    async def progress(key: str) -> Any:
+    async def file_progress(key: str) -> Any:
         if key not in service.progress:
             raise ApiError(404, "no such file is being translated")
         done, total = service.progress[key]

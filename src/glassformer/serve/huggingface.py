@@ -111,9 +111,7 @@ def router(service: Service) -> APIRouter:
         if info["pipeline"] is None:
             raise ApiError(400, f"{name}: its task, {info['task']}, has no pipeline")
         known = CALL_PARAMETERS[info["pipeline"]]
-        parameters = {key: value for key, value in body.parameters.items() if key not in IGNORED and value is not None}
-        if "top_k" in body.parameters and "top_k" in known:
-            parameters["top_k"] = body.parameters["top_k"]
+        parameters = {key: value for key, value in body.parameters.items() if key not in IGNORED}
         if unknown := parameters.keys() - known:
             raise ApiError(
                 400, f"parameters: {', '.join(sorted(unknown))[:200]}: unknown; there are: {known_names(known)}"
@@ -184,8 +182,8 @@ def arguments(pipeline: str, inputs: Any, parameters: JsonObject) -> tuple[Any, 
         if not all(isinstance(item, dict) and keys <= item.keys() for item in texts):
             raise ApiError(400, 'inputs: expected {"question": text, "context": text}', param="inputs")
         fields = [item[key] for item in texts for key in keys]
-        inputs = [{key: item[key] for key in keys} for item in texts]
-        inputs = inputs if isinstance(texts, list) and len(inputs) > 1 else inputs[0]
+        rows = [{key: item[key] for key in keys} for item in texts]
+        inputs = rows if isinstance(inputs, list) else rows[0]
     elif pipeline == "sentence-similarity":
         if not isinstance(inputs, dict) or not isinstance(inputs.get("sentences"), list):
             raise ApiError(400, 'inputs: expected {"source_sentence": text, "sentences": [text, …]}', param="inputs")
