@@ -10,17 +10,18 @@ from glassformer.cli.options import Int, Threads
 from glassformer.config import Precision
 from glassformer.errors import ConfigError
 
+Texts = Annotated[tuple[str, ...], Parameter(show_default=False)]
 NAME = re.compile(r"[\w][\w.@-]{0,99}")
 
 
 def serve(
     *models: str,
-    languages: tuple[str, ...] = (),
-    glossary: tuple[str, ...] = (),
+    languages: Texts = (),
+    glossary: Texts = (),
     host: str = "127.0.0.1",
     port: Int = 5000,
-    public_name: tuple[str, ...] = (),
-    cors: tuple[str, ...] = (),
+    public_name: Texts = (),
+    cors: Texts = (),
     keys: Path | None = None,
     new_key: str | None = None,
     corrections: Path | None = None,

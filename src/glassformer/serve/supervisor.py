@@ -98,7 +98,8 @@ class Supervisor:
         with theirs:
             process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "glassformer.serve.worker", str(theirs.fileno()),
-                stdin=asyncio.subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True,
+                stdin=asyncio.subprocess.DEVNULL, pass_fds=[theirs.fileno()],
+                process_group=0,  # Ctrl-C does not reach it
             )  # fmt: skip
         reader, writer = await asyncio.open_connection(sock=ours)
         try:

@@ -4,6 +4,7 @@ It reads arrivals and cancellations, computes one step of all requests, and send
 generated texts share one engine for each model; what is not generated token by token is computed in a thread beside it.
 """
 
+import os
 import queue
 import re
 import signal
@@ -42,6 +43,9 @@ from glassformer.tasks.translation import TextToTextTask, Translation, Translato
 
 ALIVE_S = 1.0
 """Seconds between messages that say that the process is alive."""
+
+NICENESS = 10
+"""The server process, which has little to compute, comes first: it answers in time when all cores are busy."""
 
 LINE_END = re.compile(r"\r?\n")
 
@@ -416,8 +420,8 @@ def load_models(config: JsonObject) -> tuple[dict[str, ServedModel], dict[str, G
 
 def main() -> None:
     """Entry point of the process: the file descriptor of its connection is the argument."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the server ends this one
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    os.nice(NICENESS)
     warnings.simplefilter("ignore")
     sys.setswitchinterval(0.001)
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
