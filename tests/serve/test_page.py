@@ -34,13 +34,15 @@ def opened(browser, server):
     """A function that opens the page. At the end there were no errors, no dialogs and no requests to other origins."""
     contexts, problems = [], []
 
-    def open_page(*, width=1280, scheme="light", locale="en-US"):
+    def open_page(*, width=1280, scheme="light", locale="en-US", routes=None, expected=None):
         viewport = {"width": width, "height": 900}
         context = browser.new_context(viewport=viewport, color_scheme=scheme, locale=locale)
         contexts.append(context)
         page = context.new_page()
         own = f"http://127.0.0.1:{server.port}/"
-        page.on("console", lambda message: problems.append(message.text))
+        for path, handler in (routes or {}).items():
+            page.route(path, handler)
+        page.on("console", lambda message: (expected and expected in message.text) or problems.append(message.text))
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("dialog", lambda dialog: problems.append(dialog.message))
         page.on(
@@ -85,6 +87,153 @@ def test_the_translation_appears_while_one_types(opened, server):
     assert page.url.endswith("#en-de")
 
 
+def asked(page):
+    """The lists of sentences that the page asks the server to translate, as they come."""
+    found = []
+
+    def listen(request):
+        if request.url.endswith("/translate"):
+            found.append(json.loads(request.post_data)["q"])
+
+    page.on("request", listen)
+    return found
+
+
+def changed(**fields):
+    """A handler that changes fields of the answers of the server."""
+
+    def handle(route):
+        response = route.fetch()
+        route.fulfill(response=response, json={**response.json(), **fields})
+
+    return handle
+
+
+def test_only_sentences_that_changed_are_sent(opened):
+    page = opened()
+    found = asked(page)
+    typed(page, TEXT)
+    typed(page, TEXT.replace("dog", "cat"))
+    typed(page, TEXT)
+    assert found == [["The cat sat on the mat.", "Where are you going?", "A dog."], ["A cat."]]
+
+
+def test_sentences_do_not_end_at_abbreviations(opened):
+    page = opened()
+    found = asked(page)
+    typed(page, "Mr. Old met Dr. J. Mann on 3. May. It was late, e.g. dark... or not! (Yes.) No")
+    assert found == [["Mr. Old met Dr. J. Mann on 3. May.", "It was late, e.g. dark... or not!", "(Yes.)", "No"]]
+
+
+def test_the_last_translation_is_shown_until_there_is_a_new_one(opened):
+    page = opened()
+    typed(page, LONG)
+    before = page.locator(".output").text_content()
+    page.route("**/translate", lambda route: None)  # no answer
+    page.locator(".mirror textarea").press("End")
+    page.keyboard.type(" My")
+    assert page.locator(".waiting").all_text_contents() == ["…"]
+    page.fill(".mirror textarea", LONG[:-6])
+    assert page.locator(".waiting").all_text_contents() == [before]
+
+
+def test_a_busy_server_is_asked_again(opened):
+    times = []
+
+    def refuse_once(route):
+        times.append(route)
+        if len(times) > 1:
+            route.fallback()
+        else:
+            route.fulfill(status=503, headers={"Retry-After": "1"}, json={"error": "busy"})
+
+    page = opened(routes={"**/translate": refuse_once}, expected="503")
+    page.fill(".mirror textarea", LONG)
+    page.wait_for_selector("text=trying again in 1 s")
+    page.wait_for_selector(".word")
+    assert page.locator(".translator .status").first.text_content() == ""
+
+
+def test_uncertain_words_have_their_probability_as_a_tooltip(opened, server):
+    page = opened(routes={"**/translate": changed(words=[[["a", 0.9], ["b", 0.25]]], translatedText=["a b"])})
+    typed(page, "The cat.")
+    assert page.locator(".uncertain").all_text_contents() == ["b"]
+    assert page.locator(".uncertain").get_attribute("title") == "Uncertain: probability 0.25"
+
+
+def test_markup_in_outputs_of_models_stays_text(opened):
+    fields = {"translatedText": [HOSTILE], "missing": [[HOSTILE]], "continuations": [{"text": HOSTILE}]}
+    page = opened(routes={"**/translate": changed(**fields)})
+    typed(page, "The cat.")
+    assert page.locator(".output").text_content() == HOSTILE
+    page.locator(".word").nth(1).click()
+    page.wait_for_timeout(300)
+    assert page.locator("body img, body b img, .output b").count() == 0
+
+
+def test_there_is_one_menu_however_often_one_clicks(opened):
+    page = opened()
+    typed(page, LONG)
+    page.evaluate("[1, 0, 0].forEach((i) => document.querySelectorAll('.word')[i].click())")
+    page.wait_for_selector(".menu li:focus")
+    page.wait_for_timeout(500)
+    assert page.locator(".menu").count() == 1
+    page.keyboard.press("Escape")
+    assert page.locator(".menu").count() == 0
+    assert page.evaluate("document.activeElement.classList.contains('word')")
+
+
+def test_the_translation_is_copied(opened):
+    page = opened()
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    typed(page, LONG)
+    expected = page.locator(".output").text_content()
+    for without_clipboard in (False, True):  # as on a page at http://… of another machine
+        page.evaluate("navigator.clipboard.writeText('')")
+        if without_clipboard:
+            page.evaluate("window.kept = navigator.clipboard")
+            page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+        page.get_by_role("button", name="Copy").click()
+        page.wait_for_selector("text=Copied")
+        copied = page.evaluate("(window.kept ?? navigator.clipboard).readText()")
+        assert copied.strip() == expected.strip()
+
+
+def test_a_file_that_is_dropped_is_translated(opened):
+    page = opened()
+    page.evaluate(
+        """() => {
+          const data = new DataTransfer();
+          data.items.add(new File(["The cat.\\n"], "b.txt", { type: "text/plain" }));
+          for (const type of ["dragover", "drop"]) {
+            document.body.dispatchEvent(new DragEvent(type, { dataTransfer: data, bubbles: true, cancelable: true }));
+          }
+        }"""
+    )
+    page.get_by_role("link", name="Download b.txt").wait_for()
+    assert page.locator(".dropping").count() == 0
+
+
+def test_language_detection_is_offered_where_a_model_has_it(opened, server):
+    def without(route):
+        models = [{**model, "features": []} for model in route.fetch().json()]
+        route.fulfill(json=models)
+
+    assert opened().locator("option[value=auto]").count() == 1
+    page = opened(routes={"**/models": without})
+    assert page.locator("option[value=auto]").count() == 0
+    typed(page, LONG)
+
+
+def test_lines_of_the_glossary_that_are_not_terms_are_named(opened):
+    page = opened()
+    page.get_by_text("Glossary").click()
+    page.fill("#glossary", "cat = Kater\n\ndog")
+    assert "Line 3" in page.inner_text(".more .problem")
+    page.fill("#glossary", "cat = Kater\n\ndog = Hund")
+    assert page.inner_text(".more .problem") == ""
+
+
 def test_words_that_belong_together_are_highlighted(opened, server):
     page = opened()
     text = LONG  # a sentence of which the random model makes several words
@@ -121,6 +270,7 @@ def test_a_correction_is_kept_on_the_server(opened, folder):
     page = opened()
     typed(page, "The old dog.")
     page.get_by_role("button", name="Correct").click()
+    assert page.get_by_role("button", name="Correct", exact=True).count() == 0  # one editor
     page.fill(".edit", "Der alte Hund.")
     page.keyboard.press("Enter")
     page.wait_for_selector("text=kept for training")
@@ -158,7 +308,7 @@ def test_markup_in_texts_stays_text(opened):
     page.get_by_role("button", name="sentiment").click()
     page.fill(".form:visible textarea", HOSTILE)
     page.locator(".form:visible").get_by_text("Run").click()
-    page.wait_for_selector(".form:visible meter")
+    page.wait_for_selector(".form:visible [role=meter]")
     page.get_by_role("button", name="tagger").click()
     page.fill(".form:visible textarea", HOSTILE)
     page.locator(".form:visible").get_by_text("Run").click()
@@ -201,7 +351,8 @@ def test_narrow_windows_have_no_horizontal_scrolling(opened, scheme):
 
 def test_the_interface_is_french_where_the_browser_is(opened):
     page = opened(locale="fr-FR")
-    assert page.get_by_role("button", name="Traduction").is_visible()
+    assert page.get_by_role("button", name="Traduction").get_attribute("aria-current") == "page"
+    assert page.locator("select option:checked").all_text_contents() == ["Anglais", "Allemand"]
     assert page.evaluate("document.documentElement.lang") == "fr"
     page.get_by_role("button", name="English").click()
     page.wait_for_selector("text=Glossary")

@@ -52,7 +52,7 @@ const infer = (model, inputs, parameters, signal) => post(`/models/${model.id}`,
 
 function bars(rows) {
   return el("table", { class: "bars" }, rows.map(([name, p]) => el("tr", {},
-    el("th", { scope: "row" }, name), el("td", {}, el("meter", { value: p, max: 1, "aria-label": name })),
+    el("th", { scope: "row" }, name), el("td", {}, el("div", { role: "meter", "aria-label": name, "aria-valuenow": p, "aria-valuemin": 0, "aria-valuemax": 1, style: { "--p": p } })),
     el("td", { class: "value" }, p.toFixed(3)))));
 }
 

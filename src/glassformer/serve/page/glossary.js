@@ -9,12 +9,19 @@ export function glossary(changed) {
   input.value = localStorage.getItem("glossary") ?? "";
   input.addEventListener("input", () => {
     localStorage.setItem("glossary", input.value);
+    check();
     changed();
   });
-  const pairs = () => input.value.split("\n").map((line) => line.split("=").map((side) => side.trim()))
-    .filter((sides) => sides.length === 2 && sides.every((side) => side && side.length <= 200 && side.split("|").every((form) => form.trim())))
-    .slice(0, 500);
+  const problem = el("p", { class: "status problem", role: "status" });
+  const rows = () => input.value.split("\n").map((line) => line.split("=").map((side) => side.trim()));
+  const isTerm = (sides) => sides.length === 2 && sides.every((side) => side.length <= 200 && side.split("|").every((form) => form.trim()));
+  const pairs = () => rows().filter(isTerm).slice(0, 500);
+  const check = () => {
+    const wrong = rows().findIndex((sides) => sides.join("") && !isTerm(sides));
+    problem.textContent = wrong < 0 ? "" : t("notATerm", wrong + 1);
+  };
+  check();
   const node = el("details", {}, el("summary", {}, t("glossary")),
-    el("label", { for: "glossary", id: "glossary-help" }, t("glossaryHelp")), input);
+    el("label", { for: "glossary", id: "glossary-help" }, t("glossaryHelp")), input, problem);
   return { node, pairs };
 }

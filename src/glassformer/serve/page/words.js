@@ -237,10 +237,10 @@ export class Words {
     const field = el("textarea", { "aria-label": t("correct"), class: "edit", rows: 2 });
     field.value = part.translation.text;
     const end = (save) => {
-      this.editing = false;
+      this.editing = this.correctAction.hidden = this.node.hidden = false;
       editor.remove();
-      this.node.hidden = false;
       this.catchUp();
+      this.correctAction.focus();
       if (save && field.value.trim()) this.correct(part, field.value.trim());
     };
     const editor = el("div", { class: "editor" }, el("p", { class: "text" }, part.text), field,
@@ -249,8 +249,7 @@ export class Words {
       if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); end(true); }
       if (event.key === "Escape") end(false);
     });
-    this.editing = true;
-    this.node.hidden = true;
+    this.editing = this.correctAction.hidden = this.node.hidden = true;
     this.node.after(editor);
     field.focus();
   }
