@@ -94,9 +94,13 @@ def test_what_cannot_be_answered_in_time_is_refused_at_once(folder):
 def test_hosts_and_origins_that_are_not_allowed_are_refused(server):
     assert server.get("/languages", Host="evil.example").status == 400
     assert server.get("/languages", Host="localhost:1").status == 200
+    assert server.get("/languages", Host="192.168.1.5:5000").status == 200
+    assert server.get("/languages", Host="[fe80::1]:5000").status == 200
+    assert server.get("/languages", Host="192.168.1.5.evil.example").status == 400
     body = {"q": "The cat.", "source": "en", "target": "de"}
     assert server.post("/translate", body, Origin="http://evil.example").status == 403
     assert server.post("/translate", body, Origin="null").status == 403
+    assert server.post("/translate", body, Origin="http://127.0.0.1:1").status == 403
     own = server.post("/translate", body, Origin=f"http://127.0.0.1:{server.port}")
     assert own.status == 200
     assert "access-control-allow-origin" not in own.headers

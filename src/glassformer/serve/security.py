@@ -1,6 +1,6 @@
 """Who may use the server: hosts, origins, keys."""
 
-from urllib.parse import urlsplit
+import ipaddress
 
 from fastapi import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -16,6 +16,15 @@ def host_name(netloc: str) -> str:
     """The host of a netloc, without the port."""
     name, _, port = netloc.rpartition(":")
     return (name if name and port.isdigit() else netloc).lower()
+
+
+def is_address(host: str) -> bool:
+    """Whether a host is an IP address."""
+    try:
+        ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    return True
 
 
 def charge(request: Request, service: Service, given: str | None, n_characters: int) -> None:
@@ -62,9 +71,10 @@ class Gate:
             return
         headers = dict(scope["headers"])
         origin = headers.get(b"origin", b"").decode("latin-1")
-        host = host_name(headers.get(b"host", b"").decode("latin-1"))
+        netloc = headers.get(b"host", b"").decode("latin-1").lower()
+        host = host_name(netloc)
         is_named = origin in self.origins or "*" in self.origins
-        own = not origin or host_name(urlsplit(origin).netloc) in self.names
+        own = not origin or origin.lower().partition("://")[2] == netloc
         extra = [(b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer")]
         if origin and is_named:
             extra += [(b"access-control-allow-origin", origin.encode("latin-1")), (b"vary", b"Origin")]
@@ -74,7 +84,8 @@ class Gate:
                 message["headers"] = [*message["headers"], *extra]
             await send(message)
 
-        if "*" not in self.names and host not in self.names:
+        # The page of a stranger can give its own name the address of this machine, but no address another name.
+        if host not in self.names and not is_address(host):
             error = ApiError(400, "Invalid request: this host name is not allowed; start the server with --public-name")
             await error_response(scope["path"], error)(scope, receive, send_with_headers)
         elif not (own or is_named) and scope["method"] != "GET":
