@@ -105,7 +105,7 @@ def named_models(models: tuple[str, ...]) -> dict[str, Path]:
     for text in models:
         name, separator, path = text.partition("=")
         folder = Path(path if separator else text)
-        name = name if separator else folder.resolve().name
+        name = name if separator else folder.name.strip(".") or folder.resolve().name
         if not NAME.fullmatch(name):
             raise ConfigError(f"{text}: the name {name!r} cannot be part of a URL.\n  Give another: NAME={folder}")
         if name in folders:
