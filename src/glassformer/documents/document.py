@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from glassformer.documents.inline import Detached, Inner, put_back
+from glassformer.errors import CorpusError
 
 Alignment = Sequence[Sequence[int]]
 """Pairs of a word of a text and a word of its translation, separated by white space and counted from 0."""
@@ -21,6 +22,10 @@ class Segment:
     """Tags that were taken out, in the escaped form of the file; None if there were none."""
     width: int | None = None
     """Maximum length of the lines of its translation, in characters; None: one line."""
+    line_end: str = "\n"
+    """What separates these lines."""
+    source: str | None = None
+    """The text as it is written in the file, with its tags; kept if the translation is equal to the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,9 @@ class Document:
             translations: the translation of each segment.
             alignments: the word alignment of each; only those of segments with tags are used. Without it, tags are
                 placed in proportion to their position.
+
+        Raises:
+            CorpusError: a translation has a lone surrogate.
         """
         parts = []
         index = 0
@@ -58,15 +66,23 @@ class Document:
             alignment = alignments[index] if alignments else ()
             parts.append(self.written(piece, translations[index], [(pair[0], pair[1]) for pair in alignment]))
             index += 1
-        return "".join(parts).encode(self.encoding)
+        try:
+            return "".join(parts).encode(self.encoding)
+        except UnicodeEncodeError as error:
+            raise CorpusError(
+                f"a translation cannot be written as {self.encoding.upper()}: {error.reason}.\n"
+                "  Remove lone surrogates (U+D800 to U+DFFF) from it."
+            ) from None
 
     def written(self, segment: Segment, translation: str, alignment: Sequence[tuple[int, int]]) -> str:
         """A translation as it is written in the file."""
+        if translation == segment.text and segment.source is not None:
+            return segment.source
         text = " ".join(translation.split())
         text = html.escape(text, quote=False) if self.escaping == "html" else text
         if segment.detached:
             text = put_back(segment.detached, text, alignment)
-        return wrapped(text, segment.width) if segment.width else text
+        return wrapped(text, segment.width).replace("\n", segment.line_end) if segment.width else text
 
     def to_record(self) -> dict[str, Any]:
         """The document as JSON-serializable data."""
@@ -86,7 +102,7 @@ def segment_of(record: dict[str, Any]) -> Segment:
     if detached:
         inner = tuple(Inner(**span) for span in detached["inner"])
         detached = Detached(**{**detached, "inner": inner})
-    return Segment(record["text"], detached, record["width"])
+    return Segment(**{**record, "detached": detached})
 
 
 def wrapped(text: str, width: int) -> str:

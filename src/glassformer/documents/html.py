@@ -153,7 +153,7 @@ def segments(run: Sequence[Piece]) -> Iterator[str | Segment]:
         stripped = raw.strip(" \t\n\r\f")
         at = raw.index(stripped)
         yield raw[:at]
-        yield Segment(" ".join(core.split()), detached)
+        yield Segment(" ".join(core.split()), detached, source=stripped)
         yield raw[at + len(stripped) :]
 
 

@@ -62,7 +62,7 @@ def read_text(name: str, data: bytes) -> Document:
 def surrounded(inner: str, line: str, segment: Segment | None = None) -> list[str | Segment]:
     """A segment with the space around it."""
     start = line.index(inner)
-    return [line[:start], segment or Segment(" ".join(inner.split())), line[start + len(inner) :]]
+    return [line[:start], segment or Segment(" ".join(inner.split()), source=inner), line[start + len(inner) :]]
 
 
 def read_subtitles(name: str, data: bytes) -> Document:
@@ -87,8 +87,7 @@ def read_subtitles(name: str, data: bytes) -> Document:
             detached = detach(line, spans) if spans else None
             if detached is None or any(map(str.isalpha, detached.core)):
                 end = "\r\n" if "\r\n" in whole else "\n"
-                width = SUBTITLE_WIDTH if end == "\n" else None
-                segment = Segment(detached.core if detached else line, detached, width)
+                segment = Segment(detached.core if detached else line, detached, SUBTITLE_WIDTH, end, inner)
                 pieces.extend(surrounded(inner, whole, segment))
                 cue.clear()
                 return
