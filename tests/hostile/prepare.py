@@ -114,7 +114,7 @@ def prepare(shared: Path, progress=lambda text: None) -> None:
     for task in TASKS:
         progress(f"training a model: {task}")
         train(train_command(task, shared, shared / task, "--steps", "2"))
-        files = ("config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors", "training.json")
+        files = json.loads((shared / task / "manifest.json").read_text(encoding="utf-8"))["files"]
         (shared / "bare" / task).mkdir(parents=True)
         for name in (*files, "manifest.json"):
             shutil.copy(shared / task / name, shared / "bare" / task / name)

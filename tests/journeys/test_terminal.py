@@ -132,6 +132,7 @@ COMMANDS = {
     "similarity": (["similarity", "@regression"], "the film\tcast\n\n"),
     "fill-mask": (["fill-mask", "@masked-lm"], "the <mask>\n\n"),
     "correct": (["correct", "@translation", "--max-length", "5"], "The cat.\n\n"),
+    "serve": (["serve", "--limits"], ""),
     "demo": (["demo", "--out", "@demo", "--minutes", "0.01", "--pairs", "200"], ""),
 }
 
