@@ -144,7 +144,8 @@ def test_alternatives_after_a_prefix_continue_with_different_words(server, prefi
         ({"alternatives": 2**63}, "alternatives:"), ({"beam": 0}, "beam:"), ({"beam": 1 << 70}, "beam:"),
         ({"min_confidence": float("nan")}, "min_confidence"), ({"min_confidence": 2}, "min_confidence"),
         ({"glossary": "xx"}, "there is no glossary 'xx'; there are: animals"), ({"terms": [["a"]]}, "terms:"),
-        ({"terms": [["a", " "]]}, "terms:"), ({"prefix": "x", "q": ["a", "b"]}, "prefix"),
+        ({"terms": [["a", " "]]}, "terms:"), ({"terms": [["a|", "b"]]}, "terms:"), ({"terms": [["a", "|"]]}, "terms:"),
+        ({"prefix": "x", "q": ["a", "b"]}, "prefix"),
     ],
 )  # fmt: skip
 def test_a_wrong_field_is_one_clear_error(server, change, message):

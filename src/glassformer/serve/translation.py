@@ -23,7 +23,10 @@ def none_if_empty(value: Any) -> Any:
 
 
 Texts = str | list[str]
-Pair = Annotated[list[Annotated[str, Field(max_length=200, pattern=r"\S")]], Field(min_length=2, max_length=2)]
+Forms = Annotated[str, Field(max_length=200, pattern=r"^[^|]*[^\s|][^|]*(\|[^|]*[^\s|][^|]*)*$")]
+"""One or more forms of a term, separated by |."""
+
+Pair = Annotated[list[Forms], Field(min_length=2, max_length=2)]
 
 
 class Translate(BaseModel):
