@@ -16,6 +16,7 @@ from glassformer.errors import CheckpointError, ConfigError, UserError
 from glassformer.tasks.classification import Classifier
 from glassformer.tasks.confidence import (
     FILE,
+    MAX_DECODED,
     N_FEATURES,
     Confidence,
     expected_calibration_error,
@@ -192,3 +193,33 @@ def test_a_damaged_file_is_an_error(with_confidence, damage):
     verify(folder)
     with pytest.raises(CheckpointError, match=r"confidence\.json: damaged"):
         gf.load(folder)
+
+
+@pytest.mark.parametrize("kind", ["bpe", "wordpiece"])
+def test_words_of_tokens_are_those_of_the_text_before_them(kind):
+    lines = ["The cat sat on the mat, and «the dog» slept.", "  3 000 000 naïve cafés — 🏳️‍🌈 x", "a" * 300, "\u3000b\x1f c"]
+    tokenizer = Tokenizer.train(lines * 5, kind=kind, vocab_size=300)
+    for line in lines:
+        ids = tokenizer.encode(line)
+        expected = [len(tokenizer.decode(ids[: i + 1]).split()) - 1 for i in range(len(ids))]
+        words, owners = words_of(ids, tokenizer)
+        assert words == tokenizer.decode(ids).split()
+        if line.isascii() and len(ids) < MAX_DECODED:
+            assert owners == expected
+        assert all(-1 <= owner < max(1, len(words)) for owner in owners)
+
+
+def test_the_time_for_the_words_of_a_long_text_grows_with_its_length():
+    tokenizer = Tokenizer.train(["The cat sat on the mat."] * 5, vocab_size=300)
+    ids = tokenizer.encode("the cat " * 500)
+    decoded = []
+
+    class Counting:
+        starts_word = staticmethod(tokenizer.starts_word)
+
+        def decode(self, ids):
+            decoded.append(len(ids))
+            return tokenizer.decode(ids)
+
+    words_of(ids, Counting())
+    assert sum(decoded) < 20 * len(ids)

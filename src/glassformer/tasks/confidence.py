@@ -9,6 +9,7 @@ import string
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,9 @@ RIDGE = 1e-3
 
 MAX_WORD_LENGTH = 15
 """Longer words have the features of this length."""
+
+MAX_DECODED = 64
+"""Most tokens that are decoded again for each token of a word."""
 
 MIN_WORDS = 200
 """Fewest words that the coefficients are fitted to."""
@@ -106,8 +110,15 @@ class Confidence:
 def words_of(ids: Sequence[int], tokenizer: Tokenizer) -> tuple[list[str], list[int]]:
     """Words of an output, separated by white space, and for each token the index of the last word that it is part of;
     -1 before the first word."""
-    counts = [len(tokenizer.decode(ids[: i + 1]).split()) for i in range(len(ids))]
-    return tokenizer.decode(ids).split(), [n - 1 for n in counts]
+    owners: list[int] = []
+    start = before = 0  # the tokens from `start` are decoded together; number of words before them
+    for i, token in enumerate(ids):
+        if i > start and tokenizer.starts_word(token):
+            start, before = i, owners[-1] + 1
+        elif i - start == MAX_DECODED:  # within a word
+            start, before = i, owners[-1]
+        owners.append(before + len(tokenizer.decode(ids[start : i + 1]).split()) - 1)
+    return tokenizer.decode(ids).split(), owners
 
 
 def word_features(
@@ -116,10 +127,12 @@ def word_features(
     """Features of each word: of the log-probabilities of its tokens mean and minimum, the minimum of its neighbors,
     mean and minimum of the line; length of the word, position, number of words; squares and probabilities.
     """
-    p, owners, n = np.array(log_probs), np.array(word_of_token), len(words)
+    p, n = np.array(log_probs), len(words)
     if not n:
         return np.empty((0, N_FEATURES))
-    rows = [p[owners == word] if (owners == word).any() else p for word in range(n)]
+    owners = np.maximum.accumulate(np.array(word_of_token))
+    bounds = np.searchsorted(owners, np.arange(n + 1))
+    rows = [p[start:end] if end > start else p for start, end in pairwise(bounds)]
     lowest, mean = (np.array([f(row) for row in rows]) for f in (np.min, np.mean))
     around = np.concatenate([[0.0], lowest, [0.0]])
     length = np.array([min(len(word), MAX_WORD_LENGTH) for word in words])
