@@ -43,6 +43,11 @@ async def settle():
         await asyncio.sleep(0)
 
 
+async def compute(scheduler, some, client, deadline_s):
+    scheduler.admit(some, client, deadline_s)
+    return await scheduler.compute(some, client, deadline_s)
+
+
 def units(scheduler, texts):
     return [scheduler.unit({"model": "m", "text": text}, text) for text in texts]
 
@@ -59,7 +64,7 @@ def test_no_request_is_lost_whatever_arrives_ends_fails_or_leaves(seed):
         for i in range(60):
             if rng.random() < 0.5:
                 texts = [f"{i}.{k} " + "x" * rng.randrange(2000) for k in range(rng.randrange(1, 6))]
-                work = scheduler.compute(units(scheduler, texts), rng.choice("ab"), 1e6)
+                work = compute(scheduler, units(scheduler, texts), rng.choice("ab"), 1e6)
                 requests[asyncio.ensure_future(work)] = texts
             if requests and rng.random() < 0.2:
                 rng.choice(list(requests)).cancel()
@@ -86,9 +91,9 @@ def test_a_free_place_goes_to_the_client_that_has_received_least():
         supervisor = Supervisor()
         scheduler = Scheduler(supervisor)
         long = "x" * (IN_FLIGHT_TOKENS * 4)  # one fills the batch
-        first = asyncio.ensure_future(scheduler.compute(units(scheduler, [long] * 10), "a", 1e6))
+        first = asyncio.ensure_future(compute(scheduler, units(scheduler, [long] * 10), "a", 1e6))
         await settle()
-        second = asyncio.ensure_future(scheduler.compute(units(scheduler, ["short"]), "b", 1e6))
+        second = asyncio.ensure_future(compute(scheduler, units(scheduler, ["short"]), "b", 1e6))
         await settle()
         assert supervisor.given == [long]
         supervisor.end(1)
@@ -106,17 +111,17 @@ def test_a_request_that_cannot_be_done_in_time_is_refused_at_once():
         scheduler = Scheduler(Supervisor())
         texts = ["x" * 4000] * 10  # about 1,000 tokens each, a second in the simulated speed
         with pytest.raises(Overloaded) as refused:
-            await scheduler.compute(units(scheduler, texts), "a", 9)
+            await compute(scheduler, units(scheduler, texts), "a", 9)
         assert refused.value.retry_after_s >= 1
-        admitted = asyncio.ensure_future(scheduler.compute(units(scheduler, texts), "a", 20))
+        admitted = asyncio.ensure_future(compute(scheduler, units(scheduler, texts), "a", 20))
         await settle()
         assert not admitted.done()
         # Another client gets half of the speed: what is short is admitted although 10 s of work wait.
-        short = asyncio.ensure_future(scheduler.compute(units(scheduler, texts[:2]), "b", 9))
+        short = asyncio.ensure_future(compute(scheduler, units(scheduler, texts[:2]), "b", 9))
         await settle()
         assert not short.done()
         with pytest.raises(Overloaded):
-            await scheduler.compute(units(scheduler, texts[:2]), "a", 9)
+            await compute(scheduler, units(scheduler, texts[:2]), "a", 9)
         for request in (admitted, short):
             request.cancel()
         await settle()
@@ -128,7 +133,7 @@ def test_the_deadline_holds_for_what_was_admitted():
     async def run():
         scheduler = Scheduler(Supervisor())
         with pytest.raises(Overloaded):
-            await scheduler.compute(units(scheduler, ["a"]), "a", 0.05)
+            await compute(scheduler, units(scheduler, ["a"]), "a", 0.05)
         assert not scheduler.in_flight
 
     asyncio.run(run())
@@ -138,7 +143,7 @@ def test_an_error_of_the_model_process_is_that_of_the_request():
     async def run():
         supervisor = Supervisor()
         scheduler = Scheduler(supervisor)
-        request = asyncio.ensure_future(scheduler.compute(units(scheduler, ["a", "b"]), "a", 9))
+        request = asyncio.ensure_future(compute(scheduler, units(scheduler, ["a", "b"]), "a", 9))
         await settle()
         supervisor.end(2, Unavailable("crashed"))
         with pytest.raises(Unavailable, match="crashed"):

@@ -120,21 +120,32 @@ class Scheduler:
         begun = sum(unit.seconds for unit in self.in_flight)
         return (own + others + begun / 2) / self.speed
 
-    async def compute(self, units: Sequence[Unit], client: str, deadline_s: float) -> list[JsonObject]:
-        """Compute units. If the caller is cancelled, they are.
+    def admit(self, units: Sequence[Unit], client: str, deadline_s: float) -> None:
+        """Check that units can be computed in time.
 
         Args:
             client: name of the flow.
             deadline_s: seconds in which they must be done.
 
         Raises:
-            Overloaded: they cannot be computed in this time.
-            Refused: the model process refused one of them.
-            Unavailable: the model process ended twice while it computed one of them.
+            Overloaded: they cannot.
         """
         wait_s = self.wait_s(client, sum(unit.seconds for unit in units))
         if wait_s > MARGIN * deadline_s or self.n_waiting + len(units) > MAX_QUEUED:
             raise Overloaded(wait_s - MARGIN * deadline_s)
+
+    async def compute(self, units: Sequence[Unit], client: str, deadline_s: float) -> list[JsonObject]:
+        """Compute units that were admitted. If the caller is cancelled, they are.
+
+        Args:
+            client: name of the flow.
+            deadline_s: seconds in which they must be done.
+
+        Raises:
+            Overloaded: they were not computed in this time.
+            Refused: the model process refused one of them.
+            Unavailable: the model process ended twice while it computed one of them.
+        """
         with self.queued(units, client):
             try:
                 async with asyncio.timeout(deadline_s):

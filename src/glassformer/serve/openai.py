@@ -23,6 +23,9 @@ from glassformer.serve.security import charge
 from glassformer.serve.service import Service, client_of, translate_errors
 from glassformer.serve.translation import DEFAULT_BEAM
 
+STREAM_DEADLINES = 4
+"""A stream, which is read while it is generated, has so many times the deadline."""
+
 GENERATES = ("text-generation", "summarization")
 """Pipelines of decoder-only models."""
 
@@ -260,10 +263,9 @@ async def generate(
         arrived.put_nowait((index, part))
 
     units = [generation_unit(service, body, text, max_tokens, partial(put, i)) for i, text in enumerate(texts)]
-    work = asyncio.ensure_future(service.scheduler.compute(units, client_of(request), service.settings.deadline_s * 4))
-    await asyncio.sleep(0)
-    if work.done():
-        await translate_errors(work)
+    deadline_s = STREAM_DEADLINES * service.settings.deadline_s
+    service.admit(units, client_of(request), deadline_s)
+    work = asyncio.ensure_future(service.scheduler.compute(units, client_of(request), deadline_s))
 
     async def events() -> AsyncIterator[str]:
         def event(record: object) -> str:

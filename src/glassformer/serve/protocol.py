@@ -28,7 +28,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         if len(self.connections) > MAX_CONNECTIONS:
-            transport.abort()
+            self.refuse(503, "Service Unavailable", "retry-after: 5\r\n")
         else:
             self.limit(HEADERS_S)
 
@@ -43,11 +43,11 @@ class LimitedProtocol(HttpToolsProtocol):
         self.limit(None)
         self.loop.call_later(CLOSE_S, self.transport.abort)
 
-    def refuse(self, status: int, reason: str) -> None:
+    def refuse(self, status: int, reason: str, headers: str = "") -> None:
         """Answer a request that is not complete, and close the connection."""
         if not self.transport.is_closing():
             self.transport.write(
-                f"HTTP/1.1 {status} {reason}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n".encode()
+                f"HTTP/1.1 {status} {reason}\r\nconnection: close\r\n{headers}content-length: 0\r\n\r\n".encode()
             )
             self.transport.close()
         self.loop.call_later(1, self.transport.abort)

@@ -189,7 +189,20 @@ class Service:
             Disconnected: the client has gone.
         """
         client = f"{client_of(request)}{' file' if files else ''}"
-        return await self.answer(request, self.scheduler.compute(units, client, deadline_s or self.settings.deadline_s))
+        deadline_s = deadline_s or self.settings.deadline_s
+        self.admit(units, client, deadline_s)
+        return await self.answer(request, self.scheduler.compute(units, client, deadline_s))
+
+    def admit(self, units: Sequence[Unit], client: str, deadline_s: float) -> None:
+        """Check that units can be computed in time.
+
+        Raises:
+            ApiError: they cannot.
+        """
+        try:
+            self.scheduler.admit(units, client, deadline_s)
+        except Overloaded as error:
+            raise overloaded(error) from None
 
     async def answer(self, request: Request, computation: Awaitable[ResultT]) -> ResultT:
         """The result of a computation, which is cancelled when the client has gone. The body must have been read.
@@ -213,14 +226,17 @@ class Service:
                 await asyncio.wait([work])
 
 
+def overloaded(error: Overloaded) -> ApiError:
+    """The error of the APIs for a request that cannot be computed in time."""
+    return ApiError(503, "Slowdown: the server is overloaded; try again later", retry_after_s=error.retry_after_s)
+
+
 async def translate_errors(work: Awaitable[ResultT]) -> ResultT:
     """The result of a computation, with its errors as those of the APIs."""
     try:
         return await work
     except Overloaded as error:
-        raise ApiError(
-            503, "Slowdown: the server is overloaded; try again later", retry_after_s=error.retry_after_s
-        ) from None
+        raise overloaded(error) from None
     except Unavailable as error:
         raise ApiError(503, str(error), retry_after_s=5) from None
     except Refused as error:
