@@ -142,3 +142,10 @@ def test_examples(text, expected):
 def test_sentences_are_segments_unless_a_tag_spans_them():
     texts = [segment.text for segment in document("<p>One. Two <b>x. Y</b> z. Three.</p>").segments]
     assert texts == ["One.", "Two x. Y z.", "Three."]
+
+
+def test_without_an_alignment_tags_are_placed_in_proportion():
+    found = document("<p>The old <b>black cat</b> slept.</p>")
+    assert found.render(["Die alte schwarze Katze schlief."]).decode() == (
+        "<p>Die alte <b>schwarze Katze</b> schlief.</p>"
+    )

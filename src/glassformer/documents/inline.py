@@ -133,10 +133,12 @@ def put_back(detached: Detached, output: str, alignment: Sequence[tuple[int, int
 
     Args:
         alignment: pairs of a word of the sentence and a word of its translation; words are separated by white space.
+            If there are none, spans are placed in proportion to their position.
     """
     output = output.strip() if detached.core.strip() else detached.core
     words = [match.span() for match in re.finditer(r"\S+", output)]
     n_source = len(detached.core.split())
+    alignment = alignment or [(word, word * len(words) // n_source) for word in range(n_source)]
     offsets: list[int] = []
     texts: list[str] = []
     for span, (place, closes) in zip(
