@@ -54,6 +54,8 @@ def opened(browser, server):
 
     yield open_page
     for context in contexts:
+        for page in context.pages:
+            page.unroute_all(behavior="ignoreErrors")  # a request may be on its way
         context.close()
     assert not problems
 

@@ -44,7 +44,7 @@ from glassformer.tasks.translation import TextToTextTask, Translation, Translato
 ALIVE_S = 1.0
 """Seconds between messages that say that the process is alive."""
 
-NICENESS = 10
+NICENESS = 5
 """The server process, which has little to compute, comes first: it answers in time when all cores are busy."""
 
 LINE_END = re.compile(r"\r?\n")
