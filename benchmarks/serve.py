@@ -27,7 +27,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.corpora import lines
-from benchmarks.machine import RESULTS, save
+from benchmarks.machine import RESULTS, describe, save
 
 N_CONNECTIONS = 32
 FULL_BATCH = 64  # the budget of a batch, 1,024 source tokens, in sentences of this length
@@ -547,7 +547,7 @@ def main():
     rows = json.loads(path.read_text())["results"] if path.exists() else {}
     for section in SECTIONS:
         if not names or section.__name__ in names:
-            rows[section.__name__] = section(models, texts)
+            rows[section.__name__] = {"commit": describe("")["commit"], **section(models, texts)}
             print(section.__name__, json.dumps(rows[section.__name__], indent=2), flush=True)
             save("serve", {"results": rows}, "python -m benchmarks.serve DATA MODELS")
 

@@ -1,6 +1,5 @@
 """Oracle: turbohtml's tokenizer reads the output again."""
 
-import html
 import random
 
 import pytest
@@ -69,13 +68,9 @@ def tags(text):
 
 
 @given(markup())
-def test_without_segments_and_with_the_same_texts_untagged_files_keep_their_bytes(text):
+def test_with_the_same_texts_a_file_keeps_its_bytes(text):
     found = document(text)
-    if any(segment.detached for segment in found.segments):
-        return
-    rendered = found.render([segment.text for segment in found.segments]).decode()
-    assert html.unescape(rendered).split() == html.unescape(text).split()
-    assert tags(rendered) == tags(text)
+    assert found.render([segment.text for segment in found.segments]).decode() == text
 
 
 @given(markup(), st.integers(0, 1 << 32))

@@ -46,7 +46,7 @@ def test_the_inference_client_tags_and_compares(server, folder):
 
 def test_models(server):
     found = {row["id"]: row for row in server.get("/models").json}
-    assert found["en-de"]["source"], found["en-de"]["target"] == ("en", "de")
+    assert (found["en-de"]["source"], found["en-de"]["target"]) == ("en", "de")
     assert set(found["en-de"]["features"]) == {"align", "confidence", "detect", "inspect", "prefix"}
     assert found["sentiment"]["labels"] == ["no", "yes", "maybe"]
     assert found["sentiment"]["pipeline"] == "text-classification"

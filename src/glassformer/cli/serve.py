@@ -9,6 +9,7 @@ from cyclopts import Parameter
 from glassformer.cli.options import Int, Threads
 from glassformer.config import Precision
 from glassformer.errors import ConfigError
+from glassformer.serve.limits import DEADLINE_S
 
 Texts = Annotated[tuple[str, ...], Parameter(show_default=False)]
 NAME = re.compile(r"[\w][\w.@-]{0,99}")
@@ -27,7 +28,7 @@ def serve(
     corrections: Path | None = None,
     precision: Precision = "auto",
     threads: Threads = None,
-    deadline: Annotated[float, Parameter(name="--deadline")] = 15.0,
+    deadline: Annotated[float, Parameter(name="--deadline")] = DEADLINE_S,
     limits: bool = False,
 ) -> None:
     """Serve models: a page, and the HTTP APIs of LibreTranslate, OpenAI, Hugging Face and Apertium.

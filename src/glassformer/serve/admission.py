@@ -81,7 +81,8 @@ class Scheduler:
     def __init__(self, supervisor: Supervisor) -> None:
         self.supervisor = supervisor
         self.flows: dict[str, Flow] = {}
-        self.in_flight: dict[Unit, Flow] = {}
+        self.in_flight: set[Unit] = set()
+        """Units that the model process computes."""
         self.received = 0.0
         """What the flow that was served last had received before: new flows begin with it."""
         self.speed = 1.0
@@ -172,7 +173,7 @@ class Scheduler:
             for unit in units:
                 if unit.job_id is not None and unit in self.in_flight:
                     self.supervisor.cancel(unit.job_id)
-                    del self.in_flight[unit]
+                    self.in_flight.discard(unit)
                 unit.done.cancel()
             if not flow.units and self.flows.get(client) is flow:
                 del self.flows[client]
@@ -192,14 +193,15 @@ class Scheduler:
             flow.received += unit.seconds
             n_tokens += unit.n_tokens
             unit.job_id, job = self.supervisor.submit(unit.message, unit.on_text)
-            self.in_flight[unit] = flow
+            self.in_flight.add(unit)
             job.result.add_done_callback(partial(self.finish, unit))
         self.measure(is_full=bool(waiting))
 
     def finish(self, unit: Unit, result: asyncio.Future[JsonObject]) -> None:
         """Take the result of a unit."""
-        if self.in_flight.pop(unit, None) is None:
+        if unit not in self.in_flight:
             return
+        self.in_flight.discard(unit)
         if not unit.done.done():
             if result.cancelled():
                 unit.done.cancel()

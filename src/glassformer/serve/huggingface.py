@@ -57,7 +57,6 @@ class GenerationParameters(BaseModel):
     no_repeat_ngram_size: int | None = Field(default=None, ge=0, le=100)
     seed: int | None = Field(default=None, ge=0, lt=1 << 63)
     stop: list[str] = Field(default=[], max_length=16)
-    generate_parameters: dict[str, Any] = {}
 
     def options(self) -> JsonObject:
         """Options of decoding."""

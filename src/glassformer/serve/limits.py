@@ -24,6 +24,12 @@ MAX_STOPS = 16
 MAX_BODY_BYTES = 1 << 20
 """Largest body of a request."""
 
+MAX_FIELDS = 1_100
+"""Most fields of a form."""
+
+MAX_DEPTH = 20
+"""Most levels of a JSON value."""
+
 MAX_FILE_BYTES = 4 << 20
 """Largest file."""
 
@@ -44,6 +50,9 @@ HEADERS_S = 10.0
 
 BODY_S = 12.0
 """Seconds in which the body of a request must arrive, and a file in four times as many."""
+
+CLOSE_S = 1.0
+"""Seconds in which a client can read an answer before its connection is closed."""
 
 WRITE_S = 12.0
 """Seconds in which a client must read what was sent to it."""

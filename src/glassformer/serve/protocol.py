@@ -1,20 +1,18 @@
 """HTTP/1.1 with deadlines: uvicorn's protocol, with time limits for headers, bodies and slow readers."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from glassformer.serve.limits import BODY_S, HEADERS_S, MAX_CONNECTIONS, MAX_FILE_BYTES, MAX_HEADER_BYTES, WRITE_S
-
-LARGE_BODY_BYTES = 1 << 20
-"""Longer bodies, which are files, have four times the time."""
-
-CLOSE_S = 1.0
-"""Seconds in which a client can read an answer that came before it had sent its request."""
-
-assert LARGE_BODY_BYTES <= MAX_FILE_BYTES
+from glassformer.serve.limits import (
+    BODY_S,
+    CLOSE_S,
+    HEADERS_S,
+    MAX_BODY_BYTES,
+    MAX_CONNECTIONS,
+    MAX_HEADER_BYTES,
+    WRITE_S,
+)
 
 
 class LimitedProtocol(HttpToolsProtocol):
@@ -50,7 +48,7 @@ class LimitedProtocol(HttpToolsProtocol):
                 f"HTTP/1.1 {status} {reason}\r\nconnection: close\r\n{headers}content-length: 0\r\n\r\n".encode()
             )
             self.transport.close()
-        self.loop.call_later(1, self.transport.abort)
+        self.loop.call_later(CLOSE_S, self.transport.abort)
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
@@ -69,7 +67,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self.in_head = False
         length = next((value for name, value in self.headers if name == b"content-length"), b"0")
-        is_large = not length.isdigit() or int(length) > LARGE_BODY_BYTES
+        is_large = not length.isdigit() or int(length) > MAX_BODY_BYTES
         self.limit(4 * BODY_S if is_large else BODY_S)
         super().on_headers_complete()
 
@@ -110,6 +108,3 @@ class LimitedProtocol(HttpToolsProtocol):
         self.limit(None)
         self.end_write_timer()
         super().connection_lost(exc)
-
-
-Protocol: Callable[..., Any] = LimitedProtocol

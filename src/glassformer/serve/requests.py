@@ -16,10 +16,8 @@ from starlette.requests import ClientDisconnect
 
 from glassformer.config import JsonObject
 from glassformer.serve.errors import ApiError, Disconnected
-from glassformer.serve.limits import MAX_BODY_BYTES
+from glassformer.serve.limits import MAX_BODY_BYTES, MAX_DEPTH, MAX_FIELDS
 
-MAX_FIELDS = 1100
-MAX_DEPTH = 20
 ModelT = TypeVar("ModelT", bound=BaseModel)
 Fields = dict[str, Any]
 

@@ -60,7 +60,6 @@ async def run(settings: Settings, listener: socket.socket) -> None:
         timeout_graceful_shutdown=int(STOP_S), server_header=False, backlog=1024,
     )  # fmt: skip
     server = uvicorn.Server(config)
-    server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
     loop = asyncio.get_running_loop()
     stopped: asyncio.Future[None] = loop.create_future()  # cancelled by a signal
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -84,7 +83,7 @@ async def run(settings: Settings, listener: socket.socket) -> None:
 
     loop.add_signal_handler(signal.SIGHUP, hangup.set)
     reloading = asyncio.ensure_future(reload())
-    serving = asyncio.ensure_future(server._serve([listener]))
+    serving = asyncio.ensure_future(server._serve([listener]))  # `serve` would handle the signals
     await asyncio.wait([serving, stopped], return_when=asyncio.FIRST_COMPLETED)
     server.should_exit = True
     await serving

@@ -237,7 +237,11 @@ class Supervisor:
         while not self.is_stopping:
             self.n_restarts += 1
             try:
-                self.use(await self.launch())
+                launched = await self.launch()
+                if self.current is None:
+                    self.use(launched)
+                else:  # a reload was faster
+                    launched[0].writer.close()
                 return
             except (UserError, OSError, TimeoutError) as error:
                 log.error("%s", error)

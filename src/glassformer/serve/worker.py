@@ -23,6 +23,7 @@ from typing import Any
 import torch
 
 from glassformer.config import DecodeConfig, JsonObject, Precision
+from glassformer.corpora.language_id import FILE as LANGUAGE_PROFILES
 from glassformer.corpora.terms import Glossary, Term, protect_pattern
 from glassformer.errors import UserError
 from glassformer.generate.engine import Decoding, Engine, Event, Sources
@@ -113,7 +114,7 @@ class ServedModel:
     def info(self) -> JsonObject:
         """Description of the model for the server."""
         languages = self.task.languages if isinstance(self.task, Translator) else ()
-        detection = find_model(self.folder) / "languages.json"
+        detection = find_model(self.folder) / LANGUAGE_PROFILES
         return {
             "id": self.name,
             "task": self.task.name,
