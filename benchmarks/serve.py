@@ -9,7 +9,8 @@ usage: python -m benchmarks.serve DATA MODELS [SECTION ...]
 DATA contains raw/test_2016_flickr.en.gz. MODELS: folder with base and base.ctranslate2, as
 `TRANSLATE_SPEED_MODELS=MODELS python -m benchmarks.translate_speed DATA - nothing` leaves it, and tiny, any small
 translator with languages. Sections: throughput, latency, load, mixed, overload, slow, disconnects, hostile, kills,
-memory. Default: all.
+memory, xss (playwright and Chromium), schemathesis (`pip install schemathesis`; SCHEMATHESIS: its program st).
+Default: all.
 """
 
 import asyncio
@@ -22,7 +23,10 @@ import socket
 import statistics
 import subprocess
 import sys
+import tempfile
+import threading
 import time
+from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -105,6 +109,7 @@ def process(command, pattern=r"http://.*:(\d+)$"):
         if match := re.search(pattern, line):
             break
         print(line, end="")
+    threading.Thread(target=started.stderr.read, daemon=True).start()  # a full pipe would stop the server
     time.sleep(0.5)
     try:
         yield started, int(match[1])
@@ -537,7 +542,59 @@ def memory(models, texts):
         }
 
 
-SECTIONS = (throughput, latency, load, mixed, overload, slow, disconnects, hostile, kills, memory)
+def xss(models, texts):
+    """5,000 payloads of cross-site scripting in texts, HTML, files, names of files, and outputs of models."""
+    from benchmarks import serve_xss as check
+
+    payloads = check.payloads()
+    clients = []
+    with check.chromium() as (tab, executed):
+        with check.stub_command() as command, process(command) as (_, port):
+            judge = check.Judge(tab(f"http://127.0.0.1:{port}", watched=False))
+            clients.append(check.Client(port))
+            check.check_apis(clients[0], judge, payloads, files=True)
+            foreign = check.check_page(tab(f"http://127.0.0.1:{port}"), payloads)
+        with glassformer([str(models / "tiny")], "--deadline", "600", "--languages", "tiny=en,de") as (_, port):
+            judge.page = tab(f"http://127.0.0.1:{port}", watched=False)
+            clients.append(check.Client(port))
+            check.check_apis(clients[1], judge, payloads[::50], files=False)  # a second for each
+            check.check_inspection(tab(f"http://127.0.0.1:{port}"), clients[1], payloads, 50)
+    statuses = sum((client.statuses for client in clients), Counter())
+    for example in [*judge.examples[:10], *foreign[:10], *Counter(executed).most_common(10)]:
+        print(example)
+    return {
+        "payloads": len(payloads),
+        "statuses": dict(sorted(statuses.items())),
+        "html": dict(judge.counts),
+        "answers_shown_as_pages": sum(client.pages for client in clients),
+        "executed": len(executed),
+        "foreign_elements": len(foreign),
+    }
+
+
+def schemathesis(models, texts):
+    """Requests that schemathesis makes of the OpenAPI description, and its checks of the answers.
+
+    One check is left out: that each request which the description allows is accepted. Which languages and models there
+    are is not part of the description.
+    """
+    program = os.environ.get("SCHEMATHESIS", "st")
+    languages = "--languages", "tiny=en,de"
+    with tempfile.TemporaryDirectory() as folder, glassformer([str(models / "tiny")], *languages) as (_, port):
+        config = Path(folder) / "schemathesis.toml"
+        config.write_text('[parameters]\n"path.name" = "tiny"\n')
+        command = [program, "--config-file", str(config), "run", f"http://127.0.0.1:{port}/spec", "--no-color"]
+        command += ["--exclude-checks", "positive_data_acceptance", "--continue-on-failure", "-n", "200", "--seed", "1"]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
+    if done.returncode:
+        print(done.stdout)
+    version = subprocess.run([program, "--version"], capture_output=True, text=True).stdout.split()[-1]
+    cases = int(re.search(r"(\d+) generated", done.stdout)[1])
+    found = re.search(r"(\d+) unique failures?", done.stdout)
+    return {"version": version, "requests": cases, "failures": int(found[1]) if found else done.returncode}
+
+
+SECTIONS = (throughput, latency, load, mixed, overload, slow, disconnects, hostile, kills, memory, xss, schemathesis)
 
 
 def main():

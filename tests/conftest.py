@@ -5,6 +5,7 @@ whole commands and training runs. In CI (CI=true) a skipped test is a failure.
 """
 
 import os
+import shutil
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # also for the commands that tests start; one test runs on each core
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -21,16 +22,66 @@ if not jaxtyping.config.jaxtyping_disable:  # before the modules are imported
         "beartype.beartype",
     )
 
+import hypothesis
 import pytest
 
+hypothesis.settings.register_profile("no deadline", deadline=None)  # tests do not depend on the speed of the machine
+hypothesis.settings.load_profile("no deadline")
 torch.set_num_threads(1)
 IN_CI = os.environ.get("CI") == "true"
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or "/usr/bin/chromium"
+FLAGS = [
+    *("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"),
+    *("--disable-sync", "--no-first-run"),
+]
 
 
 @pytest.fixture(autouse=True)
 def seeded():
     """The same random numbers in every test, whichever others run."""
     torch.manual_seed(0)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Chromium. Without it or playwright, tests are skipped; CI has both."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    if not os.path.exists(CHROMIUM):
+        pytest.skip("needs Chromium")
+    with playwright.sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def tabs(browser):
+    """A function that opens a page. At the end, pages must have caused no messages, errors, dialogs or other requests.
+
+    Args of the function: URL; how those of allowed requests begin; handlers of routes; a text that messages may have.
+    """
+    contexts, problems = [], []
+
+    def open_tab(url, allowed, *, width=1280, scheme="light", routes=None, expected=None, **options):
+        viewport = {"width": width, "height": 900}
+        context = browser.new_context(viewport=viewport, color_scheme=scheme, **options)
+        contexts.append(context)
+        page = context.new_page()
+        for path, handler in (routes or {}).items():
+            page.route(path, handler)
+        page.on("console", lambda message: (expected and expected in message.text) or problems.append(message.text))
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("dialog", lambda dialog: problems.append(dialog.message))
+        page.on("request", lambda request: request.url.startswith(allowed) or problems.append(request.url))
+        page.goto(url)
+        return page
+
+    yield open_tab
+    for context in contexts:
+        for page in context.pages:
+            page.unroute_all(behavior="ignoreErrors")  # a request may be on its way
+        context.close()
+    assert not problems
 
 
 def pytest_collection_modifyitems(items):

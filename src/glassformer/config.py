@@ -143,6 +143,19 @@ class DecodeConfig(Config):
         le=5,
         description="Exponent alpha: scores are divided by ((5 + length) / 6)^alpha (transformers: length^alpha).",
     )
+    beam_groups: int = Field(
+        default=1,
+        ge=1,
+        le=64,
+        description="Diverse beam search: number of groups of hypotheses that differ; with --nbest.",
+    )
+    diversity_penalty: float = Field(
+        default=0.5,
+        ge=0,
+        le=100,
+        description="Diverse beam search: subtracted from the log-probability of a token for each hypothesis of the"
+        " groups before that has it at the same position.",
+    )
     nbest: int = Field(default=1, ge=1, le=64, description="Number of translations printed for each line, best first.")
     max_length: int | None = Field(
         default=None, ge=1, le=MAX_TOKENS, description="Maximum number of output tokens. Default: source length + 50."
@@ -184,6 +197,9 @@ class DecodeConfig(Config):
     )
     min_length: int = Field(default=0, ge=0, le=MAX_TOKENS, description="Minimum number of output tokens.")
     prefix: str = Field(default="", description="Text that each translation begins with.")
+    ban: tuple[str, ...] = Field(
+        default=(), description="Texts that do not occur in the output, also as parts of words."
+    )
     stop: tuple[str, ...] = Field(default=(), description="Strings that end the output; they are not part of it.")
     glossary: Path | None = Field(
         default=None,
@@ -228,9 +244,15 @@ class DecodeConfig(Config):
         return any(value is not None for value in options)
 
     @model_validator(mode="after")
-    def check_nbest(self) -> Self:
+    def check_search(self) -> Self:
         if self.nbest > self.beam:
             raise ValueError(f"nbest = {self.nbest} is more than the beam size {self.beam}; raise beam")
+        if "" in self.ban:
+            raise ValueError("ban: an empty text, which every output contains")
+        if self.beam % self.beam_groups:
+            raise ValueError(f"beam = {self.beam} is not a multiple of beam_groups = {self.beam_groups}")
+        if self.beam_groups > 1 and (self.do_sample or self.glossary):
+            raise ValueError("beam_groups cannot be combined with sampling or a glossary")
         return self
 
 

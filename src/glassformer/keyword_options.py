@@ -18,6 +18,8 @@ class DecodeOptions(TypedDict, total=False):
 
     beam: int
     length_penalty: float
+    beam_groups: int
+    diversity_penalty: float
     nbest: int
     max_length: int | None
     no_repeat_ngram_size: int | None
@@ -30,6 +32,7 @@ class DecodeOptions(TypedDict, total=False):
     repetition_penalty: float | None
     min_length: int
     prefix: str
+    ban: Sequence[str]
     stop: Sequence[str]
     glossary: str | Path | None
     protect: Sequence[str]

@@ -21,7 +21,7 @@ from glassformer.errors import ConfigError, CorpusError
 # Any Unicode, with extra weight on what str.splitlines would split at.
 CHARS = st.characters(codec="utf-8", exclude_characters="\n\0") | st.sampled_from("\r\v\f\x1c\x85\u2028\u2029\ufeff")
 LINES = st.lists(st.text(CHARS, max_size=13).filter(lambda line: not line.endswith("\r")), min_size=1, max_size=11)
-quick = settings(max_examples=60, deadline=None)
+quick = settings(max_examples=60)
 
 
 @pytest.fixture(scope="module")
@@ -305,7 +305,7 @@ def counting(n: int, seed: int = 7) -> tuple[list[str], list[str]]:
 
 
 @given(st.integers(7, 200), st.integers(0, 1))
-@settings(max_examples=13, deadline=None)
+@settings(max_examples=13)
 def test_misalignment_is_detected_at_a_deleted_line(at, side):
     sides = counting(211)
     del sides[side][at]

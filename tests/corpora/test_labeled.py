@@ -16,7 +16,7 @@ from glassformer.errors import ConfigError, CorpusError
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), max_size=7)
 LABEL = TEXT.map(str.strip).filter(bool)
 RECORDS = st.lists(st.tuples(TEXT, TEXT, LABEL), min_size=1, max_size=5)
-quick = settings(max_examples=40, deadline=None)
+quick = settings(max_examples=40)
 
 
 def write(path: Path, content: str | bytes) -> Path:

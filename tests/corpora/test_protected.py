@@ -30,6 +30,16 @@ PATTERN = protect_pattern(("all",))
         ("the {n} men", "the men", "die Männer", "", "die {n} Männer"),
         ("<a>x <b>y</b> z</a>", "x y z", "u w v", "0-0 1-2 2-1", "<a>u w <b>v</b></a>"),
         ("hi <br/> you", "hi you", "hallo du", "0-0 1-1", "hallo <br/> du"),
+        ("get the {n} men", "get the men", "die Männer holen", "0-2 2-1", "die {n} Männer holen"),
+        ("put in {n} right now", "put in right now", "nun gleich rein", "1-2 2-1 3-0", "{n} nun gleich rein"),
+        ("if {n}, but men", "if , but men", "wenn, aber Männer", "0-0 2-1 3-2", "wenn {n}, aber Männer"),
+        ("go (to {n}), men", "go (to ), men", "geht (nach), Männer", "0-0 1-1 3-2", "geht (nach {n}), Männer"),
+        ("go ({n}), men", "go (), men", "geht (), Männer", "0-0 1-1 2-2", "geht ({n}), Männer"),
+        ("see (a) {n}, men", "see (a) , men", "sieh (ein), Männer", "0-0 1-1 3-2", "sieh (ein) {n}, Männer"),
+        ("a <b>{n} c</b> d", "a  c d", "e f g", "0-0 1-1 2-2", "e <b>{n} f</b> g"),
+        ("a <b>c {n}</b> d", "a c  d", "e f g", "0-0 1-1 2-2", "e <b>f {n}</b> g"),
+        ("a <b>c {n}</b>. d", "a c . d", "e f. g", "0-0 1-1 3-2", "e <b>f {n}</b>. g"),
+        ("a <b>{n}</b> d", "a d", "e g", "0-0 1-1", "e <b>{n}</b> g"),
         ("{a}{b}", "", "", "", "{a}{b}"),
         ("  {a} ", "", "", "", "  {a} "),
     ],
@@ -87,3 +97,25 @@ def test_tags_that_are_nested_stay_nested(parts, data):
     found = re.findall(r"</?[bi]>", result)
     assert sorted(found) == sorted(tags)
     assert len(list(tag_pairs(found))) * 2 == len(found), result
+
+
+@given(
+    st.lists(st.sampled_from(["<b>", "</b>", "<i>", "</i>", "{n}", "{n}", "dog", "cat"]), min_size=1, max_size=9),
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), max_size=8),
+)
+def test_what_is_between_tags_stays_there(parts, alignment):
+    text = " ".join(part.replace("n", str(i)) for i, part in enumerate(parts))
+    if (detached := take_out(text, PATTERN)) is None:
+        return
+    assert depths(put_back(detached, "u v w x y z", alignment)) == depths(text)
+
+
+def depths(text):
+    """Names of the tags around each placeholder: for `<b>{0}` no tag, because the pair is not complete."""
+    found = re.findall(r"</?[bi]>|\{\d\}", text)
+    pairs = list(tag_pairs(found))
+    return {
+        span: sorted(found[start] for start, end in pairs if start < i < end)
+        for i, span in enumerate(found)
+        if span.startswith("{")
+    }

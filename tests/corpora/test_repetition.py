@@ -19,6 +19,8 @@ from glassformer.corpora.repetition import repeats
         "x" * 30_000,
         "so so so",
         "……………………………………",
+        "ein weiß-weiß-weiß-weiß-weiß-weißes Haus",
+        "la,la,la,la,la",
     ],
 )
 def test_repetition_is_detected(text):
@@ -26,7 +28,17 @@ def test_repetition_is_detected(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "papa and mama", "had had", "1000000000000", "a a b b a a b b", "Nahverkehr ... na ja"]
+    "text",
+    [
+        "",
+        "papa and mama",
+        "had had",
+        "1000000000000",
+        "a a b b a a b b",
+        "Nahverkehr ... na ja",
+        "a-b-a-b-a-b",
+        "ha-ha-ha!",
+    ],
 )
 def test_ordinary_text_is_not(text):
     assert not repeats(text)

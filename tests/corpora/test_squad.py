@@ -36,7 +36,7 @@ def answers(path: Path) -> list[tuple[tuple[str, int], ...]]:
 
 
 @given(st.text(min_size=1, max_size=13), st.integers(0, 12), st.integers(1, 13))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_correct_start_is_kept(tmp_path_factory, context, start, length):
     text = context[start : start + length]
     if text.strip() and "\0" not in context:

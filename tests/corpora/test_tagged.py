@@ -13,7 +13,7 @@ from glassformer.errors import ConfigError, CorpusError
 
 CELL = st.text(st.characters(codec="utf-8", exclude_categories=["Z", "C"]), min_size=1, max_size=5)
 SENTENCES = st.lists(st.lists(st.tuples(CELL, CELL), min_size=1, max_size=5), min_size=1, max_size=3)
-quick = settings(max_examples=40, deadline=None)
+quick = settings(max_examples=40)
 
 CONLLU = """\
 # sent_id = 1

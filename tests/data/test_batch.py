@@ -10,7 +10,7 @@ PAD, BOS, EOS = 0, 1, 2
 N_PAIRS, BATCH_TOKENS = 997, 211
 
 LENGTHS = st.lists(st.integers(1, 53), min_size=1, max_size=97).map(np.array)
-quick = settings(deadline=None, max_examples=50)
+quick = settings(max_examples=50)
 
 
 def realistic_lengths(n: int) -> np.ndarray:

@@ -36,10 +36,28 @@ def test_subtitles_keep_numbers_times_and_positions():
 
 def test_long_subtitles_have_lines_of_equal_length():
     text = "a bc def ghij klmno pqrstu vwxyzab cdefghij klm nop qrs"
-    lines = wrapped(text, 42).split("\n")
+    lines = wrapped(text, 42, 3)
     assert " ".join(lines) == text
     assert [len(line) for line in lines] == [26, 28]
-    assert wrapped("x" * 100, 42) == "x" * 100
+    assert wrapped("x" * 100, 42, 3) == ["x" * 100]
+
+
+WORDS = st.text("ab", min_size=1, max_size=30)
+
+
+@given(st.lists(WORDS, min_size=1, max_size=20), st.integers(1, 4))
+def test_lines_are_longer_than_the_width_only_if_there_are_as_many_as_allowed(words, max_lines):
+    lines = wrapped(" ".join(words), 42, max_lines)
+    assert " ".join(lines).split() == words
+    assert len(lines) <= max_lines
+    assert all(len(line) <= 42 for line in lines) or len(words) <= max_lines or len(lines) == max_lines
+
+
+def test_subtitles_have_no_more_lines_than_before():
+    document = read_subtitles("a.srt", SRT.replace("The cat\r\nsat <i>here</i>.", "The cat.").encode())
+    translation = "Die große schwarze Katze mit dem langen Schwanz."
+    rendered = document.render([translation]).decode()
+    assert rendered == SRT.replace("The cat\r\nsat <i>here</i>.", translation)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +95,7 @@ def test_hostile_documents_are_read_or_refused_in_time_by_the_same_reader():
                 assert [segment.text for segment in good.segments] == ["The cat."]
             return results
         finally:
-            reader.close()
+            await reader.close()
 
     results = asyncio.run(asyncio.wait_for(read_all(), 60))
     refused = [name for name, result in results.items() if isinstance(result, CorpusError)]

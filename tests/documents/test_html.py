@@ -1,6 +1,7 @@
 """Oracle: turbohtml's tokenizer reads the output again."""
 
 import random
+import re
 
 import pytest
 from hypothesis import given
@@ -123,9 +124,15 @@ def is_nested(text: str) -> bool:
         ("<p translate=no>Acme <b>x</b></p> is", "<p translate=no>Acme <b>x</b></p> IS"),
         ("use <code>a b</code> now", "USE <code>a b</code> NOW"),
         ("<a href='x'>go</a>, or not", "<a href='x'>GO</a>, OR NOT"),
-        ("end <a href=", "END <a href="), ("<!DOCTYPE html><title>Hi</title>", "<!DOCTYPE html><title>HI</title>"),
+        ("end <a href=", "END <a href="), ("cat<!\n", "CAT<!\n"),
+        ("<!DOCTYPE html><title>Hi</title>", "<!DOCTYPE html><title>HI</title>"),
         ("one<br>two", "ONE<br>TWO"), ("caf&eacute;", "CAFÉ"), ("", ""), ("1 &gt; 0", "1 &gt; 0"),
-        ("<b></b>", "<b></b>"),
+        ("<b></b>", "<b></b>"), ("a<plaintext><b>", "A<plaintext><b>"),
+        ("<script/>a</script>b", "<script/>a</script>B"),
+        ("<noscript>a <b>b</b></noscript> c", "<noscript>a <b>b</b></noscript> C"),
+        ("<noscript><p title='</noscript>a'> b", "<noscript><p title='</noscript>a'> b"),
+        ("<noscript><p title='</noscript>a<img>'> b", "<noscript><p title='</noscript>a<img>'> b"),
+        ("a <b>b <i>c</b> d</i> e", "A <b>B <i>C</b> D</i> E"),
     ],
 )  # fmt: skip
 def test_examples(text, expected):
@@ -143,4 +150,23 @@ def test_without_an_alignment_tags_are_placed_in_proportion():
     found = document("<p>The old <b>black cat</b> slept.</p>")
     assert found.render(["Die alte schwarze Katze schlief."]).decode() == (
         "<p>Die alte <b>schwarze Katze</b> schlief.</p>"
+    )
+
+
+def test_an_entity_is_not_cut():
+    assert document("one<wbr>two").render(["x <"], [[(0, 1)]]).decode() == "x &lt;<wbr>"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<b>a <i>b</b> c</i> d", "<a>a <a>b</a> c</a> d", "a <b/>b c", "a</b> b <i>c", "<b>a</b> <b/>b</b> c",
+        "<b>a</b> b <b <x y=z['>c</b> d",
+    ],
+)  # fmt: skip
+def test_tags_that_are_not_nested_stay_where_they_are(text):
+    found = document(text)
+    reversals = [[(i, n - 1 - i) for i in range(n)] for n in (len(s.text.split()) for s in found.segments)]
+    assert found.render([s.text.upper() for s in found.segments], reversals).decode() == re.sub(
+        "(?<![</])[a-d](?!>)", lambda match: match[0].upper(), text
     )

@@ -34,7 +34,7 @@ def test_examples(name, text):
 
 
 def test_subtitles_with_crlf_are_wrapped():
-    found = read_document("a.srt", f"{CUE}Hello\r\n\r\n".encode())
+    found = read_document("a.srt", f"{CUE}Hello\r\nyou\r\n\r\n".encode())
     words = " ".join(["word"] * 12)
     half = " ".join(["word"] * 6)
     assert found.render([words]).decode() == f"{CUE}{half}\r\n{half}\r\n\r\n"

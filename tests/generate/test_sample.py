@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from glassformer.config import DecodeConfig
-from glassformer.generate.processors import apply, logit_processors, sampling_processors, search_processors
+from glassformer.generate.processors import apply, sampling_processors, search_processors
 from glassformer.generate.sample import Sampling, uniform_numbers
 from glassformer.generate.search import Hypothesis
 from glassformer.models.gpt2 import Gpt2, Gpt2Config
@@ -93,7 +93,8 @@ def test_banned_ngrams_are_not_repeated(model, n):
     options = dict(eos_id=EOS, seed=3, indices=range(100), **drawn(top_k=4))
     banned_ngram_tokens = lambda ids: len(ids) - n + 1 - len({tuple(ids[i : i + n]) for i in range(len(ids) - n + 1)})
     assert any(banned_ngram_tokens(best.ids) for (best,) in sample(model, src, [17] * 100, **options))
-    for (best,) in sample(model, src, [17] * 100, **options, processors=search_processors(no_repeat_ngram_size=n)):
+    processors = search_processors(options=DecodeConfig(no_repeat_ngram_size=n))
+    for (best,) in sample(model, src, [17] * 100, **options, processors=processors):
         assert banned_ngram_tokens(best.ids) == 0
         with torch.no_grad():
             log_probs = model.logits(model(torch.tensor([[5, 7, *best.ids[:-1]]])))[0, 1:].log_softmax(-1)
@@ -151,11 +152,13 @@ def test_typical_p_keeps_the_tokens_nearest_to_the_entropy(p):
 
 def test_repetition_penalty_and_minimum_length():
     logits = torch.tensor([[2.0, -1.0, 3.0, 0.5]])
-    processors = logit_processors(DecodeConfig(repetition_penalty=2.0, min_length=2), eos_id=2)
+    processors = search_processors(options=DecodeConfig(repetition_penalty=2.0, min_length=2), eos_id=2)
     changed = apply(processors, logits.clone(), torch.tensor([[0]]))
-    torch.testing.assert_close(changed, torch.tensor([[1.0, -1.0, -torch.inf, 0.5]]))
+    expected = torch.tensor([[1.0, -1.0, 3.0, 0.5]]).log_softmax(-1)
+    expected[0, 2] = -torch.inf
+    torch.testing.assert_close(changed, expected)
     changed = apply(processors, logits.clone(), torch.tensor([[0, 1]]))
-    torch.testing.assert_close(changed, torch.tensor([[1.0, -2.0, 3.0, 0.5]]))
+    torch.testing.assert_close(changed, torch.tensor([[1.0, -2.0, 3.0, 0.5]]).log_softmax(-1))
 
 
 def test_sampled_tokens_have_the_frequencies_of_the_distribution(model):

@@ -3,6 +3,7 @@ from itertools import product
 import pytest
 import torch
 
+from glassformer.config import DecodeConfig
 from glassformer.generate.processors import search_processors
 from glassformer.generate.search import beam_search, blockwise_topk, length_penalty
 
@@ -57,7 +58,7 @@ def sources(*names: int) -> torch.Tensor:
 
 
 def ask(model, src, max_lengths, no_repeat_ngram_size=None, **options):
-    processors = search_processors(BANNED, no_repeat_ngram_size)
+    processors = search_processors(BANNED, DecodeConfig(no_repeat_ngram_size=no_repeat_ngram_size))
     return beam_search(model, src, max_lengths, eos_id=EOS, processors=processors, **options)
 
 

@@ -1,11 +1,6 @@
 """Pages in Chromium, opened from disk without a network; skipped without playwright or Chromium (CI has both)."""
 
-import os
-import shutil
-
 import pytest
-
-playwright = pytest.importorskip("playwright.sync_api")
 
 from glassformer.inspection.inspect import inspect
 from glassformer.inspection.page import ablation_page, inspection_page, profile_page, report_page, worked_page
@@ -13,50 +8,21 @@ from glassformer.inspection.worked_example import worked_example, worked_example
 from tests.inspection.models import CASES, make, text_for
 from tests.inspection.test_page import HOSTILE
 
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or "/usr/bin/chromium"
-FLAGS = [
-    *("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"),
-    *("--disable-sync", "--no-first-run"),
-]
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not os.path.exists(CHROMIUM), reason="needs Chromium"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
 
 @pytest.fixture
-def opened(browser, tmp_path):
-    """A function that opens a page. At the end, pages must have caused no messages, errors or network requests."""
-    contexts, problems = [], []
+def opened(tabs, tmp_path):
+    """A function that opens a page."""
 
-    def open_page(text, *, width=1280, scheme="light"):
-        path = tmp_path / f"{len(contexts)}.html"
+    def open_page(text, **options):
+        path = tmp_path / f"{len(list(tmp_path.iterdir()))}.html"
         path.write_text(text, encoding="utf-8")
-        viewport = {"width": width, "height": 900}
-        context = browser.new_context(viewport=viewport, color_scheme=scheme, offline=True)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: problems.append(message.text))
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("dialog", lambda dialog: problems.append(dialog.message))
-        page.on("request", lambda request: request.url.startswith(("file:", "data:")) or problems.append(request.url))
-        page.goto(path.as_uri())
+        page = tabs(path.as_uri(), ("file:", "data:"), offline=True, **options)
         page.wait_for_selector("main h1")
         return page
 
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert not problems
+    return open_page
 
 
 def pixels(page, selector):

@@ -34,7 +34,7 @@ def test_a_thousand_unicode_lines_give_a_thousand_lines_with_blank_for_blank(mod
     out = done.stdout.decode().split("\n")
     assert len(out) == 1001
     assert out[-1] == ""
-    assert all(out[i] == "" for i, line in enumerate(lines) if not line.strip())
+    assert all(out[i] == line.removesuffix("\r") for i, line in enumerate(lines) if not line.strip())
 
 
 def test_a_last_line_without_newline_and_windows_line_ends_are_lines(model):
@@ -217,3 +217,9 @@ def test_an_error_while_reading_comes_after_the_answers_to_the_lines_before(mode
     assert done.returncode == 1
     assert done.stdout.count(b"\n") == 3
     assert b"standard input:4" in done.stderr
+
+
+def test_white_space_around_a_line_is_kept(model):
+    done = glassformer("translate", model, "--beam", 1, stdin=b"\tThe cat slept. \n  \nThe cat slept.\n")
+    first, blank, second, _ = done.stdout.decode().split("\n")
+    assert (first, blank) == (f"\t{second} ", "  ")

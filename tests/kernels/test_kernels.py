@@ -17,7 +17,7 @@ if KERNELS is None:
 
 OUT = 0
 variants = pytest.mark.parametrize("variant", KERNELS.supported)
-shapes = settings(max_examples=30, deadline=None)
+shapes = settings(max_examples=30)
 rows, widths, threads = st.integers(1, 23), st.integers(1, 150), st.integers(1, 4)
 many_rows = rows | st.sampled_from([37, 70, 131])
 """Also numbers of rows that are divided into blocks, or whose weights are converted to 16 bits."""

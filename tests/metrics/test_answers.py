@@ -12,7 +12,7 @@ from glassformer.metrics.registry import scores
 
 WORDS = st.lists(st.sampled_from(["The", "a", "an", "cat", "Cat,", "sat", "—", "3.5", "über", "-"]), max_size=7)
 TEXT = WORDS.map(" ".join)
-quick = settings(max_examples=60, deadline=None)
+quick = settings(max_examples=60)
 
 
 def f1_by_pairing(predicted: str, true: str) -> float:

@@ -17,7 +17,7 @@ from glassformer.metrics.registry import scores
 scipy = pytest.importorskip("scipy.stats")
 
 TIED = st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3)), min_size=2, max_size=23)
-quick = settings(max_examples=60, deadline=None)
+quick = settings(max_examples=60)
 
 
 def varying(pairs) -> tuple[list[float], list[float]]:

@@ -22,7 +22,7 @@ sklearn = pytest.importorskip("sklearn.metrics")
 pytestmark = pytest.mark.filterwarnings("ignore:A single label was found:UserWarning")
 
 PAIRS = st.lists(st.tuples(st.sampled_from("abcde"), st.sampled_from("abcde")), min_size=1, max_size=29)
-quick = settings(max_examples=40, deadline=None)
+quick = settings(max_examples=40)
 
 
 def sides(pairs) -> tuple[list[str], list[str]]:

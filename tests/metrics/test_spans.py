@@ -22,7 +22,7 @@ from glassformer.metrics.spans import (
 TAG = st.sampled_from(["O", "B-per", "I-per", "B-creative-work", "I-creative-work"])
 PAIR = st.lists(st.tuples(TAG, TAG), min_size=1, max_size=11)
 CORPUS = st.lists(PAIR, min_size=1, max_size=5)
-quick = settings(max_examples=60, deadline=None)
+quick = settings(max_examples=60)
 
 
 def split(corpus) -> tuple[list[list[str]], list[list[str]]]:

@@ -5,7 +5,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glassformer.generate.processors import ban_phrases, search_processors
+from glassformer.config import DecodeConfig
+from glassformer.generate.processors import search_processors
 from glassformer.generate.search import beam_search
 from glassformer.kernels.library import load
 from glassformer.models.rnn import Rnn, RnnConfig
@@ -101,7 +102,7 @@ def test_all_instruction_sets_compute_the_same_bits(name):
     assert all(result == results[0] for result in results)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     lengths=st.lists(st.integers(1, 19), min_size=1, max_size=23), seed=st.integers(0, 1 << 20), beam=st.integers(1, 4)
 )
@@ -137,7 +138,7 @@ def test_best_of_all_logits_and_of_the_kernel_agree():
     """Processors other than bans need all logits."""
     decoder = DECODERS["transformer"]
     src = sources(FAMILIES["transformer"], [7, 3, 5])
-    processors = [*search_processors((PAD, BOS)), ban_phrases([[VOCAB - 1, VOCAB - 1, VOCAB - 1]])]
+    processors = [*search_processors((PAD, BOS)), lambda scores, ids: scores]
     fast, full = search(decoder, src, [11] * 3), search(decoder, src, [11] * 3, processors=processors)
     for ours, theirs in zip(fast, full, strict=True):
         assert [h.ids for h in ours] == [h.ids for h in theirs]
@@ -184,3 +185,22 @@ def test_auto_is_int8_with_fast_kernels_and_fp32_without(monkeypatch):
         assert isinstance(in_precision(model, "auto"), CompiledDecoder)
     monkeypatch.setattr("glassformer.runtime.precision.load", lambda: (None, "no C compiler"))
     assert in_precision(model, "auto") is model
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("option", ["no_repeat_ngram_size", "min_length", "ban", "prefix"])
+def test_rules_for_the_most_probable_tokens_exclude_what_the_processors_exclude(name, option):
+    decoder = DECODERS[name]
+    src = sources(FAMILIES[name], [7, 3, 5])
+    first, second, third, *_ = search(decoder, src, [11] * 3)[0][0].ids
+    texts = [b"c" if i in (first, second) else b"b" if i == third else b"a" for i in range(VOCAB)]
+    value = {"no_repeat_ngram_size": 1, "min_length": 9, "ban": ("c", "aaab", "baaa"), "prefix": (7, 9)}[option]
+    given = {"prefix": value} if option == "prefix" else {"options": DecodeConfig(**{option: value})}
+    processors = search_processors((PAD, BOS), eos_id=second, token_bytes=texts, **given)
+    options = {"eos_id": second}
+    fast = search(decoder, src, [11] * 3, processors=processors, **options)
+    full = search(decoder, src, [11] * 3, processors=[*processors, lambda scores, ids: scores], **options)
+    assert fast != search(decoder, src, [11] * 3, **options)
+    for ours, theirs in zip(fast, full, strict=True):
+        assert [h.ids for h in ours] == [h.ids for h in theirs]
+        assert ours[0].log_probs == pytest.approx(theirs[0].log_probs, abs=1e-4)

@@ -4,7 +4,7 @@ import asyncio
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.serve.admission import IN_FLIGHT_TOKENS, Overloaded, Scheduler
@@ -52,7 +52,6 @@ def units(scheduler, texts):
     return [scheduler.unit({"model": "m", "text": text}, text) for text in texts]
 
 
-@settings(deadline=None)
 @given(st.integers(0, 1 << 32))
 def test_no_request_is_lost_whatever_arrives_ends_fails_or_leaves(seed):
     rng = random.Random(seed)

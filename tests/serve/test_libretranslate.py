@@ -1,10 +1,12 @@
 import json
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from glassformer.config import DecodeConfig
 from glassformer.tasks.registry import load
+from tests.serve import contract
 from tests.serve.models import TEXTS, running
 
 OK = {"q": "The cat.", "source": "en", "target": "de"}
@@ -199,3 +201,49 @@ def test_a_server_without_a_folder_for_corrections_refuses_them(folder):
     with running(folder, models=("en-de",)) as server:
         correction = {"q": "The cat.", "s": "Die Katze.", "source": "en", "target": "de"}
         assert server.post("/suggest", correction).status == 403
+
+
+RECORDED = json.loads((Path(__file__).parent / "libretranslate-1.9.6.json").read_text())
+REFUSED = {"status": 400, "body": {"error": "str"}}
+DIFFERENT = {
+    "alternatives: -1": REFUSED,
+    "alternatives: 2.7": REFUSED,
+    "repeated field of a form": {"status": 200, "body": {"translatedText": ["str"]}},
+    "source: en-US": {"status": 200, "body": {"translatedText": "str"}},
+    "detect: 5": REFUSED,
+    "suggest: target xx": REFUSED,
+    "GET /translate": {
+        "status": 400,
+        "body": {"responseData": {"translatedText": "NoneType"}, "responseDetails": "str", "responseStatus": "number"},
+    },
+    "unknown path": {"status": 404, "body": {"error": "str"}},
+    "unknown method": {"status": 405, "body": {"error": "str"}},
+    "file: .TXT": {"status": 200, "body": {"translatedFileUrl": "str"}},
+    "download: path": {"status": 404, "body": {"error": "str"}},
+}
+"""Answers that are not as those of LibreTranslate; docs/serving.md has the reasons."""
+
+
+def test_answers_have_the_form_of_those_of_libretranslate_itself(server):
+    found = contract.answers("127.0.0.1", server.port)
+    faults = {name for name, row in RECORDED.items() if row["status"] == 500}
+    expected = {**RECORDED, **DIFFERENT}
+    assert {name: row for name, row in found.items() if name not in faults and row != expected[name]} == {}
+    assert {name for name in faults if found[name]["status"] >= 500} == set()
+    assert all(RECORDED[name] != row for name, row in DIFFERENT.items())
+
+
+def test_the_description_names_errors_and_bodies_of_all_routes(server):
+    description = server.get("/spec").json
+    assert "$ref" not in str(description).replace("#/components/schemas/HTTPValidationError", "")
+    for path, methods in description["paths"].items():
+        for method, route in methods.items():
+            assert {"200", "4XX", "5XX"} <= route["responses"].keys(), path
+            assert "422" not in route["responses"], path
+            assert method == "get" or route["requestBody"]["content"], path
+
+
+def test_a_wrong_method_is_answered_with_all_that_the_path_has(server):
+    answer = server.request("OPTIONS", "/translate")
+    assert answer.status == 405
+    assert answer.headers["allow"] == "GET, POST"

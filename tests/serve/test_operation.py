@@ -238,3 +238,15 @@ def test_connections_are_kept(server):
         connection.request("GET", "/health")
         assert connection.getresponse().read() == b'{"status":"ok"}'
     connection.close()
+
+
+def test_a_model_process_that_ends_while_it_starts_is_one_clear_error(folder, tmp_path):
+    ends = 'import os, sys\nif "glassformer.serve.worker" in sys.orig_argv:\n    os._exit(3)\n'
+    (tmp_path / "sitecustomize.py").write_text(ends)
+    done = subprocess.run(
+        [sys.executable, "-m", "glassformer", "serve", "en-de", "--port", "0"],
+        cwd=folder, capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "the model process ended while it loaded the models" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -2,62 +2,28 @@
 
 import gzip
 import json
-import os
 
 import pytest
 
-playwright = pytest.importorskip("playwright.sync_api")
-
 from glassformer.serve.web import page as served_page
-from tests.inspection.test_browser import CHROMIUM, FLAGS
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not os.path.exists(CHROMIUM), reason="needs Chromium"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 TEXT = "The cat sat on the mat. Where are you going?\nA dog."
 LONG = "Where are you going with that book?"
 HOSTILE = "<img src=x onerror=alert(1)> <script>alert(2)</script> </textarea><b>bold</b>."
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
-
-
 @pytest.fixture
-def opened(browser, server):
-    """A function that opens the page. At the end there were no errors, no dialogs and no requests to other origins."""
-    contexts, problems = [], []
+def opened(tabs, server):
+    """A function that opens the page."""
 
-    def open_page(*, width=1280, scheme="light", locale="en-US", routes=None, expected=None):
-        viewport = {"width": width, "height": 900}
-        context = browser.new_context(viewport=viewport, color_scheme=scheme, locale=locale)
-        contexts.append(context)
-        page = context.new_page()
+    def open_page(*, locale="en-US", **options):
         own = f"http://127.0.0.1:{server.port}/"
-        for path, handler in (routes or {}).items():
-            page.route(path, handler)
-        page.on("console", lambda message: (expected and expected in message.text) or problems.append(message.text))
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("dialog", lambda dialog: problems.append(dialog.message))
-        page.on(
-            "request", lambda request: request.url.startswith((own, "data:", "blob:")) or problems.append(request.url)
-        )
-        page.goto(own)
+        page = tabs(own, (own, "data:", "blob:"), locale=locale, **options)
         page.wait_for_selector(".translator")
         return page
 
-    yield open_page
-    for context in contexts:
-        for page in context.pages:
-            page.unroute_all(behavior="ignoreErrors")  # a request may be on its way
-        context.close()
-    assert not problems
+    return open_page
 
 
 def until(page, expression, argument=None):
@@ -152,6 +118,48 @@ def test_a_busy_server_is_asked_again(opened):
     page = opened(routes={"**/translate": refuse_once}, expected="503")
     page.fill(".mirror textarea", LONG)
     page.wait_for_selector("text=trying again in 1 s")
+    page.wait_for_selector(".word")
+    assert page.locator(".translator .status").first.text_content() == ""
+
+
+def test_a_form_asks_a_busy_server_again(opened):
+    times = []
+
+    def refuse_once(route):
+        times.append(route)
+        if len(times) > 1:
+            route.fallback()
+        else:
+            route.fulfill(status=503, headers={"Retry-After": "1"}, json={"error": "busy"})
+
+    page = opened(routes={"**/models/sentiment": refuse_once}, expected="503")
+    page.get_by_role("button", name="sentiment").click()
+    form = page.locator(".form:visible")
+    form.locator("textarea").fill("The cat.")
+    form.get_by_text("Run").click()
+    page.wait_for_selector("text=trying again in 1 s")
+    page.wait_for_selector(".form:visible [role=meter]")
+    assert form.locator(".status").text_content() == ""
+    assert form.get_by_role("button", name="Stop").count() == 0
+
+
+def test_what_was_refused_for_want_of_a_key_is_asked_again_with_it(opened):
+    def settings(route):
+        response = route.fetch()
+        route.fulfill(response=response, json={**response.json(), "keyRequired": True})
+
+    def refuse_without_key(route):
+        if route.request.headers.get("authorization") == "Bearer k":
+            route.fallback()
+        else:
+            route.fulfill(status=403, json={"error": "API key, please"})
+
+    routes = {"**/frontend/settings": settings, "**/translate": refuse_without_key}
+    page = opened(routes=routes, expected="403")
+    page.fill(".mirror textarea", LONG)
+    page.wait_for_selector("text=API key, please")
+    page.get_by_label("API key").fill("k")
+    page.keyboard.press("Enter")
     page.wait_for_selector(".word")
     assert page.locator(".translator .status").first.text_content() == ""
 

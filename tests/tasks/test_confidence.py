@@ -129,7 +129,7 @@ def test_a_minimum_confidence_alone_does_not_print_the_confidence(with_confidenc
     translate(options, without := io.StringIO())
     translate(options.model_copy(update={"confidence": True}), having := io.StringIO())
     pairs = list(zip(LINES, expected, strict=True))
-    assert without.getvalue() == "".join(best.text.rstrip() + "\n" for _, best in pairs)
+    assert without.getvalue() == "".join(best.text + "\n" for _, best in pairs)
     assert having.getvalue() == "".join(
         (f"{best.text} ||| {best.confidence:.2f}" if line.strip() else line) + "\n" for line, best in pairs
     )

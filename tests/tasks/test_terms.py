@@ -1,5 +1,9 @@
 """Glossaries, protected spans and word alignment in translations by untrained models."""
 
+import itertools
+import math
+
+import numpy as np
 import pytest
 import torch
 
@@ -13,7 +17,18 @@ from glassformer.inspection.record import record_activations
 from glassformer.models.rnn import Rnn, RnnConfig
 from glassformer.models.t5 import T5, T5Config
 from glassformer.models.transformer import Transformer, TransformerConfig
-from glassformer.tasks.alignment import SMOOTHING, align, word_attention, words_of_tokens
+from glassformer.runtime import storage
+from glassformer.tasks import terms
+from glassformer.tasks.alignment import (
+    JUMP,
+    MIN_EMISSION,
+    MIN_JUMP,
+    N_NORMALIZATIONS,
+    align,
+    posteriors,
+    word_weights,
+    words_of_tokens,
+)
 from glassformer.tasks.causal_lm import LanguageModel
 from glassformer.tasks.terms import edits
 from glassformer.tasks.translation import Translator, record_of
@@ -74,8 +89,20 @@ def test_terms_with_each_tokenizer(glossary, kind, precision):
         assert unmet(list(Glossary.read(glossary).find(line)), output) == []
 
 
-def test_a_folder_in_int8_has_the_terms_by_constrained_search(glossary, tmp_path):
-    translator().save(tmp_path / "int8", precision="int8")
+def test_a_folder_in_int8_has_terms_and_alignment(glossary, tmp_path, monkeypatch):
+    original = translator()
+    original.save(tmp_path / "int8", precision="int8")
+    task = gf.load(tmp_path / "int8")
+    options = DecodeConfig(glossary=glossary, max_length=9, align=True, precision="int8")
+    found = [nbest[0] for nbest in task.translate(LINES, options)]
+    for line, best in zip(LINES, found, strict=True):
+        assert unmet(list(Glossary.read(glossary).find(line)), best.text) == []
+    texts = [best.text for best in found]
+    rounded, exact = (torch.cat([w.flatten() for w in word_weights(t, LINES, texts)]) for t in (task, original))
+    assert (rounded - exact).abs().max() < 0.1
+    # Without weights, as for T5, the search is constrained.
+    monkeypatch.setattr(storage, "can_have_weights", lambda model: False)
+    monkeypatch.setattr(terms, "can_have_weights", lambda model: False)
     task = gf.load(tmp_path / "int8")
     for line, output in zip(LINES, task.run(LINES, DecodeConfig(glossary=glossary, max_length=9)), strict=True):
         assert unmet(list(Glossary.read(glossary).find(line)), output) == []
@@ -154,27 +181,61 @@ def test_language_models_have_no_glossary(glossary):
 
 
 @pytest.mark.parametrize("family", ["transformer", "t5", "rnn"])
-def test_attention_of_words_is_the_mean_of_the_recorded_weights(family):
+def test_weights_of_words_are_what_tokens_add_to_the_logit(family):
     task = translator(family=family)
     source, target = "the black couch", "neues Katzensofa, Hund"
-    (weights,) = word_attention(task, [source], [target])
+    (weights,) = word_weights(task, [source], [target])
     (src, src_words), (tgt, tgt_words) = (words_of_tokens(text, task.tokenizer) for text in (source, target))
     batch = task.batch([(src, tgt)])
-    with torch.inference_mode(), record_activations(task.model) as cache:
+    with torch.no_grad(), record_activations(task.model) as cache:
         task.model(batch.src, batch.tgt_in)
+        memory = None if family == "rnn" else task.model.encode(batch.src)[0]
     names = [name for name in cache if name.endswith("cross_attention.weights")]
-    calls = torch.cat(cache.calls(names[0]), 2) if family == "rnn" else torch.stack([cache[n] for n in names]).mean(0)
-    recorded = calls.mean(1)[0, : len(tgt), : len(src)]
-    recorded = recorded / (recorded.sum(0) + SMOOTHING)
-    assert weights.shape == (3, 3)
+    if family == "rnn":
+        of_tokens = torch.cat(cache.calls(names[0]), 2)[0].mean(0)[: len(tgt), : len(src)]
+    else:
+        embeddings = task.model.output_weight - task.model.output_weight.mean(0)
+        of_tokens = torch.zeros(len(tgt), len(src))
+        for name in names:
+            attention = task.model.get_submodule(name.removesuffix(".weights"))
+            bias = 0 if attention.v_proj.bias is None else attention.v_proj.bias
+            for t, s in itertools.product(range(len(tgt)), range(len(src))):
+                values = (attention.v_proj.weight @ memory[s] + bias).view(attention.n_heads, -1)
+                added = attention.out_proj.weight @ (values * cache[name][0, :, t, s, None]).flatten()
+                of_tokens[t, s] += (added @ embeddings[tgt[t]]).detach().clamp(min=0) / len(names)
+    expected = torch.zeros(3, 3)
     for t in range(3):
         for s in range(3):
-            rows, columns = (
-                [i for i, w in enumerate(ws) if w == word] for ws, word in ((tgt_words, t), (src_words, s))
-            )
-            expected = float(recorded[rows][:, columns].sum()) / len(rows)
-            assert float(weights[t, s]) == pytest.approx(expected, abs=1e-5)
-    assert align(task, [source], [target]) == [[(int(weights[t].argmax()), t) for t in range(3)]]
+            rows = [i for i, w in enumerate(tgt_words) if w == t]
+            columns = [i for i, w in enumerate(src_words) if w == s]
+            expected[t, s] = of_tokens[rows][:, columns].sum() / len(rows)
+    for _ in range(N_NORMALIZATIONS):
+        expected = torch.stack([column / column.sum() for column in expected.T]).T
+        expected = torch.stack([row / row.sum() for row in expected])
+    torch.testing.assert_close(weights, expected)
+
+
+def test_posteriors_are_sums_over_all_alignments():
+    weights = np.random.default_rng(0).dirichlet([1] * 4, 5)
+    expected = np.zeros_like(weights)
+    for path in itertools.product(range(4), repeat=5):
+        p = math.prod((weights[t, s] + MIN_EMISSION) ** 2 for t, s in enumerate(path))
+        for i, j in itertools.pairwise(path):
+            p *= (JUMP ** abs(j - i - 1) + MIN_JUMP) / sum(JUMP ** abs(k - i - 1) + MIN_JUMP for k in range(4))
+        for t, s in enumerate(path):
+            expected[t, s] += p
+    found = posteriors(weights)
+    np.testing.assert_allclose(
+        found / found.sum(1, keepdims=True), expected / expected.sum(1, keepdims=True), rtol=1e-10
+    )
+
+
+def test_what_is_beyond_the_maximum_length_is_not_aligned():
+    task = translator()
+    long = " ".join(["Katze"] * (2 * task.model.config.max_len))
+    (pairs,) = align(task, ["the cat"], [long])
+    assert 0 < len(pairs) < task.model.config.max_len
+    assert [t for _, t in pairs] == list(range(len(pairs)))
 
 
 def test_alignment_does_not_depend_on_the_neighbors():

@@ -23,7 +23,7 @@ def translator() -> Translator:
 
 def split(translator: Translator, text: str) -> tuple[list[str], list[str]]:
     warnings: list[str] = []
-    return [translator.tokenizer.decode(ids) for ids in translator.split(text, warnings.append)], warnings
+    return [translator.tokenizer.decode(ids) for _, ids in translator.split(text, warnings.append)], warnings
 
 
 def test_a_text_that_fits_is_one_part_without_a_warning(translator):
@@ -84,8 +84,26 @@ def test_a_source_one_token_longer_is_translated_in_parts_with_a_warning(transla
     assert "translated in 2 parts" in message
 
 
-def test_the_translation_of_a_blank_text_is_empty(translator):
-    assert translator(["", "  ", "\u3000"]) == ["", "", ""]
+def test_a_blank_text_comes_back(translator):
+    assert translator(["", "  ", "\u3000"]) == ["", "  ", "\u3000"]
+
+
+@pytest.mark.parametrize("options", [{}, {"protect": ("placeholders",)}, {"align": True}, {"nbest": 2}])
+def test_white_space_around_a_text_and_between_its_parts_is_kept(translator, options):
+    sentences = ["z" * 14 + ".", "y" * 14 + "!", "x" * 14 + "."]  # no two of them fit into a part
+    spaces = [" ", "\t \t", "  ", "\u00a0 "]
+    text = "".join(space + sentence for space, sentence in zip(spaces, sentences, strict=False)) + spaces[-1]
+    options = DecodeConfig(beam=2, max_length=3, no_repeat_ngram_size=0, **options)
+    outputs = translator.translate(sentences, options)
+    ((best, *_),) = translator.translate([text], options)
+    assert best.text == "".join(s + o[0].text for s, o in zip(spaces, outputs, strict=False)) + spaces[-1]
+    assert best.source == text
+
+
+def test_sentences_without_white_space_between_them_are_separated(translator):
+    outputs = translator.translate(sentences := ["z" * 14 + "。", "y" * 14 + "。"], options := DecodeConfig(beam=1))
+    ((best, *_),) = translator.translate(["".join(sentences)], options)
+    assert best.text == " ".join(o[0].text for o in outputs)
 
 
 def test_output_contains_no_newline(translator):

@@ -17,7 +17,7 @@ TEXTS = [
 KINDS = ("bpe", "unigram")
 
 ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]))  # UTF-8 cannot encode lone surrogates
-quick = settings(deadline=None, max_examples=200)
+quick = settings(max_examples=200)
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -157,3 +157,14 @@ def test_a_json_with_any_value_replaced_or_removed_works_or_is_refused(tokenizer
             else:
                 value[path[-1]] = new
             outcome(json.dumps(document))
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "wordpiece", "word", "char", "byte"])
+def test_the_bytes_of_tokens_make_up_the_text(kind):
+    texts = ["The cat slept über 中文字 🙂 naïve.", "don't stop now 12"]
+    tokenizer = Tokenizer.train(texts * 20, kind=kind, vocab_size=400)
+    for text in [*texts, "Ünter 中"]:
+        ids = tokenizer.encode(text)
+        joined = b"".join(tokenizer.token_bytes[i] for i in ids)
+        assert joined.decode().removeprefix(" ") == tokenizer.decode(ids).removeprefix(" ")
+    assert tokenizer.token_bytes[tokenizer.eos_id] == b""

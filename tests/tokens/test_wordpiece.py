@@ -17,7 +17,7 @@ TEXTS = [
     "Le chat noir était assis sur le canapé ; le chien marron dormait sur le tapis .",
     "unaffable unable affable table stable able",
 ]
-quick = settings(deadline=None, max_examples=200)
+quick = settings(max_examples=200)
 
 
 def log_likelihood(words, counts):

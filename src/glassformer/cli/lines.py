@@ -176,7 +176,7 @@ def line_of(translation: Translation, *, confidence: bool) -> str:
         parts.append(" ".join(f"{s}-{t}" for s, t in translation.alignment))
     if confidence:
         parts.append(f"{translation.confidence:.2f}")
-    return " ||| ".join(parts).rstrip()
+    return " ||| ".join(parts).rstrip() if len(parts) > 1 else translation.text
 
 
 def run_lines(

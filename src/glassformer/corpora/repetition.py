@@ -11,6 +11,9 @@ WORDS = re.compile(r"(?<!\S)(\S+(?:\s+\S+){0,9}?)(?:\s+\1){2,}(?!\S)")
 SYLLABLES = re.compile(r"([^\W\d_]{2,20}?)\1{3,}")
 """Two to twenty letters within a word, four times in a row."""
 
+COMPOUNDS = re.compile(r"(?<![^\W\d_])([^\W\d_]{1,20}[^\w\s]{1,3})\1{3,}")
+"""Letters and punctuation, as in "white-white-white-white-", four times in a row."""
+
 CHARACTERS = re.compile(r"([^\s\d])\1{9,}")
 """A character ten times in a row."""
 
@@ -23,4 +26,4 @@ def repeats(text: str) -> bool:
         (True, False)
     """
     end = text[-MAX_CHARACTERS:].lower()
-    return any(pattern.search(end) for pattern in (WORDS, SYLLABLES, CHARACTERS))
+    return any(pattern.search(end) for pattern in (WORDS, SYLLABLES, COMPOUNDS, CHARACTERS))

@@ -21,7 +21,9 @@ class Segment:
     detached: Detached | None = None
     """Tags that were taken out, in the escaped form of the file; None if there were none."""
     width: int | None = None
-    """Maximum length of the lines of its translation, in characters; None: one line."""
+    """Length of the lines of its translation, in characters; None: one line."""
+    max_lines: int = 1
+    """Maximum number of these lines: if it is reached, they are longer."""
     line_end: str = "\n"
     """What separates these lines."""
     source: str | None = None
@@ -82,7 +84,7 @@ class Document:
         text = html.escape(text, quote=False) if self.escaping == "html" else text
         if segment.detached:
             text = put_back(segment.detached, text, alignment)
-        return wrapped(text, segment.width).replace("\n", segment.line_end) if segment.width else text
+        return segment.line_end.join(wrapped(text, segment.width, segment.max_lines)) if segment.width else text
 
     def to_record(self) -> dict[str, Any]:
         """The document as JSON-serializable data."""
@@ -105,18 +107,25 @@ def segment_of(record: dict[str, Any]) -> Segment:
     return Segment(**{**record, "detached": detached})
 
 
-def wrapped(text: str, width: int) -> str:
-    """A text in lines of about equal length, as few as possible, broken at spaces."""
-    n_lines = -(-len(text) // width)
+def wrapped(text: str, width: int, max_lines: int) -> list[str]:
+    """A text in lines of about equal length, broken at spaces: as few as `width` allows, and at most `max_lines`."""
+    for n_lines in range(-(-len(text) // width), max_lines):
+        lines = balanced(text, n_lines)
+        if max(map(len, lines)) <= width:
+            return lines
+    return balanced(text, max_lines)
+
+
+def balanced(text: str, n_lines: int) -> list[str]:
+    """A text in lines of about equal length, broken at spaces. There are fewer if it has too few words."""
     lines: list[str] = []
-    rest = text
-    while n_lines > 1 and " " in rest:
-        middle = len(rest) // n_lines
-        ends = [i for i in (rest.rfind(" ", 0, middle + 1), rest.find(" ", middle)) if i > 0]
+    while n_lines > 1 and " " in text:
+        middle = len(text) // n_lines
+        ends = [i for i in (text.rfind(" ", 0, middle + 1), text.find(" ", middle)) if i > 0]
         if not ends:
             break
         end = min(ends, key=lambda i: abs(i - middle))
-        lines.append(rest[:end])
-        rest = rest[end + 1 :]
+        lines.append(text[:end])
+        text = text[end + 1 :]
         n_lines -= 1
-    return "\n".join([*lines, rest])
+    return [*lines, text]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from turbohtml import Token, TokenType, tokenize
 
 from glassformer.documents.document import Document, Segment
-from glassformer.documents.inline import detach
+from glassformer.documents.inline import TAG, detach
 from glassformer.documents.text import decode
 
 INLINE = frozenset(
@@ -21,9 +21,16 @@ INLINE = frozenset(
 """Elements within a sentence. All others separate sentences."""
 
 KEPT = frozenset(
-    "script style pre textarea xmp iframe noembed noframes template object code kbd samp var math svg".split()  # noqa: SIM905
+    "script style pre textarea xmp iframe noembed noframes noscript plaintext template object code kbd samp var"  # noqa: SIM905
+    " math svg".split()
 )
-"""Elements that are not translated."""
+"""Elements that are not translated. What is in noscript is markup or text, depending on the browser's settings."""
+
+FOREIGN = frozenset(("math", "svg"))
+"""Elements that `/>` ends. Others begin with such a tag as with any start tag."""
+
+ONCE = frozenset(("a", "nobr"))
+"""Elements that end where another one of the same name begins."""
 
 VOID = frozenset(
     "area base br col embed hr img input link meta param source track wbr".split()  # noqa: SIM905
@@ -35,7 +42,7 @@ COMMENT = next(tokenize("<!---->"))
 """The token of what is kept and is no tag."""
 
 MAX_TAGS = 100
-"""Sentences with more inline tags are translated in parts, from tag to tag."""
+"""Sentences with more inline tags, or tags that are not nested, are translated in parts, from tag to tag."""
 
 MARKUP = re.compile(r"<[A-Za-z/!?]")
 WHITE_SPACE = re.compile(r"[ \t\n\r\f]+")
@@ -51,6 +58,7 @@ class Piece:
     """"text"; "tag", inline; or "block", which separates sentences."""
     opens: int = 0
     """1 for a start tag, -1 for an end tag."""
+    tag: str = ""
 
 
 def read_html(name: str, data: bytes) -> Document:
@@ -79,22 +87,24 @@ def parts(text: str) -> Iterator[Piece]:
     open_tag, depth = "", 0
     for token, raw in slices(text):
         tag = token.tag or ""
+        is_empty = tag in VOID or (token.self_closing and tag in FOREIGN)
         if open_tag:
             kept.append(raw)
             if tag == open_tag:
-                is_start = token.type == TokenType.START_TAG and not token.self_closing
+                is_start = token.type == TokenType.START_TAG and not is_empty
                 depth += 1 if is_start else -1 if token.type == TokenType.END_TAG else 0
-            if depth == 0:
+            if depth == 0 and open_tag == "noscript" and not is_complete("".join(kept[1:-1])):
+                open_tag, depth = "the rest", 1  # no tag ends it
+            elif depth == 0:
                 yield Piece("".join(kept), "tag" if open_tag in INLINE else "block")
                 open_tag = ""
         elif token.type == TokenType.TEXT:
             yield Piece(raw, "text")
-        elif token.type == TokenType.START_TAG and is_kept(token) and tag not in VOID and not token.self_closing:
+        elif token.type == TokenType.START_TAG and is_kept(token) and not is_empty:
             kept, open_tag, depth = [raw], tag, 1
         elif token.type in (TokenType.START_TAG, TokenType.END_TAG) and tag in INLINE:
-            is_empty = tag in VOID or token.self_closing
-            yield Piece(raw, "tag", 0 if is_empty else 1 if token.type == TokenType.START_TAG else -1)
-        elif token.type == TokenType.COMMENT:
+            yield Piece(raw, "tag", 0 if is_empty else 1 if token.type == TokenType.START_TAG else -1, tag)
+        elif token.type == TokenType.COMMENT and raw.endswith(">"):  # else it is not finished at the end of the file
             yield Piece(raw, "tag")
         else:
             yield Piece(raw, "block")
@@ -107,6 +117,11 @@ def is_kept(token: Token) -> bool:
     attributes = {name: value or "" for name, value in reversed(token.attrs or [])}
     classes = attributes.get("class", "").split()
     return token.tag in KEPT or attributes.get("translate", "").lower() == "no" or "notranslate" in classes
+
+
+def is_complete(text: str) -> bool:
+    """Whether what follows a part of a file is read as markup: the part ends neither in a tag nor in a comment."""
+    return any(token.tag == "p" for token in list(tokenize(f"{text}<p>"))[-1:])
 
 
 def slices(text: str) -> Iterator[tuple[Token, str]]:
@@ -131,7 +146,7 @@ def slices(text: str) -> Iterator[tuple[Token, str]]:
 def segments(run: Sequence[Piece]) -> Iterator[str | Segment]:
     """The sentences of what is between two block tags, and the space between them."""
     for sentence in sentences(run):
-        if sum(piece.kind == "tag" for piece in sentence) > MAX_TAGS:
+        if sum(piece.kind == "tag" for piece in sentence) > MAX_TAGS or not are_nested(sentence):
             for piece in sentence:
                 yield from [piece.raw] if piece.kind == "tag" else segments([piece])
             continue
@@ -155,6 +170,23 @@ def segments(run: Sequence[Piece]) -> Iterator[str | Segment]:
         yield raw[:at]
         yield Segment(" ".join(core.split()), detached, source=stripped)
         yield raw[at + len(stripped) :]
+
+
+def are_nested(sentence: Sequence[Piece]) -> bool:
+    """Whether all inline elements begin and end in the sentence, and are nested. Other tags keep their order: for an
+    end tag in another place, a browser makes other elements. So do those that are written in an unusual way.
+    """
+    opened: list[str] = []
+    for piece in sentence:
+        if piece.opens and not ((match := TAG.fullmatch(piece.raw)) and match[2].lower() == piece.tag and not match[3]):
+            return False
+        if piece.opens > 0:
+            if piece.tag in ONCE and piece.tag in opened:
+                return False
+            opened.append(piece.tag)
+        elif piece.opens < 0 and (not opened or opened.pop() != piece.tag):
+            return False
+    return not opened
 
 
 def sentences(run: Sequence[Piece]) -> Iterator[list[Piece]]:

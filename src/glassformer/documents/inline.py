@@ -6,6 +6,7 @@ A model that was not trained with them would not only lose them but also transla
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 TAG = re.compile(r"""<(/?)([A-Za-z][\w:.-]*)(?:"[^"]*"|'[^']*'|[^'"<>])*?(/?)>""")
 AFTER_SPAN = " \t,.;:!?)]}–—-"
@@ -13,6 +14,12 @@ BEFORE_SPAN = " \t([{–—-"
 """Characters that belong to a span at the beginning or the end of a text, between it and the sentence."""
 
 FINAL = ".!?…。！？"
+BREAKS = ".,;:!?…。，、；：！？ \u00a0\u202f"
+"""Punctuation after which a part of a sentence begins, and the space that French writes before it."""
+
+CLOSING = re.compile(r"[.,;:!?…。，、；：！？)\]}»”\"）」』]*")
+OPENING = tuple("([{«“（「『")
+ENTITIES = ("&amp;", "&lt;", "&gt;")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +32,8 @@ class Inner:
     joined_before: bool
     joined_after: bool
     """Whether there is no space between it and the word before, and the word after."""
-    punctuation_after: bool
+    punctuation_after: str
+    """The punctuation that follows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +60,7 @@ def detach(text: str, spans: Sequence[tuple[int, int]]) -> Detached:
     Args:
         spans: start and end of each, in order.
     """
+    spans = joined(text, spans)
     n_before, n_after = outer(text, spans)
     begin = spans[n_before - 1][1] if n_before else 0
     while 0 < begin < len(text) and text[begin] in AFTER_SPAN:
@@ -74,14 +83,26 @@ def detach(text: str, spans: Sequence[tuple[int, int]]) -> Detached:
         joined_before, joined_after = (
             bool(c) and (is_word(c) or (is_tag and not c.isspace())) for c in (before, after)
         )
-        punctuation = bool(after) and not is_word(after) and not after.isspace()
-        inner.append(Inner(text[a:b], len(core.split()), joined_before, joined_after, punctuation))
+        closing = CLOSING.match(text, b)
+        inner.append(Inner(text[a:b], len(core.split()), joined_before, joined_after, closing[0] if closing else ""))
         position = b
     core += text[position:end]
     after_text = text[end:]
     if after_text and core and (final := after_text.rstrip()[-1:]) in FINAL and core[-1] not in FINAL:
         core += final
     return Detached(text[:begin], core, after_text, tuple(inner))
+
+
+def joined(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Spans of which a pair of tags is one if there is no text between them, as of a link around code."""
+    n_texts = [0, *accumulate(bool(text[a[1] : b[0]].strip()) for a, b in pairwise(spans))]
+    ends = {i: j for i, j in tag_pairs([text[a:b] for a, b in spans]) if n_texts[i] == n_texts[j]}
+    results, i = [], 0
+    while i < len(spans):
+        end = ends.get(i, i)
+        results.append((spans[i][0], spans[end][1]))
+        i = end + 1
+    return results
 
 
 def outer(text: str, spans: Sequence[tuple[int, int]]) -> tuple[int, int]:
@@ -119,10 +140,11 @@ def tag_pairs(spans: Sequence[str]) -> Iterator[tuple[int, int]]:
         match = TAG.fullmatch(span)
         if not match or match[3]:
             continue
+        name = match[2].lower()
         if not match[1]:
-            opened.append((match[2], i))
+            opened.append((name, i))
             continue
-        start = next((k for k in reversed(range(len(opened))) if opened[k][0] == match[2]), None)
+        start = next((k for k in reversed(range(len(opened))) if opened[k][0] == name), None)
         if start is not None:
             yield opened[start][1], i
             del opened[start:]
@@ -139,20 +161,20 @@ def put_back(detached: Detached, output: str, alignment: Sequence[tuple[int, int
     words = [match.span() for match in re.finditer(r"\S+", output)]
     n_source = len(detached.core.split())
     alignment = alignment or [(word, word * len(words) // n_source) for word in range(n_source)]
+    alignment = [(word, target) for word, target in alignment if target < len(words)]
     offsets: list[int] = []
     texts: list[str] = []
-    for span, (place, closes) in zip(
-        detached.inner, places(detached.inner, alignment, n_source, len(words)), strict=True
-    ):
+    for span, (place, closes) in zip(detached.inner, places(detached.inner, alignment, len(words)), strict=True):
         if closes or place >= len(words):
             at = words[place - 1][1] if words else 0
-            while (span.punctuation_after or place >= len(words)) and at and not is_word(output[at - 1]):
-                at -= 1
-            texts.append(span.text if span.joined_before else f" {span.text}")
+            if span.punctuation_after or place >= len(words):
+                at = before_punctuation(output, at, BREAKS + span.punctuation_after)
+            offsets.append(at)
+            is_joined = span.joined_before or output.endswith(OPENING, 0, at)
+            texts.append(span.text if is_joined else f" {span.text}")
         else:
-            at = words[place][0]
+            offsets.append(words[place][0])
             texts.append(span.text if span.joined_after else f"{span.text} ")
-        offsets.append(at)
     for at, i in reversed(insertions([span.text for span in detached.inner], offsets)):
         output = output[:at] + texts[i] + output[at:]
     if detached.after and (detached.core[-1:] not in FINAL or detached.after.rstrip()[-1:] in FINAL):
@@ -160,61 +182,76 @@ def put_back(detached: Detached, output: str, alignment: Sequence[tuple[int, int
     return detached.before + output + detached.after
 
 
+def before_punctuation(text: str, end: int, punctuation: str) -> int:
+    """Offset of the punctuation that a part of a text ends with. Entities are not cut."""
+    while end and text[end - 1] in punctuation and not text.endswith(ENTITIES, 0, end):
+        end -= 1
+    return end
+
+
 def insertions(spans: Sequence[str], offsets: list[int]) -> list[tuple[int, int]]:
-    """Offset and index of each span, in the order of insertion, so that pairs of tags are nested as they were: a pair
-    stays within the one around it, and the pairs within one follow each other.
+    """Offset and index of each span, in the order of insertion, so that they are nested as they were: what is between
+    two tags stays between them, and what is not stays out.
 
     Args:
-        offsets: where each span belongs; those of tags are moved.
+        offsets: where each span belongs; some are moved.
     """
-    pairs = sorted(tag_pairs(spans))
-    children: dict[int, list[tuple[int, int]]] = {-1: []}
-    around: list[tuple[int, int]] = []
-    for pair in pairs:
-        while around and around[-1][1] < pair[0]:
+    ends = {i: i for i in range(len(spans))} | dict(tag_pairs(spans))
+    closing = {end for i, end in ends.items() if end > i}
+    children: dict[int, list[int]] = {-1: []}
+    around = [-1]
+    for i in range(len(spans)):
+        if i in closing:
             around.pop()
-        children[around[-1][0] if around else -1].append(pair)
-        children[pair[0]] = []
-        around.append(pair)
-    ends = dict(pairs)
+            continue
+        children[around[-1]].append(i)
+        if ends[i] > i:
+            children[i] = []
+            around.append(i)
     for parent, inner in children.items():  # the outer ones first
         low, high = (0, max(offsets, default=0)) if parent < 0 else (offsets[parent], offsets[ends[parent]])
-        for opening, closing in sorted(inner, key=lambda pair: (offsets[pair[0]], pair)):
-            offsets[opening] = min(max(offsets[opening], low), high)
-            low = offsets[closing] = min(max(offsets[closing], offsets[opening]), high)
-    starts = {closing: opening for opening, closing in pairs}
-
-    def order(i: int) -> tuple[int, int, int]:
-        at = offsets[i]
-        if i in starts and offsets[starts[i]] < at:
-            return at, 0, -starts[i]  # ends what begins before: the inner ones first
-        if i in ends and offsets[ends[i]] > at:
-            return at, 2, i
-        return at, 1, i
-
-    return [(offsets[i], i) for i in sorted(range(len(spans)), key=order)]
+        inner.sort(key=lambda i: (offsets[i], offsets[ends[i]], i))
+        for i in inner:
+            offsets[i] = min(max(offsets[i], low), high)
+            low = offsets[ends[i]] = min(max(offsets[ends[i]], offsets[i]), high)
+    results: list[tuple[int, int]] = []
+    waiting = children[-1][::-1]
+    while waiting:
+        i = waiting.pop()
+        results.append((offsets[i], i))
+        if ends[i] > i:
+            waiting += [ends[i], *reversed(children[i])]
+    return results
 
 
-def places(
-    inner: Sequence[Inner], alignment: Sequence[tuple[int, int]], n_source: int, n_target: int
-) -> list[tuple[int, bool]]:
+def places(inner: Sequence[Inner], alignment: Sequence[tuple[int, int]], n_target: int) -> list[tuple[int, bool]]:
     """For each span the index of the target word that it is inserted at, and whether it follows the word before."""
-    results = [(place_of(span.word, alignment, n_source, n_target), span.text.startswith("</")) for span in inner]
+    results = []
+    for span in inner:
+        place = place_of(span.word, alignment, n_target)
+        results.append((place, span.text.startswith("</") or (bool(span.punctuation_after) and place > 0)))
     for start, i in tag_pairs([span.text for span in inner]):
         covered = [t for s, t in alignment if inner[start].word <= s < inner[i].word]
         first, last = (min(covered), max(covered) + 1) if covered else (results[start][0],) * 2
         results[start], results[i] = (first, False), (last, last > first)
         for k in range(start + 1, i):  # what is between two tags stays between them
             place, closes = results[k]
-            results[k] = min(max(place, first), last), closes or place >= last > first
+            results[k] = min(max(place, first), last), (closes and place > first) or place >= last > first
     return results
 
 
-def place_of(word: int, alignment: Iterable[tuple[int, int]], n_source: int, n_target: int) -> int:
-    """Index of the target word before which something before a source word belongs."""
-    aligned = list(alignment)
-    if following := [t for s, t in aligned if s == word]:
-        return min(following)
-    if previous := [t for s, t in aligned if s == word - 1]:
-        return max(previous) + 1
-    return round(word * n_target / max(n_source, 1))
+def place_of(word: int, alignment: Iterable[tuple[int, int]], n_target: int) -> int:
+    """Index of the target word before which something between two source words belongs.
+
+    A link crosses it if the source word is on one side of it and the target word on the other. The place is the one
+    with the least sum of 1 / distance^2 over the links that cross it, with the distance of the source word; of several,
+    the last one: words without a link, such as articles, belong to what follows them.
+
+    Args:
+        word: number of source words before it.
+    """
+    balance = [0.0] * n_target
+    for s, t in alignment:
+        balance[t] += 1 / (s - word + 1) ** 2 if s >= word else -1 / (word - s) ** 2
+    crossing = [0.0, *accumulate(balance)]  # up to a constant
+    return n_target - crossing[::-1].index(min(crossing))

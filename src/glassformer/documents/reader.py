@@ -66,17 +66,15 @@ class DocumentReader:
                 async with asyncio.timeout(TIME_S):
                     answer = await self.ask(name, data)
             except (TimeoutError, EOFError, OSError, asyncio.IncompleteReadError):
-                self.close()
+                await self.close()
                 raise CorpusError(f"{name}: cannot be read within the limits of time and memory.") from None
             except BaseException:
-                self.close()
+                await self.close()
                 raise
-        if "error" in answer:
-            raise CorpusError(answer["error"])
-        return Document.from_record(answer)
+        return await asyncio.to_thread(document_of, answer)
 
-    async def ask(self, name: str, data: bytes) -> dict[str, Any]:
-        """Send a file to the child process. Returns its answer."""
+    async def ask(self, name: str, data: bytes) -> bytes:
+        """Send a file to the child process. Returns its answer in JSON."""
         if self.process is None:
             self.process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "glassformer.documents.reader", stdin=asyncio.subprocess.PIPE,
@@ -88,15 +86,27 @@ class DocumentReader:
         self.process.stdin.write(HEADER.pack(len(head)) + head + HEADER.pack(len(data)) + data)
         await self.process.stdin.drain()
         (length,) = HEADER.unpack(await self.process.stdout.readexactly(HEADER.size))
-        answer: dict[str, Any] = json.loads(await self.process.stdout.readexactly(length))
-        return answer
+        return await self.process.stdout.readexactly(length)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """End the child process."""
-        if self.process:
+        process, self.process = self.process, None
+        if process:
             with suppress(ProcessLookupError):
-                self.process.kill()
-            self.process = None
+                process.kill()
+            await process.wait()
+
+
+def document_of(answer: bytes) -> Document:
+    """The document of an answer of the child process.
+
+    Raises:
+        CorpusError: it could not be read.
+    """
+    record: dict[str, Any] = json.loads(answer)
+    if "error" in record:
+        raise CorpusError(record["error"])
+    return Document.from_record(record)
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ CUE = re.compile(r"((?:[ \t]*(?:\r\n|\n|\r))+)")
 """Empty lines between the cues of subtitles."""
 
 SUBTITLE_WIDTH = 42
-"""Usual maximum length of a line of subtitles, in characters."""
+"""Usual maximum length of a line of subtitles, in characters. A translation has no more lines than its source."""
 
 SIGNATURES = {
     b"PK\x03\x04": "a zip archive, such as an office document", b"%PDF": "a PDF file", b"\x1f\x8b": "a gzip file",
@@ -87,7 +87,8 @@ def read_subtitles(name: str, data: bytes) -> Document:
             detached = detach(line, spans) if spans else None
             if detached is None or any(map(str.isalpha, detached.core)):
                 end = "\r\n" if "\r\n" in whole else "\n"
-                segment = Segment(detached.core if detached else line, detached, SUBTITLE_WIDTH, end, inner)
+                n_lines = len(LINE_END.findall(inner)) + 1
+                segment = Segment(detached.core if detached else line, detached, SUBTITLE_WIDTH, n_lines, end, inner)
                 pieces.extend(surrounded(inner, whole, segment))
                 cue.clear()
                 return

@@ -125,7 +125,7 @@ class ConstrainedBeamSearch(BeamSearch):
         """
         super().__init__(*args, **options)
         self.beam = max(self.beam, CONSTRAINED_BEAM)
-        self.banned_ids = None  # constraint tokens are seldom among the most probable tokens
+        self.rules = None  # constraint tokens are seldom among the most probable tokens
         self.constraints = list(map(Constraints, constraints, self.max_new_tokens))
         self.progress: dict[tuple[int, bytes], Progress] = {(s, b""): Progress() for s in range(len(constraints))}
         """By sentence and tokens of a hypothesis."""

@@ -21,7 +21,8 @@ from glassformer.config import DecodeConfig
 from glassformer.data.batch import pad
 from glassformer.errors import NON_FINITE, NonFiniteError, UserError
 from glassformer.generate.constraints import CONSTRAINED_BEAM, ConstrainedBeamSearch, Constraint
-from glassformer.generate.processors import logit_processors, sampling_processors, search_processors
+from glassformer.generate.diverse import DiverseBeamSearch
+from glassformer.generate.processors import sampling_processors, search_processors
 from glassformer.generate.sample import Sampling
 from glassformer.generate.search import BeamSearch, Hypothesis
 from glassformer.memory import available_bytes, is_out_of_memory
@@ -147,12 +148,12 @@ class RequestBatch:
     @property
     def n_tokens(self) -> int:
         """Number of tokens of the sources that are not done."""
-        return sum(self.requests[i].n_tokens for i in self.search.alive)
+        return sum(self.requests[i].n_tokens for i in self.search.sentences)
 
     @property
     def n_bytes(self) -> int:
         """Memory that they need."""
-        return sum(self.requests[i].n_bytes for i in self.search.alive)
+        return sum(self.requests[i].n_bytes for i in self.search.sentences)
 
 
 class Engine:
@@ -168,6 +169,7 @@ class Engine:
         device: torch.device,
         batch_tokens: int,
         banned_ids: Sequence[int] = (),
+        token_bytes: Callable[[], Sequence[bytes]] = tuple,
     ) -> None:
         """
         Args:
@@ -178,7 +180,9 @@ class Engine:
             device: device of the model.
             batch_tokens: maximum number of source tokens that are decoded together, including padding, or one source.
             banned_ids: ids of tokens that are never generated, such as padding.
+            token_bytes: returns the bytes that each token adds to a text; for banned texts.
         """
+        self.token_bytes = token_bytes
         self.model, self.pad_id, self.eos_id, self.max_len, self.device = model, pad_id, eos_id, max_len, device
         self.batch_tokens, self.banned_ids = batch_tokens, tuple(banned_ids)
         # Whether a class has the methods of a protocol is looked up at length: once, not in each step.
@@ -240,7 +244,7 @@ class Engine:
             self.waiting = deque(request for request in self.waiting if request.request_id != request_id)
             for batch in self.batches:
                 for i, request in enumerate(batch.requests):
-                    if request.request_id == request_id and i in batch.search.alive:
+                    if request.request_id == request_id and i in batch.search.sentences:
                         batch.search.cancel(i)
                         if isinstance(batch.search, Sampling):
                             batch.search.remove_ended()
@@ -249,7 +253,7 @@ class Engine:
     @property
     def n_unfinished(self) -> int:
         """Number of requests that are not done."""
-        return len(self.waiting) + sum(len(batch.search.alive) for batch in self.batches)
+        return len(self.waiting) + sum(len(batch.search.sentences) for batch in self.batches)
 
     def step(self) -> list[Event]:
         """Compute the next token of the requests that are being decoded, after beginning waiting ones for which there
@@ -325,13 +329,15 @@ class Engine:
     def begin(self, requests: list[Request]) -> RequestBatch:
         """Encode the sources of requests with equal options."""
         options = requests[0].options
-        src = pad([request.source for request in requests], self.pad_id, self.model.pad_to_multiple_of)
-        state, last = self.model.start(src.to(self.device))
-        limits = [request.max_new_tokens for request in requests]
-        processors = search_processors(
-            self.banned_ids, options.no_repeat_ngram_size, logit_processors(options, self.eos_id), requests[0].prefix
-        )
         constraints = [request.constraints for request in requests]
+        groups = 1 if options.do_sample or any(constraints) else options.beam_groups
+        src = pad([request.source for request in requests], self.pad_id, self.model.pad_to_multiple_of)
+        state, last = self.model.start(src.repeat_interleave(groups, 0).to(self.device))
+        limits = [request.max_new_tokens for request in requests for _ in range(groups)]
+        processors = search_processors(
+            self.banned_ids, options, eos_id=self.eos_id, prefix=requests[0].prefix,
+            token_bytes=self.token_bytes() if options.ban else (),
+        )  # fmt: skip
         if options.do_sample and not any(constraints):
             indices = [request.index for request in requests]
             warpers = sampling_processors(options)
@@ -342,7 +348,11 @@ class Engine:
                     seed=options.seed, indices=indices,
                 ),
             )  # fmt: skip
-        search = partial(ConstrainedBeamSearch, constraints=constraints) if any(constraints) else BeamSearch
+        search: Callable[..., BeamSearch] = BeamSearch
+        if any(constraints):
+            search = partial(ConstrainedBeamSearch, constraints=constraints)
+        elif groups > 1:
+            search = partial(DiverseBeamSearch, groups=groups, penalty=options.diversity_penalty)
         return RequestBatch(
             requests,
             search(
@@ -356,16 +366,15 @@ class Engine:
         together = [
             (batch, batch.search)
             for batch in self.batches
-            if self.joins and isinstance(batch.search, BeamSearch) and batch.search.banned_ids is not None
+            if self.joins and isinstance(batch.search, BeamSearch) and batch.search.rules is not None
         ]
         if together and self.joining_model is not None:
             searches = [search for _, search in together]
-            n = min(max(search.n_candidates for search in searches), self.joining_model.vocab_size)
+            n = min(max(search.n_most_probable() for search in searches), self.joining_model.vocab_size)
             steps = [(search.last, search.state) for search in searches]
             best = self.joining_model.best_together(steps, n, self.banned_ids)
             for (batch, search), (values, tokens) in zip(together, best, strict=True):
-                n = search.n_candidates
-                events += results(batch, search, search.advance(values[:, :n], tokens[:, :n]))
+                events += results(batch, search, search.advance(*search.allowed(values, tokens)))
         done_together = {id(batch) for batch, _ in together}
         for batch in self.batches:
             if id(batch) in done_together:
@@ -382,7 +391,7 @@ class Engine:
         Raises:
             UserError: a single request does not fit.
         """
-        unfinished = [batch.requests[i] for batch in self.batches for i in batch.search.alive]
+        unfinished = [batch.requests[i] for batch in self.batches for i in batch.search.sentences]
         self.batches = []
         largest = max(request.n_tokens for request in [*unfinished, *self.waiting])
         if self.batch_tokens < largest:
@@ -470,7 +479,7 @@ def results(batch: RequestBatch, search: BeamSearch, done: dict[int, list[Hypoth
     Raises:
         NonFiniteError: no token has a finite probability.
     """
-    if search.beam == 1:
+    if search.beam == 1 and not isinstance(search, DiverseBeamSearch):
         for i, token in zip(search.alive.tolist(), search.ids[:, -1].tolist(), strict=True):
             yield Event(batch.requests[i].request_id, batch.requests[i].add([token]), None)
     for i, hypotheses in done.items():

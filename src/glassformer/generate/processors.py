@@ -3,11 +3,14 @@ them, in order. A new decoding constraint is one function here.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
+from numpy.typing import NDArray
 from torch import Tensor
 
 from glassformer.config import DecodeConfig
@@ -49,27 +52,68 @@ def ban_tokens(token_ids: Sequence[int]) -> LogitsProcessor:
     return TokenBan(tuple(token_ids))
 
 
-def only_banned_ids(processors: Sequence[LogitsProcessor]) -> tuple[int, ...] | None:
-    """Ids of the excluded tokens, if the processors only exclude tokens and then compute log-probabilities; else None.
+@dataclass(frozen=True, slots=True)
+class Exclusion:
+    """Exclude tokens that must not follow those before."""
 
-    A model that has a method `best` needs to compute only the most probable tokens then.
-    """
-    *bans, last = processors
-    if last is not log_softmax or not all(isinstance(ban, TokenBan) for ban in bans):
+    rule: Callable[[list[int]], Collection[int]]
+    """Takes the tokens before, returns the excluded ones."""
+
+    def __call__(self, scores: Scores, ids: TokenIds) -> Scores:
+        for row, before in zip(scores, ids.tolist(), strict=True):
+            row[list(self.rule(before))] = -torch.inf
+        return scores
+
+
+@dataclass(frozen=True, slots=True)
+class ForcedToken:
+    """Exclude all other tokens at one position, counted from 0. The token gets the score 0."""
+
+    token_id: int
+    position: int
+
+    def __call__(self, scores: Scores, ids: TokenIds) -> Scores:
+        if ids.size(1) == self.position:
+            scores = torch.full_like(scores, -torch.inf)
+            scores[:, self.token_id] = 0.0
+        return scores
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateRules:
+    """Processors in a form that needs only the most probable tokens, not all logits."""
+
+    banned_ids: tuple[int, ...]
+    exclusions: tuple[Exclusion, ...] = ()
+    forced: Mapping[int, int] = field(default_factory=dict)
+    """Token by position."""
+
+    def excluded(self, ids: NDArray[np.int64]) -> list[set[int]]:
+        """The tokens that must not follow each hypothesis."""
+        return [{token for x in self.exclusions for token in x.rule(before)} for before in ids.tolist()]
+
+
+def candidate_rules(processors: Sequence[LogitsProcessor]) -> CandidateRules | None:
+    """The rules that the processors apply. None: they need all logits."""
+    if log_softmax not in processors:
         return None
-    return tuple(i for ban in bans for i in ban.token_ids)  # type: ignore[attr-defined]
+    at = list(processors).index(log_softmax)
+    bans = [x for x in processors[:at] if isinstance(x, TokenBan)]
+    exclusions = [x for x in processors[at + 1 :] if isinstance(x, Exclusion)]
+    forced = [x for x in processors[at + 1 :] if isinstance(x, ForcedToken)]
+    if [*bans, log_softmax, *exclusions, *forced] != list(processors):
+        return None
+    banned_ids = tuple(i for ban in bans for i in ban.token_ids)
+    return CandidateRules(banned_ids, tuple(exclusions), {x.position: x.token_id for x in forced})
 
 
 def ban_phrases(phrases: Sequence[Sequence[int]]) -> LogitsProcessor:
     """Exclude the last token of a phrase after its other tokens."""
 
-    def process(scores: Scores, ids: TokenIds) -> Scores:
-        for *start, last in phrases:
-            if len(start) < ids.size(1):
-                scores[(ids[:, -len(start) :] == ids.new_tensor(start)).all(1), last] = -torch.inf
-        return scores
+    def rule(before: list[int]) -> list[int]:
+        return [last for *start, last in phrases if len(start) < len(before) and before[-len(start) :] == start]
 
-    return process
+    return Exclusion(rule)
 
 
 def banned_ngram_tokens(ids: Sequence[int], n: int) -> list[int]:
@@ -81,12 +125,7 @@ def banned_ngram_tokens(ids: Sequence[int], n: int) -> list[int]:
 def no_repeat_ngrams(n: int) -> LogitsProcessor:
     """Exclude tokens that would repeat an n-gram. Source: Paulus et al. 2017, section 2.5."""
 
-    def process(scores: Scores, ids: TokenIds) -> Scores:
-        for row, previous in zip(scores, ids.tolist(), strict=True):
-            row[banned_ngram_tokens(previous, n)] = -torch.inf
-        return scores
-
-    return process
+    return Exclusion(lambda before: banned_ngram_tokens(before, n))
 
 
 def repetition_penalty(penalty: float) -> LogitsProcessor:
@@ -105,24 +144,35 @@ def repetition_penalty(penalty: float) -> LogitsProcessor:
 def min_length(n_tokens: int, eos_ids: Sequence[int]) -> LogitsProcessor:
     """Exclude the end tokens until there are `n_tokens` tokens."""
 
-    def process(scores: Scores, ids: TokenIds) -> Scores:
-        if ids.size(1) < n_tokens:
-            scores[:, list(eos_ids)] = -torch.inf
-        return scores
-
-    return process
+    return Exclusion(lambda before: eos_ids if len(before) < n_tokens else ())
 
 
-def force_token(token_id: int, position: int) -> LogitsProcessor:
-    """Exclude all other tokens at one position, counted from 0."""
+def ban_texts(texts: Sequence[str], token_bytes: Sequence[bytes]) -> LogitsProcessor:
+    """Exclude tokens with which the output would contain one of the texts, also as a part of a word.
 
-    def process(scores: Scores, ids: TokenIds) -> Scores:
-        if ids.size(1) == position:
-            scores = torch.full_like(scores, -torch.inf)
-            scores[:, token_id] = 0.0
-        return scores
+    Args:
+        token_bytes: the bytes that each token of the vocabulary adds to a text.
+    """
+    in_order = sorted(range(len(token_bytes)), key=token_bytes.__getitem__)
+    words = [token_bytes[i] for i in in_order]
 
-    return process
+    def beginning_with(prefix: bytes) -> list[int]:
+        first = bisect_left(words, prefix)
+        return in_order[first : bisect_left(words, True, lo=first, key=lambda word: not word.startswith(prefix))]
+
+    banned = [text.encode() for text in texts]
+    always = [i for i, word in enumerate(token_bytes) if any(text in word for text in banned)]
+    completing = {(text[:k], text[k:]): beginning_with(text[k:]) for text in banned for k in range(1, len(text))}
+    n_bytes = max(map(len, banned)) - 1
+
+    def rule(before: list[int]) -> list[int]:
+        end, n = b"", len(before)
+        while n and len(end) < n_bytes:
+            n -= 1
+            end = token_bytes[before[n]] + end
+        return [*always, *(i for (start, _), ids in completing.items() if end.endswith(start) for i in ids)]
+
+    return Exclusion(rule)
 
 
 def temperature(value: float) -> LogitsProcessor:
@@ -183,28 +233,31 @@ def typical_p(p: float) -> LogitsProcessor:
 
 def search_processors(
     banned_ids: Sequence[int] = (),
-    no_repeat_ngram_size: int | None = None,
-    constraints: Sequence[LogitsProcessor] = (),
+    options: DecodeConfig | None = None,
+    *,
+    eos_id: int = 0,
     prefix: Sequence[int] = (),
+    token_bytes: Sequence[bytes] = (),
 ) -> list[LogitsProcessor]:
-    """Processors of search and sampling: log-probabilities over the tokens that may be generated, without renormalizing
-    after repeated n-grams are excluded.
+    """Processors of search and sampling: log-probabilities over the tokens that may be generated. They are not
+    normalized again after tokens are excluded by those before.
 
     Args:
         banned_ids: ids of tokens that are never generated.
-        constraints: applied to the logits, such as `logit_processors` returns.
+        options: repetition penalty, n-grams that do not repeat, minimum length, banned texts.
+        eos_id: id of the end-of-sentence token.
         prefix: ids of the tokens that every output begins with. They have probability 1.
+        token_bytes: the bytes that each token adds to a text, for banned texts.
     """
-    ngrams = [no_repeat_ngrams(no_repeat_ngram_size)] if no_repeat_ngram_size else []
-    forced = [force_token(token, position) for position, token in enumerate(prefix)]
-    return [ban_tokens(banned_ids), *constraints, log_softmax, *ngrams, *forced]
-
-
-def logit_processors(options: DecodeConfig, eos_id: int) -> list[LogitsProcessor]:
-    """Processors of the options that change logits."""
+    c = options or DecodeConfig()
     return [
-        *([repetition_penalty(options.repetition_penalty)] if options.repetition_penalty else []),
-        *([min_length(options.min_length, [eos_id])] if options.min_length else []),
+        ban_tokens(banned_ids),
+        *([repetition_penalty(c.repetition_penalty)] if c.repetition_penalty else []),
+        log_softmax,
+        *([no_repeat_ngrams(c.no_repeat_ngram_size)] if c.no_repeat_ngram_size else []),
+        *([min_length(c.min_length, [eos_id])] if c.min_length else []),
+        *([ban_texts(c.ban, token_bytes)] if c.ban else []),
+        *(ForcedToken(token, position) for position, token in enumerate(prefix)),
     ]
 
 

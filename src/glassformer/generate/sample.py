@@ -20,12 +20,8 @@ def uniform_numbers(seed: int, index: int, n: int) -> np.ndarray:
 class Sampling:
     """Samples continuations of some sources, step by step.
 
-    The log-probability of a token is that of the model without `banned_ids`, before the n-gram ban, temperature, top-k
-    and top-p.
+    The log-probability of a token is that of the model without banned tokens, before temperature, top-k and top-p.
     """
-
-    banned_ids = None
-    """Ids of excluded tokens, if only the most probable tokens were needed; sampling needs all logits."""
 
     def __init__(
         self,
@@ -59,6 +55,11 @@ class Sampling:
         self.ids = torch.empty(len(last), 0, dtype=torch.long, device=last.device)
         self.ended: set[int] = set()
         """Sources that have ended and whose rows are not removed yet."""
+
+    @property
+    def sentences(self) -> list[int]:
+        """The sources that have not ended."""
+        return self.alive
 
     @torch.inference_mode()
     def step(self, model: Decodable) -> list[tuple[int, int, float]]:
@@ -94,15 +95,14 @@ def sample_tokens(scores: Float[Tensor, "rows vocab"], u: Float[Tensor, " rows"]
     Args:
         scores: scores of the tokens; -inf excludes a token.
         u: a random number in [0, 1) for each row. It selects the token in whose interval of the cumulative distribution
-            it lies, with the most probable token first.
+            it lies, in the order of the vocabulary.
 
     Raises:
         NonFiniteError: all tokens of a row are excluded, or a score is not a number.
     """
-    probs, ids = scores.double().softmax(-1).sort(dim=-1, descending=True, stable=True)
-    index = (probs.cumsum(-1) <= u[:, None]).sum(-1, keepdim=True)
-    # Rounding of the cumulative sum must not select a token of probability 0.
-    last = (probs > 0).sum(-1, keepdim=True) - 1
-    if bool((last < 0).any()):
+    cumulative = scores.double().softmax(-1).cumsum(-1)
+    total = cumulative[:, -1:]
+    if not bool((total > 0).all()):
         raise NonFiniteError(NON_FINITE)
-    return ids.gather(1, index.minimum(last))[:, 0]
+    # Rounding of the sum must not select a token of probability 0 at the end.
+    return torch.searchsorted(cumulative, torch.minimum(u[:, None], total.nextafter(total - 1)), right=True)[:, 0]

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from glassformer.generate.processors import LogitsProcessor, apply, log_softmax, only_banned_ids
+from glassformer.generate.processors import LogitsProcessor, apply, candidate_rules, log_softmax
 from glassformer.models.decoding import Decodable, DecoderState, DecodesBest
 
 
@@ -113,8 +113,10 @@ class BeamSearch:
         self.state, self.last = state, last
         self.max_new_tokens, self.eos_id, self.processors = max_new_tokens, eos_id, processors
         self.beam, self.alpha, self.nbest, self.report = beam, alpha, nbest, report
-        self.banned_ids = only_banned_ids(processors)
-        """Ids of the excluded tokens, if the search needs only the most probable tokens; None: it needs all logits."""
+        self.rules = candidate_rules(processors)
+        """What `processors` exclude, if the search needs only the most probable tokens; None: it needs all logits."""
+        self.excluded: list[set[int]] = []
+        """Tokens that must not follow each hypothesis in the next step."""
         n_sentences = len(last)
         self.length = 0
         self.hypotheses: list[list[Hypothesis]] = [[] for _ in range(n_sentences)]
@@ -129,21 +131,48 @@ class BeamSearch:
         self.log_probs = np.empty((n_sentences, 0), np.float32)
 
     @property
+    def sentences(self) -> list[int]:
+        """The sentences that are not done."""
+        return self.alive.tolist()
+
+    @property
     def n_candidates(self) -> int:
-        """Number of most probable tokens of each hypothesis that a step needs."""
+        """Number of extensions of each hypothesis that a step considers."""
         return 2 * self.beam
 
     def candidates(self, model: Decodable) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Compute the next step of the model. Returns log-probabilities and ids of the most probable tokens of each
         hypothesis, best first."""
-        if self.banned_ids is not None and isinstance(model, DecodesBest):
-            best = model.best(self.last, self.state, min(self.n_candidates, model.vocab_size), self.banned_ids)
-        else:
-            ids = torch.from_numpy(self.ids).to(self.last.device)
-            scores = apply(self.processors, model.step(self.last, self.state).float(), ids)
-            best = blockwise_topk(scores, min(self.n_candidates, scores.size(-1)))
-        values, tokens = (x.cpu().numpy() for x in best)
+        if self.rules is not None and isinstance(model, DecodesBest):
+            best = model.best(
+                self.last, self.state, min(self.n_most_probable(), model.vocab_size), self.rules.banned_ids
+            )
+            return self.allowed(*(x.cpu().numpy() for x in best))
+        ids = torch.from_numpy(self.ids).to(self.last.device)
+        scores = apply(self.processors, model.step(self.last, self.state).float(), ids)
+        values, tokens = (x.cpu().numpy() for x in blockwise_topk(scores, min(self.n_candidates, scores.size(-1))))
         return values, tokens
+
+    def n_most_probable(self) -> int:
+        """Number of most probable tokens of each hypothesis that contain all candidates of the next step."""
+        assert self.rules is not None
+        self.excluded = self.rules.excluded(self.ids) if self.rules.exclusions else []
+        return self.n_candidates + max(map(len, self.excluded), default=0)
+
+    def allowed(
+        self, values: NDArray[np.float32], tokens: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """The candidates among the most probable tokens, after `n_most_probable`."""
+        assert self.rules is not None
+        if self.length in self.rules.forced:
+            forced = self.rules.forced[self.length]
+            return np.zeros((len(values), 1), np.float32), np.full((len(values), 1), forced, np.int64)
+        if any(self.excluded):
+            is_excluded = [[t in x for t in row] for row, x in zip(tokens.tolist(), self.excluded, strict=True)]
+            values = np.where(is_excluded, np.float32(-np.inf), values)
+            order = (-values).argsort(axis=1, kind="stable")
+            values, tokens = np.take_along_axis(values, order, 1), np.take_along_axis(tokens, order, 1)
+        return values[:, : self.n_candidates], tokens[:, : self.n_candidates]
 
     def advance(self, values: NDArray[np.float32], tokens: NDArray[np.int64]) -> dict[int, list[Hypothesis]]:
         """Extend the hypotheses by the candidates of a step.
@@ -152,7 +181,7 @@ class BeamSearch:
             The sentences that are done now, each with its best hypotheses, best first.
         """
         self.length += 1
-        totals, log_prob, token, parent = best_extensions(self.sums, values, tokens, 2 * self.beam, self.eos_id)
+        totals, log_prob, token, parent = self.best(values, tokens)
         may_end = (token == self.eos_id).any(1) | (self.limits <= self.length) | self.has_finished
         # The sentences of which nothing ends are continued with the best `beam` extensions.
         keep, done = np.arange(len(self.alive)), dict[int, list[Hypothesis]]()
@@ -173,6 +202,10 @@ class BeamSearch:
         self.keep(parents, keep)
         return done
 
+    def best(self, values: NDArray[np.float32], tokens: NDArray[np.int64]) -> "Extended":
+        """The 2 x beam best extensions of each sentence, as of `best_extensions`."""
+        return best_extensions(self.sums, values, tokens, 2 * self.beam, self.eos_id)
+
     def finish(self, sentence: int, block: int, x: "Extensions") -> tuple[bool, list[int]]:
         """Finish the extensions of a sentence that end. Returns whether the others are continued, and which."""
         hypotheses = self.hypotheses[sentence]
@@ -191,7 +224,7 @@ class BeamSearch:
         is_continued = False
         if not truncated and len(hypotheses) < self.beam:
             # Upper bound: further tokens only decrease the sum, and the penalty is largest at the maximum length.
-            reachable = x.totals[unfinished[0]] / length_penalty(self.max_new_tokens[sentence], self.alpha)
+            reachable = max(x.totals[i] for i in unfinished) / length_penalty(self.max_new_tokens[sentence], self.alpha)
             ranked = sorted((h.score for h in hypotheses), reverse=True)
             is_continued = len(ranked) < self.nbest or reachable > ranked[self.nbest - 1]
         if self.report is not None:
@@ -274,28 +307,40 @@ def beam_search(
     return [search.best_hypotheses(sentence) for sentence in range(len(src))]
 
 
+Extended = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]
+"""What `best_extensions` returns."""
+
+
 def best_extensions(
-    sums: NDArray[np.float32], log_probs: NDArray[np.float32], tokens: NDArray[np.int64], n: int, eos_id: int
-) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
+    sums: NDArray[np.float32],
+    log_probs: NDArray[np.float32],
+    tokens: NDArray[np.int64],
+    n: int,
+    eos_id: int,
+    penalties: NDArray[np.float32] | float = 0.0,
+) -> Extended:
     """The n best extensions of each sentence's hypotheses, best first.
 
     Args:
         sums: sum of the log-probabilities of each hypothesis: [sentences, hypotheses].
         log_probs: those of the best next tokens of each hypothesis: [sentences x hypotheses, k].
         tokens: ids of the tokens.
+        penalties: of the tokens, subtracted only to determine the best.
 
     Returns:
         For each extension the sum, the log-probability of the token, the token, and the row of the hypothesis. If there
         are fewer than n, the others have the sum -inf and do not end.
     """
     n_sentences, k = len(sums), log_probs.shape[1]
-    totals = (sums.reshape(-1, 1) + log_probs).reshape(n_sentences, -1)
+    totals = sums.reshape(-1, 1) + log_probs
+    ranked = (totals - penalties).reshape(n_sentences, -1)
+    totals = totals.reshape(n_sentences, -1)
     log_probs, tokens = log_probs.reshape(n_sentences, -1), tokens.reshape(n_sentences, -1)
     if (missing := n - totals.shape[1]) > 0:
         fill = ((0, 0), (0, missing))
-        totals, log_probs = (np.pad(x, fill, constant_values=-np.inf) for x in (totals, log_probs))
+        totals, log_probs, ranked = (np.pad(x, fill, constant_values=-np.inf) for x in (totals, log_probs, ranked))
         tokens = np.pad(tokens, fill, constant_values=0 if eos_id else 1)
-    index = (-totals).argsort(axis=1, kind="stable")[:, :n]
+    index = (-ranked).argsort(axis=1, kind="stable")[:, :n]
     rows = np.arange(n_sentences)[:, None]
     parents = np.minimum(index // k, sums.shape[1] - 1) + sums.shape[1] * rows
     index += totals.shape[1] * rows

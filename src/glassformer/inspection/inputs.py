@@ -11,7 +11,7 @@ from torch import Tensor
 
 from glassformer.config import DecodeConfig
 from glassformer.errors import ConfigError, UserError
-from glassformer.generate.processors import logit_processors, search_processors
+from glassformer.generate.processors import search_processors
 from glassformer.generate.search import SearchStep, beam_search
 from glassformer.inspection.search_tree import RecordedSearch
 from glassformer.tasks.base import AnyTask
@@ -292,7 +292,10 @@ def record_search(
         [limit],
         eos_id=task.tokenizer.eos_id,
         processors=search_processors(
-            banned_ids, options.no_repeat_ngram_size, logit_processors(options, task.tokenizer.eos_id)
+            banned_ids,
+            options,
+            eos_id=task.tokenizer.eos_id,
+            token_bytes=task.tokenizer.token_bytes if options.ban else (),
         ),
         beam=options.beam,
         alpha=options.length_penalty,

@@ -1,12 +1,12 @@
-"""BLEU, chrF and TER, computed with sacrebleu and reported with its signatures."""
+"""BLEU, chrF and TER, computed with sacrebleu and reported with its signatures.
+
+sacrebleu is imported when a score is computed: it takes 0.3 s, and needs a folder for temporary files.
+"""
 
 from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
-from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.metrics.chrf import CHRF
-from sacrebleu.metrics.ter import TER
 
 from glassformer.metrics.score import Score, common_length
 
@@ -24,6 +24,10 @@ def translation_scores(
 
     Source: Papineni et al. 2002; Popović 2015; Snover et al. 2006; Post 2018 for the signatures.
     """
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
+    from sacrebleu.metrics.ter import TER
+
     metrics = [
         BLEU(tokenize=tokenize, lowercase=lowercase, force=True),
         CHRF(lowercase=lowercase),
@@ -38,6 +42,8 @@ def translation_scores(
 
 def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     """BLEU with sacrebleu's defaults, 0 to 100."""
+    from sacrebleu.metrics.bleu import BLEU
+
     return float(BLEU(force=True).corpus_score(list(hypotheses), [list(references)]).score)
 
 
@@ -45,6 +51,8 @@ def bleu_statistics(
     hypotheses: Sequence[str], references: Sequence[str], *, tokenize: str = "13a", lowercase: bool = False
 ) -> Float[np.ndarray, "n 10"]:
     """Per sentence: matching n-grams of orders 1 to 4, n-grams of orders 1 to 4, length, length of the reference."""
+    from sacrebleu.metrics.bleu import BLEU
+
     common_length(hypotheses, references)
     metric = BLEU(tokenize=tokenize, lowercase=lowercase, force=True)
     rows = []
@@ -56,6 +64,8 @@ def bleu_statistics(
 
 def bleu_from(sums: Float[np.ndarray, "*n 10"]) -> Float[np.ndarray, "*n"]:
     """BLEU with sacrebleu's defaults, from summed `bleu_statistics`."""
+    from sacrebleu.metrics.bleu import BLEU
+
     rows = sums.reshape(-1, 10).astype(np.int64).tolist()  # sacrebleu requires integer counts
     scores = [BLEU.compute_bleu(row[:4], row[4:8], row[8], row[9], smooth_method="exp").score for row in rows]
     return np.array(scores, dtype=np.float64).reshape(sums.shape[:-1])

@@ -13,11 +13,11 @@ from torch import Tensor
 
 from glassformer.generate.engine import source_batches
 from glassformer.generate.processors import (
+    ForcedToken,
     LogitsProcessor,
     apply,
     ban_phrases,
     ban_tokens,
-    force_token,
     log_softmax,
     min_length,
     no_repeat_ngrams,
@@ -222,8 +222,8 @@ def logits_processors(config: GenerationConfig, n_prompt: int, max_length: int) 
         (True, ban_tokens(banned)),
         (True, ban_phrases([word for word in words if len(word) > 1])),
         (True, min_length(min_total, eos)),
-        (c.forced_bos_token_id is not None, force_token(c.forced_bos_token_id or 0, 1)),
-        (c.forced_eos_token_id is not None, force_token(c.forced_eos_token_id or 0, max_length - 1)),
+        (c.forced_bos_token_id is not None, ForcedToken(c.forced_bos_token_id or 0, 1)),
+        (c.forced_eos_token_id is not None, ForcedToken(c.forced_eos_token_id or 0, max_length - 1)),
         (c.do_sample, temperature(c.temperature)),
         (c.do_sample and c.top_k, top_k(max(c.top_k or 0, n_kept))),
         (c.do_sample and c.top_p < 1.0, top_p(c.top_p, n_kept)),

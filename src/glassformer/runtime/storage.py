@@ -27,6 +27,18 @@ ALLOWED = {
 STORED: WeakKeyDictionary[Any, CompiledDecoder | CompiledEncoder] = WeakKeyDictionary()
 """Model without weights -> its programs."""
 
+RECORDED: WeakKeyDictionary[Any, Model] = WeakKeyDictionary()
+"""Model without weights -> the model whose computation the programs were recorded from."""
+
+WITH_WEIGHTS: WeakKeyDictionary[Any, Model] = WeakKeyDictionary()
+"""Model without weights -> the same with those of its tables, if they were needed."""
+
+
+NO_WEIGHTS = (
+    "this model folder was exported in int8: it is used by translate, run and evaluate, on a CPU, and has no"
+    " weights for anything else.\n  Use the folder that it was exported from."
+)
+
 
 class AbsentWeight(nn.Parameter):
     """A weight of which only the shape is known. To use its values is an error."""
@@ -40,10 +52,7 @@ class AbsentWeight(nn.Parameter):
                 moved = func(*args, **(kwargs or {}))
                 if (moved.device, moved.dtype) == (args[0].device, args[0].dtype):
                     return args[0]
-        raise UserError(
-            "this model folder was exported in int8: it is used by translate, run and evaluate, on a CPU, and has no"
-            " weights for anything else.\n  Use the folder that it was exported from."
-        )
+        raise UserError(NO_WEIGHTS)
 
 
 def has_weights(model: Any) -> bool:
@@ -83,8 +92,44 @@ def model_of_int8(model_class: type[Model], config: ModelConfig, tensors: dict[s
     if len(compiled.tables.arrays) != len(names):
         raise CheckpointError(f"{len(names)} tables, expected {len(compiled.tables.arrays)} for the config.")
     model = with_placeholders(model_class, config, tensors, AbsentWeight)
-    STORED[model] = compiled
+    STORED[model], RECORDED[model] = compiled, recorded
     return model
+
+
+def can_have_weights(model: Any) -> bool:
+    """Whether a model has weights, or its tables contain them. Those of T5 do not: they have the position biases by
+    distance."""
+    if has_weights(model):
+        return True
+    stored = {id(tensor) for tensor in STORED[model].tables.tensors()}
+    return all(name.startswith(KEPT) or id(p) in stored for name, p in RECORDED[model].named_parameters())
+
+
+def with_weights(model: Any) -> Any:
+    """The model itself, or if it has no weights, the same model with the weights that its tables contain: rounded to
+    int8, in fp32. It is kept.
+
+    Raises:
+        UserError: the tables do not contain all weights.
+    """
+    if has_weights(model):
+        return model
+    if model not in WITH_WEIGHTS:
+        if not can_have_weights(model):
+            raise UserError(NO_WEIGHTS)
+        values = {id(tensor): value for tensor, value in STORED[model].tables.weights()}
+        names = {name: id(parameter) for name, parameter in RECORDED[model].named_parameters(remove_duplicate=False)}
+        with WithoutWeights():
+            copy = type(model)(model.config)
+        kept = dict(model.named_parameters())
+        weights: dict[int, nn.Parameter] = {}
+        for name, key in names.items():
+            module_name, _, attribute = name.rpartition(".")
+            value = values[key] if key in values else kept[name].detach()
+            setattr(copy.get_submodule(module_name), attribute, weights.setdefault(key, nn.Parameter(value)))
+        copy.reset_buffers()
+        WITH_WEIGHTS[model] = copy.eval()
+    return WITH_WEIGHTS[model]
 
 
 def with_placeholders(

@@ -1,6 +1,6 @@
 """The tables of compiled programs, as the kernels read them: computed from weights, or read from a folder."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +9,7 @@ from torch import Tensor
 
 from glassformer.errors import CheckpointError
 from glassformer.kernels.program import PANEL, Array, Kind, padded
-from glassformer.kernels.quantize import half_table, pack, quantize_weight
+from glassformer.kernels.quantize import half_table, pack, quantize_weight, unpack
 from glassformer.runtime.recorder import Node
 
 PREFIX = "int8."
@@ -62,6 +62,8 @@ class Tables:
         self.arrays: list[Array] = []
         self.shared: dict[tuple[int, ...], tuple[Node, tuple[Array, ...]]] = {}
         """By kind, width and tensors of a node: the first such node, and its tables, which several programs use."""
+        self.origins: list[tuple[Linear | Node, tuple[Array, ...]]] = []
+        """What the tables are made of."""
 
     def add(self, shapes: Shapes, compute: Callable[[], tuple[Array, ...]]) -> tuple[Array, ...]:
         """The next tables.
@@ -97,6 +99,7 @@ class Tables:
         key = node.kind, node.width, *map(id, node.tensors)
         if key not in self.shared:
             self.shared[key] = node, self.add(*shapes_and_tables(node))
+            self.origins.append((node, self.shared[key][1]))
         return self.shared[key][1]
 
     def of_linear(self, linear: Linear, *, fill: float) -> tuple[Array, ...]:
@@ -112,7 +115,38 @@ class Tables:
 
         n, k = padded(linear.width), padded(linear.n_inputs)
         panels = (n // PANEL, k // 4, PANEL, 4), np.int8
-        return self.add([panels, ((n,), np.float32), ((n,), np.float32), ((n,), np.int32)], packed)
+        tables = self.add([panels, ((n,), np.float32), ((n,), np.float32), ((n,), np.int32)], packed)
+        self.origins.append((linear, tables))
+        return tables
+
+    def tensors(self) -> Iterator[Tensor]:
+        """The tensors of which the tables were made."""
+        for origin, _ in self.origins:
+            pairs = origin.layers if isinstance(origin, Linear) else (origin.tensors,)
+            yield from (tensor for pair in pairs for tensor in pair if tensor is not None)
+
+    def weights(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Each tensor of which the tables were made, and its values in them: those of linear layers rounded to int8,
+        those of embeddings to half precision, which come last, because an embedding can be an output layer too."""
+        for origin, arrays in sorted(self.origins, key=lambda pair: is_embedding(pair[0])):
+            if isinstance(origin, Linear):
+                quantized, scale, bias = unpack(arrays, origin.width, origin.n_inputs)
+                dense = quantized * scale[:, None]
+                for (weight, b), column in zip(origin.layers, origin.columns, strict=True):
+                    yield weight, torch.from_numpy(dense[column : column + len(weight)])
+                    if b is not None:
+                        yield b, torch.from_numpy(bias[column : column + len(b)])
+                continue
+            is_norm = origin.kind == Kind.NORMALIZE
+            tensors = origin.tensors if is_norm else [t for t in origin.tensors if t is not None]
+            for tensor, array in zip(tensors, arrays, strict=True):
+                if tensor is not None:
+                    yield tensor, torch.from_numpy(array[..., : tensor.size(-1)].astype(np.float32))
+
+
+def is_embedding(origin: Linear | Node) -> bool:
+    """Whether tables are those of an embedding."""
+    return isinstance(origin, Node) and origin.kind == Kind.GATHER
 
 
 def shapes_and_tables(node: Node) -> tuple[Shapes, Callable[[], tuple[Array, ...]]]:

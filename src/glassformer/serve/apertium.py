@@ -5,7 +5,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse
 
-from glassformer.serve.errors import ApiError
+from glassformer.serve.errors import ApiError, documented
 from glassformer.serve.requests import check_text
 from glassformer.serve.security import charge
 from glassformer.serve.service import Service
@@ -14,7 +14,7 @@ from glassformer.serve.translation import Translate, checked_texts, translation_
 
 def router(service: Service) -> APIRouter:
     """The routes."""
-    routes = APIRouter(tags=["Apertium"])
+    routes = APIRouter(tags=["Apertium"], responses=documented({"type": "string"}, key="responseDetails"))
 
     @routes.get("/translate")
     async def translate(request: Request, langpair: str = "", q: str = "", key: str = "", markUnknown: str = "") -> Any:  # noqa: N803

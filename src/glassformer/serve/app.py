@@ -8,12 +8,14 @@ from fastapi.exceptions import RequestValidationError
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from glassformer.serve import apertium, documents, huggingface, libretranslate, metrics, openai
 from glassformer.serve.errors import ApiError, Disconnected, error_response
 from glassformer.serve.security import Gate
 from glassformer.serve.service import Service
+from glassformer.serve.telemetry import fastapi_options
 from glassformer.serve.web import page
 from glassformer.version import __version__
 
@@ -26,6 +28,7 @@ def build_app(service: Service) -> ASGIApp:
         title="glassformer", version=__version__, openapi_url="/spec", docs_url=None, redoc_url=None,
         description="Translation, text generation and text analysis by the models of this server, with the APIs of"
         " LibreTranslate, OpenAI, Hugging Face and Apertium.",
+        **fastapi_options(),
     )  # fmt: skip
     for module in (libretranslate, documents, openai, huggingface, apertium):
         app.include_router(module.router(service))
@@ -59,6 +62,13 @@ def build_app(service: Service) -> ASGIApp:
     async def http_error(request: Request, error: HTTPException) -> JSONResponse:
         found = error_response(request.url.path, ApiError(error.status_code, str(error.detail)))
         found.headers.update(error.headers or {})
+        if error.status_code == 405:  # several routes may have the path
+            allowed = [
+                method
+                for method in ("GET", "POST")
+                if any(route.matches({**request.scope, "method": method})[0] == Match.FULL for route in app.routes)
+            ]
+            found.headers["Allow"] = ", ".join(allowed)
         return found
 
     @app.exception_handler(RequestValidationError)

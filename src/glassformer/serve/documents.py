@@ -1,5 +1,6 @@
 """Translation of files and of HTML."""
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any
@@ -13,9 +14,9 @@ from starlette.responses import Response
 from glassformer.documents.document import Document
 from glassformer.documents.reader import DocumentReader
 from glassformer.errors import CorpusError
-from glassformer.serve.errors import ApiError
+from glassformer.serve.errors import ApiError, documented
 from glassformer.serve.limits import FILE_S, MAX_FILE_BYTES, MAX_FILE_SEGMENTS
-from glassformer.serve.requests import check_text, parse, read_fields
+from glassformer.serve.requests import FILE, check_text, described, parse, read_fields
 from glassformer.serve.security import charge
 from glassformer.serve.service import Service
 from glassformer.serve.translation import Translate, detected, translation_unit
@@ -78,7 +79,8 @@ async def translated(
     for document, _ in documents:
         own = [next(results) for _ in document.segments]
         alignments = [result.get("alignment") or () for result in own]
-        rendered.append(document.render([result["text"] for result in own], alignments))
+        texts = [result["text"] for result in own]
+        rendered.append(await asyncio.to_thread(document.render, texts, alignments))  # seconds for a large file
     return rendered
 
 
@@ -101,9 +103,11 @@ async def translate_html(
 
 def router(service: Service) -> APIRouter:
     """The routes."""
-    routes = APIRouter(tags=["LibreTranslate"])
+    routes = APIRouter(tags=["LibreTranslate"], responses=documented())
 
-    @routes.post("/translate_file")
+    @routes.post(
+        "/translate_file", openapi_extra=described(TranslateFile, FILE, file={"type": "string", "format": "binary"})
+    )
     async def translate_file(request: Request) -> Any:
         fields = await read_fields(request, limit=MAX_FILE_BYTES)
         file = fields.pop("file", None)
@@ -143,7 +147,9 @@ def router(service: Service) -> APIRouter:
         done, total = service.progress[key]
         return {"done": done, "total": total}
 
-    @routes.get("/download_file/{key}")
+    @routes.get(
+        "/download_file/{key}", response_class=Response, responses={200: {"content": {"application/octet-stream": {}}}}
+    )
     async def download(key: str) -> Response:
         result = service.results.find(key.partition(".")[0])
         disposition = f"attachment; filename*=UTF-8''{quote(result.name, safe='')}"

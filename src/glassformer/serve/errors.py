@@ -2,6 +2,8 @@
 
 from starlette.responses import JSONResponse
 
+from glassformer.config import JsonObject
+
 
 class ApiError(Exception):
     """A request cannot be answered.
@@ -38,3 +40,18 @@ def error_response(path: str, error: ApiError) -> JSONResponse:
     else:
         body = {"error": error.message}
     return JSONResponse(body, status, headers)
+
+
+def documented(schema: JsonObject | None = None, *, key: str = "error") -> dict[int | str, JsonObject]:
+    """The errors of an API for the OpenAPI description.
+
+    Args:
+        schema: JSON schema of the error. Default: a text.
+        key: its key in the answer.
+    """
+    body = {"type": "object", "required": [key], "properties": {key: schema or {"type": "string"}}}
+    content = {"application/json": {"schema": body}}
+    return {
+        "4XX": {"description": "The request cannot be answered; 429: too many characters a minute", "content": content},
+        "5XX": {"description": "The server is overloaded (503, with Retry-After), or failed (500)", "content": content},
+    }

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
 from glassformer.config import JsonObject
-from glassformer.serve.errors import ApiError
+from glassformer.serve.errors import ApiError, documented
 from glassformer.serve.limits import MAX_BEAM, MAX_NEW_TOKENS, MAX_TEXT_CHARACTERS, MAX_TEXTS
 from glassformer.serve.openai import GENERATES, TEXT_TO_TEXT
 from glassformer.serve.requests import described, json_object, parse, read_body
@@ -87,7 +87,7 @@ def texts_in(value: Any) -> int:
 
 def router(service: Service) -> APIRouter:
     """The routes."""
-    routes = APIRouter(prefix="/models", tags=["Hugging Face"])
+    routes = APIRouter(prefix="/models", tags=["Hugging Face"], responses=documented())
 
     @routes.get("")
     async def models() -> Any:

@@ -12,10 +12,10 @@ from pydantic import BaseModel
 from glassformer.config import JsonObject
 from glassformer.documents.reader import FORMATS
 from glassformer.serve.documents import translate_html
-from glassformer.serve.errors import ApiError
+from glassformer.serve.errors import ApiError, documented
 from glassformer.serve.languages import name_of
 from glassformer.serve.limits import MAX_SUGGESTIONS_BYTES, MAX_TEXT_CHARACTERS
-from glassformer.serve.requests import described, parse, read_fields
+from glassformer.serve.requests import FORMS, described, parse, read_fields
 from glassformer.serve.security import charge
 from glassformer.serve.service import Service
 from glassformer.serve.translation import Texts, Translate, checked_texts, detected, translation_unit
@@ -40,7 +40,7 @@ class Suggest(BaseModel):
 
 def router(service: Service) -> APIRouter:
     """The routes."""
-    routes = APIRouter(tags=["LibreTranslate"])
+    routes = APIRouter(tags=["LibreTranslate"], responses=documented())
 
     @routes.get("/languages")
     async def languages() -> Any:
@@ -72,7 +72,7 @@ def router(service: Service) -> APIRouter:
     async def health() -> Any:
         return {"status": "ok"}
 
-    @routes.post("/translate", openapi_extra=described(Translate))
+    @routes.post("/translate", openapi_extra=described(Translate, FORMS))
     async def translate(request: Request) -> Any:
         body = parse(Translate, await read_fields(request))
         texts = checked_texts(body.q)
@@ -94,7 +94,7 @@ def router(service: Service) -> APIRouter:
             answers = [next(results) if m else {"text": t, "others": []} for t, m in zip(texts, models, strict=True)]
         return response(body, answers, found)
 
-    @routes.post("/detect", openapi_extra=described(Detect))
+    @routes.post("/detect", openapi_extra=described(Detect, FORMS))
     async def detect(request: Request) -> Any:
         body = parse(Detect, await read_fields(request))
         texts = checked_texts(body.q)
@@ -104,12 +104,12 @@ def router(service: Service) -> APIRouter:
         ranked = service.profiles.detect("\n".join(texts))
         return [{"confidence": round(100 * p, 1), "language": language} for language, p in ranked if p >= 0.001]
 
-    @routes.post("/suggest", openapi_extra=described(Suggest))
+    @routes.post("/suggest", openapi_extra=described(Suggest, FORMS))
     async def suggest(request: Request) -> Any:
-        body = parse(Suggest, await read_fields(request))
-        charge(request, service, body.api_key, 0)
         if service.settings.corrections is None:
             raise ApiError(403, "Suggestions are disabled on this server.")
+        body = parse(Suggest, await read_fields(request))
+        charge(request, service, body.api_key, 0)
         source, target = service.code(body.source), service.code(body.target)
         for name, text in (("q", body.q), ("s", body.s)):
             if not text.strip():

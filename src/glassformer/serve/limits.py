@@ -57,6 +57,12 @@ CLOSE_S = 1.0
 WRITE_S = 12.0
 """Seconds in which a client must read what was sent to it."""
 
+SEND_BUFFER_BYTES = 1 << 18
+"""Bytes of an answer that the system keeps for a client that has not read them (Linux doubles it)."""
+
+WRITE_BUFFER_BYTES = 1 << 14
+"""Bytes of answers beyond these that a client has not read, after which its next request waits."""
+
 DEADLINE_S = 15.0
 """Seconds in which a request must be answered; one that cannot is refused."""
 

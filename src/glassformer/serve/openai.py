@@ -16,7 +16,7 @@ from starlette.responses import StreamingResponse
 
 from glassformer.config import JsonObject
 from glassformer.serve.admission import Unit, estimated_tokens
-from glassformer.serve.errors import ApiError, error_response
+from glassformer.serve.errors import ApiError, documented, error_response
 from glassformer.serve.limits import MAX_NEW_TOKENS, MAX_STOPS, MAX_TEXT_CHARACTERS, MAX_TEXTS
 from glassformer.serve.requests import described, json_object, parse, read_body
 from glassformer.serve.security import charge
@@ -28,6 +28,21 @@ STREAM_DEADLINES = 4
 
 GENERATES = ("text-generation", "summarization")
 """Pipelines of decoder-only models."""
+
+ERROR: JsonObject = {
+    "type": "object",
+    "required": ["message", "type", "param", "code"],
+    "properties": {
+        "message": {"type": "string"},
+        "type": {"type": "string"},
+        "param": {"type": ["string", "null"]},
+        "code": {"type": "string"},
+    },
+}
+"""Schema of errors."""
+
+STREAMED: dict[int | str, JsonObject] = {200: {"content": {"application/json": {}, "text/event-stream": {}}}}
+"""Content types of what can be a stream."""
 
 TEXT_TO_TEXT = ("translation", "text2text-generation")
 """Pipelines of encoder-decoder models."""
@@ -158,7 +173,7 @@ def check_length(texts: Sequence[str], field: str) -> int:
 
 def router(service: Service) -> APIRouter:
     """The routes."""
-    routes = APIRouter(prefix="/v1", tags=["OpenAI"])
+    routes = APIRouter(prefix="/v1", tags=["OpenAI"], responses=documented(ERROR))
 
     @routes.get("/models")
     async def models() -> Any:
@@ -168,7 +183,7 @@ def router(service: Service) -> APIRouter:
     async def model(name: str) -> Any:
         return model_record(service.model(name))
 
-    @routes.post("/completions", openapi_extra=described(Completion))
+    @routes.post("/completions", openapi_extra=described(Completion), responses=STREAMED)
     async def completions(request: Request) -> Any:
         body = parse(Completion, json_object(await read_body(request)))
         service.model(body.model)
@@ -181,7 +196,7 @@ def router(service: Service) -> APIRouter:
         prefixes = body.prompt if body.echo else [""] * len(body.prompt)
         return await generate(request, service, body, body.prompt, body.max_tokens, head, choice, choice, prefixes)
 
-    @routes.post("/chat/completions", openapi_extra=described(Chat))
+    @routes.post("/chat/completions", openapi_extra=described(Chat), responses=STREAMED)
     async def chat(request: Request) -> Any:
         body = parse(Chat, json_object(await read_body(request)))
         info = service.model(body.model)

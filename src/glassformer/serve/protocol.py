@@ -11,6 +11,7 @@ from glassformer.serve.limits import (
     MAX_BODY_BYTES,
     MAX_CONNECTIONS,
     MAX_HEADER_BYTES,
+    WRITE_BUFFER_BYTES,
     WRITE_S,
 )
 
@@ -25,6 +26,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
         if len(self.connections) > MAX_CONNECTIONS:
             self.refuse(503, "Service Unavailable", "retry-after: 5\r\n")
         else:

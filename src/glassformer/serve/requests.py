@@ -169,8 +169,29 @@ def parse(model: type[ModelT], fields: Fields) -> ModelT:
         raise ApiError(400, f"Invalid request: {name}: {detail['msg']}", param=name) from None
 
 
-def described(model: type[BaseModel]) -> JsonObject:
-    """The body of a request for the OpenAPI description."""
-    schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
-    kinds = ("application/json", "application/x-www-form-urlencoded", "multipart/form-data")
+JSON = ("application/json",)
+FORMS = (*JSON, "application/x-www-form-urlencoded", "multipart/form-data")
+FILE = ("multipart/form-data",)
+
+
+def described(model: type[BaseModel], kinds: Sequence[str] = JSON, **fields: JsonObject) -> JsonObject:
+    """The body of a request for the OpenAPI description.
+
+    Args:
+        kinds: content types.
+        fields: schemas of required fields that the model does not have.
+    """
+    schema = model.model_json_schema()
+    schema = inlined(schema, schema.pop("$defs", {}))
+    schema["properties"] |= fields
+    schema["required"] = [*schema.get("required", []), *fields]
     return {"requestBody": {"required": True, "content": {kind: {"schema": schema} for kind in kinds}}}
+
+
+def inlined(value: Any, definitions: JsonObject) -> Any:
+    """A JSON schema with definitions in place of the references to them."""
+    if isinstance(value, dict):
+        if "$ref" in value:
+            return inlined(definitions[value["$ref"].rpartition("/")[2]], definitions)
+        return {key: inlined(inner, definitions) for key, inner in value.items()}
+    return [inlined(inner, definitions) for inner in value] if isinstance(value, list) else value

@@ -11,10 +11,11 @@ import uvicorn
 
 from glassformer.errors import ConfigError, UserError
 from glassformer.serve.app import build_app
-from glassformer.serve.limits import STOP_S
+from glassformer.serve.limits import SEND_BUFFER_BYTES, STOP_S
 from glassformer.serve.protocol import LimitedProtocol
 from glassformer.serve.service import Service
 from glassformer.serve.settings import Settings
+from glassformer.serve.telemetry import is_requested
 
 log = logging.getLogger("glassformer.serve")
 
@@ -43,6 +44,7 @@ def listen(host: str, port: int) -> socket.socket:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = socket.socket(family, kind, protocol)  # with the protocol, asyncio sends small answers at once
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)  # that of the connections as well
         listener.bind(address)
         listener.listen(1024)
     except (OSError, OverflowError) as error:
@@ -56,7 +58,8 @@ async def run(settings: Settings, listener: socket.socket) -> None:
     """Load the models, and answer requests."""
     service = Service(settings)
     config = uvicorn.Config(
-        build_app(service), http=LimitedProtocol, log_config=None, access_log=False, lifespan="off", ws="none",
+        build_app(service), http=LimitedProtocol, log_config=None, access_log=False, ws="none",
+        lifespan="on" if is_requested() else "off",
         timeout_graceful_shutdown=int(STOP_S), server_header=False, backlog=1024,
     )  # fmt: skip
     server = uvicorn.Server(config)
@@ -88,7 +91,7 @@ async def run(settings: Settings, listener: socket.socket) -> None:
     server.should_exit = True
     await serving
     reloading.cancel()
-    service.reader.close()
+    await service.reader.close()
     await service.supervisor.stop()
 
 
@@ -104,7 +107,7 @@ def announce(service: Service, listener: socket.socket) -> None:
             if "confidence" not in info["features"]:
                 log.info("  no confidence: see glassformer calibrate")
             if "align" not in info["features"]:
-                log.info("  no word alignment: the folder is in int8")
+                log.info("  no word alignment: T5 in int8 has none")
             if languages and not info["detection"]:
                 log.info("  no language detection: the folder was trained without it")
     log.info("http://%s:%d", f"[{host}]" if ":" in host else host, port)

@@ -107,7 +107,9 @@ class Supervisor:
             received = bytearray()
             async with asyncio.timeout(START_S):
                 while not (messages := list(decode(received))):
-                    data = await reader.read(1 << 16)
+                    data = b""
+                    with suppress(ConnectionError):
+                        data = await reader.read(1 << 16)
                     if not data:
                         raise UserError(
                             "the model process ended while it loaded the models.\n  Its error is printed above; if"

@@ -32,7 +32,7 @@ from glassformer.inspection.inspect import inspect
 from glassformer.inspection.page import inspection_page
 from glassformer.pipelines import pipeline
 from glassformer.pipelines.base import Pipeline
-from glassformer.runtime.storage import has_weights
+from glassformer.runtime.storage import can_have_weights, has_weights
 from glassformer.serve.channel import Channel, Message
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.causal_lm import DecoderTask, TextStream
@@ -105,7 +105,7 @@ class ServedModel:
             features.append("inspect")
         if isinstance(self.task, TextToTextTask):
             features.append("prefix")
-            if has_weights(self.task.model):
+            if can_have_weights(self.task.model):
                 features.append("align")
             if self.task.confidence:
                 features.append("confidence")

@@ -35,5 +35,5 @@ class GeneratesText:
         return Engine(
             model, pad_id=self.tokenizer.pad_id, eos_id=self.tokenizer.eos_id,
             max_len=self.model.config.max_len, device=self.device, batch_tokens=options.batch_tokens,
-            banned_ids=self.banned_ids,
+            banned_ids=self.banned_ids, token_bytes=lambda: self.tokenizer.token_bytes,
         )  # fmt: skip

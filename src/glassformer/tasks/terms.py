@@ -15,15 +15,16 @@ from typing import Any
 
 from glassformer.config import DecodeConfig
 from glassformer.corpora.protected import take_out
-from glassformer.corpora.terms import Glossary, Required, protect_pattern, unmet
+from glassformer.corpora.terms import Glossary, Required, Term, protect_pattern, unmet
 from glassformer.documents.inline import Detached
+from glassformer.errors import ConfigError
 from glassformer.generate.constraints import Constraint
 from glassformer.generate.engine import Decoding, Sources
 from glassformer.generate.search import Hypothesis, length_penalty
 from glassformer.runtime.decoder import CompiledDecoder
 from glassformer.runtime.precision import in_precision
-from glassformer.runtime.storage import has_weights
-from glassformer.tasks.alignment import word_attention, word_spans
+from glassformer.runtime.storage import can_have_weights
+from glassformer.tasks.alignment import word_spans, word_weights
 from glassformer.tokens.tokenizer import Tokenizer
 
 MAX_EDITS = 8
@@ -32,8 +33,8 @@ MAX_EDITS = 8
 OPENING, CLOSING = "([{¿¡«“„‘\"'", ".,;:!?…)]}»”’\"'"
 """Punctuation before and after a word."""
 
-MIN_ATTENTION = 0.5
-"""A word with at least this part of its attention on a term is a translation of the term."""
+MIN_WEIGHT = 0.85
+"""A word with at least this part of its weights on a term is a translation of the term."""
 
 MARGIN = 3
 """Number of tokens that an output with constraints may have, in addition to the constraints, beyond the one without."""
@@ -59,13 +60,33 @@ def terms_of(options: DecodeConfig) -> Terms | None:
     """The terms of the options; None if there are none. A glossary is read again when its file has changed.
 
     Raises:
-        ConfigError: an unsuitable regular expression.
+        ConfigError: an unsuitable regular expression, or a term whose translation is banned.
         CorpusError: the glossary cannot be read.
     """
     if options.glossary is None and not options.protect:
         return None
     glossary = read_glossary(options.glossary, modified_at(options.glossary)) if options.glossary else None
+    if glossary and options.ban:
+        glossary = without_banned(glossary, options.ban)
     return Terms(glossary, protect_pattern(options.protect))
+
+
+def without_banned(glossary: Glossary, ban: Sequence[str]) -> Glossary:
+    """The glossary without the translations that contain a banned text.
+
+    Raises:
+        ConfigError: a term has no other translation.
+    """
+    terms = []
+    for term in glossary.terms:
+        targets = tuple(form for form in term.targets if not any(text in form for text in ban))
+        if not targets:
+            raise ConfigError(
+                f"the translation {'|'.join(term.targets)!r} of {'|'.join(term.sources)!r} in the glossary is banned.\n"
+                "  Change --ban or the glossary."
+            )
+        terms.append(Term(term.sources, targets))
+    return Glossary(terms)
 
 
 @lru_cache(maxsize=8)
@@ -88,6 +109,8 @@ class Part:
 
     text: int
     """Index of the text."""
+    space: str
+    """White space between the part before it and this part."""
     source: str
     ids: list[int]
     """Token ids, with the end-of-sentence token."""
@@ -112,7 +135,7 @@ def meet_requirements(
         task: the text-to-text task.
         outputs: the nbest outputs of each part.
     """
-    if has_weights(task.model):
+    if can_have_weights(task.model):
         for _ in range(MAX_EDITS):
             if not edit_once(task, parts, outputs, options):
                 break
@@ -141,13 +164,13 @@ def edit_once(task: Any, parts: Sequence[Part], outputs: list[list[Output]], opt
         for rank, output in enumerate(outputs[i])
         if (missing := unmet(part.required, output.text))
     ]
-    attention = word_attention(
+    weights_of_words = word_weights(
         task, [parts[i].source for i, _, _ in lacking], [outputs[i][rank].text for i, rank, _ in lacking]
     )
     edited: list[str] = []
     token_ids: list[list[int]] = []
     owners: list[tuple[int, int]] = []
-    for (i, rank, missing), weights in zip(lacking, attention, strict=True):
+    for (i, rank, missing), weights in zip(lacking, weights_of_words, strict=True):
         words = [
             word
             for word, (a, b) in enumerate(word_spans(parts[i].source))
@@ -157,7 +180,7 @@ def edit_once(task: Any, parts: Sequence[Part], outputs: list[list[Output]], opt
         if len(weights):
             to_term = weights[:, words].sum(1)
             word = int(to_term.argmax())
-            is_translation = bool(to_term[word] >= MIN_ATTENTION * weights[word].sum())
+            is_translation = bool(to_term[word] >= MIN_WEIGHT * weights[word].sum())
         texts = list(dict.fromkeys(edits(outputs[i][rank].text, missing[0], word, is_translation)))
         for text, ids in zip(texts, task.tokenizer.encode_batch(texts), strict=True):
             if len(unmet(parts[i].required, text)) < len(missing) and len(ids) < task.model.config.max_len:

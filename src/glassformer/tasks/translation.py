@@ -36,7 +36,7 @@ from glassformer.metrics.score import MetricFn
 from glassformer.metrics.translation import bleu_from, bleu_statistics
 from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.objectives.loss import linear_cross_entropy
-from glassformer.runtime.storage import has_weights
+from glassformer.runtime.storage import can_have_weights
 from glassformer.tasks.alignment import align
 from glassformer.tasks.base import ExampleT, Log, Record, StoredPrecision, Task
 from glassformer.tasks.confidence import FILE as CONFIDENCE
@@ -56,6 +56,8 @@ from glassformer.tokens.tokenizer import Tokenizer
 # End of a sentence: closing punctuation, optional closing quotes or brackets, then space; or full-width punctuation.
 SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’»)\]]*\s+|(?<=[。！？])")
 
+FULL_WIDTH_ENDS = ("。", "！", "？")
+"""Ends of sentences that no space follows."""
 
 REPEATED_NGRAMS = (3, 2)
 """Size of the n-grams that occur once only in translations that are decoded again because they repeat themselves; the
@@ -225,6 +227,7 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
             raise ConfigError(
                 "this model has no confidence.\n  Add it: glassformer calibrate FOLDER --src dev.en --ref dev.fr"
             )
+        originals, texts = texts, [text.strip() for text in texts]
         detached = [terms.take_out(text) if terms else None for text in texts]
         parts = [
             part
@@ -263,6 +266,10 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
                     nbest_of_text[rank] = replace(translation, text=translation.source, is_untranslated=True)
         if options.align:
             self.add_alignment(results)
+        results = [
+            [replace(translation, source=text, text=with_space_of(text, translation.text)) for translation in nbest]
+            for text, nbest in zip(originals, results, strict=True)
+        ]
         for index, (best, *_) in enumerate(results):
             if best.missing:
                 warn(index, f"not in the translation: {', '.join(best.missing)}")
@@ -313,9 +320,9 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
         if not text.strip():
             return
         several = self.split(text, warn)
-        for ids in several:
+        for space, ids in several:
             source = text if len(several) == 1 else self.tokenizer.decode(ids)
-            yield Part(index, source, [*ids, self.tokenizer.eos_id], terms.required(source) if terms else [])
+            yield Part(index, space, source, [*ids, self.tokenizer.eos_id], terms.required(source) if terms else [])
 
     def repeating(self, parts: Sequence[Part], decoded: Sequence[Sequence[Hypothesis]]) -> list[int]:
         """Indices of the parts of which a hypothesis repeats itself, if the source does not."""
@@ -330,7 +337,7 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
         places = [(i, k) for i, spans in enumerate(detached) if spans for k in range(len(results[i]))]
         inner = [place for place in places if detached[place[0]].inner]  # type: ignore[union-attr]
         pairs = [(detached[i].core, results[i][k].text) for i, k in inner]  # type: ignore[union-attr]
-        alignments = align(self, *zip(*pairs, strict=True)) if pairs and has_weights(self.model) else []
+        alignments = align(self, *zip(*pairs, strict=True)) if pairs and can_have_weights(self.model) else []
         by_place = dict(zip(inner, alignments, strict=False))
         for i, k in places:
             text = put_back(detached[i], results[i][k].text, by_place.get((i, k), []))  # type: ignore[arg-type]
@@ -364,9 +371,12 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
         """Join the outputs of rank `rank` of the parts of a text. If a part has fewer, its worst."""
         selected = [(part, nbest[min(rank, len(nbest) - 1)]) for part, nbest in parts]
         hypotheses = [output.hypothesis for _, output in selected]
+        text = ""
+        for part, output in selected:
+            text += (part.space or ("" if text.endswith(FULL_WIDTH_ENDS) else " ") if text else "") + output.text
         return Translation(
             source=source,
-            text=" ".join(output.text for _, output in selected),
+            text=text,
             score=sum(hypothesis.score for hypothesis in hypotheses),
             tokens=[self.tokenizer.token(i) for hypothesis in hypotheses for i in hypothesis.ids],
             log_probs=[p for hypothesis in hypotheses for p in hypothesis.log_probs],
@@ -375,23 +385,23 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
             missing=tuple("|".join(r.targets) for part, output in selected for r in unmet(part.required, output.text)),
         )
 
-    def split(self, text: str, warn: Callable[[str], None]) -> list[list[int]]:
+    def split(self, text: str, warn: Callable[[str], None]) -> list[tuple[str, list[int]]]:
         """Split a text into parts of at most the maximum length, at sentence ends, or at word ends within a sentence
-        that is too long. Returns the token ids of each part.
+        that is too long. Returns the white space before each part and its token ids.
         """
         limit = self.model.config.max_len - 1
         ids = self.tokenizer.encode(text)
         if len(ids) <= limit:
-            return [ids]
-        parts: list[list[int]] = []
+            return [("", ids)]
+        parts: list[tuple[str, list[int]]] = []
         cut_inside = False
-        for sentence in split_text(SENTENCE_END, text):
+        for space, sentence in split_text(SENTENCE_END, text):
             first, *rest = self.split_ids(self.tokenizer.encode(sentence), limit)
-            if parts and len(parts[-1]) + len(first) <= limit:
-                parts[-1] += first
+            if parts and len(parts[-1][1]) + len(first) <= limit:
+                parts[-1][1].extend(first)
             else:
-                parts.append(first)
-            parts += rest
+                parts.append((space if parts else "", first))
+            parts += [(" ", ids) for ids in rest]
             cut_inside |= bool(rest)
         where = "within a sentence that is too long" if cut_inside else "at sentence ends"
         warn(f"longer than the maximum length of {limit} tokens: translated in {len(parts)} parts, split {where}")
@@ -604,12 +614,17 @@ def record_of(nbest: Sequence[Translation]) -> TranslationRecord:
     return record
 
 
-def split_text(separator: re.Pattern[str], text: str) -> Iterator[str]:
-    """Parts of a text that end with a match of `separator`, without surrounding space."""
-    start = 0
-    for match in separator.finditer(text):
-        if part := text[start : match.end()].strip():
-            yield part
-        start = match.end()
-    if part := text[start:].strip():
-        yield part
+def split_text(separator: re.Pattern[str], text: str) -> Iterator[tuple[str, str]]:
+    """Parts of a text that end with a match of `separator`, each with the white space before it."""
+    end = 0
+    for stop in [*(match.end() for match in separator.finditer(text)), len(text)]:
+        if part := text[end:stop].strip():
+            start = text.index(part, end)
+            yield text[end:start], part
+            end = start + len(part)
+
+
+def with_space_of(text: str, translation: str) -> str:
+    """A translation with the white space around its source; for a blank text, the text."""
+    core = text.strip()
+    return translation.join(text.split(core, 1)) if core else text

@@ -1,6 +1,7 @@
 """Tokenizers: training, encoding and decoding."""
 
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
@@ -17,6 +18,11 @@ from glassformer.errors import CheckpointError, ConfigError, UserError
 PAD, BOS, EOS = "<pad>", "<s>", "</s>"
 DEFAULT_SPECIAL_TOKENS = (PAD, BOS, EOS)
 MASK, UNK = "<mask>", "<unk>"
+
+PRINTABLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+OTHERS = [byte for byte in range(0x100) if byte not in PRINTABLE]
+BYTE_OF = {chr(byte): byte for byte in PRINTABLE} | {chr(0x100 + i): byte for i, byte in enumerate(OTHERS)}
+"""The byte of each character in the tokens of a byte-level tokenizer. Source: Radford et al. 2019, released code."""
 
 TokenizerType = Literal["bpe", "unigram", "wordpiece", "word", "char", "byte"]
 
@@ -223,6 +229,24 @@ class Tokenizer:
         names = [self.backend.id_to_token(i) or "" for i in range(self.vocab_size)]
         marks_words = any(self.starts_word(i) for i in range(self.vocab_size))
         return np.array([name.startswith("##") or (marks_words and name[:1].isalnum()) for name in names], bool)
+
+    @cached_property
+    def token_bytes(self) -> list[bytes]:
+        """The bytes that each token adds to a text after another token. Special tokens add none."""
+        before = next((i for i in range(self.vocab_size) if self.backend.decode([i]).strip().isalnum()), self.eos_id)
+        start = self.backend.decode([before])
+        texts = self.backend.decode_batch([[before, i] for i in range(self.vocab_size)], skip_special_tokens=True)
+        return [
+            self.part_of_character(i) if "\ufffd" in text else text[len(start) :].encode()
+            for i, text in enumerate(texts)
+        ]
+
+    def part_of_character(self, token_id: int) -> bytes:
+        """The bytes of a token that is a part of a multi-byte character."""
+        name = self.backend.id_to_token(token_id) or ""
+        if match := re.fullmatch(r"<0x(..)>", name):
+            return bytes.fromhex(match[1])
+        return bytes(BYTE_OF.get(c, 0xFF) for c in name)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Decode ids to text. Special tokens are skipped."""

@@ -294,7 +294,7 @@ TEXT = st.lists(st.sampled_from(FRAGMENTS), max_size=7).map("".join)
 
 
 @given(TEXT)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_repair_is_idempotent(text):
     repaired_text = repair_text(text)
     assert repair_text(repaired_text) == repaired_text
@@ -314,7 +314,7 @@ def repaired_kinds(counts) -> set[str]:
 
 
 @given(st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=13), st.randoms(use_true_random=False), st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_diagnose_finds_no_repairable_issue_after_repair(folder, dirty, rng, bad_bytes):
     pairs = [*clean(23), *((src.encode(), tgt.encode()) for src, tgt in dirty), *clean(3)]
     rng.shuffle(pairs)
@@ -329,7 +329,7 @@ def test_diagnose_finds_no_repairable_issue_after_repair(folder, dirty, rng, bad
 
 
 @given(st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=13))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_kept_pairs_stay_paired_and_in_order(folder, dirty):
     pairs = [*clean(7), *((src.encode(), tgt.encode()) for src, tgt in dirty)]
     corpus = write_pairs(folder, pairs)

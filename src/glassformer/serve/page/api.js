@@ -1,5 +1,9 @@
 // Requests to the server.
 
+import { t } from "./strings.js";
+
+const MAX_RETRIES = 5;
+
 export class Failed extends Error {
   constructor(status, message, retryAfter) {
     super(message);
@@ -17,6 +21,21 @@ async function checked(response) {
   const body = await response.json().catch(() => ({}));
   const error = body.error?.message ?? body.error ?? response.statusText;
   throw new Failed(response.status, error, Number(response.headers.get("Retry-After")) || 0);
+}
+
+/** Run a request again while the server is busy; `say` shows for how long it waits. */
+export async function retrying(request, say, signal) {
+  for (let retries = 0; ; retries += 1) {
+    try {
+      return await request();
+    } catch (error) {
+      if (!(error instanceof Failed) || !error.retryAfter || retries === MAX_RETRIES) throw error;
+      say(t("busy", error.retryAfter));
+      await new Promise((resolve) => setTimeout(resolve, 1000 * error.retryAfter));
+      signal?.throwIfAborted();
+      say();
+    }
+  }
 }
 
 export async function get(path, signal) {

@@ -1,6 +1,6 @@
 // Translation of files: chosen, or dropped on the page.
 
-import { get, upload } from "./api.js";
+import { get, retrying, upload } from "./api.js";
 import { el } from "./elements.js";
 import { t } from "./strings.js";
 
@@ -22,16 +22,20 @@ export function fileTranslation(settings, options, say) {
     bar.hidden = false;
     bar.removeAttribute("value");
     say();
+    let isAsked = false;
     const poll = setInterval(async () => {
+      if (isAsked) return; // a slow answer is waited for
+      isAsked = true;
       try {
         const { done, total } = await get(`/translate_file/progress/${id}`);
         bar.max = total || 1;
         bar.value = done;
         say(t("working", done, total));
       } catch { /* not begun, or done */ }
+      isAsked = false;
     }, POLL_MS);
     try {
-      const { translatedFileUrl } = await upload("/translate_file", { file, source, target, progress: id });
+      const { translatedFileUrl } = await retrying(() => upload("/translate_file", { file, source, target, progress: id }), say);
       const link = el("a", { href: new URL(translatedFileUrl).pathname, download: "" }, t("download", file.name));
       results.prepend(el("li", {}, link));
       say();

@@ -1,6 +1,6 @@
 // A form for each task besides translation.
 
-import { post, stream } from "./api.js";
+import { post, retrying, stream } from "./api.js";
 import { el } from "./elements.js";
 import { inspectButton } from "./inspect.js";
 import { t } from "./strings.js";
@@ -30,17 +30,18 @@ export function form(model) {
   const run = async (event) => {
     event?.preventDefault();
     controller?.abort();
-    controller = new AbortController();
-    status.textContent = "";
+    const { signal } = (controller = new AbortController());
+    const say = (text) => { status.textContent = text ?? ""; };
+    say();
     stop.hidden = false;
     try {
-      await view.run(controller.signal);
+      await retrying(() => view.run(signal), say, signal);
     } catch (error) {
-      if (error.name !== "AbortError") status.textContent = error.message;
+      if (error.name !== "AbortError") say(error.message);
     }
-    stop.hidden = true;
+    if (!signal.aborted) stop.hidden = true;
   };
-  stop.addEventListener("click", () => controller?.abort());
+  stop.addEventListener("click", () => { controller?.abort(); stop.hidden = true; status.textContent = ""; });
   const inspect = model.features.includes("inspect") && view.text ? inspectButton(() => model.id, view.text) : "";
   return el("section", { class: "form" },
     el("h2", {}, model.id, " ", el("small", {}, t("tasks")[model.pipeline] ?? model.task)),

@@ -69,8 +69,9 @@ async function start() {
 
 function keyField() {
   const input = el("input", { type: "password", id: "key", autocomplete: "off", value: sessionStorage.getItem("key") ?? "",
-    oninput: () => sessionStorage.setItem("key", input.value.trim()) });
-  return el("p", { class: "key" }, el("label", { for: "key" }, `${t("key")} `), input, el("small", {}, ` ${t("keyHelp")}`));
+    oninput: () => sessionStorage.setItem("key", input.value.trim()),
+    onchange: () => document.dispatchEvent(new Event("key")) }); // what was refused is asked again
+  return el("form", { class: "key", onsubmit: (event) => event.preventDefault() }, el("label", { for: "key" }, `${t("key")} `), input, el("small", {}, ` ${t("keyHelp")}`));
 }
 
 start();

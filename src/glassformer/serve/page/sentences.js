@@ -6,7 +6,7 @@ const SENTENCE = new RegExp(
   `\\S[^\\n]*?(?:(?:[!?…]|(?<!${ABBREVIATION})\\.)["'”’»)\\]]*(?=\\s+[^\\s\\p{Ll}]|\\s*$)|[。！？]|(?=\\n|$))`, "gu",
 );
 const AT_ONCE = 20;
-const KEPT = 2000;
+const KEPT = 20000; // more than there are sentences in a text
 
 /** The sentences of a text with their positions. */
 export function sentencesOf(text) {
@@ -25,7 +25,9 @@ export class Translations {
   }
 
   find(text, options) {
-    return this.known.get(this.key(text, options));
+    const found = this.known.get(this.key(text, options));
+    if (found) this.set(text, options, found); // the oldest are forgotten
+    return found;
   }
 
   set(text, options, translation) {

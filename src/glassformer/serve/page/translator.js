@@ -1,6 +1,6 @@
 // Translation while one types, sentence by sentence.
 
-import { Failed, post, saveAs } from "./api.js";
+import { Failed, post, retrying, saveAs } from "./api.js";
 import { el } from "./elements.js";
 import { fileTranslation } from "./files.js";
 import { glossary } from "./glossary.js";
@@ -10,7 +10,6 @@ import { languageName, t } from "./strings.js";
 import { Mirror, Words } from "./words.js";
 
 const PAUSE_MS = 250;
-const MAX_RETRIES = 5;
 
 /** The two panes of translation. */
 export function translator(languages, models, settings) {
@@ -33,7 +32,7 @@ export function translator(languages, models, settings) {
   const options = () => ({ source: source.value, target: target.value, terms: terms.pairs() });
   let parts = []; // the sentences, with their translations
   let controller = new AbortController();
-  let timer, retries = 0;
+  let timer;
 
   const request = async (texts, { source, target, terms }, signal) => {
     const body = { q: texts, source, target, terms, align: true, confidence: true };
@@ -76,15 +75,10 @@ export function translator(languages, models, settings) {
     say();
     show();
     try {
-      await translations.complete(parts, options(), signal, () => signal.aborted || show());
-      retries = 0;
+      const [sentences, now] = [parts, options()];
+      await retrying(() => translations.complete(sentences, now, signal, () => signal.aborted || show()), say, signal);
     } catch (error) {
-      if (error.name === "AbortError") return;
-      if (error instanceof Failed && error.retryAfter && retries < MAX_RETRIES) {
-        retries += 1;
-        say(t("busy", error.retryAfter));
-        timer = setTimeout(update, 1000 * error.retryAfter);
-      } else say(error instanceof Failed ? error.message : t("offline"), true);
+      if (error.name !== "AbortError") say(error instanceof Failed ? error.message : t("offline"), true);
     }
   };
 
@@ -164,6 +158,7 @@ export function translator(languages, models, settings) {
   source.addEventListener("change", () => { setTargets(target.value); soon(); });
   target.addEventListener("change", () => { setTargets(target.value); soon(); });
   input.addEventListener("input", soon);
+  document.addEventListener("key", soon);
   input.setAttribute("maxlength", settings.charLimit);
   document.addEventListener("keydown", (event) => {
     if (!event.altKey || section.hidden) return;
