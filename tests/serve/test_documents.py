@@ -61,4 +61,9 @@ def test_a_request_without_a_file_and_a_file_that_is_too_large(server):
     assert "missing file" in server.post("/translate_file", OK).json["error"]
     assert upload(server, "a.txt", b"a" * (4 << 20)).status == 413
     assert server.get("/download_file/nope.txt").status == 404
-    assert json.loads(server.get("/translate_file/progress/" + "0" * 32).body)["error"]
+
+
+def test_a_file_that_is_not_being_translated_has_no_progress(server):
+    """The page may ask before the file has arrived; an error would be in the browser's console."""
+    answer = server.get("/translate_file/progress/" + "0" * 32)
+    assert (answer.status, json.loads(answer.body)) == (200, {"done": 0, "total": 0})

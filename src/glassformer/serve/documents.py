@@ -142,9 +142,7 @@ def router(service: Service) -> APIRouter:
 
     @routes.get("/translate_file/progress/{key}", include_in_schema=False)
     async def file_progress(key: str) -> Any:
-        if key not in service.progress:
-            raise ApiError(404, "no such file is being translated")
-        done, total = service.progress[key]
+        done, total = service.progress.get(key, (0, 0))  # not begun, or done
         return {"done": done, "total": total}
 
     @routes.get(

@@ -28,10 +28,12 @@ export function fileTranslation(settings, options, say) {
       isAsked = true;
       try {
         const { done, total } = await get(`/translate_file/progress/${id}`);
-        bar.max = total || 1;
-        bar.value = done;
-        say(t("working", done, total));
-      } catch { /* not begun, or done */ }
+        if (total && !bar.hidden) {
+          bar.max = total;
+          bar.value = done;
+          say(t("working", done, total));
+        }
+      } catch { /* the answer to the file tells */ }
       isAsked = false;
     }, POLL_MS);
     try {
