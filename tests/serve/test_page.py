@@ -105,16 +105,22 @@ def test_the_last_translation_is_shown_until_there_is_a_new_one(opened):
     assert page.locator(".waiting").all_text_contents() == [before]
 
 
-def test_a_busy_server_is_asked_again(opened):
-    times = []
+@pytest.fixture
+def refuse_once():
+    """A handler of routes that answers the first request as a busy server does."""
+    refused = []
 
-    def refuse_once(route):
-        times.append(route)
-        if len(times) > 1:
+    def handle(route):
+        if refused:
             route.fallback()
         else:
+            refused.append(route)
             route.fulfill(status=503, headers={"Retry-After": "1"}, json={"error": "busy"})
 
+    return handle
+
+
+def test_a_busy_server_is_asked_again(opened, refuse_once):
     page = opened(routes={"**/translate": refuse_once}, expected="503")
     page.fill(".mirror textarea", LONG)
     page.wait_for_selector("text=trying again in 1 s")
@@ -122,16 +128,7 @@ def test_a_busy_server_is_asked_again(opened):
     assert page.locator(".translator .status").first.text_content() == ""
 
 
-def test_a_form_asks_a_busy_server_again(opened):
-    times = []
-
-    def refuse_once(route):
-        times.append(route)
-        if len(times) > 1:
-            route.fallback()
-        else:
-            route.fulfill(status=503, headers={"Retry-After": "1"}, json={"error": "busy"})
-
+def test_a_form_asks_a_busy_server_again(opened, refuse_once):
     page = opened(routes={"**/models/sentiment": refuse_once}, expected="503")
     page.get_by_role("button", name="sentiment").click()
     form = page.locator(".form:visible")

@@ -174,7 +174,7 @@ def segments(run: Sequence[Piece]) -> Iterator[str | Segment]:
 
 def are_nested(sentence: Sequence[Piece]) -> bool:
     """Whether all inline elements begin and end in the sentence, and are nested. Other tags keep their order: for an
-    end tag in another place, a browser makes other elements. So do those that are written in an unusual way.
+    end tag at another position, a browser makes other elements. So do those that are written in an unusual way.
     """
     opened: list[str] = []
     for piece in sentence:

@@ -243,7 +243,7 @@ def places(inner: Sequence[Inner], alignment: Sequence[tuple[int, int]], n_targe
 def place_of(word: int, alignment: Iterable[tuple[int, int]], n_target: int) -> int:
     """Index of the target word before which something between two source words belongs.
 
-    A link crosses it if the source word is on one side of it and the target word on the other. The place is the one
+    A link crosses it if the source word is on one side of it and the target word on the other. The position is the one
     with the least sum of 1 / distance^2 over the links that cross it, with the distance of the source word; of several,
     the last one: words without a link, such as articles, belong to what follows them.
 

@@ -35,7 +35,12 @@ class DiverseBeamSearch(BeamSearch):
 
     @property
     def n_candidates(self) -> int:
-        return (2 + self.groups - 1) * self.beam
+        """2 x beam, and as many tokens as the groups before can have penalized."""
+        return (self.groups + 1) * self.beam
+
+    @property
+    def is_greedy(self) -> bool:
+        return False
 
     @property
     def sentences(self) -> list[int]:
@@ -45,8 +50,8 @@ class DiverseBeamSearch(BeamSearch):
         n_rows = self.sums.shape[1]
         used: dict[int, dict[int, int]] = {}  # by sentence, how often a token is chosen
         parts = []
-        for block, unit in enumerate(self.alive.tolist()):
-            counts = used.setdefault(unit // self.groups, {})
+        for block, group in enumerate(self.alive.tolist()):
+            counts = used.setdefault(group // self.groups, {})
             own = slice(block * n_rows, (block + 1) * n_rows)
             penalties = [[self.penalty * counts.get(t, 0) for t in row] for row in tokens[own].tolist()]
             part = best_extensions(
@@ -65,15 +70,15 @@ class DiverseBeamSearch(BeamSearch):
         return totals, log_probs, chosen, parents
 
     def advance(self, values: NDArray[np.float32], tokens: NDArray[np.int64]) -> dict[int, list[Hypothesis]]:
-        ended = {unit // self.groups for unit in super().advance(values, tokens)}
+        ended = {group // self.groups for group in super().advance(values, tokens)}
         return {sentence: self.results(sentence) for sentence in sorted(ended.difference(self.sentences))}
 
     def results(self, sentence: int) -> list[Hypothesis]:
         """The best hypotheses of all groups, best first."""
-        units = range(sentence * self.groups, (sentence + 1) * self.groups)
-        different = {tuple(h.ids): h for unit in units for h in self.best_hypotheses(unit)}
+        groups = range(sentence * self.groups, (sentence + 1) * self.groups)
+        different = {tuple(h.ids): h for group in groups for h in self.best_hypotheses(group)}
         return sorted(different.values(), key=lambda h: -h.score)[: self.n_results]
 
     def cancel(self, sentence: int) -> None:
-        for unit in range(sentence * self.groups, (sentence + 1) * self.groups):
-            super().cancel(unit)
+        for group in range(sentence * self.groups, (sentence + 1) * self.groups):
+            super().cancel(group)

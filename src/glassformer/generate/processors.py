@@ -239,8 +239,8 @@ def search_processors(
     prefix: Sequence[int] = (),
     token_bytes: Sequence[bytes] = (),
 ) -> list[LogitsProcessor]:
-    """Processors of search and sampling: log-probabilities over the tokens that may be generated. They are not
-    normalized again after tokens are excluded by those before.
+    """Processors of search and sampling: log-probabilities over the tokens that may be generated. Tokens that are
+    excluded after `log_softmax` do not change the log-probabilities of the others.
 
     Args:
         banned_ids: ids of tokens that are never generated.

@@ -136,6 +136,11 @@ class BeamSearch:
         return self.alive.tolist()
 
     @property
+    def is_greedy(self) -> bool:
+        """Whether each token is certain when it is chosen."""
+        return self.beam == 1
+
+    @property
     def n_candidates(self) -> int:
         """Number of extensions of each hypothesis that a step considers."""
         return 2 * self.beam
