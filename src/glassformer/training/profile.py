@@ -233,8 +233,8 @@ class Profile:
     def record(self) -> JsonObject:
         """The profile as JSON-serializable data. Measures the speed of a matrix product."""
         step, config = self.step, self.step.config
-        elapsed_s = time.perf_counter() - self.started_s
         training_s = self.training_s()
+        elapsed_s = self.run_timer.since_s - self.started_s
         seconds = dict(sorted(self.run_timer.seconds.items(), key=lambda item: -item[1]))
         n_targets, flop, since_s = self.rate_start if self.n_steps > 2 * N_PROFILED + N_WARM_UPS else (0, 0.0, 0.0)
         rate_s = max(training_s - since_s, 1e-9)
