@@ -93,8 +93,8 @@ def save_into_folder(folder: Path, contents: Contents) -> None:
         raise write_error(folder, error) from error
 
 
-def add_file(folder: Path, name: str, text: str) -> None:
-    """Add a text file to a model folder, or replace it. After a crash, the folder is intact, perhaps without the file.
+def add_file(folder: Path, name: str, content: str | Mapping[str, Tensor]) -> None:
+    """Add a file to a model folder, or replace it. After a crash, the folder is intact, perhaps without the file.
 
     Raises:
         UserError: the disk is full or the folder cannot be written.
@@ -102,21 +102,25 @@ def add_file(folder: Path, name: str, text: str) -> None:
     manifest = verify(folder)
     manifest["files"].pop(name, None)
     write_text(folder / MANIFEST, json.dumps(manifest, indent=2))
-    write_text(folder / name, text)
-    data = text.encode()
+    data = to_bytes(content)
+    replace_file(folder / name, data)
     manifest["files"][name] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     write_text(folder / MANIFEST, json.dumps(manifest, indent=2))
+
+
+def to_bytes(content: str | Mapping[str, Tensor]) -> bytes:
+    """Contents of a file: text, or tensors in safetensors format."""
+    if isinstance(content, str):
+        return content.encode()
+    tensors = {key: tensor.detach().cpu().contiguous() for key, tensor in content.items()}
+    return aligned(safetensors.torch.save(tensors, metadata={"format": "pt"}))
 
 
 def write_files(folder: Path, contents: Contents) -> None:
     """Write files and then the manifest that lists them, all flushed to the disk."""
     files = {}
     for name, content in contents.items():
-        if isinstance(content, str):
-            data = content.encode()
-        else:
-            tensors = {key: tensor.detach().cpu().contiguous() for key, tensor in content.items()}
-            data = aligned(safetensors.torch.save(tensors, metadata={"format": "pt"}))
+        data = to_bytes(content)
         write_synced(folder / name, data)
         files[name] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     manifest = {
@@ -152,9 +156,14 @@ def write_text(path: Path, text: str) -> None:
     Raises:
         UserError: the disk is full or the file cannot be written.
     """
+    replace_file(path, text.encode())
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """`write_text` for bytes."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        write_synced(temporary, text.encode())
+        write_synced(temporary, data)
         os.replace(temporary, path)
     except OSError as error:
         raise write_error(path, error) from error

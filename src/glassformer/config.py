@@ -226,6 +226,11 @@ class DecodeConfig(Config):
         le=1,
         description="Lines that would be translated with less confidence are not translated: the source is printed.",
     )
+    shortlist: bool = Field(
+        default=False,
+        description="In int8, consider only the tokens that the words of the source may need; see glassformer"
+        " shortlist.",
+    )
     precision: Precision = Field(
         default="fp32",
         description="Arithmetic. int8: 8-bit linear layers, the fastest on a CPU. bf16: for hardware that has it; the"
@@ -253,6 +258,8 @@ class DecodeConfig(Config):
             raise ValueError(f"beam = {self.beam} is not a multiple of beam_groups = {self.beam_groups}")
         if self.beam_groups > 1 and (self.do_sample or self.glossary):
             raise ValueError("beam_groups cannot be combined with sampling or a glossary")
+        if self.shortlist and self.do_sample:
+            raise ValueError("shortlist cannot be combined with sampling")
         return self
 
 

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from warnings import catch_warnings
 
+import numpy as np
 import pytest
 import torch
 
@@ -13,6 +14,7 @@ from glassformer.config import DecodeConfig
 from glassformer.errors import UserError
 from glassformer.generate import engine as engine_module
 from glassformer.generate.engine import Engine, Sources
+from glassformer.generate.shortlist import Shortlist
 from glassformer.kernels.library import load
 from glassformer.runtime.decoder import CompiledDecoder
 from tests.generate.test_invariance import BOS, EOS, PAD, VOCAB, random_model
@@ -23,7 +25,15 @@ OPTIONS = [
     DecodeConfig(beam=2, nbest=2, length_penalty=0.0, batch_tokens=64),
     DecodeConfig(top_p=0.9, temperature=1.5, seed=3, batch_tokens=64),
     DecodeConfig(beam=2, no_repeat_ngram_size=2, batch_tokens=64),
+    DecodeConfig(beam=2, shortlist=True, batch_tokens=64),
 ]
+LISTS = np.random.default_rng(1).integers(3, VOCAB, (VOCAB, 3), np.int32)
+SHORTLIST = Shortlist(
+    np.array([EOS, 5], np.int32),
+    np.append(np.arange(VOCAB - 1) * 3, [VOCAB * 3 - 6] * 2).astype(np.int32),
+    LISTS[2:].ravel(),
+)
+"""The last token has no list."""
 
 
 @pytest.fixture(params=["eager", "compiled", "compiled without C"], scope="module")
@@ -39,7 +49,7 @@ def model(request):
 def engine_of(model, batch_tokens=64, **options):
     return Engine(
         model, pad_id=PAD, eos_id=EOS, max_len=30, device=torch.device("cpu"), batch_tokens=batch_tokens,
-        banned_ids=(PAD, BOS), **options,
+        banned_ids=(PAD, BOS), shortlist=SHORTLIST, **options,
     )  # fmt: skip
 
 

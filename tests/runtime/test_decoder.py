@@ -1,5 +1,6 @@
 """Recorded programs compute what the models compute, for every family; rows do not depend on one another."""
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -204,3 +205,46 @@ def test_rules_for_the_most_probable_tokens_exclude_what_the_processors_exclude(
     for ours, theirs in zip(fast, full, strict=True):
         assert [h.ids for h in ours] == [h.ids for h in theirs]
         assert ours[0].log_probs == pytest.approx(theirs[0].log_probs, abs=1e-4)
+
+
+@pytest.mark.parametrize("kernels", [pytest.param(KERNELS, id="C"), pytest.param(None, id="PyTorch")])
+@torch.no_grad()
+def test_with_a_shortlist_the_best_tokens_are_those_of_the_list(kernels):
+    decoder = CompiledDecoder(model_of("transformer"), kernels)
+    srcs = [sources(FAMILIES["transformer"], [7, 3, 5]), sources(FAMILIES["transformer"], [4])]
+    lists = [np.arange(3, VOCAB, 2, dtype=np.int32), None, np.array([EOS, 7, 8, 9, 11], np.int32)]
+    (first, last), (second, last_of_second) = (decoder.start(src, 2) for src in srcs)
+    (all_first, _), (all_second, _) = (decoder.start(src, 2) for src in srcs)
+    decoder.restrict(first, lists)
+    rows = [0, 0, 1, 1, 2, 2]
+    for step in range(3):
+        found = decoder.best_together([(last, first), (last_of_second, second)], 4, (PAD, BOS))
+        logits = decoder.step(last, all_first), decoder.step(last_of_second, all_second)
+        for values, (log_probs, ids), sentences in zip(logits, found, [rows, [-1, -1]], strict=True):
+            for row, sentence in enumerate(sentences):
+                allowed = lists[sentence] if sentence >= 0 else None
+                allowed = np.arange(2, VOCAB) if allowed is None else allowed
+                expected = values[row, allowed].log_softmax(-1).topk(4)
+                assert ids[row].tolist() == allowed[expected.indices].tolist(), (step, row)
+                assert log_probs[row].tolist() == pytest.approx(expected.values.tolist(), abs=1e-4)
+        if step == 1:  # the first sentence is done; hypotheses change places
+            kept = torch.tensor([3, 2, 5, 5])
+            first.select(kept, torch.tensor([1, 2]))
+            all_first.select(kept, torch.tensor([1, 2]))
+            last, rows = last[kept], [1, 1, 2, 2]
+
+
+@pytest.mark.skipif(KERNELS is None, reason="no C compiler")
+@torch.no_grad()
+def test_a_shortlist_of_all_tokens_changes_nothing_in_any_instruction_set():
+    decoder, src = DECODERS["transformer"], sources(FAMILIES["transformer"], [7, 3] * 20)
+    for variant in KERNELS.supported:
+        KERNELS.select(variant)
+        results = []
+        for is_restricted in (False, True):
+            state, last = decoder.start(src, 3)
+            if is_restricted:
+                decoder.restrict(state, [np.arange(VOCAB, dtype=np.int32)] * 40)
+            results.append([x.tolist() for x in decoder.best(last, state, 5)])
+        assert results[0] == results[1]
+    KERNELS.select(next(iter(KERNELS.supported)))

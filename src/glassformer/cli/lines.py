@@ -78,7 +78,7 @@ def open_translator(folder: Path, device: str, threads: int | None, *, quiet: bo
 
 
 @contextmanager
-def progress_bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
+def progress_bar(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
     """Show a progress bar on a terminal, nothing elsewhere. Yields the function that advances it."""
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:

@@ -25,6 +25,7 @@ from glassformer.generate.diverse import DiverseBeamSearch
 from glassformer.generate.processors import sampling_processors, search_processors
 from glassformer.generate.sample import Sampling
 from glassformer.generate.search import BeamSearch, Hypothesis
+from glassformer.generate.shortlist import Shortlist
 from glassformer.memory import available_bytes, is_out_of_memory
 from glassformer.models.decoding import PAD_TO_MULTIPLE_OF, Decodable, DecodesTogether
 
@@ -170,6 +171,7 @@ class Engine:
         batch_tokens: int,
         banned_ids: Sequence[int] = (),
         token_bytes: Callable[[], Sequence[bytes]] = tuple,
+        shortlist: Shortlist | None = None,
     ) -> None:
         """
         Args:
@@ -181,8 +183,9 @@ class Engine:
             batch_tokens: maximum number of source tokens that are decoded together, including padding, or one source.
             banned_ids: ids of tokens that are never generated, such as padding.
             token_bytes: returns the bytes that each token adds to a text; for banned texts.
+            shortlist: for requests with the option `shortlist`.
         """
-        self.token_bytes = token_bytes
+        self.token_bytes, self.shortlist = token_bytes, shortlist
         self.model, self.pad_id, self.eos_id, self.max_len, self.device = model, pad_id, eos_id, max_len, device
         self.batch_tokens, self.banned_ids = batch_tokens, tuple(banned_ids)
         # Whether a class has the methods of a protocol is looked up at length: once, not in each step.
@@ -353,13 +356,14 @@ class Engine:
             search = partial(ConstrainedBeamSearch, constraints=constraints)
         elif groups > 1:
             search = partial(DiverseBeamSearch, groups=groups, penalty=options.diversity_penalty)
-        return RequestBatch(
-            requests,
-            search(
-                state, last, limits, eos_id=self.eos_id, processors=processors, beam=options.beam,
-                alpha=options.length_penalty, nbest=options.nbest,
-            ),
+        begun = search(
+            state, last, limits, eos_id=self.eos_id, processors=processors, beam=options.beam,
+            alpha=options.length_penalty, nbest=options.nbest,
         )  # fmt: skip
+        if options.shortlist and self.shortlist and self.joining_model is not None and begun.rules is not None:
+            tokens = [self.shortlist.tokens(request.source, self.banned_ids) for request in requests]
+            self.joining_model.restrict(state, [ids for ids in tokens for _ in range(groups)])
+        return RequestBatch(requests, begun)
 
     def advance(self, events: list[Event]) -> None:
         """One step of every batch. Appends what it brings to `events`, also if a later batch fails."""

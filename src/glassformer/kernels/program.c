@@ -107,6 +107,7 @@ static void run_block(Thread t, const Program *p, const Rows *r, int64_t first, 
   rows.n_rows = last - first, rows.slot += first;
   for (int i = 0; i < 3; i++) rows.index[i] += first;
   for (int i = 0; i < 2; i++) rows.begin[i] += first, rows.length[i] += first;
+  if (rows.shortlist) rows.shortlist += first;
   Thread alone = {t.id, 1, t.phases + (t.id + 1) * (p->n_ops + 1)};
   memset(alone.phases, 0, (size_t)(p->n_ops + 1) * sizeof(Phase));
   run_phases(alone, &part, &rows);

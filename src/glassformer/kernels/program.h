@@ -42,12 +42,21 @@ typedef struct {
      0: int8 [n / 64][k / 4][64][4], n and k padded with zeros; k is a multiple of 64: column n, input k -> byte
      1: float [n], scale of each output column;  2: float [n], bias;  3: int32 [n], 128 * sum of the bytes of the column */
 
+/* Some columns of the weight of BEST. */
+typedef struct {
+  int64_t n;
+  const int32_t *ids;               /* columns, ascending; 0 up to a multiple of 64 */
+  const void *tables[4];            /* weight of these columns */
+} Shortlist;
+
 typedef struct {
   int64_t n_rows;
   const int32_t *index[3];          /* of each row: token id, position, token type */
   const int32_t *slot;              /* of each row: where its keys and values are stored */
   const int32_t *list[2];           /* slots that rows attend to: in self-attention, in cross-attention */
   const int32_t *begin[2], *length[2]; /* of each row: its part of `list` */
+  const Shortlist *shortlists;
+  const int32_t *shortlist;         /* BEST: of each row, an index of `shortlists`, or -1: all columns. null: all */
 } Rows;
 
 typedef struct {

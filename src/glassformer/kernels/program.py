@@ -67,6 +67,8 @@ class CRows(ctypes.Structure):
         ("list", c_void_p * 2),
         ("begin", c_void_p * 2),
         ("length", c_void_p * 2),
+        ("shortlists", c_void_p),
+        ("shortlist", c_void_p),
     ]
 
 
@@ -108,6 +110,23 @@ class Instruction:
     """C-contiguous arrays."""
 
 
+class Shortlist:
+    """Some columns of the weight of `BEST`: `Shortlist` of program.h."""
+
+    def __init__(self, ids: NDArray[np.int32], tables: Sequence[Array]) -> None:
+        """
+        Args:
+            ids: columns, ascending.
+            tables: those of a `PRODUCT`, for these columns.
+        """
+        self.ids, self.tables = ids, tables
+        self.padded_ids = np.zeros(padded(len(ids)), np.int32)
+        self.padded_ids[: len(ids)] = ids
+        addresses = [address(self.padded_ids), *map(address, tables)]
+        self.record = np.array([len(ids), *addresses], np.int64)
+        """The structure in C."""
+
+
 @dataclass(slots=True)
 class Batch:
     """The rows that a program is executed for: one token each. Arrays of int32, one number per row."""
@@ -123,6 +142,9 @@ class Batch:
     begins: tuple[Array, Array]
     lengths: tuple[Array, Array]
     """Part of `lists` that each row attends to. In self-attention, entry i is the slot of position i."""
+    shortlists: Sequence[Shortlist] = ()
+    shortlist: NDArray[np.int32] | None = None
+    """Of each row, an index of `shortlists`; -1: all columns. None: so for all rows."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -236,9 +258,11 @@ class Executable:
         least = np.full(n, -np.inf, np.float32)
         p.k, p.best, p.best_ids, p.least = k, address(best), address(best_ids), address(least)
         p.workspace = self.memory("workspace", n * PIECES * (2 * 16 + 2 * k))  # LogSumExp, values and ids of topk.h
+        records = np.concatenate([shortlist.record for shortlist in batch.shortlists]) if batch.shortlists else None
         rows = CRows(
             n, tuple(map(address, (batch.ids, batch.positions, batch.types))), address(batch.slots),
             *(tuple(map(address, pair)) for pair in (batch.lists, batch.begins, batch.lengths)),
+            address(records), address(batch.shortlist),
         )  # fmt: skip
         self.kernels.run(p, rows, n_threads)
         return best, best_ids

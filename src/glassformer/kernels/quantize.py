@@ -50,6 +50,21 @@ def unpack(
     return rows[:n, :k].copy(), scale[:n].copy(), bias[:n].copy()  # type: ignore[return-value]
 
 
+def select(tables: Sequence[Array], ids: NDArray[np.int32]) -> tuple[Array, ...]:
+    """The tables of a `PRODUCT` that has only some of the outputs.
+
+    Args:
+        ids: the outputs.
+    """
+    panels, scale, bias, offset = tables
+    index = np.pad(ids, (0, padded(len(ids)) - len(ids)))
+    fours = panels.view(np.int32)[index // PANEL, :, index % PANEL]  # [outputs, k / 4, 1]
+    bias = bias[index]
+    bias[len(ids) :] = EXCLUDED
+    fours = fours.reshape(-1, PANEL, fours.shape[1]).transpose(0, 2, 1)
+    return aligned_copy(fours).view(np.int8), scale[index], bias, offset[index]
+
+
 def half_table(table: NDArray[np.floating]) -> Array:
     """The table of a `GATHER`: half precision, with zeros up to a multiple of 16 columns."""
     with np.errstate(over="ignore"):  # too large numbers become infinite

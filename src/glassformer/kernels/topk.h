@@ -16,8 +16,9 @@ INLINE void insert(float *values, int32_t *ids, int64_t k, float value, int32_t 
   values[i] = value, ids[i] = id;
 }
 
-/* least: a lower bound of the k-th largest logit of the row, which the pieces share. */
-INLINE void update(const float *y, int32_t first_id, float *values, int32_t *ids, int64_t k, LogSumExp *l,
+/* panel_ids: the ids of the 64 logits, or null: first_id and the following.
+   least: a lower bound of the k-th largest logit of the row, which the pieces share. */
+INLINE void update(const float *y, const int32_t *panel_ids, int32_t first_id, float *values, int32_t *ids, int64_t k, LogSumExp *l,
                    _Atomic float *least) {
   float bound = atomic_load_explicit(least, memory_order_relaxed);
   V best[PARTS], lowest = all(bound);
@@ -39,7 +40,7 @@ INLINE void update(const float *y, int32_t first_id, float *values, int32_t *ids
   for (int i = 0; i < PANEL; i += LANES)
     if (any_at_least(load(y + i), lowest))
       for (int j = i; j < i + LANES; j++)
-        if (y[j] >= bound && y[j] > values[k - 1]) insert(values, ids, k, y[j], first_id + j);
+        if (y[j] >= bound && y[j] > values[k - 1]) insert(values, ids, k, y[j], panel_ids ? panel_ids[j] : first_id + j);
   if (values[k - 1] > bound) atomic_store_explicit(least, values[k - 1], memory_order_relaxed);
 }
 
@@ -51,12 +52,45 @@ static Pieces pieces_of(const Program *p, const Rows *r) {
   return (Pieces){sums, values, (int32_t *)(values + PIECES * r->n_rows * p->k)};
 }
 
-static void best_of_pieces(Thread t, Phase *phase, const Op *op, const Program *p, const Rows *r) {
+static const Shortlist *shortlist_of(const Rows *r, int64_t row) {
+  return r->shortlist && r->shortlist[row] >= 0 ? r->shortlists + r->shortlist[row] : NULL;
+}
+
+/* Rows [first, last), which have the same shortlist, and one piece of their columns. */
+static void best_of_piece(Thread t, const Op *op, const Program *p, const Rows *r, int64_t first, int64_t last,
+                          int64_t piece) {
   Pieces pieces = pieces_of(p, r);
-  Weight w = weight_of(t, op, p, r->n_rows);
+  const Shortlist *shortlist = shortlist_of(r, first);
+  Op columns = *op;
+  if (shortlist) {
+    columns.n = (int32_t)shortlist->n;
+    memcpy(columns.tables, shortlist->tables, sizeof columns.tables);
+  }
+  Weight w = weight_of(t, &columns, p, last - first);
   const uint8_t *a = p->buffers[op->a];
   const float *scales = p->buffers[op->a + 1];
-  int64_t stride = p->strides[op->a], k = p->k, n = r->n_rows, panels = divide_up(op->n, PANEL);
+  int64_t stride = p->strides[op->a], k = p->k, panels = divide_up(columns.n, PANEL), n = last - first;
+  LogSumExp *l = pieces.sums + piece * r->n_rows;
+  float *v = pieces.values + piece * r->n_rows * k;
+  int32_t *id = pieces.ids + piece * r->n_rows * k;
+  for (int64_t panel = panels * piece / PIECES; panel < panels * (piece + 1) / PIECES; panel++) {
+    const int32_t *ids = shortlist ? shortlist->ids + panel * PANEL : NULL;
+    begin_panel(&w, panel);
+    for (int64_t row = first, rows; row < last; row += rows) {
+      float y[TILE_ROWS * PANEL] __attribute__((aligned(64)));
+      rows = tile_rows(last - row);
+      if (panel + 1 < panels) prefetch(w.bytes + (panel + 1) * w.panel_size, w.panel_size, row - first, rows, n);
+      product_tile(&w, a + row * stride, stride, scales + row, rows, panel, y, PANEL, NULL);
+      for (int64_t i = 0; i < rows; i++)
+        update(y + i * PANEL, ids, panel * PANEL, v + (row + i) * k, id + (row + i) * k, k, l + row + i,
+               (_Atomic float *)p->least + row + i);
+    }
+  }
+}
+
+static void best_of_pieces(Thread t, Phase *phase, const Op *op, const Program *p, const Rows *r) {
+  Pieces pieces = pieces_of(p, r);
+  int64_t k = p->k, n = r->n_rows;
   FOR_UNITS(piece, phase, PIECES) {
     LogSumExp *l = pieces.sums + piece * n;
     float *v = pieces.values + piece * n * k;
@@ -64,18 +98,9 @@ static void best_of_pieces(Thread t, Phase *phase, const Op *op, const Program *
     for (int64_t i = 0; i < n * k; i++) v[i] = -INFINITY, id[i] = 0;
     for (int64_t i = 0; i < n; i++)
       for (int j = 0; j < PARTS; j++) l[i].max[j] = all(LOWEST), l[i].sum[j] = all(0);
-    int64_t last = panels * (piece + 1) / PIECES;
-    for (int64_t panel = panels * piece / PIECES; panel < last; panel++) {
-      begin_panel(&w, panel);
-      for (int64_t row = 0, rows; row < n; row += rows) {
-        float y[TILE_ROWS * PANEL] __attribute__((aligned(64)));
-        rows = tile_rows(n - row);
-        if (panel + 1 < panels) prefetch(w.bytes + (panel + 1) * w.panel_size, w.panel_size, row, rows, n);
-        product_tile(&w, a + row * stride, stride, scales + row, rows, panel, y, PANEL, NULL);
-        for (int64_t i = 0; i < rows; i++)
-          update(y + i * PANEL, panel * PANEL, v + (row + i) * k, id + (row + i) * k, k, l + row + i,
-                 (_Atomic float *)p->least + row + i);
-      }
+    for (int64_t first = 0, last; first < n; first = last) {
+      for (last = first + 1; last < n && shortlist_of(r, last) == shortlist_of(r, first); last++) {}
+      best_of_piece(t, op, p, r, first, last, piece);
     }
   }
   wait_for(phase, PIECES);

@@ -74,6 +74,13 @@ class DecodesTogether(DecodesBest, Protocol):
             steps: last token of each hypothesis, and the decoder state.
         """
 
+    def restrict(self, state: Any, tokens: Sequence[NDArray[np.int32] | None]) -> None:
+        """Restrict `best` to a shortlist of tokens.
+
+        Args:
+            tokens: for each sentence of the state, the tokens that may follow, ascending; None: all.
+        """
+
 
 class TransformerState:
     """Decoder state of Transformers: cross-attention keys and values per sentence, self-attention cache per row."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from glassformer.kernels.library import Kernels
-from glassformer.kernels.program import IDS, Array, Batch, Kind
+from glassformer.kernels.program import IDS, Array, Batch, Kind, Shortlist
 from glassformer.models.base import Model
 from glassformer.models.decoding import TransformerState
 from glassformer.runtime.program import Program
@@ -50,6 +50,9 @@ class SlotState:
         """Slots of the tokens of each hypothesis."""
         self.used: list[tuple[Ints, Ints]] = []
         """Slots taken from `targets`, and the sentences that they belong to."""
+        self.shortlists: list[Shortlist] = []
+        self.shortlist = np.full(len(source_slots), -1, np.int32)
+        """Of each sentence, the tokens that may follow, as an index of `shortlists`; -1: all."""
         self.set_sources()
 
     def __del__(self) -> None:
@@ -79,6 +82,7 @@ class SlotState:
         return Batch(
             ids, self.positions - np.int32(1), np.zeros_like(ids), slots, (self.slots.ravel(), self.source_list),
             (begins, self.source_begins[self.sentence]), (self.positions, self.source_lengths[self.sentence]),
+            self.shortlists, self.shortlist[self.sentence] if self.shortlists else None,
         )  # fmt: skip
 
     def select(self, rows: Int[Tensor, " rows"], sentences: Int[Tensor, " sentences"] | None = None) -> None:
@@ -95,7 +99,7 @@ class SlotState:
         self.used = [(slots[number[owner] >= 0], number[owner[number[owner] >= 0]]) for slots, owner in self.used]
         self.used = [pair for pair in self.used if len(pair[0])]
         self.source_slots = [self.source_slots[i] for i in kept]
-        self.sentence = number[self.sentence]
+        self.sentence, self.shortlist = number[self.sentence], self.shortlist[kept]
         self.set_sources()
 
 
@@ -150,6 +154,16 @@ class CompiledDecoder:
             state = SlotState(targets, sources, slots, n_hypotheses)
             last = src.new_full((len(src) * n_hypotheses,), self.config.bos_id)
         return state, last
+
+    def restrict(self, state: SlotState, tokens: Sequence[Ints | None]) -> None:
+        """Restrict `best` to a shortlist of tokens.
+
+        Args:
+            tokens: for each sentence of the state, the tokens that may follow, ascending; None: all.
+        """
+        state.shortlists = [self.decode.shortlist(ids) for ids in tokens if ids is not None]
+        is_restricted = np.array([ids is not None for ids in tokens])
+        state.shortlist = np.where(is_restricted, np.cumsum(is_restricted) - 1, -1).astype(np.int32)
 
     def process(
         self, program: Program, texts: Sequence[Ints], caches: SlotCaches, is_causal: bool = True
@@ -264,8 +278,28 @@ def joined(batches: Sequence[Batch]) -> Batch:
         np.concatenate([getattr(batch, name) for batch in batches]) for name in ("ids", "positions", "types", "slots")
     )
     lengths = [np.concatenate([batch.lengths[side] for batch in batches]) for side in (0, 1)]
-    pairs = ((x[0], x[1]) for x in (lists, begins, lengths))
-    return Batch(ids, positions, types, slots, *pairs)
+    shortlists = [shortlist for batch in batches for shortlist in batch.shortlists]
+    return Batch(
+        ids,
+        positions,
+        types,
+        slots,
+        (lists[0], lists[1]),
+        (begins[0], begins[1]),
+        (lengths[0], lengths[1]),
+        shortlists,
+        joined_shortlist(batches) if shortlists else None,
+    )
+
+
+def joined_shortlist(batches: Sequence[Batch]) -> Ints:
+    """`Batch.shortlist` of several batches as one batch."""
+    parts, n = [], 0
+    for batch in batches:
+        index = np.full(len(batch), -1, np.int32) if batch.shortlist is None else batch.shortlist
+        parts.append(np.where(index < 0, np.int32(-1), index + np.int32(n)))
+        n += len(batch.shortlists)
+    return np.concatenate(parts)
 
 
 def text_batch(texts: Sequence[Ints], slots: Sequence[Ints], is_causal: bool) -> Batch:

@@ -11,8 +11,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from glassformer.kernels.library import Kernels
-from glassformer.kernels.program import ACTIVATIONS, Array, Batch, Executable, Instruction, Kind, Place, padded
-from glassformer.kernels.quantize import EXCLUDED, aligned_copy, unpack
+from glassformer.kernels.program import (
+    ACTIVATIONS,
+    Array,
+    Batch,
+    Executable,
+    Instruction,
+    Kind,
+    Place,
+    Shortlist,
+    padded,
+)
+from glassformer.kernels.quantize import EXCLUDED, aligned_copy, select, unpack
 from glassformer.runtime.eager import run_eagerly
 from glassformer.runtime.recorder import Node
 from glassformer.runtime.tables import Linear, Tables
@@ -224,6 +234,15 @@ class Program:
             buffer = executable.buffers[last.out.buffer]
             return torch.from_numpy(buffer[: len(batch), : self.width].copy())
 
+    def shortlist(self, ids: NDArray[np.int32]) -> Shortlist:
+        """Some columns of the last linear layer.
+
+        Args:
+            ids: the columns, ascending.
+        """
+        tables = [table for table in self.instructions[-1].tables if table is not None]
+        return Shortlist(ids, select(tables, ids) if self.kernels else ())
+
     def best(
         self, batch: Batch, caches: Caches, k: int, banned: tuple[int, ...] = ()
     ) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
@@ -235,6 +254,11 @@ class Program:
         if self.kernels is None:
             logits = self.run(batch, caches)
             logits[:, list(banned)] = -torch.inf
+            for row, index in enumerate([] if batch.shortlist is None else batch.shortlist.tolist()):
+                if index >= 0:
+                    is_excluded = torch.ones(self.width, dtype=torch.bool)
+                    is_excluded[batch.shortlists[index].ids] = False
+                    logits[row, is_excluded] = -torch.inf
             values, ids = logits.log_softmax(-1).topk(k)
             return values.numpy(), ids.int().numpy()
         with self.lock:

@@ -28,7 +28,7 @@ from glassformer.tasks.generation import GeneratesText
 from glassformer.tasks.texts import Warn, check_texts, map_nonblank, no_op
 from glassformer.tokens.tokenizer import Tokenizer
 
-TRANSLATION_OPTIONS = {"glossary", "protect", "align", "confidence", "min_confidence", "prefix"}
+TRANSLATION_OPTIONS = {"glossary", "protect", "align", "confidence", "min_confidence", "prefix", "shortlist"}
 """Options of decoding that language models do not have."""
 
 TOKEN_SELECTION_OPTIONS = {"beam", "temperature", "top_k", "top_p", "min_p", "typical_p"}

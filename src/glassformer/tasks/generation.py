@@ -6,6 +6,7 @@ import torch
 
 from glassformer.config import DecodeConfig
 from glassformer.generate.engine import Engine
+from glassformer.generate.shortlist import Shortlist
 from glassformer.models.decoding import Decodable
 from glassformer.runtime.precision import in_precision
 from glassformer.tokens.tokenizer import Tokenizer
@@ -17,6 +18,8 @@ class GeneratesText:
     model: Any
     tokenizer: Tokenizer
     device: torch.device
+    shortlist: Shortlist | None = None
+    """Vocabulary shortlist, if the model folder has it."""
 
     @property
     def banned_ids(self) -> tuple[int, ...]:
@@ -36,4 +39,5 @@ class GeneratesText:
             model, pad_id=self.tokenizer.pad_id, eos_id=self.tokenizer.eos_id,
             max_len=self.model.config.max_len, device=self.device, batch_tokens=options.batch_tokens,
             banned_ids=self.banned_ids, token_bytes=lambda: self.tokenizer.token_bytes,
+            shortlist=self.shortlist,
         )  # fmt: skip

@@ -29,6 +29,8 @@ from glassformer.documents.inline import Detached, put_back
 from glassformer.errors import ConfigError
 from glassformer.generate.engine import Decoding, Sources, batches_by_length
 from glassformer.generate.search import Hypothesis
+from glassformer.generate.shortlist import FILE as SHORTLIST
+from glassformer.generate.shortlist import Shortlist
 from glassformer.keyword_options import DecodeOptions
 from glassformer.metrics import Score, bleu, translation_scores
 from glassformer.metrics.registry import scores
@@ -36,7 +38,7 @@ from glassformer.metrics.score import MetricFn
 from glassformer.metrics.translation import bleu_from, bleu_statistics
 from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.objectives.loss import linear_cross_entropy
-from glassformer.runtime.storage import can_have_weights
+from glassformer.runtime.storage import can_have_weights, has_weights
 from glassformer.tasks.alignment import align
 from glassformer.tasks.base import ExampleT, Log, Record, StoredPrecision, Task
 from glassformer.tasks.confidence import FILE as CONFIDENCE
@@ -138,8 +140,12 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
     @classmethod
     def from_folder(cls, folder: Path, config: JsonObject, device: torch.device) -> Self:
         task = super().from_folder(folder, config, device)
-        if CONFIDENCE in checkpoint.read_json(folder / checkpoint.MANIFEST)["files"]:
+        files = checkpoint.read_json(folder / checkpoint.MANIFEST)["files"]
+        if CONFIDENCE in files:
             task.confidence = Confidence.from_record(checkpoint.read_json(folder / CONFIDENCE))
+        if SHORTLIST in files:
+            tensors = checkpoint.read_tensors(folder / SHORTLIST)
+            task.shortlist = Shortlist.from_tensors(tensors, task.model.config.vocab_size)
         return task
 
     def contents(
@@ -148,6 +154,8 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
         contents = super().contents(tensors, precision=precision)
         if self.confidence:
             contents[CONFIDENCE] = checkpoint.to_json(self.confidence.to_record())
+        if self.shortlist:
+            contents[SHORTLIST] = self.shortlist.to_tensors()
         return contents
 
     @classmethod
@@ -223,6 +231,13 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
             terms: terms and protected spans. Default: those of the options.
         """
         terms = terms or terms_of(options)
+        if options.shortlist and self.shortlist is None:
+            raise ConfigError(
+                "this model has no vocabulary shortlist.\n"
+                "  Add it: glassformer shortlist FOLDER --src train.en --ref train.fr"
+            )
+        if options.shortlist and options.precision in ("fp32", "bf16") and has_weights(self.model):
+            raise ConfigError("shortlist: is used in int8 only.\n  Add --precision int8.")
         if (options.confidence or options.min_confidence is not None) and self.confidence is None:
             raise ConfigError(
                 "this model has no confidence.\n  Add it: glassformer calibrate FOLDER --src dev.en --ref dev.fr"

@@ -1,0 +1,35 @@
+"""The vocabulary shortlist of a translator, learned from parallel text."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from glassformer.corpora.corpus import Example
+from glassformer.corpora.lines import chunks
+from glassformer.errors import UserError
+from glassformer.generate.shortlist import Pair, Shortlist
+from glassformer.tasks.texts import no_op
+from glassformer.tasks.translation import Translator
+
+CHUNK = 4096
+"""Number of sentence pairs that are tokenized together."""
+
+
+def learn_shortlist(task: Translator, pairs: Iterable[Example], progress: Callable[[int], None] = no_op) -> Shortlist:
+    """Learn which tokens the tokens of a source may be translated to. The task gets the shortlist.
+
+    Args:
+        pairs: sentence pairs, for instance the training text. Those that are too long for the model are left out.
+        progress: called with the number of pairs processed since the last call.
+
+    Raises:
+        UserError: there are no pairs.
+    """
+
+    def rows() -> Iterator[Pair]:
+        for chunk in chunks(pairs, CHUNK):
+            yield from ((src, tgt) for src, tgt in task.encode(chunk)[0])
+
+    learned = Shortlist.learn(rows(), task.model.config.vocab_size, task.tokenizer.eos_id, progress)
+    if not len(learned.targets):
+        raise UserError("no sentence pairs to learn from: all lines are blank on one side, or too long for the model.")
+    task.shortlist = learned
+    return learned
