@@ -25,7 +25,7 @@ def learn_shortlist(task: Translator, pairs: Iterable[Example], progress: Callab
     """
 
     def rows() -> Iterator[Pair]:
-        for chunk in chunks(pairs, CHUNK):
+        for chunk in chunks((pair for pair in pairs if pair.src.strip() and pair.tgt.strip()), CHUNK):
             yield from ((src, tgt) for src, tgt in task.encode(chunk)[0])
 
     learned = Shortlist.learn(rows(), task.model.config.vocab_size, task.tokenizer.eos_id, progress)

@@ -1,0 +1,75 @@
+"""The vocabulary shortlist of a model folder: the command, the option, what they refuse."""
+
+import pytest
+
+import glassformer as gf
+from glassformer.checkpoint import add_file, read_tensors
+from glassformer.cli.shortlist import shortlist
+from glassformer.config import DecodeConfig
+from glassformer.errors import CheckpointError, ConfigError, UserError
+from glassformer.generate.shortlist import FILE
+from glassformer.tasks.classification import Classifier
+from tests.tasks.test_encoder_tasks import build as build_encoder
+from tests.tasks.test_terms import LINES, translator
+
+OPTIONS = DecodeConfig(precision="int8", shortlist=True, max_length=20)
+
+
+@pytest.fixture
+def folder(tmp_path, capsys):
+    """A model folder with the shortlist of two lines."""
+    translator().save(tmp_path / "model")
+    (tmp_path / "src").write_text("the black cat sat on a couch\na dog\n\n")
+    (tmp_path / "ref").write_text("le chat noir\nun chien\n\n")
+    shortlist(tmp_path / "model", src=tmp_path / "src", ref=tmp_path / "ref")
+    assert "vocabulary shortlist of" in capsys.readouterr().out
+    return tmp_path / "model"
+
+
+def test_translations_consist_of_tokens_of_the_list(folder):
+    task = gf.load(folder)
+    line = "the black dog sat"
+    allowed = task.shortlist.tokens([*task.tokenizer.encode(line), task.tokenizer.eos_id])
+    assert 4 < len(allowed) < task.model.config.vocab_size / 2
+    assert set(task.translate([line], OPTIONS)[0][0].ids) <= set(allowed.tolist())
+    free = OPTIONS.model_copy(update={"shortlist": False})
+    assert not set(task.translate([line], free)[0][0].ids) <= set(allowed.tolist())
+    unknown = "zzz"  # tokens that are not in the two lines
+    assert task.translate([unknown], OPTIONS)[0][0].ids == task.translate([unknown], free)[0][0].ids
+
+
+def test_a_folder_in_int8_keeps_the_shortlist_and_needs_no_precision(folder, tmp_path):
+    gf.load(folder).save(tmp_path / "int8", precision="int8")
+    exported = gf.load(tmp_path / "int8")
+    expected = [translations[0].ids for translations in gf.load(folder).translate(LINES, OPTIONS)]
+    found = exported.translate(LINES, OPTIONS.model_copy(update={"precision": "fp32"}))
+    assert [translations[0].ids for translations in found] == expected
+
+
+def test_what_cannot_be_combined_is_refused(folder, tmp_path):
+    for precision in ("fp32", "bf16"):
+        with pytest.raises(ConfigError, match="Add --precision int8"):
+            gf.load(folder).translate(LINES, DecodeConfig(shortlist=True, precision=precision))
+    with pytest.raises(ValueError, match="shortlist cannot be combined with sampling"):
+        DecodeConfig(shortlist=True, top_p=0.9)
+    translator().save(tmp_path / "without")
+    with pytest.raises(ConfigError, match="glassformer shortlist FOLDER"):
+        gf.load(tmp_path / "without").translate(LINES, OPTIONS)
+
+
+def test_texts_without_pairs_and_other_models_are_errors(folder, tmp_path):
+    (tmp_path / "blank").write_text("\n\n\n")
+    before = read_tensors(folder / FILE)
+    with pytest.raises(UserError, match="no sentence pairs to learn from"):
+        shortlist(folder, src=tmp_path / "src", ref=tmp_path / "blank")
+    assert all(tensor.equal(before[name]) for name, tensor in read_tensors(folder / FILE).items())
+    build_encoder(Classifier, ["a", "b"]).save(tmp_path / "classifier")
+    with pytest.raises(ConfigError, match="trained for classification"):
+        shortlist(tmp_path / "classifier", src=tmp_path / "src", ref=tmp_path / "ref")
+
+
+def test_a_damaged_file_is_an_error(folder):
+    tensors = read_tensors(folder / FILE)
+    add_file(folder, FILE, tensors | {"targets": tensors["targets"] - 1000})
+    with pytest.raises(CheckpointError, match=r"shortlist\.safetensors: damaged"):
+        gf.load(folder)
