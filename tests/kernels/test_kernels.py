@@ -213,6 +213,19 @@ def test_sums_products_and_factors(variant, n, width, seed):
 
 @variants
 @shapes
+@given(n=rows, width=widths, seed=seeds)
+def test_embeddings_in_int8_are_columns_of_the_weight(variant, n, width, seed):
+    rng = np.random.default_rng(seed)
+    quantized, scale = quantize_weight(normal(rng, 70, width))
+    panels, scales, _, _ = pack(quantized, scale, None)
+    op = Instruction(Kind.GATHER, Place(OUT), n=width, option=1, tables=(panels, scales))
+    positions = rng.integers(0, 70, n)
+    out, _, _ = execute(variant, [op], [], width, batch_of(n, positions=positions))
+    np.testing.assert_array_equal(out[:, :width], (quantized * scale[:, None])[positions])
+
+
+@variants
+@shapes
 @given(n=rows, heads=st.integers(1, 5), half=st.integers(1, 20), seed=seeds)
 def test_rotate_multiplies_pairs_as_complex_numbers(variant, n, heads, half, seed):
     rng = np.random.default_rng(seed)

@@ -31,9 +31,7 @@ LINES = ["the black cat sat on a couch", "a dog slept", "the cat and the dog"]
 def test_unpacked_tables_are_the_quantized_weight(n, k, seed):
     weight = np.random.default_rng(seed).normal(size=(n, k)).astype(np.float32)
     quantized, scale = quantize_weight(weight)
-    bias = np.arange(n, dtype=np.float32)
-    for ours, expected in zip(unpack(pack(quantized, scale, bias), n, k), (quantized, scale, bias), strict=True):
-        np.testing.assert_array_equal(ours, expected)
+    np.testing.assert_array_equal(unpack(pack(quantized, scale, None)[0], n, k), quantized)
 
 
 def bert(**config):

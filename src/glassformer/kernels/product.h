@@ -255,6 +255,14 @@ INLINE void product_tile(const Weight *w, const uint8_t *a, int64_t stride, cons
     for (int i = 0; i < rows; i++) activate(w->activation, y + i * y_stride, PANEL, y + i * y_stride);
 }
 
+/* out = one column of a weight of k inputs, up to a multiple of 64. */
+static void load_column(const int8_t *w, const float *scales, int64_t column, int64_t k, float *out) {
+  int64_t panels = divide_up(k, PANEL);
+  const int8_t *bytes = w + column / PANEL * PANEL * PANEL * panels + column % PANEL * 4;
+  for (int64_t i = 0; i < panels * PANEL; i += 4)
+    for (int j = 0; j < 4; j++) out[i + j] = bytes[i * PANEL + j] * scales[column];
+}
+
 static void product(Thread t, Phase *phase, const Op *op, const Program *p, const Rows *r) {
   Weight w = weight_of(t, op, p, r->n_rows);
   const uint8_t *a = p->buffers[op->a];

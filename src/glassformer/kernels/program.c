@@ -22,8 +22,10 @@ INLINE void run_on_row(const Op *op, const Program *p, const Rows *r, int64_t ro
   int64_t n = op->n;
   switch (op->kind) {
     case GATHER: {
-      const uint16_t *entry = (const uint16_t *)op->tables[0] + r->index[op->option][row] * divide_up(n, 16) * 16;
-      for (int64_t i = 0; i < n; i += LANES) store(out + i, load_half(entry + i));
+      int64_t index = r->index[op->option][row];
+      const uint16_t *entry = (const uint16_t *)op->tables[0] + index * divide_up(n, 16) * 16;
+      if (op->tables[1]) load_column(op->tables[0], op->tables[1], index, n, out);
+      else for (int64_t i = 0; i < n; i += LANES) store(out + i, load_half(entry + i));
       break;
     }
     case SCALE: for (int64_t i = 0; i < n; i += LANES) store(out + i, load(a + i) * op->number); break;

@@ -9,7 +9,8 @@ feature. */
 
 enum Kind {
   /* Operations on a row by itself. */
-  GATHER,     /* out = table[index]; tables[0]: half precision [entries, n padded to a multiple of 16] */
+  GATHER,     /* out = entry of a table; tables[0]: half precision [entries, n padded to a multiple of 16], or with
+                 tables[1]: a weight of [entries, n] and its scales, as of a PRODUCT */
   SCALE,      /* out = a * number */
   ADD,        /* out = a + b */
   MULTIPLY,   /* out = a * b */

@@ -41,13 +41,9 @@ def pack(
     )
 
 
-def unpack(
-    tables: Sequence[Array], n: int, k: int
-) -> tuple[NDArray[np.int8], NDArray[np.float32], NDArray[np.float32]]:
-    """Quantized matrix, scale and bias from the tables of a `PRODUCT` with `n` outputs and `k` inputs."""
-    panels, scale, bias, _ = tables
-    rows = panels.transpose(0, 2, 1, 3).reshape(-1, padded(k))
-    return rows[:n, :k].copy(), scale[:n].copy(), bias[:n].copy()  # type: ignore[return-value]
+def unpack(panels: Array, n: int, k: int) -> NDArray[np.int8]:
+    """The quantized matrix with `n` outputs and `k` inputs from its panels."""
+    return panels.transpose(0, 2, 1, 3).reshape(-1, padded(k))[:n, :k].copy()  # type: ignore[return-value]
 
 
 def select(tables: Sequence[Array], ids: NDArray[np.int32]) -> tuple[Array, ...]:

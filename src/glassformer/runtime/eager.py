@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from glassformer.kernels.program import ACTIVATIONS, Array, Batch, Instruction, Kind
+from glassformer.kernels.program import ACTIVATIONS, PANEL, Array, Batch, Instruction, Kind
 from glassformer.nn.positions import rotate
 
 FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -51,7 +51,13 @@ def run_eagerly(
         tables = [torch.from_numpy(table) for table in op.tables if table is not None]
         match op.kind:
             case Kind.GATHER:
-                result = tables[0][indices[op.option], : op.n].float()
+                index = indices[op.option]
+                if len(tables) == 1:
+                    result = tables[0][index, : op.n].float()
+                else:
+                    panels, scale = tables
+                    fours = panels[index // PANEL, :, index % PANEL]  # [rows, n / 4, 4]
+                    result = fours.flatten(1)[:, : op.n].float() * scale[index, None]
             case Kind.SCALE:
                 result = a[:, : op.n] * op.number
             case Kind.ADD:

@@ -13,6 +13,7 @@ from torch import Tensor
 from glassformer.kernels.library import Kernels
 from glassformer.kernels.program import (
     ACTIVATIONS,
+    IDS,
     Array,
     Batch,
     Executable,
@@ -189,17 +190,21 @@ class Program:
         self.biases: dict[tuple[int, ...], Array] = {}
         last = self.lowered.steps[-1]
         for i, (instruction, step) in enumerate(zip(self.lowered.instructions, self.lowered.steps, strict=True)):
-            if step.linear is None:
+            is_embedding = step.node.kind == Kind.GATHER and step.node.option == IDS
+            if is_embedding and is_quantized:
+                instruction = replace(instruction, tables=tables.of_embedding(step.node))
+            elif step.linear is None:
                 instruction = replace(instruction, tables=tables.of_node(step.node))
             elif is_quantized:
                 packed = tables.of_linear(step.linear, fill=EXCLUDED if step is last else 0.0)
                 instruction = replace(instruction, tables=packed)
                 if kernels is None:
                     n, k = step.linear.width, step.linear.n_inputs
-                    self.quantized[i] = tuple(map(torch.from_numpy, unpack(packed, n, k)))  # type: ignore[assignment]
+                    panels, scale, bias, _ = packed
+                    arrays = unpack(panels, n, k), scale[:n].copy(), bias[:n].copy()
+                    self.quantized[i] = tuple(map(torch.from_numpy, arrays))  # type: ignore[assignment]
             else:
-                weight, bias = step.linear.dense()
-                self.quantized[i] = weight, torch.empty(0), bias
+                self.quantized[i] = step.linear.weight(), torch.empty(0), step.linear.bias()
             self.instructions.append(instruction)
 
     def executable(self, last: Kind | None) -> Executable:

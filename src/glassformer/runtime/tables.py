@@ -40,14 +40,20 @@ class Linear:
         """Number of input features."""
         return self.layers[0][0].size(1)
 
-    def dense(self) -> tuple[Tensor, Tensor]:
-        """Weight and bias in fp32, with zeros between the layers."""
-        weight, bias = torch.zeros(self.width, self.n_inputs), torch.zeros(self.width)
-        for (w, b), column in zip(self.layers, self.columns, strict=True):
+    def weight(self) -> Tensor:
+        """The weight in fp32, with zeros between the layers."""
+        weight = torch.zeros(self.width, self.n_inputs)
+        for (w, _), column in zip(self.layers, self.columns, strict=True):
             weight[column : column + len(w)] = w.detach()
+        return weight
+
+    def bias(self) -> Tensor:
+        """The bias in fp32, with zeros between the layers."""
+        bias = torch.zeros(self.width)
+        for (_, b), column in zip(self.layers, self.columns, strict=True):
             if b is not None:
                 bias[column : column + len(b)] = b.detach()
-        return weight, bias
+        return bias
 
 
 class Tables:
@@ -62,8 +68,10 @@ class Tables:
         self.arrays: list[Array] = []
         self.shared: dict[tuple[int, ...], tuple[Node, tuple[Array, ...]]] = {}
         """By kind, width and tensors of a node: the first such node, and its tables, which several programs use."""
+        self.bytes: dict[tuple[int, ...], tuple[Linear, tuple[Array, ...]]] = {}
+        """By the weights of a linear layer: the first such layer, and its tables, which do not depend on the bias."""
         self.origins: list[tuple[Linear | Node, tuple[Array, ...]]] = []
-        """What the tables are made of."""
+        """What the other tables are made of: of a linear layer, the bias."""
 
     def add(self, shapes: Shapes, compute: Callable[[], tuple[Array, ...]]) -> tuple[Array, ...]:
         """The next tables.
@@ -102,51 +110,69 @@ class Tables:
             self.origins.append((node, self.shared[key][1]))
         return self.shared[key][1]
 
+    def of_embedding(self, node: Node) -> tuple[Array, ...]:
+        """Bytes and scales of a token embedding: a linear layer from one-hot vectors. Those of the output layer are the
+        same if they share the weight."""
+        (weight,) = (tensor for tensor in node.tensors if tensor is not None)
+        panels, scale, _ = self.bytes_of(Linear(((weight, None),)))
+        return panels, scale
+
     def of_linear(self, linear: Linear, *, fill: float) -> tuple[Array, ...]:
         """The tables of a product.
 
         Args:
             fill: bias of the outputs that are added to fill the last panel.
         """
+        panels, scale, offset = self.bytes_of(linear)
+        n = padded(linear.width)
 
-        def packed() -> tuple[Array, ...]:
-            weight, bias = linear.dense()
-            return pack(*quantize_weight(weight.numpy()), bias.numpy(), fill=fill)
+        def padded_bias() -> tuple[Array]:
+            return (np.pad(linear.bias().numpy(), (0, n - linear.width), constant_values=fill),)
 
-        n, k = padded(linear.width), padded(linear.n_inputs)
-        panels = (n // PANEL, k // 4, PANEL, 4), np.int8
-        tables = self.add([panels, ((n,), np.float32), ((n,), np.float32), ((n,), np.int32)], packed)
-        self.origins.append((linear, tables))
-        return tables
+        (bias,) = self.add([((n,), np.float32)], padded_bias)
+        self.origins.append((linear, (bias,)))
+        return panels, scale, bias, offset
+
+    def bytes_of(self, linear: Linear) -> tuple[Array, ...]:
+        """Bytes, scales and sums of the bytes of a product's weight."""
+        key = tuple(id(weight) for weight, _ in linear.layers)
+        if key not in self.bytes:
+
+            def packed() -> tuple[Array, ...]:
+                panels, scale, _, offset = pack(*quantize_weight(linear.weight().numpy()), None)
+                return panels, scale, offset
+
+            n, k = padded(linear.width), padded(linear.n_inputs)
+            shapes: Shapes = [((n // PANEL, k // 4, PANEL, 4), np.int8), ((n,), np.float32), ((n,), np.int32)]
+            self.bytes[key] = linear, self.add(shapes, packed)
+        return self.bytes[key][1]
 
     def tensors(self) -> Iterator[Tensor]:
         """The tensors of which the tables were made."""
+        for linear, _ in self.bytes.values():
+            yield from (weight for weight, _ in linear.layers)
         for origin, _ in self.origins:
-            pairs = origin.layers if isinstance(origin, Linear) else (origin.tensors,)
-            yield from (tensor for pair in pairs for tensor in pair if tensor is not None)
+            tensors = [bias for _, bias in origin.layers] if isinstance(origin, Linear) else origin.tensors
+            yield from (tensor for tensor in tensors if tensor is not None)
 
     def weights(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """Each tensor of which the tables were made, and its values in them: those of linear layers rounded to int8,
-        those of embeddings to half precision, which come last, because an embedding can be an output layer too."""
-        for origin, arrays in sorted(self.origins, key=lambda pair: is_embedding(pair[0])):
+        """Each tensor of which the tables were made, and its values in them: weights rounded to int8."""
+        for linear, (panels, scale, _) in self.bytes.values():
+            quantized = torch.from_numpy(unpack(panels, linear.width, linear.n_inputs))
+            dense = quantized * torch.from_numpy(scale[: linear.width])[:, None]
+            for (weight, _), column in zip(linear.layers, linear.columns, strict=True):
+                yield weight, dense[column : column + len(weight)]
+        for origin, arrays in self.origins:
             if isinstance(origin, Linear):
-                quantized, scale, bias = unpack(arrays, origin.width, origin.n_inputs)
-                dense = quantized * scale[:, None]
-                for (weight, b), column in zip(origin.layers, origin.columns, strict=True):
-                    yield weight, torch.from_numpy(dense[column : column + len(weight)])
+                for (_, b), column in zip(origin.layers, origin.columns, strict=True):
                     if b is not None:
-                        yield b, torch.from_numpy(bias[column : column + len(b)])
+                        yield b, torch.from_numpy(arrays[0][column : column + len(b)])
                 continue
             is_norm = origin.kind == Kind.NORMALIZE
             tensors = origin.tensors if is_norm else [t for t in origin.tensors if t is not None]
             for tensor, array in zip(tensors, arrays, strict=True):
                 if tensor is not None:
                     yield tensor, torch.from_numpy(array[..., : tensor.size(-1)].astype(np.float32))
-
-
-def is_embedding(origin: Linear | Node) -> bool:
-    """Whether tables are those of an embedding."""
-    return isinstance(origin, Node) and origin.kind == Kind.GATHER
 
 
 def shapes_and_tables(node: Node) -> tuple[Shapes, Callable[[], tuple[Array, ...]]]:
