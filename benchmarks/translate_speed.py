@@ -21,14 +21,19 @@ import time
 from pathlib import Path
 
 import torch
+from safetensors.torch import save_file
 
 from benchmarks.corpora import lines
 from benchmarks.machine import RESULTS, alternate, save
+from glassformer.checkpoint import read_tensors
 from glassformer.config import DecodeConfig
-from glassformer.interop.ctranslate2 import save_model, vocabulary
+from glassformer.corpora.corpus import Example
+from glassformer.generate.shortlist import Shortlist
+from glassformer.interop.ctranslate2 import VOCABULARY_MAP, save_model, vocabulary, vocabulary_map
 from glassformer.kernels.library import load as load_kernels
 from glassformer.models.transformer import TransformerConfig
 from glassformer.tasks.registry import load
+from glassformer.tasks.shortlist import learn_shortlist
 from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
 
@@ -47,7 +52,13 @@ VARIANTS = {
     "PyTorch": {"GLASSFORMER_KERNELS": "none"},
 }
 """Instruction sets: environment variables of both systems."""
-SETTINGS = {f"batch {batch} beam {beam}": (batch, beam) for batch, beam in ((32, 4), (64, 4), (32, 1), (1, 4), (1, 1))}
+SIZES = {f"batch {batch} beam {beam}": (batch, beam) for batch, beam in ((32, 4), (64, 4), (32, 1), (1, 4), (1, 1))}
+SETTINGS = {
+    f"{name}{', shortlist' if shortlist else ''}": (*sizes, shortlist)
+    for shortlist in (False, True)
+    for name, sizes in SIZES.items()
+}
+"""Batch size, beam size, and whether both systems use a vocabulary shortlist, the same in both."""
 N_SENTENCES = 256
 N_SINGLE = 16
 SMALL_PARENT = """
@@ -89,7 +100,12 @@ def write_models(data, trained, folder):
             task = load(trained, device="cpu")
         else:
             continue
-        save_model(task.model, vocabulary(task), folder / f"{name}.ctranslate2", "int8")
+        peer, names = folder / f"{name}.ctranslate2", vocabulary(task)
+        save_model(task.model, names, peer, "int8")
+        pairs = zip(*(lines(data / f"raw/train.{language}.gz") for language in ("en", "de")), strict=True)
+        shortlist = learn_shortlist(task, (Example(src, tgt, "train", 1) for src, tgt in pairs))
+        (peer / VOCABULARY_MAP).write_text(vocabulary_map(shortlist, names), encoding="utf-8")
+        save_file(shortlist.to_tensors(), folder / f"{name}.shortlist")
     references = lines(data / "raw/test_2016_flickr.de.gz")
     return round(sum(map(len, tokenizer.encode_batch(references))) / len(references))
 
@@ -99,8 +115,9 @@ def measure(folder, name, setting, n_tokens, sources):
     import ctranslate2
 
     torch.set_num_threads(THREADS)
-    (batch, beam), is_trained = SETTINGS[setting], MODELS[name] is None
+    (batch, beam, with_shortlist), is_trained = SETTINGS[setting], MODELS[name] is None
     task = load(folder / name, device="cpu")
+    task.shortlist = Shortlist.from_tensors(read_tensors(folder / f"{name}.shortlist"), task.model.config.vocab_size)
     peer = ctranslate2.Translator(str(folder / f"{name}.ctranslate2"), compute_type="int8", intra_threads=THREADS)
     tokenizer, names = task.tokenizer, vocabulary(task)
     ids = {token: i for i, token in enumerate(names)}
@@ -108,7 +125,9 @@ def measure(folder, name, setting, n_tokens, sources):
     sources = [sources[i * len(sources) // n_single] for i in range(n_single)]
     mean_length = sum(len(row) + 1 for row in tokenizer.encode_batch(sources)) / len(sources)
     tokens = max(1, round(batch * mean_length))
-    options = DecodeConfig(beam=beam, precision="int8", batch_tokens=tokens, no_repeat_ngram_size=0)
+    options = DecodeConfig(
+        beam=beam, precision="int8", batch_tokens=tokens, no_repeat_ngram_size=0, shortlist=with_shortlist
+    )
     limit = None if is_trained else lambda n: n_tokens
     lengths = {} if is_trained else {"min_decoding_length": n_tokens}
     n_generated = {}
@@ -120,7 +139,7 @@ def measure(folder, name, setting, n_tokens, sources):
         tokens = [[*(names[i] for i in row), names[tokenizer.eos_id]] for row in tokenizer.encode_batch(texts)]
         results = peer.translate_batch(
             tokens, beam_size=beam, max_batch_size=batch, batch_type="examples",
-            max_decoding_length=100 if is_trained else n_tokens, **lengths,
+            max_decoding_length=100 if is_trained else n_tokens, use_vmap=with_shortlist, **lengths,
         )  # fmt: skip
         return [tokenizer.decode([ids[token] for token in result.hypotheses[0]]) for result in results], results
 

@@ -14,7 +14,9 @@ from glassformer import checkpoint
 from glassformer.config import DecodeConfig
 from glassformer.errors import ConfigError, UserError
 from glassformer.generate.engine import Sources
+from glassformer.generate.shortlist import Shortlist
 from glassformer.interop import export, onnx_graph
+from glassformer.interop.ctranslate2 import vocabulary
 from glassformer.interop.export import export_verified
 from glassformer.interop.onnx import outputs_of
 from glassformer.interop.verification import Agreement, compare, random_sources
@@ -271,3 +273,23 @@ def test_weights_have_the_names_of_the_model_and_tied_ones_are_stored_once(tmp_p
         np.testing.assert_array_equal(found if name in stored else found.T, weight.detach().numpy())
     sizes = [np.prod(x.dims) for x in stored.values()]
     assert sum(sizes) < 1.01 * sum(p.numel() for p in task.model.parameters())
+
+
+def test_a_vocabulary_shortlist_is_exported_to_ctranslate2(tmp_path):
+    import ctranslate2
+
+    task = make("translation", "transformer", max_len=13)
+    rng = np.random.default_rng(1)
+    lists = rng.integers(5, task.model.config.vocab_size, (task.model.config.vocab_size, 2), np.int32)
+    begins = np.arange(0, 2 * len(lists) + 1, 2, dtype=np.int32)
+    task.shortlist = Shortlist(np.array([task.tokenizer.eos_id, 7], np.int32), begins, lists.ravel())
+    checkpoint.save_folder(tmp_path / "ours", task.contents())
+    assert "vocabulary shortlist (use_vmap=True)" in export_verified(tmp_path / "ours", tmp_path / "out", "ctranslate2")
+    names = vocabulary(task)
+    source = [*task.tokenizer.encode(LINES[0])[:5], task.tokenizer.eos_id]
+    peer = ctranslate2.Translator(str(tmp_path / "out"), inter_threads=1, intra_threads=1)
+    allowed = {names[i] for i in task.shortlist.tokens(source)}
+    fixed = {names[task.tokenizer.bos_id], names[task.tokenizer.pad_id]}  # on every list of CTranslate2
+    for use_vmap in (True, False):
+        (result,) = peer.translate_batch([[names[i] for i in source]], use_vmap=use_vmap, max_decoding_length=9)
+        assert (set(result.hypotheses[0]) <= allowed | fixed) == use_vmap

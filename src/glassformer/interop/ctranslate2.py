@@ -11,12 +11,14 @@ from ctranslate2.specs import common_spec, transformer_spec
 from torch import nn
 
 from glassformer.errors import UserError
+from glassformer.generate.shortlist import Shortlist
 from glassformer.interop.verification import Ids, Outputs
 from glassformer.models.base import Model
 from glassformer.models.families import family_of
 from glassformer.nn.attention import Attention
 from glassformer.nn.block import TransformerBlock
 from glassformer.tasks.base import AnyTask
+from glassformer.tasks.generation import GeneratesText
 from glassformer.tokens import wordpiece
 from glassformer.tokens.tokenizer import UNK
 
@@ -31,6 +33,9 @@ ACTIVATIONS = {
 }
 """Our name of an activation function -> CTranslate2's."""
 
+VOCABULARY_MAP = "vmap.txt"
+"""File of a vocabulary shortlist in a model folder of CTranslate2."""
+
 
 def save(task: AnyTask, folder: Path) -> str:
     """Write the files of a CTranslate2 model into a folder. Returns a description.
@@ -38,8 +43,12 @@ def save(task: AnyTask, folder: Path) -> str:
     Raises:
         UserError: CTranslate2 has no such model.
     """
-    save_model(task.model, vocabulary(task), folder)
+    tokens = vocabulary(task)
+    save_model(task.model, tokens, folder)
     what = ""
+    if isinstance(task, GeneratesText) and task.shortlist:
+        (folder / VOCABULARY_MAP).write_text(vocabulary_map(task.shortlist, tokens), encoding="utf-8")
+        what = ", with the vocabulary shortlist (use_vmap=True)"
     if task.kind == "encoder":
         what = (
             f": {'hidden states and pooler' if has_pooler(task.model) else 'hidden states'}, without the output layer"
@@ -78,6 +87,16 @@ def save_model(model: Model, tokens: list[str], folder: Path, quantization: str 
     spec.optimize(quantization=quantization)
     folder.mkdir(parents=True, exist_ok=True)
     spec.save(str(folder))
+
+
+def vocabulary_map(shortlist: Shortlist, tokens: Sequence[str]) -> str:
+    """A shortlist as CTranslate2 reads it: a token, a tab, and the target tokens; those of the empty token are on every
+    list.
+    """
+    lists = {"": shortlist.frequent}
+    for i in np.flatnonzero(shortlist.begins[1:] > shortlist.begins[:-1]).tolist():
+        lists[tokens[i]] = np.append(shortlist.targets[shortlist.begins[i] : shortlist.begins[i + 1]], i)
+    return "".join(f"{token}\t{' '.join(tokens[i] for i in ids.tolist())}\n" for token, ids in lists.items())
 
 
 def vocabulary(task: AnyTask) -> list[str]:
