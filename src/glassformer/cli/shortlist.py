@@ -47,5 +47,6 @@ def shortlist(
     n_learned = int((learned.begins[1:] > learned.begins[:-1]).sum())
     print(
         f"{model}: vocabulary shortlist of {n_learned:,} source tokens, with {len(learned.targets) / n_learned:.0f}"
-        f" target tokens each, and {len(learned.frequent)} frequent ones. Use it: glassformer translate {model} --precision int8 --shortlist"
+        f" target tokens each, and {len(learned.frequent)} frequent ones."
+        f" Use it: glassformer translate {model} --precision int8 --shortlist"
     )

@@ -1,6 +1,6 @@
 /* Attention of one query over the keys and values in a list of cache slots: softmax(scale * q K^T + bias) V.
 
-q, out: [heads, d_head]. K, V: half precision [slots][heads / group * d_head]; consecutive heads share a key head in
+q, out: [heads, d_head]. K, V: half precision or floats, [slots][heads / group * d_head]; consecutive heads share a key head in
 groups. bias[head][reach + distance]: added to the score of the key at list index i, distance = i - position of the
 query, limited to [-reach, reach]; null: none. Nothing is copied when hypotheses are reordered: only the list changes. */
 #ifndef ATTENTION_H
@@ -13,7 +13,7 @@ query, limited to [-reach, reach]; null: none. Nothing is copied when hypotheses
 #define LOWEST -1e30f
 
 typedef struct {
-  const uint16_t *keys, *values;
+  const void *keys, *values;
   int64_t stride;
   const int32_t *list;
   int64_t n, d_head, group, position, reach;
@@ -21,20 +21,16 @@ typedef struct {
   float scale;
 } Attention;
 
-/* Partial sums of KEYS scores -> the scores */
-INLINE V4 transpose_sum(V s[KEYS][PARTS]) {
-  V4 a = fold(s[0]), b = fold(s[1]), c = fold(s[2]), d = fold(s[3]);
-  V4 ab = __builtin_shufflevector(a, b, 0, 4, 1, 5) + __builtin_shufflevector(a, b, 2, 6, 3, 7);
-  V4 cd = __builtin_shufflevector(c, d, 0, 4, 1, 5) + __builtin_shufflevector(c, d, 2, 6, 3, 7);
-  return __builtin_shufflevector(ab, cd, 0, 1, 4, 5) + __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+INLINE V load_cached(const void *cache, int64_t at, const int is_half) {
+  return is_half ? load_half((const uint16_t *)cache + at) : load((const float *)cache + at);
 }
 
 /* scores[head - first][i] of heads [first, last); queries: padded to a multiple of 16 features per head with zeros */
-INLINE void attention_scores(const Attention *a, int64_t first, int64_t last, const int64_t padded,
+INLINE void attention_scores(const Attention *a, int64_t first, int64_t last, const int64_t padded, const int is_half,
                              const float *queries, float *scores, int64_t width) {
   for (int64_t t = 0; t < a->n; t += KEYS) {
-    const uint16_t *key[KEYS];
-    for (int i = 0; i < KEYS; i++) key[i] = a->keys + a->list[t + i < a->n ? t + i : a->n - 1] * a->stride;
+    int64_t key[KEYS];
+    for (int i = 0; i < KEYS; i++) key[i] = a->list[t + i < a->n ? t + i : a->n - 1] * a->stride;
     for (int64_t head = first; head < last; head++) {
       const float *q = queries + (head - first) * padded;
       int64_t at = (a->group == 1 ? head : head / a->group) * a->d_head;
@@ -43,7 +39,7 @@ INLINE void attention_scores(const Attention *a, int64_t first, int64_t last, co
       for (int64_t f = 0; f < padded; f += 16)
         UNROLL for (int j = 0; j < PARTS; j++) {
           V x = load(q + f + j * LANES);
-          UNROLL for (int i = 0; i < KEYS; i++) s[i][j] += x * load_half(key[i] + at + f + j * LANES);
+          UNROLL for (int i = 0; i < KEYS; i++) s[i][j] += x * load_cached(a->keys, key[i] + at + f + j * LANES, is_half);
         }
       V4 four = transpose_sum(s);
       memcpy(scores + (head - first) * width + t, &four, sizeof four);
@@ -71,8 +67,8 @@ INLINE float softmax_numerators(float *scores, int64_t n) {
   return 1.f / sum(total);
 }
 
-INLINE void attend(const Attention *a, int64_t first, int64_t last, const int64_t padded, const float *q, float *out,
-                   float *scratch) {
+INLINE void attend(const Attention *a, int64_t first, int64_t last, const int64_t padded, const int is_half,
+                   const float *q, float *out, float *scratch) {
   int64_t width = (a->n + 15) & ~15L;
   float *queries = scratch + (last - first) * width;
   if (padded == a->d_head) {
@@ -82,7 +78,7 @@ INLINE void attend(const Attention *a, int64_t first, int64_t last, const int64_
     for (int64_t head = first; head < last; head++)
       for (int64_t i = 0; i < a->d_head; i++) queries[(head - first) * padded + i] = q[head * a->d_head + i] * a->scale;
   }
-  attention_scores(a, first, last, padded, queries, scratch, width);
+  attention_scores(a, first, last, padded, is_half, queries, scratch, width);
   for (int64_t head = first; head < last; head++) {
     float *scores = scratch + (head - first) * width;
     if (a->bias)
@@ -91,15 +87,15 @@ INLINE void attend(const Attention *a, int64_t first, int64_t last, const int64_
         scores[i] += a->bias[head * (2 * a->reach + 1) + a->reach + d];
       }
     float factor = softmax_numerators(scores, a->n);
-    const uint16_t *values = a->values + head / a->group * a->d_head;
+    int64_t values = head / a->group * a->d_head;
     for (int64_t f = 0; f < padded; f += CHUNK) {
       V o[CHUNK / LANES];
       int used = (int)(padded - f < CHUNK ? padded - f : CHUNK) / LANES;
       UNROLL for (int j = 0; j < CHUNK / LANES; j++) o[j] = all(0);
       for (int64_t t = 0; t < a->n; t++) {
-        const uint16_t *v = values + a->list[t] * a->stride + f;
+        int64_t v = values + a->list[t] * a->stride + f;
         V weight = all(scores[t]);
-        UNROLL for (int j = 0; j < CHUNK / LANES; j++) if (j < used) o[j] += weight * load_half(v + j * LANES);
+        UNROLL for (int j = 0; j < CHUNK / LANES; j++) if (j < used) o[j] += weight * load_cached(a->values, v + j * LANES, is_half);
       }
       float last_features[CHUNK], *to = out + head * a->d_head + f;
       int64_t left = a->d_head - f;
@@ -125,8 +121,9 @@ static void attention(Thread t, Phase *phase, const Op *op, const Program *p, co
     a.position = positions[row];
     const float *q = (const float *)p->buffers[op->a] + row * p->strides[op->a] + op->a_at;
     float *out = (float *)p->buffers[op->out] + row * p->strides[op->out] + op->out_at;
-    if (op->m == 64) attend(&a, first, last, 64, q, out, scratch); /* a constant: loops are unrolled */
-    else attend(&a, first, last, padded, q, out, scratch);
+    if (op->m == 64 && p->has_halves) attend(&a, first, last, 64, 1, q, out, scratch); /* constants: loops are unrolled */
+    else if (op->m == 64) attend(&a, first, last, 64, 0, q, out, scratch);
+    else attend(&a, first, last, padded, (int)p->has_halves, q, out, scratch);
   }
   wait_for(phase, r->n_rows * groups);
 }

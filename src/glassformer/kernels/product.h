@@ -6,11 +6,11 @@ The sums are exact, in 32 bits, so they do not depend on the instruction set. A 
 columns is kept in registers while k runs. */
 #ifndef PRODUCT_H
 #define PRODUCT_H
+#include "product_float.h"
 #include "program.h"
 #include "rows.h"
 #include "vector.h"
 
-#define PANEL 64
 #define MIN_ROWS 48 /* for fewer, reading the weights takes longer than the product */
 
 /* For each instruction set: Sums, a vector of 32-bit sums; SUMS, the number of them for TILE_COLUMNS columns; repeat,
@@ -187,10 +187,13 @@ static int tile_rows(int64_t left) {
 }
 
 typedef struct {
-  const int8_t *bytes;
+  const void *inputs;
+  int64_t stride;      /* bytes from an input row to the next */
+  const float *scales; /* of the input rows */
+  const int8_t *bytes; /* or floats, without the scales and offsets */
   const float *scale, *bias;
   const int32_t *offset;
-  int64_t k, panel_size;
+  int64_t n, k, panel_size;
   int32_t added; /* what the bytes of the inputs have added, in multiples of 128 */
   int32_t activation;
   int16_t *wide; /* memory for `wide_tile`; null: not used */
@@ -208,8 +211,14 @@ static Weight weight_of(Thread t, const Op *op, const Program *p, int64_t n_rows
 #else
   int32_t added = op->option ? 0 : 1;
 #endif
-  return (Weight){op->tables[0], op->tables[1], op->tables[2], op->tables[3], op->m, (int64_t)PANEL * op->m, added,
-                  op->activation, wide};
+  int is_float = op->tables[1] == NULL;
+  int64_t size = is_float ? sizeof(float) : 1;
+  const void *inputs = p->buffers[op->a];
+  return (Weight){
+    is_float ? (const float *)inputs + op->a_at : inputs, p->strides[op->a] * size,
+    is_float ? NULL : p->buffers[op->a + 1], op->tables[0], op->tables[1], op->tables[2], op->tables[3], op->n, op->m,
+    PANEL * op->m * size, added, op->activation, is_float ? NULL : wide,
+  };
 }
 
 /* The next `bytes` bytes that will be read are requested in parts, one with each tile. */
@@ -230,23 +239,30 @@ INLINE void begin_panel(const Weight *w, int64_t p) {
 
 /* Rows [row, row + rows) of panel p -> y, of which consecutive rows are `y_stride` floats apart; so are those of
    `residual`, which is added unless it is null. */
-INLINE void product_tile(const Weight *w, const uint8_t *a, int64_t stride, const float *scales, int rows, int64_t p,
-                         float *y, int64_t y_stride, const float *residual) {
+INLINE void product_tile(const Weight *w, int64_t row, int rows, int64_t p, float *y, int64_t y_stride,
+                         const float *residual) {
   int32_t sums[TILE_ROWS * PANEL] __attribute__((aligned(64)));
+  float floats[TILE_ROWS * PANEL] __attribute__((aligned(64)));
+  const uint8_t *a = (const uint8_t *)w->inputs + row * w->stride;
+  if (!w->scale)
+    float_panel(rows, (const float *)a, w->stride / 4, (const float *)w->bytes, p * PANEL, w->n, w->k, floats);
 #if defined(WIDENS)
-  if (w->wide) wide_tile(rows, a, stride, w->k, w->wide, sums);
-  else
+  else if (w->wide) wide_tile(rows, a, w->stride, w->k, w->wide, sums);
 #endif
-    tile(rows, a, stride, w->bytes + p * w->panel_size, w->k, sums);
+  else tile(rows, a, w->stride, w->bytes + p * w->panel_size, w->k, sums);
   for (int j = 0; j < PANEL; j += LANES) {
-    V scale = load(w->scale + p * PANEL + j), bias = load(w->bias + p * PANEL + j);
-    I offset;
-    memcpy(&offset, w->offset + p * PANEL + j, sizeof offset);
-    offset *= w->added;
+    V bias = load(w->bias + p * PANEL + j), scale = all(0);
+    I offset = {0};
+    if (w->scale) {
+      scale = load(w->scale + p * PANEL + j);
+      memcpy(&offset, w->offset + p * PANEL + j, sizeof offset);
+      offset *= w->added;
+    }
     for (int i = 0; i < rows; i++) {
       I s;
       memcpy(&s, sums + i * PANEL + j, sizeof s);
-      V v = __builtin_convertvector(s - offset, V) * (scales[i] * scale) + bias;
+      V v = w->scale ? __builtin_convertvector(s - offset, V) * (w->scales[row + i] * scale) + bias
+                     : load(floats + i * PANEL + j) + bias;
       if (residual) v += load(residual + i * y_stride + j);
       store(y + i * y_stride + j, w->activation == RELU ? larger(v, all(0)) : v);
     }
@@ -265,11 +281,9 @@ static void load_column(const int8_t *w, const float *scales, int64_t column, in
 
 static void product(Thread t, Phase *phase, const Op *op, const Program *p, const Rows *r) {
   Weight w = weight_of(t, op, p, r->n_rows);
-  const uint8_t *a = p->buffers[op->a];
-  const float *scales = p->buffers[op->a + 1];
   float *y = p->buffers[op->out];
   const float *residual = op->b >= 0 ? p->buffers[op->b] : NULL;
-  int64_t stride = p->strides[op->a], y_stride = p->strides[op->out], panels = divide_up(op->n, PANEL);
+  int64_t y_stride = p->strides[op->out], panels = divide_up(op->n, PANEL);
   /* A unit: some panels, and all rows; with many threads, some rows. */
   int64_t size = unit_size(panels, t.n, 8), groups = divide_up(panels, size);
   int64_t block = groups >= 2 * t.n ? r->n_rows : divide_up(r->n_rows, 2 * t.n);
@@ -286,8 +300,7 @@ static void product(Thread t, Phase *phase, const Op *op, const Program *p, cons
         int64_t next = panel + 1 < last_panel ? panel + 1 : panel + 1 + (t.n - 1) * size, at = row * y_stride + panel * PANEL;
         if (next < panels)
           prefetch(w.bytes + next * w.panel_size, w.panel_size, row - first_row, rows, last_row - first_row);
-        product_tile(&w, a + row * stride, stride, scales + row, rows, panel, y + at, y_stride,
-                     residual ? residual + at : NULL);
+        product_tile(&w, row, (int)rows, panel, y + at, y_stride, residual ? residual + at : NULL);
       }
     }
   }

@@ -25,6 +25,7 @@ INLINE void run_on_row(const Op *op, const Program *p, const Rows *r, int64_t ro
       int64_t index = r->index[op->option][row];
       const uint16_t *entry = (const uint16_t *)op->tables[0] + index * divide_up(n, 16) * 16;
       if (op->tables[1]) load_column(op->tables[0], op->tables[1], index, n, out);
+      else if (op->tables[2]) memcpy(out, (const float *)op->tables[2] + index * n, (size_t)n * sizeof(float));
       else for (int64_t i = 0; i < n; i += LANES) store(out + i, load_half(entry + i));
       break;
     }
@@ -44,8 +45,8 @@ INLINE void run_on_row(const Op *op, const Program *p, const Rows *r, int64_t ro
       break;
     case STORE: {
       int64_t at = r->slot[row] * p->cache_strides[op->cache];
-      store_keys_values(a, n, p->caches[2 * op->cache] + at);
-      store_keys_values(b, n, p->caches[2 * op->cache + 1] + at);
+      store_cached(a, n, p->caches[2 * op->cache], at, p->has_halves);
+      store_cached(b, n, p->caches[2 * op->cache + 1], at, p->has_halves);
       break;
     }
   }

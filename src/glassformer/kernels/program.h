@@ -9,8 +9,8 @@ feature. */
 
 enum Kind {
   /* Operations on a row by itself. */
-  GATHER,     /* out = entry of a table; tables[0]: half precision [entries, n padded to a multiple of 16], or with
-                 tables[1]: a weight of [entries, n] and its scales, as of a PRODUCT */
+  GATHER,     /* out = entry of a table. tables[0]: half precision [entries, n padded to a multiple of 16]; with
+                 tables[1]: a weight of [entries, n] and its scales, as of a PRODUCT; without both: tables[2] in floats */
   SCALE,      /* out = a * number */
   ADD,        /* out = a + b */
   MULTIPLY,   /* out = a * b */
@@ -20,7 +20,7 @@ enum Kind {
   QUANTIZE,   /* out = bytes of a; out + 1 = their scale; tables[0]: factor of each column, or null */
   STORE,      /* keys a and values b -> cache `cache`, at the row's slot */
   /* Operations in which the threads share each row. */
-  PRODUCT,    /* out = activation(a W^T + bias), or with a buffer b: a W^T + bias + b; a is quantized */
+  PRODUCT,    /* out = activation(a W^T + bias), or with a buffer b: a W^T + bias + b; a is quantized if W is */
   ATTEND,     /* out = attention with queries a over the keys and values in the row's list */
   BEST,       /* the k best columns of a W^T + bias and their log-probabilities */
 };
@@ -41,7 +41,8 @@ typedef struct {
 
 /* The weight of a PRODUCT, in `tables`:
      0: int8 [n / 64][k / 4][64][4], n and k padded with zeros; k is a multiple of 64: column n, input k -> byte
-     1: float [n], scale of each output column;  2: float [n], bias;  3: int32 [n], 128 * sum of the bytes of the column */
+     1: float [n], scale of each output column;  2: float [n], bias;  3: int32 [n], 128 * sum of the bytes of the column
+   Or in floats: 0: float [n][k], k a multiple of 16 and n without padding;  2: bias, n padded. */
 
 /* Some columns of the weight of BEST. */
 typedef struct {
@@ -62,10 +63,11 @@ typedef struct {
 
 typedef struct {
   int64_t n_ops, n_buffers, k, scratch_size; /* k of BEST; scratch_size: floats per thread */
+  int64_t has_halves;               /* the caches are in half precision, not floats */
   const Op *ops;
   void *const *buffers;             /* each has memory for n_rows x stride floats */
   const int64_t *strides;           /* of the buffers, in elements */
-  uint16_t *const *caches;          /* keys of cache c: 2 c, values: 2 c + 1; each [slots, stride] */
+  void *const *caches;              /* keys of cache c: 2 c, values: 2 c + 1; each [slots, stride] */
   const int64_t *cache_strides;
   Phase *phases;                    /* n_ops + 1 shared by the threads, then n_ops + 1 of each thread */
   float *scratch;

@@ -76,7 +76,7 @@ class CProgram(ctypes.Structure):
     """`Program` of program.h."""
 
     _fields_ = [
-        *((name, c_int64) for name in ("n_ops", "n_buffers", "k", "scratch_size")),
+        *((name, c_int64) for name in ("n_ops", "n_buffers", "k", "scratch_size", "has_halves")),
         *((name, c_void_p) for name in ("ops", "buffers", "strides", "caches", "cache_strides")),
         *((name, c_void_p) for name in ("phases", "scratch", "workspace", "least", "best", "best_ids")),
     ]
@@ -113,7 +113,7 @@ class Instruction:
 class Shortlist:
     """Some columns of the weight of `BEST`: `Shortlist` of program.h."""
 
-    def __init__(self, ids: NDArray[np.int32], tables: Sequence[Array]) -> None:
+    def __init__(self, ids: NDArray[np.int32], tables: Sequence[Array | None]) -> None:
         """
         Args:
             ids: columns, ascending.
@@ -123,7 +123,7 @@ class Shortlist:
         self.padded_ids = np.zeros(padded(len(ids)), np.int32)
         self.padded_ids[: len(ids)] = ids
         addresses = [address(self.padded_ids), *map(address, tables)]
-        self.record = np.array([len(ids), *addresses], np.int64)
+        self.record = np.array([len(ids), *(a or 0 for a in addresses)], np.int64)
         """The structure in C."""
 
 
@@ -241,13 +241,14 @@ class Executable:
         """Execute the program. Returns the log-probabilities and ids of the k best tokens, if it ends with `BEST`.
 
         Args:
-            caches: keys and values in half precision, [slots, padded width].
+            caches: keys and values, [slots, padded width], in half precision or fp32.
         """
         n, p = len(batch), self.program
         self.reserve(n)
         if caches is not self.caches:
             self.caches, self.kept["caches"] = caches, pointers([array for pair in caches for array in pair])
             p.caches = ctypes.addressof(self.kept["caches"])
+            p.has_halves = not caches or caches[0][0].dtype == np.float16
         longest = max((int(length.max()) for length in batch.lengths), default=0)
         # Scores of all heads, and queries of all heads; see attention.h.
         attention = max((heads * (longest + 16 + d_head + 16) for heads, d_head in self.sizes), default=0)

@@ -43,7 +43,8 @@ INLINE void rotate(const float *a, int64_t n, int64_t d_head, const float *cosin
     }
 }
 
-static void store_keys_values(const float *a, int64_t n, uint16_t *cache) {
-  for (int64_t i = 0; i < n; i += LANES) store_half(cache + i, load(a + i));
+static void store_cached(const float *a, int64_t n, void *cache, int64_t at, int is_half) {
+  if (!is_half) memcpy((float *)cache + at, a, (size_t)n * sizeof(float));
+  else for (int64_t i = 0; i < n; i += LANES) store_half((uint16_t *)cache + at + i, load(a + i));
 }
 #endif

@@ -67,9 +67,7 @@ static void best_of_piece(Thread t, const Op *op, const Program *p, const Rows *
     memcpy(columns.tables, shortlist->tables, sizeof columns.tables);
   }
   Weight w = weight_of(t, &columns, p, last - first);
-  const uint8_t *a = p->buffers[op->a];
-  const float *scales = p->buffers[op->a + 1];
-  int64_t stride = p->strides[op->a], k = p->k, panels = divide_up(columns.n, PANEL), n = last - first;
+  int64_t k = p->k, panels = divide_up(columns.n, PANEL), n = last - first;
   LogSumExp *l = pieces.sums + piece * r->n_rows;
   float *v = pieces.values + piece * r->n_rows * k;
   int32_t *id = pieces.ids + piece * r->n_rows * k;
@@ -80,7 +78,7 @@ static void best_of_piece(Thread t, const Op *op, const Program *p, const Rows *
       float y[TILE_ROWS * PANEL] __attribute__((aligned(64)));
       rows = tile_rows(last - row);
       if (panel + 1 < panels) prefetch(w.bytes + (panel + 1) * w.panel_size, w.panel_size, row - first, rows, n);
-      product_tile(&w, a + row * stride, stride, scales + row, rows, panel, y, PANEL, NULL);
+      product_tile(&w, row, (int)rows, panel, y, PANEL, NULL);
       for (int64_t i = 0; i < rows; i++)
         update(y + i * PANEL, ids, panel * PANEL, v + (row + i) * k, id + (row + i) * k, k, l + row + i,
                (_Atomic float *)p->least + row + i);

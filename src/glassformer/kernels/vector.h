@@ -78,6 +78,13 @@ INLINE float sum(const V *s) {
   V4 a = fold(s);
   return (a[0] + a[2]) + (a[1] + a[3]);
 }
+/* 16 partial sums of each of 4 sums -> the sums */
+INLINE V4 transpose_sum(V s[4][PARTS]) {
+  V4 a = fold(s[0]), b = fold(s[1]), c = fold(s[2]), d = fold(s[3]);
+  V4 ab = __builtin_shufflevector(a, b, 0, 4, 1, 5) + __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  V4 cd = __builtin_shufflevector(c, d, 0, 4, 1, 5) + __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  return __builtin_shufflevector(ab, cd, 0, 1, 4, 5) + __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+}
 INLINE float largest(const V *s) { /* of 16 floats */
 #if LANES == 16
   return _mm512_reduce_max_ps((__m512)s[0]);

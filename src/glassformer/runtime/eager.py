@@ -40,7 +40,7 @@ def run_eagerly(
             int8, the product is computed in its precision instead.
     """
     buffers: dict[int, Tensor] = {}
-    halves = [tuple(torch.from_numpy(array.view("float16")) for array in pair) for pair in caches]
+    halves = [tuple(map(torch.from_numpy, pair)) for pair in caches]
     indices = [torch.from_numpy(x).long() for x in (batch.ids, batch.positions, batch.types)]
     slots = torch.from_numpy(batch.slots).long()
     result = torch.empty(0, 0)
@@ -80,7 +80,7 @@ def run_eagerly(
                 result = a[:, : op.n]
             case Kind.STORE:
                 for half, x in zip(halves[op.cache], (a, b), strict=True):
-                    half[slots, : op.n] = x[:, : op.n].half()
+                    half[slots, : op.n] = x[:, : op.n].to(half.dtype)
                 continue
             case Kind.PRODUCT:
                 weight, scale, bias = weights[i]

@@ -43,7 +43,7 @@ IN_PLACE: tuple[Kind, ...] = (
 """Operations that can write to the buffer of an input: for a product, that of its residual."""
 
 Caches = Sequence[tuple[Array, Array]]
-"""Keys and values of each cache, in half precision: [slots, padded width]."""
+"""Keys and values of each cache: [slots, padded width]."""
 
 
 @dataclass(slots=True)
@@ -77,8 +77,9 @@ def fuse(nodes: Sequence[Node]) -> list[Node]:
     return result
 
 
-def merge_linears(nodes: Sequence[Node]) -> list[Step]:
-    """Steps for nodes. Linear layers with the same input become one, after a step that quantizes the input."""
+def merge_linears(nodes: Sequence[Node], *, is_quantized: bool) -> list[Step]:
+    """Steps for nodes. If weights are quantized, linear layers with the same input become one, after a step that
+    quantizes the input; in fp32 they use the weights of the model as they are."""
     steps: list[Step] = []
     results: dict[Node, tuple[int, int]] = {}
     quantized: dict[Node, int] = {}
@@ -90,6 +91,11 @@ def merge_linears(nodes: Sequence[Node]) -> list[Step]:
             steps.append(Step(node, [results[x] for x in node.inputs]))
             continue
         x, *residual = node.inputs
+        if not is_quantized:
+            results[node] = len(steps), 0
+            linear = Linear(((node.tensors[0], node.tensors[1]),))  # type: ignore[arg-type]
+            steps.append(Step(node, [results[x], *(results[r] for r in residual)], linear))
+            continue
         if x not in quantized:
             quantized[x] = len(steps)
             is_relu = ACTIVATIONS[x.activation] == "relu"
@@ -118,9 +124,9 @@ class Lowered:
     """Number of features of each buffer."""
 
 
-def lower(nodes: Sequence[Node]) -> Lowered:
+def lower(nodes: Sequence[Node], *, is_quantized: bool) -> Lowered:
     """Assign buffers to the results of nodes. A buffer is used again after the last use of its content."""
-    steps, lowered = merge_linears(fuse(nodes)), Lowered()
+    steps, lowered = merge_linears(fuse(nodes), is_quantized=is_quantized), Lowered()
     last_use = {step: i for i, s in enumerate(steps) for step, _ in s.inputs}
     buffers: list[int] = []  # of the steps
     free: dict[tuple[bool, int], list[int]] = {}
@@ -129,9 +135,11 @@ def lower(nodes: Sequence[Node]) -> Lowered:
         width = step.linear.width if step.linear else node.width
         dying = [s for s in dict.fromkeys(s for s, _ in step.inputs) if last_use[s] == i]
         released = {s: (steps[s].node.kind == Kind.QUANTIZE, lowered.widths[buffers[s]]) for s in dying}
+        read_late = step.inputs[0][0] if step.linear else -1  # a product reads a row while it writes it
         if node.kind in IN_PLACE:
             for s, key in released.items():
-                free.setdefault(key, []).append(buffers[s])
+                if s != read_late:
+                    free.setdefault(key, []).append(buffers[s])
         available = free.setdefault((is_quantize, width), [])
         if node.kind == Kind.STORE:
             buffers.append(0)
@@ -140,15 +148,16 @@ def lower(nodes: Sequence[Node]) -> Lowered:
         else:
             buffers.append(len(lowered.widths))
             lowered.widths += [width, 1] if is_quantize else [width]
-        if node.kind not in IN_PLACE:
-            for s, key in released.items():
+        for s, key in released.items():
+            if node.kind not in IN_PLACE or s == read_late:
                 free.setdefault(key, []).append(buffers[s])
         places = [Place(buffers[s], column) for s, column in step.inputs]
         a, b = [*places, *[Place(0), Place(-1)][len(places) :]]
+        n_inputs = step.linear.padded_inputs(is_quantized) if step.linear else 0
         lowered.steps.append(step)
         lowered.instructions.append(
             Instruction(
-                node.kind, Place(buffers[i]), a, b, n=width, m=padded(node.inputs[0].width) if step.linear else node.m,
+                node.kind, Place(buffers[i]), a, b, n=width, m=n_inputs or node.m,
                 option=int(steps[step.inputs[0][0]].node.option if step.linear else node.option), cache=node.cache,
                 number=node.number, group=node.group, reach=node.reach, activation=node.activation,
             )
@@ -173,14 +182,14 @@ class Program:
     Args:
         kernels: the C library. None: PyTorch, with the same quantization.
         tables: where the tables of the instructions come from.
-        is_quantized: False: linear layers in fp32, with PyTorch.
+        is_quantized: False: all in fp32, with the weights of the model as they are.
     """
 
     def __init__(
         self, nodes: Sequence[Node], kernels: Kernels | None, tables: Tables, *, is_quantized: bool = True
     ) -> None:
-        assert is_quantized or kernels is None
-        self.lowered, self.cache_widths, self.kernels = lower(nodes), cache_widths_of(nodes), kernels
+        self.lowered = lower(nodes, is_quantized=is_quantized)
+        self.cache_widths, self.kernels = cache_widths_of(nodes), kernels
         self.lock = threading.Lock()
         """The buffers are used by one call at a time."""
         self.width = nodes[-1].width
@@ -190,8 +199,10 @@ class Program:
         self.biases: dict[tuple[int, ...], Array] = {}
         last = self.lowered.steps[-1]
         for i, (instruction, step) in enumerate(zip(self.lowered.instructions, self.lowered.steps, strict=True)):
-            is_embedding = step.node.kind == Kind.GATHER and step.node.option == IDS
-            if is_embedding and is_quantized:
+            is_embedding = step.node.kind == Kind.GATHER
+            if is_embedding and not is_quantized:
+                instruction = replace(instruction, tables=(None, None, tables.floats_of(step.node.tensors[0])))
+            elif is_embedding and step.node.option == IDS:
                 instruction = replace(instruction, tables=tables.of_embedding(step.node))
             elif step.linear is None:
                 instruction = replace(instruction, tables=tables.of_node(step.node))
@@ -204,7 +215,10 @@ class Program:
                     arrays = unpack(panels, n, k), scale[:n].copy(), bias[:n].copy()
                     self.quantized[i] = tuple(map(torch.from_numpy, arrays))  # type: ignore[assignment]
             else:
-                self.quantized[i] = step.linear.weight(), torch.empty(0), step.linear.bias()
+                fill = EXCLUDED if step is last else 0.0
+                instruction = replace(instruction, tables=tables.floats_of_linear(step.linear, fill=fill))
+                if kernels is None:
+                    self.quantized[i] = step.linear.weight(), torch.empty(0), step.linear.bias()
             self.instructions.append(instruction)
 
     def executable(self, last: Kind | None) -> Executable:
@@ -245,8 +259,7 @@ class Program:
         Args:
             ids: the columns, ascending.
         """
-        tables = [table for table in self.instructions[-1].tables if table is not None]
-        return Shortlist(ids, select(tables, ids) if self.kernels else ())
+        return Shortlist(ids, select(self.instructions[-1].tables, ids) if self.kernels else ())
 
     def best(
         self, batch: Batch, caches: Caches, k: int, banned: tuple[int, ...] = ()

@@ -12,14 +12,15 @@ Ints = NDArray[np.int32]
 
 
 class SlotCaches:
-    """Keys and values in half precision, in slots: one for each token and hypothesis, for all layers."""
+    """Keys and values in slots: one for each token and hypothesis, for all layers."""
 
-    def __init__(self, widths: Sequence[int]) -> None:
+    def __init__(self, widths: Sequence[int], dtype: type[np.floating] = np.float16) -> None:
         """
         Args:
             widths: number of features of the keys of each cache.
+            dtype: half precision or fp32.
         """
-        self.widths = widths
+        self.widths, self.dtype = widths, dtype
         self.capacity = 0
         self.arrays: list[tuple[Array, Array]] = []
         self.free: list[Ints] = []
@@ -55,7 +56,7 @@ class SlotCaches:
         capacity = max(1024, 2 * self.capacity, self.capacity + n)
         grown = []
         for i, width in enumerate(self.widths):
-            pair = aligned((capacity, padded(width)), np.float16), aligned((capacity, padded(width)), np.float16)
+            pair = aligned((capacity, padded(width)), self.dtype), aligned((capacity, padded(width)), self.dtype)
             if self.capacity:
                 for new, old in zip(pair, self.arrays[i], strict=True):
                     new[: self.capacity] = old

@@ -40,6 +40,11 @@ class Linear:
         """Number of input features."""
         return self.layers[0][0].size(1)
 
+    def padded_inputs(self, is_quantized: bool) -> int:
+        """Number of inputs that the kernels read."""
+        multiple = PANEL if is_quantized else 16
+        return -(-self.n_inputs // multiple) * multiple
+
     def weight(self) -> Tensor:
         """The weight in fp32, with zeros between the layers."""
         weight = torch.zeros(self.width, self.n_inputs)
@@ -132,6 +137,17 @@ class Tables:
         (bias,) = self.add([((n,), np.float32)], padded_bias)
         self.origins.append((linear, (bias,)))
         return panels, scale, bias, offset
+
+    def floats_of_linear(self, linear: Linear, *, fill: float) -> tuple[Array | None, ...]:
+        """The tables of a product in fp32."""
+        bias = np.pad(linear.bias().numpy(), (0, -linear.width % PANEL), constant_values=fill)
+        return self.floats_of(linear.layers[0][0]), None, bias, None
+
+    def floats_of(self, weight: Tensor | None) -> Array:
+        """A weight of the model, not copied unless the length of its rows is not a multiple of 16."""
+        assert weight is not None
+        array = weight.detach().float().contiguous().numpy()
+        return np.pad(array, ((0, 0), (0, -array.shape[1] % 16))) if array.shape[1] % 16 else array
 
     def bytes_of(self, linear: Linear) -> tuple[Array, ...]:
         """Bytes, scales and sums of the bytes of a product's weight."""
