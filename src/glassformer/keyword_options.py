@@ -39,6 +39,7 @@ class DecodeOptions(TypedDict, total=False):
     align: bool
     confidence: bool
     min_confidence: float | None
+    shortlist: bool
     precision: Literal["auto", "fp32", "bf16", "int8"]
     batch_tokens: int
 

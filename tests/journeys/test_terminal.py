@@ -110,6 +110,7 @@ COMMANDS = {
     "run": (["run", "@skip-gram"], "film\n\nfilm cast\n"),
     "translate": (["translate", "@translation", "--max-length", "5"], "The cat.\n\nThe dog.\n"),
     "evaluate": (["evaluate", "@classification", "@classification.jsonl"], ""),
+    "shortlist": (["shortlist", "@translation", "--src", "@calibrate.en", "--ref", "@calibrate.fr"], ""),
     "calibrate": (["calibrate", "@translation", "--src", "@calibrate.en", "--ref", "@calibrate.fr"], ""),
     "compare": (["compare", "@classification", "@classification", "@classification.jsonl"], ""),
     "similar": (["similar", "@skip-gram", "film", "--n", "2"], ""),

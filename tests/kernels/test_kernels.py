@@ -244,8 +244,9 @@ def test_rotate_multiplies_pairs_as_complex_numbers(variant, n, heads, half, see
 @given(
     n=st.integers(1, 7), kv_heads=st.integers(1, 3), group=st.integers(1, 3),
     d_head=st.sampled_from([1, 5, 16, 33, 64, 81]), biased=st.booleans(), n_threads=threads, seed=seeds,
+    dtype=st.sampled_from([np.float16, np.float32]),
 )  # fmt: skip
-def test_attention_over_the_slots_of_each_row(variant, n, kv_heads, group, d_head, biased, n_threads, seed):
+def test_attention_over_the_slots_of_each_row(variant, n, kv_heads, group, d_head, biased, n_threads, seed, dtype):
     rng = np.random.default_rng(seed)
     heads, n_slots, reach, scale = kv_heads * group, 41, 3, 0.3
     q, keys, values = (
@@ -257,7 +258,7 @@ def test_attention_over_the_slots_of_each_row(variant, n, kv_heads, group, d_hea
     positions = np.array([len(x) - 1 for x in lists])
     bias = normal(rng, heads, 2 * reach + 1)
     stride = padded(keys.shape[1] + 15)
-    caches = [np.zeros((n_slots, stride), np.float16) for _ in range(2)]
+    caches = [np.zeros((n_slots, stride), dtype) for _ in range(2)]
     caches[0][:, : keys.shape[1]], caches[1][:, : keys.shape[1]] = keys, values
     op = Instruction(
         Kind.ATTEND, Place(OUT), Place(2), n=heads * d_head, m=d_head, number=scale, group=group, reach=reach,
@@ -321,3 +322,78 @@ def test_store_rounds_keys_and_values_to_half_precision(variant):
     with np.errstate(over="ignore"):
         for cache, expected in zip(caches, (x, 2 * x), strict=True):
             np.testing.assert_array_equal(cache[:, : x.shape[1]], expected.astype(np.float16))
+
+
+@variants
+def test_store_keeps_the_bits_of_keys_and_values_in_fp32(variant):
+    x = normal(np.random.default_rng(3), 2, 70)
+    caches = [np.zeros((2, padded(70)), np.float32) for _ in range(2)]
+    op = Instruction(Kind.STORE, a=Place(2), b=Place(3), n=70)
+    execute(variant, [op], [x, 2 * x], 1, batch_of(2), caches=[(caches[0], caches[1])], cache_widths=[70])
+    for cache, expected in zip(caches, (x, 2 * x), strict=True):
+        np.testing.assert_array_equal(cache[:, :70], expected)
+
+
+def float_tables(weight, bias, fill=0.0):
+    """Tables of a product in fp32: inputs padded to a multiple of 16, the bias to a multiple of 64."""
+    weight = np.ascontiguousarray(np.pad(weight, [(0, 0), (0, -weight.shape[1] % 16)]))
+    return weight, None, np.pad(bias, (0, -len(bias) % 64), constant_values=fill), None
+
+
+def float_product(variant, x, weight, bias, kind=Kind.PRODUCT, n_threads=1, k=0):
+    """Run a product in fp32. Returns its result, and that of BEST."""
+    op = Instruction(
+        kind, Place(OUT), Place(2), n=len(weight), m=-(-weight.shape[1] // 16) * 16,
+        tables=float_tables(weight, bias, 0.0 if kind == Kind.PRODUCT else EXCLUDED),
+    )  # fmt: skip
+    width = len(weight) if kind == Kind.PRODUCT else 1
+    out, _, best = execute(variant, [op], [x], width, batch_of(len(x)), n_threads=n_threads, k=k)
+    return out, best
+
+
+@variants
+@shapes
+@given(n=many_rows, width=widths | st.just(1100), outputs=widths, n_threads=threads, seed=seeds)
+def test_product_of_floats(variant, n, width, outputs, n_threads, seed):
+    rng = np.random.default_rng(seed)
+    x, weight, bias = normal(rng, n, width), normal(rng, outputs, width), normal(rng, outputs)
+    out, _ = float_product(variant, x, weight, bias, n_threads=n_threads)
+    np.testing.assert_allclose(out[:, :outputs], x.astype(np.float64) @ weight.T + bias, rtol=1e-4, atol=1e-4)
+    assert not out[:, outputs:].any()
+
+
+@shapes
+@given(n=rows, width=widths | st.just(1100), outputs=widths, seed=seeds)
+def test_the_bits_of_a_product_of_floats_depend_on_its_row_only(n, width, outputs, seed):
+    rng = np.random.default_rng(seed)
+    x, weight, bias = normal(rng, n, width), normal(rng, outputs, width), normal(rng, outputs)
+    results = [float_product(v, x, weight, bias)[0].copy() for v in KERNELS.supported if v != "plain"]
+    for variant in KERNELS.supported:
+        if variant != "plain":
+            alone = [float_product(variant, row[None], weight, bias, n_threads=3)[0].copy() for row in x]
+            results.append(np.concatenate(alone))
+    for result in results[1:]:
+        np.testing.assert_array_equal(result, results[0])
+
+
+@variants
+@shapes
+@given(n=rows, width=widths, vocab=st.integers(5, 700), k=st.integers(1, 5), n_threads=threads, seed=seeds)
+def test_best_of_floats_is_the_top_k_of_the_log_softmax(variant, n, width, vocab, k, n_threads, seed):
+    rng = np.random.default_rng(seed)
+    x, weight, bias = normal(rng, n, width), normal(rng, vocab, width), normal(rng, vocab)
+    _, (log_probs, ids) = float_product(variant, x, weight, bias, Kind.BEST, n_threads, k)
+    logits = x.astype(np.float64) @ weight.T + bias
+    expected = logits - np.log(np.exp(logits - logits.max(1, keepdims=True)).sum(1, keepdims=True))
+    expected -= logits.max(1, keepdims=True)
+    np.testing.assert_allclose(log_probs, -np.sort(-expected, axis=1)[:, :k], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(np.take_along_axis(expected, ids, 1), log_probs, rtol=1e-4, atol=1e-4)
+
+
+@variants
+def test_embeddings_in_fp32_are_rows_of_the_weight(variant):
+    table, positions = normal(np.random.default_rng(0), 9, 80), [3, 8, 3]
+    op = Instruction(Kind.GATHER, Place(OUT), n=75, option=1, tables=(None, None, table))  # 5 of 80 are padding
+    out, _, _ = execute(variant, [op], [], 75, batch_of(3, positions=positions))
+    np.testing.assert_array_equal(out[:, :75], table[positions, :75])
+    assert not out[:, 75:].any()

@@ -20,9 +20,9 @@ def gpt2(**options):
     return Gpt2(Gpt2Config(vocab_size=VOCAB, d_model=44, n_heads=2, d_ff=97, n_layers=2, max_len=MAX_LEN, **options))
 
 
-def t5(**options):
-    config = T5Config(vocab_size=VOCAB, d_model=44, n_heads=3, d_head=16, d_ff=97, max_len=MAX_LEN, max_distance=11,
-                      n_buckets=8, **LAYERS, **options)  # fmt: skip
+def t5(n_heads=3, d_head=16, **options):
+    config = T5Config(vocab_size=VOCAB, d_model=44, n_heads=n_heads, d_head=d_head, d_ff=97, max_len=MAX_LEN,
+                      max_distance=11, n_buckets=8, **LAYERS, **options)  # fmt: skip
     return T5(config)
 
 
@@ -39,6 +39,7 @@ MODELS = {
     "transformer, gelu": lambda: transformer(activation="gelu", scale_embedding=False),
     "T5": t5,
     "T5 v1.1": lambda: t5(activation="gated_gelu", tie_embeddings=False, scale_output=False),
+    "T5, heads of 5": lambda: t5(n_heads=11, d_head=5),  # 55 features: with those that the kernel reads beyond, 70
     "GPT-2": gpt2,
     "Llama": llama,
     "Qwen2": lambda: llama(qkv_bias=True, tie_embeddings=True),

@@ -20,6 +20,7 @@ PAD, BOS, EOS = 0, 1, 2
 KERNELS, _ = load()
 FAMILIES = {name: model_of(name) for name in ("transformer", "GPT-2", "Llama")}
 DECODERS = {name: CompiledDecoder(model, KERNELS) for name, model in FAMILIES.items()}
+IN_FP32 = CompiledDecoder(FAMILIES["transformer"], KERNELS, is_quantized=False)
 families = pytest.mark.parametrize("name", MODELS)
 
 
@@ -89,26 +90,70 @@ def test_the_c_library_and_pytorch_generate_the_same_tokens(name):
             assert a.log_probs == pytest.approx(b.log_probs, abs=2e-2)
 
 
-@pytest.mark.skipif(KERNELS is None, reason="no C compiler")
 @families
-def test_all_instruction_sets_compute_the_same_bits(name):
+@torch.no_grad()
+def test_the_kernels_in_fp32_compute_the_logits_of_the_model(name):
     model = model_of(name)
-    decoder = CompiledDecoder(model, KERNELS)
+    decoder = CompiledDecoder(model, KERNELS, is_quantized=False)
+    src = sources(model, [7, 3, 5])
+    (state, last), (expected_state, _) = decoder.start(src, 2), model.start(src, 2)
+    for _ in range(5):
+        torch.testing.assert_close(decoder.step(last, state), model.step(last, expected_state), rtol=1e-4, atol=1e-4)
+        rows = torch.tensor([1, 1, 2, 3, 5, 4])
+        state.select(rows)
+        expected_state.select(rows)
+        last = torch.randint(3, VOCAB, last.shape)
+
+
+@families
+def test_the_kernels_in_fp32_generate_the_tokens_of_the_model(name):
+    model = model_of(name)
+    src, limits = sources(model, [7, 3, 5, 1]), [11, 7, 13, 9]
+    ours, expected = (
+        search(CompiledDecoder(model, KERNELS, is_quantized=False), src, limits),
+        search(model, src, limits),
+    )
+    assert [[h.ids for h in hypotheses] for hypotheses in ours] == [[h.ids for h in row] for row in expected]
+    assert ours[0][0].log_probs == pytest.approx(expected[0][0].log_probs, abs=1e-4)
+
+
+def test_fp32_is_computed_by_the_model_itself_where_kernels_cannot(monkeypatch):
+    model = model_of("transformer")
+    if KERNELS is not None and KERNELS.variant != "plain":
+        assert isinstance(in_precision(model, "fp32"), CompiledDecoder)
+    additive = transformer(attention="additive").eval()
+    assert in_precision(additive, "fp32") is additive
+    double = model_of("transformer").double()
+    assert in_precision(double, "fp32") is double
+    hook = model.register_forward_hook(lambda *_: None)
+    assert in_precision(model, "fp32") is model
+    hook.remove()
+    monkeypatch.setattr("glassformer.runtime.precision.load", lambda: (None, "no C compiler"))
+    assert in_precision(model, "fp32") is model
+
+
+@pytest.mark.skipif(KERNELS is None, reason="no C compiler")
+@pytest.mark.parametrize("is_quantized", [True, False], ids=["int8", "fp32"])
+@families
+def test_all_instruction_sets_compute_the_same_bits(name, is_quantized):
+    model = model_of(name)
+    decoder = CompiledDecoder(model, KERNELS, is_quantized=is_quantized)
     src, limits = sources(model, [7, 3, 5, 1]), [11, 7, 13, 9]
     results = []
     for variant in KERNELS.supported:
-        KERNELS.select(variant)
-        results.append(search(decoder, src, limits))
+        if is_quantized or variant != "plain":  # plain kernels have no fused multiply-add
+            KERNELS.select(variant)
+            results.append(search(decoder, src, limits))
     KERNELS.select(next(iter(KERNELS.supported)))
     assert all(result == results[0] for result in results)
 
 
 @settings(max_examples=15)
 @given(
-    lengths=st.lists(st.integers(1, 19), min_size=1, max_size=23), seed=st.integers(0, 1 << 20), beam=st.integers(1, 4)
-)
-def test_a_sentence_is_translated_alone_as_in_any_batch(lengths, seed, beam):
-    decoder = DECODERS["transformer"]
+    decoder=st.sampled_from([DECODERS["transformer"], IN_FP32]),
+    lengths=st.lists(st.integers(1, 19), min_size=1, max_size=23), seed=st.integers(0, 1 << 20), beam=st.integers(1, 4),
+)  # fmt: skip
+def test_a_sentence_is_translated_alone_as_in_any_batch(decoder, lengths, seed, beam):
     src = sources(FAMILIES["transformer"], lengths, seed)
     limits = [3 + length for length in lengths]
     together = search(decoder, src, limits, beam=beam, nbest=beam)
@@ -124,8 +169,8 @@ def test_a_prompt_is_continued_alone_as_in_a_batch(name):
     assert together == [search(decoder, src[i : i + 1], [17])[0] for i in range(13)]
 
 
-def test_the_number_of_threads_does_not_change_the_result():
-    decoder = DECODERS["transformer"]
+@pytest.mark.parametrize("decoder", [DECODERS["transformer"], IN_FP32], ids=["int8", "fp32"])
+def test_the_number_of_threads_does_not_change_the_result(decoder):
     src = sources(FAMILIES["transformer"], [7, 3, 5, 1, 19])
     results = []
     for n_threads in (1, 2, 3, 4):
@@ -168,7 +213,7 @@ def test_a_model_without_kernels_says_why(model, reason):
         CompiledDecoder(model().eval(), None)
 
 
-@pytest.mark.parametrize("precision", ["bf16", "int8", "auto"])
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "int8", "auto"])
 def test_a_model_is_converted_again_when_its_weights_change(precision):
     model = model_of("transformer")
     converted = in_precision(model, precision)

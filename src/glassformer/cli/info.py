@@ -41,7 +41,7 @@ def hardware_record() -> JsonObject:
         "gpus": ", ".join(gpus) or "none",
         "kernels": reason,
         "instruction_sets": ", ".join(kernels.supported) if kernels else "those of PyTorch",
-        "int8_decoding": "C library" if kernels else "PyTorch, which is several times slower",
+        "decoding_on_cpu": "C library" if kernels else "PyTorch, which is several times slower",
         "training_on_cpu": "C library and PyTorch" if kernels else "PyTorch",
         "precision_auto": fastest(torch.device("cuda" if gpus else "cpu")),
         "torch": f"{torch.__version__}, {torch.backends.cpu.get_cpu_capability()}",

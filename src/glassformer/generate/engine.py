@@ -42,7 +42,7 @@ LOGIT_BYTES = 16
 CACHE_BYTES = 12
 """For each key and value: fp32, and a copy while a cache grows or is reordered; those of cross-attention."""
 
-SLOT_BYTES = 4
+SLOT_BYTES = 8
 """The same for the caches of a compiled decoder."""
 
 

@@ -1,7 +1,7 @@
 /* Attention of one query over the keys and values in a list of cache slots: softmax(scale * q K^T + bias) V.
 
-q, out: [heads, d_head]. K, V: half precision or floats, [slots][heads / group * d_head]; consecutive heads share a key head in
-groups. bias[head][reach + distance]: added to the score of the key at list index i, distance = i - position of the
+q, out: [heads, d_head]. K, V: half precision or floats, [slots][heads / group * d_head]; consecutive heads share a key
+head in groups. bias[head][reach + distance]: added to the score of the key at list index i, distance = i - position of the
 query, limited to [-reach, reach]; null: none. Nothing is copied when hypotheses are reordered: only the list changes. */
 #ifndef ATTENTION_H
 #define ATTENTION_H

@@ -23,10 +23,10 @@ INLINE void run_on_row(const Op *op, const Program *p, const Rows *r, int64_t ro
   switch (op->kind) {
     case GATHER: {
       int64_t index = r->index[op->option][row];
-      const uint16_t *entry = (const uint16_t *)op->tables[0] + index * divide_up(n, 16) * 16;
+      int64_t at = index * divide_up(n, 16) * 16;
       if (op->tables[1]) load_column(op->tables[0], op->tables[1], index, n, out);
-      else if (op->tables[2]) memcpy(out, (const float *)op->tables[2] + index * n, (size_t)n * sizeof(float));
-      else for (int64_t i = 0; i < n; i += LANES) store(out + i, load_half(entry + i));
+      else if (op->tables[2]) memcpy(out, (const float *)op->tables[2] + at, (size_t)n * sizeof(float));
+      else for (int64_t i = 0; i < n; i += LANES) store(out + i, load_half((const uint16_t *)op->tables[0] + at + i));
       break;
     }
     case SCALE: for (int64_t i = 0; i < n; i += LANES) store(out + i, load(a + i) * op->number); break;

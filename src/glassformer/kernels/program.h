@@ -9,8 +9,8 @@ feature. */
 
 enum Kind {
   /* Operations on a row by itself. */
-  GATHER,     /* out = entry of a table. tables[0]: half precision [entries, n padded to a multiple of 16]; with
-                 tables[1]: a weight of [entries, n] and its scales, as of a PRODUCT; without both: tables[2] in floats */
+  GATHER,     /* out = entry of a table [entries, n padded to a multiple of 16]. tables[0]: in half precision; or with
+                 tables[1]: a weight of [entries, n] and its scales, as of a PRODUCT; or tables[2]: in floats */
   SCALE,      /* out = a * number */
   ADD,        /* out = a + b */
   MULTIPLY,   /* out = a * b */

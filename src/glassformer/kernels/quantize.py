@@ -46,20 +46,14 @@ def unpack(panels: Array, n: int, k: int) -> NDArray[np.int8]:
     return panels.transpose(0, 2, 1, 3).reshape(-1, padded(k))[:n, :k].copy()  # type: ignore[return-value]
 
 
-def select(tables: Sequence[Array | None], ids: NDArray[np.int32]) -> tuple[Array | None, ...]:
-    """The tables of a `PRODUCT`, in int8 or fp32, that has only some of the outputs.
+def select(tables: Sequence[Array | None], ids: NDArray[np.int32]) -> tuple[Array, ...]:
+    """The tables of a `PRODUCT` that has only some of the outputs.
 
     Args:
         ids: the outputs.
     """
-    panels, scale, bias, offset = tables
+    panels, scale, bias, offset = (np.asarray(table) for table in tables)
     index = np.pad(ids, (0, padded(len(ids)) - len(ids)))
-    assert panels is not None
-    assert bias is not None
-    if scale is None or offset is None:
-        bias = bias[index]
-        bias[len(ids) :] = EXCLUDED
-        return panels[ids], None, bias, None
     fours = panels.view(np.int32)[index // PANEL, :, index % PANEL]  # [outputs, k / 4, 1]
     bias = bias[index]
     bias[len(ids) :] = EXCLUDED

@@ -18,8 +18,8 @@ INLINE void insert(float *values, int32_t *ids, int64_t k, float value, int32_t 
 
 /* panel_ids: the ids of the 64 logits, or null: first_id and the following.
    least: a lower bound of the k-th largest logit of the row, which the pieces share. */
-INLINE void update(const float *y, const int32_t *panel_ids, int32_t first_id, float *values, int32_t *ids, int64_t k, LogSumExp *l,
-                   _Atomic float *least) {
+INLINE void update(const float *y, const int32_t *panel_ids, int32_t first_id, float *values, int32_t *ids, int64_t k,
+                   LogSumExp *l, _Atomic float *least) {
   float bound = atomic_load_explicit(least, memory_order_relaxed);
   V best[PARTS], lowest = all(bound);
   int is_larger = 0, enters = 0;

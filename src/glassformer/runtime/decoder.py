@@ -334,7 +334,7 @@ def record(model: Any) -> tuple[list[Node], list[Node], int]:
     for i, pair in enumerate(state.cross_keys_values):
         if pair is not None:
             k, v = map(encoder.value, pair)
-            encoder.add(Kind.STORE, k.width, k, v, cache=1 + i)
+            encoder.add(Kind.STORE, k.width, k, v, m=pair[0].size(-1), cache=1 + i)
             for tensor in pair:
                 step.track(tensor, Cached(n_layers + i, 1))
     if state.cross_mask is not None:

@@ -1,4 +1,4 @@
-"""Turns recorded nodes into a program of int8 kernels, and executes it with the C library or with PyTorch."""
+"""Turns recorded nodes into a program of kernels, and executes it with the C library or with PyTorch."""
 
 import threading
 from collections import Counter
@@ -169,10 +169,9 @@ def cache_widths_of(nodes: Sequence[Node]) -> list[int]:
     """Number of features of the keys in each cache. The attention kernel reads whole vectors of 16 features."""
     widths: dict[int, int] = {}
     for node in nodes:
-        if node.kind == Kind.STORE:
-            widths[node.cache] = node.width
-        elif node.kind == Kind.ATTEND:
-            widths[node.cache] = node.width // node.group + (15 if node.m % 16 else 0)
+        if node.kind in (Kind.STORE, Kind.ATTEND):
+            width = node.width // node.group + (15 if node.m % 16 else 0)
+            widths[node.cache] = max(width, widths.get(node.cache, 0))
     return [widths[cache] for cache in sorted(widths)]
 
 

@@ -41,7 +41,7 @@ class SlotCaches:
                     self.free.append(slots[missing:])
                 missing -= len(taken[-1])
             self.n_free -= n
-        return taken[0] if len(taken) == 1 else np.concatenate(taken)
+        return taken[0] if len(taken) == 1 else np.concatenate([np.empty(0, np.int32), *taken])
 
     def release(self, slots: Sequence[Ints]) -> None:
         """Give slots back."""
