@@ -111,6 +111,13 @@ def bleu_of_output(folder: Path) -> float:
     return sacrebleu.corpus_bleu(read_lines(folder / "out.fr"), [read_lines(folder / "test.fr")]).score
 
 
+def check_shortlist(out: list[str], err: str, folder: Path) -> None:
+    assert re.match(r"en-fr: vocabulary shortlist of \d+ source tokens, with \d+ target tokens each", out[0])
+    done = run("echo The cat slept. | glassformer translate en-fr --precision int8 --shortlist", folder)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.split("\n")) == 2
+
+
 def check_evaluate(out: list[str], err: str, folder: Path) -> None:
     assert [line.split()[0] for line in out] == ["BLEU", "chrF2", "TER", "exact", "ECE"]
     score, level, low, high = numbers(out[0].replace("95%", "95.0"))[:4]
@@ -224,6 +231,7 @@ CHECKS = [
     ("translate en-fr", check_translate),
     ("translate en-fr", check_control),
     ("calibrate en-fr", check_calibrate),
+    ("shortlist en-fr", check_shortlist),
     ("evaluate en-fr", check_evaluate),
     ("score en-fr", check_score),
     ("similar en-fr", check_similar),
