@@ -32,7 +32,7 @@ def main() -> None:
     start = time.perf_counter()
     shortlist = learn_shortlist(translator, read_pairs([train_src], [train_ref]))
     record: dict[str, object] = {"seconds_to_learn": round(time.perf_counter() - start, 1)}
-    sources, references = read_lines(src), read_lines(ref)
+    sources, references = list(read_lines(src)), list(read_lines(ref))
     eos = translator.tokenizer.eos_id
     lists = [shortlist.tokens([*ids, eos]) for ids in translator.tokenizer.encode_batch(sources)]
     record["vocabulary"] = translator.model.config.vocab_size

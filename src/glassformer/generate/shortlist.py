@@ -91,13 +91,16 @@ class Shortlist:
             source: token ids, including the end-of-sentence token.
             excluded: tokens that are left out.
         """
-        ids = np.unique(np.array(source[:-1], np.int32))
-        begins, ends = self.begins[ids], self.begins[ids + 1]
-        if (begins == ends).any():
-            return None
-        of_source = [self.targets[begin:end] for begin, end in zip(begins, ends, strict=True)]
-        tokens = np.unique(np.concatenate([self.frequent, ids, *of_source]))
-        return tokens[~np.isin(tokens, excluded)] if excluded else tokens
+        is_listed = np.zeros(len(self.begins) - 1, bool)
+        is_listed[self.frequent] = True
+        for token in source[:-1]:
+            begin, end = self.begins[token], self.begins[token + 1]
+            if begin == end:
+                return None
+            is_listed[token] = True
+            is_listed[self.targets[begin:end]] = True
+        is_listed[list(excluded)] = False
+        return np.flatnonzero(is_listed).astype(np.int32)
 
     def to_tensors(self) -> dict[str, Tensor]:
         """Contents of the file in a model folder."""
