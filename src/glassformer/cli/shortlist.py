@@ -18,7 +18,8 @@ def shortlist(
     quiet: Quiet = False,
 ) -> None:
     """Learn from parallel text which tokens the words of a source may be translated to, and store it in the model
-    folder. `glassformer translate --shortlist` considers only them, which is faster.
+    folder. `glassformer translate --shortlist` considers only them, which is faster if the vocabulary is large: with
+    32,000 tokens, not with 8,000.
 
     Example:  glassformer shortlist en-fr --src train.en --ref train.fr
 

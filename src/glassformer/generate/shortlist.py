@@ -21,10 +21,10 @@ Pair = tuple[Sequence[int], Sequence[int]]
 
 FILE = "shortlist.safetensors"
 
-N_FREQUENT = 200
+N_FREQUENT = 500
 """Number of the most frequent target tokens, which are on every list."""
 
-N_PER_TOKEN = 40
+N_PER_TOKEN = 100
 """Maximum number of target tokens for each source token."""
 
 MIN_PROBABILITY = 1e-4
