@@ -46,7 +46,7 @@ SUMMARIES = {
     Group("Evaluate", sort_key=4): {
         "evaluate": "Compute the metrics of a model on a test set.",
         "calibrate": "Fit the confidence of translations to a dev set.",
-        "shortlist": "Learn which tokens a source may be translated to, for faster translation with a large vocabulary.",
+        "shortlist": "Learn which tokens a source may be translated to, to translate faster with a large vocabulary.",
         "compare": "Test whether the difference between two models is statistically significant.",
         "doctor": "Find errors in a parallel corpus, line by line, and repair them.",
         "report": "Write a report of a training run as an HTML page: curves, data, samples, errors.",
