@@ -58,7 +58,8 @@ def main() -> None:
         print(name, f"beam {beam}", row, flush=True)
     path = RESULTS / "shortlist.json"
     kept = json.loads(path.read_text())["models"] if path.exists() else {}
-    save("shortlist", {"models": {**kept, name: record}}, "python -m benchmarks.shortlist NAME FOLDER ...")
+    command = "python -m benchmarks.shortlist NAME FOLDER TRAIN_SRC TRAIN_REF SRC REF"
+    save("shortlist", {"models": {**kept, name: record}}, command)
 
 
 if __name__ == "__main__":

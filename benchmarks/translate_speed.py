@@ -58,7 +58,8 @@ SETTINGS = {
     for shortlist in (False, True)
     for name, sizes in SIZES.items()
 }
-"""Batch size, beam size, and whether both systems use a vocabulary shortlist, the same in both."""
+"""Batch size, beam size, and whether both systems use a vocabulary shortlist, the same in both. Then ours without it is
+measured as well."""
 N_SENTENCES = 256
 N_SINGLE = 16
 SMALL_PARENT = """
@@ -132,7 +133,7 @@ def measure(folder, name, setting, n_tokens, sources):
     lengths = {} if is_trained else {"min_decoding_length": n_tokens}
     n_generated = {}
 
-    def ours(texts):
+    def ours(texts, options):
         return [nbest[0] for nbest in task.translate(texts, options, max_new_tokens=limit)]
 
     def theirs(texts):
@@ -143,9 +144,9 @@ def measure(folder, name, setting, n_tokens, sources):
         )  # fmt: skip
         return [tokenizer.decode([ids[token] for token in result.hypotheses[0]]) for result in results], results
 
-    def ours_task():
+    def ours_task(system="glassformer", options=options):
         groups = [[text] for text in sources] if batch == 1 else [sources]
-        n_generated["glassformer"] = sum(len(t.tokens) for group in groups for t in ours(group))
+        n_generated[system] = sum(len(t.tokens) for group in groups for t in ours(group, options))
 
     def theirs_task():
         groups = [[text] for text in sources] if batch == 1 else [sources]
@@ -153,17 +154,21 @@ def measure(folder, name, setting, n_tokens, sources):
             len(result.hypotheses[0]) + is_trained for group in groups for result in theirs(group)[1]
         )
 
-    seconds = alternate({"glassformer": ours_task, "CTranslate2": theirs_task}, rounds=5, pause_s=0.3)
-    print(
-        json.dumps(
-            {
-                "kernels": load_kernels()[1],
-                "tokens": n_generated,
-                "tokens_per_s": {system: round(n_generated[system] / s) for system, s in seconds.items()},
-                "ratio": round(seconds["CTranslate2"] / seconds["glassformer"], 2),
-            }
-        )
-    )
+    systems = {"glassformer": ours_task, "CTranslate2": theirs_task}
+    record = {"kernels": load_kernels()[1]}
+    if with_shortlist:
+        without = options.model_copy(update={"shortlist": False})
+        systems["glassformer without shortlist"] = lambda: ours_task("glassformer without shortlist", without)
+        of_sources = [task.shortlist.tokens([*row, tokenizer.eos_id]) for row in tokenizer.encode_batch(sources)]
+        record["tokens_of_a_list"] = round(statistics.mean(len(ids) for ids in of_sources if ids is not None))
+    seconds = alternate(systems, rounds=5, pause_s=0.3)
+    record["tokens"] = n_generated
+    record["tokens_per_s"] = {system: round(n_generated[system] / s) for system, s in seconds.items()}
+    record["ratio"] = round(seconds["CTranslate2"] / seconds["glassformer"], 2)
+    if with_shortlist:
+        speed = record["tokens_per_s"]
+        record["ratio_to_without"] = round(speed["glassformer"] / speed["glassformer without shortlist"], 2)
+    print(json.dumps(record))
 
 
 def process(command, text, rounds):

@@ -115,6 +115,15 @@ def test_product_is_the_product_of_the_rounded_matrices(variant, n, width, outpu
     assert not out[:, outputs:].any()
 
 
+def assert_best(log_probs, ids, logits, tolerance):
+    """Log-probabilities and ids are those of the largest logits of each row, in descending order."""
+    top = logits.max(1, keepdims=True)
+    expected = logits - np.log(np.exp(logits - top).sum(1, keepdims=True)) - top
+    best = -np.sort(-expected, axis=1)[:, : log_probs.shape[1]]
+    np.testing.assert_allclose(log_probs, best, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(np.take_along_axis(expected, ids, 1), log_probs, rtol=tolerance, atol=tolerance)
+
+
 @variants
 @shapes
 @given(n=many_rows, width=widths, vocab=st.integers(5, 700), k=st.integers(1, 5), n_threads=threads, seed=seeds)
@@ -131,12 +140,7 @@ def test_best_is_the_top_k_of_the_log_softmax(variant, n, width, vocab, k, n_thr
     inputs = [x, np.zeros((n, width), np.float32), np.zeros((n, 1), np.float32)]
     _, _, (log_probs, ids) = execute(variant, program, inputs, 1, batch_of(n), n_threads=n_threads, k=k)
     q, scales = quantized(x)
-    logits = (q @ w.T.astype(np.int64)) * (scales[:, None] * scale) + bias
-    expected = logits - np.log(np.exp(logits - logits.max(1, keepdims=True)).sum(1, keepdims=True))
-    expected -= logits.max(1, keepdims=True)
-    order = np.argsort(-expected, axis=1, kind="stable")[:, :k]
-    np.testing.assert_allclose(log_probs, np.take_along_axis(expected, order, 1), rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(np.take_along_axis(expected, ids, 1), log_probs, rtol=1e-5, atol=1e-5)
+    assert_best(log_probs, ids, (q @ w.T.astype(np.int64)) * (scales[:, None] * scale) + bias, tolerance=1e-5)
 
 
 @variants
@@ -383,11 +387,7 @@ def test_best_of_floats_is_the_top_k_of_the_log_softmax(variant, n, width, vocab
     rng = np.random.default_rng(seed)
     x, weight, bias = normal(rng, n, width), normal(rng, vocab, width), normal(rng, vocab)
     _, (log_probs, ids) = float_product(variant, x, weight, bias, Kind.BEST, n_threads, k)
-    logits = x.astype(np.float64) @ weight.T + bias
-    expected = logits - np.log(np.exp(logits - logits.max(1, keepdims=True)).sum(1, keepdims=True))
-    expected -= logits.max(1, keepdims=True)
-    np.testing.assert_allclose(log_probs, -np.sort(-expected, axis=1)[:, :k], rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(np.take_along_axis(expected, ids, 1), log_probs, rtol=1e-4, atol=1e-4)
+    assert_best(log_probs, ids, x.astype(np.float64) @ weight.T + bias, tolerance=1e-4)
 
 
 @variants

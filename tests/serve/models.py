@@ -129,7 +129,7 @@ def running(folder: Path, *arguments: str, models: tuple[str, ...] = MODELS) -> 
             process.stderr.close()
 
 
-def wait_for(condition: Any, timeout_s: float = 60) -> None:
+def wait_for(condition: Any, timeout_s: float = 20) -> None:
     """Wait until a condition is true.
 
     Raises:

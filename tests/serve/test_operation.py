@@ -156,15 +156,15 @@ def test_headers_that_are_too_long_are_refused(server):
 
 @pytest.mark.slow
 def test_slow_clients_are_disconnected(server):
-    start = time.monotonic()
     head, body = (socket.create_connection(("127.0.0.1", server.port)) for _ in range(2))
     head.sendall(b"GET /health HTTP/1.1\r\nHost: loc")
     body.sendall(b"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900\r\n\r\n{")
+    start = time.monotonic()
     for connection in (head, body):
-        connection.settimeout(60)
+        connection.settimeout(20)
         assert connection.recv(100).startswith(b"HTTP/1.1 408")
         connection.close()
-    assert time.monotonic() - start > 9  # the limit is 10 s
+    assert 9 < time.monotonic() - start < 19
 
 
 POST = b"POST /translate HTTP/1.1\r\nHost: localhost\r\n"

@@ -73,27 +73,31 @@ def test_profiled_steps_have_the_results_of_other_steps(trainer, capfd):
 
 @pytest.fixture(scope="module")
 def profiled(tmp_path_factory):
-    """Folder and messages of a short run with a profile."""
+    """Folder and messages of a short run with a profile, and its time measured from outside."""
     folder = tmp_path_factory.mktemp("profiled")
     pairs = [f"{'a b c ' * (1 + n % 7)}\t{'x y ' * (1 + n % 5)}" for n in range(400)]
     file = write_lines(folder / "train.tsv", [f"{n} {pair}" for n, pair in enumerate(pairs)])
+    start = time.monotonic()
     done = glassformer("train", file, "--out", folder / "run", "--steps", 40, *SMALL, *OPTIONS)
     assert done.returncode == 0, done.stderr
-    return folder / "run", done.stderr
+    return folder / "run", done.stderr, time.monotonic() - start
 
 
 @pytest.mark.slow
 def test_the_parts_sum_to_the_elapsed_time(profiled):
-    out, messages = profiled
+    out, messages, outside_s = profiled
     record = json.loads((out / "profile.json").read_text())
     assert sum(record["seconds"].values()) == pytest.approx(record["elapsed_s"], rel=1e-6)
+    steps = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    assert max(row["elapsed_s"] for row in steps) <= record["elapsed_s"] < outside_s
     assert {"data", "forward", "loss", "backward", "optimizer", "validation", "saving"} <= record["seconds"].keys()
+    assert record["seconds"]["other"] < 0.1 * record["elapsed_s"]
     assert f"Profile in {out / 'profile.html'}" in messages
 
 
 @pytest.mark.slow
 def test_the_profile_of_a_run(profiled):
-    out, _ = profiled
+    out, _, _ = profiled
     record = json.loads((out / "profile.json").read_text())
     assert record["steps"] == 40
     assert 0 < record["padding"]["source"] < 0.5

@@ -42,9 +42,6 @@ LOGIT_BYTES = 16
 CACHE_BYTES = 12
 """For each key and value: fp32, and a copy while a cache grows or is reordered; those of cross-attention."""
 
-SLOT_BYTES = 8
-"""The same for the caches of a compiled decoder."""
-
 
 def padded_length(n_tokens: int, pad_to_multiple_of: int = PAD_TO_MULTIPLE_OF) -> int:
     """Length to which a source of `n_tokens` is padded."""
@@ -192,7 +189,7 @@ class Engine:
         self.joining_model = model if isinstance(model, DecodesTogether) else None
         self.joins = self.joining_model is not None
         """New requests are decoded in the same steps as those that are not done."""
-        self.cache_bytes = SLOT_BYTES if self.joins else CACHE_BYTES
+        self.cache_bytes = self.joining_model.cache_bytes if self.joining_model else CACHE_BYTES
         self.mixes_lengths = self.joins and model.pad_to_multiple_of > 1
         """Sources of different lengths begin together."""
         available = available_bytes(device)

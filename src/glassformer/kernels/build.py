@@ -28,8 +28,8 @@ VARIANTS = {"x86_64": X86, "AMD64": X86, "aarch64": ARM, "arm64": ARM}
 """Instruction sets by processor, the fastest first: condition under which the processor has it, compiler flags."""
 
 PER_VARIANT = {"program.c": "-ffp-contract=off", "training.c": ""}
-"""Sources that are compiled for each instruction set, and their flags. Without fused multiply-add in decoding, all
-instruction sets compute the same bits."""
+"""Sources that are compiled for each instruction set, and their flags. In decoding, the compiler must not use fused
+multiply-add of its own accord, so that all instruction sets compute the same bits."""
 
 # Not -ffast-math: it changes how the whole process rounds denormal numbers.
 FLAGS = "-std=gnu11 -O3 -fPIC -pthread -fno-math-errno -fno-trapping-math -fvisibility=hidden -Wall -Wextra -Wno-psabi"

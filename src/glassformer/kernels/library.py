@@ -51,6 +51,11 @@ class Kernels:
             )
         self.variant = variant
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether only the basic instruction set of the processor is in use. Its kernels are slower than PyTorch's."""
+        return self.variant == "plain"
+
     def run(self, program: ctypes.Structure, rows: ctypes.Structure, n_threads: int) -> None:
         """Execute a program."""
         self.library.kernels_run(

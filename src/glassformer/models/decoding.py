@@ -65,6 +65,9 @@ class DecodesBest(Protocol):
 class DecodesTogether(DecodesBest, Protocol):
     """A `DecodesBest` of which one step can process the hypotheses of several decoder states."""
 
+    cache_bytes: int
+    """Memory for each key and value, with the copy that is made while a cache grows."""
+
     def best_together(
         self, steps: Sequence[tuple[Int[Tensor, " rows"], Any]], k: int, banned_ids: Sequence[int] = ()
     ) -> list[tuple[NDArray[np.float32], NDArray[np.int64]]]:

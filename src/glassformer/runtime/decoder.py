@@ -110,7 +110,7 @@ class CompiledDecoder:
         model: the model.
         kernels: the C library. None: PyTorch, with the same quantization.
         tables: the tables of the programs. Default: computed from the weights.
-        is_quantized: False: all in fp32, with the weights of the model as they are.
+        is_quantized: False: fp32, with the model's own weights.
 
     Raises:
         UnsupportedError: the model uses a function that has no kernel.
@@ -129,9 +129,9 @@ class CompiledDecoder:
         self.decode = Program(step, kernels, self.tables, is_quantized=is_quantized)
         self.n_layers = n_layers
         # All decoder states take their slots from the same caches, so that one step can process several.
-        dtype = np.float16 if is_quantized else np.float32
-        self.targets = SlotCaches(self.decode.cache_widths[:n_layers], dtype)
-        self.sources = SlotCaches(self.encode.cache_widths if self.encode else [], dtype)
+        self.targets = SlotCaches(self.decode.cache_widths[:n_layers], self.decode.cache_dtype)
+        self.sources = SlotCaches(self.encode.cache_widths if self.encode else [], self.decode.cache_dtype)
+        self.cache_bytes = 2 * np.dtype(self.decode.cache_dtype).itemsize
         self.lock = threading.RLock()
         """The caches are changed by one call at a time."""
         self.all_caches: Sequence[tuple[Array, Array]] = ()

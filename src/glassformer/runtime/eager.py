@@ -40,7 +40,7 @@ def run_eagerly(
             int8, the product is computed in its precision instead.
     """
     buffers: dict[int, Tensor] = {}
-    halves = [tuple(map(torch.from_numpy, pair)) for pair in caches]
+    cached = [tuple(map(torch.from_numpy, pair)) for pair in caches]
     indices = [torch.from_numpy(x).long() for x in (batch.ids, batch.positions, batch.types)]
     slots = torch.from_numpy(batch.slots).long()
     result = torch.empty(0, 0)
@@ -79,8 +79,8 @@ def run_eagerly(
             case Kind.QUANTIZE:
                 result = a[:, : op.n]
             case Kind.STORE:
-                for half, x in zip(halves[op.cache], (a, b), strict=True):
-                    half[slots, : op.n] = x[:, : op.n].to(half.dtype)
+                for cache, x in zip(cached[op.cache], (a, b), strict=True):
+                    cache[slots, : op.n] = x[:, : op.n].to(cache.dtype)
                 continue
             case Kind.PRODUCT:
                 weight, scale, bias = weights[i]
@@ -91,7 +91,7 @@ def run_eagerly(
                 result = FUNCTIONS[ACTIVATIONS[op.activation]](result)
                 result = result if op.b.buffer < 0 else result + b
             case Kind.ATTEND:
-                result = attend(op, a, halves[op.cache], batch, tables[0] if tables else None)
+                result = attend(op, a, cached[op.cache], batch, tables[0] if tables else None)
             case _:
                 raise AssertionError(op.kind)
         buffers[op.out.buffer] = result

@@ -25,7 +25,7 @@ class CompiledEncoder:
     Args:
         kernels: the C library. None: PyTorch, with the same quantization.
         tables: the tables of the program. Default: computed from the weights.
-        is_quantized: False: all in fp32, with the weights of the model as they are.
+        is_quantized: False: fp32, with the model's own weights.
 
     Raises:
         UnsupportedError: the model uses a function that has no kernel.
@@ -37,7 +37,7 @@ class CompiledEncoder:
         self.max_type = max(model.config.n_token_types - 1, 0)
         self.tables = tables or Tables()
         self.program = Program(record_encoder(model), kernels, self.tables, is_quantized=is_quantized)
-        self.caches = SlotCaches(self.program.cache_widths, np.float16 if is_quantized else np.float32)
+        self.caches = SlotCaches(self.program.cache_widths, self.program.cache_dtype)
         self.lock = threading.Lock()
         """The caches are used by one call at a time."""
 

@@ -55,7 +55,7 @@ def has_kernels(model: Any) -> bool:
     weight = next(model.parameters())
     return (
         kernels is not None
-        and kernels.variant != "plain"
+        and not kernels.is_plain
         and model.kind in ("encoder-decoder", "decoder")
         and (weight.device.type, weight.dtype) == ("cpu", torch.float32)
         and not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
@@ -82,7 +82,7 @@ def fastest(device: torch.device) -> str:
     """The precision that "auto" means for models that have it."""
     if device.type == "cpu":
         kernels, _ = load()
-        return "int8" if kernels and kernels.variant != "plain" else "fp32"
+        return "int8" if kernels and not kernels.is_plain else "fp32"
     return "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32"
 
 

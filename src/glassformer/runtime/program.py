@@ -79,7 +79,7 @@ def fuse(nodes: Sequence[Node]) -> list[Node]:
 
 def merge_linears(nodes: Sequence[Node], *, is_quantized: bool) -> list[Step]:
     """Steps for nodes. If weights are quantized, linear layers with the same input become one, after a step that
-    quantizes the input; in fp32 they use the weights of the model as they are."""
+    quantizes the input; in fp32 they stay separate and use the model's own weights."""
     steps: list[Step] = []
     results: dict[Node, tuple[int, int]] = {}
     quantized: dict[Node, int] = {}
@@ -181,7 +181,7 @@ class Program:
     Args:
         kernels: the C library. None: PyTorch, with the same quantization.
         tables: where the tables of the instructions come from.
-        is_quantized: False: all in fp32, with the weights of the model as they are.
+        is_quantized: False: fp32, with the model's own weights.
     """
 
     def __init__(
@@ -189,6 +189,7 @@ class Program:
     ) -> None:
         self.lowered = lower(nodes, is_quantized=is_quantized)
         self.cache_widths, self.kernels = cache_widths_of(nodes), kernels
+        self.cache_dtype: type[np.floating] = np.float16 if is_quantized else np.float32
         self.lock = threading.Lock()
         """The buffers are used by one call at a time."""
         self.width = nodes[-1].width
