@@ -104,7 +104,7 @@ def test_a_repeated_update_has_the_random_numbers_of_one_with_small_micro_batche
 def test_the_smaller_limit_is_stored_for_the_resumed_run(trainer, monkeypatch, messages):
     limit_memory(trainer, monkeypatch, 7 * int(trainer.sampler.lengths.max()))
     updated(trainer)
-    assert stored_options(trainer.config).micro_batch_tokens == trainer.micro_batch_tokens
+    assert stored_options(trainer.config).micro_batch_tokens == trainer.micro_batches.max_tokens
 
 
 def test_a_single_example_that_does_not_fit_is_an_error_that_says_what_to_do(trainer, monkeypatch, messages):

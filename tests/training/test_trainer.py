@@ -59,7 +59,7 @@ def gradients(trainer: Trainer) -> dict[str, torch.Tensor]:
 
 
 def test_a_batch_is_split_into_parts_within_the_limit_without_loss(trainer, monkeypatch):
-    monkeypatch.setattr(trainer, "micro_batch_tokens", 53)
+    monkeypatch.setattr(trainer.micro_batches, "max_tokens", 53)
     parts = trainer.micro_batches(np.arange(N_PAIRS))
     assert len(parts) > 3
     assert all(max(part.src.numel(), part.tgt_in.numel()) <= 53 for part in parts)
@@ -67,7 +67,7 @@ def test_a_batch_is_split_into_parts_within_the_limit_without_loss(trainer, monk
 
 
 def test_a_pair_longer_than_the_limit_is_a_separate_part(trainer, monkeypatch):
-    monkeypatch.setattr(trainer, "micro_batch_tokens", 2)
+    monkeypatch.setattr(trainer.micro_batches, "max_tokens", 2)
     assert [len(part.src) for part in trainer.micro_batches(np.arange(N_PAIRS))] == [1] * N_PAIRS
 
 
@@ -75,7 +75,7 @@ def test_a_pair_longer_than_the_limit_is_a_separate_part(trainer, monkeypatch):
 def test_gradient_and_loss_do_not_depend_on_how_a_batch_is_split(trainer, monkeypatch, micro_tokens):
     full = trainer.step(trainer.micro_batches(np.arange(N_PAIRS)), 0.0)
     expected = gradients(trainer)
-    monkeypatch.setattr(trainer, "micro_batch_tokens", micro_tokens)
+    monkeypatch.setattr(trainer.micro_batches, "max_tokens", micro_tokens)
     split = trainer.step(trainer.micro_batches(np.arange(N_PAIRS)), 0.0)
     assert split[2] == full[2]
     torch.testing.assert_close(split[0], full[0], rtol=1e-6, atol=1e-6)
@@ -90,7 +90,7 @@ def test_an_update_of_several_batches_equals_that_of_one_batch_of_their_rows(tra
     trainer.make_update(StopSignal())
     assert trainer.sampler.position == 3
     loss, actual = trainer.step.loss.clone(), gradients(trainer)
-    monkeypatch.setattr(trainer, "micro_batch_tokens", 10_007)
+    monkeypatch.setattr(trainer.micro_batches, "max_tokens", 10_007)
     (whole,) = trainer.micro_batches(np.concatenate(trainer.sampler.batches[:3]))
     expected_loss, _, expected_targets = trainer.step([whole], 0.0)
     assert trainer.progress.n_tokens == expected_targets

@@ -49,6 +49,16 @@ class Batch:
         """
         raise NotImplementedError
 
+    def pack(self: BatchT, n_tokens: int, n_sequences: int, longest: int, pad_id: int) -> BatchT:
+        """The batch without padding, its sequences laid end to end in one row, with the same loss.
+
+        Args:
+            n_tokens: length of the row. What the sequences leave is filled with further ones of padding.
+            n_sequences: number of sequences with these, some of which may be empty.
+            longest: length of the longest sequence.
+        """
+        raise NotImplementedError
+
 
 @dataclass(frozen=True, slots=True)
 class PairBatch(Batch):
@@ -61,7 +71,43 @@ class PairBatch(Batch):
     """Indices of the targets that are not padding, in the flattened `tgt_out`. Finding them on a GPU would make the CPU
     wait, so they are computed with the batch."""
     target_weights: Float[Tensor, " targets"] | None = None
-    """Weight of the loss of each target: 0 for those added by `pad_to`. None: 1."""
+    """Weight of the loss of each target: 0 for those added by `pad_to` and `pack`. None: 1."""
+    src_spans: Int[Tensor, "2 sequences"] | None = None
+    """Start and length of each source in a batch that is packed, whose tensors have one row."""
+    tgt_spans: Int[Tensor, "2 sequences"] | None = None
+    """The same for the targets."""
+
+    def pack(self, n_tokens: int, n_sequences: int, longest: int, pad_id: int) -> "PairBatch":
+        sides = [
+            (self.src, self.src != pad_id),
+            *((ids, self.tgt_out != pad_id) for ids in (self.tgt_in, self.tgt_out)),
+        ]
+        n_rows, n_fillers = len(self.src), n_sequences - len(self.src)
+        lengths = torch.stack([mask.sum(1) for _, mask in sides])
+        free = n_tokens - lengths.sum(1, keepdim=True)
+        fillers = (free - longest * torch.arange(max(0, n_fillers))).clamp(0, longest)
+        if n_fillers < 0 or (free < 0).any() or (fillers.sum(1, keepdim=True) < free).any():
+            raise ValueError(f"{n_rows} rows cannot be packed into {n_tokens} tokens and {n_sequences} sequences")
+        lengths = torch.cat([lengths, fillers], 1)
+        # Kernels of long sequences look only where these can be: at the beginning.
+        order = lengths.amax(0).argsort(descending=True, stable=True)
+        lengths, is_row = lengths[:, order], order < n_rows
+        rows = order[is_row]
+        packed = torch.full((len(sides), n_tokens), pad_id)
+        for side, (ids, mask) in enumerate(sides):
+            packed[side, is_row.repeat_interleave(lengths[side])] = ids[rows][mask[rows]]
+        src, tgt_in, tgt_out = packed[:, None]
+        src_spans, tgt_spans, _ = torch.stack([lengths.cumsum(1) - lengths, lengths], 1).int()
+        return PairBatch(
+            n_targets=self.n_targets,
+            src=src,
+            tgt_in=tgt_in,
+            tgt_out=tgt_out,
+            target_positions=torch.arange(n_tokens),
+            target_weights=is_row.repeat_interleave(lengths[2]).float(),
+            src_spans=src_spans,
+            tgt_spans=tgt_spans,
+        )
 
     def pad_to(self, n_rows: int, length: int, pad_id: int) -> "PairBatch":
         tgt_out = extend(self.tgt_out, n_rows, length, pad_id)
@@ -168,6 +214,26 @@ def batch_by_tokens(order: NDArray[np.int64], lengths: NDArray[np.int64], batch_
     return batches
 
 
+def pack_by_tokens(
+    order: NDArray[np.int64], lengths: NDArray[np.int64], n_tokens: int, n_examples: int
+) -> list[NDArray[np.int64]]:
+    """Split the example indices `order` into consecutive batches of at most `n_examples` examples, and on each side at
+    most `n_tokens` tokens. A longer example is a batch by itself.
+
+    Args:
+        lengths: length of each example on each side [examples, sides].
+    """
+    ends = np.cumsum(lengths[order], axis=0)
+    batches, start = [], 0
+    while start < len(order):
+        before = ends[start - 1] if start else np.zeros_like(ends[0])
+        fitting = [np.searchsorted(side, n_tokens + n, side="right") for side, n in zip(ends.T, before, strict=True)]
+        end = max(start + 1, min(start + n_examples, *map(int, fitting)))
+        batches.append(order[start:end])
+        start = end
+    return batches
+
+
 class BatchSampler:
     """Infinite sampler of batches of example indices. A batch is a pure function of (seed, epoch, position).
 
@@ -189,6 +255,11 @@ class BatchSampler:
         self.lengths, self.batch_tokens, self.seed, self.longest_first = lengths, batch_tokens, seed, longest_first
         self.epoch = self.position = 0
         self.batches = self.plan(0)
+
+    @property
+    def n_shapes(self) -> int:
+        """Number of shapes of the batches, if the length determines the number of examples."""
+        return len(np.unique(self.lengths))
 
     def plan(self, epoch: int) -> list[NDArray[np.int64]]:
         """Batches of an epoch, in order."""
@@ -218,3 +289,43 @@ class BatchSampler:
     def load_state_dict(self, state: dict[str, int]) -> None:
         self.seed, self.epoch, self.position = state["seed"], state["epoch"], state["position"]
         self.batches = self.plan(self.epoch)
+
+
+class PackingSampler(BatchSampler):
+    """Infinite sampler of batches that are packed: as many examples as fit without padding, in random order.
+
+    Examples that are too long to be packed are in batches of their own, as those of `BatchSampler`.
+    """
+
+    def __init__(
+        self, sides: NDArray[np.int64], lengths: NDArray[np.int64], batch_tokens: int, seed: int, *, longest: int
+    ) -> None:
+        """
+        Args:
+            sides: length of each example on each side, with special tokens [examples, sides].
+            lengths: padded length of each example that is too long to be packed. The others may be any.
+            batch_tokens: maximum number of tokens per batch and side.
+            longest: length of the longest example that is packed.
+        """
+        self.sides, self.is_packed = sides, sides.max(1) <= longest
+        # Batches have almost the same number of examples: their standard deviation is a few percent.
+        mean_length = sides[self.is_packed].mean(0).max() if self.is_packed.any() else longest
+        self.n_examples = int(1.05 * batch_tokens / mean_length) + 32
+        """Maximum number of examples in a packed batch."""
+        super().__init__(lengths, batch_tokens, seed, longest_first=True)
+
+    @property
+    def n_shapes(self) -> int:
+        return len(np.unique(self.lengths[~self.is_packed])) + bool(self.is_packed.any())
+
+    def plan(self, epoch: int) -> list[NDArray[np.int64]]:
+        rng = np.random.Generator(np.random.Philox(key=[self.seed, epoch]))
+        order = rng.permutation(len(self.lengths))
+        packed, others = order[self.is_packed[order]], order[~self.is_packed[order]]
+        batches = pack_by_tokens(packed, self.sides, self.batch_tokens, self.n_examples)
+        # From the longest on, so that parts of equal numbers of examples have about equal numbers of tokens.
+        batches = [batch[np.argsort(-self.lengths[batch], kind="stable")] for batch in batches]
+        if len(others):
+            others = others[np.argsort(-self.lengths[others], kind="stable")]
+            batches += batch_by_tokens(others, self.lengths, self.batch_tokens)
+        return [batches[i] for i in rng.permutation(len(batches))]

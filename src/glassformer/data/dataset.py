@@ -81,6 +81,11 @@ class Dataset:
         return list(zip(*(field.take(indices) for field in self.fields.values()), strict=True))
 
     @property
+    def side_lengths(self) -> NDArray[np.int64]:
+        """Length of each field of each example in tokens, plus one special token [examples, fields]."""
+        return np.stack([field.lengths for field in self.fields.values()], axis=1) + 1
+
+    @property
     def lengths(self) -> NDArray[np.int64]:
         """Length of each example in tokens: its longest field plus one special token."""
         return np.max([field.lengths for field in self.fields.values()], axis=0) + 1

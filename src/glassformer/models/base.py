@@ -84,6 +84,11 @@ class Model(nn.Module):
         return None
 
     @property
+    def can_pack(self) -> bool:
+        """The forward pass takes packed sequences, and GPUs have a kernel for their attention."""
+        return False
+
+    @property
     def pruning_obstacle(self) -> str | None:
         """Why attention heads cannot be removed; None if they can."""
         return None

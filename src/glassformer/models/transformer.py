@@ -15,6 +15,7 @@ from glassformer.nn.block import BlockConfig, TransformerBlock
 from glassformer.nn.dropout import Dropout
 from glassformer.nn.linear import batch_invariant_linear
 from glassformer.nn.masks import padding_mask
+from glassformer.nn.packing import HEAD_SIZES, Packing, Spans, packed_position_ids
 from glassformer.nn.positions import position_ids, sinusoids
 
 
@@ -87,11 +88,18 @@ class Transformer(EncoderDecoder):
         with torch.no_grad():
             self.embedding.weight[self.config.pad_id] = 0
 
-    def embed(self, ids: Int[Tensor, "batch length"], start: int = 0) -> Float[Tensor, "batch length d_model"]:
+    def embed(
+        self, ids: Int[Tensor, "batch length"], start: int = 0, spans: Spans | None = None
+    ) -> Float[Tensor, "batch length d_model"]:
         x = self.embedding(ids)
         if self.config.scale_embedding:
             x = x * self.config.d_model**0.5
-        return self.dropout(x + F.embedding(position_ids(ids, start), self.positions))
+        positions = position_ids(ids, start) if spans is None else packed_position_ids(spans, ids.size(1))
+        return self.dropout(x + F.embedding(positions, self.positions))
+
+    @property
+    def can_pack(self) -> bool:
+        return self.config.attention == "dot" and self.config.d_model // self.config.n_heads in HEAD_SIZES
 
     @property
     def embedding_scale(self) -> float:
@@ -100,25 +108,40 @@ class Transformer(EncoderDecoder):
     def position_vectors(self, n_positions: int) -> Float[Tensor, "positions d_model"]:
         return self.positions[:n_positions]
 
-    def encode(self, src: Int[Tensor, "batch src"]) -> Float[Tensor, "batch src d_model"]:
-        """Encoder output (memory)."""
-        mask = padding_mask(src, self.config.pad_id)
-        x = self.embed(src)
+    def encode(self, src: Int[Tensor, "batch src"], spans: Spans | None = None) -> Float[Tensor, "batch src d_model"]:
+        """Encoder output (memory).
+
+        Args:
+            spans: the sources in a batch of one row, if they are packed.
+        """
+        mask = padding_mask(src, self.config.pad_id) if spans is None else Packing(spans, spans)
+        x = self.embed(src, spans=spans)
         for layer in self.encoder:
             x = layer(x, mask)
         return self.encoder_norm(x)
 
     def forward(
-        self, src: Int[Tensor, "batch src"], tgt_in: Int[Tensor, "batch tgt"]
+        self,
+        src: Int[Tensor, "batch src"],
+        tgt_in: Int[Tensor, "batch tgt"],
+        src_spans: Spans | None = None,
+        tgt_spans: Spans | None = None,
     ) -> Float[Tensor, "batch tgt d_model"]:
         """Decoder output at every target position; `logits` projects it to the vocabulary.
 
         Target padding needs no mask: it follows all tokens, and causal attention excludes later positions.
+
+        Args:
+            src_spans, tgt_spans: sources and targets in a batch of one row, if they are packed.
         """
-        memory, mask = self.encode(src), padding_mask(src, self.config.pad_id)
-        x = self.embed(tgt_in)
+        memory = self.encode(src, src_spans)
+        mask: Packing | None = None
+        cross_mask: Packing | Tensor = padding_mask(src, self.config.pad_id)
+        if src_spans is not None and tgt_spans is not None:
+            mask, cross_mask = Packing(tgt_spans, tgt_spans), Packing(tgt_spans, src_spans)
+        x = self.embed(tgt_in, spans=tgt_spans)
         for layer in self.decoder:
-            x = layer(x, cross_keys_values=layer.cross_attention.keys_values(memory), cross_mask=mask)
+            x = layer(x, mask, cross_keys_values=layer.cross_attention.keys_values(memory), cross_mask=cross_mask)
         return self.decoder_norm(x)
 
     @property

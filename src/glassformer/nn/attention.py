@@ -10,6 +10,7 @@ from glassformer.nn.kernels import has_kernels
 from glassformer.nn.linear import ROW_MULTIPLE, Linear, linear_layers
 from glassformer.nn.masks import causal_mask
 from glassformer.nn.overridable import overridable
+from glassformer.nn.packing import Packing
 from glassformer.nn.positions import rotate
 
 Heads = Float[Tensor, "batch kv_heads k d_head"]
@@ -174,7 +175,7 @@ class Attention(nn.Module):
         x: Float[Tensor, "batch q d_model"],
         k: Float[Tensor, "batch kv_heads k d_head"],
         v: Float[Tensor, "batch kv_heads k d_head"],
-        mask: Bool[Tensor, "#batch #heads #q #k"] | None = None,
+        mask: Bool[Tensor, "#batch #heads #q #k"] | Packing | None = None,
         *,
         causal: bool = False,
         position_bias: Float[Tensor, "1 heads #q k"] | None = None,
@@ -183,6 +184,7 @@ class Attention(nn.Module):
         """Attention with queries from x over keys and values returned by `keys_values`.
 
         Args:
+            mask: True where a query may attend; or how the sequences of a batch of one row are packed.
             causal: each query attends to keys up to its own position. The n queries are at the last n key
                 positions, as in decoding with a cache.
             position_bias: added to the attention scores (T5).
@@ -200,7 +202,7 @@ class Attention(nn.Module):
         q: Float[Tensor, "batch heads q d_head"],
         k: Float[Tensor, "batch heads k d_head"],
         v: Float[Tensor, "batch heads k d_head"],
-        mask: Bool[Tensor, "#batch #heads #q #k"] | None,
+        mask: Bool[Tensor, "#batch #heads #q #k"] | Packing | None,
         causal: bool,
         position_bias: Float[Tensor, "1 heads #q k"] | None,
     ) -> Float[Tensor, "batch heads q d_head"]:
@@ -209,6 +211,13 @@ class Attention(nn.Module):
         Additive attention is always computed by `eager_attention`.
         """
         n_queries, n_keys = q.size(2), k.size(2)
+        if has_kernels(q) and torch.is_grad_enabled() and self.additive is None and position_bias is None:
+            from glassformer.nn import short_attention as short
+
+            if short.supports(q, k, mask):
+                return short.short_attention(q, k, v, mask, causal, self.scale)
+        if isinstance(mask, Packing):
+            mask = mask.mask(n_queries, n_keys)
         if (
             self.training
             and self.additive is None
@@ -219,11 +228,6 @@ class Attention(nn.Module):
             return cpu_training.short_attention(q, k, v, mask, causal, self.scale)
         if self.additive is not None or self.prefers_eager(q, k):
             return self.eager_attention(q, k, v, mask, causal, position_bias)
-        if has_kernels(q) and torch.is_grad_enabled() and position_bias is None:
-            from glassformer.nn import short_attention as short
-
-            if short.supports(q, k, mask):
-                return short.short_attention(q, k, v, mask, causal, self.scale)
         if causal and (n_queries < n_keys or mask is not None or position_bias is not None):
             mask, causal = combine_causal_mask(mask, n_queries, n_keys, q.device), False
         attn_mask = mask if position_bias is None else float_mask(position_bias, mask)

@@ -14,6 +14,7 @@ from glassformer.nn.attention import Attention, Heads, KeyValueCache, Rotary
 from glassformer.nn.dropout import Dropout
 from glassformer.nn.feedforward import FeedForward
 from glassformer.nn.norm import RMSNorm
+from glassformer.nn.packing import Packing
 
 KeysValues = tuple[Heads, Heads]
 """Keys and values of an attention module."""
@@ -123,10 +124,10 @@ class TransformerBlock(nn.Module):
     def forward(
         self,
         x: Float[Tensor, "rows length d_model"],
-        mask: Bool[Tensor, "#rows #heads #length #keys"] | None = None,
+        mask: Bool[Tensor, "#rows #heads #length #keys"] | Packing | None = None,
         *,
         cross_keys_values: KeysValues | None = None,
-        cross_mask: Bool[Tensor, "batch 1 1 m"] | None = None,
+        cross_mask: Bool[Tensor, "batch 1 1 m"] | Packing | None = None,
         position_bias: Float[Tensor, "1 heads #length keys"] | None = None,
         rotary: Rotary | None = None,
         cache: KeyValueCache | None = None,
@@ -134,11 +135,11 @@ class TransformerBlock(nn.Module):
         """Process all positions at once, or with a cache the positions that follow the cached ones.
 
         Args:
-            mask: True where self-attention may attend.
+            mask: True where self-attention may attend; or how the sequences of a single row are packed.
             cross_keys_values: keys and values that `cross_attention.keys_values` computed from the encoder output, one
                 row per sentence. x may have several adjacent rows (hypotheses) per sentence, which share its keys and
                 values. None: no cross-attention.
-            cross_mask: True where cross-attention may attend: at the source tokens, not at padding.
+            cross_mask: as `mask`, for cross-attention: True at the source tokens, not at padding.
             position_bias: added to the scores of self-attention.
             rotary: rotary position embedding of the queries and keys of self-attention.
         """

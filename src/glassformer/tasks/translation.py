@@ -468,7 +468,9 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
 
     def loss(self, batch: PairBatch, *, label_smoothing: float = 0.0) -> Tensor:
         """Label-smoothed cross-entropy, summed over the target tokens of a batch, in nats."""
-        hidden = self.model(batch.src, batch.tgt_in).flatten(0, 1)
+        # Not all encoder-decoders take packed sequences.
+        spans = () if batch.src_spans is None else (batch.src_spans, batch.tgt_spans)
+        hidden = self.model(batch.src, batch.tgt_in, *spans).flatten(0, 1)
         return linear_cross_entropy(
             hidden.index_select(0, batch.target_positions),
             self.model.output_weight,

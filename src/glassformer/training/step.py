@@ -12,6 +12,7 @@ from glassformer.data.batch import Batch
 from glassformer.errors import UserError
 from glassformer.memory import is_out_of_memory
 from glassformer.nn.block import TransformerBlock
+from glassformer.nn.kernels import HAS_TRITON
 from glassformer.tasks.base import AnyTask
 from glassformer.training.compiler import Compiled
 from glassformer.training.cuda_graphs import CudaGraphs
@@ -93,6 +94,12 @@ class TrainingStep:
         self.graphs = CudaGraphs(self.device)
         for group in self.optimizer.param_groups:
             group["capturable"] = True
+
+    @property
+    def packs(self) -> bool:
+        """Batches are packed, where their sequences are short: there are kernels for attention of packed sequences."""
+        is_supported = self.device.type == "cuda" and HAS_TRITON and self.config.precision == "bf16"
+        return self.graphs is not None and is_supported and self.model.can_pack
 
     @contextmanager
     def without_graphs(self) -> Iterator[None]:

@@ -15,7 +15,7 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from glassformer import checkpoint
 from glassformer.config import JsonObject, TrainConfig
-from glassformer.data.batch import Batch, BatchSampler, length_buckets
+from glassformer.data.batch import Batch, length_buckets
 from glassformer.errors import UserError
 from glassformer.memory import is_out_of_memory
 from glassformer.tasks.base import AnyTask
@@ -24,6 +24,7 @@ from glassformer.training.background import BackgroundJob
 from glassformer.training.compiler import GAIN, compilation_s
 from glassformer.training.distributed import Processes
 from glassformer.training.memory import single_example_message
+from glassformer.training.micro_batches import MicroBatches, make_sampler
 from glassformer.training.optimizer import load_optimizer_tensors, optimizer_tensors
 from glassformer.training.options import store_options
 from glassformer.training.parallel import sharded_like, whole
@@ -35,9 +36,6 @@ from glassformer.training.signals import Interrupted, Stopped, StopSignal
 from glassformer.training.step import TrainingStep
 from glassformer.training.step_log import LOG_EVERY, StepLog
 from glassformer.training.validation import ValidationState, Validator
-
-MICRO_BATCH_TOKENS = 8192
-"""Default of --micro-batch-tokens. On a GPU: per 8 GiB of its memory."""
 
 MEASURED_S = 10.0
 """Training time in seconds after which --compile auto decides."""
@@ -83,12 +81,6 @@ def rng_name(name: str, rank: int) -> str:
     return f"{name}.{rank}" if rank else name
 
 
-def default_micro_batch_tokens(device: torch.device) -> int:
-    """Default of --micro-batch-tokens."""
-    n_parts = torch.cuda.get_device_properties(device).total_memory >> 33 if device.type == "cuda" else 1
-    return MICRO_BATCH_TOKENS * max(1, n_parts)
-
-
 class Trainer:
     """Trains a task on a prepared corpus within a run folder."""
 
@@ -110,15 +102,11 @@ class Trainer:
         self.model = task.model
         self.step = TrainingStep(task, config, reporter.log if reporter else print, self.processes)
         lengths = task.lengths(data.train)
-        if self.step.graphs:
-            lengths = length_buckets(lengths)
         if config.batch_tokens is None:
-            config = self.config = self.with_found_batch(lengths)
+            config = self.config = self.with_found_batch(length_buckets(lengths) if self.step.graphs else lengths)
         assert config.batch_tokens is not None
-        self.sampler = BatchSampler(
-            lengths, config.batch_tokens, config.seed, longest_first=self.step.graphs is not None
-        )
-        self.micro_batch_tokens = config.micro_batch_tokens or default_micro_batch_tokens(task.device)
+        self.sampler = make_sampler(self.step, data.train, lengths, config.batch_tokens, config.seed)
+        self.micro_batches = MicroBatches(self.step, data.train, self.sampler, config.micro_batch_tokens)
         self.weight_sums: dict[str, Tensor] = {}
         self.ema: dict[str, Tensor] = {}
         """Exponential moving average of the weights, with `--ema`."""
@@ -295,6 +283,7 @@ class Trainer:
         """
         if self.config.profile and self.processes.rank == 0:
             self.profile = Profile(self.step)
+            self.micro_batches.on_made = self.profile.count
         gc.freeze()  # the objects of the program so far need not be searched for garbage after every few batches
         try:
             self.run_steps(stop, on_first_step)
@@ -359,7 +348,7 @@ class Trainer:
         self.may_compile = False
         remaining_s = elapsed_s / done * (1 - self.progress.fraction)
         # Without graphs, the compiler makes the length a variable when it changes.
-        cost_s = compilation_s(len(np.unique(self.sampler.lengths)) if self.step.graphs else 2)
+        cost_s = compilation_s(self.sampler.n_shapes if self.step.graphs else 2)
         if GAIN * remaining_s > cost_s:
             self.step.log(
                 f"Compiling the model takes about {cost_s:.0f} s and saves about {GAIN:.0%} of the remaining"
@@ -427,23 +416,23 @@ class Trainer:
             UserError: they have one row each; or there are other processes, which wait for this one in the middle of
                 the update.
         """
-        sizes = [self.micro_batch_size(own) for rows in indices if len(own := self.processes.part(rows))]
-        n_tokens = max((n_rows * length for n_rows, length in sizes if n_rows > 1), default=0)
+        parts = [own for rows in indices if len(own := self.processes.part(rows))]
+        n_tokens = max(map(self.micro_batches.divisible_tokens, parts), default=0)
         if not n_tokens:
-            length = max((length for _, length in sizes), default=1)
+            length = max((int(self.sampler.lengths[own].max()) for own in parts), default=1)
             raise UserError(f"step {self.progress.step + 1}: {single_example_message(length, self.config)}")
-        self.micro_batch_tokens = n_tokens // 2
+        max_tokens = self.micro_batches.max_tokens = n_tokens // 2
         if self.processes.size > 1:
             raise UserError(
                 f"step {self.progress.step + 1}: out of memory with micro-batches of {n_tokens:,} tokens.\n"
-                f"  Run the same command with --micro-batch-tokens {self.micro_batch_tokens}: it continues from the"
+                f"  Run the same command with --micro-batch-tokens {max_tokens}: it continues from the"
                 " last checkpoint."
             )
-        self.config = self.config.model_copy(update={"micro_batch_tokens": self.micro_batch_tokens})
+        self.config = self.config.model_copy(update={"micro_batch_tokens": max_tokens})
         store_options(self.config)
         self.step.log(
             f"Out of memory with micro-batches of {n_tokens:,} tokens: from step {self.progress.step + 1:,} on they"
-            f" have at most {self.micro_batch_tokens:,}. The batches stay as they are."
+            f" have at most {max_tokens:,}. The batches stay as they are."
         )
         self.step.release()
 
@@ -489,29 +478,6 @@ class Trainer:
             self.checkpoint_and_stop(interrupt.signum)
         self.progress.validation_due = False
         self.save()
-
-    def micro_batch_size(self, indices: NDArray[np.int64]) -> tuple[int, int]:
-        """Number of rows of the largest micro-batch of a batch, and the length of its longest row."""
-        length = int(self.sampler.lengths[indices].max())
-        return min(len(indices), max(1, self.micro_batch_tokens // length)), length
-
-    def micro_batches(self, indices: NDArray[np.int64]) -> list[Batch]:
-        """Collate rows of the training set into micro-batches of at most `micro_batch_tokens` tokens.
-
-        With CUDA graphs, they are padded to the shape of their length bucket.
-        """
-        if not len(indices):
-            return []
-        rows = self.data.train.rows(indices)
-        n_rows, length = self.micro_batch_size(indices)
-        batches = [self.task.batch(rows[start : start + n_rows]) for start in range(0, len(rows), n_rows)]
-        padded = batches
-        if self.step.graphs:
-            n_rows = max(1, min(self.micro_batch_tokens, self.sampler.batch_tokens) // length)
-            padded = [batch.pad_to(n_rows, length, self.task.tokenizer.pad_id) for batch in batches]
-        if self.profile:
-            self.profile.count(batches, padded)
-        return padded
 
     def learning_rate(self, before: float, after: float) -> float:
         """Learning rate of an update that raises the used fraction of the budget from `before` to `after`."""

@@ -1,0 +1,121 @@
+"""Micro-batches: the parts of a batch that a process computes one after another."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from glassformer.data.batch import Batch, BatchSampler, PackingSampler, length_buckets
+from glassformer.data.dataset import Dataset
+from glassformer.nn.packing import MAX_LENGTH
+from glassformer.training.step import TrainingStep
+
+MAX_TOKENS = 8192
+"""Default of --micro-batch-tokens. On a GPU: per 8 GiB of its memory."""
+
+TOKEN_MULTIPLE = 64
+"""Packed batches have a multiple of this number of tokens: their matrix products are faster."""
+
+Indices = NDArray[np.int64]
+"""Indices of examples of the training set."""
+
+
+def make_sampler(step: TrainingStep, data: Dataset, lengths: Indices, batch_tokens: int, seed: int) -> BatchSampler:
+    """The sampler of batches. For CUDA graphs, their shapes are few: they are packed, or padded to a few lengths.
+
+    Args:
+        lengths: padded length of each example.
+    """
+    if not step.packs:
+        lengths = length_buckets(lengths) if step.graphs else lengths
+        return BatchSampler(lengths, batch_tokens, seed, longest_first=step.graphs is not None)
+    is_long = lengths > MAX_LENGTH
+    if is_long.any():
+        lengths[is_long] = length_buckets(lengths[is_long])
+    return PackingSampler(data.side_lengths, lengths, batch_tokens, seed, longest=MAX_LENGTH)
+
+
+def default_max_tokens(device: torch.device) -> int:
+    """Default of --micro-batch-tokens."""
+    n_parts = torch.cuda.get_device_properties(device).total_memory >> 33 if device.type == "cuda" else 1
+    return MAX_TOKENS * max(1, n_parts)
+
+
+class MicroBatches:
+    """Makes the micro-batches of a process. With CUDA graphs, they are packed or padded to a fixed shape."""
+
+    def __init__(self, step: TrainingStep, data: Dataset, sampler: BatchSampler, max_tokens: int | None) -> None:
+        """
+        Args:
+            data: the training set.
+            sampler: the sampler of the batches.
+            max_tokens: maximum number of tokens per micro-batch and side, including padding. A longer example is a
+                micro-batch by itself. None: by the memory of the device.
+        """
+        self.step, self.data, self.sampler = step, data, sampler
+        self.max_tokens = max_tokens or default_max_tokens(step.device)
+        self.on_made: Callable[[Sequence[Batch], Sequence[Batch]], None] | None = None
+        """Called with the micro-batches, and the same with the padding of the fixed shape."""
+
+    def __call__(self, indices: Indices) -> list[Batch]:
+        """Collate the examples of a batch that this process computes."""
+        if not len(indices):
+            return []
+        task, pad_id = self.step.task, self.step.task.tokenizer.pad_id
+        batches: list[Batch] = [task.batch(self.data.rows(part)) for part in self.split(indices)]
+        final = batches
+        if self.is_packed(indices):
+            n_tokens, n_examples = self.packed_size()
+            n_sequences = n_examples + -(-n_tokens // MAX_LENGTH)
+            final = [batch.pack(n_tokens, n_sequences, MAX_LENGTH, pad_id) for batch in batches]
+        elif self.step.graphs:
+            _, length = self.padded_size(indices)
+            n_rows = max(1, min(self.max_tokens, self.sampler.batch_tokens) // length)
+            final = [batch.pad_to(n_rows, length, pad_id) for batch in batches]
+        if self.on_made:
+            self.on_made(batches, final)
+        return final
+
+    def split(self, indices: Indices) -> list[Indices]:
+        """The examples of each micro-batch of a batch: the fewest parts of at most `max_tokens` tokens."""
+        if not self.is_packed(indices):
+            n_rows, _ = self.padded_size(indices)
+            return [indices[start : start + n_rows] for start in range(0, len(indices), n_rows)]
+        assert isinstance(self.sampler, PackingSampler)
+        sides, (n_tokens, n_examples) = self.sampler.sides, self.packed_size()
+        n_parts = 1
+        while True:
+            # The examples are sorted by length, so the parts have about equal numbers of tokens.
+            parts = [indices[i::n_parts] for i in range(n_parts)]
+            if all(len(part) <= n_examples and sides[part].sum(0).max() <= n_tokens for part in parts):
+                return parts
+            n_parts += 1
+
+    def divisible_tokens(self, indices: Indices) -> int:
+        """Number of tokens per side of the largest micro-batch of a batch; 0 if it cannot be smaller."""
+        if self.is_packed(indices):
+            n_tokens, _ = self.packed_size()
+            return n_tokens if n_tokens > MAX_LENGTH and len(indices) > 1 else 0
+        n_rows, length = self.padded_size(indices)
+        return n_rows * length if n_rows > 1 else 0
+
+    # Shapes
+
+    def is_packed(self, indices: Indices) -> bool:
+        """Whether the examples of a batch are packed."""
+        return isinstance(self.sampler, PackingSampler) and bool(self.sampler.is_packed[indices[0]])
+
+    def padded_size(self, indices: Indices) -> tuple[int, int]:
+        """Number of rows of the largest micro-batch of a batch that is padded, and the length of its longest row."""
+        length = int(self.sampler.lengths[indices].max())
+        return min(len(indices), max(1, self.max_tokens // length)), length
+
+    def packed_size(self) -> tuple[int, int]:
+        """Number of tokens per side of a packed micro-batch, and the maximum number of its examples."""
+        assert isinstance(self.sampler, PackingSampler)
+        batch_tokens, n_processes = self.sampler.batch_tokens, self.step.processes.size
+        # The parts of the processes differ by about the length of an example.
+        own_tokens = batch_tokens // n_processes + (2 * MAX_LENGTH if n_processes > 1 else 0)
+        n_tokens = -(-max(MAX_LENGTH, min(self.max_tokens, own_tokens)) // TOKEN_MULTIPLE) * TOKEN_MULTIPLE
+        return n_tokens, int(self.sampler.n_examples * n_tokens / batch_tokens) + 32
