@@ -12,10 +12,12 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.exc import TorchDynamoException
 
 from glassformer.config import TrainConfig
+from glassformer.data.batch import make_batch
 from glassformer.models.gpt2 import Gpt2, Gpt2Config
 from glassformer.models.llama import Llama, LlamaConfig
 from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.nn.block import TransformerBlock
+from glassformer.nn.dropout import Dropout
 from glassformer.objectives.loss import linear_cross_entropy
 from glassformer.presets import ADAM
 from glassformer.training.compiler import Compiled
@@ -92,6 +94,50 @@ def test_only_the_active_block_is_compiled_and_everything_is_restored():
         model(*ids)
     assert calls
     assert not any("forward" in vars(module) for module in model.modules())
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated")
+def test_compiled_dropout_keeps_no_mask_for_the_backward_pass():
+    """It is computed again from the seed, by the default backend."""
+    dropout, saved = Dropout(0.3), []
+    compiled = torch.compile(lambda x: dropout(x * 1.0), fullgraph=True, dynamic=False)
+
+    def keep(tensor):
+        saved.append(tensor)
+        return tensor
+
+    for _ in range(2):
+        x = torch.ones(97, 3001, requires_grad=True)
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            y = compiled(x)
+        y.sum().backward()
+        torch.testing.assert_close(x.grad, y.detach())
+        assert abs((y == 0).float().mean().item() - 0.3) < 0.005
+    assert saved
+    assert sum(tensor.numel() for tensor in saved) < 10
+
+
+@pytest.mark.slow
+def test_compiled_steps_of_packed_sequences_have_the_loss_and_gradients_of_eager_ones():
+    model = MODELS["transformer"]().train()
+    compiled = Compiled(model, backend="aot_eager", dynamic=False)
+    for seed in (0, 1):
+        pairs = [tuple(ids.tolist() for ids in pair) for pair in zip(*inputs("transformer", seed), strict=True)]
+        batch = make_batch(pairs, pad_id=0, bos_id=1, eos_id=2).pack(61, 9, 16, 0)
+        ids = batch.src, batch.tgt_in, batch.src_spans, batch.tgt_spans
+
+        def loss_and_gradients_of_real_tokens(compiled=None, ids=ids, batch=batch):
+            model.zero_grad()
+            with compiled.active() if compiled else nullcontext():
+                hidden = model(*ids).flatten(0, 1)
+                targets = batch.tgt_out.flatten()
+                value = linear_cross_entropy(hidden, model.output_weight, targets, token_weights=batch.target_weights)
+                value.backward()
+            return value.detach(), {name: p.grad.clone() for name, p in model.named_parameters()}
+
+        expected = loss_and_gradients_of_real_tokens()
+        torch.testing.assert_close(loss_and_gradients_of_real_tokens(compiled), expected, rtol=1e-5, atol=1e-5)
 
 
 def failing_forward(graph, example_inputs):

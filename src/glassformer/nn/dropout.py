@@ -1,4 +1,4 @@
-"""Dropout with fast random number generation on CPUs."""
+"""Dropout with fast random number generation."""
 
 from typing import Any
 
@@ -26,6 +26,24 @@ class ByteDropout(torch.autograd.Function):
         return grad * mask, None
 
 
+def hash_dropout(x: Float[Tensor, "*shape"], p: float) -> Float[Tensor, "*shape"]:
+    """Dropout whose random bits are a hash of the index of an element and of one random number.
+
+    For the compiler, which makes one kernel of the hash and of what is before and after it: other random numbers take
+    longer, and their mask has to be kept for the backward pass.
+
+    Source of the mixing function: lowbias32, Wellons 2018.
+    """
+    seed = torch.randint(-(2**31), 2**31 - 1, (), dtype=torch.int32, device=x.device)
+    # The seed comes first: the compiler would take a product of indices for an address, and overflow.
+    bits = torch.arange(x.numel(), dtype=torch.int32, device=x.device).view(x.shape) ^ seed
+    bits = bits * -0x61C88647
+    bits = (bits ^ (bits >> 16 & 0xFFFF)) * 0x7FEB352D
+    bits = (bits ^ (bits >> 15 & 0x1FFFF)) * -0x7B935975
+    bits = (bits ^ (bits >> 16 & 0xFFFF)) & 0x7FFFFFFF
+    return torch.where(bits >= round(p * 2**31), x / (1 - p), 0)
+
+
 class Dropout(nn.Module):
     """In training, zero each element with probability p and scale the others by 1 / (1 - p).
 
@@ -41,6 +59,8 @@ class Dropout(nn.Module):
     def forward(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         if not self.training or self.p == 0:
             return x
+        if torch.compiler.is_compiling():
+            return hash_dropout(x, self.p)
         if x.device.type == "cpu":
             return ByteDropout.apply(x, min(255, round(self.p * 256)))  # type: ignore[no-untyped-call]
         return F.dropout(x, self.p)

@@ -87,7 +87,8 @@ class TrainingStep:
         """Compile the model from now on. Sharded models stay as they are."""
         if not self.is_sharded:
             self.release()
-            self.compiled = Compiled(self.model)
+            # Graphs need fixed shapes, which are few.
+            self.compiled = Compiled(self.model, dynamic=False if self.graphs else None)
 
     def use_graphs(self) -> None:
         """Capture the steps of frequent shapes."""
