@@ -106,6 +106,39 @@ def test_several_processes_have_the_curve_the_weights_and_the_files_of_one(corpu
     torch.testing.assert_close(state, expected, rtol=0, atol=1e-4)
 
 
+AS_ON_A_GPU = """
+import sys
+from glassformer.cli import main
+from glassformer.training.step import TrainingStep
+TrainingStep.can_use_graphs, TrainingStep.packs = True, bool(int(sys.argv.pop(1)))
+main()
+"""
+"""Command line whose steps are those of a GPU, in fixed shapes with gradients and updates in place. On a CPU, functions
+are called instead of graphs, and packed sequences have masks."""
+
+
+@pytest.mark.parametrize("packs", [0, 1], ids=["padded", "packed"])
+def test_several_processes_with_graphs_have_the_curve_and_the_weights_of_one(corpus, tmp_path, packs):
+    script = tmp_path / "as_on_a_gpu.py"
+    script.write_text(AS_ON_A_GPU)
+    more = ["--accumulate", 2, "--ema", 0.9]
+    runs = []
+    for size in (1, 2, 4):
+        out = tmp_path / f"run-{size}"
+        launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(size)]
+        arguments = map(str, [*launcher, script, packs, *command(corpus, out, *more, batch_tokens=150)])
+        done = ended(subprocess.Popen(
+            [sys.executable, *arguments], env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            encoding="utf-8",
+        ))  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert "CUDA graphs" in done.stderr
+        runs.append(out)
+    for out in runs[1:]:
+        assert losses(out) == pytest.approx(losses(runs[0]), abs=1e-4)
+        torch.testing.assert_close(tensors(out), tensors(runs[0]), rtol=0, atol=1e-4)
+
+
 @pytest.mark.parametrize("more", [[], MORE, [*MORE, "--shard"]], ids=str)
 def test_a_killed_rank_is_named_and_the_resumed_run_ends_with_the_same_weights(corpus, tmp_path, more):
     whole, broken = tmp_path / "whole", tmp_path / "broken"

@@ -35,9 +35,9 @@ def limit_memory(trainer, monkeypatch, n_tokens: int) -> list[int]:
     """Let the backward pass of batches of more tokens run out of memory. Returns the sizes that are tried."""
     tried, add_gradients = [], trainer.step.add_gradients
 
-    def limited(batch, weight=1.0):
+    def limited(batch):
         tried.append(max(batch.src.numel(), batch.tgt_in.numel()))
-        add_gradients(batch, weight)
+        add_gradients(batch)
         if tried[-1] > n_tokens:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB.")
 

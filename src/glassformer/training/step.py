@@ -55,8 +55,6 @@ class TrainingStep:
         self.loss_module: nn.Module = LossModule(self.task, config.label_smoothing or 0.0)
         if self.is_sharded:
             shard_(self.loss_module, self.processes)
-        elif self.processes.size > 1:
-            self.loss_module = replicated(self.loss_module)
         self.parameters = dict(self.model.named_parameters())
         self.optimizer = make_optimizer(self.model, config)
         self.compiled: Compiled | None = None
@@ -72,16 +70,26 @@ class TrainingStep:
         self.runs_graphs = True
         self.gradients: dict[nn.Parameter, Tensor] = {}
         """Gradients in place, to which the graphs of the parts of a batch add."""
-        is_capturable = (
-            self.model.capturable
-            and "capturable" in self.optimizer.defaults
-            and self.processes.size == 1
-            and not config.activation_checkpointing  # it reads the state of the random numbers
-        )
-        if self.device.type == "cuda" and task.static_shapes and is_capturable:
+        self.weight = torch.ones((), device=self.device)
+        """Weight of the loss of a batch: 0 for batches that have no effect."""
+        if self.can_use_graphs:
             self.use_graphs()
+        elif self.processes.size > 1 and not self.is_sharded:
+            self.loss_module = replicated(self.loss_module)
         if config.compile == "on":
             self.compile()
+
+    @property
+    def can_use_graphs(self) -> bool:
+        """CUDA graphs can hold the steps: their shapes are few and nothing in them waits for the GPU."""
+        return (
+            self.device.type == "cuda"
+            and self.task.static_shapes
+            and self.model.capturable
+            and "capturable" in self.optimizer.defaults
+            and not self.is_sharded
+            and not self.config.activation_checkpointing  # it reads the state of the random numbers
+        )
 
     def compile(self) -> None:
         """Compile the model from now on. Sharded models stay as they are."""
@@ -150,10 +158,10 @@ class TrainingStep:
             group["lr"] = self.lr if self.graphs else lr
         if self.graphs and self.runs_graphs:
             with self.part("steps"):
-                if len(batches) == 1:
+                if len(batches) == self.processes.size == 1:
                     self.graphs(self.run_whole, *batches)
                 else:
-                    self.run_parts(batches)
+                    self.run_parts(batches, fillers)
         else:
             with self.part("data"):
                 parts = [[batch.to(self.device) for batch in group] for group in (batches, fillers)]
@@ -165,7 +173,7 @@ class TrainingStep:
         """Compute the gradients and update the weights, with the learning rate and the number of targets in place."""
         self.compute_gradients(batches, fillers)
         with self.part("waiting"):
-            self.processes.average_(self.loss)
+            self.average()
         with self.part("optimizer"):
             self.update()
         if self.graphs:
@@ -175,15 +183,30 @@ class TrainingStep:
         """`run` with a batch of one part."""
         self.run([batch])
 
-    def run_parts(self, batches: Sequence[Batch]) -> None:
-        """Like `run`, with a graph for each shape of a part and one for the update: combinations of shapes are rare."""
+    def run_parts(self, batches: Sequence[Batch], fillers: Sequence[Batch] = ()) -> None:
+        """Like `run`, with a graph for each shape of a part and one for the update: combinations of shapes are rare. In
+        between, several processes exchange gradients.
+        """
         assert self.graphs is not None
         for parameter, gradient in self.gradients.items():
             parameter.grad = gradient
-        self.compute_gradients(batches, by_graphs=True)
+        self.compute_gradients(batches, fillers, by_graphs=True)
         self.gradients = {p: p.grad for p in self.parameters.values() if p.grad is not None}
+        self.average()
         self.graphs(self.update)
         self.optimizer.zero_grad()
+
+    def average(self) -> None:
+        """Average the loss over the processes, and the gradients unless the backward pass has done so."""
+        if self.processes.size == 1:
+            return
+        self.processes.average_(self.loss)
+        if self.graphs:
+            gradients = [p.grad for p in self.parameters.values() if p.grad is not None]
+            together = torch.cat([gradient.flatten() for gradient in gradients])
+            self.processes.average_(together)
+            parts = together.split([gradient.numel() for gradient in gradients])
+            torch._foreach_copy_(gradients, [part.view_as(g) for part, g in zip(parts, gradients, strict=True)])
 
     def compute_gradients(
         self, batches: Sequence[Batch], fillers: Sequence[Batch] = (), *, by_graphs: bool = False
@@ -200,19 +223,19 @@ class TrainingStep:
             with self.compiled.active() if self.compiled else nullcontext():
                 self.optimizer.zero_grad(set_to_none=not by_graphs)
                 self.loss.zero_()
-                parts = [(batch, 1.0) for batch in batches] + [(batch, 0.0) for batch in fillers]
-                for i, (batch, weight) in enumerate(parts, 1):
-                    with without_synchronization(self.loss_module) if i < len(parts) else nullcontext():
+                for i, batch in enumerate(parts := [*batches, *fillers]):
+                    self.weight.fill_(i < len(batches))
+                    with without_synchronization(self.loss_module) if i + 1 < len(parts) else nullcontext():
                         if self.graphs and by_graphs:
                             self.graphs(self.add_gradients, batch)
                         else:
-                            self.add_gradients(batch, weight)
+                            self.add_gradients(batch)
         except errors as error:
             if self.processes.size > 1:
                 raise UserError(f"compilation failed: {first_line(error)}.\n  Train with --compile off.") from None
             self.log(f"warning: compilation failed, training goes on without it: {first_line(error)}")
             self.compiled = None
-            self.compute_gradients(batches, by_graphs=by_graphs)
+            self.compute_gradients(batches, fillers, by_graphs=by_graphs)
 
     def try_gradients(self, batch: Batch) -> None:
         """Compute the gradients of a batch without compilation, and delete them: a trial of whether they fit in memory.
@@ -224,13 +247,11 @@ class TrainingStep:
         self.add_gradients(batch.to(self.device))
         self.optimizer.zero_grad()
 
-    def add_gradients(self, batch: Batch, weight: float = 1.0) -> None:
+    def add_gradients(self, batch: Batch) -> None:
         """Add the loss per target of a batch to `loss`, and its gradients to those of the weights."""
         is_bf16 = self.config.precision == "bf16"
         with self.part("loss"), torch.autocast(self.device.type, torch.bfloat16, enabled=is_bf16):
-            loss = self.loss_module(batch) / self.n_targets
-            if weight != 1:
-                loss = loss * weight
+            loss = self.loss_module(batch) / self.n_targets * self.weight
         with self.part("backward"):
             loss.backward()
         self.loss += loss.detach()
