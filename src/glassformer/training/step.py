@@ -205,7 +205,7 @@ class TrainingStep:
             gradients = [p.grad for p in self.parameters.values() if p.grad is not None]
             together = torch.cat([gradient.flatten() for gradient in gradients])
             self.processes.average_(together)
-            parts = together.split([gradient.numel() for gradient in gradients])
+            parts = torch.split(together, [gradient.numel() for gradient in gradients])
             torch._foreach_copy_(gradients, [part.view_as(g) for part, g in zip(parts, gradients, strict=True)])
 
     def compute_gradients(
