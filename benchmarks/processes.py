@@ -25,7 +25,7 @@ def measure() -> None:
     import torch
 
     from glassformer.config import TrainConfig
-    from glassformer.data.batch import make_batch
+    from glassformer.data.pairs import make_batch
     from glassformer.models.transformer import Transformer, TransformerConfig
     from glassformer.presets import ADAM
     from glassformer.tasks.translation import Translator

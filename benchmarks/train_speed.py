@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from benchmarks.machine import alternate, save, threads
-from glassformer.data.batch import PairBatch
+from glassformer.data.pairs import PairBatch
 from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.objectives.loss import linear_cross_entropy
 

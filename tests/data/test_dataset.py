@@ -89,4 +89,4 @@ def test_integers_and_floats_can_be_stored_with_ids(tmp_path):
 def test_rows_are_the_examples_with_these_indices(tmp_path):
     dataset = Dataset.write(tmp_path, [*PAIRS, ([], [3]), *PAIRS], PAIR, 31)
     indices = np.array([5, 0, 3, 3, len(dataset) - 1])
-    assert dataset.rows(indices) == [dataset[i] for i in indices.tolist()]
+    assert list(dataset.rows(indices)) == [dataset[i] for i in indices.tolist()]

@@ -12,7 +12,7 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.exc import TorchDynamoException
 
 from glassformer.config import TrainConfig
-from glassformer.data.batch import make_batch
+from glassformer.data.pairs import pack_pairs
 from glassformer.models.gpt2 import Gpt2, Gpt2Config
 from glassformer.models.llama import Llama, LlamaConfig
 from glassformer.models.transformer import Transformer, TransformerConfig
@@ -124,7 +124,7 @@ def test_compiled_steps_of_packed_sequences_have_the_loss_and_gradients_of_eager
     compiled = Compiled(model, backend="aot_eager", dynamic=False)
     for seed in (0, 1):
         pairs = [tuple(ids.tolist() for ids in pair) for pair in zip(*inputs("transformer", seed), strict=True)]
-        batch = make_batch(pairs, pad_id=0, bos_id=1, eos_id=2).pack(61, 9, 16, 0)
+        batch = pack_pairs(pairs, 61, 9, 16, pad_id=0, bos_id=1, eos_id=2)
         ids = batch.src, batch.tgt_in, batch.src_spans, batch.tgt_spans
 
         def loss_and_gradients_of_real_tokens(compiled=None, ids=ids, batch=batch):

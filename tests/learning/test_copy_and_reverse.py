@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from glassformer.data.batch import make_batch
+from glassformer.data.pairs import make_batch
 from glassformer.generate.processors import search_processors
 from glassformer.generate.search import beam_search
 from glassformer.models.transformer import Transformer, TransformerConfig

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from glassformer.config import TrainConfig
-from glassformer.data.batch import PackingSampler, make_batch, pack_by_tokens
+from glassformer.data.batch import PackingSampler, pack_by_tokens
+from glassformer.data.pairs import pack_pairs
 from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.nn.attention import Attention
 from glassformer.nn.packing import MAX_LENGTH, Packing, packed_position_ids
@@ -29,8 +30,8 @@ def random_pairs(lengths, vocab_size=41, seed=0):
     return [tuple(rng.integers(3, vocab_size, n).tolist() for n in sides) for sides in lengths]
 
 
-def packed(batch, pad_id, n_tokens=251, n_sequences=31, longest=17):
-    return batch.pack(n_tokens, n_sequences, longest, pad_id)
+def packed(pairs, n_tokens=53, n_sequences=31, longest=17):
+    return pack_pairs(pairs, n_tokens, n_sequences, longest, pad_id=0, bos_id=1, eos_id=2)
 
 
 def test_a_packed_batch_has_the_loss_and_gradients_of_a_padded_one(trainer):
@@ -38,7 +39,7 @@ def test_a_packed_batch_has_the_loss_and_gradients_of_a_padded_one(trainer):
     loss = trainer.step([batch], 0.0)[0].clone()
     expected = gradients(trainer)
     trainer.step.optimizer.zero_grad()
-    pack = packed(batch, trainer.task.tokenizer.pad_id, n_sequences=N_PAIRS + 19)
+    pack = trainer.task.packed_batch(trainer.data.train.rows(np.arange(N_PAIRS)), 251, N_PAIRS + 19, 17)
     assert pack.src.shape == pack.tgt_in.shape == pack.tgt_out.shape == (1, 251)
     torch.testing.assert_close(trainer.step([pack], 0.0)[0], loss, rtol=1e-6, atol=1e-6)
     actual = gradients(trainer)
@@ -54,7 +55,7 @@ def test_packed_sequences_have_the_hidden_states_of_each_sequence_alone(pre_norm
     )
     model = Transformer(sizes).eval()
     pairs = random_pairs([(5, 3), (2, 11), (7, 7), (1, 0)])
-    batch = packed(make_batch(pairs, pad_id=0, bos_id=1, eos_id=2), 0, n_tokens=53)
+    batch = packed(pairs)
     hidden = model(batch.src, batch.tgt_in, batch.src_spans, batch.tgt_spans)[0]
     assert hidden.isfinite().all()
     found = 0
@@ -73,7 +74,7 @@ def test_packed_sequences_have_the_hidden_states_of_each_sequence_alone(pre_norm
 )
 def test_the_spans_cover_all_positions_the_longest_first(n_tokens, n_sequences, longest, free):
     pairs = random_pairs([(5, 3), (2, 6), (9, 7)])
-    batch = make_batch(pairs, pad_id=0, bos_id=1, eos_id=2).pack(n_tokens, n_sequences, longest, 0)
+    batch = packed(pairs, n_tokens, n_sequences, longest)
     for spans, ids in ((batch.src_spans, batch.src), (batch.tgt_spans, batch.tgt_out)):
         starts, lengths = spans
         assert len(starts) == n_sequences
@@ -88,9 +89,8 @@ def test_the_spans_cover_all_positions_the_longest_first(n_tokens, n_sequences, 
 
 @pytest.mark.parametrize(("n_tokens", "n_sequences", "longest"), [(18, 9, 17), (53, 2, 17), (54, 5, 17)])
 def test_rows_that_do_not_fit_are_refused(n_tokens, n_sequences, longest):
-    batch = make_batch(random_pairs([(5, 3), (2, 6), (9, 7)]), pad_id=0, bos_id=1, eos_id=2)
     with pytest.raises(ValueError, match="cannot be packed"):
-        batch.pack(n_tokens, n_sequences, longest, 0)
+        packed(random_pairs([(5, 3), (2, 6), (9, 7)]), n_tokens, n_sequences, longest)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -214,7 +214,7 @@ def test_the_kernel_for_packed_sequences_has_the_output_and_gradients_of_a_mask(
     kernel = pytest.importorskip("glassformer.nn.short_attention")
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.manual_seed(0)
-    batch = make_batch(random_pairs(KERNEL_PAIRS), pad_id=0, bos_id=1, eos_id=2).pack(397, 19, MAX_LENGTH, 0)
+    batch = packed(random_pairs(KERNEL_PAIRS), 397, 19, MAX_LENGTH)
     spans = [batch.src_spans.to(device), batch.tgt_spans.to(device)]
     packing = Packing(spans[side_q], spans[side_k])
     attention = Attention(2 * 16, 2).to(device)

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from glassformer.data.batch import make_batch
+from glassformer.data.pairs import make_batch
 from glassformer.training.flop import product_flop
 from glassformer.training.profile import N_PROFILED, N_WARM_UPS, Profile, Timer, token_lengths
 from glassformer.training.signals import Stopped, StopSignal
@@ -45,6 +45,9 @@ def test_the_operations_are_those_that_pytorch_counts(trainer):
     assert {name: x.tolist() for name, x in lengths.items()} == {"source": [n_src] * 5, "target": [n_tgt] * 5}
     actual = product_flop(trainer.model, batch, lengths)
     assert actual == pytest.approx(counter.get_total_flops() - causal_half, rel=1e-9)
+    packed = trainer.task.packed_batch(pairs, 71, 9, 17)
+    lengths = token_lengths(packed, trainer.task.tokenizer.pad_id)
+    assert product_flop(trainer.model, packed, lengths) == actual
 
 
 @pytest.mark.slow

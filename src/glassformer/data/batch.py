@@ -2,15 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Bool, Int, Shaped
 from numpy.typing import NDArray
 from torch import Tensor
+
+from glassformer.data.ragged import Ragged
 
 BatchT = TypeVar("BatchT", bound="Batch")
 
@@ -49,85 +50,13 @@ class Batch:
         """
         raise NotImplementedError
 
-    def pack(self: BatchT, n_tokens: int, n_sequences: int, longest: int, pad_id: int) -> BatchT:
-        """The batch without padding, its sequences laid end to end in one row, with the same loss.
-
-        Args:
-            n_tokens: length of the row. What the sequences leave is filled with further ones of padding.
-            n_sequences: number of sequences with these, some of which may be empty.
-            longest: length of the longest sequence.
-        """
-        raise NotImplementedError
-
-
-@dataclass(frozen=True, slots=True)
-class PairBatch(Batch):
-    """Padded token ids of source-target pairs. The decoder input is tgt_in, its targets are tgt_out."""
-
-    src: Int[Tensor, "batch src"]
-    tgt_in: Int[Tensor, "batch tgt"]
-    tgt_out: Int[Tensor, "batch tgt"]
-    target_positions: Int[Tensor, " targets"]
-    """Indices of the targets that are not padding, in the flattened `tgt_out`. Finding them on a GPU would make the CPU
-    wait, so they are computed with the batch."""
-    target_weights: Float[Tensor, " targets"] | None = None
-    """Weight of the loss of each target: 0 for those added by `pad_to` and `pack`. None: 1."""
-    src_spans: Int[Tensor, "2 sequences"] | None = None
-    """Start and length of each source in a batch that is packed, whose tensors have one row."""
-    tgt_spans: Int[Tensor, "2 sequences"] | None = None
-    """The same for the targets."""
-
-    def pack(self, n_tokens: int, n_sequences: int, longest: int, pad_id: int) -> "PairBatch":
-        sides = [
-            (self.src, self.src != pad_id),
-            *((ids, self.tgt_out != pad_id) for ids in (self.tgt_in, self.tgt_out)),
-        ]
-        n_rows, n_fillers = len(self.src), n_sequences - len(self.src)
-        lengths = torch.stack([mask.sum(1) for _, mask in sides])
-        free = n_tokens - lengths.sum(1, keepdim=True)
-        fillers = (free - longest * torch.arange(max(0, n_fillers))).clamp(0, longest)
-        if n_fillers < 0 or (free < 0).any() or (fillers.sum(1, keepdim=True) < free).any():
-            raise ValueError(f"{n_rows} rows cannot be packed into {n_tokens} tokens and {n_sequences} sequences")
-        lengths = torch.cat([lengths, fillers], 1)
-        # Kernels of long sequences look only where these can be: at the beginning.
-        order = lengths.amax(0).argsort(descending=True, stable=True)
-        lengths, is_row = lengths[:, order], order < n_rows
-        rows = order[is_row]
-        packed = torch.full((len(sides), n_tokens), pad_id)
-        for side, (ids, mask) in enumerate(sides):
-            packed[side, is_row.repeat_interleave(lengths[side])] = ids[rows][mask[rows]]
-        src, tgt_in, tgt_out = packed[:, None]
-        src_spans, tgt_spans, _ = torch.stack([lengths.cumsum(1) - lengths, lengths], 1).int()
-        return PairBatch(
-            n_targets=self.n_targets,
-            src=src,
-            tgt_in=tgt_in,
-            tgt_out=tgt_out,
-            target_positions=torch.arange(n_tokens),
-            target_weights=is_row.repeat_interleave(lengths[2]).float(),
-            src_spans=src_spans,
-            tgt_spans=tgt_spans,
-        )
-
-    def pad_to(self, n_rows: int, length: int, pad_id: int) -> "PairBatch":
-        tgt_out = extend(self.tgt_out, n_rows, length, pad_id)
-        positions = extend_positions(self.target_positions, self.tgt_out.size(1), tgt_out)
-        return replace(
-            self,
-            src=extend(self.src, n_rows, length, pad_id),
-            tgt_in=extend(self.tgt_in, n_rows, length, pad_id),
-            tgt_out=tgt_out,
-            target_positions=positions,
-            target_weights=(torch.arange(len(positions)) < len(self.target_positions)).float(),
-        )
-
 
 def pad(sequences: Sequence[Sequence[int]], pad_id: int, pad_to_multiple_of: int = 1) -> Int[Tensor, "rows length"]:
     """Pad sequences at the end to the maximum length, rounded up to a multiple of `pad_to_multiple_of`."""
-    lengths = np.fromiter(map(len, sequences), np.int64, len(sequences))
-    length = -(-int(lengths.max()) // pad_to_multiple_of) * pad_to_multiple_of
+    ids = Ragged.of(sequences)
+    length = -(-int(ids.lengths.max()) // pad_to_multiple_of) * pad_to_multiple_of
     padded = np.full((len(sequences), length), pad_id, dtype=np.int64)
-    padded[np.arange(length) < lengths[:, None]] = np.fromiter(chain.from_iterable(sequences), np.int64)
+    padded[np.arange(length) < ids.lengths[:, None]] = ids.values
     return torch.from_numpy(padded)
 
 
@@ -150,27 +79,6 @@ def extend_positions(
 def flat_positions(mask: Bool[Tensor, "rows length"]) -> Int[Tensor, " positions"]:
     """Indices where a mask is True, in the flattened mask."""
     return mask.flatten().nonzero()[:, 0]
-
-
-def make_batch(
-    pairs: Sequence[tuple[Sequence[int], Sequence[int]]],
-    *,
-    pad_id: int,
-    bos_id: int,
-    eos_id: int,
-) -> PairBatch:
-    """Create a batch from pairs of token ids without special tokens.
-
-    The source gets `eos_id`; the decoder input gets `bos_id` and the targets get `eos_id`.
-    """
-    tgt_out = pad([[*tgt, eos_id] for _, tgt in pairs], pad_id)
-    return PairBatch(
-        n_targets=sum(len(tgt) + 1 for _, tgt in pairs),
-        src=pad([[*src, eos_id] for src, _ in pairs], pad_id),
-        tgt_in=pad([[bos_id, *tgt] for _, tgt in pairs], pad_id),
-        tgt_out=tgt_out,
-        target_positions=flat_positions(tgt_out != pad_id),
-    )
 
 
 def length_buckets(lengths: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -1,7 +1,7 @@
 """Tokenized examples in memory-mapped files, for corpora larger than memory."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
@@ -11,10 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glassformer.corpora.lines import chunks
+from glassformer.data.ragged import Ragged, Row, Rows
 from glassformer.errors import CheckpointError
-
-Row = tuple[Sequence[Any], ...]
-"""An example: the numbers of each field, integers or in a field of type FLOATS floats."""
 
 IDS, INTS, FLOATS = "ids", "counts", "floats"
 """Field types: token ids (below the vocabulary size), other non-negative integers, floats."""
@@ -37,13 +35,11 @@ class FieldFile:
     def __getitem__(self, index: int) -> list[Any]:
         return self.values[self.ends[index - 1] if index else 0 : self.ends[index]].tolist()
 
-    def take(self, indices: NDArray[np.int64]) -> list[list[Any]]:
+    def take(self, indices: NDArray[np.int64]) -> Ragged:
         """The sequences with these indices. Faster than one at a time."""
         ends = self.ends[indices]
         lengths = ends - np.where(indices > 0, self.ends[indices - 1], 0)
-        stops = np.cumsum(lengths)
-        values = self.values[np.repeat(ends - stops, lengths) + np.arange(lengths.sum())].tolist()
-        return [values[stop - length : stop] for stop, length in zip(stops.tolist(), lengths.tolist(), strict=True)]
+        return Ragged(self.values[np.repeat(ends - np.cumsum(lengths), lengths) + np.arange(lengths.sum())], lengths)
 
     @property
     def lengths(self) -> NDArray[np.int64]:
@@ -76,9 +72,9 @@ class Dataset:
     def __getitem__(self, index: int) -> Row:
         return tuple(field[index] for field in self.fields.values())
 
-    def rows(self, indices: NDArray[np.int64]) -> list[Row]:
+    def rows(self, indices: NDArray[np.int64]) -> Rows:
         """The examples with these indices."""
-        return list(zip(*(field.take(indices) for field in self.fields.values()), strict=True))
+        return Rows([field.take(indices) for field in self.fields.values()])
 
     @property
     def side_lengths(self) -> NDArray[np.int64]:

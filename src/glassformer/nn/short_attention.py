@@ -99,6 +99,7 @@ def launch(
         block = max(16, triton.next_power_of_2(max(q.size(2), k.size(2))))
         run(q.size(0), (q.size(2), k.size(2)), (q, k), 0, block)
         return
+    q_spans, k_spans = q_spans.contiguous(), k_spans.contiguous()
     for shorter, block in pairwise((0, *BLOCKS)):
         # So many sequences at most are longer, and they come first.
         n_longer = (q.size(2) + k.size(2)) // (shorter + 1) if shorter else q_spans.size(1)

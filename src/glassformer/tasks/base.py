@@ -16,7 +16,8 @@ from glassformer import checkpoint
 from glassformer.config import DecodeConfig, JsonObject, TrainConfig, format_validation_error
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.data.batch import BatchT
-from glassformer.data.dataset import IDS, Dataset, Row
+from glassformer.data.dataset import IDS, Dataset
+from glassformer.data.ragged import Row
 from glassformer.errors import CheckpointError, ConfigError, CorpusError
 from glassformer.metrics import Score
 from glassformer.metrics.registry import OutputType, statistics_of
@@ -269,6 +270,16 @@ class Task(ABC, Generic[ExampleT, BatchT]):
     @abstractmethod
     def batch(self, rows: Sequence[Row]) -> BatchT:
         """Collate rows to a batch."""
+
+    def packed_batch(self, rows: Sequence[Row], n_tokens: int, n_sequences: int, longest: int) -> BatchT:
+        """Collate rows to a batch without padding, in tasks whose models may support it (`Model.can_pack`).
+
+        Args:
+            n_tokens: number of positions of each side.
+            n_sequences: number of sequences, with those of padding that fill the positions.
+            longest: number of positions of the longest sequence.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def loss(self, batch: BatchT, *, label_smoothing: float = 0.0) -> Tensor:

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from glassformer.config import DecodeConfig, JsonObject
 from glassformer.data.batch import Batch, extend, extend_positions, flat_positions, pad
-from glassformer.data.dataset import Dataset, Row
+from glassformer.data.dataset import Dataset
+from glassformer.data.ragged import Row
 from glassformer.errors import ConfigError
 from glassformer.generate.engine import Sources
 from glassformer.keyword_options import DecodeOptions

@@ -16,7 +16,8 @@ from glassformer.config import DecodeConfig
 from glassformer.corpora.labeled import Labeled, read_labeled
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.data.batch import Batch, pad
-from glassformer.data.dataset import IDS, INTS, Dataset, Row
+from glassformer.data.dataset import IDS, INTS, Dataset
+from glassformer.data.ragged import Row
 from glassformer.metrics import Score
 from glassformer.metrics.labels import accuracy, matthews
 from glassformer.metrics.registry import scores

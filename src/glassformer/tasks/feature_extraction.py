@@ -11,7 +11,7 @@ from torch import Tensor
 from glassformer.config import DecodeConfig
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.data.batch import Batch
-from glassformer.data.dataset import Row
+from glassformer.data.ragged import Row
 from glassformer.errors import ConfigError
 from glassformer.metrics import Score
 from glassformer.tasks.base import CorpusExample, Log

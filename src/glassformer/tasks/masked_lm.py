@@ -18,7 +18,8 @@ from torch import Tensor
 
 from glassformer.config import DecodeConfig, JsonObject
 from glassformer.data.batch import Batch, extend, extend_positions, flat_positions, pad
-from glassformer.data.dataset import IDS, INTS, Dataset, Row
+from glassformer.data.dataset import IDS, INTS, Dataset
+from glassformer.data.ragged import Row
 from glassformer.errors import UserError
 from glassformer.metrics import Score
 from glassformer.metrics.likelihood import perplexity

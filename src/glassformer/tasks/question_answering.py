@@ -16,7 +16,8 @@ from glassformer.config import DecodeConfig
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.corpora.squad import QAExample, read_questions
 from glassformer.data.batch import Batch, pad
-from glassformer.data.dataset import IDS, INTS, Dataset, Row
+from glassformer.data.dataset import IDS, INTS, Dataset
+from glassformer.data.ragged import Row
 from glassformer.errors import CorpusError
 from glassformer.metrics import Score
 from glassformer.metrics.answers import (

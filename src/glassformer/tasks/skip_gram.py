@@ -12,7 +12,8 @@ from torch import Tensor
 
 from glassformer.config import DecodeConfig
 from glassformer.data.batch import Batch
-from glassformer.data.dataset import Dataset, Row
+from glassformer.data.dataset import Dataset
+from glassformer.data.ragged import Row
 from glassformer.errors import UserError
 from glassformer.metrics import Score
 from glassformer.models.base import Model

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import torch
 
 from glassformer.config import DecodeConfig
-from glassformer.data.batch import PairBatch, make_batch
-from glassformer.data.dataset import Row
+from glassformer.data.pairs import PairBatch, make_batch
+from glassformer.data.ragged import Row
 from glassformer.metrics import Score
 from glassformer.objectives.denoise import corrupt_spans, span_mask
 from glassformer.tasks.documents import Document, DocumentTask

@@ -12,7 +12,8 @@ from glassformer.config import DecodeConfig, TrainConfig
 from glassformer.corpora.corpus import Example, read_pairs
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.data.batch import flat_positions, pad
-from glassformer.data.dataset import IDS, INTS, Dataset, Row
+from glassformer.data.dataset import IDS, INTS, Dataset
+from glassformer.data.ragged import Row
 from glassformer.metrics import Score
 from glassformer.metrics.registry import scores
 from glassformer.tasks.base import Log

@@ -23,8 +23,8 @@ from glassformer.corpora.languages import languages_of
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.corpora.repetition import repeats
 from glassformer.corpora.terms import unmet
-from glassformer.data.batch import PairBatch, make_batch
-from glassformer.data.dataset import Row
+from glassformer.data.pairs import PairBatch, make_batch, pack_pairs
+from glassformer.data.ragged import Row
 from glassformer.documents.inline import Detached, put_back
 from glassformer.errors import ConfigError
 from glassformer.generate.engine import Decoding, Sources, batches_by_length
@@ -464,7 +464,11 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
     def batch(self, rows: Sequence[Row]) -> PairBatch:
         """Collate pairs of token ids to a batch."""
         t = self.tokenizer
-        return make_batch([(src, tgt) for src, tgt in rows], pad_id=t.pad_id, bos_id=t.bos_id, eos_id=t.eos_id)
+        return make_batch(rows, pad_id=t.pad_id, bos_id=t.bos_id, eos_id=t.eos_id)
+
+    def packed_batch(self, rows: Sequence[Row], n_tokens: int, n_sequences: int, longest: int) -> PairBatch:
+        t = self.tokenizer
+        return pack_pairs(rows, n_tokens, n_sequences, longest, pad_id=t.pad_id, bos_id=t.bos_id, eos_id=t.eos_id)
 
     def loss(self, batch: PairBatch, *, label_smoothing: float = 0.0) -> Tensor:
         """Label-smoothed cross-entropy, summed over the target tokens of a batch, in nats."""

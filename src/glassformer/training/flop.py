@@ -37,7 +37,8 @@ def product_flop(model: Model, batch: Batch, lengths: Mapping[str, Tensor]) -> f
             n_weights -= n_of_memory
             total += 2 * n_of_memory * float(source.sum()) + attention_flop(cross, target, source)
         total += 2 * n_weights * float(own.sum())
-    n_predictions = len(getattr(batch, "target_positions", ()))
+    positions, weights = getattr(batch, "target_positions", ()), getattr(batch, "target_weights", None)
+    n_predictions = len(positions) if weights is None else int((weights > 0).sum())
     return 3 * (total + 2 * model.config.vocab_size * model.config.d_model * n_predictions)
 
 

@@ -62,17 +62,18 @@ class MicroBatches:
         """Collate the examples of a batch that this process computes."""
         if not len(indices):
             return []
-        task, pad_id = self.step.task, self.step.task.tokenizer.pad_id
-        batches: list[Batch] = [task.batch(self.data.rows(part)) for part in self.split(indices)]
-        final = batches
+        task, rows = self.step.task, [self.data.rows(part) for part in self.split(indices)]
         if self.is_packed(indices):
             n_tokens, n_examples = self.packed_size()
             n_sequences = n_examples + -(-n_tokens // MAX_LENGTH)
-            final = [batch.pack(n_tokens, n_sequences, MAX_LENGTH, pad_id) for batch in batches]
-        elif self.step.graphs:
+            batches: list[Batch] = [task.packed_batch(own, n_tokens, n_sequences, MAX_LENGTH) for own in rows]
+        else:
+            batches = list(map(task.batch, rows))
+        final = batches
+        if self.step.graphs and not self.is_packed(indices):
             _, length = self.padded_size(indices)
             n_rows = max(1, min(self.max_tokens, self.sampler.batch_tokens) // length)
-            final = [batch.pad_to(n_rows, length, pad_id) for batch in batches]
+            final = [batch.pad_to(n_rows, length, task.tokenizer.pad_id) for batch in batches]
         if self.on_made:
             self.on_made(batches, final)
         return final

@@ -19,7 +19,8 @@ from glassformer import checkpoint
 from glassformer.config import JsonObject, TrainConfig
 from glassformer.corpora.lines import check_readable, chunks, refuse_streams
 from glassformer.corpora.read_options import ReadOptions
-from glassformer.data.dataset import Dataset, Row
+from glassformer.data.dataset import Dataset
+from glassformer.data.ragged import Row
 from glassformer.errors import CheckpointError, ConfigError, CorpusError
 from glassformer.limits import MAX_TOKENS
 from glassformer.presets import vocab_size_for

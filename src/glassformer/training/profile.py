@@ -18,6 +18,7 @@ from torch.autograd.graph import saved_tensors_hooks
 from glassformer import checkpoint
 from glassformer.config import JsonObject
 from glassformer.data.batch import Batch
+from glassformer.data.pairs import PairBatch
 from glassformer.inspection.page import profile_page
 from glassformer.training.flop import product_flop
 from glassformer.training.parallel import local, n_bytes
@@ -298,10 +299,14 @@ class Profile:
 
 
 def token_lengths(batch: Batch, pad_id: int) -> dict[str, Tensor]:
-    """Number of tokens of each row without padding, by side."""
-    return {
-        side: (getattr(batch, name) != pad_id).sum(1).double() for side, name in SIDES.items() if hasattr(batch, name)
-    }
+    """Number of tokens of each sequence without padding, by side."""
+    sides = {side: getattr(batch, name) for side, name in SIDES.items() if hasattr(batch, name)}
+    if isinstance(batch, PairBatch) and batch.src_spans is not None and batch.tgt_spans is not None:
+        spans = batch.src_spans, batch.tgt_spans
+        is_pair = batch.src_spans[1] > 0
+        is_pair[is_pair.clone()] &= batch.src[0, batch.src_spans[0, is_pair]] != pad_id
+        return {side: of_side[1, is_pair].double() for side, of_side in zip(sides, spans, strict=True)}
+    return {side: (ids != pad_id).sum(1).double() for side, ids in sides.items()}
 
 
 def product_flop_per_s(device: torch.device, dtype: torch.dtype) -> float:
