@@ -20,6 +20,7 @@ from glassformer.models.t5 import T5, T5Config
 from glassformer.presets import ADAM
 from glassformer.tasks.causal_lm import LanguageModel
 from glassformer.tasks.masked_lm import MaskedLM
+from glassformer.tasks.span_corruption import SpanCorruption
 from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
 from glassformer.training import cuda_graphs
@@ -260,7 +261,28 @@ def pairs_for_t5():
     return task, task.batch(pairs(6, vocab_size=tokenizer.vocab_size))
 
 
-@pytest.mark.parametrize("make", [*(partial(batch_of_texts, make) for make in TEXT_TASKS), packed_texts, pairs_for_t5])
+def corrupted_spans():
+    tokenizer = Tokenizer.train(["a b c"] * 7, vocab_size=363, extra_special_tokens=SpanCorruption.extra_special_tokens)
+    sizes = dict(d_model=24, n_heads=4, d_head=6, d_ff=31, n_encoder_layers=1, n_decoder_layers=1)
+    task = SpanCorruption(T5(T5Config(vocab_size=tokenizer.vocab_size, **sizes)), tokenizer)
+    return task, task.batch([(list(range(5, 5 + n)),) for n in (2, 15, 9, 12)])
+
+
+@pytest.mark.parametrize("length", range(2, 67))
+def test_corrupted_texts_of_any_length_fit_into_the_shape_for_the_longest(length):
+    task, _ = corrupted_spans()
+    rows = [(list(range(5, 5 + n)),) for n in {2, max(2, length // 2), max(2, length - 1), length}]
+    batch = task.batch(rows)
+    padded = batch.pad_to(5, length + 1, task.tokenizer.pad_id)
+    assert padded.src.size(1) == batch.src.size(1)
+    assert padded.tgt_out.size(1) == batch.tgt_out.size(1)
+    task.model.eval()
+    torch.testing.assert_close(task.loss(padded), task.loss(batch))
+
+
+@pytest.mark.parametrize(
+    "make", [*(partial(batch_of_texts, make) for make in TEXT_TASKS), packed_texts, pairs_for_t5, corrupted_spans]
+)
 def test_a_step_does_not_wait_for_the_device(make):
     task, batch = make()
     step = TrainingStep(task, TrainConfig(src=("a",), out="b", precision="bf16", max_grad_norm=1.0, **ADAM), print)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -11,6 +12,8 @@ from torch import Tensor
 
 from glassformer.data.batch import Batch, extend, extend_positions, flat_positions
 from glassformer.data.ragged import Ragged, Row, fields_of
+
+PairBatchT = TypeVar("PairBatchT", bound="PairBatch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +33,17 @@ class PairBatch(Batch):
     tgt_spans: Int[Tensor, "2 sequences"] | None = None
     """The same for the targets."""
 
-    def pad_to(self, n_rows: int, length: int, pad_id: int) -> "PairBatch":
-        tgt_out = extend(self.tgt_out, n_rows, length, pad_id)
+    def pad_to(self: PairBatchT, n_rows: int, length: int, pad_id: int) -> PairBatchT:
+        return self.pad_sides(n_rows, length, length, pad_id)
+
+    def pad_sides(self: PairBatchT, n_rows: int, src_length: int, tgt_length: int, pad_id: int) -> PairBatchT:
+        """`pad_to`, with a length for each side."""
+        tgt_out = extend(self.tgt_out, n_rows, tgt_length, pad_id)
         positions = extend_positions(self.target_positions, self.tgt_out.size(1), tgt_out)
         return replace(
             self,
-            src=extend(self.src, n_rows, length, pad_id),
-            tgt_in=extend(self.tgt_in, n_rows, length, pad_id),
+            src=extend(self.src, n_rows, src_length, pad_id),
+            tgt_in=extend(self.tgt_in, n_rows, tgt_length, pad_id),
             tgt_out=tgt_out,
             target_positions=positions,
             target_weights=(torch.arange(len(positions)) < len(self.target_positions)).float(),

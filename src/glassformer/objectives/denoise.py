@@ -40,25 +40,33 @@ def mask_tokens(
     return torch.where(selected, corrupted, ids), selected
 
 
-def span_mask(n: int, fraction: float = 0.15, mean_length: float = 3.0) -> Bool[Tensor, " n"]:
-    """Random mask of the spans to remove in span corruption: True at noise tokens. Uses torch's global random state.
-
-    The lengths of the spans and of the text between them are random. The first token is never removed.
+def noise_counts(n: int, fraction: float = 0.15, mean_length: float = 3.0) -> tuple[int, int]:
+    """Number of tokens that span corruption removes from n tokens, and number of spans.
 
     Args:
-        n: number of tokens.
         fraction: fraction of the tokens to remove.
         mean_length: mean length of the spans, in tokens.
 
     Raises:
         ValueError: n < 2, where no token would be left.
-
-    Source: Raffel et al. 2019, section 3.1.4, and its published code.
     """
     if n < 2:
         raise ValueError(f"{n} tokens: span corruption requires at least 2")
     n_noise = min(max(round(n * fraction), 1), n - 1)
-    n_spans = min(max(round(n_noise / mean_length), 1), n_noise, n - n_noise)
+    return n_noise, min(max(round(n_noise / mean_length), 1), n_noise, n - n_noise)
+
+
+def span_mask(n: int) -> Bool[Tensor, " n"]:
+    """Random mask of the spans to remove in span corruption: True at noise tokens. Uses torch's global random state.
+
+    The lengths of the spans and of the text between them are random. The first token is never removed.
+
+    Args:
+        n: number of tokens, at least 2.
+
+    Source: Raffel et al. 2019, section 3.1.4, and its published code.
+    """
+    n_noise, n_spans = noise_counts(n)
     lengths = torch.stack([random_partition(n - n_noise, n_spans), random_partition(n_noise, n_spans)], dim=1).flatten()
     return torch.repeat_interleave(torch.arange(2 * n_spans) % 2 == 1, lengths)
 

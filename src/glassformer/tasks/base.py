@@ -104,6 +104,8 @@ class Task(ABC, Generic[ExampleT, BatchT]):
     """`validate` decodes, and takes `n_decoded`: the number of examples to decode."""
     static_shapes: ClassVar[bool] = False
     """`Batch.pad_to` pads batches to fixed shapes, and `loss` does not wait for the GPU: a CUDA graph can hold it."""
+    can_pack: ClassVar[bool] = False
+    """`packed_batch` makes batches without padding."""
     has_classes: ClassVar[bool] = False
     """Labels are classes: the set of labels in the training examples."""
     add_prefix_space: ClassVar[bool] = True
@@ -272,7 +274,7 @@ class Task(ABC, Generic[ExampleT, BatchT]):
         """Collate rows to a batch."""
 
     def packed_batch(self, rows: Sequence[Row], n_tokens: int, n_sequences: int, longest: int) -> BatchT:
-        """Collate rows to a batch without padding, in tasks whose models may support it (`Model.can_pack`).
+        """Collate rows to a batch without padding, for models that take it (`Model.can_pack`).
 
         Args:
             n_tokens: number of positions of each side.

@@ -8,13 +8,24 @@ from glassformer.config import DecodeConfig
 from glassformer.data.pairs import PairBatch, make_batch
 from glassformer.data.ragged import Row
 from glassformer.metrics import Score
-from glassformer.objectives.denoise import corrupt_spans, span_mask
+from glassformer.objectives.denoise import corrupt_spans, noise_counts, span_mask
 from glassformer.tasks.documents import Document, DocumentTask
 from glassformer.tasks.translation import TextToTextTask
 
 N_SENTINELS = 100
 N_VALIDATION_ROWS = 200
 """Approximate number of rows of the dev set used in validation: every k-th row, this number to twice as many."""
+
+
+class CorruptedBatch(PairBatch):
+    """Sources without their spans, and the spans as targets."""
+
+    __slots__ = ()
+
+    def pad_to(self, n_rows: int, length: int, pad_id: int) -> "CorruptedBatch":
+        n = max(2, length - 1)  # without the end token
+        n_noise, n_spans = noise_counts(n)
+        return self.pad_sides(n_rows, n - n_noise + n_spans + 1, n_noise + n_spans + 1, pad_id)
 
 
 class SpanCorruption(DocumentTask[PairBatch], TextToTextTask[Document]):
@@ -28,7 +39,7 @@ class SpanCorruption(DocumentTask[PairBatch], TextToTextTask[Document]):
 
     name = "span-corruption"
     metric = "loss"
-    static_shapes = False  # targets are several times shorter than sources
+    can_pack = False
     extra_special_tokens = tuple(f"<extra_id_{i}>" for i in range(N_SENTINELS))
 
     @classmethod
@@ -49,7 +60,8 @@ class SpanCorruption(DocumentTask[PairBatch], TextToTextTask[Document]):
         for (ids,) in rows:
             src, tgt = corrupt_spans(torch.tensor(ids), span_mask(len(ids)), sentinels)
             corrupted.append((src.tolist(), tgt.tolist()))
-        return make_batch(corrupted, pad_id=t.pad_id, bos_id=t.bos_id, eos_id=t.eos_id)
+        batch = make_batch(corrupted, pad_id=t.pad_id, bos_id=t.bos_id, eos_id=t.eos_id)
+        return CorruptedBatch(batch.n_targets, **batch.tensors())
 
     def validate(self, examples: Sequence[Document]) -> dict[str, float]:
         """Loss per target token in nats. All validations mask the same spans."""

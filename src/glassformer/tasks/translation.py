@@ -134,6 +134,7 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
     source_has_end_token = True
     kind = "encoder-decoder"
     static_shapes = True
+    can_pack = True
     confidence: Confidence | None = None
     """Confidence of translations, if the folder has it."""
 

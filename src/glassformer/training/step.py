@@ -107,8 +107,8 @@ class TrainingStep:
     @property
     def packs(self) -> bool:
         """Batches are packed, where their sequences are short: there are kernels for attention of packed sequences."""
-        is_supported = self.device.type == "cuda" and HAS_TRITON and self.config.precision == "bf16"
-        return self.graphs is not None and is_supported and self.model.can_pack
+        has_kernels = self.device.type == "cuda" and HAS_TRITON and self.config.precision == "bf16"
+        return self.graphs is not None and has_kernels and self.task.can_pack and self.model.can_pack
 
     @contextmanager
     def without_graphs(self) -> Iterator[None]:
