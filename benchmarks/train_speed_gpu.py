@@ -5,7 +5,7 @@ torch.nn.Transformer and of Hugging Face's models run in a bare loop on tensors 
 same sizes, bf16 and the fused Adam, compiled. Model FLOP utilization (MFU) counts the matrix products of the
 model, forward and backward, relative to the speed of a product of 8,192 x 8,192 matrices in bf16.
 
-usage: python -m benchmarks.train_speed_gpu [GROUP ...]      groups: tiny base big ragged bert gpt2
+usage: python -m benchmarks.train_speed_gpu [GROUP ...]      groups: tiny base big ragged bert gpt2 t5
 """
 
 import json
@@ -39,8 +39,8 @@ PEERS = {
     "big": ("torch.nn.Transformer", "MarianMTModel"),
 }
 
-MODELS = {"bert": (30_000, 128, 128), "gpt2": (50_000, 1024, 16)}
-"""Vocabulary, length, rows in a batch."""
+MODELS = {"bert": (30_000, 128, 128), "gpt2": (50_000, 1024, 16), "t5": (32_000, 128, 128)}
+"""Vocabulary, length (T5: of each side), rows in a batch."""
 
 
 def words(rng: random.Random, vocab_size: int, n: int) -> str:
@@ -51,6 +51,13 @@ def pairs_file(path: Path, vocab_size: int, lengths: list[tuple[int, int]]) -> P
     """Write pairs of random words; with the end token, a pair has `lengths` tokens."""
     rng = random.Random(1)
     path.write_text("".join(f"{words(rng, vocab_size, m - 1)}\t{words(rng, vocab_size, n - 1)}\n" for m, n in lengths))
+    return path
+
+
+def text_file(path: Path, vocab_size: int, n_tokens: int) -> Path:
+    """Write lines of 100 random words."""
+    rng = random.Random(1)
+    path.write_text("".join(words(rng, vocab_size, 100) + "\n" for _ in range(-(-n_tokens // 100))))
     return path
 
 
@@ -135,14 +142,19 @@ def pair_peer(name: str, preset: str):
 
 
 def text_peer(name: str):
-    """A compiled step of Hugging Face's BERT or GPT-2."""
-    from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel
+    """A compiled step of Hugging Face's BERT, GPT-2 or T5, base."""
+    import transformers as hf
 
     vocab_size, length, n_rows = MODELS[name]
     if name == "bert":
-        model = BertForMaskedLM(BertConfig(vocab_size=vocab_size)).cuda().train()
+        model = hf.BertForMaskedLM(hf.BertConfig(vocab_size=vocab_size))
+    elif name == "gpt2":
+        model = hf.GPT2LMHeadModel(hf.GPT2Config(vocab_size=vocab_size, n_positions=length))
     else:
-        model = GPT2LMHeadModel(GPT2Config(vocab_size=vocab_size, n_positions=length)).cuda().train()
+        sizes = {"d_model": 768, "d_kv": 64, "d_ff": 3072, "num_layers": 12, "num_heads": 12}
+        config = hf.T5Config(vocab_size=vocab_size, **sizes, decoder_start_token_id=0)
+        model = hf.T5ForConditionalGeneration(config)
+    model = model.cuda().train()
     run = torch.compile(model)
     ids = torch.randint(5, vocab_size, (n_rows, length), device="cuda")
     labels = torch.where(torch.rand(ids.shape, device="cuda") < 0.15, ids, -100) if name == "bert" else ids
@@ -205,15 +217,17 @@ def ragged_group(folder: Path, add) -> None:
 
 def text_group(name: str, folder: Path, add) -> None:
     vocab_size, length, n_rows = MODELS[name]
-    rng = random.Random(1)
-    file = folder / f"{name}.txt"
-    file.write_text("".join(words(rng, vocab_size, 100) + "\n" for _ in range(60 * n_rows * length // 100)))
-    dev = folder / "dev.txt"
-    dev.write_text(words(rng, vocab_size, 5 * length) + "\n")
-    task, size = ("masked-lm", length) if name == "bert" else ("causal-lm", length + 1)
+    if name == "t5":
+        file = pairs_file(folder / "pairs.tsv", vocab_size, [(length, length)] * 60 * n_rows)
+        options = {"format": "tsv", "tokenizer": "word", "max_len": length}
+    else:
+        file = text_file(folder / f"{name}.txt", vocab_size, n_tokens=60 * n_rows * length)
+        dev = text_file(folder / "dev.txt", vocab_size, n_tokens=5 * length)
+        options = {"task": {"bert": "masked-lm", "gpt2": "causal-lm"}[name], "dev_src": (dev,), "max_len": length}
+    # Windows of a language model have one token more.
     result = trainer_speed(
-        folder / name, file, 150, task=task, dev_src=(dev,), family=name, preset="base", vocab_size=vocab_size,
-        max_len=length, batch_tokens=n_rows * size, compile="on",
+        folder / name, file, 150, **options, family=name, preset="base", vocab_size=vocab_size,
+        batch_tokens=n_rows * (length + (name == "gpt2")), compile="on",
     )  # fmt: skip
     add(f"glassformer {name}", {"tokens_per_s": round(result["steps_per_s"] * n_rows * length), **result})
     result = step_speed(text_peer(name))
