@@ -243,8 +243,8 @@ static void product_of_range(const ProductArguments *p, int64_t row, int64_t las
   if (row >= last_row || column >= last_column) return;
   PackedBlocks *blocks = &blocks_of_thread;
   const int64_t c_size = p->c_is_bf16 ? 2 : 4;
-  const int64_t k_blocks = p->c_is_bf16 ? 1 : (p->k + MAX_K_BLOCK - 1) / MAX_K_BLOCK;
-  const int64_t k_block = round_up((p->k + k_blocks - 1) / k_blocks, 2);
+  const int64_t k_blocks = p->c_is_bf16 || !p->k ? 1 : (p->k + MAX_K_BLOCK - 1) / MAX_K_BLOCK;
+  const int64_t k_block = p->k ? round_up((p->k + k_blocks - 1) / k_blocks, 2) : 2;
   const int packs_a = p->a_is_transposed || p->mask || p->k % 2 || p->m < TILE_ROWS;
   const int64_t row_multiple = p->a_is_transposed ? 32 : TILE_ROWS;
   int64_t rows = A_BYTES / packed_row_bytes(k_block) / row_multiple * row_multiple;
@@ -260,7 +260,7 @@ static void product_of_range(const ProductArguments *p, int64_t row, int64_t las
     for (int64_t piece = 0, at = 0; piece < MAX_PIECES; at += p->b_rows[piece++])
       if (p->bias[piece])
         for (int64_t i = c > at ? c : at; i < least(c + n, at + p->b_rows[piece]); i++) blocks->bias[i - c] = p->bias[piece][i - at];
-    for (int64_t k = 0; k < p->k; k += k_block) {
+    for (int64_t k = 0; k == 0 || k < p->k; k += k_block) {
       const int64_t n_k = least(k_block, p->k - k), pairs = (n_k + 1) / 2;
       pack_b(p, c, n, k, n_k, blocks->b);
       for (int64_t r = row; r < last_row; r += rows) {

@@ -64,6 +64,7 @@ class FusedLinearCrossEntropy(torch.autograd.Function):
         )
         h, w = hidden.to(dtype), weight.to(dtype)
         vocab_size = w.size(0)
+        uses_product = dtype == torch.bfloat16 and cpu_training.uses_kernels(h) and cpu_training.supports_product()
         if has_kernels(h):
             w = F.pad(w, (0, 0, 0, -vocab_size % COLUMN_MULTIPLE))
         w_sum = weight.sum(0, dtype=torch.float32)
@@ -80,17 +81,25 @@ class FusedLinearCrossEntropy(torch.autograd.Function):
         n_rows = max(1, CHUNK_ELEMENTS.get(hidden.device.type, CHUNK_ELEMENTS["cpu"]) // vocab_size)
         for start in range(0, h.size(0), n_rows):
             rows = slice(start, start + n_rows)
-            logits = h[rows] @ w.t()
-            if bias is not None:
-                logits[:, :vocab_size] += bias
+            if uses_product:
+                logits = h.new_empty(len(h[rows]), vocab_size)
+                cpu_training.product(h[rows], [w], logits, transpose_b=True, bias=[] if bias is None else [bias])
+            else:
+                logits = h[rows] @ w.t()
+                if bias is not None:
+                    logits[:, :vocab_size] += bias
             probs, lse, at_target = softmax_statistics(logits, targets[rows], vocab_size)
             logits_sum = hidden[rows].float() @ w_sum + b_sum
             losses = lse - on * at_target - off * logits_sum
             loss += (losses if token_weights is None else losses * token_weights[rows]).sum()
             if need_grad:
-                grad_hidden[rows] = probs @ w
                 weighted = h[rows] if token_weights is None else h[rows] * token_weights[rows, None].to(dtype)
-                grad_weight += (probs.t() @ weighted)[:vocab_size]
+                if uses_product:
+                    cpu_training.product(probs, [w], grad_hidden[rows])
+                    cpu_training.product(probs, [weighted], grad_weight, transpose_a=True, add=True)
+                else:
+                    grad_hidden[rows] = probs @ w
+                    grad_weight += (probs.t() @ weighted)[:vocab_size]
                 if grad_bias is not None:
                     probs = probs[:, :vocab_size]
                     grad_bias += probs.float().sum(0) if token_weights is None else token_weights[rows] @ probs.float()
