@@ -19,6 +19,7 @@ type of C. */
 #define A_BYTES (1 << 19)   /* half the second-level cache */
 #define B_BYTES (3 << 19)
 #define MAX_COLUMNS 4096    /* of a block of B */
+#define PREFETCH_ROWS 32    /* rows of a transposed source are far apart, and the processor does not fetch them early */
 
 typedef struct {
   uint8_t b[B_BYTES], a[A_BYTES];
@@ -131,6 +132,19 @@ static void pack_b(const ProductArguments *p, int64_t column, int64_t n, int64_t
   }
 }
 
+/* Two numbers of each of 32 columns of A's transposed source, from row k and column `row`. */
+INLINE void pairs_of_a(const ProductArguments *p, int64_t row, int64_t k, uint32_t first, uint32_t second, int has_mask,
+                       __m512i *low, __m512i *high) {
+  const uint16_t *a = (const uint16_t *)p->a + k * p->a_stride + row;
+  if (has_mask) {
+    const uint16_t *positive = (const uint16_t *)p->mask + k * p->mask_stride + row;
+    const __m512i zero = _mm512_setzero_si512();
+    first = _mm512_mask_cmpgt_epi16_mask(first, _mm512_maskz_loadu_epi16(first, positive), zero);
+    second = _mm512_mask_cmpgt_epi16_mask(second, _mm512_maskz_loadu_epi16(second, positive + p->mask_stride), zero);
+  }
+  interleave(_mm512_maskz_loadu_epi16(first, a), _mm512_maskz_loadu_epi16(second, a + p->a_stride), low, high);
+}
+
 /* A block of A whose source is transposed, to tiles [pair][TILE_ROWS][2]. Where the mask is not positive, A is 0.
    sums: to the sum of each row of A is added; null: not needed. */
 static void pack_transposed_a(const ProductArguments *p, int64_t row, int64_t n, int64_t k, int64_t n_k, float *sums,
@@ -139,23 +153,20 @@ static void pack_transposed_a(const ProductArguments *p, int64_t row, int64_t n,
   const __m512bh ones = (__m512bh)_mm512_set1_epi16(0x3f80);
   for (int64_t c = 0; c < n; c += 32, to += 4 * tile_bytes) {
     const uint32_t mask = low_bits(n - c);
+    const __mmask16 low_mask = (__mmask16)mask, high_mask = (__mmask16)(mask >> 16);
     __m512 low_sums = _mm512_setzero_ps(), high_sums = low_sums;
     if (sums && k > 0) {
-      low_sums = _mm512_maskz_loadu_ps((__mmask16)mask, sums + c);
-      high_sums = _mm512_maskz_loadu_ps((__mmask16)(mask >> 16), sums + c + 16);
+      low_sums = _mm512_maskz_loadu_ps(low_mask, sums + c);
+      high_sums = _mm512_maskz_loadu_ps(high_mask, sums + c + 16);
     }
     for (int64_t i = 0; i < pairs; i++) {
-      __m512i x[2];
-      for (int odd = 0; odd < 2; odd++) {
-        uint32_t columns = 2 * i + odd < n_k ? mask : 0;
-        if (p->mask) {
-          const uint16_t *positive = (const uint16_t *)p->mask + (k + 2 * i + odd) * p->mask_stride + row + c;
-          columns = _mm512_mask_cmpgt_epi16_mask(columns, _mm512_maskz_loadu_epi16(columns, positive), _mm512_setzero_si512());
-        }
-        x[odd] = _mm512_maskz_loadu_epi16(columns, (const uint16_t *)p->a + (k + 2 * i + odd) * p->a_stride + row + c);
-      }
+      const uint32_t second = 2 * i + 1 < n_k ? mask : 0;
+      const uint16_t *later = (const uint16_t *)p->a + (k + 2 * i + PREFETCH_ROWS) * p->a_stride + row + c;
+      __builtin_prefetch(later, 0, 3);
+      __builtin_prefetch(later + p->a_stride, 0, 3);
       __m512i low, high;
-      interleave(x[0], x[1], &low, &high);
+      if (p->mask) pairs_of_a(p, row + c, k + 2 * i, mask, second, 1, &low, &high);
+      else pairs_of_a(p, row + c, k + 2 * i, mask, second, 0, &low, &high);
       low_sums = _mm512_dpbf16_ps(low_sums, (__m512bh)low, ones);
       high_sums = _mm512_dpbf16_ps(high_sums, (__m512bh)high, ones);
       uint8_t *out = to + i * TILE_ROWS * 4;
@@ -165,8 +176,8 @@ static void pack_transposed_a(const ProductArguments *p, int64_t row, int64_t n,
       _mm256_store_si256((void *)(out + 3 * tile_bytes), _mm512_extracti64x4_epi64(high, 1));
     }
     if (sums) {
-      _mm512_mask_storeu_ps(sums + c, (__mmask16)mask, low_sums);
-      _mm512_mask_storeu_ps(sums + c + 16, (__mmask16)(mask >> 16), high_sums);
+      _mm512_mask_storeu_ps(sums + c, low_mask, low_sums);
+      _mm512_mask_storeu_ps(sums + c + 16, high_mask, high_sums);
     }
   }
 }
