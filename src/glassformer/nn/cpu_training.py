@@ -5,6 +5,7 @@ The same functions in PyTorch are the oracles, and are used where the library of
 """
 
 from collections.abc import Sequence
+from ctypes import c_int64, c_void_p
 from functools import cache
 from typing import Any
 
@@ -228,19 +229,21 @@ def product(
         row_sums: for a transposed A, is set to the sums of the rows of A, in fp32.
         add: add the product to `out`, in fp32. Without bias.
     """
-    a, out_rows = rows_contiguous(a), rows_contiguous(out)
+    a = rows_contiguous(a)
     b = [x.contiguous() for x in b]
     b_rows = sum(len(x) for x in b)
     m, k = (a.size(1), a.size(0)) if transpose_a else (a.size(0), a.size(1))
     n = b_rows if transpose_b else b[0].size(1)
-    assert out_rows is out and out.shape == (m, n) and k == (b[0].size(1) if transpose_b else b_rows)
+    assert out.shape == (m, n)
+    assert out.stride(1) == 1 or n == 1
+    assert k == (b[0].size(1) if transpose_b else b_rows)
     if out.dtype == torch.bfloat16 and k > MAX_K:
         wide = torch.empty_like(out, dtype=torch.float32)
         product(a, b, wide, transpose_b=transpose_b, bias=bias, relu=relu, positive=positive)
         return out.copy_(wide)
     bias = [x.float() for x in bias]
     positive = None if positive is None else rows_contiguous(positive)
-    addresses = t.c_void_p * t.MAX_PIECES
+    addresses = c_void_p * t.MAX_PIECES
     run(
         t.PRODUCT,
         t.ProductArguments(
@@ -248,7 +251,7 @@ def product(
             b=addresses(*(x.data_ptr() for x in b)), bias=addresses(*(x.data_ptr() for x in bias)),
             c=out.data_ptr(), sums=None if row_sums is None else row_sums.data_ptr(),
             a_stride=a.stride(0), mask_stride=0 if positive is None else positive.stride(0), b_stride=b[0].stride(0),
-            c_stride=out.stride(0), b_rows=(t.c_int64 * t.MAX_PIECES)(*map(len, b)), m=m, n=n, k=k,
+            c_stride=out.stride(0), b_rows=(c_int64 * t.MAX_PIECES)(*map(len, b)), m=m, n=n, k=k,
             a_is_transposed=transpose_a, b_is_transposed=transpose_b, b_is_bf16=b[0].dtype == torch.bfloat16,
             c_is_bf16=out.dtype == torch.bfloat16, relu=relu, adds=add,
         ),

@@ -93,13 +93,13 @@ class Bf16Linear(torch.autograd.Function):
             bias = joined(biases).bfloat16() if biases else None
             y = torch.ops.mkldnn._linear_pointwise(x, weights[0], bias, "relu" if relu else "none", [], "")
         ctx.save_for_backward(x, y if relu else None, *weights)
-        return y if n_weights == 1 else y.split(ctx.sizes, dim=1)
+        return y if n_weights == 1 else torch.split(y, ctx.sizes, dim=1)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         x, y, *weights = ctx.saved_tensors
         grad = grads[0] if len(grads) == 1 else cpu_training.adjacent_columns(grads)
-        n_rows, d_out = grad.shape
+        d_out = grad.size(1)
         d_x = d_bias = None
         if ctx.uses_kernel:
             if ctx.needs_input_grad[0]:
