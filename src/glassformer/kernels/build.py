@@ -18,8 +18,10 @@ FOLDER = Path(__file__).parent
 LIBRARY = "libkernels.c.dylib" if sys.platform == "darwin" else "libkernels.c.so"
 """File name of the library. With two dots, Python does not take it for an extension module."""
 
+AVX512 = "-mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mfma -mf16c"
 X86 = {
-    "avx512": ("has_avx512_vnni()", "-mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mfma -mf16c"),
+    "avx512bf16": ("has_avx512_bf16()", f"{AVX512} -mavx512bf16"),
+    "avx512": ("has_avx512_vnni()", AVX512),
     "avxvnni": ("has_avx_vnni()", "-mavx2 -mfma -mf16c -mavxvnni"),
     "avx2": ("has_avx2()", "-mavx2 -mfma -mf16c"),
 }

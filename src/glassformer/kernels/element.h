@@ -18,8 +18,12 @@ INLINE void store_element(void *p, int64_t i, V x, int is_bf16) {
     store((float *)p + i, x);
     return;
   }
+#if defined(__AVX512BF16__)
+  _mm256_storeu_si256((void *)((uint16_t *)p + i), (__m256i)_mm512_cvtneps_pbh((__m512)x));
+#else
   I bits = (I)x, rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
   I half = choose(x != x, (I){0} + 0x7fc0, rounded);
   ((AnyH *)((uint16_t *)p + i))->v = __builtin_convertvector(half, H);
+#endif
 }
 #endif

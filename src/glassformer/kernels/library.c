@@ -33,6 +33,7 @@ MAYBE_UNUSED static int has_avx512_vnni(void) {
   const unsigned f_dq_bw_vl = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;
   return has_avx2() && saves(0xe6) && (cpuid(7, 0, EBX) & f_dq_bw_vl) == f_dq_bw_vl && (cpuid(7, 0, ECX) >> 11 & 1);
 }
+MAYBE_UNUSED static int has_avx512_bf16(void) { return has_avx512_vnni() && (cpuid(7, 1, EAX) >> 5 & 1); }
 #elif defined(__aarch64__)
 MAYBE_UNUSED static int has_dot_product(void) {
 #if defined(__linux__)
@@ -45,11 +46,12 @@ MAYBE_UNUSED static int has_dot_product(void) {
 
 #define DECLARE(name, is_supported) \
   void run_##name(Thread, const Program *, const Rows *); \
-  void train_##name(int, const void *, int64_t, int64_t);
+  void train_##name(int, const void *, int64_t, int64_t); \
+  extern const int has_product_##name;
 VARIANTS(DECLARE)
 
-static const struct { const char *name; Run run; Part train; } TABLE[] = {
-#define ENTRY(name, is_supported) {#name, run_##name, train_##name},
+static const struct { const char *name; Run run; Part train; const int *has_product; } TABLE[] = {
+#define ENTRY(name, is_supported) {#name, run_##name, train_##name, &has_product_##name},
   VARIANTS(ENTRY)
 };
 
@@ -76,6 +78,9 @@ PUBLIC void kernels_run(int variant, int n_threads, const Program *program, cons
 PUBLIC void kernels_train(int variant, int kernel, const void *arguments, int n_parts) {
   run_parts(TABLE[variant].train, kernel, arguments, n_parts);
 }
+
+/* Whether variant i has the kernel PRODUCT. */
+PUBLIC int kernels_has_product(int i) { return *TABLE[i].has_product; }
 
 /* Whether kernels of training have several threads. */
 PUBLIC int kernels_has_openmp(void) { return has_openmp(); }

@@ -1,6 +1,7 @@
 /* Softmax of the rows of a matrix, in place, with the logarithm of the sum of exponentials of each row. */
 #ifndef SOFTMAX_H
 #define SOFTMAX_H
+#include <stdlib.h>
 #include "element.h"
 #include "training.h"
 
@@ -31,6 +32,8 @@ INLINE void store_probabilities(void *row, int64_t i, int64_t n, V x, int is_bf1
 
 INLINE void softmax_of_rows(const SoftmaxArguments *a, int64_t begin, int64_t end, int is_bf16) {
   int64_t n = a->n;
+  float *exponentials = malloc(sizeof(float) * (size_t)(n + 16)); /* of a row */
+  if (!exponentials) abort();
   for (int64_t r = begin; r < end; r++) {
     void *row = element(a->logits, r * n, is_bf16);
     V most[PARTS], total[PARTS];
@@ -42,13 +45,14 @@ INLINE void softmax_of_rows(const SoftmaxArguments *a, int64_t begin, int64_t en
     for (int64_t i = 0; i < n; i += 16)
       for (int part = 0; part < PARTS && i + part * LANES < n; part++) {
         V x = load_logits(row, i + part * LANES, n, is_bf16), e = exponential(x - top);
+        store(exponentials + i + part * LANES, e);
         total[part] += (V)choose(x == all(-INFINITY), (I)all(0), (I)e); /* e is clamped from below */
       }
     float all_of_them = sum(total);
     a->log_sum_exp[r] = top[0] + logf(all_of_them);
     V factor = all(1.f / all_of_them);
-    for (int64_t i = 0; i < n; i += LANES)
-      store_probabilities(row, i, n, exponential(load_logits(row, i, n, is_bf16) - top) * factor, is_bf16);
+    for (int64_t i = 0; i < n; i += LANES) store_probabilities(row, i, n, load(exponentials + i) * factor, is_bf16);
   }
+  free(exponentials);
 }
 #endif

@@ -1,4 +1,5 @@
 /* Runs a part of a kernel of training. Compiled once for each instruction set, with -DSUFFIX=name. */
+#include "product_bf16.h"
 #include "residual.h"
 #include "short_attention.h"
 #include "softmax.h"
@@ -7,7 +8,15 @@
 #define NAME(a, b) CONCATENATE(a, b)
 #define BY_TYPE(arguments, call_bf16, call_float) if ((arguments)->is_bf16) call_bf16; else call_float
 
+const int NAME(has_product_, SUFFIX) = HAS_PRODUCT;
+
 void NAME(train_, SUFFIX)(int kernel, const void *arguments, int64_t part, int64_t n_parts) {
+  if (kernel == PRODUCT) {
+#if HAS_PRODUCT
+    product_part(arguments, part, n_parts);
+#endif
+    return;
+  }
   const AttentionArguments *a = arguments;
   const ResidualArguments *r = arguments;
   const SoftmaxArguments *s = arguments;

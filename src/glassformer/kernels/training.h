@@ -6,7 +6,7 @@ only on the number of parts. */
 #define TRAINING_H
 #include <stdint.h>
 
-enum TrainingKernel { ATTENTION, ATTENTION_BACKWARD, RESIDUAL, RESIDUAL_BACKWARD, SOFTMAX };
+enum TrainingKernel { ATTENTION, ATTENTION_BACKWARD, RESIDUAL, RESIDUAL_BACKWARD, SOFTMAX, PRODUCT };
 
 /* A tensor [batch, heads, length, d_head] whose features are contiguous. Strides in elements. */
 typedef struct { void *data; int64_t batch, head, row; } Heads;
@@ -42,4 +42,22 @@ typedef struct {
   int64_t n_rows, n;
   int32_t is_bf16;
 } SoftmaxArguments;
+
+/* C = A B, A [m, k], B [k, n]. Strides: elements from a row to the next. B may be the rows of several matrices together. */
+enum { MAX_PIECES = 3 };
+typedef struct {
+  const void *a, *mask;          /* bf16; where the mask (as A, in bf16) is not positive, A is taken as 0; null: no mask */
+  const void *b[MAX_PIECES];     /* bf16 or float, which is rounded to bf16 */
+  const float *bias[MAX_PIECES]; /* of B's columns, if B is transposed; added to C; null: no bias */
+  void *c;                       /* bf16 or float */
+  float *sums;                   /* [m]: sums of the rows of A, if A is transposed; null: not needed */
+  int64_t a_stride, mask_stride, b_stride, c_stride;
+  int64_t b_rows[MAX_PIECES];    /* rows of each matrix as it is stored */
+  int64_t m, n, k;
+  int32_t a_is_transposed;       /* A and its mask are stored as [k, m]; C must be float */
+  int32_t b_is_transposed;       /* B is stored as [n, k] */
+  int32_t b_is_bf16, c_is_bf16;
+  int32_t relu;                  /* C = max(C, 0) */
+  int32_t adds;                  /* float only: the product is added to C; no bias */
+} ProductArguments;
 #endif

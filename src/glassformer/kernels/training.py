@@ -5,8 +5,11 @@ from ctypes import c_float, c_int32, c_int64, c_uint32, c_void_p
 
 from glassformer.kernels.library import Kernels
 
-ATTENTION, ATTENTION_BACKWARD, RESIDUAL, RESIDUAL_BACKWARD, SOFTMAX = range(5)
+ATTENTION, ATTENTION_BACKWARD, RESIDUAL, RESIDUAL_BACKWARD, SOFTMAX, PRODUCT = range(6)
 """The kernels, in the order of `enum TrainingKernel`."""
+
+MAX_PIECES = 3
+"""Largest number of matrices whose rows are the second factor of `PRODUCT`."""
 
 MAX_LENGTH = MAX_D_HEAD = 128
 """Largest number of positions and of features per head of `ATTENTION`."""
@@ -61,6 +64,30 @@ class SoftmaxArguments(ctypes.Structure):
         ("n", c_int64),
         ("is_bf16", c_int32),
     ]
+
+
+class ProductArguments(ctypes.Structure):
+    """`ProductArguments` of training.h."""
+
+    _fields_ = [
+        ("a", c_void_p),
+        ("mask", c_void_p),
+        ("b", c_void_p * MAX_PIECES),
+        ("bias", c_void_p * MAX_PIECES),
+        ("c", c_void_p),
+        ("sums", c_void_p),
+        *((name, c_int64) for name in ("a_stride", "mask_stride", "b_stride", "c_stride")),
+        ("b_rows", c_int64 * MAX_PIECES),
+        *((name, c_int64) for name in ("m", "n", "k")),
+        *((name, c_int32) for name in ("a_is_transposed", "b_is_transposed", "b_is_bf16", "c_is_bf16")),
+        ("relu", c_int32),
+        ("adds", c_int32),
+    ]
+
+
+def has_product(kernels: Kernels) -> bool:
+    """Whether the instruction set in use has the kernel `PRODUCT`."""
+    return bool(kernels.library.kernels_has_product(kernels.supported[kernels.variant]))
 
 
 def run(kernels: Kernels, kernel: int, arguments: ctypes.Structure, n_parts: int) -> None:

@@ -1,8 +1,11 @@
-"""Kernels in C for training on a CPU: attention of short sequences, residual connections, softmax of the logits.
+"""Kernels in C for training on a CPU: matrix products in bf16, attention of short sequences, residual connections,
+softmax of the logits.
 
 The same functions in PyTorch are the oracles, and are used where the library of the kernels is absent.
 """
 
+from collections.abc import Sequence
+from ctypes import c_int64, c_void_p
 from functools import cache
 from typing import Any
 
@@ -55,9 +58,11 @@ def heads(x: Tensor) -> t.Heads:
     return t.Heads(x.data_ptr(), batch, head, row)
 
 
-def like(x: Tensor) -> Tensor:
-    """An empty tensor [batch, heads, length, d_head] in which the heads of a position are adjacent."""
-    return x.new_empty(x.size(0), x.size(2), x.size(1), x.size(3)).transpose(1, 2)
+def like(x: Tensor, n: int = 1) -> list[Tensor]:
+    """n empty tensors [batch, heads, length, d_head] in which the heads of a position, and of all tensors, are
+    adjacent."""
+    together = x.new_empty(x.size(0), x.size(2), n, x.size(1), x.size(3))
+    return [part.transpose(1, 2) for part in together.unbind(2)]
 
 
 class ShortAttention(torch.autograd.Function):
@@ -67,7 +72,7 @@ class ShortAttention(torch.autograd.Function):
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, scale: float) -> Tensor:
         q, k, v = (x if x.stride(3) == 1 else x.contiguous() for x in (q, k, v))
         mask = None if mask is None else mask.reshape(mask.size(0), mask.size(3)).contiguous()
-        out = like(q)
+        (out,) = like(q)
         run(t.ATTENTION, attention_arguments(q, k, v, out, mask, causal, scale))
         ctx.save_for_backward(q, k, v, mask)
         ctx.causal, ctx.scale = causal, scale
@@ -78,10 +83,13 @@ class ShortAttention(torch.autograd.Function):
         q, k, v, mask = ctx.saved_tensors
         d_out = d_out if d_out.stride(3) == 1 else d_out.contiguous()
         arguments = attention_arguments(q, k, v, d_out, mask, ctx.causal, ctx.scale)
-        grads = [like(x) for x in (q, k, v)]
-        arguments.d_q, arguments.d_k, arguments.d_v = map(heads, grads)
+        if q.shape == k.shape:  # one product may have computed them: side by side, their gradients are one matrix
+            d_k, d_v, d_q = like(q, 3)
+        else:
+            (d_q,), (d_k, d_v) = like(q), like(k, 2)
+        arguments.d_q, arguments.d_k, arguments.d_v = heads(d_q), heads(d_k), heads(d_v)
         run(t.ATTENTION_BACKWARD, arguments)
-        return *grads, None, None, None
+        return d_q, d_k, d_v, None, None, None
 
 
 def attention_arguments(
@@ -182,3 +190,89 @@ def softmax_(logits: Tensor) -> Tensor:
     is_bf16 = logits.dtype == torch.bfloat16
     run(t.SOFTMAX, t.SoftmaxArguments(logits.data_ptr(), log_sum_exp.data_ptr(), n_rows, n, is_bf16))
     return log_sum_exp
+
+
+MAX_K = 1 << 14
+"""Largest inner dimension of a product whose result is in bf16."""
+
+
+def supports_product() -> bool:
+    """Whether the processor and the selected instruction set have the kernel of `product`."""
+    kernels = library()
+    return kernels is not None and t.has_product(kernels)
+
+
+def product(
+    a: Tensor,
+    b: Sequence[Tensor],
+    out: Tensor,
+    *,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    bias: Sequence[Tensor] = (),
+    relu: bool = False,
+    positive: Tensor | None = None,
+    row_sums: Tensor | None = None,
+    add: bool = False,
+) -> Tensor:
+    """A B, with both factors rounded to bf16 and sums in fp32. Returns `out`. Source: product_bf16.h.
+
+    Args:
+        a: A in bf16.
+        b: B in bf16 or fp32: the rows of these matrices together, in one type.
+        out: the result [m, n], in bf16 or fp32; for a transposed A in fp32.
+        transpose_a: `a`, and `positive`, hold the transpose of A.
+        transpose_b: `b` holds the transpose of B.
+        bias: added to the rows of the result, for a transposed B: a vector for each matrix of `b`, in fp32.
+        relu: replace negative results by 0.
+        positive: where this matrix, in bf16, is not positive, A is taken as 0.
+        row_sums: for a transposed A, is set to the sums of the rows of A, in fp32.
+        add: add the product to `out`, in fp32. Without bias.
+    """
+    a = rows_contiguous(a)
+    b = [x.contiguous() for x in b]
+    b_rows = sum(len(x) for x in b)
+    m, k = (a.size(1), a.size(0)) if transpose_a else (a.size(0), a.size(1))
+    n = b_rows if transpose_b else b[0].size(1)
+    assert out.shape == (m, n)
+    assert out.stride(1) == 1 or n == 1
+    assert k == (b[0].size(1) if transpose_b else b_rows)
+    if out.dtype == torch.bfloat16 and k > MAX_K:
+        wide = torch.empty_like(out, dtype=torch.float32)
+        product(a, b, wide, transpose_b=transpose_b, bias=bias, relu=relu, positive=positive)
+        return out.copy_(wide)
+    bias = [x.float() for x in bias]
+    positive = None if positive is None else rows_contiguous(positive)
+    addresses = c_void_p * t.MAX_PIECES
+    run(
+        t.PRODUCT,
+        t.ProductArguments(
+            a=a.data_ptr(), mask=None if positive is None else positive.data_ptr(),
+            b=addresses(*(x.data_ptr() for x in b)), bias=addresses(*(x.data_ptr() for x in bias)),
+            c=out.data_ptr(), sums=None if row_sums is None else row_sums.data_ptr(),
+            a_stride=a.stride(0), mask_stride=0 if positive is None else positive.stride(0), b_stride=b[0].stride(0),
+            c_stride=out.stride(0), b_rows=(c_int64 * t.MAX_PIECES)(*map(len, b)), m=m, n=n, k=k,
+            a_is_transposed=transpose_a, b_is_transposed=transpose_b, b_is_bf16=b[0].dtype == torch.bfloat16,
+            c_is_bf16=out.dtype == torch.bfloat16, relu=relu, adds=add,
+        ),
+    )  # fmt: skip
+    return out
+
+
+def rows_contiguous(x: Tensor) -> Tensor:
+    """A matrix whose rows are contiguous: x itself if they are."""
+    return x if x.stride(1) == 1 else x.contiguous()
+
+
+def adjacent_columns(parts: Sequence[Tensor]) -> Tensor:
+    """Matrices side by side, as one matrix. They are not copied if they are adjacent in memory."""
+    first, column = parts[0], parts[0].storage_offset()
+    for part in parts:
+        if (
+            part.untyped_storage().data_ptr() != first.untyped_storage().data_ptr()
+            or part.storage_offset() != column
+            or part.stride() != (first.stride(0), 1)
+        ):
+            return torch.cat(tuple(parts), dim=1)
+        column += part.size(1)
+    return first.as_strided((len(first), sum(part.size(1) for part in parts)), first.stride())

@@ -1,5 +1,6 @@
 """Linear layer whose result for a row does not depend on the other rows."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -8,6 +9,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from glassformer.kernels.training import MAX_PIECES
+from glassformer.nn import cpu_training
 from glassformer.nn.overridable import overridable
 
 ROW_MULTIPLE = 4
@@ -30,8 +33,10 @@ def batch_invariant_linear(
     if torch.is_grad_enabled():
         if weight.device.type != "cpu":
             return F.linear(x, weight, bias)
+        if uses_bf16(x):
+            return bf16_linear(x, (weight,), () if bias is None else (bias,))[0]
         invalidate_packed_weight(weight)
-        return bf16_linear(x, weight, bias) if uses_bf16(x) else F.linear(x, weight, bias)
+        return F.linear(x, weight, bias)
     n_rows = x.numel() // x.size(-1)
     if n_rows >= 4 * ROW_MULTIPLE or n_rows % ROW_MULTIPLE == 0:
         return packed_linear(x, weight, bias)
@@ -56,10 +61,10 @@ def packed_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def uses_bf16(x: Tensor) -> bool:
-    """Whether linear layers compute in bf16 by oneDNN: under autocast on a CPU that has instructions for it."""
+    """Whether linear layers compute by `Bf16Linear`: under autocast on a CPU that has instructions for bf16."""
     return (
         x.device.type == "cpu"
-        and not torch.compiler.is_compiling()  # the compiler does not know oneDNN's function
+        and not torch.compiler.is_compiling()  # the compiler does not know the functions
         and torch.is_autocast_enabled("cpu")
         and torch.get_autocast_dtype("cpu") == torch.bfloat16
         and torch._C._has_mkldnn
@@ -68,47 +73,92 @@ def uses_bf16(x: Tensor) -> bool:
 
 
 class Bf16Linear(torch.autograd.Function):
-    """x W^T + b in bf16 on a CPU, optionally followed by ReLU. oneDNN computes both within the product."""
+    """x W^T + b in bf16 on a CPU for several weights, optionally followed by ReLU.
+
+    Where the processor has the instructions, `cpu_training.product` computes the products, elsewhere oneDNN.
+    """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, relu: bool) -> Tensor:
-        ctx.dtypes = x.dtype, weight.dtype, None if bias is None else bias.dtype
-        x, weight = x.bfloat16(), weight.bfloat16()
-        bias = None if bias is None else bias.bfloat16()
-        y = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "relu" if relu else "none", [], "")
-        ctx.save_for_backward(x, weight, *([y] if relu else []))
-        return y
+    def forward(ctx: Any, x: Tensor, relu: bool, n_weights: int, *parameters: Tensor) -> Tensor | tuple[Tensor, ...]:
+        weights, biases = parameters[:n_weights], parameters[n_weights:]
+        ctx.x_dtype, ctx.dtypes, ctx.n_biases = x.dtype, [p.dtype for p in parameters], len(biases)
+        ctx.sizes = [len(weight) for weight in weights]
+        ctx.uses_kernel = supports_weights(weights)
+        x = x.bfloat16()
+        if ctx.uses_kernel:
+            y = x.new_empty(len(x), sum(ctx.sizes))
+            cpu_training.product(x, weights, y, transpose_b=True, bias=biases, relu=relu)
+        else:
+            weights = (joined(weights).bfloat16(),)
+            bias = joined(biases).bfloat16() if biases else None
+            y = torch.ops.mkldnn._linear_pointwise(x, weights[0], bias, "relu" if relu else "none", [], "")
+        ctx.save_for_backward(x, y if relu else None, *weights)
+        return y if n_weights == 1 else torch.split(y, ctx.sizes, dim=1)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor, Tensor | None, None]:
-        x, weight, *activations = ctx.saved_tensors
-        for y in activations:
-            grad = torch.ops.aten.threshold_backward(grad, y, 0)
-        x_dtype, weight_dtype, bias_dtype = ctx.dtypes
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        x, y, *weights = ctx.saved_tensors
+        grad = grads[0] if len(grads) == 1 else cpu_training.adjacent_columns(grads)
+        d_out = grad.size(1)
+        d_x = d_bias = None
+        if ctx.uses_kernel:
+            if ctx.needs_input_grad[0]:
+                dtype = torch.float32 if ctx.x_dtype == torch.float32 else torch.bfloat16
+                d_x = cpu_training.product(grad, weights, x.new_empty(x.shape, dtype=dtype), positive=y)
+            d_bias = x.new_empty(d_out, dtype=torch.float32) if ctx.n_biases else None
+            d_weight = x.new_empty(d_out, x.size(1), dtype=torch.float32)
+            cpu_training.product(grad, [x], d_weight, transpose_a=True, positive=y, row_sums=d_bias)
+        else:
+            if y is not None:
+                grad = torch.ops.aten.threshold_backward(grad, y, 0)
+            d_x = grad @ weights[0] if ctx.needs_input_grad[0] else None
+            d_weight, d_bias = grad.t() @ x, grad.sum(0) if ctx.n_biases else None
+        d_parameters = [*d_weight.split(ctx.sizes), *(() if d_bias is None else d_bias.split(ctx.sizes))]
         return (
-            (grad @ weight).to(x_dtype) if ctx.needs_input_grad[0] else None,
-            (grad.t() @ x).to(weight_dtype),
-            None if bias_dtype is None else grad.sum(0).to(bias_dtype),
+            None if d_x is None else d_x.to(ctx.x_dtype),
             None,
+            None,
+            *(gradient.to(dtype) for gradient, dtype in zip(d_parameters, ctx.dtypes, strict=True)),
         )
+
+
+def supports_weights(weights: Sequence[Tensor]) -> bool:
+    """Whether `cpu_training.product` computes products with these weights."""
+    return (
+        cpu_training.supports_product()
+        and len(weights) <= MAX_PIECES
+        and weights[0].dtype in cpu_training.DTYPES
+        and all(weight.dtype == weights[0].dtype for weight in weights)
+    )
+
+
+def joined(parts: Sequence[Tensor]) -> Tensor:
+    """Tensors one after the other. A single tensor is not copied."""
+    return parts[0] if len(parts) == 1 else torch.cat(tuple(parts))
 
 
 def bf16_linear(
     x: Float[Tensor, "*batch d_in"],
-    weight: Float[Tensor, "d_out d_in"],
-    bias: Float[Tensor, " d_out"] | None,
+    weights: Sequence[Float[Tensor, "_ d_in"]],
+    biases: Sequence[Float[Tensor, " _"]],
     *,
     relu: bool = False,
-) -> Float[Tensor, "*batch d_out"]:
-    """x W^T + b in bf16 for training on a CPU, optionally followed by ReLU."""
-    y = Bf16Linear.apply(x.flatten(0, -2), weight, bias, relu)  # type: ignore[no-untyped-call]
-    return y.view(*x.shape[:-1], -1)
+) -> tuple[Float[Tensor, "*batch _"], ...]:
+    """x W^T + b in bf16 for each weight, for training on a CPU, optionally followed by ReLU.
+
+    Args:
+        biases: one for each weight, or none.
+    """
+    for weight in weights:
+        invalidate_packed_weight(weight)
+    outputs = Bf16Linear.apply(x.flatten(0, -2), relu, len(weights), *weights, *biases)  # type: ignore[no-untyped-call]
+    return tuple(y.view(*x.shape[:-1], -1) for y in (outputs if len(weights) > 1 else (outputs,)))
 
 
 def linear_relu(x: Float[Tensor, "*batch d_in"], layer: "Linear") -> Float[Tensor, "*batch d_out"]:
     """A linear layer followed by ReLU. In training in bf16 on a CPU, one function computes both."""
     if torch.is_grad_enabled() and uses_bf16(x):
-        return bf16_linear(x, layer.weight, layer.bias, relu=True)
+        return bf16_linear(x, (layer.weight,), () if layer.bias is None else (layer.bias,), relu=True)[0]
     return F.relu(layer(x))
 
 
@@ -116,9 +166,11 @@ def linear_layers(x: Float[Tensor, "*batch d_in"], *layers: "Linear") -> tuple[F
     """Outputs of several linear layers of the same input. In training in 16 bits, they are one matrix product."""
     if not (torch.is_grad_enabled() and (x.is_cuda or uses_bf16(x))):
         return tuple(layer(x) for layer in layers)
+    weights = tuple(layer.weight for layer in layers)
     biases = tuple(layer.bias for layer in layers if layer.bias is not None)
-    weight, bias = torch.cat(tuple(layer.weight for layer in layers)), torch.cat(biases) if biases else None
-    outputs = batch_invariant_linear(x, weight, bias)
+    if uses_bf16(x):
+        return bf16_linear(x, weights, biases)
+    outputs = F.linear(x, torch.cat(weights), torch.cat(biases) if biases else None)
     return torch.split(outputs, [layer.out_features for layer in layers], dim=-1)
 
 

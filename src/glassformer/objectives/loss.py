@@ -64,6 +64,7 @@ class FusedLinearCrossEntropy(torch.autograd.Function):
         )
         h, w = hidden.to(dtype), weight.to(dtype)
         vocab_size = w.size(0)
+        uses_product = dtype == torch.bfloat16 and cpu_training.uses_kernels(h) and cpu_training.supports_product()
         if has_kernels(h):
             w = F.pad(w, (0, 0, 0, -vocab_size % COLUMN_MULTIPLE))
         w_sum = weight.sum(0, dtype=torch.float32)
@@ -74,36 +75,47 @@ class FusedLinearCrossEntropy(torch.autograd.Function):
         hidden_dtype = hidden.dtype
         need_grad = hidden.requires_grad or weight.requires_grad
         grad_hidden = torch.empty_like(hidden, dtype=torch.float32)
-        grad_weight = torch.zeros_like(weight, dtype=torch.float32)
+        wide = hidden.float()
+        logits_sum = wide @ w_sum + b_sum
+        if token_weights is not None:
+            wide = wide * token_weights[:, None]
+        grad_weight = (-off * wide.sum(0)).expand_as(weight).contiguous()
         grad_bias = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
         loss = torch.zeros((), dtype=torch.float32, device=hidden.device)
-        n_rows = max(1, CHUNK_ELEMENTS.get(hidden.device.type, CHUNK_ELEMENTS["cpu"]) // vocab_size)
-        for start in range(0, h.size(0), n_rows):
+        max_rows = max(1, CHUNK_ELEMENTS.get(hidden.device.type, CHUNK_ELEMENTS["cpu"]) // vocab_size)
+        n_chunks = max(1, -(-len(h) // max_rows))
+        n_rows = max(1, -(-len(h) // n_chunks))  # chunks of equal size
+        buffer = h.new_empty(n_rows, vocab_size) if uses_product else h
+        for start in range(0, len(h), n_rows):
             rows = slice(start, start + n_rows)
-            logits = h[rows] @ w.t()
-            if bias is not None:
-                logits[:, :vocab_size] += bias
+            if uses_product:
+                logits = buffer[: len(h[rows])]
+                cpu_training.product(h[rows], [w], logits, transpose_b=True, bias=[] if bias is None else [bias])
+            else:
+                logits = h[rows] @ w.t()
+                if bias is not None:
+                    logits[:, :vocab_size] += bias
             probs, lse, at_target = softmax_statistics(logits, targets[rows], vocab_size)
-            logits_sum = hidden[rows].float() @ w_sum + b_sum
-            losses = lse - on * at_target - off * logits_sum
+            losses = lse - on * at_target - off * logits_sum[rows]
             loss += (losses if token_weights is None else losses * token_weights[rows]).sum()
             if need_grad:
-                grad_hidden[rows] = probs @ w
                 weighted = h[rows] if token_weights is None else h[rows] * token_weights[rows, None].to(dtype)
-                grad_weight += (probs.t() @ weighted)[:vocab_size]
+                if uses_product:
+                    cpu_training.product(probs, [w], grad_hidden[rows])
+                    cpu_training.product(probs, [weighted], grad_weight, transpose_a=True, add=True)
+                else:
+                    grad_hidden[rows] = probs @ w
+                    grad_weight += (probs.t() @ weighted)[:vocab_size]
                 if grad_bias is not None:
                     probs = probs[:, :vocab_size]
                     grad_bias += probs.float().sum(0) if token_weights is None else token_weights[rows] @ probs.float()
         if need_grad:
             grad_hidden -= on * weight.index_select(0, targets) + off * w_sum
-            hidden = hidden.float()
             if token_weights is not None:
                 grad_hidden *= token_weights[:, None]
-                hidden = hidden * token_weights[:, None]
-            grad_weight -= off * hidden.sum(0)
-            grad_weight.index_add_(0, targets, hidden, alpha=-on)
+            grad_weight.index_add_(0, targets, wide, alpha=-on)
             if grad_bias is not None:
-                target_weights = torch.ones_like(hidden[:, 0]) if token_weights is None else token_weights
+                target_weights = torch.ones_like(wide[:, 0]) if token_weights is None else token_weights
                 grad_bias -= off * target_weights.sum()
                 grad_bias.index_add_(0, targets, target_weights, alpha=-on)
             ctx.save_for_backward(grad_hidden, grad_weight, grad_bias)
