@@ -158,14 +158,19 @@ def batch_by_tokens(order: NDArray[np.int64], lengths: NDArray[np.int64], batch_
     """Split the example indices `order` into consecutive batches of at most `batch_tokens` tokens including padding. A
     longer example is a batch by itself.
     """
-    batches, start, max_length = [], 0, 0
-    for end, length in enumerate(lengths[order].tolist()):
-        max_length = max(max_length, length)
-        if max_length * (end - start + 1) > batch_tokens and end > start:
-            batches.append(order[start:end])
-            start, max_length = end, length
-    batches.append(order[start:])
-    return batches
+    ordered = lengths[order]
+    run_ends = [*(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), len(order)]
+    run_lengths = ordered[[end - 1 for end in run_ends]].tolist()
+    starts, max_length, run_start = [0], 0, 0
+    for run_end, length in zip(run_ends, run_lengths, strict=True):  # a run: consecutive examples of equal length
+        # The batch that contains examples before this run, then batches of this run only.
+        max_length = max(max_length, length, 1)
+        full = max(starts[-1] + batch_tokens // max_length, starts[-1] + 1, run_start)
+        if full < run_end:
+            starts.extend(range(full, run_end, max(1, batch_tokens // max(1, length))))
+            max_length = length
+        run_start = run_end
+    return [order[start:end] for start, end in zip(starts, [*starts[1:], len(order)], strict=True)]
 
 
 class BatchSampler:
