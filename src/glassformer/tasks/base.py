@@ -34,6 +34,7 @@ Log = Callable[[str], None]
 StoredPrecision = Literal["fp32", "int8"]
 """Precision of the weights in a model folder."""
 
+
 class CorpusExample(Protocol):
     """Dataclass of one example: the texts and labels of a task, and where they were read."""
 

@@ -233,9 +233,7 @@ def split_corpus(
     """
     dev: list[CorpusExample] = []
     counts: Counter[str] = Counter()
-    for example, is_for_training in zip(
-        read_corpus(config, task_type), is_training(n_examples, held_out), strict=True
-    ):
+    for example, is_for_training in zip(read_corpus(config, task_type), is_training(n_examples, held_out), strict=True):
         if is_for_training:
             counts.update(task_type.labels_in(example))
         elif len(dev) < MAX_HELD_OUT:
