@@ -17,7 +17,7 @@ from glassformer.config import DecodeConfig, JsonObject, TrainConfig, format_val
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.data.batch import BatchT
 from glassformer.data.dataset import IDS, Dataset, Row
-from glassformer.errors import CheckpointError, ConfigError, CorpusError
+from glassformer.errors import CheckpointError, ConfigError
 from glassformer.metrics import Score
 from glassformer.metrics.registry import OutputType, statistics_of
 from glassformer.metrics.score import MetricFn
