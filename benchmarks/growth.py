@@ -31,7 +31,7 @@ BASE = {"pairs": 64, "length": 32, "n_layers": 3, "d_model": 256, "vocab_size": 
 STEP_AXES = {
     "tokens per batch and side": [{"pairs": n // 32, "x": n} for n in (512, 2048, 8192, 32768)],
     "length, 8,192 tokens per batch and side": [
-        {"pairs": 8192 // n, "length": n, "x": n} for n in (32, 128, 512, 2048, 4096)
+        {"pairs": 8192 // n, "length": n, "x": n} for n in (32, 128, 512, 2048, 4096, 8192)
     ],
     "layers of encoder and decoder": [{"n_layers": n, "x": n} for n in (1, 2, 4, 8, 16)],
     "d_model": [{"d_model": n, "x": n} for n in (128, 256, 512, 1024)],

@@ -102,6 +102,17 @@ def test_resuming_at_any_position_gives_the_same_batches(position):
         assert next(resumed).tolist() == next(unbroken).tolist()
 
 
+@pytest.mark.parametrize("longest", [53, 300, 70_000])
+@pytest.mark.parametrize("longest_first", [False, True])
+def test_an_epoch_is_sorted_by_length_and_then_by_a_random_number(longest, longest_first):
+    lengths = np.random.default_rng(7).integers(1, longest, N_PAIRS)
+    s = BatchSampler(lengths, 211, 3, longest_first=longest_first)
+    rng = np.random.Generator(np.random.Philox(key=[3, 1]))
+    order = np.lexsort((rng.random(N_PAIRS), lengths))
+    batches = batch_one_by_one(order[::-1] if longest_first else order, lengths, 211)
+    assert [batch.tolist() for batch in s.plan(1)] == [batches[i] for i in rng.permutation(len(batches))]
+
+
 def test_the_state_consists_of_integers_that_json_can_represent():
     s = sampler()
     next(s)

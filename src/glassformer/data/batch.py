@@ -198,7 +198,10 @@ class BatchSampler:
     def plan(self, epoch: int) -> list[NDArray[np.int64]]:
         """Batches of an epoch, in order."""
         rng = np.random.Generator(np.random.Philox(key=[self.seed, epoch]))
-        order = np.lexsort((rng.random(len(self.lengths)), self.lengths))
+        order = rng.random(len(self.lengths)).argsort(kind="stable")
+        # The smallest integer type: NumPy sorts integers of at most two bytes in linear time.
+        lengths = self.lengths.astype(np.min_scalar_type(self.lengths.max()))[order]
+        order = order[lengths.argsort(kind="stable")]
         batches = batch_by_tokens(order[::-1] if self.longest_first else order, self.lengths, self.batch_tokens)
         return [batches[i] for i in rng.permutation(len(batches))]
 
