@@ -49,9 +49,9 @@ def main():
     n_pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
     only = sys.argv[2] if len(sys.argv) > 2 else ""
     command = f"python -m benchmarks.growth {n_pairs}"
-    path = RESULTS / "growth.json"
-    axes = json.loads(path.read_text())["axes"] if only else {}
-    record = {"threads": os.cpu_count(), "base": BASE, "axes": axes}
+    record = {"threads": os.cpu_count(), "base": BASE, "axes": {}}
+    if only:
+        record = json.loads((RESULTS / "growth.json").read_text())
     sizes = [n for n in CORPUS_SIZES if n <= n_pairs]
     tasks = {axis: ("step", {point["x"]: {**BASE, **point} for point in points}) for axis, points in STEP_AXES.items()}
     tasks |= {axis: (function, {n: {"pairs": n} for n in sizes}) for axis, function in CORPUS_AXES.items()}
