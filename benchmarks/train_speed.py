@@ -1,16 +1,21 @@
-"""Training speed in target tokens per second, compared with torch.nn.Transformer and MarianMTModel of Hugging Face.
+"""Training speed in target tokens per second, compared with torch.nn.Transformer, MarianMTModel of Hugging Face, and
+the toolkits of `peers` that are installed.
 
 Equal sizes, batches (128 pairs of 18 tokens, vocabulary of 8,000), threads and optimizer; the better of fp32 and bf16
-for each. The others are trained in a standard loop: mean cross-entropy with label smoothing over the logits.
+for each. torch.nn.Transformer, MarianMTModel and x-transformers are trained in a standard loop: mean cross-entropy with
+label smoothing over the logits. The others compute their own loss.
 
 usage: python -m benchmarks.train_speed [THREADS]
 """
+
+import importlib.metadata
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 from benchmarks.machine import alternate, save, threads
+from benchmarks.peers import PEERS
 from glassformer.data.pairs import PairBatch
 from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.objectives.loss import linear_cross_entropy
@@ -37,12 +42,19 @@ class Plain(nn.Module):
 
 
 def plain_step(model, logits, src, tgt, bf16):
+    def loss(src, tgt):
+        out = logits(src, tgt[:, :-1])
+        return F.cross_entropy(out.reshape(-1, VOCAB), tgt[:, 1:].reshape(-1), label_smoothing=0.1)
+
+    return loss_step(model, loss, src, tgt, bf16)
+
+
+def loss_step(model, loss_of_batch, src, tgt, bf16):
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
 
     def step():
         with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
-            out = logits(src, tgt[:, :-1])
-            loss = F.cross_entropy(out.reshape(-1, VOCAB), tgt[:, 1:].reshape(-1), label_smoothing=0.1)
+            loss = loss_of_batch(src, tgt)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -98,26 +110,44 @@ def main():
         "threads": threads(),
         "batch": [PAIRS, LENGTH],
         "vocab_size": VOCAB,
+        "peers": {},
+        "not_installed": {},
         "target_tokens_per_s": {},
         "ratio": {},
+        "ratio_to_each": {},
     }
+    peers = {}
+    for name, (distribution, make) in PEERS.items():
+        try:
+            make((16, 16, 2, 1), 101)
+            record["peers"][name], peers[name] = importlib.metadata.version(distribution), make
+        except ImportError as error:
+            record["not_installed"][name] = str(error)
     src, tgt = torch.randint(3, VOCAB, (PAIRS, LENGTH)), torch.randint(3, VOCAB, (PAIRS, LENGTH + 1))
     for name, sizes in SIZES.items():
-        tasks = {}
-        for precision in ("fp32", "bf16"):
-            bf16 = precision == "bf16"
+        seconds = {}
+        for precision in ("fp32", "bf16"):  # one after the other: all models of "base" take 8 GB of memory
+            bf16, tasks = precision == "bf16", {}
             plain, hf = Plain(*sizes).train(), marian(*sizes)
             tasks[f"glassformer {precision}"] = our_step(sizes, src, tgt, precision)
             tasks[f"torch.nn.Transformer {precision}"] = plain_step(plain, plain, src, tgt, bf16)
             forward = lambda s, t, hf=hf: hf(input_ids=s, decoder_input_ids=t).logits
             tasks[f"MarianMTModel {precision}"] = plain_step(hf, forward, src, tgt, bf16)
-        seconds = alternate(tasks, rounds=3 if name == "base" else 7)
+            for peer, make in peers.items():
+                model, loss = make(sizes, VOCAB)
+                tasks[f"{peer} {precision}"] = loss_step(model.train(), loss, src, tgt, bf16)
+            seconds |= alternate(tasks, rounds=3 if name == "base" else 7)
         speed = {task: PAIRS * LENGTH / s for task, s in seconds.items()}
-        ours = max(v for k, v in speed.items() if k.startswith("glassformer"))
-        peer = max(v for k, v in speed.items() if not k.startswith("glassformer"))
+        best = {}
+        for task, value in speed.items():
+            system = task.rpartition(" ")[0]
+            best[system] = max(value, best.get(system, 0))
+        ours = best.pop("glassformer")
         record["target_tokens_per_s"][name] = {k: round(v) for k, v in speed.items()}
-        record["ratio"][name] = round(ours / peer, 2)
-        print(name, record["target_tokens_per_s"][name], "ratio to the better peer", record["ratio"][name], flush=True)
+        record["ratio"][name] = round(ours / max(best.values()), 2)
+        record["ratio_to_each"][name] = {peer: round(ours / value, 2) for peer, value in best.items()}
+        print(name, record["target_tokens_per_s"][name], record["ratio_to_each"][name], flush=True)
+    print("not installed:", record["not_installed"])
     save("train_speed", record, "python -m benchmarks.train_speed")
 
 

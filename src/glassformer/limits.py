@@ -18,5 +18,5 @@ MAX_GZIP_RATIO = 1000
 MAX_JSON_BYTES = 256 << 20
 """Maximum size of config.json, manifest.json and tokenizer.json of a model folder, in bytes."""
 
-MAX_TOKENS = 4096
+MAX_TOKENS = 8192
 """Maximum value of `max_len`, in tokens."""

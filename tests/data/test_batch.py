@@ -60,6 +60,28 @@ def test_items_in_any_order_are_batched_within_batch_tokens(lengths, batch_token
     assert all(len(batch) == 1 or lengths[batch].max() * len(batch) <= batch_tokens for batch in batches)
 
 
+def batch_one_by_one(order, lengths, batch_tokens):
+    """The definition of `batch_by_tokens`, one example at a time."""
+    batches, start, max_length = [], 0, 0
+    for end, length in enumerate(lengths[order].tolist()):
+        max_length = max(max_length, length)
+        if max_length * (end - start + 1) > batch_tokens and end > start:
+            batches.append(order[start:end].tolist())
+            start, max_length = end, length
+    return [*batches, order[start:].tolist()]
+
+
+@given(LENGTHS, st.integers(1, 499), st.sampled_from(["sorted", "reversed", "random"]), st.integers(1, 53))
+@settings(max_examples=300)
+def test_batches_are_those_that_are_filled_one_example_at_a_time(lengths, batch_tokens, order, most):
+    lengths = np.minimum(lengths, most)  # a small maximum makes long runs of equal length
+    indices = np.random.default_rng(len(lengths)).permutation(len(lengths))
+    if order != "random":
+        indices = np.argsort(lengths, kind="stable")[:: 1 if order == "sorted" else -1]
+    batches = batch_by_tokens(indices, lengths, batch_tokens)
+    assert [batch.tolist() for batch in batches] == batch_one_by_one(indices, lengths, batch_tokens)
+
+
 @given(LENGTHS, st.integers(1, 211))
 @quick
 def test_a_batch_has_no_capacity_for_the_next_item(lengths, batch_tokens):
@@ -79,6 +101,17 @@ def test_resuming_at_any_position_gives_the_same_batches(position):
     resumed.load_state_dict(unbroken.state_dict())
     for _ in range(2 * len(unbroken.batches)):
         assert next(resumed).tolist() == next(unbroken).tolist()
+
+
+@pytest.mark.parametrize("longest", [53, 300, 70_000])
+@pytest.mark.parametrize("longest_first", [False, True])
+def test_an_epoch_is_sorted_by_length_and_then_by_a_random_number(longest, longest_first):
+    lengths = np.random.default_rng(7).integers(1, longest, N_PAIRS)
+    s = BatchSampler(lengths, 211, 3, longest_first=longest_first)
+    rng = np.random.Generator(np.random.Philox(key=[3, 1]))
+    order = np.lexsort((rng.random(N_PAIRS), lengths))
+    batches = batch_one_by_one(order[::-1] if longest_first else order, lengths, 211)
+    assert [batch.tolist() for batch in s.plan(1)] == [batches[i] for i in rng.permutation(len(batches))]
 
 
 def test_the_state_consists_of_integers_that_json_can_represent():

@@ -3,6 +3,7 @@ import pytest
 
 from glassformer.data import dataset as module
 from glassformer.data.dataset import FLOATS, IDS, INTS, Dataset
+from glassformer.errors import CheckpointError
 
 PAIR = {"src": IDS, "tgt": IDS}
 PAIRS = [([5, 6, 7], [8]), ([9], [5, 5, 5, 5, 5]), ([7, 8], [6, 9, 11])]
@@ -90,3 +91,21 @@ def test_rows_are_the_examples_with_these_indices(tmp_path):
     dataset = Dataset.write(tmp_path, [*PAIRS, ([], [3]), *PAIRS], PAIR, 31)
     indices = np.array([5, 0, 3, 3, len(dataset) - 1])
     assert list(dataset.rows(indices)) == [dataset[i] for i in indices.tolist()]
+
+
+@pytest.mark.parametrize("n_together", [1, 2, 3, 4])
+def test_lengths_do_not_depend_on_how_many_ends_are_read_together(tmp_path, monkeypatch, n_together):
+    monkeypatch.setattr(module, "READ_TOGETHER", n_together)
+    dataset = Dataset.write(tmp_path, [*PAIRS, ([], [3])], PAIR, 31)
+    assert dataset.fields["src"].lengths.tolist() == [3, 1, 2, 0]
+    assert dataset.lengths.tolist() == [4, 6, 4, 2]
+
+
+@pytest.mark.parametrize("ends", [[-1, 4, 6], [3, 2, 6], [3, 4, 3], [3, 4, 5], [3, 4, 7]])
+@pytest.mark.parametrize("n_together", [1, 2, 4])
+def test_ends_that_do_not_ascend_to_the_number_of_values_are_refused(tmp_path, monkeypatch, ends, n_together):
+    monkeypatch.setattr(module, "READ_TOGETHER", n_together)
+    Dataset.write(tmp_path, PAIRS, PAIR, 31)
+    np.array(ends, "<i8").tofile(tmp_path / "src.ends")
+    with pytest.raises(CheckpointError, match="damaged"):
+        Dataset(tmp_path, PAIR)

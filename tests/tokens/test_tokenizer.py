@@ -48,6 +48,11 @@ def test_lone_surrogates_are_replaced(tokenizer):
     assert tokenizer.decode(tokenizer.encode("a\ud800b")) in ("a?b", "a\ufffdb")
 
 
+def test_lone_surrogates_in_one_text_do_not_change_the_others(tokenizer):
+    texts = ["a b", "a\ud83d", "\ude00 b", "", "é"]
+    assert tokenizer.encode_batch(texts) == [tokenizer.encode(text) for text in texts]
+
+
 @pytest.mark.parametrize("name", DEFAULT_SPECIAL_TOKENS)
 def test_names_of_special_tokens_in_a_text_are_encoded_as_text(tokenizer, name):
     ids = tokenizer.encode(f"a {name}{name} b{name}")

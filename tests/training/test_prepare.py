@@ -1,8 +1,83 @@
+import gc
+import json
+import random
 import threading
 
+import numpy as np
 import pytest
+import torch
 
-from glassformer.training.prepare import ahead
+from glassformer.config import TrainConfig
+from glassformer.tasks.classification import Classifier
+from glassformer.tasks.translation import Translator
+from glassformer.training import prepare as module
+from glassformer.training.distributed import Processes
+from glassformer.training.prepare import ahead, prepare, text_hash
+from glassformer.training.run import build, resolve_options
+
+
+def prepared(folder, task_type=Translator, **options):
+    """Prepare a corpus. Returns the task, the data, and the contents of all files of the folder `data`."""
+    config = TrainConfig(out=folder, steps=1, preset="tiny", vocab_size=300, **options)
+
+    def make(info):
+        resolved = resolve_options(config, task_type, info, None)
+        return build(resolved, task_type, info, None, torch.device("cpu"), Processes())
+
+    task, data = prepare(config, task_type, make, lambda message: None)
+    files = {path.name: path.read_bytes() for path in (folder / "data").rglob("*") if path.is_file()}
+    return task, data, files
+
+
+@pytest.fixture
+def pairs(tmp_path):
+    """Pairs of which some occur several times, with blank and too long ones, in a TSV file."""
+    generator = random.Random(5)
+    words = ["red", "dog", "cat", "house", "sees", "the", "süß"]
+    texts = [" ".join(generator.choices(words, k=generator.randint(1, 5))) for _ in range(997)]
+    pairs = [(text, text.upper()) for text in texts]
+    pairs[7], pairs[13] = ("", "x"), ("dog " * 300, "DOG")
+    path = tmp_path / "train.tsv"
+    path.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in pairs), encoding="utf-8")
+    return path, [pair for pair in pairs if all(pair)]
+
+
+def test_the_prepared_data_is_the_token_ids_of_all_pairs_that_are_not_held_out(tmp_path, pairs):
+    path, expected = pairs
+    task, data, files = prepared(tmp_path / "run", src=[path])
+    hashes = np.array([text_hash(src) for src, _ in expected], np.uint64)
+    distinct = np.unique(hashes)
+    is_held_out = hashes <= distinct[len(distinct) // 20 - 1]
+    corpus = json.loads(files["corpus.json"])
+    assert corpus["held_out"] == np.flatnonzero(is_held_out).tolist()
+    assert corpus["n_examples"] == len(expected) - len(corpus["held_out"])
+    assert [(e.src, e.tgt) for e in data.dev] == [pair for pair, out in zip(expected, is_held_out, strict=True) if out]
+    training = [pair for pair, out in zip(expected, is_held_out, strict=True) if not out and len(pair[0]) < 1000]
+    rows = [tuple(map(task.tokenizer.encode, pair)) for pair in training]
+    assert [data.train[i] for i in range(len(data.train))] == rows
+
+
+@pytest.mark.parametrize("n_together", [1, 7, 101])
+def test_what_is_written_does_not_depend_on_how_many_examples_are_in_memory(tmp_path, monkeypatch, pairs, n_together):
+    expected = prepared(tmp_path / "a", src=[pairs[0]])[2]
+    monkeypatch.setattr(module, "HASHED_TOGETHER", n_together)
+    monkeypatch.setattr(module, "ENCODED_TOGETHER", n_together)
+    assert prepared(tmp_path / "b", src=[pairs[0]])[2] == expected
+
+
+def test_labels_that_only_held_out_examples_have_are_not_labels_of_the_model(tmp_path):
+    texts = [f"word{i} number {i}" for i in range(100)]
+    held_out = {text for text in texts if text_hash(text) <= sorted(map(text_hash, texts))[4]}
+    rows = [f"{'rare' if text in held_out else 'ab'[i % 2]}\t{text}\n" for i, text in enumerate(texts)]
+    (tmp_path / "train.tsv").write_text("label\ttext\n" + "".join(rows), encoding="utf-8")
+    with pytest.raises(module.CorpusError, match="no held-out example has a label"):
+        prepared(tmp_path / "run", Classifier, src=[tmp_path / "train.tsv"], task="classification")
+
+
+def test_the_preparation_leaves_the_garbage_collection_as_it_was(tmp_path, pairs):
+    before = gc.get_threshold()
+    prepared(tmp_path / "run", src=[pairs[0]])
+    assert gc.get_threshold() == before
 
 
 def test_items_come_in_order_and_are_computed_in_another_thread():

@@ -112,14 +112,19 @@ def batch_by_tokens(order: NDArray[np.int64], lengths: NDArray[np.int64], batch_
     """Split the example indices `order` into consecutive batches of at most `batch_tokens` tokens including padding. A
     longer example is a batch by itself.
     """
-    batches, start, max_length = [], 0, 0
-    for end, length in enumerate(lengths[order].tolist()):
-        max_length = max(max_length, length)
-        if max_length * (end - start + 1) > batch_tokens and end > start:
-            batches.append(order[start:end])
-            start, max_length = end, length
-    batches.append(order[start:])
-    return batches
+    ordered = lengths[order]
+    run_ends = [*(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), len(order)]
+    run_lengths = ordered[[end - 1 for end in run_ends]].tolist()
+    starts, max_length, run_start = [0], 0, 0
+    for run_end, length in zip(run_ends, run_lengths, strict=True):  # a run: consecutive examples of equal length
+        # The batch that contains examples before this run, then batches of this run only.
+        max_length = max(max_length, length, 1)
+        full = max(starts[-1] + batch_tokens // max_length, starts[-1] + 1, run_start)
+        if full < run_end:
+            starts.extend(range(full, run_end, max(1, batch_tokens // max(1, length))))
+            max_length = length
+        run_start = run_end
+    return [order[start:end] for start, end in zip(starts, [*starts[1:], len(order)], strict=True)]
 
 
 def pack_by_tokens(
@@ -172,7 +177,10 @@ class BatchSampler:
     def plan(self, epoch: int) -> list[NDArray[np.int64]]:
         """Batches of an epoch, in order."""
         rng = np.random.Generator(np.random.Philox(key=[self.seed, epoch]))
-        order = np.lexsort((rng.random(len(self.lengths)), self.lengths))
+        order = rng.random(len(self.lengths)).argsort(kind="stable")
+        # The smallest integer type: NumPy sorts integers of at most two bytes in linear time.
+        lengths = self.lengths.astype(np.min_scalar_type(self.lengths.max()))[order]
+        order = order[lengths.argsort(kind="stable")]
         batches = batch_by_tokens(order[::-1] if self.longest_first else order, self.lengths, self.batch_tokens)
         return [batches[i] for i in rng.permutation(len(batches))]
 

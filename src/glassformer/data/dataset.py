@@ -1,7 +1,7 @@
 """Tokenized examples in memory-mapped files, for corpora larger than memory."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
@@ -19,6 +19,8 @@ IDS, INTS, FLOATS = "ids", "counts", "floats"
 
 WRITTEN_TOGETHER = 4096
 """Number of examples in memory while a dataset is written."""
+READ_TOGETHER = 1 << 16
+"""Number of end offsets in memory while all of them are read."""
 
 
 class FieldFile:
@@ -27,7 +29,8 @@ class FieldFile:
     def __init__(self, folder: Path, name: str) -> None:
         dtype = next(dtype for dtype in ("u2", "u4", "f4") if (folder / f"{name}.{dtype}").exists())
         self.values = memory_map(folder / f"{name}.{dtype}", dtype)
-        self.ends: NDArray[np.int64] = memory_map(folder / f"{name}.ends", "i8")
+        self.ends_path = folder / f"{name}.ends"
+        self.ends: NDArray[np.int64] = memory_map(self.ends_path, "i8")
 
     def __len__(self) -> int:
         return len(self.ends)
@@ -43,7 +46,28 @@ class FieldFile:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        return np.diff(self.ends, prepend=0)
+        lengths = np.empty(len(self), np.int64)
+        for start, ends in self.blocks():
+            lengths[start : start + len(ends) - 1] = np.diff(ends)
+        return lengths
+
+    def is_complete(self) -> bool:
+        """Whether the end offsets ascend to the number of values."""
+        last = 0
+        for _, ends in self.blocks():
+            if np.any(ends[1:] < ends[:-1]):
+                return False
+            last = int(ends[-1])
+        return last == len(self.values)
+
+    def blocks(self) -> Iterator[tuple[int, NDArray[np.int64]]]:
+        """Blocks of end offsets, each after the end offset before it, with the index of its first sequence. They are
+        read, since pages of a memory-mapped file count as memory of the process."""
+        start, last = 0, np.zeros(1, np.int64)
+        with open(self.ends_path, "rb") as file:
+            while len(ends := np.fromfile(file, "<i8", READ_TOGETHER)):
+                yield start, np.concatenate([last, ends])
+                start, last = start + len(ends), ends[-1:]
 
 
 def memory_map(path: Path, dtype: str) -> NDArray[Any]:
@@ -58,8 +82,7 @@ class Dataset:
         try:
             self.fields = {name: FieldFile(folder, name) for name in names}
             is_complete = len({len(field) for field in self.fields.values()}) == 1 and all(
-                np.all(field.lengths >= 0) and field.lengths.sum() == len(field.values)
-                for field in self.fields.values()
+                field.is_complete() for field in self.fields.values()
             )
         except (StopIteration, ValueError, OSError):
             is_complete = False
@@ -84,7 +107,11 @@ class Dataset:
     @property
     def lengths(self) -> NDArray[np.int64]:
         """Length of each example in tokens: its longest field plus one special token."""
-        return np.max([field.lengths for field in self.fields.values()], axis=0) + 1
+        longest, *others = (field.lengths for field in self.fields.values())
+        for lengths in others:
+            np.maximum(longest, lengths, out=longest)
+        longest += 1
+        return longest
 
     @classmethod
     def write(cls, folder: Path, rows: Iterable[Row], field_types: Mapping[str, str], vocab_size: int) -> "Dataset":

@@ -18,7 +18,7 @@ from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.data.batch import BatchT
 from glassformer.data.dataset import IDS, Dataset
 from glassformer.data.ragged import Row
-from glassformer.errors import CheckpointError, ConfigError, CorpusError
+from glassformer.errors import CheckpointError, ConfigError
 from glassformer.metrics import Score
 from glassformer.metrics.registry import OutputType, statistics_of
 from glassformer.metrics.score import MetricFn
@@ -26,6 +26,7 @@ from glassformer.models.base import Kind, Model
 from glassformer.models.families import FAMILIES, families_of_kind, family_of
 from glassformer.runtime.precision import in_precision
 from glassformer.runtime.storage import int8_tensors, model_of_int8
+from glassformer.tasks.held_out import HeldOut, SmallestHashes
 from glassformer.tasks.texts import Warn, no_op
 from glassformer.tokens.tokenizer import Tokenizer
 
@@ -33,9 +34,6 @@ Log = Callable[[str], None]
 
 StoredPrecision = Literal["fp32", "int8"]
 """Precision of the weights in a model folder."""
-
-MAX_HELD_OUT = 1000
-"""Most examples held out for validation."""
 
 
 class CorpusExample(Protocol):
@@ -106,6 +104,8 @@ class Task(ABC, Generic[ExampleT, BatchT]):
     """`Batch.pad_to` pads batches to fixed shapes, and `loss` does not wait for the GPU: a CUDA graph can hold it."""
     can_pack: ClassVar[bool] = False
     """`packed_batch` makes batches without padding."""
+    held_out: ClassVar[type[HeldOut]] = SmallestHashes
+    """Selection of the dev examples, if no dev set is given."""
     has_classes: ClassVar[bool] = False
     """Labels are classes: the set of labels in the training examples."""
     add_prefix_space: ClassVar[bool] = True
@@ -230,27 +230,6 @@ class Task(ABC, Generic[ExampleT, BatchT]):
         """Number of outputs of the model's head."""
         return len(labels)
 
-    @classmethod
-    def held_out_mask(cls, hashes: NDArray[np.uint64], path: Path) -> NDArray[np.bool_]:
-        """Select the dev examples by the hashes of their keys: 5% of the distinct keys, at most MAX_HELD_OUT.
-
-        The selection does not depend on the order of the examples.
-
-        Args:
-            hashes: hash of each example's key.
-
-        Returns:
-            True for each held-out example.
-
-        Raises:
-            CorpusError: too few examples.
-        """
-        distinct = np.unique(hashes)
-        if len(distinct) < 2:
-            raise CorpusError(f"{path}: only one distinct example; training and validation need at least one each.")
-        n_dev = min(MAX_HELD_OUT, max(1, len(distinct) // 20))
-        return hashes <= distinct[n_dev - 1]
-
     # Training
 
     @abstractmethod
@@ -267,7 +246,7 @@ class Task(ABC, Generic[ExampleT, BatchT]):
 
     def n_tokens(self, data: Dataset) -> list[int]:
         """Number of tokens of each field that holds token ids."""
-        return [int(field.lengths.sum()) for name, field in data.fields.items() if self.fields[name] == IDS]
+        return [len(field.values) for name, field in data.fields.items() if self.fields[name] == IDS]
 
     @abstractmethod
     def batch(self, rows: Sequence[Row]) -> BatchT:

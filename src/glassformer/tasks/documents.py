@@ -4,9 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from glassformer.corpora.jsonl import invalid_text_reason, outline, read_objects
 from glassformer.corpora.lines import check_readable, chunks, read_lines
 from glassformer.corpora.pair_formats import format_of
@@ -15,6 +12,7 @@ from glassformer.data.batch import BatchT
 from glassformer.data.dataset import IDS
 from glassformer.errors import CorpusError
 from glassformer.tasks.base import Log, Task
+from glassformer.tasks.held_out import LastExamples
 
 LINES_PER_CHUNK = 64
 """Number of lines of a plain text file that form one document, for reading, encoding and holding out."""
@@ -38,6 +36,7 @@ class DocumentTask(Task[Document, BatchT]):
     examples_name = "texts"
     fields = {"ids": IDS}
     rows_are_examples = False
+    held_out = LastExamples
 
     @classmethod
     def read(
@@ -52,17 +51,6 @@ class DocumentTask(Task[Document, BatchT]):
     @classmethod
     def texts(cls, example: Document) -> Sequence[str]:
         return (example.text,)
-
-    @classmethod
-    def held_out_mask(cls, hashes: NDArray[np.uint64], path: Path) -> NDArray[np.bool_]:
-        """Hold out the last 5% of the documents: context from both sides of a held-out part would be in training."""
-        if len(hashes) < 2:
-            raise CorpusError(
-                f"{path}: too short to hold out a dev set.\n  Give a longer text, or a dev set: --dev FILE."
-            )
-        is_held_out = np.zeros(len(hashes), dtype=np.bool_)
-        is_held_out[-max(1, len(hashes) // 20) :] = True
-        return is_held_out
 
 
 def text_chunks(path: Path) -> Iterator[Document]:

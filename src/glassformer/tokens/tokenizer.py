@@ -53,6 +53,15 @@ def well_formed(text: str) -> str:
     return text
 
 
+def with_prefix(prefix: str, texts: Sequence[str]) -> list[str]:
+    """The well-formed texts, each after the prefix."""
+    try:
+        "".join(texts).encode()  # one test for all
+    except UnicodeEncodeError:
+        texts = [well_formed(text) for text in texts]
+    return [prefix + text for text in texts]
+
+
 @dataclass(frozen=True, slots=True)
 class SpecialTokens:
     """Special tokens and text prefix of a tokenizer, as saved in tokenizer_config.json of a model folder."""
@@ -212,7 +221,7 @@ class Tokenizer:
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text, without special tokens."""
-        clean = [self.special_tokens.prefix + well_formed(text) for text in texts]
+        clean = with_prefix(self.special_tokens.prefix, texts)
         encodings = wrap_native_errors(
             lambda: self.backend.encode_batch_fast(clean, add_special_tokens=False),
             lambda problem: UserError(f"the tokenizer failed on this text: {problem}"),

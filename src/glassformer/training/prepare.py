@@ -1,14 +1,16 @@
 """Corpus preparation: tokenizer, memory-mapped token ids, and dev set, from corpus files."""
 
+import gc
 import hashlib
 import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from itertools import compress, islice
+from itertools import chain, compress, islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -24,7 +26,8 @@ from glassformer.data.ragged import Row
 from glassformer.errors import CheckpointError, ConfigError, CorpusError
 from glassformer.limits import MAX_TOKENS
 from glassformer.presets import vocab_size_for
-from glassformer.tasks.base import MAX_HELD_OUT, AnyTask, CorpusExample, Log
+from glassformer.tasks.base import AnyTask, CorpusExample, Log
+from glassformer.tasks.held_out import MAX_HELD_OUT, HeldOut
 from glassformer.tasks.multitask import repetition_factors
 from glassformer.tasks.registry import find_model
 from glassformer.tokens.tokenizer import Tokenizer
@@ -33,12 +36,16 @@ ItemT = TypeVar("ItemT")
 
 TOKENIZER_EXAMPLES = 1_000_000
 """Maximum number of examples that the tokenizer is trained on."""
+HASHED_TOGETHER = 16384
+"""Number of examples in memory while keys are hashed."""
 ENCODED_TOGETHER = 4096
 """Number of examples that are encoded in one call."""
 N_LISTED = 3
 """Maximum number of items that a warning lists."""
 MAX_LEFT_OUT = 0.1
 """Fraction of the examples that may be left out as too long; more is an error."""
+ALLOCATIONS_PER_COLLECTION = 100_000
+"""Number of new Python objects after which Python looks for reference cycles, during the preparation."""
 TOO_LONG_SAMPLE = 1000
 """Maximum number of too long examples in memory, from which an error message suggests a maximum length."""
 
@@ -61,6 +68,19 @@ class PreparedData:
     n_examples: int
 
 
+@contextmanager
+def rare_garbage_collection() -> Iterator[None]:
+    """Make Python look for reference cycles less often. Examples and token ids have none, and are so many that the
+    search takes a tenth of the time of the preparation."""
+    thresholds = gc.get_threshold()
+    gc.set_threshold(ALLOCATIONS_PER_COLLECTION, *thresholds[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+
+
+@rare_garbage_collection()
 def prepare(
     config: TrainConfig, task_type: type[AnyTask], make_task: Callable[[CorpusInfo], AnyTask], log: Log
 ) -> tuple[AnyTask, PreparedData]:
@@ -82,8 +102,10 @@ def prepare(
     check_unchanged(config, corpus["files"])
     task = make_task(CorpusInfo(Tokenizer.from_folder(folder), tuple(corpus["labels"]), corpus["n_examples"]))
     if not (folder / "train").exists():
+        held_out = corpus["held_out"]
+        n_examples = corpus["n_examples"] + len(held_out)
         write_folder_atomically(
-            folder / "train", lambda temporary: encode_corpus(config, task, corpus["held_out"], temporary, log)
+            folder / "train", lambda temporary: encode_corpus(config, task, n_examples, held_out, temporary, log)
         )
     train = Dataset(folder / "train", task_type.fields)
     return task, PreparedData(train, read_dev(folder / "dev.jsonl", task_type), len(train))
@@ -125,28 +147,31 @@ def prepare_corpus(config: TrainConfig, task_type: type[AnyTask], folder: Path, 
     refuse_streams(corpus_files(config), "training reads its text several times")
     check_readable(*corpus_files(config))
     files = [fingerprint(path) for path in corpus_files(config)]
-    hashes = hash_keys(config, task_type, log)
-    held_out_mask = np.zeros(len(hashes), dtype=np.bool_)
-    if not config.dev_src:
-        held_out_mask = task_type.held_out_mask(hashes, config.src[0])
-    held_out, counts = split_corpus(config, task_type, held_out_mask)
     if config.dev_src:
-        dev = read_dev_files(config, task_type, hashes, log)
+        dev, dev_hashes = read_dev_files(config, task_type)
+        n_examples, overlap = scan_corpus(config, task_type, log, dev_hashes=dev_hashes)
+        held_out = np.empty(0, np.int64)
+        log(f"Dev set: {len(dev):,} {task_type.examples_name} from {config.dev_src[0]}.")
+        warn_of_overlap(dev_hashes, overlap, config, log)
+        _, counts = split_corpus(config, task_type, n_examples, held_out)
     else:
-        dev = held_out
-        log(f"Dev set: {len(dev):,} {task_type.examples_name} held out from {len(hashes):,}.")
+        selection = task_type.held_out()
+        n_examples, _ = scan_corpus(config, task_type, log, selection=selection)
+        held_out = selection.indices(config.src[0])
+        dev, counts = split_corpus(config, task_type, n_examples, held_out)
+        log(f"Dev set: {len(dev):,} {task_type.examples_name} held out from {n_examples:,}.")
     dev = drop_unknown_labels(dev, counts, task_type, is_explicit=bool(config.dev_src), log=log)
-    tokenizer = make_tokenizer(config, task_type, held_out_mask, log)
+    tokenizer = make_tokenizer(config, task_type, n_examples, held_out, log)
     records = (json.dumps(asdict(example)) + "\n" for example in dev)
     checkpoint.write_synced(folder / "dev.jsonl", "".join(records).encode())
     for name, text in tokenizer.files().items():
         checkpoint.write_synced(folder / name, text.encode())
     record = {
         "files": files,
-        "n_examples": int((~held_out_mask).sum()),
+        "n_examples": n_examples - len(held_out),
         "n_dev": len(dev),
         "labels": task_type.label_set(counts),
-        "held_out": np.flatnonzero(held_out_mask).tolist(),
+        "held_out": held_out.tolist(),
     }
     checkpoint.write_synced(folder / "corpus.json", checkpoint.to_json(record).encode())
 
@@ -156,45 +181,69 @@ def read_corpus(config: TrainConfig, task_type: type[AnyTask], log: Log | None =
     return task_type.read(config.src, config.tgt, read_options(config), log)
 
 
-def hash_keys(config: TrainConfig, task_type: type[AnyTask], log: Log) -> NDArray[np.uint64]:
-    """Hash of the key of each example of the training text.
+def scan_corpus(
+    config: TrainConfig,
+    task_type: type[AnyTask],
+    log: Log,
+    *,
+    selection: HeldOut | None = None,
+    dev_hashes: Sequence[int] = (),
+) -> tuple[int, set[int]]:
+    """Number of examples of the training text, and those of `dev_hashes` that are hashes of its keys.
+
+    Args:
+        selection: selection of the dev examples; gets the hash of each key.
 
     Raises:
         CorpusError: no example has text.
     """
-    has_text = False
-
-    def key_hashes() -> Iterator[int]:
-        nonlocal has_text
-        for example in read_corpus(config, task_type, log):
-            has_text = has_text or any(text.strip() for text in task_type.texts(example))
-            yield text_hash(task_type.key(example))
-
-    hashes = np.fromiter(key_hashes(), dtype=np.uint64)
-    if not len(hashes) or not has_text:
-        blank = ": all lines are blank" if len(hashes) else ""
+    n_examples, has_text = 0, False
+    distinct, overlap = frozenset(dev_hashes), set[int]()
+    for examples in chunks(read_corpus(config, task_type, log), HASHED_TOGETHER):
+        has_text = has_text or any(text.strip() for example in examples for text in task_type.texts(example))
+        hashes = [text_hash(task_type.key(example)) for example in examples]
+        overlap |= distinct.intersection(hashes)
+        if selection:
+            selection.add(np.array(hashes, np.uint64))
+        n_examples += len(hashes)
+    if not has_text:
+        blank = ": all lines are blank" if n_examples else ""
         raise CorpusError(f"{config.src[0]}: contains no text to train on{blank}.\n  Give a file with text.")
-    return hashes
+    return n_examples, overlap
+
+
+def is_training(n_examples: int, held_out: Sequence[int] | NDArray[np.int64]) -> bytearray:
+    """For each example, whether it is for training. One byte per example, for `itertools.compress`.
+
+    Args:
+        held_out: indices of the other examples.
+    """
+    selectors = bytearray(b"\1") * n_examples
+    for index in held_out:
+        selectors[index] = 0
+    return selectors
 
 
 def split_corpus(
-    config: TrainConfig, task_type: type[AnyTask], held_out_mask: NDArray[np.bool_]
+    config: TrainConfig, task_type: type[AnyTask], n_examples: int, held_out: NDArray[np.int64]
 ) -> tuple[list[CorpusExample], Counter[str]]:
-    """The first MAX_HELD_OUT held-out examples, and the number of training examples of each label."""
-    held_out: list[CorpusExample] = []
+    """The first MAX_HELD_OUT held-out examples, and the number of training examples of each label.
+
+    Args:
+        held_out: indices of the held-out examples.
+    """
+    dev: list[CorpusExample] = []
     counts: Counter[str] = Counter()
-    for example, is_held_out in zip(read_corpus(config, task_type), held_out_mask.tolist(), strict=True):
-        if not is_held_out:
+    for example, is_for_training in zip(read_corpus(config, task_type), is_training(n_examples, held_out), strict=True):
+        if is_for_training:
             counts.update(task_type.labels_in(example))
-        elif len(held_out) < MAX_HELD_OUT:
-            held_out.append(example)
-    return held_out, counts
+        elif len(dev) < MAX_HELD_OUT:
+            dev.append(example)
+    return dev, counts
 
 
-def read_dev_files(
-    config: TrainConfig, task_type: type[AnyTask], train_hashes: NDArray[np.uint64], log: Log
-) -> list[CorpusExample]:
-    """The examples of the dev files. Logs a warning about those that are also in the training set.
+def read_dev_files(config: TrainConfig, task_type: type[AnyTask]) -> tuple[list[CorpusExample], list[int]]:
+    """The examples of the dev files, and the hashes of their keys.
 
     Raises:
         CorpusError: no example has text.
@@ -202,25 +251,23 @@ def read_dev_files(
     dev = list(task_type.read(config.dev_src, config.dev_tgt, read_options(config)))
     if not any(text.strip() for example in dev for text in task_type.texts(example)):
         raise CorpusError(f"{config.dev_src[0]}: contains no text to validate on.\n  Give a file with text.")
-    log(f"Dev set: {len(dev):,} {task_type.examples_name} from {config.dev_src[0]}.")
-    warn_of_overlap(train_hashes, [text_hash(task_type.key(e)) for e in dev], config, log)
-    return dev
+    return dev, [text_hash(task_type.key(example)) for example in dev]
 
 
 def make_tokenizer(
-    config: TrainConfig, task_type: type[AnyTask], held_out_mask: NDArray[np.bool_], log: Log
+    config: TrainConfig, task_type: type[AnyTask], n_examples: int, held_out: NDArray[np.int64], log: Log
 ) -> Tokenizer:
     """The tokenizer of the model to start from, else one trained on the training examples."""
     if config.init_from:
         tokenizer = Tokenizer.from_folder(find_model(config.init_from))
         log(f"Tokenizer: from {config.init_from}, vocabulary of {tokenizer.vocab_size:,}.")
         return tokenizer
-    training = compress(read_corpus(config, task_type), ~held_out_mask)
+    training = compress(read_corpus(config, task_type), is_training(n_examples, held_out))
     kind = config.tokenizer or task_type.default_tokenizer
     tokenizer = Tokenizer.train(
         (text for example in islice(training, TOKENIZER_EXAMPLES) for text in task_type.texts(example)),
         kind=kind,  # type: ignore[arg-type]
-        vocab_size=config.vocab_size or vocab_size_for(int((~held_out_mask).sum())),
+        vocab_size=config.vocab_size or vocab_size_for(n_examples - len(held_out)),
         extra_special_tokens=task_type.extra_special_tokens,
         lowercase=config.lowercase,
         add_prefix_space=task_type.add_prefix_space,
@@ -263,32 +310,35 @@ def drop_unknown_labels(
     return usable
 
 
-def encode_corpus(config: TrainConfig, task: AnyTask, held_out_indices: Sequence[int], folder: Path, log: Log) -> None:
+def encode_corpus(
+    config: TrainConfig, task: AnyTask, n_examples: int, held_out: Sequence[int], folder: Path, log: Log
+) -> None:
     """Encode the training examples and write them as a memory-mapped dataset.
 
     Args:
-        held_out_indices: indices of the examples that are not for training.
+        n_examples: number of all examples of the corpus.
+        held_out: indices of the examples that are not for training.
 
     Raises:
         CorpusError: nothing to train on, or more than MAX_LEFT_OUT of the examples are too long.
     """
-    held_out = frozenset(held_out_indices)
+    selectors = is_training(n_examples, held_out)
     too_long: list[CorpusExample] = []  # the first of them
     n_too_long = 0
 
     def training() -> Iterator[CorpusExample]:
-        return (e for i, e in enumerate(read_corpus(config, type(task))) if i not in held_out)
+        return compress(read_corpus(config, type(task)), selectors)
 
-    def rows() -> Iterator[Row]:
+    def encoded_chunks() -> Iterator[list[Row]]:
         nonlocal n_too_long
         # The tokenizer encodes a chunk on all cores while the next one is read and the previous one is written.
         read = ahead(chunks(resample_mixture(training, task, config, log), ENCODED_TOGETHER))
         for encoded, too_long_in_chunk in ahead(map(task.encode, read)):
             n_too_long += len(too_long_in_chunk)
             too_long.extend(too_long_in_chunk[: TOO_LONG_SAMPLE - len(too_long)])
-            yield from encoded
+            yield encoded
 
-    train = Dataset.write(folder, rows(), task.fields, task.tokenizer.vocab_size)
+    train = Dataset.write(folder, chain.from_iterable(encoded_chunks()), task.fields, task.tokenizer.vocab_size)
     limit = task.model.config.max_len - 1
     if n_too_long > MAX_LEFT_OUT * (len(train) + n_too_long):
         raise CorpusError(too_long_message(config, task, too_long, n_too_long, len(train)))
@@ -364,15 +414,14 @@ def text_hash(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "little")
 
 
-def warn_of_overlap(train_hashes: NDArray[np.uint64], dev_hashes: Sequence[int], config: TrainConfig, log: Log) -> None:
+def warn_of_overlap(dev_hashes: Sequence[int], overlap: Collection[int], config: TrainConfig, log: Log) -> None:
     """Log a warning if dev examples are also in the training set.
 
     Args:
-        train_hashes: hashes of the training examples.
         dev_hashes: hashes of the dev examples.
+        overlap: those that are hashes of training examples.
     """
-    is_in_both = np.isin(np.array(dev_hashes, dtype=np.uint64), train_hashes)
-    positions = (np.flatnonzero(is_in_both) + 1).tolist()
+    positions = [position for position, dev_hash in enumerate(dev_hashes, 1) if dev_hash in overlap]
     if positions:
         log(
             f"warning: {len(positions):,} of {len(dev_hashes):,} dev examples are also in the training set"

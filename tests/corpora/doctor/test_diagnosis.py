@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from glassformer import limits
 from glassformer.corpora.corpus import Example, UnequalCountsError, read_pairs
-from glassformer.corpora.doctor.checks import pair_issues, repair_text
+from glassformer.corpora.doctor import checks
+from glassformer.corpora.doctor.checks import pair_issues, repair_text, text_issues
 from glassformer.corpora.doctor.diagnosis import PairChecker, diagnose
 from glassformer.corpora.doctor.issues import CHECKS, MAX_CHARS
 from glassformer.corpora.doctor.repair import repair_corpus
@@ -433,3 +434,16 @@ def test_a_corpus_without_remaining_pairs_is_an_error(tmp_path):
 
 def test_the_maximum_length_is_reported():
     assert str(MAX_CHARS) in CHECKS["over-long"].meaning
+
+
+def test_printable_ascii_without_an_ampersand_needs_no_search(monkeypatch):
+    printable = [chr(code) for code in range(0x20, 0x7F) if chr(code) != "&"]
+    text = "".join(a + b for a in printable for b in printable)
+    assert not checks._ANY_SUSPECT.search(text)
+    monkeypatch.setattr(checks, "_ANY_SUSPECT", None)
+    assert text_issues(text[:MAX_CHARS], 0) == []
+
+
+@pytest.mark.parametrize("code", [*range(0x20), 0x7F])
+def test_control_characters_in_ascii_are_searched(code):
+    assert bool(text_issues(f"a{chr(code)}b", 0)) == (chr(code) not in "\t\n")

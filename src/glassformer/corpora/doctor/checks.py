@@ -85,7 +85,7 @@ def text_issues(text: str, side: int) -> list[Issue]:
     issues = []
     if len(text) > MAX_CHARS:
         issues.append(Issue("over-long", side, f"{len(text)} characters"))
-    if not _ANY_SUSPECT.search(text):
+    if (text.isascii() and text.isprintable() and "&" not in text) or not _ANY_SUSPECT.search(text):
         return issues
     if "\0" in text:
         issues.append(Issue("nul", side, _location(text, text.index("\0"))))
