@@ -168,8 +168,8 @@ def batch_plan(options):
     """Print the cost of the lengths of a prepared corpus and the batches of an epoch."""
     import numpy as np
 
-    from glassformer.data.batch import BatchSampler
     from glassformer.data.dataset import IDS, Dataset
+    from glassformer.data.sampler import BatchSampler
 
     with tempfile.TemporaryDirectory() as folder:
         for seed, name in enumerate(("src", "tgt")):

@@ -3,9 +3,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glassformer.data.batch import BatchSampler, batch_by_tokens, length_buckets, pad
+from glassformer.data.batch import pad
 from glassformer.data.dataset import IDS, Dataset
 from glassformer.data.pairs import make_batch
+from glassformer.data.sampler import BatchSampler, batch_by_tokens, length_buckets
 
 PAD, BOS, EOS = 0, 1, 2
 N_PAIRS, BATCH_TOKENS = 997, 211

@@ -10,8 +10,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from glassformer.config import TrainConfig
-from glassformer.data.batch import length_buckets
 from glassformer.data.pairs import PairBatch, make_batch
+from glassformer.data.sampler import length_buckets
 from glassformer.errors import UserError
 from glassformer.models.bert import Bert, BertConfig
 from glassformer.models.gpt2 import Gpt2, Gpt2Config

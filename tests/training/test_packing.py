@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from glassformer.config import TrainConfig
-from glassformer.data.batch import PackingSampler, pack_by_tokens
 from glassformer.data.pairs import pack_pairs
+from glassformer.data.sampler import PackingSampler, pack_by_tokens
 from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.nn.attention import Attention
 from glassformer.nn.packing import MAX_LENGTH, Packing, packed_position_ids
@@ -232,6 +232,17 @@ def test_the_kernel_for_packed_sequences_has_the_output_and_gradients_of_a_mask(
     torch.testing.assert_close(output, expected, rtol=1e-5, atol=1e-5)
     actual = torch.autograd.grad(output, inputs, d_output)
     torch.testing.assert_close(actual, expected_gradients, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_the_compiler_can_trace_the_kernel(is_packed):
+    kernel = pytest.importorskip("glassformer.nn.short_attention")
+    batch = packed(random_pairs([(5, 3), (2, 9)]), 31, 7, 16)
+    shape = (1, 31, 2, 16) if is_packed else (2, 7, 2, 16)
+    inputs = [torch.randn(shape).transpose(1, 2).requires_grad_() for _ in range(3)]
+    mask = None if is_packed else torch.ones(2, 1, 1, 7, dtype=torch.bool)
+    spans = (batch.tgt_spans, batch.src_spans) if is_packed else (None, None)
+    torch.library.opcheck(kernel.short_attention_op, (*inputs, mask, *spans, not is_packed, 0.25))
 
 
 def test_only_sequences_that_the_kernel_takes_are_packed():

@@ -6,8 +6,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from glassformer.data.batch import Batch, BatchSampler, PackingSampler, length_buckets
+from glassformer.data.batch import Batch
 from glassformer.data.dataset import Dataset
+from glassformer.data.sampler import BatchSampler, PackingSampler, length_buckets
 from glassformer.nn.packing import MAX_LENGTH
 from glassformer.training.step import TrainingStep
 

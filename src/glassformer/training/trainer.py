@@ -15,7 +15,8 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from glassformer import checkpoint
 from glassformer.config import JsonObject, TrainConfig
-from glassformer.data.batch import Batch, length_buckets
+from glassformer.data.batch import Batch
+from glassformer.data.sampler import length_buckets
 from glassformer.errors import UserError
 from glassformer.memory import is_out_of_memory
 from glassformer.tasks.base import AnyTask
