@@ -1,11 +1,13 @@
 """Training steps as CUDA graphs: a GPU runs their many kernels without waiting for Python."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from glassformer.data.batch import Batch
 
@@ -14,6 +16,9 @@ N_WARM_UPS = 1
 
 MAX_GRAPHS = 32
 """Maximum number of graphs. Steps of other shapes run without."""
+
+ALIGNMENT = 16
+"""Tensors of a batch begin at a multiple of this number of bytes."""
 
 
 class CudaGraphs:
@@ -27,7 +32,7 @@ class CudaGraphs:
         self.device = device
         self.n_seen: Counter[int] = Counter()
         """Number of calls by hash of the function and the shapes."""
-        self.graphs: dict[Hashable, tuple[Sequence[Batch], Callable[[], None]]] = {}
+        self.graphs: dict[Hashable, tuple[BatchesInPlace, Callable[[], None]]] = {}
         self.memory: Any = None
         """Memory pool that all graphs share: only one runs at a time."""
 
@@ -47,31 +52,50 @@ class CudaGraphs:
                 return
             self.graphs[key] = self.capture(function, *batches)
         static, run = self.graphs[key]
-        for batch, target in zip(batches, static, strict=True):
-            copy_tensors(batch, target)
+        static.fill(batches)
         run()
 
-    def capture(self, function: Callable[..., None], *batches: Batch) -> tuple[Sequence[Batch], Callable[[], None]]:
+    def capture(self, function: Callable[..., None], *batches: Batch) -> tuple["BatchesInPlace", Callable[[], None]]:
         """A graph of a function, and the batches in place that it reads."""
-        static = [copied(batch, self.device) for batch in batches]
+        static = BatchesInPlace(batches, self.device)
         if self.device.type != "cuda":
-            return static, lambda: function(*static)
+            return static, lambda: function(*static.batches)
         torch.cuda.empty_cache()
         graph = torch.cuda.CUDAGraph()
         # Other threads may use the GPU meanwhile.
         with torch.cuda.graph(graph, pool=self.memory, capture_error_mode="thread_local"):
-            function(*static)
+            function(*static.batches)
         self.memory = graph.pool()
         return static, graph.replay
 
 
-def copied(batch: Batch, device: torch.device) -> Batch:
-    """A copy of a batch on a device."""
-    copies: dict[str, Any] = {name: value.to(device, copy=True) for name, value in batch.tensors().items()}
-    return replace(batch, **copies)
+class BatchesInPlace:
+    """Batches on a device whose tensors stay where they are, in one buffer: a single copy fills it."""
 
+    def __init__(self, batches: Sequence[Batch], device: torch.device) -> None:
+        """
+        Args:
+            batches: batches of the same shapes as those to come.
+        """
+        sizes = [value.nbytes for batch in batches for value in batch.tensors().values()]
+        self.offsets = [0, *accumulate(-(-size // ALIGNMENT) * ALIGNMENT for size in sizes)]
+        self.buffer = torch.empty(self.offsets[-1], dtype=torch.uint8, device=device)
+        views = self.views(self.buffer, batches)
+        self.batches: list[Batch] = []
+        for batch in batches:
+            own: dict[str, Any] = {name: next(views) for name in batch.tensors()}
+            self.batches.append(replace(batch, **own))
 
-def copy_tensors(batch: Batch, target: Batch) -> None:
-    """Copy the tensors of a batch in CPU memory without waiting for the device."""
-    for (_, source), (_, value) in zip(batch.tensors().items(), target.tensors().items(), strict=True):
-        value.copy_(source.pin_memory() if value.is_cuda else source, non_blocking=True)
+    def views(self, buffer: Tensor, batches: Sequence[Batch]) -> Iterator[Tensor]:
+        """The tensors of the batches in a buffer."""
+        values = (value for batch in batches for value in batch.tensors().values())
+        for value, offset in zip(values, self.offsets, strict=False):
+            yield buffer[offset : offset + value.nbytes].view(value.dtype).view(value.shape)
+
+    def fill(self, batches: Sequence[Batch]) -> None:
+        """Copy batches in CPU memory to the device, without waiting for it."""
+        staging = torch.empty(len(self.buffer), dtype=torch.uint8, pin_memory=self.buffer.is_cuda)
+        values = (value for batch in batches for value in batch.tensors().values())
+        for view, value in zip(self.views(staging, batches), values, strict=True):
+            view.copy_(value)
+        self.buffer.copy_(staging, non_blocking=True)
