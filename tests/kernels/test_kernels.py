@@ -35,6 +35,12 @@ def batch_of(n, lists=None, positions=None):
     return Batch(index, positions, index, index, (flat, flat), (begins, begins), (lengths, lengths))
 
 
+@pytest.fixture(autouse=True)
+def fastest_variant_afterwards():
+    yield
+    KERNELS.select(next(iter(KERNELS.supported)))
+
+
 def execute(variant, instructions, inputs, out_width, batch, *, caches=(), cache_widths=(), n_threads=1, k=0):
     """Run instructions with given contents of the buffers from 1 on. Returns buffer OUT and the result of BEST."""
     KERNELS.select(variant)

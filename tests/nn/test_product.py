@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from glassformer.kernels.library import load
 from glassformer.nn import cpu_training as c
 from glassformer.nn.linear import Linear, linear_layers, linear_relu, packed_linear
 from glassformer.objectives.loss import linear_cross_entropy
@@ -187,7 +186,7 @@ def test_the_kernel_is_used_where_the_instruction_set_has_it(name, monkeypatch):
     gradients(make_case(name), kernel=True, monkeypatch=monkeypatch)
     assert c.t.PRODUCT in calls
     calls.clear()
-    kernels = load()[0]
+    kernels = c.library()
     fastest = kernels.variant
     kernels.select("avx512")
     try:

@@ -234,6 +234,7 @@ def product(
     b_rows = sum(len(x) for x in b)
     m, k = (a.size(1), a.size(0)) if transpose_a else (a.size(0), a.size(1))
     n = b_rows if transpose_b else b[0].size(1)
+    assert supports_product()
     assert out.shape == (m, n)
     assert out.stride(1) == 1 or n == 1
     assert k == (b[0].size(1) if transpose_b else b_rows)
