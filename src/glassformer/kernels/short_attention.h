@@ -7,8 +7,8 @@ The backward pass computes P again, so that only the inputs are kept. All matric
 cache. The queries are at the last key positions.
 
 S, P, dP and dS are kept transposed, with a row for each key: vectors are then of queries, and maxima and sums over keys
-need no sums across a vector. Where the processor multiplies pairs of bf16, S and dP are computed from the bf16 elements
-as they are in memory. */
+need no sums across a vector. Where the processor multiplies pairs of bf16 and the tensors are bf16, it computes all
+products: S and dP from the elements as they are in memory, the others with P and dS rounded to bf16. */
 #ifndef SHORT_ATTENTION_H
 #define SHORT_ATTENTION_H
 #include <stdlib.h>
@@ -17,6 +17,7 @@ as they are in memory. */
 #include "transpose.h"
 
 #define MASKED -1e30f
+#define TAKES_PAIRS(is_bf16) (HAS_PAIRS && (is_bf16))
 
 /* Matrices of one head. A row is an odd multiple of 16 floats, so that columns do not share the same lines of the
    first-level cache. What is beyond the last query in the rows of transposed matrices is finite and not used. */
@@ -25,6 +26,7 @@ typedef struct {
   float *q, *k, *v, *d_out;              /* [positions, d_head] */
   float *q_transposed, *d_out_transposed; /* [d_head, n_queries], or pairs of bf16 [d_head / 2, n_queries, 2] */
   float *p, *d_p;                        /* [n_keys, n_queries] */
+  float *d_s_pairs;                      /* pairs of dS [n_keys / 2, n_queries, 2] */
   float *mask;                           /* [n_keys]: 0, or MASKED */
   float *factor;                         /* [n_queries]: 1 / sum over keys of e^(score - largest) */
 } Head;
@@ -34,10 +36,11 @@ static Head new_head(const AttentionArguments *a) {
   Head h = {.d_stride = a->d_head | 16, .n_stride = (a->n_queries + 15) / 16 * 16 | 16};
   int64_t by_position = longest * h.d_stride, by_feature = (a->d_head + 16) * h.n_stride, by_key = a->n_keys * h.n_stride;
   int64_t n_keys = (a->n_keys + 15) / 16 * 16;
-  h.q = aligned_alloc(64, sizeof(float) * (size_t)(4 * by_position + 2 * by_feature + 2 * by_key + n_keys + h.n_stride));
+  h.q = aligned_alloc(64, sizeof(float) * (size_t)(4 * by_position + 2 * by_feature + 3 * by_key + n_keys + h.n_stride));
   h.k = h.q + by_position, h.v = h.k + by_position, h.d_out = h.v + by_position;
   h.q_transposed = h.d_out + by_position, h.d_out_transposed = h.q_transposed + by_feature;
-  h.p = h.d_out_transposed + by_feature, h.d_p = h.p + by_key, h.mask = h.d_p + by_key, h.factor = h.mask + n_keys;
+  h.p = h.d_out_transposed + by_feature, h.d_p = h.p + by_key, h.d_s_pairs = h.d_p + by_key;
+  h.mask = h.d_s_pairs + by_key, h.factor = h.mask + n_keys;
   return h;
 }
 
@@ -50,6 +53,23 @@ INLINE void read_head(const Head *h, Heads x, int64_t batch, int64_t head, int64
   const void *row = first_row(x, batch, head, is_bf16);
   for (int64_t i = 0; i < n_rows; i++, to += h->d_stride, row = element(row, x.row, is_bf16))
     for (int64_t j = 0; j < d; j += LANES) store(to + j, load_element(row, j, is_bf16));
+}
+
+/* The second factor of a product, whose first factor is P or dS: floats, or pairs of bf16 of two positions,
+   [positions / 2, d_head, 2], with zeros after an odd last position. */
+INLINE void read_factor(const Head *h, Heads x, int64_t batch, int64_t head, int64_t n_rows, int64_t d, int is_bf16,
+                        float *to) {
+  if (!TAKES_PAIRS(is_bf16)) {
+    read_head(h, x, batch, head, n_rows, d, is_bf16, to);
+    return;
+  }
+  for (int64_t i = 0; i < n_rows; i += 2, to += h->d_stride) {
+    const void *row = element(first_row(x, batch, head, 1), i * x.row, 1);
+    for (int64_t j = 0; j < d; j += LANES) {
+      I even = (I)load_element(row, j, 1), odd = i + 1 < n_rows ? (I)load_element(row, x.row + j, 1) : (I){0};
+      store(to + j, (V)((even >> 16 & 0xffff) | odd));
+    }
+  }
 }
 
 /* The transpose of a head, with the last row repeated up to a multiple of LANES rows. Pairs of bf16 are transposed as
@@ -94,12 +114,19 @@ INLINE void scores(const Head *h, const AttentionArguments *a, Heads x, int64_t 
   product_to_float(&m, a->n_keys, a->n_queries, a->d_head);
 }
 
-/* P X or P^T X, multiplied by a scale for each row -> to */
+/* P X or P^T X, multiplied by a scale for each row -> to. Pairs of P are of two keys for P X, of two queries for P^T X. */
 INLINE void product_of_head(const Head *h, const float *p, int is_transposed, const float *x, int64_t n_rows, int64_t n_k,
                             int64_t d, const float *scale, int64_t scale_step, Heads to, int64_t batch, int64_t head,
                             int is_bf16) {
-  Matrices m = {p, is_transposed ? h->n_stride : 1, is_transposed ? 1 : h->n_stride, x, h->d_stride,
+  int64_t size = TAKES_PAIRS(is_bf16) ? 2 : 1, row = size * h->n_stride;
+  Matrices m = {p, is_transposed ? row : size, is_transposed ? size : row, x, h->d_stride,
                 first_row(to, batch, head, is_bf16), to.row, scale, scale_step};
+#if HAS_PAIRS
+  if (is_bf16) {
+    product_of_pairs_to_bf16(&m, n_rows, d, (n_k + 1) / 2);
+    return;
+  }
+#endif
   if (is_bf16) product_to_bf16(&m, n_rows, d, n_k);
   else product_to_float(&m, n_rows, d, n_k);
 }
@@ -110,16 +137,36 @@ INLINE V masked_score(const Head *h, int64_t i, int64_t j, int64_t n_before, int
   return is_causal ? first_lanes(i - n_before - j, all(MASKED), x) : x;
 }
 
-/* Scores -> e^(score - largest), 0 for masked keys, and the factors that make them probabilities. In the backward pass,
-   scores -> probabilities, and dP -> dS. */
-INLINE void softmax_of_queries(const Head *h, const AttentionArguments *a, int64_t j, int is_causal, int is_backward) {
+/* e^(score - top), 0 for masked keys */
+INLINE V exponential_of_score(const Head *h, int64_t i, int64_t j, int64_t n_before, int is_causal, V top) {
+  V x = masked_score(h, i, j, n_before, is_causal);
+  return (V)choose(x > all(MASKED / 2), (I)exponential_below_87(x - top), (I)all(0));
+}
+
+/* Scores of the queries from j -> e^(score - largest), and the factors that make them probabilities. In the backward
+   pass, scores -> probabilities, and dP -> dS.
+
+   If products take pairs: pairs of two keys replace the scores, row i / 2 those of rows i and i + 1, which have been read.
+   In the backward pass, rows of bf16 replace P and dP in place: those of these queries are where floats of these or of
+   earlier queries were. */
+INLINE void softmax_of_queries(const Head *h, const AttentionArguments *a, int64_t j, int is_causal, int is_backward,
+                               int is_bf16) {
   int64_t n_k = a->n_keys, n_before = n_k - a->n_queries, stride = h->n_stride;
   float *p = h->p + j, *d_p = h->d_p + j;
   V top = all(MASKED), total = all(0), product = all(0);
   for (int64_t i = 0; i < n_k; i++) top = larger(top, masked_score(h, i, j, n_before, is_causal));
+  if (TAKES_PAIRS(is_bf16) && !is_backward) {
+    for (int64_t i = 0; i < n_k; i += 2) {
+      V even = exponential_of_score(h, i, j, n_before, is_causal, top), odd = all(0);
+      if (i + 1 < n_k) odd = exponential_of_score(h, i + 1, j, n_before, is_causal, top);
+      store(p + i / 2 * stride, pairs_of(even, odd));
+      total = total + even + odd;
+    }
+    store(h->factor + j, 1.f / total);
+    return;
+  }
   for (int64_t i = 0; i < n_k; i++) {
-    V x = masked_score(h, i, j, n_before, is_causal), e = exponential_below_87(x - top);
-    e = (V)choose(x > all(MASKED / 2), (I)e, (I)all(0));
+    V e = exponential_of_score(h, i, j, n_before, is_causal, top);
     store(p + i * stride, e);
     total += e;
     if (is_backward) product += e * load(d_p + i * stride);
@@ -130,25 +177,31 @@ INLINE void softmax_of_queries(const Head *h, const AttentionArguments *a, int64
     return;
   }
   V mean = product * factor;
-  for (int64_t i = 0; i < n_k; i++) {
-    V x = load(p + i * stride) * factor;
-    store(p + i * stride, x);
-    store(d_p + i * stride, x * (load(d_p + i * stride) - mean));
+  for (int64_t i = 0; i < n_k; i += 2) {
+    V d_s[2] = {all(0), all(0)};
+    for (int odd = 0; odd < 2 && i + odd < n_k; odd++) {
+      int64_t row = (i + odd) * stride;
+      V x = load(p + row) * factor;
+      d_s[odd] = x * (load(d_p + row) - mean);
+      store_element(h->p + row, j, x, TAKES_PAIRS(is_bf16));
+      store_element(h->d_p + row, j, d_s[odd], TAKES_PAIRS(is_bf16));
+    }
+    if (TAKES_PAIRS(is_bf16)) store(h->d_s_pairs + i / 2 * stride + j, pairs_of(d_s[0], d_s[1]));
   }
 }
 
-INLINE void softmax_of_head(const Head *h, const AttentionArguments *a, int is_backward) {
+INLINE void softmax_of_head(const Head *h, const AttentionArguments *a, int is_backward, int is_bf16) {
   for (int64_t j = 0; j < a->n_queries; j += LANES)
-    if (a->is_causal) softmax_of_queries(h, a, j, 1, is_backward);
-    else softmax_of_queries(h, a, j, 0, is_backward);
+    if (a->is_causal) softmax_of_queries(h, a, j, 1, is_backward, is_bf16);
+    else softmax_of_queries(h, a, j, 0, is_backward, is_bf16);
 }
 
 INLINE void attention_of_head(const Head *h, const AttentionArguments *a, int64_t batch, int64_t head, int is_bf16) {
   int64_t d = a->d_head, n_q = a->n_queries, n_k = a->n_keys;
   read_transposed(h, a->q, batch, head, n_q, d, is_bf16, h->q_transposed);
   scores(h, a, a->k, batch, head, h->k, h->q_transposed, &a->scale, is_bf16, h->p);
-  softmax_of_head(h, a, 0);
-  read_head(h, a->v, batch, head, n_k, d, is_bf16, h->v);
+  softmax_of_head(h, a, 0, is_bf16);
+  read_factor(h, a->v, batch, head, n_k, d, is_bf16, h->v);
   product_of_head(h, h->p, 0, h->v, n_q, n_k, d, h->factor, 1, a->out, batch, head, is_bf16);
 }
 
@@ -159,13 +212,13 @@ INLINE void gradients_of_head(const Head *h, const AttentionArguments *a, int64_
   scores(h, a, a->k, batch, head, h->k, h->q_transposed, &a->scale, is_bf16, h->p);
   read_transposed(h, a->out, batch, head, n_q, d, is_bf16, h->d_out_transposed);
   scores(h, a, a->v, batch, head, h->v, h->d_out_transposed, &ONE, is_bf16, h->d_p);
-  softmax_of_head(h, a, 1);
-  read_head(h, a->out, batch, head, n_q, d, is_bf16, h->d_out);
+  softmax_of_head(h, a, 1, is_bf16);
+  read_factor(h, a->out, batch, head, n_q, d, is_bf16, h->d_out);
   product_of_head(h, h->p, 1, h->d_out, n_k, n_q, d, &ONE, 0, a->d_v, batch, head, is_bf16);
-  read_head(h, a->q, batch, head, n_q, d, is_bf16, h->q);
+  read_factor(h, a->q, batch, head, n_q, d, is_bf16, h->q);
   product_of_head(h, h->d_p, 1, h->q, n_k, n_q, d, &a->scale, 0, a->d_k, batch, head, is_bf16);
-  if (is_bf16 && HAS_PAIRS) read_head(h, a->k, batch, head, n_k, d, is_bf16, h->k);
-  product_of_head(h, h->d_p, 0, h->k, n_q, n_k, d, &a->scale, 0, a->d_q, batch, head, is_bf16);
+  if (TAKES_PAIRS(is_bf16)) read_factor(h, a->k, batch, head, n_k, d, is_bf16, h->k);
+  product_of_head(h, TAKES_PAIRS(is_bf16) ? h->d_s_pairs : h->d_p, 0, h->k, n_q, n_k, d, &a->scale, 0, a->d_q, batch, head, is_bf16);
 }
 
 INLINE void heads_of_part(const AttentionArguments *a, int64_t begin, int64_t end, int is_backward, int is_bf16) {

@@ -24,6 +24,18 @@ typedef struct {
 } Matrices;
 typedef struct { int32_t v __attribute__((packed)); } __attribute__((may_alias)) AnyPair; /* at any address */
 
+/* Both rounded to bf16, lane by lane: `even` is in the lower half of each word. */
+INLINE V pairs_of(V even, V odd) {
+#if HAS_PAIRS
+  static const uint16_t ORDER[32] = {0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23,
+                                     8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+  return (V)_mm512_permutexvar_epi16(_mm512_loadu_si512(ORDER), (__m512i)_mm512_cvtne2ps_pbh((__m512)odd, (__m512)even));
+#else
+  (void)odd;
+  return even;
+#endif
+}
+
 /* total + a * b, where a is the same in all lanes */
 INLINE V add_product(V total, const void *a, int64_t i, V b, int is_pair) {
 #if HAS_PAIRS
@@ -97,6 +109,9 @@ NOT_INLINE void product_to_bf16(const Matrices *m, int64_t n_rows, int64_t n_col
 #if HAS_PAIRS
 NOT_INLINE void product_of_pairs(const Matrices *m, int64_t n_rows, int64_t n_columns, int64_t n_k) {
   product_of_type(m, n_rows, n_columns, n_k, 1, 0);
+}
+NOT_INLINE void product_of_pairs_to_bf16(const Matrices *m, int64_t n_rows, int64_t n_columns, int64_t n_k) {
+  product_of_type(m, n_rows, n_columns, n_k, 1, 1);
 }
 #endif
 #endif
