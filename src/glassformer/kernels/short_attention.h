@@ -48,6 +48,14 @@ INLINE void *first_row(Heads x, int64_t batch, int64_t head, int is_bf16) {
   return element(x.data, batch * x.batch + head * x.head, is_bf16);
 }
 
+/* Requests the cache lines of a head that will be read or written: head number `next` of all. Its rows are far apart in
+   memory, and the processor does not foresee their addresses. */
+INLINE void prefetch_head(const AttentionArguments *a, Heads x, int64_t next, int64_t n_rows, int is_bf16) {
+  const void *row = first_row(x, next / a->n_heads, next % a->n_heads, is_bf16);
+  for (int64_t i = 0; i < n_rows; i++, row = element(row, x.row, is_bf16))
+    for (int64_t j = 0; j < a->d_head; j += is_bf16 ? 32 : 16) __builtin_prefetch(element(row, j, is_bf16), 0, 2);
+}
+
 INLINE void read_head(const Head *h, Heads x, int64_t batch, int64_t head, int64_t n_rows, int64_t d, int is_bf16,
                       float *to) {
   const void *row = first_row(x, batch, head, is_bf16);
@@ -196,40 +204,53 @@ INLINE void softmax_of_head(const Head *h, const AttentionArguments *a, int is_b
     else softmax_of_queries(h, a, j, 0, is_backward, is_bf16);
 }
 
-INLINE void attention_of_head(const Head *h, const AttentionArguments *a, int64_t batch, int64_t head, int is_bf16) {
-  int64_t d = a->d_head, n_q = a->n_queries, n_k = a->n_keys;
+/* Head number i of all; `next` is the one that follows. */
+INLINE void attention_of_head(const Head *h, const AttentionArguments *a, int64_t i, int64_t next, int is_bf16) {
+  int64_t batch = i / a->n_heads, head = i % a->n_heads, d = a->d_head, n_q = a->n_queries, n_k = a->n_keys;
   read_transposed(h, a->q, batch, head, n_q, d, is_bf16, h->q_transposed);
+  prefetch_head(a, a->q, next, n_q, is_bf16);
   scores(h, a, a->k, batch, head, h->k, h->q_transposed, &a->scale, is_bf16, h->p);
+  prefetch_head(a, a->k, next, n_k, is_bf16);
+  prefetch_head(a, a->out, next, n_q, is_bf16);
   softmax_of_head(h, a, 0, is_bf16);
   read_factor(h, a->v, batch, head, n_k, d, is_bf16, h->v);
+  prefetch_head(a, a->v, next, n_k, is_bf16);
   product_of_head(h, h->p, 0, h->v, n_q, n_k, d, h->factor, 1, a->out, batch, head, is_bf16);
 }
 
-INLINE void gradients_of_head(const Head *h, const AttentionArguments *a, int64_t batch, int64_t head, int is_bf16) {
+INLINE void gradients_of_head(const Head *h, const AttentionArguments *a, int64_t i, int64_t next, int is_bf16) {
   static const float ONE = 1;
-  int64_t d = a->d_head, n_q = a->n_queries, n_k = a->n_keys;
+  int64_t batch = i / a->n_heads, head = i % a->n_heads, d = a->d_head, n_q = a->n_queries, n_k = a->n_keys;
   read_transposed(h, a->q, batch, head, n_q, d, is_bf16, h->q_transposed);
+  prefetch_head(a, a->q, next, n_q, is_bf16);
   scores(h, a, a->k, batch, head, h->k, h->q_transposed, &a->scale, is_bf16, h->p);
   read_transposed(h, a->out, batch, head, n_q, d, is_bf16, h->d_out_transposed);
+  prefetch_head(a, a->k, next, n_k, is_bf16);
   scores(h, a, a->v, batch, head, h->v, h->d_out_transposed, &ONE, is_bf16, h->d_p);
+  prefetch_head(a, a->out, next, n_q, is_bf16);
+  prefetch_head(a, a->d_v, next, n_k, is_bf16);
   softmax_of_head(h, a, 1, is_bf16);
   read_factor(h, a->out, batch, head, n_q, d, is_bf16, h->d_out);
+  prefetch_head(a, a->v, next, n_k, is_bf16);
   product_of_head(h, h->p, 1, h->d_out, n_k, n_q, d, &ONE, 0, a->d_v, batch, head, is_bf16);
   read_factor(h, a->q, batch, head, n_q, d, is_bf16, h->q);
+  prefetch_head(a, a->d_k, next, n_k, is_bf16);
   product_of_head(h, h->d_p, 1, h->q, n_k, n_q, d, &a->scale, 0, a->d_k, batch, head, is_bf16);
   if (TAKES_PAIRS(is_bf16)) read_factor(h, a->k, batch, head, n_k, d, is_bf16, h->k);
-  product_of_head(h, TAKES_PAIRS(is_bf16) ? h->d_s_pairs : h->d_p, 0, h->k, n_q, n_k, d, &a->scale, 0, a->d_q, batch, head, is_bf16);
+  prefetch_head(a, a->d_q, next, n_q, is_bf16);
+  product_of_head(h, TAKES_PAIRS(is_bf16) ? h->d_s_pairs : h->d_p, 0, h->k, n_q, n_k, d, &a->scale, 0, a->d_q, batch, head,
+                  is_bf16);
 }
 
 INLINE void heads_of_part(const AttentionArguments *a, int64_t begin, int64_t end, int is_backward, int is_bf16) {
   Head h = new_head(a);
   for (int64_t i = begin; i < end; i++) {
-    int64_t batch = i / a->n_heads, head = i % a->n_heads;
+    int64_t batch = i / a->n_heads, head = i % a->n_heads, next = i + 1 < end ? i + 1 : i;
     if (i == begin || head == 0)
       for (int64_t j = 0; j < a->n_keys; j++)
         h.mask[j] = !a->mask || a->mask[batch * a->mask_stride + j] ? 0 : MASKED;
-    if (is_backward) gradients_of_head(&h, a, batch, head, is_bf16);
-    else attention_of_head(&h, a, batch, head, is_bf16);
+    if (is_backward) gradients_of_head(&h, a, i, next, is_bf16);
+    else attention_of_head(&h, a, i, next, is_bf16);
   }
   free(h.q);
 }
