@@ -9,7 +9,11 @@ INLINE void *element(const void *p, int64_t i, int is_bf16) { return (char *)p +
 
 INLINE V load_element(const void *p, int64_t i, int is_bf16) {
   if (!is_bf16) return load((const float *)p + i);
+#if LANES == 16 /* GCC 12 converts two halves and joins them */
+  return (V)(I)_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)((const uint16_t *)p + i))), 16);
+#else
   return (V)(__builtin_convertvector(((const AnyH *)((const uint16_t *)p + i))->v, I) << 16);
+#endif
 }
 
 /* Rounds to nearest, ties to even; not-a-number stays not-a-number. */
