@@ -3,7 +3,9 @@
 The run is `glassformer.train` on generated pairs of 25 tokens: reading, batches, logging, learning rate. The bare steps
 take batches that are already made. Both alternate; validations and checkpoints are left out.
 
-usage: python -m benchmarks.trainer_overhead [PRESET ...]      default: tiny base
+Speeds differ by a tenth from process to process, with the place of tensors in memory: the fastest rounds are compared.
+
+usage: python -m benchmarks.trainer_overhead [PRESET ...]      default: tiny. base takes 20 minutes on 2 cores
 """
 
 import json
@@ -61,7 +63,7 @@ def bare_step_s(folder: Path, preset: str) -> list[float]:
 
 
 def main():
-    presets = sys.argv[1:] or [*STEPS]
+    presets = sys.argv[1:] or ["tiny"]
     record = {"batch": [PAIRS, LENGTH], "vocab_size": VOCAB, "step_ms": {}, "ratio": {}}
     for preset in presets:
         run, bare = [], []
@@ -72,7 +74,7 @@ def main():
                 run.append(statistics.median(run_step_s(folder, file, preset)))
                 bare.append(statistics.median(bare_step_s(folder, preset)))
         record["step_ms"][preset] = {"run": [round(1e3 * s, 2) for s in run], "bare": [round(1e3 * s, 2) for s in bare]}
-        record["ratio"][preset] = round(statistics.median(b / r for b, r in zip(bare, run, strict=True)), 3)
+        record["ratio"][preset] = round(min(bare) / min(run), 3)
         print(preset, record["step_ms"][preset], "speed of the run, bare = 1:", record["ratio"][preset], flush=True)
     save("trainer_overhead", record, f"python -m benchmarks.trainer_overhead {' '.join(presets)}")
 
