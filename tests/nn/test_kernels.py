@@ -1,5 +1,9 @@
 """The Triton kernels against eager attention and PyTorch. Without a GPU, Triton's interpreter runs them."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -82,3 +86,36 @@ def test_the_loss_with_the_softmax_kernel_has_the_gradients_of_the_loss_without(
     expected = loss_and_gradients()
     monkeypatch.setattr(loss_module, "has_kernels", lambda logits: True)
     torch.testing.assert_close(loss_and_gradients(), expected, rtol=1e-5, atol=1e-5)
+
+
+COMPILE = """
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+from glassformer.nn.short_attention import BLOCKS, attend
+
+for is_packed in (False, True):
+    for is_backward in (False, True):
+        for block in BLOCKS:
+            constants = dict(
+                HEAD_SIZE=64, BLOCK=block, SHORTER=0, CAUSAL=True, MASKED=not is_packed, PACKED=is_packed,
+                BACKWARD=is_backward,
+            )
+            numbers = dict.fromkeys(("n_queries", "n_keys"), "*i32" if is_packed else "i32") | {"scale": "fp32"}
+            pointers = dict.fromkeys("q k v o dq dk dv".split(), "*bf16")
+            pointers |= dict.fromkeys(("q_starts", "k_starts"), "*i32" if is_packed else "*bf16")
+            pointers["mask"] = "*bf16" if is_packed else "*i1"
+            types = dict.fromkeys(constants, "constexpr") | numbers | pointers
+            source = ASTSource(attend, {name: types.get(name, "i32") for name in attend.arg_names}, constants)
+            compiled = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": block // 16})
+            assert "cubin" in compiled.asm
+            assert compiled.metadata.shared <= 227 << 10
+"""
+
+
+@pytest.mark.slow
+def test_the_attention_kernel_compiles_for_an_h100_on_a_machine_without_one():
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    done = subprocess.run([sys.executable, "-c", COMPILE], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
