@@ -184,6 +184,18 @@ def test_each_process_packs_its_part_into_one_micro_batch(trainer, packs, size):
             assert [len(part) for part in parts] == [1] * len(parts)
 
 
+@pytest.mark.parametrize(("size", "max_tokens"), [(1, 10_000), (2, 10_000), (4, 10_000), (2, 40)])
+def test_padded_parts_of_processes_have_the_rows_of_a_part_only(trainer, size, max_tokens):
+    processes = [Processes(rank=rank, size=size) for rank in range(size)]
+    made = micro_batches(trainer, 150, max_tokens, processes=processes[0])
+    for indices in made.sampler.plan(0):
+        for own in (own for p in processes if len(own := p.part(indices))):
+            length = int(made.sampler.lengths[own].max())
+            for batch in made(own):
+                assert batch.src.shape == (max(1, min(max_tokens // length, -(-(150 // length) // size))), length)
+            assert sum(batch.n_targets for batch in made(own)) == trainer.data.train.side_lengths[own, 1].sum()
+
+
 def test_training_on_packed_batches_equals_training_on_the_same_batches_with_padding(trainer, packs, monkeypatch):
     made = micro_batches(trainer, 90)
     indices = [batch for batch in made.sampler.plan(0) if made.is_packed(batch)][:4]

@@ -73,7 +73,8 @@ class MicroBatches:
         final = batches
         if self.step.graphs and not self.is_packed(indices):
             _, length = self.padded_size(indices)
-            n_rows = max(1, min(self.max_tokens, self.sampler.batch_tokens) // length)
+            of_batch = -(-(self.sampler.batch_tokens // length) // self.step.processes.size)
+            n_rows = max(1, min(self.max_tokens // length, of_batch))
             final = [batch.pad_to(n_rows, length, task.tokenizer.pad_id) for batch in batches]
         if self.on_made:
             self.on_made(batches, final)
