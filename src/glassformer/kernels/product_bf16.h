@@ -11,6 +11,7 @@ type of C. */
 #if defined(__AVX512BF16__)
 #define HAS_PRODUCT 1
 #include "training.h"
+#include "transpose.h"
 #include "vector.h"
 
 #define TILE_ROWS 8
@@ -55,32 +56,6 @@ INLINE void interleave(__m512i even, __m512i odd, __m512i *low, __m512i *high) {
   *high = _mm512_permutex2var_epi16(even, _mm512_add_epi32(first, _mm512_set1_epi32(0x100010)), odd);
 }
 
-/* 16 rows of 16 pairs -> 16 columns */
-INLINE void transpose_pairs(__m512i *x) {
-  __m512i y[16];
-  UNROLL for (int i = 0; i < 16; i += 2) {
-    y[i] = _mm512_unpacklo_epi32(x[i], x[i + 1]);
-    y[i + 1] = _mm512_unpackhi_epi32(x[i], x[i + 1]);
-  }
-  UNROLL for (int i = 0; i < 16; i += 4) UNROLL for (int j = 0; j < 2; j++) {
-    x[i + 2 * j] = _mm512_unpacklo_epi64(y[i + j], y[i + j + 2]);
-    x[i + 2 * j + 1] = _mm512_unpackhi_epi64(y[i + j], y[i + j + 2]);
-  }
-  /* x[4 i + j], 128-bit part q: column 4 q + j of rows 4 i .. 4 i + 3 */
-  UNROLL for (int j = 0; j < 4; j++) {
-    y[j] = _mm512_shuffle_i32x4(x[j], x[4 + j], 0x88);
-    y[4 + j] = _mm512_shuffle_i32x4(x[j], x[4 + j], 0xdd);
-    y[8 + j] = _mm512_shuffle_i32x4(x[8 + j], x[12 + j], 0x88);
-    y[12 + j] = _mm512_shuffle_i32x4(x[8 + j], x[12 + j], 0xdd);
-  }
-  UNROLL for (int j = 0; j < 4; j++) {
-    x[j] = _mm512_shuffle_i32x4(y[j], y[8 + j], 0x88);
-    x[8 + j] = _mm512_shuffle_i32x4(y[j], y[8 + j], 0xdd);
-    x[4 + j] = _mm512_shuffle_i32x4(y[4 + j], y[12 + j], 0x88);
-    x[12 + j] = _mm512_shuffle_i32x4(y[4 + j], y[12 + j], 0xdd);
-  }
-}
-
 /* A block of B to panels [pair][columns][2]. The last panel has 16 columns if that is enough, else 32. */
 static void pack_b(const ProductArguments *p, int64_t column, int64_t n, int64_t k, int64_t n_k, uint8_t *to) {
   const int64_t pairs = (n_k + 1) / 2, width = round_up(n, 16);
@@ -91,17 +66,17 @@ static void pack_b(const ProductArguments *p, int64_t column, int64_t n, int64_t
       const int64_t panel = c / PANEL_COLUMNS * PANEL_COLUMNS, step = 4 * least(PANEL_COLUMNS, width - panel);
       uint8_t *out = to + panel * pairs * 4 + (c - panel) * 4;
       for (int64_t i = 0; i < pairs; i += 16) {
-        __m512i x[16];
+        V x[LANES]; /* pairs as words */
         const uint32_t mask = low_bits(n_k - 2 * i);
         UNROLL for (int r = 0; r < 16; r++) {
-          if (!rows[r]) x[r] = _mm512_setzero_si512();
-          else if (p->b_is_bf16) x[r] = row_to_bf16(rows[r], k + 2 * i, mask, 1);
-          else x[r] = row_to_bf16(rows[r], k + 2 * i, mask, 0);
+          if (!rows[r]) x[r] = all(0);
+          else if (p->b_is_bf16) x[r] = (V)row_to_bf16(rows[r], k + 2 * i, mask, 1);
+          else x[r] = (V)row_to_bf16(rows[r], k + 2 * i, mask, 0);
         }
-        transpose_pairs(x);
+        transpose_block(x);
         const int n_stored = (int)least(16, pairs - i);
-        if (n_stored == 16) UNROLL for (int r = 0; r < 16; r++) _mm512_store_si512(out + (i + r) * step, x[r]);
-        else for (int r = 0; r < n_stored; r++) _mm512_store_si512(out + (i + r) * step, x[r]);
+        if (n_stored == 16) UNROLL for (int r = 0; r < 16; r++) _mm512_store_ps(out + (i + r) * step, (__m512)x[r]);
+        else for (int r = 0; r < n_stored; r++) _mm512_store_ps(out + (i + r) * step, (__m512)x[r]);
       }
     }
     return;
