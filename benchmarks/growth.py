@@ -48,7 +48,7 @@ LIBRARY_PAIRS = 1_000_000
 def main():
     n_pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
     only = sys.argv[2] if len(sys.argv) > 2 else ""
-    command = f"python -m benchmarks.growth {n_pairs}"
+    command = f"python -m benchmarks.growth {n_pairs}" + (f" {only!r}" if only else "")
     record = {"threads": os.cpu_count(), "base": BASE, "axes": {}}
     if only:
         record = json.loads((RESULTS / "growth.json").read_text())
@@ -57,7 +57,7 @@ def main():
     tasks |= {axis: (function, {n: {"pairs": n} for n in sizes}) for axis, function in CORPUS_AXES.items()}
     for axis, (function, points) in tasks.items():
         if only in axis:
-            add(record, axis, {x: alone(function, options) for x, options in points.items()})
+            add(record, axis, {x: alone(function, options) for x, options in points.items()}, command)
             save("growth", record, command)
     panels = {
         f"{unit} by {axis}": {"": {int(x): row[name] for x, row in rows["points"].items()}}
@@ -67,11 +67,11 @@ def main():
     (RESULTS / "growth.svg").write_text(figure(panels), encoding="utf-8")
 
 
-def add(record, axis, points):
-    """Record the measurements of an axis with the slopes between its last two points, and the commit."""
+def add(record, axis, points, command):
+    """Record the measurements of an axis with the slopes between its last two points, and the command and commit."""
     (x0, a), (x1, b) = list(pairwise(points.items()))[-1]
     slopes = {name: round(math.log(b[name] / a[name]) / math.log(x1 / x0), 2) for name in ("seconds", "mb")}
-    version = {name: value for name, value in describe("").items() if name in ("date", "commit")}
+    version = {name: value for name, value in describe(command).items() if name in ("command", "date", "commit")}
     record["axes"][axis] = {"points": points, "slope": slopes, **version}
     print(axis, points, "slope", slopes, flush=True)
 

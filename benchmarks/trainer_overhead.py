@@ -3,7 +3,7 @@
 The run is `glassformer.train` on generated pairs of 25 tokens: reading, batches, logging, learning rate. The bare steps
 take batches that are already made. Both alternate; validations and checkpoints are left out.
 
-Speeds differ by a tenth from process to process, with the place of tensors in memory: the fastest rounds are compared.
+Speeds differ by up to a tenth from process to process, whatever the system: the fastest rounds are compared.
 
 usage: python -m benchmarks.trainer_overhead [PRESET ...]      default: tiny. base takes 20 minutes on 2 cores
 """

@@ -157,7 +157,7 @@ static void pack_transposed_a(const ProductArguments *p, int64_t row, int64_t n,
   }
 }
 
-/* Bytes from a packed row of A to the next. Not a multiple of 4096: the rows of a tile would share places in the cache. */
+/* Bytes from a packed row of A to the next. Not a multiple of 4096: the rows of a tile would share sets of the cache. */
 INLINE int64_t packed_row_bytes(int64_t n_k) { return round_up(2 * n_k, 64) + 64; }
 
 /* Rows of A, up to a multiple of TILE_ROWS. Where the mask is not positive, A is 0. */
