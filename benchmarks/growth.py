@@ -53,6 +53,8 @@ def main():
     if only:
         record = json.loads((RESULTS / "growth.json").read_text())
     sizes = [n for n in CORPUS_SIZES if n <= n_pairs]
+    if len(sizes) < 2:
+        sys.exit(f"PAIRS is {n_pairs:,}: a curve needs two corpora; give at least {CORPUS_SIZES[1]:,}.")
     tasks = {axis: ("step", {point["x"]: {**BASE, **point} for point in points}) for axis, points in STEP_AXES.items()}
     tasks |= {axis: (function, {n: {"pairs": n} for n in sizes}) for axis, function in CORPUS_AXES.items()}
     for axis, (function, points) in tasks.items():
