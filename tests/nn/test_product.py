@@ -1,4 +1,4 @@
-"""Matrix products in bf16 in training: the kernel against PyTorch, and its use by linear layers and the loss."""
+"""Matrix products in training: the kernel against PyTorch, and its use by linear layers and the loss."""
 
 import pytest
 import torch
@@ -7,8 +7,9 @@ from glassformer.nn import cpu_training as c
 from glassformer.nn.linear import Linear, linear_layers, linear_relu, packed_linear
 from glassformer.objectives.loss import linear_cross_entropy
 
-__test__ = c.supports_product()
-"""Not collected where the processor has no instructions for bf16: in CI, a skipped test is a failure."""
+TYPES = [dtype for dtype in (torch.float32, torch.bfloat16) if c.has_product(dtype)]
+__test__ = bool(TYPES)
+"""Not collected where the processor has no such instructions: in CI, a skipped test is a failure."""
 
 SIZES = [(1, 1, 1), (3, 17, 5), (7, 64, 2), (8, 33, 3), (17, 16, 64), (127, 33, 65), (61, 257, 131), (300, 47, 2503)]
 
@@ -19,13 +20,25 @@ def close(ours: torch.Tensor, expected: torch.Tensor, k: int) -> None:
     torch.testing.assert_close(ours.double(), expected, rtol=rtol, atol=2e-6 * (k + 1) ** 0.5 * 4)
 
 
-def numbers(*shape: int, dtype: torch.dtype = torch.bfloat16) -> torch.Tensor:
-    return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape))).to(dtype)
+class Factors:
+    """Type of the factors in a test."""
+
+    dtype = torch.float32
+
+
+@pytest.fixture(params=TYPES, autouse=True)
+def factor_type(request):
+    Factors.dtype = request.param
+    return request.param
+
+
+def numbers(*shape: int, dtype: torch.dtype | None = None) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape))).to(dtype or Factors.dtype)
 
 
 def times(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """The product of the factors rounded to bf16, in fp64."""
-    return a.bfloat16().double() @ b.bfloat16().double()
+    """The product of the factors rounded to their type, in fp64."""
+    return a.to(Factors.dtype).double() @ b.to(Factors.dtype).double()
 
 
 @pytest.fixture
@@ -34,16 +47,16 @@ def two_threads():
     torch.set_num_threads(1)
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
-@pytest.mark.parametrize("out_dtype", [torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("dtype", [None, torch.float32])
+@pytest.mark.parametrize("out_dtype", [None, torch.float32])
 @pytest.mark.parametrize(("m", "n", "k"), SIZES)
 def test_a_product_equals_that_of_the_rounded_factors(m, n, k, dtype, out_dtype):
     a, b = numbers(m, k), numbers(k, n, dtype=dtype)
-    out = torch.full((m, n), torch.nan, dtype=out_dtype)
+    out = torch.full((m, n), torch.nan, dtype=out_dtype or Factors.dtype)
     close(c.product(a, [b], out), times(a, b), k)
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("dtype", [None, torch.float32])
 @pytest.mark.parametrize(("m", "n", "k"), SIZES)
 def test_bias_is_added_in_fp32_before_relu(m, n, k, dtype):
     a, b, bias = numbers(m, k), numbers(n, k, dtype=dtype), numbers(n, dtype=torch.float32)
@@ -104,7 +117,7 @@ def test_without_inner_dimension_the_result_is_zero():
 def test_a_result_in_bf16_of_a_very_large_inner_dimension(monkeypatch):
     monkeypatch.setattr(c, "MAX_K", 50)
     a, b, bias = numbers(9, 53), numbers(11, 53), numbers(11, dtype=torch.float32)
-    out = torch.empty(9, 11, dtype=torch.bfloat16)
+    out = torch.empty(9, 11, dtype=Factors.dtype)
     close(c.product(a, [b], out, transpose_b=True, bias=[bias]), times(a, b.t()) + bias, 53)
 
 
@@ -135,10 +148,10 @@ def test_a_row_has_the_same_bits_whatever_other_rows_there_are():
 
 
 def gradients(case, *, kernel: bool, monkeypatch) -> list[torch.Tensor]:
-    """Results of `case` under autocast, by the kernel or by oneDNN."""
-    with monkeypatch.context() as patch, torch.autocast("cpu", torch.bfloat16):
-        if not kernel:
-            patch.setattr(c, "supports_product", lambda: False)
+    """Results of `case` in training in the type of the factors, by the kernel or by PyTorch's libraries."""
+    is_bf16 = Factors.dtype == torch.bfloat16
+    with monkeypatch.context() as patch, torch.autocast("cpu", torch.bfloat16, enabled=is_bf16):
+        patch.setattr(c.Selection, "uses_product", kernel)
         return [x.detach().float() for x in case()]
 
 
@@ -171,11 +184,12 @@ def make_case(name: str):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_results_and_gradients_match_those_of_onednn(name, monkeypatch):
+def test_results_and_gradients_match_those_of_pytorch(name, monkeypatch):
     case = make_case(name)
     ours, expected = (gradients(case, kernel=kernel, monkeypatch=monkeypatch) for kernel in (True, False))
+    tolerance = 2e-2 if Factors.dtype == torch.bfloat16 else 1e-5
     for a, b in zip(ours, expected, strict=True):
-        torch.testing.assert_close(a, b, rtol=2e-2, atol=2e-2 * float(b.abs().max()))
+        torch.testing.assert_close(a, b, rtol=tolerance, atol=tolerance * float(b.abs().max()))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -188,7 +202,7 @@ def test_the_kernel_is_used_where_the_instruction_set_has_it(name, monkeypatch):
     calls.clear()
     kernels = c.library()
     fastest = kernels.variant
-    kernels.select("avx512")
+    kernels.select("avx512" if Factors.dtype == torch.bfloat16 else "avx2")
     try:
         gradients(make_case(name), kernel=True, monkeypatch=monkeypatch)
     finally:
@@ -211,13 +225,13 @@ def test_gradients_side_by_side_are_joined_without_a_copy():
 
 
 @pytest.mark.parametrize("several", [False, True])
-def test_a_weight_trained_in_bf16_is_packed_anew_for_decoding(several):
+def test_a_weight_that_was_trained_is_packed_anew_for_decoding(several):
     layers, x = [Linear(8, 11), Linear(8, 11)], torch.randn(16, 8)
     with torch.no_grad():
         for layer in layers:
             packed_linear(x, layer.weight, layer.bias)
     optimizer = torch.optim.Adam([p for layer in layers for p in layer.parameters()], lr=0.5, fused=True)
-    with torch.autocast("cpu", torch.bfloat16):
+    with torch.autocast("cpu", torch.bfloat16, enabled=Factors.dtype == torch.bfloat16):
         outputs = linear_layers(x, *layers) if several else [linear_relu(x, layer) for layer in layers]
     sum(y.float().sum() for y in outputs).backward()
     optimizer.step()
@@ -225,3 +239,16 @@ def test_a_weight_trained_in_bf16_is_packed_anew_for_decoding(several):
         for layer in layers:
             expected = torch.nn.functional.linear(x, layer.weight, layer.bias)
             torch.testing.assert_close(layer(x), expected)
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_layers_that_are_not_trained_are_called_one_by_one(several):
+    """Inspection records them by hooks, with gradients."""
+    layers, x, calls = [Linear(8, 11).eval(), Linear(8, 11).eval()], torch.randn(16, 8), []
+    for layer in layers:
+        layer.register_forward_hook(lambda *_: calls.append(1))
+    if several:
+        linear_layers(x, *layers)
+    else:
+        [linear_relu(x, layer) for layer in layers]
+    assert len(calls) == 2

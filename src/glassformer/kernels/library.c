@@ -47,11 +47,11 @@ MAYBE_UNUSED static int has_dot_product(void) {
 #define DECLARE(name, is_supported) \
   void run_##name(Thread, const Program *, const Rows *); \
   void train_##name(int, const void *, int64_t, int64_t); \
-  extern const int has_product_##name;
+  extern const int product_types_##name;
 VARIANTS(DECLARE)
 
-static const struct { const char *name; Run run; Part train; const int *has_product; } TABLE[] = {
-#define ENTRY(name, is_supported) {#name, run_##name, train_##name, &has_product_##name},
+static const struct { const char *name; Run run; Part train; const int *product_types; } TABLE[] = {
+#define ENTRY(name, is_supported) {#name, run_##name, train_##name, &product_types_##name},
   VARIANTS(ENTRY)
 };
 
@@ -79,8 +79,8 @@ PUBLIC void kernels_train(int variant, int kernel, const void *arguments, int n_
   run_parts(TABLE[variant].train, kernel, arguments, n_parts);
 }
 
-/* Whether variant i has the kernel PRODUCT. */
-PUBLIC int kernels_has_product(int i) { return *TABLE[i].has_product; }
+/* The types of factors for which variant i has the kernel PRODUCT: float 1, bf16 2, added up. */
+PUBLIC int kernels_product_types(int i) { return *TABLE[i].product_types; }
 
 /* Whether kernels of training have several threads. */
 PUBLIC int kernels_has_openmp(void) { return has_openmp(); }

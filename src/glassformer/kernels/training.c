@@ -1,18 +1,18 @@
 /* Runs a part of a kernel of training. Compiled once for each instruction set, with -DSUFFIX=name. */
-#include "product_bf16.h"
 #include "residual.h"
 #include "short_attention.h"
 #include "softmax.h"
+#include "training_product.h"
 
 #define CONCATENATE(a, b) a##b
 #define NAME(a, b) CONCATENATE(a, b)
 #define BY_TYPE(arguments, call_bf16, call_float) if ((arguments)->is_bf16) call_bf16; else call_float
 
-const int NAME(has_product_, SUFFIX) = HAS_PRODUCT;
+const int NAME(product_types_, SUFFIX) = PRODUCT_TYPES;
 
 void NAME(train_, SUFFIX)(int kernel, const void *arguments, int64_t part, int64_t n_parts) {
   if (kernel == PRODUCT) {
-#if HAS_PRODUCT
+#if PRODUCT_TYPES
     product_part(arguments, part, n_parts);
 #endif
     return;

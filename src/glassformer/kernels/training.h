@@ -46,17 +46,17 @@ typedef struct {
 /* C = A B, A [m, k], B [k, n]. Strides: elements from a row to the next. B may be the rows of several matrices together. */
 enum { MAX_PIECES = 3 };
 typedef struct {
-  const void *a, *mask;          /* bf16; where the mask (as A, in bf16) is not positive, A is taken as 0; null: no mask */
-  const void *b[MAX_PIECES];     /* bf16 or float, which is rounded to bf16 */
+  const void *a, *mask;          /* bf16 or float; where the mask, of the same type, is not positive, A is taken as 0; null: no mask */
+  const void *b[MAX_PIECES];     /* as A, or float, which is rounded to bf16 */
   const float *bias[MAX_PIECES]; /* of B's columns, if B is transposed; added to C; null: no bias */
-  void *c;                       /* bf16 or float */
+  void *c;                       /* float; for a bf16 A also bf16 */
   float *sums;                   /* [m]: sums of the rows of A, if A is transposed; null: not needed */
   int64_t a_stride, mask_stride, b_stride, c_stride;
   int64_t b_rows[MAX_PIECES];    /* rows of each matrix as it is stored */
   int64_t m, n, k;
   int32_t a_is_transposed;       /* A and its mask are stored as [k, m]; C must be float */
   int32_t b_is_transposed;       /* B is stored as [n, k] */
-  int32_t b_is_bf16, c_is_bf16;
+  int32_t a_is_bf16, b_is_bf16, c_is_bf16;
   int32_t relu;                  /* C = max(C, 0) */
   int32_t adds;                  /* float only: the product is added to C; no bias */
 } ProductArguments;

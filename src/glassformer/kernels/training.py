@@ -79,15 +79,16 @@ class ProductArguments(ctypes.Structure):
         *((name, c_int64) for name in ("a_stride", "mask_stride", "b_stride", "c_stride")),
         ("b_rows", c_int64 * MAX_PIECES),
         *((name, c_int64) for name in ("m", "n", "k")),
-        *((name, c_int32) for name in ("a_is_transposed", "b_is_transposed", "b_is_bf16", "c_is_bf16")),
+        *((name, c_int32) for name in ("a_is_transposed", "b_is_transposed", "a_is_bf16", "b_is_bf16", "c_is_bf16")),
         ("relu", c_int32),
         ("adds", c_int32),
     ]
 
 
-def has_product(kernels: Kernels) -> bool:
-    """Whether the instruction set in use has the kernel `PRODUCT`."""
-    return bool(kernels.library.kernels_has_product(kernels.supported[kernels.variant]))
+def has_product(kernels: Kernels, *, bf16: bool) -> bool:
+    """Whether the instruction set in use has the kernel `PRODUCT` for factors in bf16, or in fp32."""
+    types = int(kernels.library.kernels_product_types(kernels.supported[kernels.variant]))
+    return bool(types & (2 if bf16 else 1))
 
 
 def run(kernels: Kernels, kernel: int, arguments: ctypes.Structure, n_parts: int) -> None:

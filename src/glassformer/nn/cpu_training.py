@@ -1,4 +1,4 @@
-"""Kernels in C for training on a CPU: matrix products in bf16, attention of short sequences, residual connections,
+"""Kernels in C for training on a CPU: matrix products, attention of short sequences, residual connections,
 softmax of the logits.
 
 The same functions in PyTorch are the oracles, and are used where the library of the kernels is absent.
@@ -196,10 +196,23 @@ MAX_K = 1 << 14
 """Largest inner dimension of a product whose result is in bf16."""
 
 
-def supports_product() -> bool:
-    """Whether the processor and the selected instruction set have the kernel of `product`."""
+class Selection:
+    """Which implementation computes the matrix products of training in this process, as torch.set_num_threads does it
+    for threads."""
+
+    uses_product = True
+    """`product` where the processor and the instruction set in use have it; False: PyTorch's libraries, everywhere."""
+
+
+def has_product(dtype: torch.dtype) -> bool:
+    """Whether the processor and the instruction set in use have the kernel of `product` for factors of this type."""
     kernels = library()
-    return kernels is not None and t.has_product(kernels)
+    return kernels is not None and dtype in DTYPES and t.has_product(kernels, bf16=dtype == torch.bfloat16)
+
+
+def supports_product(dtype: torch.dtype) -> bool:
+    """Whether `product` computes the matrix products with factors of this type."""
+    return Selection.uses_product and has_product(dtype)
 
 
 def product(
@@ -215,17 +228,17 @@ def product(
     row_sums: Tensor | None = None,
     add: bool = False,
 ) -> Tensor:
-    """A B, with both factors rounded to bf16 and sums in fp32. Returns `out`. Source: product_bf16.h.
+    """A B, with both factors in the type of A and sums in fp32. Returns `out`. Source: training_product.h.
 
     Args:
-        a: A in bf16.
-        b: B in bf16 or fp32: the rows of these matrices together, in one type.
-        out: the result [m, n], in bf16 or fp32; for a transposed A in fp32.
+        a: A in bf16 or fp32.
+        b: B: the rows of these matrices together, in one type: that of A, or fp32.
+        out: the result [m, n], in fp32; in bf16 as well if A is in bf16 and not transposed.
         transpose_a: `a`, and `positive`, hold the transpose of A.
         transpose_b: `b` holds the transpose of B.
         bias: added to the rows of the result, for a transposed B: a vector for each matrix of `b`, in fp32.
         relu: replace negative results by 0.
-        positive: where this matrix, in bf16, is not positive, A is taken as 0.
+        positive: where this matrix, of the type of A, is not positive, A is taken as 0.
         row_sums: for a transposed A, is set to the sums of the rows of A, in fp32.
         add: add the product to `out`, in fp32. Without bias.
     """
@@ -234,7 +247,8 @@ def product(
     b_rows = sum(len(x) for x in b)
     m, k = (a.size(1), a.size(0)) if transpose_a else (a.size(0), a.size(1))
     n = b_rows if transpose_b else b[0].size(1)
-    assert supports_product()
+    assert has_product(a.dtype)
+    assert a.dtype == torch.bfloat16 or out.dtype == b[0].dtype == torch.float32
     assert out.shape == (m, n)
     assert out.stride(1) == 1 or n == 1
     assert k == (b[0].size(1) if transpose_b else b_rows)
@@ -253,7 +267,8 @@ def product(
             c=out.data_ptr(), sums=None if row_sums is None else row_sums.data_ptr(),
             a_stride=a.stride(0), mask_stride=0 if positive is None else positive.stride(0), b_stride=b[0].stride(0),
             c_stride=out.stride(0), b_rows=(c_int64 * t.MAX_PIECES)(*map(len, b)), m=m, n=n, k=k,
-            a_is_transposed=transpose_a, b_is_transposed=transpose_b, b_is_bf16=b[0].dtype == torch.bfloat16,
+            a_is_transposed=transpose_a, b_is_transposed=transpose_b,
+            a_is_bf16=a.dtype == torch.bfloat16, b_is_bf16=b[0].dtype == torch.bfloat16,
             c_is_bf16=out.dtype == torch.bfloat16, relu=relu, adds=add,
         ),
     )  # fmt: skip

@@ -33,8 +33,8 @@ def batch_invariant_linear(
     if torch.is_grad_enabled():
         if weight.device.type != "cpu":
             return F.linear(x, weight, bias)
-        if uses_bf16(x):
-            return bf16_linear(x, (weight,), () if bias is None else (bias,))[0]
+        if dtype := fused_dtype(x, (weight,)):
+            return fused_linear(x, (weight,), () if bias is None else (bias,), dtype)[0]
         invalidate_packed_weight(weight)
         return F.linear(x, weight, bias)
     n_rows = x.numel() // x.size(-1)
@@ -60,31 +60,34 @@ def packed_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return torch.ops.mkldnn._linear_pointwise(x, packed, bias, "none", [], "")
 
 
-def uses_bf16(x: Tensor) -> bool:
-    """Whether linear layers compute by `Bf16Linear`: under autocast on a CPU that has instructions for bf16."""
-    return (
-        x.device.type == "cpu"
-        and not torch.compiler.is_compiling()  # the compiler does not know the functions
-        and torch.is_autocast_enabled("cpu")
-        and torch.get_autocast_dtype("cpu") == torch.bfloat16
-        and torch._C._has_mkldnn
-        and torch.ops.mkldnn._is_mkldnn_bf16_supported()
-    )
+def fused_dtype(x: Tensor, weights: Sequence[Tensor]) -> torch.dtype | None:
+    """The type in which `FusedLinear` computes linear layers in training; None: PyTorch's functions do.
+
+    On a CPU, bf16 under autocast if the processor has instructions for it, fp32 if `cpu_training.product` has it.
+    """
+    if x.device.type != "cpu" or torch.compiler.is_compiling():  # the compiler does not know the functions
+        return None
+    if not torch.is_autocast_enabled("cpu"):
+        return torch.float32 if x.dtype == torch.float32 and supports_weights(weights, torch.float32) else None
+    has_bf16 = torch._C._has_mkldnn and torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    return torch.bfloat16 if has_bf16 and torch.get_autocast_dtype("cpu") == torch.bfloat16 else None
 
 
-class Bf16Linear(torch.autograd.Function):
-    """x W^T + b in bf16 on a CPU for several weights, optionally followed by ReLU.
+class FusedLinear(torch.autograd.Function):
+    """x W^T + b on a CPU for several weights, optionally followed by ReLU.
 
-    Where the processor has the instructions, `cpu_training.product` computes the products, elsewhere oneDNN.
+    Where the processor has the instructions, `cpu_training.product` computes the products, elsewhere, in bf16, oneDNN.
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, relu: bool, n_weights: int, *parameters: Tensor) -> Tensor | tuple[Tensor, ...]:
+    def forward(
+        ctx: Any, x: Tensor, dtype: torch.dtype, relu: bool, n_weights: int, *parameters: Tensor
+    ) -> Tensor | tuple[Tensor, ...]:
         weights, biases = parameters[:n_weights], parameters[n_weights:]
         ctx.x_dtype, ctx.dtypes, ctx.n_biases = x.dtype, [p.dtype for p in parameters], len(biases)
         ctx.sizes = [len(weight) for weight in weights]
-        ctx.uses_kernel = supports_weights(weights)
-        x = x.bfloat16()
+        ctx.uses_kernel = supports_weights(weights, dtype)
+        x = x.to(dtype)
         if ctx.uses_kernel:
             y = x.new_empty(len(x), sum(ctx.sizes))
             cpu_training.product(x, weights, y, transpose_b=True, bias=biases, relu=relu)
@@ -103,7 +106,7 @@ class Bf16Linear(torch.autograd.Function):
         d_x = d_bias = None
         if ctx.uses_kernel:
             if ctx.needs_input_grad[0]:
-                dtype = torch.float32 if ctx.x_dtype == torch.float32 else torch.bfloat16
+                dtype = torch.float32 if ctx.x_dtype == torch.float32 else x.dtype
                 d_x = cpu_training.product(grad, weights, x.new_empty(x.shape, dtype=dtype), positive=y)
             d_bias = x.new_empty(d_out, dtype=torch.float32) if ctx.n_biases else None
             d_weight = x.new_empty(d_out, x.size(1), dtype=torch.float32)
@@ -118,16 +121,17 @@ class Bf16Linear(torch.autograd.Function):
             None if d_x is None else d_x.to(ctx.x_dtype),
             None,
             None,
+            None,
             *(gradient.to(dtype) for gradient, dtype in zip(d_parameters, ctx.dtypes, strict=True)),
         )
 
 
-def supports_weights(weights: Sequence[Tensor]) -> bool:
-    """Whether `cpu_training.product` computes products with these weights."""
+def supports_weights(weights: Sequence[Tensor], dtype: torch.dtype) -> bool:
+    """Whether `cpu_training.product` computes products of inputs of this type with these weights."""
     return (
-        cpu_training.supports_product()
+        cpu_training.supports_product(dtype)
         and len(weights) <= MAX_PIECES
-        and weights[0].dtype in cpu_training.DTYPES
+        and weights[0].dtype in (dtype, torch.float32)
         and all(weight.dtype == weights[0].dtype for weight in weights)
     )
 
@@ -137,39 +141,42 @@ def joined(parts: Sequence[Tensor]) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(tuple(parts))
 
 
-def bf16_linear(
+def fused_linear(
     x: Float[Tensor, "*batch d_in"],
     weights: Sequence[Float[Tensor, "_ d_in"]],
     biases: Sequence[Float[Tensor, " _"]],
+    dtype: torch.dtype,
     *,
     relu: bool = False,
 ) -> tuple[Float[Tensor, "*batch _"], ...]:
-    """x W^T + b in bf16 for each weight, for training on a CPU, optionally followed by ReLU.
+    """x W^T + b for each weight, for training on a CPU, optionally followed by ReLU.
 
     Args:
         biases: one for each weight, or none.
+        dtype: type in which the products are computed, and of the result.
     """
     for weight in weights:
         invalidate_packed_weight(weight)
-    outputs = Bf16Linear.apply(x.flatten(0, -2), relu, len(weights), *weights, *biases)  # type: ignore[no-untyped-call]
+    outputs = FusedLinear.apply(x.flatten(0, -2), dtype, relu, len(weights), *weights, *biases)  # type: ignore[no-untyped-call]
     return tuple(y.view(*x.shape[:-1], -1) for y in (outputs if len(weights) > 1 else (outputs,)))
 
 
 def linear_relu(x: Float[Tensor, "*batch d_in"], layer: "Linear") -> Float[Tensor, "*batch d_out"]:
-    """A linear layer followed by ReLU. In training in bf16 on a CPU, one function computes both."""
-    if torch.is_grad_enabled() and uses_bf16(x):
-        return bf16_linear(x, (layer.weight,), () if layer.bias is None else (layer.bias,), relu=True)[0]
+    """A linear layer followed by ReLU. In training on a CPU, one function may compute both."""
+    if torch.is_grad_enabled() and layer.training and (dtype := fused_dtype(x, (layer.weight,))):
+        return fused_linear(x, (layer.weight,), () if layer.bias is None else (layer.bias,), dtype, relu=True)[0]
     return F.relu(layer(x))
 
 
 def linear_layers(x: Float[Tensor, "*batch d_in"], *layers: "Linear") -> tuple[Float[Tensor, "*batch d_out"], ...]:
-    """Outputs of several linear layers of the same input. In training in 16 bits, they are one matrix product."""
-    if not (torch.is_grad_enabled() and (x.is_cuda or uses_bf16(x))):
-        return tuple(layer(x) for layer in layers)
+    """Outputs of several linear layers of the same input. In training, they may be one matrix product."""
     weights = tuple(layer.weight for layer in layers)
+    dtype = fused_dtype(x, weights) if layers[0].training else None
+    if not (torch.is_grad_enabled() and (x.is_cuda or dtype)):
+        return tuple(layer(x) for layer in layers)
     biases = tuple(layer.bias for layer in layers if layer.bias is not None)
-    if uses_bf16(x):
-        return bf16_linear(x, weights, biases)
+    if dtype:
+        return fused_linear(x, weights, biases, dtype)
     outputs = F.linear(x, torch.cat(weights), torch.cat(biases) if biases else None)
     return torch.split(outputs, [layer.out_features for layer in layers], dim=-1)
 

@@ -64,7 +64,7 @@ class FusedLinearCrossEntropy(torch.autograd.Function):
         )
         h, w = hidden.to(dtype), weight.to(dtype)
         vocab_size = w.size(0)
-        uses_product = dtype == torch.bfloat16 and cpu_training.uses_kernels(h) and cpu_training.supports_product()
+        uses_product = cpu_training.uses_kernels(h) and not has_kernels(h) and cpu_training.supports_product(dtype)
         if has_kernels(h):
             w = F.pad(w, (0, 0, 0, -vocab_size % COLUMN_MULTIPLE))
         w_sum = weight.sum(0, dtype=torch.float32)
