@@ -4,12 +4,17 @@ The signatures of tensors are checked unless JAXTYPING_DISABLE=1 is set, as `mak
 whole commands and training runs. In CI (CI=true) a skipped test is a failure.
 """
 
+import atexit
 import os
 import shutil
+import tempfile
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # also for the commands that tests start; one test runs on each core
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+if "PYTEST_XDIST_WORKER" not in os.environ:  # choices by measuring hold for all tests, and are not those of the user
+    os.environ["XDG_CACHE_HOME"] = CACHE = tempfile.mkdtemp(prefix="glassformer-tests-")
+    atexit.register(shutil.rmtree, CACHE, ignore_errors=True)
 
 import jaxtyping
 import torch

@@ -96,6 +96,7 @@ class TrainOptions(TypedDict, total=False):
     save_every: int | None
     validate_every: int | None
     precision: Literal["auto", "fp32", "bf16"]
+    cpu_matmul: Literal["auto", "kernels", "torch"]
     device: Literal["auto", "cpu", "cuda", "mps"]
     compile: Literal["auto", "on", "off"]
     activation_checkpointing: bool

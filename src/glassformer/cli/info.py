@@ -2,7 +2,6 @@
 
 import json as json_module
 import os
-import platform
 from pathlib import Path
 
 from glassformer.config import JsonObject
@@ -23,18 +22,26 @@ def info(model: Path | None = None, /, *, hardware: bool = False, json: bool = F
 
 
 def hardware_record() -> JsonObject:
-    """Processor, memory and GPUs of this machine, and the kernels that are used on it."""
+    """Processor, memory and GPUs of this machine, the kernels that are used on it, and the rates of each precision for
+    base sizes of a Transformer."""
     import torch
 
     from glassformer.kernels.library import load
+    from glassformer.measurement import processor
     from glassformer.memory import available_bytes
-    from glassformer.runtime.precision import fastest
+    from glassformer.models.transformer import TransformerConfig
+    from glassformer.runtime.precision import measured_choice
+    from glassformer.training.arithmetic import Sizes, candidates, choose_among, describe
 
     kernels, reason = load()
     memory = available_bytes(torch.device("cpu"))
+    base = TransformerConfig(vocab_size=8_000)
+    sizes = Sizes(base.d_model, base.d_ff, base.n_encoder_layers, base.vocab_size)
+    training = choose_among(sizes, candidates(torch.device("cpu")))
+    decoding = measured_choice(base)
     gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
     return {
-        "processor": processor_name(),
+        "processor": processor(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
         "threads": torch.get_num_threads(),
         "available_memory": "unknown" if memory is None else f"{memory / 2**30:.1f} GiB",
@@ -44,18 +51,13 @@ def hardware_record() -> JsonObject:
         "int8_decoding": "C library" if kernels else "PyTorch, which is several times slower",
         "fp32_decoding": "C library" if kernels and not kernels.is_plain else "PyTorch",
         "training_on_cpu": "C library and PyTorch" if kernels else "PyTorch",
-        "precision_auto": fastest(torch.device("cuda" if gpus else "cpu")),
+        "training_precision": describe(training),
+        "decoding_precision": "fp32"
+        if decoding is None
+        else f"{decoding.name}. Measured, in tokens/s of a layer: "
+        + ", ".join(f"{name} {rate:,.0f}" for name, rate in decoding.rates.items()),
         "torch": f"{torch.__version__}, {torch.backends.cpu.get_cpu_capability()}",
     }
-
-
-def processor_name() -> str:
-    """Name of the processor."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
 
 
 def model_record(model: Path) -> JsonObject:

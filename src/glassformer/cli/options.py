@@ -26,7 +26,7 @@ GROUPS = {
     MODEL: "family preset init_from embeddings d_model n_heads d_ff n_layers dropout pre_norm pooling model",
     OPTIMIZATION: "steps epochs minutes batch_tokens auto_batch micro_batch_tokens accumulate lr schedule warmup_ratio"
     " decay_ratio optimizer beta1 beta2 eps weight_decay max_grad_norm label_smoothing prompt_loss_weight"
-    " average_checkpoints ema precision compile activation_checkpointing deterministic seed",
+    " average_checkpoints ema precision cpu_matmul compile activation_checkpointing deterministic seed",
     RUN: "out save_every validate_every device devices shard timeout_s threads profile tensorboard",
 }
 """Group -> the options of `train` in it; options of decoding are in DECODING."""
@@ -34,8 +34,8 @@ GROUPS = {
 RARE = (  # noqa: SIM905
     "dev_tgt languages lowercase mixing_limit mixing_temperature embeddings n_heads d_ff pre_norm pooling model"
     " auto_batch micro_batch_tokens accumulate schedule warmup_ratio decay_ratio optimizer beta1 beta2 eps weight_decay"
-    " max_grad_norm prompt_loss_weight average_checkpoints ema precision compile activation_checkpointing deterministic"
-    " save_every validate_every shard timeout_s profile tensorboard"
+    " max_grad_norm prompt_loss_weight average_checkpoints ema precision cpu_matmul compile activation_checkpointing"
+    " deterministic save_every validate_every shard timeout_s profile tensorboard"
 ).split()
 """Options of `train` that `--help-all` lists and `--help` does not."""
 

@@ -8,7 +8,10 @@ from weakref import WeakKeyDictionary
 import torch
 
 from glassformer.errors import ConfigError
+from glassformer.kernels.build import source_hash
 from glassformer.kernels.library import load, load_or_warn
+from glassformer.measurement import Choice, choose
+from glassformer.models.bert import Bert, BertConfig
 from glassformer.runtime.decoder import CompiledDecoder
 from glassformer.runtime.encoder import CompiledEncoder
 from glassformer.runtime.recorder import UnsupportedError
@@ -16,6 +19,10 @@ from glassformer.runtime.storage import STORED
 
 CONVERTED: WeakKeyDictionary[Any, dict[str, tuple[object, object]]] = WeakKeyDictionary()
 """Model -> precision -> `weight_versions`, and the model in this precision; None: the model itself."""
+
+
+SIZES = ("d_model", "d_ff", "n_heads")
+"""Sizes that the speed of a model depends on. Models without them have no programs."""
 
 
 def in_precision(model: Any, precision: str) -> Any:
@@ -36,7 +43,7 @@ def in_precision(model: Any, precision: str) -> Any:
         return STORED[model]
     if precision == "auto":
         try:
-            return in_precision(model, fastest(next(model.parameters()).device))
+            return in_precision(model, fastest(next(model.parameters()).device, model.config))
         except ConfigError:
             return model
     if precision == "fp32" and not has_kernels(model):
@@ -78,12 +85,49 @@ def weight_versions(model: Any) -> list[tuple[float, ...]]:
     return [(w.data_ptr(), w._version, element) for w, element in zip(weights, elements, strict=True)]
 
 
-def fastest(device: torch.device) -> str:
-    """The precision that "auto" means for models that have it."""
+def fastest(device: torch.device, config: object) -> str:
+    """The precision that "auto" means for models that have it. On a CPU it is measured for the sizes of the model.
+
+    Args:
+        config: configuration of the model.
+    """
     if device.type == "cpu":
-        kernels, _ = load()
-        return "int8" if kernels and not kernels.is_plain else "fp32"
+        choice = measured_choice(config)
+        return choice.name if choice else "fp32"
     return "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32"
+
+
+def measured_choice(config: object) -> Choice | None:
+    """The faster of int8 and fp32 by the C library, for a layer with the sizes of a model.
+
+    None: there is no library, or one without vector instructions, or the model has other layers.
+
+    The work is a batch of 128 tokens and 16 single steps of 4 hypotheses.
+    """
+    kernels, _ = load()
+    if kernels is None or kernels.is_plain or not all(hasattr(config, name) for name in SIZES):
+        return None
+    sizes: dict[str, int] = {name: getattr(config, name) for name in SIZES}
+    texts = [[1] * 32] * 4
+    with torch.random.fork_rng(devices=[]):
+        model = Bert(BertConfig(vocab_size=8, n_layers=1, max_len=32, **sizes)).eval()
+
+    def call(is_quantized: bool) -> Callable[[], None]:
+        encoder = CompiledEncoder(model, kernels, is_quantized=is_quantized)
+
+        def run() -> None:
+            encoder(texts, [[0] * len(text) for text in texts])
+            for _ in range(16):
+                encoder([[1] * 4], [[0] * 4])
+
+        return run
+
+    return choose(
+        "decoding",
+        {"fp32": call(False), "int8": call(True)},
+        128 + 16 * 4,
+        {"sizes": sizes, "n_threads": torch.get_num_threads(), "kernels": [source_hash(), kernels.variant]},
+    )
 
 
 def quantized(model: Any) -> CompiledDecoder | CompiledEncoder:

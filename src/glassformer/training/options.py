@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import torch
 
 from glassformer import checkpoint
-from glassformer.config import JsonObject, TrainConfig
+from glassformer.config import TrainConfig
 from glassformer.corpora.detect import find_task
 from glassformer.corpora.pair_formats import PAIR_FORMATS
 from glassformer.errors import ConfigError
@@ -72,7 +72,7 @@ def merge_options(stored: TrainConfig, requested: TrainConfig) -> TrainConfig:
     """
     new = requested.model_dump(exclude_none=True)
     old = stored.model_dump()
-    auto = {"precision": "auto", "device": "auto", "compile": "auto"}
+    auto = {"precision": "auto", "cpu_matmul": "auto", "device": "auto", "compile": "auto"}
     differing = [
         name for name, value in new.items() if name not in MUTABLE_OPTIONS and value not in (old[name], auto.get(name))
     ]
@@ -149,7 +149,9 @@ def check_model_fields(config: TrainConfig, family: str, base: Model | None) -> 
 def resolve_options(
     config: TrainConfig, task_type: type[AnyTask], corpus_info: CorpusInfo, base: Model | None
 ) -> TrainConfig:
-    """The options with defaults for all that are not given: family, preset, the options of the preset, precision.
+    """The options with defaults for all that are not given: family, preset, the options of the preset.
+
+    `choose_arithmetic` chooses the precision.
 
     Raises:
         ConfigError: the family does not have the preset.
@@ -181,22 +183,11 @@ def resolve_options(
         "vocab_size": corpus_info.tokenizer.vocab_size,
         "threads": torch.get_num_threads(),
     }
-    precision = config.precision if config.precision != "auto" else "bf16" if has_fast_bf16(device) else "fp32"
     # With "auto" the training decides when it knows its speed, so that two runs may differ in rounding.
     is_decided = device.type != "cuda" or config.deterministic
     compilation = "off" if config.compile == "auto" and is_decided else config.compile
-    fixed = {"device": device.type, "precision": precision, "compile": compilation}
+    fixed = {"device": device.type, "compile": compilation}
     options = {
         name: value for name, value in {**selected, **explicit, **fixed}.items() if name in TrainConfig.model_fields
     }
     return TrainConfig.resolve(options, environment={}, known=known)
-
-
-def has_fast_bf16(device: torch.device) -> bool:
-    """Whether the device has hardware support for bf16 matrix products."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_capability(device) >= (8, 0)
-    if device.type == "cpu":
-        capabilities: JsonObject = getattr(torch.cpu, "get_capabilities", dict)()
-        return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_tile") or capabilities.get("bf16"))
-    return False

@@ -18,15 +18,18 @@ from glassformer.corpora.language_id import MAX_SENTENCES, LanguageProfiles
 from glassformer.data.dataset import Dataset
 from glassformer.errors import ConfigError, UserError
 from glassformer.kernels.library import implementation
+from glassformer.measurement import processor
 from glassformer.metrics.registry import format_metric, metric
 from glassformer.models.base import Model
 from glassformer.models.families import FAMILIES
+from glassformer.nn import cpu_training
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.confidence import fit_confidence
 from glassformer.tasks.embeddings import init_embeddings
 from glassformer.tasks.registry import load, pick_device
 from glassformer.tasks.translation import Translator, evenly_spaced
 from glassformer.training import launch
+from glassformer.training.arithmetic import CHOSEN, choose_arithmetic, model_sizes
 from glassformer.training.distributed import Processes, joined
 from glassformer.training.lock import locked
 from glassformer.training.memory import MemoryMeter, check_model_fits
@@ -111,8 +114,16 @@ def train_in(config: TrainConfig, processes: Processes, *, quiet: bool, started_
 
         def make(corpus_info: CorpusInfo) -> AnyTask:
             nonlocal config
+            if processes.rank and (chosen := stored_options(config)):  # rank 0 chose for all
+                config = config.model_copy(update={name: getattr(chosen, name) for name in CHOSEN})
             config = resolve_options(config, task_type, corpus_info, base)
-            return build(config, task_type, corpus_info, base, configure_torch(config, processes), processes)
+            device = configure_torch(config, processes)
+            config, choice = choose_arithmetic(config, device, model_sizes(config))
+            stack.callback(setattr, cpu_training.Selection, "uses_product", cpu_training.Selection.uses_product)
+            cpu_training.Selection.uses_product = config.cpu_matmul != "torch"
+            if choice:
+                reporter.log(choice)
+            return build(config, task_type, corpus_info, base, device, processes)
 
         with processes.rank_0_first():
             task, data = prepare(config, task_type, make, reporter.log)
@@ -426,12 +437,3 @@ def environment(config: TrainConfig, processes: Processes) -> JsonObject:
         "kernels": implementation(),
         "device": torch.cuda.get_device_name() if config.device == "cuda" else config.device,
     }
-
-
-def processor() -> str:
-    """Name of the processor."""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            return next(line.split(":")[1].strip() for line in file if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()

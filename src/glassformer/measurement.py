@@ -1,0 +1,116 @@
+"""Choice among implementations by measuring them on this machine, once: the choice is kept in the cache directory."""
+
+import hashlib
+import json
+import os
+import platform
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from glassformer.version import __version__
+
+BUDGET_S = 0.8
+"""Seconds after which no further round of a measurement begins. A first round, without a limit, prepares each
+candidate."""
+
+MAX_ROUNDS = 7
+
+NEAR_TIE = 0.05
+"""A candidate that is slower than the fastest by at most this fraction counts as equally fast."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The implementation that was chosen, and the rate of each that was measured."""
+
+    name: str
+    rates: dict[str, float]
+    """Work per second of each candidate."""
+    is_new: bool
+    """Whether it was measured now, rather than read from the cache directory."""
+
+
+def cache_directory() -> Path:
+    """Folder for what can be computed again: $XDG_CACHE_HOME/glassformer, by default ~/.cache/glassformer."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "glassformer"
+
+
+def processor() -> str:
+    """Name of the processor, with its family and model where the system tells them."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
+    except OSError:
+        lines = []
+    fields = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    names = [fields[name] for name in ("model name", "cpu family", "model") if name in fields]
+    return " ".join(names) or platform.processor() or platform.machine()
+
+
+def choose(
+    subject: str, candidates: Mapping[str, Callable[[], object]], work: float, key: Mapping[str, object]
+) -> Choice:
+    """The fastest of several implementations. If several are equally fast, the first of them.
+
+    The choice for an equal `key` on this processor is made once, so that the same command gives the same results: of
+    several processes that measure at the same time, the first to finish decides.
+
+    Args:
+        subject: what is chosen, as a file name.
+        candidates: name -> function that does the work once, the preferred one first.
+        work: amount of work of one call, for the rates.
+        key: what else the choice depends on, such as sizes, versions and the number of threads.
+    """
+    facts = json.dumps(
+        [processor(), platform.machine(), __version__, list(candidates), key], sort_keys=True, default=str
+    )
+    path = cache_directory() / f"{subject}-{hashlib.sha256(facts.encode()).hexdigest()[:16]}.json"
+    if (kept := read_choice(path, candidates)) is not None:
+        return kept
+    seconds = measure(candidates)
+    limit = min(seconds.values()) * (1 + NEAR_TIE)
+    name = next(name for name, s in seconds.items() if s <= limit)
+    chosen = Choice(name, {name: work / s for name, s in seconds.items()}, is_new=True)
+    with suppress(OSError):  # without a cache directory, each run measures
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=path.parent) as file:
+            json.dump({"name": name, "rates": chosen.rates, "facts": json.loads(facts)}, file)
+            file.flush()
+            os.link(file.name, path)  # FileExistsError: another process was first
+            return chosen
+    return read_choice(path, candidates) or chosen
+
+
+def read_choice(path: Path, candidates: Mapping[str, object]) -> Choice | None:
+    """The choice in a file of the cache directory. None: there is none that can be used; a damaged file is deleted."""
+    if not path.exists():
+        return None
+    try:
+        record = json.loads(path.read_text())
+        rates = {str(name): float(rate) for name, rate in record["rates"].items()}
+        if rates.keys() == candidates.keys() and record["name"] in candidates:
+            return Choice(record["name"], rates, is_new=False)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        pass
+    with suppress(OSError):
+        path.unlink()
+    return None
+
+
+def measure(candidates: Mapping[str, Callable[[], object]]) -> dict[str, float]:
+    """Shortest time of a call of each function, in seconds. The functions are called in turn."""
+    for call in candidates.values():
+        call()
+    seconds: dict[str, float] = {}
+    started = time.perf_counter()
+    for _ in range(MAX_ROUNDS):
+        for name, call in candidates.items():
+            start = time.perf_counter()
+            call()
+            seconds[name] = min(time.perf_counter() - start, seconds.get(name, float("inf")))
+        if time.perf_counter() - started > BUDGET_S:
+            break
+    return seconds
