@@ -423,7 +423,7 @@ class TrainConfig(Config):
 
     seed: int = Field(default=1, ge=0, lt=1 << 63, description="Random seed.")
     save_every: int | None = Field(
-        default=None, ge=1, description="Updates between checkpoints. Default: at each validation."
+        default=None, ge=1, description="Updates between checkpoints. Also at each validation and every minute."
     )
     validate_every: int | None = Field(
         default=None, ge=1, description="Updates between validations. Default: 12 validations in all."

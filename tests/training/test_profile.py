@@ -33,7 +33,7 @@ def test_a_moment_counts_for_the_innermost_part(monkeypatch):
 
 
 def test_the_operations_are_those_that_pytorch_counts(trainer, monkeypatch):
-    """Without padding. PyTorch counts all of causal attention, the profile half of it. It does not count the kernels."""
+    """PyTorch counts all of causal attention, the profile half of it. It does not count the kernels. No padding."""
     monkeypatch.setattr(cpu_training.Selection, "uses_product", False)
     rng = np.random.default_rng(0)
     pairs = [(rng.integers(3, 99, 6).tolist(), rng.integers(3, 99, 10).tolist()) for _ in range(5)]

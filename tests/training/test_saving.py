@@ -123,3 +123,30 @@ def test_jobs_run_one_after_the_other_in_another_thread():
     assert done[1:] == [2]
     assert done[0] != threading.get_ident()
     job.wait()  # nothing to wait for
+
+
+def test_checkpoints_are_saved_by_time(trainer, monkeypatch):
+    """Without a validation, and rarely if they cost much."""
+    now = 0.0
+    monkeypatch.setattr("glassformer.training.trainer.time.monotonic", lambda: now)
+    monkeypatch.setattr(trainer.validator, "is_due", lambda before, after: False)
+    steps = []
+    monkeypatch.setattr(
+        trainer, "save", lambda: (steps.append(trainer.progress.step), setattr(trainer, "saved_s", now))
+    )
+    trainer.config = trainer.config.model_copy(update={"steps": 9})
+    make_update = trainer.make_update
+
+    def timed_update(stop):
+        nonlocal now
+        now += 25
+        return make_update(stop)
+
+    monkeypatch.setattr(trainer, "make_update", timed_update)
+    monkeypatch.setattr(trainer, "validate_and_save", lambda stop: None)
+    trainer.run_steps(StopSignal(), None)
+    assert steps == [3, 6, 9]
+    trainer.saving_s, trainer.progress.step, trainer.progress.fraction = 1.2, 0, 0.0
+    steps.clear()
+    trainer.run_steps(StopSignal(), None)
+    assert steps == [5]

@@ -44,6 +44,12 @@ MEASURED_S = 10.0
 AVERAGING_FRACTION = 0.1
 """The averaged checkpoints are evenly spaced over this last fraction of the training."""
 
+SAVE_EVERY_S = 60.0
+"""Time in seconds after a checkpoint at which the next one is written."""
+
+MAX_SAVING_FRACTION = 0.01
+"""Fraction of the training time that these checkpoints may cost: where one takes longer to write, they are rarer."""
+
 MAX_CHECKPOINTS = 2
 """Number of checkpoints that are kept."""
 
@@ -116,6 +122,11 @@ class Trainer:
         self.log = StepLog(self.step, reporter, self.elapsed_s)
         self.started_s = time.monotonic()
         self.saved_step: int | None = None
+        self.saved_s = time.monotonic()
+        """When the last checkpoint was copied, by `time.monotonic`."""
+        self.saving_s = 0.0
+        """Training time in seconds that the last checkpoint cost."""
+        self.save_due = False
         if self.processes.rank:  # rank 0 continues the random numbers that initialized the model
             self.seed_randomness()
         self.saving = BackgroundJob()
@@ -185,6 +196,7 @@ class Trainer:
 
     def write_checkpoint(self) -> None:
         """What `save` does, without the time of a profile."""
+        started_s = time.monotonic()
         self.log.report()
         self.step.check_finite()
         self.wait_for_saving()
@@ -203,16 +215,26 @@ class Trainer:
         if self.processes.rank:
             return
         model, training = copied(model), copied(training)
+        self.saved_s = time.monotonic()
+        self.saving_s = copy_s = self.saved_s - started_s
 
         def write() -> None:
+            started_s = time.monotonic()
             folder = self.config.out / "checkpoints"
             if is_best:
                 checkpoint.save_folder(self.config.out / "best" / name, model)
             checkpoint.save_folder(folder / name, {**model, **training})
             checkpoint.delete_old(folder, keep=MAX_CHECKPOINTS)
             self.validator.delete_old_best()
+            self.saving_s = (
+                copy_s + (time.monotonic() - started_s) / torch.get_num_threads()
+            )  # it takes one of the cores
 
         self.saving.start(write)
+
+    def is_save_due(self) -> bool:
+        """Whether to write a checkpoint after the next update, by the time since the last one."""
+        return time.monotonic() - self.saved_s >= max(SAVE_EVERY_S, self.saving_s / MAX_SAVING_FRACTION)
 
     def wait_for_saving(self) -> None:
         """Wait until the last checkpoint is complete. All processes must call this.
@@ -303,7 +325,7 @@ class Trainer:
 
     def run_steps(self, stop: StopSignal, on_first_step: Callable[[], None] | None) -> None:
         """Train until the budget is used up."""
-        self.started_s = time.monotonic()
+        self.started_s = self.saved_s = time.monotonic()
         # Make at least one update, however small the budget: the first validation needs one.
         self.progress.fraction = self.budget_used(self.progress.step) if self.progress.step else 0.0
         if self.progress.fraction < 1 - AVERAGING_FRACTION and self.progress.n_averaged:
@@ -322,7 +344,7 @@ class Trainer:
                 self.decide_compilation(start, start_s)
             if self.progress.validation_due:
                 self.validate_and_save(stop)
-            elif self.config.save_every and self.progress.step % self.config.save_every == 0:
+            elif self.save_due or (self.config.save_every and self.progress.step % self.config.save_every == 0):
                 self.save()
             if self.processes.size == 1:
                 signum = stop.signum
@@ -440,7 +462,7 @@ class Trainer:
     def agree(
         self, batches: Sequence[Batch], indices: NDArray[np.int64], stop: StopSignal
     ) -> tuple[list[Batch], float, int | None]:
-        """Exchange what all processes must know of each other before an update.
+        """Exchange what all processes must know of each other before an update, also whether a checkpoint follows it.
 
         Args:
             batches: the micro-batches of this process; none if the update has fewer rows than there are processes.
@@ -454,9 +476,10 @@ class Trainer:
             UserError: the last checkpoint could not be written.
         """
         n_own = sum(batch.n_targets for batch in batches)
-        n_targets, n_batches, signums, failures = self.processes.gather(
-            [n_own, len(batches), stop.signum or 0, self.saving.has_failed()]
+        n_targets, n_batches, signums, failures, saves = self.processes.gather(
+            [n_own, len(batches), stop.signum or 0, self.saving.has_failed(), self.is_save_due()]
         ).T
+        self.save_due = bool(saves[0])  # by the clock of rank 0, which writes
         if failures.any():
             self.wait_for_saving()
         n_missing = int(n_batches.max()) - len(batches)
