@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from glassformer.config import DecodeConfig, TrainConfig
 from glassformer.errors import ConfigError
+from glassformer.models.t5 import T5Config
 from glassformer.models.transformer import TransformerConfig
 from glassformer.presets import PRESETS, preset, preset_for, vocab_size_for
 
@@ -76,6 +77,7 @@ def test_invalid_decoding_options_are_an_error(flags, why):
         ({"preset": "huge"}, "preset"),
         ({"dropout": 1.0}, "dropout"),
         ({"lr": 0}, "lr"),
+        ({"lr": 1e300}, "lr"),
         ({"minutes": -1}, "minutes"),
         ({"src": []}, "src"),
     ],
@@ -97,6 +99,13 @@ def test_invalid_training_options_are_an_error(flags, why):
 )
 def test_invalid_model_sizes_are_an_error(sizes, why):
     assert why in refusal(TransformerConfig, {"vocab_size": 31} | sizes)
+
+
+def test_distances_of_t5_go_beyond_the_buckets_of_one_distance():
+    T5Config(vocab_size=31, n_buckets=32, max_distance=17)
+    assert "max_distance 16 is not more than half of n_buckets = 32" in refusal(
+        T5Config, {"vocab_size": 31, "n_buckets": 32, "max_distance": 16}
+    )
 
 
 def test_configs_are_immutable():

@@ -378,7 +378,7 @@ class TrainConfig(Config):
     weight_decay: float | None = Field(
         default=None, ge=0, le=1, description="Weight decay of weight matrices; not of norms, biases and embeddings."
     )
-    lr: float | None = Field(default=None, gt=0, description="Peak learning rate.")
+    lr: float | None = Field(default=None, gt=0, le=1e9, description="Peak learning rate.")
     schedule: str | None = Field(
         default=None,
         min_length=1,

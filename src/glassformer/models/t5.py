@@ -38,6 +38,13 @@ class T5Config(AttentionModelConfig):
     scale_output: bool = True  # multiply the decoder output by d_model^-0.5 before the output matrix; False = v1.1
     norm_eps: float = 1e-6
 
+    def layout_faults(self) -> list[str]:
+        """Also: the decoder has a bucket for each distance up to n_buckets / 2; the others cover larger ones."""
+        faults = super().layout_faults()
+        if self.max_distance <= self.n_buckets // 2:
+            faults.append(f"max_distance {self.max_distance} is not more than half of n_buckets = {self.n_buckets}")
+        return faults
+
 
 def relative_position_bucket(
     relative_position: Int[Tensor, "q k"], *, n_buckets: int, max_distance: int, bidirectional: bool
