@@ -2,7 +2,8 @@
 the toolkits of `peers` that are installed.
 
 Equal sizes, batches (128 pairs of 18 tokens, vocabulary of 8,000), threads and optimizer; the better of fp32 and bf16
-for each. torch.nn.Transformer, MarianMTModel and x-transformers are trained in a standard loop: mean cross-entropy with
+for each. For glassformer, the fraction of the peak rate of this processor (benchmarks.peak) that the matrix products of
+a step would need alone. torch.nn.Transformer, MarianMTModel and x-transformers are trained in a standard loop: mean cross-entropy with
 label smoothing over the logits. The others compute their own loss.
 
 usage: python -m benchmarks.train_speed [THREADS]
@@ -15,10 +16,12 @@ import torch.nn.functional as F
 from torch import nn
 
 from benchmarks.machine import alternate, save, threads
+from benchmarks.peak import peaks
 from benchmarks.peers import PEERS
 from glassformer.data.pairs import PairBatch
 from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.objectives.loss import linear_cross_entropy
+from glassformer.training.flop import product_flop
 
 VOCAB, PAIRS, LENGTH = 8000, 128, 18
 SIZES = {"tiny": (128, 256, 4, 4), "small": (256, 1024, 4, 3), "base": (512, 2048, 8, 6)}
@@ -100,6 +103,8 @@ def our_step(sizes, src, tgt, precision, vocab_size=VOCAB):
         (loss / batch.n_targets).backward()
         optimizer.step()
 
+    lengths = torch.full((pairs,), length)
+    step.flop = product_flop(model, batch, {"source": lengths, "target": lengths})
     return step
 
 
@@ -115,6 +120,8 @@ def main():
         "target_tokens_per_s": {},
         "ratio": {},
         "ratio_to_each": {},
+        "peak_gflop_per_s": peaks(threads()),
+        "fraction_of_peak": {},
     }
     peers = {}
     for name, (distribution, make) in PEERS.items():
@@ -125,11 +132,12 @@ def main():
             record["not_installed"][name] = str(error)
     src, tgt = torch.randint(3, VOCAB, (PAIRS, LENGTH)), torch.randint(3, VOCAB, (PAIRS, LENGTH + 1))
     for name, sizes in SIZES.items():
-        seconds = {}
+        seconds, flop = {}, {}
         for precision in ("fp32", "bf16"):  # one after the other: all models of "base" take 8 GB of memory
             bf16, tasks = precision == "bf16", {}
             plain, hf = Plain(*sizes).train(), marian(*sizes)
-            tasks[f"glassformer {precision}"] = our_step(sizes, src, tgt, precision)
+            tasks[f"glassformer {precision}"] = ours = our_step(sizes, src, tgt, precision)
+            flop[precision] = ours.flop
             tasks[f"torch.nn.Transformer {precision}"] = plain_step(plain, plain, src, tgt, bf16)
             forward = lambda s, t, hf=hf: hf(input_ids=s, decoder_input_ids=t).logits
             tasks[f"MarianMTModel {precision}"] = plain_step(hf, forward, src, tgt, bf16)
@@ -144,9 +152,15 @@ def main():
             best[system] = max(value, best.get(system, 0))
         ours = best.pop("glassformer")
         record["target_tokens_per_s"][name] = {k: round(v) for k, v in speed.items()}
+        record["fraction_of_peak"][name] = {
+            precision: round(flop[precision] / seconds[f"glassformer {precision}"] / 1e9 / peak, 2)
+            for precision in flop
+            if (peak := record["peak_gflop_per_s"].get(precision))
+        }
         record["ratio"][name] = round(ours / max(best.values()), 2)
         record["ratio_to_each"][name] = {peer: round(ours / value, 2) for peer, value in best.items()}
-        print(name, record["target_tokens_per_s"][name], record["ratio_to_each"][name], flush=True)
+        results = ("target_tokens_per_s", "ratio_to_each", "fraction_of_peak")
+        print(name, *(record[result][name] for result in results), flush=True)
     print("not installed:", record["not_installed"])
     save("train_speed", record, "python -m benchmarks.train_speed")
 
