@@ -2,9 +2,9 @@
 the toolkits of `peers` that are installed.
 
 Equal sizes, batches (128 pairs of 18 tokens, vocabulary of 8,000), threads and optimizer; the better of fp32 and bf16
-for each. For glassformer, the fraction of the peak rate of this processor (benchmarks.peak) that the matrix products of
-a step would need alone. torch.nn.Transformer, MarianMTModel and x-transformers are trained in a standard loop: mean cross-entropy with
-label smoothing over the logits. The others compute their own loss.
+for each. torch.nn.Transformer, MarianMTModel and x-transformers are trained in a standard loop: mean cross-entropy with
+label smoothing over the logits. The others compute their own loss. Of glassformer also the rate of the matrix products,
+as a fraction of the peak rate of this processor (benchmarks.peak).
 
 usage: python -m benchmarks.train_speed [THREADS]
 """
