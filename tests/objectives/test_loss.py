@@ -34,12 +34,12 @@ def ours(hidden, weight, targets, smoothing, scale=1.0):
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("n_rows", CHUNK_ROWS.values(), ids=CHUNK_ROWS)
 def test_value_and_gradients_equal_pytorchs_for_any_chunk_size(case, monkeypatch, n_rows, smoothing):
-    monkeypatch.setitem(module.CHUNK_ELEMENTS, "cpu", n_rows * VOCAB)
+    monkeypatch.setitem(module.CHUNK_BYTES, "cpu", 4 * n_rows * VOCAB)
     torch.testing.assert_close(ours(*case, smoothing), expected(*case, smoothing), rtol=1e-5, atol=1e-5)
 
 
 def test_a_vocabulary_larger_than_a_chunk_is_processed_row_by_row(case, monkeypatch):
-    monkeypatch.setitem(module.CHUNK_ELEMENTS, "cpu", VOCAB // 2)
+    monkeypatch.setitem(module.CHUNK_BYTES, "cpu", 2 * VOCAB)
     torch.testing.assert_close(ours(*case, 0.1), expected(*case, 0.1), rtol=1e-5, atol=1e-5)
 
 
@@ -75,7 +75,7 @@ def test_no_tensor_as_large_as_all_logits_is_saved_for_backward(case):
 
 def test_no_tensor_larger_than_a_chunk_of_logits_is_allocated(case, monkeypatch):
     n_rows = 11
-    monkeypatch.setitem(module.CHUNK_ELEMENTS, "cpu", n_rows * VOCAB)
+    monkeypatch.setitem(module.CHUNK_BYTES, "cpu", 4 * n_rows * VOCAB)
     made = LargestTensor()
     with made:
         linear_cross_entropy(*case, label_smoothing=0.1).backward()
@@ -104,7 +104,7 @@ def test_the_loss_of_no_tokens_is_0(case):
 @pytest.mark.parametrize("token_weights", [None, torch.linspace(0.0, 2.0, TOKENS)], ids=["alike", "weighted"])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_value_and_gradients_with_a_bias_equal_pytorchs(case, monkeypatch, smoothing, token_weights):
-    monkeypatch.setitem(module.CHUNK_ELEMENTS, "cpu", 3 * VOCAB)
+    monkeypatch.setitem(module.CHUNK_BYTES, "cpu", 12 * VOCAB)
     hidden, weight, targets = case
     given = [hidden, weight, torch.randn(VOCAB, requires_grad=True)]
     h, w, b = (x.detach().clone().requires_grad_() for x in given)

@@ -10,9 +10,9 @@ from torch import Tensor
 from glassformer.nn import cpu_training
 from glassformer.nn.kernels import has_kernels
 
-CHUNK_ELEMENTS = {"cpu": 1 << 24, "cuda": 1 << 30}
-"""Number of logits in memory at a time, by device: on a CPU about the size of the last-level cache; on a GPU 2 GiB in
-bf16, because many small products leave it idle."""
+CHUNK_BYTES = {"cpu": 1 << 25, "cuda": 1 << 31}
+"""Size of the logits that are in memory at a time, by device: on a CPU about that of the last-level cache; on a GPU
+more, because many small products leave it idle."""
 
 COLUMN_MULTIPLE = 16
 """On a GPU, logits are computed for a multiple of this number of tokens: other products are several times slower."""
@@ -82,7 +82,8 @@ class FusedLinearCrossEntropy(torch.autograd.Function):
         grad_weight = (-off * wide.sum(0)).expand_as(weight).contiguous()
         grad_bias = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
         loss = torch.zeros((), dtype=torch.float32, device=hidden.device)
-        max_rows = max(1, CHUNK_ELEMENTS.get(hidden.device.type, CHUNK_ELEMENTS["cpu"]) // vocab_size)
+        chunk_bytes = CHUNK_BYTES.get(hidden.device.type, CHUNK_BYTES["cpu"])
+        max_rows = max(1, chunk_bytes // (vocab_size * h.element_size()))
         n_chunks = max(1, -(-len(h) // max_rows))
         n_rows = max(1, -(-len(h) // n_chunks))  # chunks of equal size
         buffer = h.new_empty(n_rows, vocab_size) if uses_product else h
