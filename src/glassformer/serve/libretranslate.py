@@ -70,7 +70,10 @@ def router(service: Service) -> APIRouter:
 
     @routes.get("/health")
     async def health() -> Any:
-        return {"status": "ok"}
+        if service.supervisor.has_failed:
+            raise ApiError(503, "the models cannot be loaded; the log of the server has the reason", retry_after_s=5)
+        problems = service.problems
+        return {"status": "degraded", "problems": problems} if problems else {"status": "ok"}
 
     @routes.post("/translate", openapi_extra=described(Translate, FORMS))
     async def translate(request: Request) -> Any:

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -199,6 +199,11 @@ class Worker:
         if message["kind"] == "cancel":
             self.end(job_id, cancel=True)
             return
+        for kind, known in (("model", self.models), ("glossary", self.glossaries)):
+            if (name := message.get(kind)) and name not in known:
+                reason = f"the {kind} {name} cannot be loaded; the log of the server has the reason"
+                self.channel.send({"id": job_id, "unavailable": reason})
+                return
         try:
             self.begin(job_id, message, self.models[message["model"]])
         except UserError as error:
@@ -253,7 +258,7 @@ class Worker:
 
     def terms(self, message: Message) -> Terms | None:
         """The terms and protected spans of a translation."""
-        glossary = self.glossaries.get(message.get("glossary", ""))
+        glossary = self.glossaries[message["glossary"]] if message.get("glossary") else None
         if pairs := message.get("terms"):
             given = [Term(*(tuple(form.strip() for form in side.split("|")) for side in pair)) for pair in pairs]
             glossary = Glossary([*(glossary.terms if glossary else ()), *given])
@@ -406,17 +411,18 @@ def plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
-def load_models(config: JsonObject) -> tuple[dict[str, ServedModel], dict[str, Glossary]]:
-    """Load the models and glossaries of a configuration.
+Loaded = TypeVar("Loaded")
 
-    Raises:
-        UserError: one of them cannot be loaded.
-    """
-    if config["threads"]:
-        torch.set_num_threads(config["threads"])
-    models = {name: ServedModel(name, Path(folder), config["precision"]) for name, folder in config["models"].items()}
-    glossaries = {name: Glossary.read(Path(path)) for name, path in config["glossaries"].items()}
-    return models, glossaries
+
+def load_each(paths: dict[str, str], read: Callable[[str, Path], Loaded], failed: dict[str, str]) -> dict[str, Loaded]:
+    """What can be loaded of several files or folders by name. The errors of the others are added to `failed`."""
+    loaded: dict[str, Loaded] = {}
+    for name, path in paths.items():
+        try:
+            loaded[name] = read(name, Path(path))
+        except UserError as error:
+            failed[name] = str(error)
+    return loaded
 
 
 def main() -> None:
@@ -427,13 +433,14 @@ def main() -> None:
     sys.setswitchinterval(0.001)
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
     (config,) = channel.receive(60)
-    try:
-        models, glossaries = load_models(config)
-        infos = [model.info() for model in models.values()]
-    except UserError as error:
-        channel.send({"failed": str(error)})
-        return
-    channel.send({"ready": infos})
+    if config["threads"]:
+        torch.set_num_threads(config["threads"])
+    failed: dict[str, dict[str, str]] = {"models": {}, "glossaries": {}}
+    models = load_each(
+        config["models"], lambda name, folder: ServedModel(name, folder, config["precision"]), failed["models"]
+    )
+    glossaries = load_each(config["glossaries"], lambda _, path: Glossary.read(path), failed["glossaries"])
+    channel.send({"ready": [model.info() for model in models.values()], "failed": failed})
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         Worker(channel, models, glossaries).run()
 
