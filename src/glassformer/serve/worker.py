@@ -230,7 +230,9 @@ class Worker:
             case "continue":
                 assert isinstance(task, TextToTextTask)
                 options = DecodeConfig.resolve({**message["options"], "precision": model.precision}, environment={})
-                continuations = task.continuations(message["text"], message["prefix"], message["n"], options)
+                continuations = task.continuations(
+                    message["text"], message["prefix"], message["n"], options, self.terms(message)
+                )
                 self.jobs[job_id] = job = DecodingJob(job_id, model, decoding=continuations, result_of=continued)
                 self.advance(job, None)
             case "complete":
@@ -262,7 +264,7 @@ class Worker:
         if pairs := message.get("terms"):
             given = [Term(*(tuple(form.strip() for form in side.split("|")) for side in pair)) for pair in pairs]
             glossary = Glossary([*(glossary.terms if glossary else ()), *given])
-        protect = protect_pattern(["all"]) if message.get("protect") else None
+        protect = protect_pattern(message.get("protect", []))
         return Terms(glossary, protect) if glossary or protect else None
 
     def call(self, job_id: int, function: Callable[[], JsonObject]) -> None:

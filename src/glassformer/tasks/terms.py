@@ -7,6 +7,7 @@ folders without weights to align with.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,8 +16,8 @@ from typing import Any
 
 from glassformer.config import DecodeConfig
 from glassformer.corpora.protected import take_out
-from glassformer.corpora.terms import Glossary, Required, Term, protect_pattern, unmet
-from glassformer.documents.inline import Detached
+from glassformer.corpora.terms import Glossary, Required, Term, matches, protect_pattern, unmet
+from glassformer.documents.inline import Detached, detach, put_back
 from glassformer.errors import ConfigError
 from glassformer.generate.constraints import Constraint
 from glassformer.generate.engine import Decoding, Sources
@@ -124,23 +125,78 @@ class Output:
 
     text: str
     hypothesis: Hypothesis
+    forced: tuple[str, ...] = ()
+    """Forms of the terms that were put in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A text whose translation has begun, without its protected spans."""
+
+    source: str
+    """The text without protected spans."""
+    prefix: str
+    """The beginning of the translation without protected spans."""
+    written: str
+    """The beginning with them."""
+    detached: Detached | None
+    """The protected spans that are not in the beginning; None if there are none."""
+
+    @classmethod
+    def of(cls, text: str, prefix: str, terms: Terms | None) -> "Begun":
+        """Take the protected spans out of a text and of the beginning of its translation."""
+        if terms is None or terms.protect is None or terms.take_out(text) is None:
+            return cls(text, prefix, prefix, None)
+        written = Counter(prefix[a:b] for a, b in matches(terms.protect, prefix))
+        done = []
+        for a, b in matches(terms.protect, text):
+            if written[text[a:b]]:
+                written[text[a:b]] -= 1
+                done.append((a, b))
+        text = detach(text, done).core if done else text
+        detached = terms.take_out(text)
+        bare = terms.protect.sub("", prefix)
+        return cls(detached.core if detached else text, " ".join(bare.split()), prefix, detached)
+
+    def needs_alignment(self, model: Any) -> bool:
+        """Whether protected spans are to be placed by the word alignment of a model."""
+        return bool(self.detached and self.detached.inner) and can_have_weights(model)
+
+    def put_back(self, translation: str, alignment: Sequence[tuple[int, int]]) -> str:
+        """The translation with the protected spans, those that are not in its beginning after it.
+
+        Args:
+            translation: it begins with `prefix`.
+            alignment: pairs of a word of `source` and a word of the translation.
+        """
+        rest = translation[len(self.prefix) :]
+        if self.detached:
+            n = len(self.prefix.split())
+            space = rest[: len(rest) - len(rest.lstrip())]
+            rest = space + put_back(self.detached, rest, [(word, max(0, target - n)) for word, target in alignment])
+        return self.written + rest
 
 
 def meet_requirements(
-    task: Any, parts: Sequence[Part], outputs: list[list[Output]], options: DecodeConfig
+    task: Any, parts: Sequence[Part], outputs: list[list[Output]], options: DecodeConfig, prefix: str = ""
 ) -> Decoding[None]:
     """Replace the outputs that lack something that is required.
 
     Args:
         task: the text-to-text task.
         outputs: the nbest outputs of each part.
+        prefix: text that all outputs begin with, which stays.
     """
     if can_have_weights(task.model):
         for _ in range(MAX_EDITS):
-            if not edit_once(task, parts, outputs, options):
+            if not edit_once(task, parts, outputs, options, prefix):
                 break
     tokenizer = task.tokenizer
-    again = [i for i, part in enumerate(parts) if any(unmet(part.required, o.text) for o in outputs[i])]
+    again = [
+        i  # constrained search has no prefix
+        for i, part in enumerate(parts)
+        if not prefix and any(unmet(part.required, o.text) for o in outputs[i])
+    ]
     constraints = [constraints_of(parts[i].required, tokenizer) for i in again]
     limits = [
         max(len(o.hypothesis.ids) for o in outputs[i]) + sum(constraint.size for constraint in of_part) + MARGIN
@@ -149,13 +205,16 @@ def meet_requirements(
     sources = [parts[i].ids for i in again]
     found_again = (yield Sources(sources, options, limits, constraints)) if again else []
     for i, nbest in zip(again, found_again, strict=True):
-        found = [Output(task.text_of(hypothesis), hypothesis) for hypothesis in nbest]
+        forced = tuple(form for r in parts[i].required for form in r.forms)
+        found = [Output(task.text_of(hypothesis), hypothesis, forced) for hypothesis in nbest]
         n_lacking = [sum(len(unmet(parts[i].required, o.text)) for o in some) for some in (found, outputs[i])]
         if n_lacking[0] < n_lacking[1]:
             outputs[i] = found
 
 
-def edit_once(task: Any, parts: Sequence[Part], outputs: list[list[Output]], options: DecodeConfig) -> bool:
+def edit_once(
+    task: Any, parts: Sequence[Part], outputs: list[list[Output]], options: DecodeConfig, prefix: str
+) -> bool:
     """Make the best edit for the first requirement that an output lacks. Returns whether there was any."""
     lacking = [
         (i, rank, missing)
@@ -169,6 +228,7 @@ def edit_once(task: Any, parts: Sequence[Part], outputs: list[list[Output]], opt
     )
     edited: list[str] = []
     token_ids: list[list[int]] = []
+    forced: list[tuple[str, ...]] = []
     owners: list[tuple[int, int]] = []
     for (i, rank, missing), weights in zip(lacking, weights_of_words, strict=True):
         words = [
@@ -181,9 +241,13 @@ def edit_once(task: Any, parts: Sequence[Part], outputs: list[list[Output]], opt
             to_term = weights[:, words].sum(1)
             word = int(to_term.argmax())
             is_translation = bool(to_term[word] >= MIN_WEIGHT * weights[word].sum())
-        texts = list(dict.fromkeys(edits(outputs[i][rank].text, missing[0], word, is_translation)))
+        begin, rest = outputs[i][rank].text[: len(prefix)], outputs[i][rank].text[len(prefix) :]
+        begin += " " if begin and (rest[:1].isspace() or not rest) else ""
+        word = max(0, word - len(begin.split()))
+        texts = list(dict.fromkeys(begin + text for text in edits(rest, missing[0], word, is_translation)))
         for text, ids in zip(texts, task.tokenizer.encode_batch(texts), strict=True):
             if len(unmet(parts[i].required, text)) < len(missing) and len(ids) < task.model.config.max_len:
+                forced.append((*outputs[i][rank].forced, *missing[0].forms))
                 edited.append(text)
                 token_ids.append([*ids, task.tokenizer.eos_id])
                 owners.append((i, rank))
@@ -193,10 +257,10 @@ def edit_once(task: Any, parts: Sequence[Part], outputs: list[list[Output]], opt
         log_probs = model.score([parts[i].ids for i in used], token_ids, [used[i] for i, _ in owners])
     else:
         log_probs = task.score([parts[i].source for i, _ in owners], edited)
-    for owner, text, ids, of_tokens in zip(owners, edited, token_ids, log_probs, strict=True):
+    for owner, text, ids, forms, of_tokens in zip(owners, edited, token_ids, forced, log_probs, strict=True):
         score = sum(of_tokens) / length_penalty(len(of_tokens), options.length_penalty)
         if owner not in best or score > best[owner].hypothesis.score:
-            best[owner] = Output(text, Hypothesis(ids, of_tokens, score))
+            best[owner] = Output(text, Hypothesis(ids, of_tokens, score), forms)
     for (i, rank), output in best.items():
         outputs[i][rank] = output
     return bool(best)

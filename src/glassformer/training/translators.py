@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from glassformer.corpora.language_id import MAX_SENTENCES, LanguageProfiles
+from glassformer.corpora.language_id import LanguageProfiles
 from glassformer.data.dataset import Dataset
 from glassformer.errors import UserError
 from glassformer.tasks.base import AnyTask, Log
@@ -32,6 +30,7 @@ def inherit(task: AnyTask, base: AnyTask, log: Log) -> None:
         )
         return
     task.languages = task.languages or base.languages
+    task.scripts = base.scripts or base.scripts_of_vocabulary or ()
     task.detection, task.confidence, task.shortlist = base.detection, base.confidence, base.shortlist
 
 
@@ -48,11 +47,7 @@ def complete(task: Translator, data: PreparedData, log: Log) -> None:
 
 def language_profiles(task: Translator, data: Dataset) -> LanguageProfiles:
     """Profiles for the detection of both languages, from examples of the training set."""
-    rows = data.rows(np.array(evenly_spaced(range(len(data)), MAX_SENTENCES)))
-    decode = task.tokenizer.decode
-    return LanguageProfiles.fit(
-        {code: [decode(list(row[side])) for row in rows] for side, code in enumerate(task.languages)}
-    )
+    return LanguageProfiles.fit(dict(zip(task.languages, task.sample(data), strict=True)))
 
 
 def add_confidence(task: Translator, dev: Sequence[Any], log: Log) -> None:
