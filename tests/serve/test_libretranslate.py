@@ -112,6 +112,17 @@ def test_a_text_of_low_confidence_is_not_translated(server):
     assert found["untranslated"] == [True, False]
 
 
+def test_words_of_a_discarded_translation_are_left_out(server):
+    found = server.translate(["The cat.", "12"], min_confidence=1.0, confidence=True).json
+    assert found["words"] == [None, []]
+    assert 0 < found["confidence"][0] < 1
+    assert server.translate("The cat.", min_confidence=0.0, confidence=True).json["words"]
+
+
+def test_a_format_of_null_is_text(server):
+    assert server.translate("The <b>cat</b>.", format=None).json == server.translate("The <b>cat</b>.").json
+
+
 def test_glossaries_terms_and_protected_spans(server):
     assert "Kater" in server.translate("The cat sat.", glossary="animals").json["translatedText"]
     found = server.translate("The cat sat.", terms=[["cat", "Mieze|Katze"]]).json["translatedText"]

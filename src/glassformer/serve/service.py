@@ -36,7 +36,8 @@ class StoredResult:
     data: bytes
     name: str
     content_type: str
-    policy: str | None
+    policy: str
+    """Content-Security-Policy."""
     expires_at: float
 
 
@@ -46,7 +47,7 @@ class Results:
 
     stored: OrderedDict[str, StoredResult] = field(default_factory=OrderedDict)
 
-    def add(self, data: bytes, name: str, content_type: str, policy: str | None = None) -> str:
+    def add(self, data: bytes, name: str, content_type: str, policy: str = "default-src 'none'") -> str:
         """Store a result. Returns its random name."""
         key = secrets.token_urlsafe(24)
         self.stored[key] = StoredResult(data, name, content_type, policy, time.monotonic() + RESULT_S)
@@ -294,7 +295,7 @@ async def translate_errors(work: Awaitable[ResultT]) -> ResultT:
     except Unavailable as error:
         raise ApiError(503, str(error), retry_after_s=5) from None
     except Refused as error:
-        raise ApiError(400, " ".join(str(error).split())) from None
+        raise ApiError(400, " ".join(str(error).split()), code=error.code) from None
 
 
 async def wait_until_gone(request: Request) -> None:

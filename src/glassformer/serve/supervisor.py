@@ -26,7 +26,15 @@ class Unavailable(Exception):
 
 
 class Refused(Exception):
-    """A request cannot be computed: its message is for the client."""
+    """A request cannot be computed: its message is for the client.
+
+    Args:
+        code: code of the error in the API of OpenAI, if it has one.
+    """
+
+    def __init__(self, message: str, code: str | None = None) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 @dataclass(eq=False)
@@ -228,7 +236,7 @@ class Supervisor:
         if "unavailable" in message:
             job.result.set_exception(Unavailable(message["unavailable"]))
         elif "error" in message:
-            job.result.set_exception(Refused(message["error"]))
+            job.result.set_exception(Refused(message["error"], message.get("code")))
         else:
             job.result.set_result(message["result"])
 

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -29,11 +29,12 @@ from glassformer.errors import UserError
 from glassformer.generate.engine import Decoding, Engine, Event, Sources
 from glassformer.generate.search import Hypothesis
 from glassformer.inspection.inspect import inspect
-from glassformer.inspection.page import inspection_page
+from glassformer.inspection.page import inspection_page, policy_of
 from glassformer.pipelines import pipeline
 from glassformer.pipelines.base import Pipeline
 from glassformer.runtime.storage import can_have_weights, has_weights
 from glassformer.serve.channel import Channel, Message
+from glassformer.serve.results import ContextLengthError, continued, joined, limited, plain, whole_prompt
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.causal_lm import DecoderTask, TextStream
 from glassformer.tasks.encoder import EncoderTask
@@ -206,6 +207,8 @@ class Worker:
                 return
         try:
             self.begin(job_id, message, self.models[message["model"]])
+        except ContextLengthError as error:
+            self.channel.send({"id": job_id, "error": str(error), "code": "context_length_exceeded"})
         except UserError as error:
             self.channel.send({"id": job_id, "error": str(error)})
 
@@ -223,9 +226,13 @@ class Worker:
                 ends = LINE_END.findall(message["text"])
                 lines = LINE_END.split(message["text"])
                 decoding = task.decoding(lines, options, terms=self.terms(message))
-                self.jobs[job_id] = job = DecodingJob(
-                    job_id, model, decoding=decoding, result_of=lambda nbest: joined(nbest, ends)
-                )
+                limits = message.get("limits")
+
+                def result_of(nbest: list[list[Translation]]) -> JsonObject:
+                    record = joined(nbest, ends)
+                    return limited(task.tokenizer, message["text"], record, **limits) if limits else record
+
+                self.jobs[job_id] = job = DecodingJob(job_id, model, decoding=decoding, result_of=result_of)
                 self.advance(job, None)
             case "continue":
                 assert isinstance(task, TextToTextTask)
@@ -239,7 +246,7 @@ class Worker:
                 assert isinstance(task, DecoderTask)
                 given = DecodeConfig.resolve({**message["options"], "precision": model.precision}, environment={})
                 c = task.with_default_options(given)
-                prompt, limit = task.limited_prompt(message["text"], c, lambda what: None)
+                prompt, limit = whole_prompt(task, message["text"], c)
                 output = TextStream(task.tokenizer, c.stop)
                 self.jobs[job_id] = stream = StreamJob(job_id, model, output=output, n_prompt=len(prompt), limit=limit)
                 assert model.engine
@@ -256,7 +263,8 @@ class Worker:
                 self.call(job_id, lambda: {"vectors": task(texts).tolist(), "n_tokens": n_tokens})
             case "inspect":
                 text = message["text"]
-                self.call(job_id, lambda: {"page": inspection_page(inspect(task, text).to_dict())})
+                policy = policy_of("inspection")
+                self.call(job_id, lambda: {"page": inspection_page(inspect(task, text).to_dict()), "policy": policy})
 
     def terms(self, message: Message) -> Terms | None:
         """The terms and protected spans of a translation."""
@@ -339,12 +347,16 @@ class Worker:
                 if job.requests:
                     break
         except StopIteration as end:
-            self.end(job.job_id)
-            self.channel.send({"id": job.job_id, "result": job.result_of(end.value)})
+            value = end.value
         except UserError as error:
             self.fail(job, error)
+            return
         else:
             self.owners |= {(job.model.name, request): job for request in job.requests}
+            return
+        # Not above: with the exception, the traceback of an error would have the text.
+        self.end(job.job_id)
+        self.channel.send({"id": job.job_id, "result": job.result_of(value)})
 
     def fail(self, job: Job, error: UserError) -> None:
         """End a job with an error."""
@@ -361,56 +373,6 @@ class Worker:
             self.owners.pop((job.model.name, request), None)
             if cancel and job.model.engine:
                 job.model.engine.cancel(request)
-
-
-def joined(lines: Sequence[Sequence[Translation]], ends: Sequence[str]) -> JsonObject:
-    """The record of a text from the translations of its lines, best first.
-
-    Args:
-        ends: the line ends between the lines.
-    """
-    n_best = max(len(nbest) for nbest in lines)
-    texts = []
-    for rank in range(n_best):
-        parts = [nbest[min(rank, len(nbest) - 1)].text for nbest in lines]
-        texts.append("".join(part + end for part, end in zip(parts, [*ends, ""], strict=True)))
-    best = [nbest[0] for nbest in lines]
-    record: JsonObject = {
-        "text": texts[0],
-        "others": texts[1:],
-        "missing": [term for t in best for term in t.missing],
-        "repeated": any(t.repeated for t in best),
-        "untranslated": any(t.is_untranslated for t in best),
-    }
-    if all(t.alignment is not None for t in best):
-        n_source = n_target = 0
-        record["alignment"] = []
-        for t in best:
-            record["alignment"] += [[n_source + s, n_target + k] for s, k in t.alignment or ()]
-            n_source, n_target = n_source + len(t.source.split()), n_target + len(t.text.split())
-    if all(t.words is not None for t in best):
-        words = [pair for t in best for pair in t.words or ()]
-        record["words"] = words
-        record["confidence"] = sum(p for _, p in words) / len(words) if words else 1.0
-    return record
-
-
-def continued(translations: list[Translation]) -> JsonObject:
-    """The record of translations that continue a prefix."""
-    records = [joined([[translation]], []) for translation in translations]
-    texts = [record["text"] for record in records]
-    return {"text": texts[0] if texts else "", "others": texts[1:], "continuations": records}
-
-
-def plain(value: Any) -> Any:
-    """A result of a pipeline in types of JSON."""
-    if isinstance(value, torch.Tensor):
-        return value.tolist()
-    if isinstance(value, dict):
-        return {key: plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(inner) for inner in value]
-    return value.item() if hasattr(value, "item") else value
 
 
 Loaded = TypeVar("Loaded")

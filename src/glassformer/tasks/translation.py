@@ -705,7 +705,8 @@ def record_of(nbest: Sequence[Translation]) -> TranslationRecord:
         record["missing"] = list(best.missing)
     if best.confidence is not None and best.words is not None:
         record["confidence"] = best.confidence
-        record["words"] = [list(pair) for pair in best.words]
+        if not best.is_untranslated:  # they are those of the translation
+            record["words"] = [list(pair) for pair in best.words]
     if best.is_untranslated:
         record["untranslated"] = True
     if best.alignment is not None:
