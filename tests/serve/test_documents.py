@@ -1,3 +1,4 @@
+import html
 import json
 import re
 
@@ -36,6 +37,18 @@ def test_html_keeps_its_tags(server):
     assert listed == found
     file = download(server, upload(server, "a.html", text.encode()))
     assert file.body.decode() == found
+
+
+def test_html_in_the_target_language_says_so_and_its_attributes_are_translated(server):
+    text = '<html lang="en"><body><p>A dog.</p><img alt="The cat."></body></html>'
+    alt = server.translate("The cat.").json["translatedText"]
+    for found in (
+        server.translate(text, format="html").json["translatedText"],
+        server.translate(text, format="html", source="auto").json["translatedText"],
+        download(server, upload(server, "a.html", text.encode())).body.decode(),
+    ):
+        assert found.startswith('<html lang="de">')
+        assert f'<img alt="{html.escape(alt)}">' in found
 
 
 def test_a_file_in_the_same_language_keeps_its_bytes(server):

@@ -76,11 +76,12 @@ async def translated(
         unit.done.add_done_callback(count)
     results = iter(await service.compute(request, units, deadline_s=deadline_s, files=deadline_s is not None))
     rendered = []
-    for document, _ in documents:
+    for document, model in documents:
         own = [next(results) for _ in document.segments]
         alignments = [result.get("alignment") or () for result in own]
         texts = [result["text"] for result in own]
-        rendered.append(await asyncio.to_thread(document.render, texts, alignments))  # seconds for a large file
+        languages = service.languages_of(service.model(model))
+        rendered.append(await asyncio.to_thread(document.render, texts, alignments, languages))  # takes seconds
     return rendered
 
 
