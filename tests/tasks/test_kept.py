@@ -9,7 +9,7 @@ import glassformer as gf
 from glassformer.config import DecodeConfig
 from glassformer.corpora.terms import Glossary, Term, protect_pattern, unmet
 from glassformer.tasks.confidence import N_FEATURES, Confidence, word_features, words_in
-from glassformer.tasks.terms import Terms
+from glassformer.tasks.terms import Terms, edits
 from tests.tasks.test_terms import translator
 
 WITHOUT_WORDS = ["12345", "...", "🎉🎉", "https://example.org/cat", "Привет, мир!", "日本語", " - 12 ", "%", "¿?"]
@@ -140,6 +140,12 @@ def test_alternatives_have_the_terms_and_the_protected_text(family):
             assert translation.source == text
             assert unmet(TERMS.required(text), translation.text) == []
             assert all(translation.text.count(marker) == 1 for marker in ("[X7X]", "[X12X]")), prefix
+
+
+def test_a_term_within_a_text_begins_with_a_small_letter():
+    required = next(Glossary([Term(("cat",), ("kater",))]).find("cat"))
+    assert any(text.startswith("Kater") for text in edits(" x y", required, 0))
+    assert not any("Kater" in text for text in edits(" x y", required, 0, begins_text=False))
 
 
 def test_a_prefix_stays_when_a_term_is_put_in():

@@ -168,7 +168,8 @@ def parse(model: type[ModelT], fields: Fields) -> ModelT:
         name = name.partition(".")[0]
         if detail["type"] == "missing":
             raise ApiError(400, f"Invalid request: missing {name} parameter", param=name) from None
-        raise ApiError(400, f"Invalid request: {name}: {detail['msg']}", param=name) from None
+        problem = detail["msg"].removeprefix("Value error, ")
+        raise ApiError(400, f"Invalid request: {name}: {problem}", param=name) from None
 
 
 JSON = ("application/json",)

@@ -244,7 +244,8 @@ def edit_once(
         begin, rest = outputs[i][rank].text[: len(prefix)], outputs[i][rank].text[len(prefix) :]
         begin += " " if begin and (rest[:1].isspace() or not rest) else ""
         word = max(0, word - len(begin.split()))
-        texts = list(dict.fromkeys(begin + text for text in edits(rest, missing[0], word, is_translation)))
+        results = edits(rest, missing[0], word, is_translation, begins_text=not begin)
+        texts = list(dict.fromkeys(begin + text for text in results))
         for text, ids in zip(texts, task.tokenizer.encode_batch(texts), strict=True):
             if len(unmet(parts[i].required, text)) < len(missing) and len(ids) < task.model.config.max_len:
                 forced.append((*outputs[i][rank].forced, *missing[0].forms))
@@ -266,12 +267,15 @@ def edit_once(
     return bool(best)
 
 
-def edits(text: str, required: Required, word: int, is_translation: bool = False) -> Iterator[str]:
+def edits(
+    text: str, required: Required, word: int, is_translation: bool = False, *, begins_text: bool = True
+) -> Iterator[str]:
     """The text with a form that meets the requirement in place of no, one or two words.
 
     Args:
         word: index of the word at or beside which the edit is made.
         is_translation: the word is a translation of the term, which the form replaces.
+        begins_text: nothing is before the text, so that its first word may begin with an upper-case letter.
     """
     words = text.split()
     spans = [(word, word + 1), (word, word + 2), (word - 1, word + 1)]
@@ -279,7 +283,7 @@ def edits(text: str, required: Required, word: int, is_translation: bool = False
         if 0 <= start <= end <= len(words):
             first, last = (words[start], words[end - 1]) if end > start else ("", "")
             opening, closing = first[: len(first) - len(first.lstrip(OPENING))], last[len(last.rstrip(CLOSING)) :]
-            for form in required.forms if start == 0 else required.targets:
+            for form in required.forms if start == 0 and begins_text else required.targets:
                 yield " ".join([*words[:start], f"{opening}{form}{closing}", *words[end:]])
 
 
