@@ -87,6 +87,10 @@ def test_a_folder_that_has_lost_its_languages_is_not_used(tmp_path):
         health = server.get("/health")
         assert health.status == 200
         assert health.json == {"status": "degraded", "problems": ["the last reload was refused"]}
+        # A process that is restarted takes the folder that is there.
+        os.kill(server.worker, signal.SIGKILL)
+        loss = "en-de: without confidence, en to de, language detection, which an earlier folder had"
+        wait_for(lambda: server.get("/health").json == {"status": "degraded", "problems": [loss]})
 
 
 def test_a_folder_that_has_lost_a_feature_is_named(tmp_path):

@@ -275,7 +275,8 @@ class Supervisor:
             self.n_restarts += 1
             try:
                 launched = await self.launch(partial=True)
-                self.has_failed = False
+                self.has_failed = self.is_refused = False
+                log.info("the models were loaded again")
                 if self.current is None:
                     self.use(launched)
                 else:  # a reload was faster
