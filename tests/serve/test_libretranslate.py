@@ -162,7 +162,6 @@ def test_alternatives_respect_glossaries_and_terms(server):
         found = server.translate("A cat", prefix="", alternatives=4, **control).json
         assert len(found["alternatives"]) > 1
         have = ["Kater" in record["text"] for record in found["continuations"]]
-        assert any(have)
         assert have == ["missing" not in record for record in found["continuations"]]
 
 

@@ -9,6 +9,7 @@ import glassformer as gf
 from glassformer.config import DecodeConfig
 from glassformer.corpora.terms import Glossary, Term, protect_pattern, unmet
 from glassformer.tasks.confidence import N_FEATURES, Confidence, word_features, words_in
+from glassformer.tasks.continuations import continuations
 from glassformer.tasks.terms import Terms, edits
 from tests.tasks.test_terms import translator
 
@@ -23,7 +24,7 @@ def test_a_text_without_words_stays(text):
         assert {translation.text for translation in nbest} == {text}
         assert nbest[0].source == text
     assert task(text) == text
-    assert [t.text for t in task.engine(options).run(task.continuations(text, "", 3, options))] == [text]
+    assert [t.text for t in task.engine(options).run(continuations(task, text, "", 3, options))] == [text]
 
 
 def test_a_text_without_words_has_full_confidence_and_no_alignment_error():
@@ -50,11 +51,11 @@ def test_a_list_mark_stays_before_protected_text_and_in_alternatives():
     ((best,),) = task.translate(["- {name} slept"], options)
     assert best.text.startswith("- ")
     assert "{name}" in best.text
-    found = task.engine(options).run(task.continuations("- a cat", "", 3, options))
+    found = task.engine(options).run(continuations(task, "- a cat", "", 3, options))
     assert found
     assert all(t.text.startswith("- ") for t in found)
     begun = found[0].text.split()[:2]
-    again = task.engine(options).run(task.continuations("- a cat", " ".join(begun), 3, options))
+    again = task.engine(options).run(continuations(task, "- a cat", " ".join(begun), 3, options))
     assert all(t.text.startswith(" ".join(begun)) for t in again)
 
 
@@ -127,7 +128,7 @@ def test_alternatives_have_the_terms_and_the_protected_text(family):
     task = translator(kind="word", family=family)
     options = DecodeConfig(beam=2, max_length=12)
     text = "[X7X] the black cat sat on [X12X] a couch"
-    first = task.engine(options).run(task.continuations(text, "", 4, options, TERMS))
+    first = task.engine(options).run(continuations(task, text, "", 4, options, TERMS))
     assert len(first) > 1
     for translation in first:
         assert unmet(TERMS.required(text), translation.text) == []
@@ -135,7 +136,7 @@ def test_alternatives_have_the_terms_and_the_protected_text(family):
     words = first[0].text.split()
     for n in range(1, len(words)):
         prefix = " ".join(words[:n])
-        for translation in task.engine(options).run(task.continuations(text, prefix, 3, options, TERMS)):
+        for translation in task.engine(options).run(continuations(task, text, prefix, 3, options, TERMS)):
             assert translation.text.startswith(prefix)
             assert translation.source == text
             assert unmet(TERMS.required(text), translation.text) == []

@@ -32,6 +32,7 @@ from glassformer.serve.channel import Channel, Message
 from glassformer.serve.results import ContextLengthError, continued, joined, limited, plain, whole_prompt
 from glassformer.serve.served_model import ServedModel
 from glassformer.tasks.causal_lm import DecoderTask, TextStream
+from glassformer.tasks.continuations import continuations
 from glassformer.tasks.feature_extraction import SentenceEmbedder
 from glassformer.tasks.terms import Terms
 from glassformer.tasks.translation import TextToTextTask, Translation
@@ -152,10 +153,10 @@ class Worker:
             case "continue":
                 assert isinstance(task, TextToTextTask)
                 options = DecodeConfig.resolve({**message["options"], "precision": model.precision}, environment={})
-                continuations = task.continuations(
-                    message["text"], message["prefix"], message["n"], options, self.terms(message)
+                decoding_after = continuations(
+                    task, message["text"], message["prefix"], message["n"], options, self.terms(message)
                 )
-                self.jobs[job_id] = job = DecodingJob(job_id, model, decoding=continuations, result_of=continued)
+                self.jobs[job_id] = job = DecodingJob(job_id, model, decoding=decoding_after, result_of=continued)
                 self.advance(job, None)
             case "complete":
                 assert isinstance(task, DecoderTask)

@@ -7,7 +7,6 @@ folders without weights to align with.
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,8 +15,8 @@ from typing import Any
 
 from glassformer.config import DecodeConfig
 from glassformer.corpora.protected import take_out
-from glassformer.corpora.terms import Glossary, Required, Term, matches, protect_pattern, unmet
-from glassformer.documents.inline import Detached, detach, put_back
+from glassformer.corpora.terms import Glossary, Required, Term, protect_pattern, unmet
+from glassformer.documents.inline import Detached
 from glassformer.errors import ConfigError
 from glassformer.generate.constraints import Constraint
 from glassformer.generate.engine import Decoding, Sources
@@ -127,54 +126,6 @@ class Output:
     hypothesis: Hypothesis
     forced: tuple[str, ...] = ()
     """Forms of the terms that were put in."""
-
-
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """A text whose translation has begun, without its protected spans."""
-
-    source: str
-    """The text without protected spans."""
-    prefix: str
-    """The beginning of the translation without protected spans."""
-    written: str
-    """The beginning with them."""
-    detached: Detached | None
-    """The protected spans that are not in the beginning; None if there are none."""
-
-    @classmethod
-    def of(cls, text: str, prefix: str, terms: Terms | None) -> "Begun":
-        """Take the protected spans out of a text and of the beginning of its translation."""
-        if terms is None or terms.protect is None or terms.take_out(text) is None:
-            return cls(text, prefix, prefix, None)
-        written = Counter(prefix[a:b] for a, b in matches(terms.protect, prefix))
-        done = []
-        for a, b in matches(terms.protect, text):
-            if written[text[a:b]]:
-                written[text[a:b]] -= 1
-                done.append((a, b))
-        text = detach(text, done).core if done else text
-        detached = terms.take_out(text)
-        bare = terms.protect.sub("", prefix)
-        return cls(detached.core if detached else text, " ".join(bare.split()), prefix, detached)
-
-    def needs_alignment(self, model: Any) -> bool:
-        """Whether protected spans are to be placed by the word alignment of a model."""
-        return bool(self.detached and self.detached.inner) and can_have_weights(model)
-
-    def put_back(self, translation: str, alignment: Sequence[tuple[int, int]]) -> str:
-        """The translation with the protected spans, those that are not in its beginning after it.
-
-        Args:
-            translation: it begins with `prefix`.
-            alignment: pairs of a word of `source` and a word of the translation.
-        """
-        rest = translation[len(self.prefix) :]
-        if self.detached:
-            n = len(self.prefix.split())
-            space = rest[: len(rest) - len(rest.lstrip())]
-            rest = space + put_back(self.detached, rest, [(word, max(0, target - n)) for word, target in alignment])
-        return self.written + rest
 
 
 def meet_requirements(

@@ -54,7 +54,7 @@ from glassformer.tasks.confidence import (
     words_of,
 )
 from glassformer.tasks.generation import GeneratesText
-from glassformer.tasks.terms import Begun, Output, Part, Terms, meet_requirements, terms_of
+from glassformer.tasks.terms import Output, Part, Terms, meet_requirements, terms_of
 from glassformer.tasks.texts import Warn, check_texts, no_op
 from glassformer.tokens.tokenizer import Tokenizer
 
@@ -70,9 +70,6 @@ second if the first is not sufficient."""
 
 MIN_TOKENS = 16
 """A vocabulary with no more tokens besides bytes does not tell the scripts of the training."""
-
-MAX_BEAM = 64
-"""Largest beam size."""
 
 Item = TypeVar("Item")
 
@@ -312,59 +309,6 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
             if best.is_untranslated:
                 warn(index, f"not translated: confidence {best.confidence:.2f}")
         return results
-
-    def continuations(
-        self, text: str, prefix: str, n: int, options: DecodeConfig, terms: Terms | None = None
-    ) -> Decoding[list[Translation]]:
-        """Translations of a line that begin with a prefix and continue with different words, the most probable word
-        first. A decoding, which an engine of the task computes.
-
-        Args:
-            n: maximum number of translations.
-            terms: terms and protected spans.
-        """
-        whole, mark = text, self.list_mark(text)
-        if (mark and not prefix.strip()) or prefix.startswith(mark):
-            text, prefix = text.removeprefix(mark), prefix.removeprefix(mark)
-        else:
-            mark = ""
-        begun = Begun.of(text, prefix, terms)
-        text, prefix = begun.source, begun.prefix
-        part = next(self.parts(0, text, terms, no_op), None)
-        if part is None:
-            return []
-        if not self.is_translated(text, terms):
-            return [replace(self.join(whole, 0, [], False), text=whole)] if whole.startswith(begun.written) else []
-        before = self.tokenizer.encode(prefix) if prefix.strip() else []
-        n_tokens = min(2 * n, MAX_BEAM)
-        next_token = options.model_copy(update={"beam": n_tokens, "nbest": n_tokens})
-        (hypotheses,) = yield Sources([part.ids], next_token, [1], prefix=before)
-        found: dict[str, Translation] = {}
-        for hypothesis in hypotheses:
-            if len(found) == n or len(hypothesis.ids) <= len(before):
-                continue
-            ((best, *_),) = yield Sources([part.ids], options, prefix=hypothesis.ids)
-            output = self.text_of(best)
-            rest = output[len(prefix) :]
-            # A token without a space before it changes the last word of the prefix.
-            if output.startswith(prefix) and rest.strip() and (not prefix.strip() or rest[0].isspace()):
-                word = rest.split()[0]
-                if word in found:
-                    continue
-                outputs = [[Output(output, best)]]
-                if part.required:
-                    until = output[: len(prefix) + rest.index(word) + len(word)]
-                    yield from meet_requirements(self, [part], outputs, options, until)
-                found[word] = self.join(text, 0, [(part, outputs[0])], False)
-        results = [[translation] for translation in found.values()]
-        if options.confidence:
-            results = [[self.with_confidence(translation)] for (translation,) in results]
-        for (translation,), result in zip(results, results, strict=True):
-            alignment = align(self, [text], [translation.text])[0] if begun.needs_alignment(self.model) else []
-            result[0] = replace(translation, source=whole, text=mark + begun.put_back(translation.text, alignment))
-        if options.align:
-            self.add_alignment(results)
-        return [translation for (translation,) in results]
 
     def with_confidence(self, translation: Translation) -> Translation:
         """The translation with the probability of each word that it is right."""
