@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from turbohtml import TokenType, tokenize
 
+from glassformer.documents.attributes import TRANSLATED
 from glassformer.documents.document import Document
 from glassformer.documents.html import read_html
 from glassformer.documents.inline import TAG
 
-INLINE = ["b", "i", "a href='x?a=1&b=2'", 'span title="a > b"', "em", "code", "br", "img src=x", "!-- c --"]
-BLOCKS = ["p", "div", "li", "h1", "td", "script", "style", "pre", "title", "section translate=no"]
+INLINE = ["b", "i", "a href='x?a=1&b=2'", 'span title="a > b"', "em", "code", "br", "img src=x alt='a b'", "!-- c --"]
+BLOCKS = ["p lang=en", "div title=cat", "li", "h1", "td", "script", "style", "pre", "title", "section translate=no"]
 WORDS = [
     "cat",
     "The",
@@ -59,10 +60,15 @@ def document(text: str) -> Document:
     return found
 
 
+def attributes(token):
+    """The attributes of a tag, without texts that are translated."""
+    return [(name, "" if name in TRANSLATED else value) for name, value in token.attrs or []]
+
+
 def tags(text):
     """All tags and comments of a text, in order."""
     return [
-        (token.type, token.tag, token.attrs, token.data if token.type == TokenType.COMMENT else None)
+        (token.type, token.tag, attributes(token), token.data if token.type == TokenType.COMMENT else None)
         for token in tokenize(text)
         if token.type in (TokenType.START_TAG, TokenType.END_TAG, TokenType.COMMENT)
     ]
@@ -139,6 +145,44 @@ def test_examples(text, expected):
     found = document(text)
     diagonals = [[(i, i) for i in range(len(segment.text.split()))] for segment in found.segments]
     assert found.render([segment.text.upper() for segment in found.segments], diagonals).decode() == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<p>A <img src=a.png alt='the cat'> b</p>", '<p>A <img src=a.png alt="THE CAT"> B</p>'),
+        ("<a title=\"a &quot;b&quot;\" href='x'>go</a>", '<a title="A &quot;B&quot;" href=\'x\'>GO</a>'),
+        ("<input placeholder=Name value='a b'>", '<input placeholder="NAME" value=\'a b\'>'),
+        ("<textarea placeholder='your name'>a</textarea>", '<textarea placeholder="YOUR NAME">a</textarea>'),
+        ("<svg aria-label='a cat'><title>x</title></svg>", '<svg aria-label="A CAT"><title>x</title></svg>'),
+        ("<code title='a b'>c</code>", '<code title="A B">c</code>'),
+        ("<img alt='a b' translate=no><p class=notranslate title='a b'>c</p>",) * 2,
+        ("<link title='a b'><style title='a b'>x</style>",) * 2,
+        ("<img alt='IMG_0815.jpg'><img alt='12'><img alt=''>",) * 2,
+        ("<img alt='a b' alt='c d'>", "<img alt=\"A B\" alt='c d'>"),
+        ("<p data-alt='a b' =title='a b'>",) * 2,
+    ],
+)  # fmt: skip
+def test_attributes_that_have_text_are_translated(text, expected):
+    found = document(text)
+    assert found.render([segment.text.upper() for segment in found.segments]).decode() == expected
+    assert found.render([segment.text for segment in found.segments]).decode() == text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('<html lang="en-US"><p>a</p>', '<html lang="fr"><p>A</p>'), ("<html lang=de>a", '<html lang="fr">A'),
+        ("<p lang='en'>a <span lang=en>b</span></p>", '<p lang="fr">A <span lang="fr">B</span></p>'),
+        ("<p lang='la'>a</p>", "<p lang='la'>A</p>"), ("<html xml:lang='en'>a", '<html xml:lang="fr">A'),
+        ("<p translate=no lang=en>a</p>",) * 2, ("<a hreflang='en'>b</a>", "<a hreflang='en'>B</a>"),
+    ],
+)  # fmt: skip
+def test_the_language_becomes_the_target_language(text, expected):
+    found = document(text)
+    upper = [segment.text.upper() for segment in found.segments]
+    assert found.render(upper, None, ("en", "fr")).decode() == expected
+    assert found.render([segment.text for segment in found.segments]).decode() == text
 
 
 def test_sentences_are_segments_unless_a_tag_spans_them():

@@ -36,7 +36,7 @@ def write_models(folder: Path) -> None:
     torch.manual_seed(1)  # with these weights, outputs have several words, and differ
     for p in translator.model.parameters():
         torch.nn.init.normal_(p, std=0.8)
-    translator.languages = ("en", "de")
+    translator.languages, translator.scripts = ("en", "de"), ("LATIN",)
     translator.detection = LanguageProfiles.fit({"en": ENGLISH, "de": GERMAN})
     translator.confidence = Confidence((0.0,) * N_FEATURES, (1.0,) * N_FEATURES, (0.01,) * (N_FEATURES + 1), 1000)
     translator.save(folder / "en-de")

@@ -1,3 +1,4 @@
+import html
 import json
 import re
 
@@ -38,6 +39,18 @@ def test_html_keeps_its_tags(server):
     assert file.body.decode() == found
 
 
+def test_html_in_the_target_language_says_so_and_its_attributes_are_translated(server):
+    text = '<html lang="en"><body><p>A dog.</p><img alt="The cat."></body></html>'
+    alt = server.translate("The cat.").json["translatedText"]
+    for found in (
+        server.translate(text, format="html").json["translatedText"],
+        server.translate(text, format="html", source="auto").json["translatedText"],
+        download(server, upload(server, "a.html", text.encode())).body.decode(),
+    ):
+        assert found.startswith('<html lang="de">')
+        assert f'<img alt="{html.escape(alt)}">' in found
+
+
 def test_a_file_in_the_same_language_keeps_its_bytes(server):
     data = b"The cat.\r\n\tA  dog.\n"
     assert download(server, upload(server, "a.txt", data, target="en")).body == data
@@ -67,3 +80,27 @@ def test_a_file_that_is_not_being_translated_has_no_progress(server):
     """The page may ask before the file has arrived; an error would be in the browser's console."""
     answer = server.get("/translate_file/progress/" + "0" * 32)
     assert (answer.status, json.loads(answer.body)) == (200, {"done": 0, "total": 0})
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.html", "a.srt"])
+def test_terms_and_glossaries_are_applied_to_files(server, name):
+    cue = b"1\n00:00:01,000 --> 00:00:02,500\n" if name.endswith("srt") else b""
+    data = cue + b"The cat sat with {name}.\n"
+    assert b"Kater" not in download(server, upload(server, name, data)).body
+    found = download(server, upload(server, name, data, glossary="animals", protect="true")).body
+    assert b"Kater" in found
+    assert b"{name}" in found
+    assert b"Mieze" in download(server, upload(server, name, data, terms='[["cat", "Mieze"]]')).body
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"glossary": "xx"}, "there is no glossary 'xx'; there are: animals"), ({"terms": "cat"}, "list in JSON"),
+        ({"terms": '[["cat"]]'}, "terms"), ({"terms": '{"a": 1}'}, "terms"),
+    ],
+)  # fmt: skip
+def test_wrong_terms_of_a_file_are_one_clear_error(server, fields, message):
+    answer = upload(server, "a.txt", b"The cat.", **fields)
+    assert answer.status == 400
+    assert message in answer.json["error"]

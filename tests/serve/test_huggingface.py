@@ -31,6 +31,18 @@ def test_the_inference_client_translates_and_generates(server):
     assert text.removeprefix("The cat") == server.post("/v1/completions", body).json["choices"][0]["text"]
 
 
+def test_the_inference_client_chats_and_streams_are_refused_elsewhere(server):
+    message = {"role": "user", "content": "The cat."}
+    translator = client(server, "en-de")
+    found = translator.chat_completion([message], max_tokens=100)
+    assert found.choices[0].message.content == server.translate("The cat.").json["translatedText"]
+    parts = translator.chat_completion([message], max_tokens=100, stream=True)
+    assert "".join(part.choices[0].delta.content or "" for part in parts) == found.choices[0].message.content
+    answer = server.post("/models/lm", {"inputs": "The cat", "stream": True})
+    assert answer.status == 400
+    assert "/models/lm/v1/chat/completions" in answer.json["error"]
+
+
 def test_the_inference_client_tags_and_compares(server, folder):
     found = client(server, "tagger").token_classification("The cat sat.", aggregation_strategy="simple")
     expected = pipeline(model=folder / "tagger", precision="auto")("The cat sat.", aggregation_strategy="simple")
@@ -57,6 +69,9 @@ def test_the_inspection_of_a_text_is_a_page(server):
     page = server.get(url)
     assert page.headers["content-type"] == "text/html; charset=utf-8"
     assert b"Content-Security-Policy" in page.body
+    policy = page.headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert policy.removesuffix("; frame-ancestors 'self'") in page.body.decode()
     assert b"glassformer inspect: The cat." in page.body
     assert "frame-ancestors 'self'" in page.headers["content-security-policy"]
     assert server.get(url[:-1]).status == 404

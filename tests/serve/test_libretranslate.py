@@ -1,6 +1,7 @@
 import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -111,11 +112,57 @@ def test_a_text_of_low_confidence_is_not_translated(server):
     assert found["untranslated"] == [True, False]
 
 
+def test_words_of_a_discarded_translation_are_left_out(server):
+    found = server.translate(["The cat.", "12"], min_confidence=1.0, confidence=True).json
+    assert found["words"] == [None, []]
+    assert 0 < found["confidence"][0] < 1
+    assert server.translate("The cat.", min_confidence=0.0, confidence=True).json["words"]
+
+
+def test_a_format_of_null_is_text(server):
+    assert server.translate("The <b>cat</b>.", format=None).json == server.translate("The <b>cat</b>.").json
+
+
 def test_glossaries_terms_and_protected_spans(server):
     assert "Kater" in server.translate("The cat sat.", glossary="animals").json["translatedText"]
     found = server.translate("The cat sat.", terms=[["cat", "Mieze|Katze"]]).json["translatedText"]
     assert "Mieze" in found or "Katze" in found
     assert "{name}" in server.translate("The cat {name} sat.", protect=True).json["translatedText"]
+
+
+@pytest.mark.parametrize("protect", [False, True])
+@pytest.mark.parametrize(
+    ("text", "markers"),
+    [
+        ("The [X7X] cat [X12X] sat.", ["[X7X]", "[X12X]"]), ("[X0X] sat.", ["[X0X]"]), ("[X0X]", ["[X0X]"]),
+        ("Save <f0>the cat</f0> on <x1/> the mat.", ["<f0>", "</f0>", "<x1/>"]),
+    ],
+)  # fmt: skip
+def test_markers_of_weblate_and_omegat_stay(server, protect, text, markers):
+    found = server.translate(text, protect=protect).json["translatedText"]
+    assert [found.count(marker) for marker in markers] == [1] * len(markers)
+    listed = server.translate([text, text], protect=protect, alternatives=1).json
+    assert listed["translatedText"] == [found, found]
+    apertium = server.get(f"/translate?langpair=en|de&q={quote(text)}").json["responseData"]["translatedText"]
+    assert [apertium.count(marker) for marker in markers] == [1] * len(markers)
+
+
+@pytest.mark.parametrize("text", ["🎉", "12345", "...", "https://example.org/the-cat", "Привет, мир"])
+def test_texts_without_words_stay_and_list_marks_too(server, text):
+    assert server.translate(text).json["translatedText"] == text
+    assert server.translate([text, "The cat."]).json["translatedText"][0] == text
+    assert server.translate(f"<p>{text}</p>", format="html").json["translatedText"] == f"<p>{text}</p>"
+    assert server.translate("- The cat.\n2. The cat.").json["translatedText"] == "- {0}\n2. {0}".format(
+        server.translate("The cat.").json["translatedText"]
+    )
+
+
+def test_alternatives_respect_glossaries_and_terms(server):
+    for control in ({"glossary": "animals"}, {"terms": [["cat", "Kater"]]}):
+        found = server.translate("A cat", prefix="", alternatives=4, **control).json
+        assert len(found["alternatives"]) > 1
+        have = ["Kater" in record["text"] for record in found["continuations"]]
+        assert have == ["missing" not in record for record in found["continuations"]]
 
 
 def test_a_translation_begins_with_the_prefix(server):

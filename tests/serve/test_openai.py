@@ -1,11 +1,13 @@
 import base64
 import json
+import socket
 import struct
 
 import pytest
 
 from glassformer.config import DecodeConfig
 from glassformer.tasks.registry import load
+from tests.serve.models import running, wait_for
 
 PROMPT = {"model": "lm", "prompt": "The cat", "max_tokens": 12, "temperature": 0}
 
@@ -101,8 +103,7 @@ def test_embeddings_are_those_of_the_task(server, folder):
         ("completions", {"model": "sentiment", "prompt": "a"}, 400, "does not generate text"),
         ("completions", {**PROMPT, "prompt": []}, 400, "prompt"),
         ("completions", {**PROMPT, "prompt": [1]}, 400, "prompt"),
-        ("completions", {**PROMPT, "max_tokens": 10**9}, 400, "max_tokens"),
-        ("completions", {**PROMPT, "n": 2}, 400, "n:"),
+        ("completions", {**PROMPT, "max_tokens": 0}, 400, "max_tokens"),
         ("completions", {**PROMPT, "prompt": "a" * 20_001}, 400, "at most 20,000"),
         ("chat/completions", {"model": "lm", "messages": []}, 400, "messages"),
         ("chat/completions", {"model": "lm", "messages": [{"role": "user", "content": ""}]}, 400, "no message"),
@@ -115,3 +116,137 @@ def test_errors_have_the_form_of_the_api(server, path, body, status, message):
     assert answer.status == status
     assert message in answer.json["error"]["message"]
     assert answer.json["error"]["code"] == str(status)
+
+
+def chat(server, content="The cat.", **fields):
+    return server.post("/v1/chat/completions", {"messages": [{"role": "user", "content": content}], **fields})
+
+
+def test_the_role_is_sent_once(server):
+    for model in ("lm", "en-de"):
+        records = events(chat(server, model=model, stream=True, max_tokens=20, seed=1))
+        deltas = [choice["delta"] for record in records for choice in record["choices"]]
+        assert deltas[0] == {"role": "assistant", "content": ""}
+        assert all("role" not in delta for delta in deltas[1:])
+        assert deltas[-1] == {}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_max_tokens_and_stop_limit_translations(server, folder, stream):
+    tokenizer = load(folder / "en-de", device="cpu").tokenizer
+
+    def answer(**fields):
+        found = chat(server, "The cat sat on a mat.", model="en-de", stream=stream, **fields)
+        if not stream:
+            choice = found.json["choices"][0]
+            return choice["message"]["content"], choice["finish_reason"], found.json["usage"]
+        records = events(found)
+        choices = [choice for record in records for choice in record["choices"]]
+        return "".join(choice["delta"].get("content", "") for choice in choices), choices[-1]["finish_reason"], None
+
+    whole, reason, usage = answer()
+    ids = tokenizer.encode(whole)
+    assert reason == "stop"
+    assert usage is None or usage["completion_tokens"] == len(ids)
+    text, reason, usage = answer(max_tokens=3)
+    assert (text, reason) == (tokenizer.decode_stable_prefix(ids[:3]), "length")
+    assert usage is None or usage["completion_tokens"] <= 3
+    assert answer(max_tokens=len(ids))[:2] == (whole, "stop")
+    assert answer(max_tokens=10**9)[:2] == (whole, "stop")
+    stop = whole[4:7]
+    assert answer(stop=[stop])[:2] == (whole[: whole.index(stop)], "stop")
+
+
+def test_max_tokens_above_the_limit_are_the_limit(server):
+    found = server.post("/v1/completions", {**PROMPT, "max_tokens": 10**9})
+    assert found.status == 200
+    assert found.json["usage"]["total_tokens"] <= 64
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"n": 2}, {"best_of": 3}, {"logprobs": True}, {"logprobs": 0}, {"top_logprobs": 2}, {"logit_bias": {"5": 9}},
+        {"response_format": {"type": "json_object"}}, {"tool_choice": "required"}, {"suffix": "x"},
+        {"tool_choice": {"type": "function", "function": {"name": "f"}}}, {"frequency_penalty": 0.5},
+    ],
+)  # fmt: skip
+def test_options_that_would_change_the_answer_are_refused(server, option):
+    for answer in (chat(server, model="lm", **option), server.post("/v1/completions", {**PROMPT, **option})):
+        assert answer.status == 400
+        assert answer.json["error"] == {
+            "message": answer.json["error"]["message"], "type": "invalid_request_error",
+            "param": next(iter(option)), "code": "unsupported_value",
+        }  # fmt: skip
+
+
+def test_options_without_effect_are_accepted(server):
+    options = {
+        "n": 1, "logprobs": False, "frequency_penalty": 0, "response_format": {"type": "text"}, "user": "me",
+        "tools": [{"type": "function", "function": {"name": "f"}}], "tool_choice": "auto", "logit_bias": {},
+    }  # fmt: skip
+    assert chat(server, model="lm", max_tokens=2, **options).status == 200
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_prompt_that_is_too_long_is_refused_and_not_cut(server, stream):
+    text = "The cat sat on the mat. " * 20
+    for answer in (
+        chat(server, text, model="lm", stream=stream),
+        server.post("/v1/completions", {**PROMPT, "prompt": text, "stream": stream}),
+    ):
+        assert answer.status == 400
+        assert answer.json["error"]["code"] == "context_length_exceeded"
+        assert "at most 63" in answer.json["error"]["message"]
+    assert "reads at most" in server.post("/models/lm", {"inputs": text}).json["error"]
+
+
+def test_a_long_prompt_leaves_less_room_and_is_not_cut(server, folder):
+    tokenizer = load(folder / "lm", device="cpu").tokenizer
+    text = "The cat sat" * 30
+    while len(tokenizer.encode(text)) > 55:
+        text = text[:-1]
+    usage = server.post("/v1/completions", {**PROMPT, "prompt": text, "max_tokens": 40}).json["usage"]
+    assert usage["prompt_tokens"] == len(tokenizer.encode(text)) + 1  # the start token
+    assert usage["total_tokens"] <= 64
+
+
+def test_a_history_with_tools_is_accepted(server):
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "content": "A dog."}, {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "1", "content": "5"}, {"role": "user", "content": "The cat."},
+    ]  # fmt: skip
+    for model in ("en-de", "lm"):
+        found = server.post("/v1/chat/completions", {"model": model, "messages": messages, "max_tokens": 2})
+        assert found.status == 200
+
+
+@pytest.mark.parametrize("given", [[1, 2, 3], [[1, 2], [3]]])
+def test_tokens_of_other_models_are_refused_with_the_reason(server, given):
+    answer = server.post("/v1/embeddings", {"model": "embedder", "input": given})
+    assert answer.status == 400
+    assert "tokens of another model" in answer.json["error"]["message"]
+    assert server.post("/v1/embeddings", {"model": "embedder", "input": "a", "dimensions": 3}).status == 400
+
+
+def test_a_chat_at_the_address_of_a_model(server):
+    body = {"model": "tgi", "messages": [{"role": "user", "content": "The cat."}]}
+    found = server.post("/models/en-de/v1/chat/completions", body).json
+    assert found["choices"][0]["message"]["content"] == server.translate("The cat.").json["translatedText"]
+    refused = server.post("/models/xx/v1/chat/completions", body)
+    assert (refused.status, refused.json["error"]["type"]) == (404, "invalid_request_error")
+
+
+def test_an_aborted_stream_leaves_nothing_behind(folder):
+    with running(folder, models=("lm",)) as server:
+        body = json.dumps({**PROMPT, "prompt": ["The cat"] * 200, "max_tokens": 60, "stream": True, "temperature": 1})
+        head = f"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
+        for _ in range(8):
+            with socket.create_connection(("127.0.0.1", server.port)) as connection:
+                connection.sendall(head.encode() + body.encode())
+                assert b"200 OK" in connection.recv(1000)
+        wait_for(lambda: server.metric("glassformer_texts_running") == 0)
+        assert server.post("/v1/completions", PROMPT).status == 200
+    assert "destroyed" not in "".join(server.log)
+    assert "Traceback" not in "".join(server.log)

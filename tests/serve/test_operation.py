@@ -1,5 +1,6 @@
 """The server under load, crashes, reloads and attacks."""
 
+import gzip
 import http.client
 import json
 import os
@@ -115,6 +116,11 @@ def test_named_origins_may_use_the_server(folder):
         preflight = server.request("OPTIONS", "/translate", headers={"Origin": origin, "Host": "mt.example.org"})
         assert preflight.status == 204
         assert preflight.headers["access-control-allow-origin"] == origin
+        assert preflight.headers["access-control-allow-headers"] == "Content-Type, Authorization"
+        wanted = "authorization,content-type,x-stainless-lang,x-stainless-os"
+        asked = {"Origin": origin, "Access-Control-Request-Headers": wanted}
+        preflight = server.request("OPTIONS", "/v1/chat/completions", headers=asked)
+        assert preflight.headers["access-control-allow-headers"] == wanted
         body = {"q": "The cat.", "source": "en", "target": "de"}
         assert server.post("/translate", body, Origin=origin).headers["access-control-allow-origin"] == origin
 
@@ -152,6 +158,45 @@ def test_headers_that_are_too_long_are_refused(server):
     with socket.create_connection(("127.0.0.1", server.port)) as connection:
         connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 40_000)
         assert connection.recv(100).startswith(b"HTTP/1.1 431")
+
+
+def test_headers_that_are_too_long_are_refused_also_in_one_piece(server):
+    for size, status in ((20_000, b"200"), (40_000, b"431")):
+        raw = b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * size + b"\r\n\r\n"
+        with socket.create_connection(("127.0.0.1", server.port)) as connection:
+            connection.sendall(raw)
+            assert connection.recv(100)[9:12] == status
+    body = b"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\nX: " + b"x" * 40_000 + b"\r\n\r\nabc"
+    with socket.create_connection(("127.0.0.1", server.port)) as connection:
+        connection.sendall(body)
+        assert connection.recv(100)[9:12] == b"431"
+    assert server.get("/health").status == 200
+    assert "Traceback" not in "".join(server.log)
+
+
+def test_an_address_that_ends_in_a_slash(server):
+    assert server.get("//languages").json == server.get("/languages").json
+    body = {"q": "The cat.", "source": "en", "target": "de"}
+    assert server.post("//translate", body).json == server.post("/translate", body).json
+
+
+@pytest.mark.parametrize("path", ["/translate", "/v1/completions", "/models/lm"])
+def test_a_compressed_body_is_refused(server, path):
+    answer = server.request("POST", path, gzip.compress(b"{}"), {"Content-Encoding": "gzip"})
+    assert answer.status == 415
+    assert "Content-Encoding" in str(answer.json["error"])
+
+
+def test_pages_of_others_cannot_compute_by_get(server):
+    path = "/translate?langpair=en|de&q=The+cat."
+    assert server.get(path).status == 200
+    own = f"http://127.0.0.1:{server.port}"
+    assert server.get(path, Origin=own, **{"Sec-Fetch-Site": "same-origin"}).status == 200
+    assert server.get(path, Origin="http://evil.example").status == 403
+    for site in ("cross-site", "same-site"):
+        assert server.get(path, **{"Sec-Fetch-Site": site}).status == 403
+        assert server.get("/" + path, **{"Sec-Fetch-Site": site}).status == 403
+        assert server.get("/", **{"Sec-Fetch-Site": site}).status == 200  # a link to the page
 
 
 @pytest.mark.slow

@@ -73,9 +73,14 @@ class LanguageProfiles:
         Raises:
             CheckpointError: a file is damaged.
         """
+        return cls.merged(cls.from_json(path.read_text(encoding="utf-8")) for path in paths)
+
+    @classmethod
+    def merged(cls, several: Iterable["LanguageProfiles"]) -> "LanguageProfiles":
+        """The profiles of several; of a language that is in more than one the profile with the most text."""
         languages: dict[str, Profile] = {}
-        for path in paths:
-            for language, profile in cls.from_json(path.read_text(encoding="utf-8")).languages.items():
+        for profiles in several:
+            for language, profile in profiles.languages.items():
                 if language not in languages or languages[language].total < profile.total:
                     languages[language] = profile
         return cls(languages)

@@ -21,13 +21,15 @@ UNITS = (
 PATTERNS = {
     "placeholders": r"%(?:\(\w{1,64}\))?[-+#0]{0,4}\d{0,3}(?:\.\d{1,3})?(?:hh|h|ll|l)?[sdifuxXocreEgG@](?!\w)"
     r"|%\d{1,2}(?:\$[sdifux@])?(?![\w%])|\{\{[^{}]{0,100}\}\}|\$?\{[^{}\s]{0,100}\}|\$[A-Za-z_]\w{0,64}",
+    "markers": r"\[X\d{1,6}X\]|</?[A-Za-z]\d{1,5}/?>",
     "tags": r"</?[A-Za-z][^<>]{0,300}>|<!--.{0,300}?-->",
     "entities": r"&(?:[A-Za-z][A-Za-z0-9]{1,30}|#\d{1,7}|#[xX][0-9A-Fa-f]{1,6});",
     "urls": r"(?:https?|ftp)://[^\s<>\"'()\[\]{}]{1,2000}[^\s<>\"'()\[\]{}.,;:!?]|www\.[^\s<>\"'()]{1,2000}[^\s<>\"'().,;:!?]",
     "emails": r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}",
     "units": rf"(?<![\w.,])[-+]?\d[\d.,]{{0,20}}[ \u00a0\u202f]?(?:{UNITS})(?!\w)",
 }
-"""Names of `--protect` -> regular expressions. All repetitions are bounded."""
+"""Names of `--protect` -> regular expressions. All repetitions are bounded. Markers are what Weblate ([X7X]) and OmegaT
+(<f0>, </f0>, <x1/>) send in place of placeholders and tags."""
 
 REPEATS = (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT)
 

@@ -1,6 +1,7 @@
 """A file as its texts and what is between them."""
 
 import html
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -31,6 +32,27 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
+class Language:
+    """The attribute of a tag that says which language the text is in."""
+
+    source: str
+    """The value as it is written in the file, with its quotes."""
+    code: str
+    is_document: bool
+    """It is that of the whole document."""
+
+    def written(self, languages: tuple[str, str] | None) -> str:
+        """The value for a translation: the target language in place of the source language."""
+        primary = self.code.lower().partition("-")[0]
+        is_changed = languages and (self.is_document or primary == languages[0].lower().partition("-")[0])
+        return f'"{html.escape(languages[1])}"' if languages and is_changed else self.source
+
+
+MARKER = re.compile("\0(\\d+)\0")
+"""What is in place of an attribute: NUL, which no file has, its index, and NUL."""
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
     """A file.
 
@@ -42,19 +64,27 @@ class Document:
     escaping: Literal["html", "none"] = "none"
     """How texts are written in the file."""
     encoding: str = "utf-8"
+    attributes: tuple[Segment | Language, ...] = ()
+    """Values of attributes, for which markers are in the pieces."""
 
     @property
     def segments(self) -> list[Segment]:
-        """The texts to translate."""
-        return [piece for piece in self.pieces if isinstance(piece, Segment)]
+        """The texts to translate: those of the pieces, then those of the attributes."""
+        return [part for part in (*self.pieces, *self.attributes) if isinstance(part, Segment)]
 
-    def render(self, translations: Sequence[str], alignments: Sequence[Alignment] | None = None) -> bytes:
+    def render(
+        self,
+        translations: Sequence[str],
+        alignments: Sequence[Alignment] | None = None,
+        languages: tuple[str, str] | None = None,
+    ) -> bytes:
         """The file with translations.
 
         Args:
             translations: the translation of each segment.
             alignments: the word alignment of each; only those of segments with tags are used. Without it, tags are
                 placed in proportion to their position.
+            languages: source and target language, for the attributes that have the language. Default: they stay.
 
         Raises:
             CorpusError: a translation has a lone surrogate.
@@ -68,8 +98,18 @@ class Document:
             alignment = alignments[index] if alignments else ()
             parts.append(self.written(piece, translations[index], [(pair[0], pair[1]) for pair in alignment]))
             index += 1
+        values = []
+        for attribute in self.attributes:
+            if isinstance(attribute, Language):
+                values.append(attribute.written(languages))
+                continue
+            is_same = translations[index] == attribute.text
+            values.append(str(attribute.source) if is_same else f'"{html.escape(translations[index])}"')
+            index += 1
+        text = "".join(parts)
+        text = MARKER.sub(lambda match: values[int(match[1])], text) if values else text
         try:
-            return "".join(parts).encode(self.encoding)
+            return text.encode(self.encoding)
         except UnicodeEncodeError as error:
             raise CorpusError(
                 f"a translation cannot be written as {self.encoding.upper()}: {error.reason}.\n"
@@ -89,13 +129,15 @@ class Document:
     def to_record(self) -> dict[str, Any]:
         """The document as JSON-serializable data."""
         pieces = [piece if isinstance(piece, str) else asdict(piece) for piece in self.pieces]
-        return {"pieces": pieces, "escaping": self.escaping, "encoding": self.encoding}
+        attributes = [asdict(attribute) for attribute in self.attributes]
+        return {"pieces": pieces, "escaping": self.escaping, "encoding": self.encoding, "attributes": attributes}
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> "Document":
         """The document of a record."""
         pieces = [piece if isinstance(piece, str) else segment_of(piece) for piece in record["pieces"]]
-        return cls(pieces, record["escaping"], record["encoding"])
+        attributes = tuple(Language(**a) if "code" in a else segment_of(a) for a in record["attributes"])
+        return cls(pieces, record["escaping"], record["encoding"], attributes)
 
 
 def segment_of(record: dict[str, Any]) -> Segment:

@@ -1,6 +1,6 @@
 """HTML: sentences of its text, with inline tags taken off.
 
-The tokens are those of the WHATWG standard. Text in attributes (title, alt, placeholder) is not translated.
+The tokens are those of the WHATWG standard. Texts of attributes (`attributes.TRANSLATED`) are segments too.
 """
 
 import html
@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from turbohtml import Token, TokenType, tokenize
 
-from glassformer.documents.document import Document, Segment
+from glassformer.documents.attributes import marked
+from glassformer.documents.document import Document, Language, Segment
 from glassformer.documents.inline import TAG, detach
 from glassformer.documents.text import decode
 
@@ -70,7 +71,8 @@ def read_html(name: str, data: bytes) -> Document:
     text, encoding = decode(name, data)
     pieces: list[str | Segment] = []
     run: list[Piece] = []
-    for piece in parts(text):
+    attributes: list[Segment | Language] = []
+    for piece in parts(text, attributes):
         if piece.kind == "block":
             pieces += segments(run)
             run = []
@@ -78,11 +80,15 @@ def read_html(name: str, data: bytes) -> Document:
         else:
             run.append(piece)
     pieces += segments(run)
-    return Document(pieces, "html", encoding)
+    return Document(pieces, "html", encoding, tuple(attributes))
 
 
-def parts(text: str) -> Iterator[Piece]:
-    """The parts of a file. Elements that are not translated are one part."""
+def parts(text: str, attributes: list[Segment | Language]) -> Iterator[Piece]:
+    """The parts of a file. Elements that are not translated are one part.
+
+    Args:
+        attributes: gets the attributes in place of which the parts have markers.
+    """
     kept: list[str] = []  # the parts of an element that is not translated
     open_tag, depth = "", 0
     for token, raw in slices(text):
@@ -101,11 +107,15 @@ def parts(text: str) -> Iterator[Piece]:
         elif token.type == TokenType.TEXT:
             yield Piece(raw, "text")
         elif token.type == TokenType.START_TAG and is_kept(token) and not is_empty:
-            kept, open_tag, depth = [raw], tag, 1
+            kept, open_tag, depth = [raw if is_excluded(token) else marked(raw, token, attributes)], tag, 1
         elif token.type in (TokenType.START_TAG, TokenType.END_TAG) and tag in INLINE:
-            yield Piece(raw, "tag", 0 if is_empty else 1 if token.type == TokenType.START_TAG else -1, tag)
+            is_start = token.type == TokenType.START_TAG
+            raw = marked(raw, token, attributes) if is_start and not is_excluded(token) else raw
+            yield Piece(raw, "tag", 0 if is_empty else 1 if is_start else -1, tag)
         elif token.type == TokenType.COMMENT and raw.endswith(">"):  # else it is not finished at the end of the file
             yield Piece(raw, "tag")
+        elif token.type == TokenType.START_TAG and not is_excluded(token):
+            yield Piece(marked(raw, token, attributes), "block")
         else:
             yield Piece(raw, "block")
     if open_tag:
@@ -114,9 +124,13 @@ def parts(text: str) -> Iterator[Piece]:
 
 def is_kept(token: Token) -> bool:
     """Whether the element of a start tag is not translated."""
+    return token.tag in KEPT or is_excluded(token)
+
+
+def is_excluded(token: Token) -> bool:
+    """Whether a start tag says that its element is not to be translated."""
     attributes = {name: value or "" for name, value in reversed(token.attrs or [])}
-    classes = attributes.get("class", "").split()
-    return token.tag in KEPT or attributes.get("translate", "").lower() == "no" or "notranslate" in classes
+    return attributes.get("translate", "").lower() == "no" or "notranslate" in attributes.get("class", "").split()
 
 
 def is_complete(text: str) -> bool:

@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,26 +30,36 @@ def page(title: str, record: object, entry: str) -> str:
     The record is embedded as JSON in which every "<" is escaped. The Content-Security-Policy allows only the scripts of
     the page, identified by their hashes.
     """
-    scripts = [*(source(f"vendor/{name}.min.js") for name in VENDORED), bundle(entry)]
-    policy = "; ".join(
-        [
-            "default-src 'none'",
-            "script-src " + " ".join(map(hash_of, scripts)),
-            "style-src 'unsafe-inline'",
-            "img-src data:",
-            "base-uri 'none'",
-            "form-action 'none'",
-        ]
-    )
+    scripts = scripts_of(entry)
     licences = "".join(f"<!--\n{name}\n{source(f'vendor/{name}.LICENSE')}-->\n" for name in VENDORED)
     parts = {
-        "policy": policy,
+        "policy": policy_of(entry),
         "title": html.escape(well_formed(title)),
         "style": source("style.css"),
         "record": json.dumps(record, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
         "scripts": licences + "\n".join(f"<script>{text}</script>" for text in scripts),
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], source("page.html"))
+
+
+def scripts_of(entry: str) -> list[str]:
+    """The scripts of a page."""
+    return [*(source(f"vendor/{name}.min.js") for name in VENDORED), bundle(entry)]
+
+
+@cache
+def policy_of(entry: str) -> str:
+    """The Content-Security-Policy of a page."""
+    return "; ".join(
+        [
+            "default-src 'none'",
+            "script-src " + " ".join(map(hash_of, scripts_of(entry))),
+            "style-src 'unsafe-inline'",
+            "img-src data:",
+            "base-uri 'none'",
+            "form-action 'none'",
+        ]
+    )
 
 
 def inspection_page(record: JsonObject) -> str:

@@ -49,9 +49,7 @@ def build_app(service: Service) -> ASGIApp:
     @app.get("/results/{key}", include_in_schema=False)
     async def read_result(key: str) -> Response:
         result = service.results.find(key)
-        headers = {"Cache-Control": "private, no-store"}
-        if result.policy:
-            headers["Content-Security-Policy"] = result.policy
+        headers = {"Cache-Control": "private, no-store", "Content-Security-Policy": result.policy}
         return Response(result.data, media_type=result.content_type, headers=headers)
 
     @app.exception_handler(ApiError)

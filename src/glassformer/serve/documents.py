@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, Field
+from pydantic import Field
 from starlette.datastructures import UploadFile
 from starlette.responses import Response
 
@@ -19,10 +19,10 @@ from glassformer.serve.limits import FILE_S, MAX_FILE_BYTES, MAX_FILE_SEGMENTS
 from glassformer.serve.requests import FILE, check_text, described, parse, read_fields
 from glassformer.serve.security import charge
 from glassformer.serve.service import Service
-from glassformer.serve.translation import Translate, detected, translation_unit
+from glassformer.serve.translation import Control, Translate, detected, translation_unit
 
 
-class TranslateFile(BaseModel):
+class TranslateFile(Control):
     """A request to translate a file."""
 
     source: str
@@ -76,11 +76,12 @@ async def translated(
         unit.done.add_done_callback(count)
     results = iter(await service.compute(request, units, deadline_s=deadline_s, files=deadline_s is not None))
     rendered = []
-    for document, _ in documents:
+    for document, model in documents:
         own = [next(results) for _ in document.segments]
         alignments = [result.get("alignment") or () for result in own]
         texts = [result["text"] for result in own]
-        rendered.append(await asyncio.to_thread(document.render, texts, alignments))  # seconds for a large file
+        languages = service.languages_of(service.model(model))
+        rendered.append(await asyncio.to_thread(document.render, texts, alignments, languages))  # takes seconds
     return rendered
 
 
@@ -114,6 +115,7 @@ def router(service: Service) -> APIRouter:
         if not isinstance(file, UploadFile):
             raise ApiError(400, "Invalid request: missing file parameter", param="file")
         body = parse(TranslateFile, fields)
+        body.check_glossary(service)
         name = check_text(PurePath((file.filename or "").replace("\\", "/")).name, "file")[:200]
         data = await file.read()
         charge(request, service, body.api_key, len(data))
@@ -130,7 +132,8 @@ def router(service: Service) -> APIRouter:
             service.progress[body.progress] = progress
         try:
             if model:
-                options = Translate(q="", source=source, target=target)
+                control = body.model_dump(include=set(Control.model_fields))
+                options = Translate(q="", source=source, target=target, **control)
                 (data,) = await translated(
                     request, service, [(document, model)], options, deadline_s=FILE_S, progress=progress
                 )

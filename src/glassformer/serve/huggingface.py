@@ -40,6 +40,7 @@ class Inference(BaseModel):
     inputs: Any
     parameters: dict[str, Any] = {}
     options: dict[str, Any] = {}
+    stream: bool = False
 
 
 class GenerationParameters(BaseModel):
@@ -105,6 +106,9 @@ def router(service: Service) -> APIRouter:
         if n > MAX_TEXT_CHARACTERS:
             raise ApiError(400, f"inputs: {n:,} characters; at most {MAX_TEXT_CHARACTERS:,} at once", param="inputs")
         charge(request, service, None, n)
+        if body.stream:
+            advice = f"streams are at /models/{name}/v1/chat/completions and /v1/completions"
+            raise ApiError(400, f"stream: not supported at this address; {advice}", param="stream")
         if info["pipeline"] in (*GENERATES, *TEXT_TO_TEXT):
             return await generated(request, service, info, body)
         if info["pipeline"] is None:
@@ -134,7 +138,8 @@ def router(service: Service) -> APIRouter:
         message = {"kind": "inspect", "model": name, "text": body.inputs}
         unit = service.scheduler.unit(message, body.inputs, n_new_tokens=100, beam=4)
         (result,) = await service.compute(request, [unit], deadline_s=4 * service.settings.deadline_s)
-        key = service.results.add(result["page"].encode(), "inspection.html", "text/html; charset=utf-8", PAGE_POLICY)
+        policy = f"{result['policy']}; frame-ancestors 'self'"
+        key = service.results.add(result["page"].encode(), "inspection.html", "text/html; charset=utf-8", policy)
         return {"url": f"/results/{key}"}
 
     return routes
@@ -148,10 +153,6 @@ async def similarities(request: Request, service: Service, name: str, inputs: Js
     (result,) = await service.compute(request, [service.scheduler.unit(message, "".join(texts))])
     first, *others = result["vectors"]
     return [sum(x * y for x, y in zip(first, vector, strict=True)) for vector in others]
-
-
-PAGE_POLICY = "frame-ancestors 'self'; base-uri 'none'; form-action 'none'"
-"""Policy of inspection pages, in addition to the one that they have themselves."""
 
 
 def known_names(names: set[str]) -> str:

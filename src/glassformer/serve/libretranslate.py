@@ -70,16 +70,17 @@ def router(service: Service) -> APIRouter:
 
     @routes.get("/health")
     async def health() -> Any:
-        return {"status": "ok"}
+        if service.supervisor.has_failed:
+            raise ApiError(503, "the models cannot be loaded; the log of the server has the reason", retry_after_s=5)
+        problems = service.problems
+        return {"status": "degraded", "problems": problems} if problems else {"status": "ok"}
 
     @routes.post("/translate", openapi_extra=described(Translate, FORMS))
     async def translate(request: Request) -> Any:
         body = parse(Translate, await read_fields(request))
         texts = checked_texts(body.q)
         charge(request, service, body.api_key, sum(map(len, texts)))
-        if body.glossary and body.glossary not in service.settings.glossaries:
-            known = ", ".join(service.settings.glossaries) or "none"
-            raise ApiError(400, f"there is no glossary {body.glossary[:100]!r}; there are: {known}", param="glossary")
+        body.check_glossary(service)
         if body.prefix is not None and (len(texts) > 1 or "\n" in texts[0] or body.format == "html"):
             raise ApiError(400, "Invalid request: prefix: only for one line of text", param="prefix")
         target = service.code(body.target)
@@ -149,9 +150,10 @@ def response(body: Translate, answers: Sequence[JsonObject], found: Sequence[Jso
         if wanted and any(name in answer for answer in answers):
             result[name] = values(partial(field_of, name))
     if "continuations" in answers[0]:
-        fields = ("text", "alignment", "words")
+        fields = ("text", "alignment", "words", "missing")
         result["continuations"] = [
-            {name: record[name] for name in fields if name in record} for record in answers[0]["continuations"]
+            {name: record[name] for name in fields if name in record and (name != "missing" or record[name])}
+            for record in answers[0]["continuations"]
         ]
     for name in ("missing", "untranslated"):
         if any(answer.get(name) for answer in answers):

@@ -8,17 +8,17 @@ import struct
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Any
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, BeforeValidator, Field
 from starlette.responses import StreamingResponse
 
 from glassformer.config import JsonObject
-from glassformer.serve.admission import Unit, estimated_tokens
+from glassformer.serve.admission import Unit
 from glassformer.serve.errors import ApiError, documented, error_response
-from glassformer.serve.limits import MAX_NEW_TOKENS, MAX_STOPS, MAX_TEXT_CHARACTERS, MAX_TEXTS
-from glassformer.serve.requests import described, json_object, parse, read_body
+from glassformer.serve.limits import MAX_TEXT_CHARACTERS
+from glassformer.serve.openai_requests import Chat, Completion, Embeddings, Generation, checked
+from glassformer.serve.requests import described, json_object, read_body
 from glassformer.serve.security import charge
 from glassformer.serve.service import Service, client_of, translate_errors
 from glassformer.serve.translation import DEFAULT_BEAM
@@ -48,92 +48,20 @@ TEXT_TO_TEXT = ("translation", "text2text-generation")
 """Pipelines of encoder-decoder models."""
 
 
-def as_list(value: Any) -> Any:
-    """One text as a list."""
-    return [value] if isinstance(value, str) else value or []
-
-
-Stops = Annotated[
-    list[Annotated[str, Field(min_length=1, max_length=200)]], BeforeValidator(as_list), Field(max_length=MAX_STOPS)
-]
-
-
-class StreamOptions(BaseModel):
-    """Options of a stream."""
-
-    include_usage: bool = False
-
-
-class Generation(BaseModel):
-    """Options of a request that generates text. Others are ignored, as clients send many."""
-
-    model: str
-    max_tokens: int | None = Field(default=None, ge=1, le=MAX_NEW_TOKENS)
-    temperature: float | None = Field(default=None, ge=0, le=2)
-    top_p: float | None = Field(default=None, gt=0, le=1)
-    top_k: int | None = Field(default=None, ge=1, le=100_000)
-    n: Literal[1, None] = 1
-    seed: int | None = Field(default=None, ge=0, lt=1 << 63)
-    stop: Stops = []
-    stream: bool = False
-    stream_options: StreamOptions | None = None
-
-
-class Completion(Generation):
-    """A request to continue a text."""
-
-    prompt: Annotated[list[str], BeforeValidator(as_list), Field(min_length=1, max_length=MAX_TEXTS)]
-    echo: bool = False
-
-
-class Part(BaseModel):
-    """A part of a message."""
-
-    type: Literal["text"]
-    text: str
-
-
-class ChatMessage(BaseModel):
-    """A message of a chat."""
-
-    role: Literal["system", "developer", "user", "assistant"]
-    content: str | list[Part]
-
-    @property
-    def text(self) -> str:
-        """The text of the message."""
-        return self.content if isinstance(self.content, str) else "".join(part.text for part in self.content)
-
-
-class Chat(Generation):
-    """A request to answer a chat."""
-
-    messages: list[ChatMessage] = Field(min_length=1, max_length=MAX_TEXTS)
-    max_completion_tokens: int | None = Field(default=None, ge=1, le=MAX_NEW_TOKENS)
-
-
-class Embeddings(BaseModel):
-    """A request for embeddings."""
-
-    model: str
-    input: Annotated[list[str], BeforeValidator(as_list), Field(min_length=1, max_length=MAX_TEXTS)]
-    encoding_format: Literal["float", "base64"] = "float"
-
-
 def generation_unit(
     service: Service, body: Generation, text: str, max_tokens: int | None, on_text: Callable[[str], None] | None = None
 ) -> Unit:
     """A unit that generates text."""
     info = service.model(body.model)
     if info["pipeline"] in TEXT_TO_TEXT:
-        options: JsonObject = {"beam": DEFAULT_BEAM}
-        if max_tokens:
-            options["max_length"] = max_tokens
-        message = {"kind": "translate", "model": body.model, "text": text, "options": options}
+        limits: JsonObject = {"max_tokens": max_tokens, "stop": body.stop}
+        message = {
+            "kind": "translate", "model": body.model, "text": text, "options": {"beam": DEFAULT_BEAM}, "limits": limits,
+        }  # fmt: skip
         return service.scheduler.unit(message, text, beam=DEFAULT_BEAM)
     if info["pipeline"] not in GENERATES:
         raise ApiError(400, f"{body.model}: its task is {info['task']}, which does not generate text", param="model")
-    options = {}
+    options: JsonObject = {}
     if body.temperature == 0:
         options["beam"] = 1
     else:
@@ -149,13 +77,11 @@ def generation_unit(
     return service.scheduler.unit(message, text, n_new_tokens=max_tokens or 256, on_text=on_text)
 
 
-def usage_of(results: Sequence[JsonObject], texts: Sequence[str]) -> JsonObject:
-    """Numbers of tokens: those of the model, for text-to-text models an estimate."""
-    prompt = completion = 0
-    for result, text in zip(results, texts, strict=True):
-        usage = result.get("usage")
-        prompt += usage["prompt_tokens"] if usage else round(estimated_tokens(text))
-        completion += usage["completion_tokens"] if usage else round(estimated_tokens(result["text"]))
+def usage_of(results: Sequence[JsonObject]) -> JsonObject:
+    """Numbers of tokens."""
+    prompt, completion = (
+        sum(result["usage"][f"{side}_tokens"] for result in results) for side in ("prompt", "completion")
+    )
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
 
@@ -173,19 +99,19 @@ def check_length(texts: Sequence[str], field: str) -> int:
 
 def router(service: Service) -> APIRouter:
     """The routes."""
-    routes = APIRouter(prefix="/v1", tags=["OpenAI"], responses=documented(ERROR))
+    routes = APIRouter(tags=["OpenAI"], responses=documented(ERROR))
 
-    @routes.get("/models")
+    @routes.get("/v1/models")
     async def models() -> Any:
         return {"object": "list", "data": [model_record(info) for info in service.models.values()]}
 
-    @routes.get("/models/{name}")
+    @routes.get("/v1/models/{name}")
     async def model(name: str) -> Any:
         return model_record(service.model(name))
 
-    @routes.post("/completions", openapi_extra=described(Completion), responses=STREAMED)
+    @routes.post("/v1/completions", openapi_extra=described(Completion), responses=STREAMED)
     async def completions(request: Request) -> Any:
-        body = parse(Completion, json_object(await read_body(request)))
+        body = checked(Completion, json_object(await read_body(request)))
         service.model(body.model)
         charge(request, service, None, check_length(body.prompt, "prompt"))
 
@@ -196,14 +122,20 @@ def router(service: Service) -> APIRouter:
         prefixes = body.prompt if body.echo else [""] * len(body.prompt)
         return await generate(request, service, body, body.prompt, body.max_tokens, head, choice, choice, prefixes)
 
-    @routes.post("/chat/completions", openapi_extra=described(Chat), responses=STREAMED)
+    @routes.post("/v1/chat/completions", openapi_extra=described(Chat), responses=STREAMED)
     async def chat(request: Request) -> Any:
-        body = parse(Chat, json_object(await read_body(request)))
+        return await answer_chat(request, checked(Chat, json_object(await read_body(request))))
+
+    @routes.post("/models/{name}/v1/chat/completions", openapi_extra=described(Chat), responses=STREAMED)
+    async def chat_of_model(name: str, request: Request) -> Any:
+        return await answer_chat(request, checked(Chat, json_object(await read_body(request)), model=name))
+
+    async def answer_chat(request: Request, body: Chat) -> Any:
         info = service.model(body.model)
         if info["pipeline"] in TEXT_TO_TEXT or info["pipeline"] == "summarization":
             text = next((message.text for message in reversed(body.messages) if message.role == "user"), "")
         else:
-            text = "\n".join(message.text for message in body.messages)
+            text = "\n".join(message.text for message in body.messages if message.text)
         if not text.strip():
             raise ApiError(400, "messages: there is no message of the user with text", param="messages")
         charge(request, service, None, check_length([text], "messages"))
@@ -213,16 +145,16 @@ def router(service: Service) -> APIRouter:
             return {"index": index, "message": message, "logprobs": None, "finish_reason": reason}
 
         def chunk(index: int, text: str, reason: str | None) -> JsonObject:
-            delta = {"role": "assistant", "content": text} if text else {}
+            delta = {"content": text} if text else {} if reason else {"role": "assistant", "content": ""}
             return {"index": index, "delta": delta, "logprobs": None, "finish_reason": reason}
 
         head = {"id": f"chatcmpl-{secrets.token_hex(12)}", "object": "chat.completion"}
         limit = body.max_completion_tokens or body.max_tokens
         return await generate(request, service, body, [text], limit, head, choice, chunk, [""])
 
-    @routes.post("/embeddings", openapi_extra=described(Embeddings))
+    @routes.post("/v1/embeddings", openapi_extra=described(Embeddings))
     async def embeddings(request: Request) -> Any:
-        body = parse(Embeddings, json_object(await read_body(request)))
+        body = checked(Embeddings, json_object(await read_body(request)))
         info = service.model(body.model)
         charge(request, service, None, check_length(body.input, "input"))
         if not info["embeds"]:
@@ -265,14 +197,11 @@ async def generate(
         results = await service.compute(request, units)
         for result, received in zip(results, parts, strict=True):
             result["text"] = "".join([*received, result["text"]])
-        choices = [
-            choice(i, prefixes[i] + result["text"], result.get("finish_reason", "stop"))
-            for i, result in enumerate(results)
-        ]
-        return {**head, "choices": choices, "usage": usage_of(results, texts)}
+        choices = [choice(i, prefixes[i] + result["text"], result["finish_reason"]) for i, result in enumerate(results)]
+        return {**head, "choices": choices, "usage": usage_of(results)}
     if "chat" in head["object"]:
         head["object"] += ".chunk"
-    arrived: asyncio.Queue[tuple[int, str]] = asyncio.Queue()
+    arrived: asyncio.Queue[tuple[int, str] | None] = asyncio.Queue()
 
     def put(index: int, part: str) -> None:
         arrived.put_nowait((index, part))
@@ -281,23 +210,26 @@ async def generate(
     deadline_s = STREAM_DEADLINES * service.settings.deadline_s
     service.admit(units, client_of(request), deadline_s)
     work = asyncio.ensure_future(service.scheduler.compute(units, client_of(request), deadline_s))
+    work.add_done_callback(lambda _: arrived.put_nowait(None))
 
-    async def events() -> AsyncIterator[str]:
-        def event(record: object) -> str:
-            return f"data: {json.dumps(record, ensure_ascii=False)}\n\n"
+    async def first_part() -> tuple[int, str] | None:
+        """What arrives first: an error before it is the answer to the request, and not a part of a stream."""
+        first = await arrived.get()
+        if first is None:
+            await work
+        return first
+
+    async def events(part: tuple[int, str] | None) -> AsyncIterator[str]:
+        def event(index: int, text: str, reason: str | None = None) -> str:
+            return data({**head, "choices": [chunk(index, text, reason)]})
 
         try:
             for i, prefix in enumerate(prefixes):
-                if prefix:
-                    yield event({**head, "choices": [chunk(i, prefix, None)]})
-            while not (work.done() and arrived.empty()):
-                take = asyncio.ensure_future(arrived.get())
-                await asyncio.wait([take, work], return_when=asyncio.FIRST_COMPLETED)
-                if take.done():
-                    i, part = take.result()
-                    yield event({**head, "choices": [chunk(i, part, None)]})
-                else:
-                    take.cancel()
+                if prefix or "chat" in head["object"]:
+                    yield event(i, prefix)
+            while part is not None:
+                yield event(*part)
+                part = await arrived.get()
             try:
                 results = await translate_errors(work)
             except ApiError as error:
@@ -305,12 +237,22 @@ async def generate(
                 return
             for i, result in enumerate(results):
                 if result["text"]:
-                    yield event({**head, "choices": [chunk(i, result["text"], None)]})
-                yield event({**head, "choices": [chunk(i, "", result.get("finish_reason", "stop"))]})
+                    yield event(i, result["text"])
+                yield event(i, "", result["finish_reason"])
             if body.stream_options and body.stream_options.include_usage:
-                yield event({**head, "choices": [], "usage": usage_of(results, texts)})
+                yield data({**head, "choices": [], "usage": usage_of(results)})
             yield "data: [DONE]\n\n"
         finally:
             work.cancel()
 
-    return StreamingResponse(events(), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+    try:
+        first = await service.answer(request, first_part())
+    except BaseException:
+        work.cancel()
+        raise
+    return StreamingResponse(events(first), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+
+
+def data(record: object) -> str:
+    """An event of a stream."""
+    return f"data: {json.dumps(record, ensure_ascii=False)}\n\n"

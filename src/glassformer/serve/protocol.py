@@ -22,7 +22,9 @@ class LimitedProtocol(HttpToolsProtocol):
     timer: asyncio.TimerHandle | None = None
     write_timer: asyncio.TimerHandle | None = None
     in_head = True
+    is_refused = False
     n_head_bytes = 0
+    """Bytes of the head that have arrived, if it is not complete."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -45,6 +47,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def refuse(self, status: int, reason: str, headers: str = "") -> None:
         """Answer a request that is not complete, and close the connection."""
+        self.is_refused = True
         if not self.transport.is_closing():
             self.transport.write(
                 f"HTTP/1.1 {status} {reason}\r\nconnection: close\r\n{headers}content-length: 0\r\n\r\n".encode()
@@ -68,14 +71,24 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self.in_head = False
+        n_bytes = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        if n_bytes > MAX_HEADER_BYTES and not self.is_refused:  # it has arrived in one piece
+            self.refuse(431, "Request Header Fields Too Large")
+        if self.is_refused:
+            return
         length = next((value for name, value in self.headers if name == b"content-length"), b"0")
         is_large = not length.isdigit() or int(length) > MAX_BODY_BYTES
         self.limit(4 * BODY_S if is_large else BODY_S)
         super().on_headers_complete()
 
+    def on_body(self, body: bytes) -> None:
+        if not self.is_refused:
+            super().on_body(body)
+
     def on_message_complete(self) -> None:
-        self.limit(None)
-        super().on_message_complete()
+        if not self.is_refused:
+            self.limit(None)
+            super().on_message_complete()
 
     def pause_writing(self) -> None:
         """Called when the client does not read what was sent."""

@@ -26,9 +26,11 @@ async def read_body(request: Request, limit: int = MAX_BODY_BYTES) -> bytes:
     """The body of a request.
 
     Raises:
-        ApiError: it is larger than the limit.
+        ApiError: it is larger than the limit, or compressed.
         Disconnected: the client has gone.
     """
+    if (encoding := request.headers.get("content-encoding", "identity").strip().lower()) not in ("identity", ""):
+        raise ApiError(415, f"the body is encoded as {encoding[:50]}; send it without Content-Encoding")
     too_large = ApiError(413, f"the body is larger than {limit:,} bytes; send less text at once")
     length = request.headers.get("content-length", "0")
     if not length.isdecimal() or int(length) > limit:
@@ -166,7 +168,8 @@ def parse(model: type[ModelT], fields: Fields) -> ModelT:
         name = name.partition(".")[0]
         if detail["type"] == "missing":
             raise ApiError(400, f"Invalid request: missing {name} parameter", param=name) from None
-        raise ApiError(400, f"Invalid request: {name}: {detail['msg']}", param=name) from None
+        problem = detail["msg"].removeprefix("Value error, ")
+        raise ApiError(400, f"Invalid request: {name}: {problem}", param=name) from None
 
 
 JSON = ("application/json",)

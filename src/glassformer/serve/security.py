@@ -1,6 +1,7 @@
 """Who may use the server: hosts, origins, keys."""
 
 import ipaddress
+import re
 
 from fastapi import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -8,6 +9,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from glassformer.serve import metrics
 from glassformer.serve.errors import ApiError, error_response
 from glassformer.serve.service import Service
+
+COMPUTING_GET = ("/translate",)
+"""Addresses at which GET computes something (the API of Apertium)."""
+
+DEFAULT_HEADERS = b"Content-Type, Authorization"
+"""Headers that pages of named origins may send, unless they ask for others, such as those of the client of OpenAI."""
 
 LOCAL_NAMES = ("127.0.0.1", "localhost", "[::1]")
 
@@ -74,7 +81,11 @@ class Gate:
         netloc = headers.get(b"host", b"").decode("latin-1").lower()
         host = host_name(netloc)
         is_named = origin in self.origins or "*" in self.origins
-        own = not origin or origin.lower().partition("://")[2] == netloc
+        # The image or the link of a page has no origin, but browsers say that it is of another site.
+        is_foreign = headers.get(b"sec-fetch-site") in (b"cross-site", b"same-site")
+        own = origin.lower().partition("://")[2] == netloc if origin else not is_foreign
+        path = scope["path"] = re.sub("/{2,}", "/", scope["path"])  # the address that a client was given may end in /
+        only_reads = scope["method"] == "GET" and path not in COMPUTING_GET
         extra = [(b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer")]
         if origin and is_named:
             extra += [(b"access-control-allow-origin", origin.encode("latin-1")), (b"vary", b"Origin")]
@@ -88,13 +99,13 @@ class Gate:
         if host not in self.names and not is_address(host):
             error = ApiError(400, "Invalid request: this host name is not allowed; start the server with --public-name")
             await error_response(scope["path"], error)(scope, receive, send_with_headers)
-        elif not (own or is_named) and scope["method"] != "GET":
+        elif not (own or is_named or only_reads):
             error = ApiError(403, "Invalid request: pages of this origin may not use the server; start it with --cors")
             await error_response(scope["path"], error)(scope, receive, send_with_headers)
         elif scope["method"] == "OPTIONS" and is_named and origin:
             extra += [
                 (b"access-control-allow-methods", b"GET, POST, OPTIONS"),
-                (b"access-control-allow-headers", b"Content-Type, Authorization"),
+                (b"access-control-allow-headers", headers.get(b"access-control-request-headers", DEFAULT_HEADERS)),
                 (b"access-control-max-age", b"600"),
             ]
             await send_with_headers({"type": "http.response.start", "status": 204, "headers": []})

@@ -15,7 +15,7 @@ from fastapi import Request
 from glassformer.config import JsonObject
 from glassformer.corpora.language_id import LanguageProfiles
 from glassformer.documents.reader import DocumentReader
-from glassformer.errors import CheckpointError
+from glassformer.errors import CheckpointError, UserError
 from glassformer.serve import metrics
 from glassformer.serve.admission import Overloaded, Scheduler, Unit
 from glassformer.serve.errors import ApiError, Disconnected
@@ -36,7 +36,8 @@ class StoredResult:
     data: bytes
     name: str
     content_type: str
-    policy: str | None
+    policy: str
+    """Content-Security-Policy."""
     expires_at: float
 
 
@@ -46,7 +47,7 @@ class Results:
 
     stored: OrderedDict[str, StoredResult] = field(default_factory=OrderedDict)
 
-    def add(self, data: bytes, name: str, content_type: str, policy: str | None = None) -> str:
+    def add(self, data: bytes, name: str, content_type: str, policy: str = "default-src 'none'") -> str:
         """Store a result. Returns its random name."""
         key = secrets.token_urlsafe(24)
         self.stored[key] = StoredResult(data, name, content_type, policy, time.monotonic() + RESULT_S)
@@ -91,13 +92,16 @@ class Service:
         """Files that are being translated: units that are done, and all."""
         self.reader = DocumentReader()
         self.profiles = LanguageProfiles()
-        self.last_infos: Sequence[JsonObject] = ()
-        """Descriptions of the models, also while the model process is restarted."""
+        self.known: dict[str, JsonObject] = {}
+        """Last descriptions of the models by name, also of those that could not be loaded again."""
+        self.abilities: dict[str, set[str]] = {}
+        """Languages and features that each model had since the server started."""
+        self.supervisor.on_use = self.refresh
 
     @property
     def models(self) -> dict[str, JsonObject]:
-        """Descriptions of the models by name."""
-        return {info["id"]: info for info in self.supervisor.infos or self.last_infos}
+        """Descriptions of the models that can be used, by name."""
+        return {name: info for name, info in self.known.items() if name not in self.supervisor.failed["models"]}
 
     async def start(self) -> None:
         """Load the models.
@@ -106,21 +110,68 @@ class Service:
             UserError: one of them cannot be loaded.
         """
         await self.supervisor.start()
-        self.refresh()
 
     def refresh(self) -> None:
-        """Take what the models have stored for the server."""
-        self.last_infos = self.supervisor.infos or self.last_infos
+        """Take what the models of a new process have stored for the server."""
+        self.known |= {info["id"]: info for info in self.supervisor.infos}
+        for loss in self.losses:
+            log.warning("warning: %s", loss)
+        for name, info in self.known.items():
+            self.abilities.setdefault(name, set()).update(self.abilities_of(info))
         try:
-            paths = [Path(info["detection"]) for info in self.last_infos if info["detection"]]
+            paths = [Path(info["detection"]) for info in self.models.values() if info["detection"]]
             self.profiles = LanguageProfiles.read(paths)
         except (CheckpointError, OSError) as error:
             log.error("language detection is not replaced: %s", error)
 
     async def reload(self) -> None:
-        """Load the models again."""
-        await self.supervisor.reload()
-        self.refresh()
+        """Load the models again. Folders that have lost their languages are refused."""
+        await self.supervisor.reload(self.check_languages)
+
+    def check_languages(self, infos: Sequence[JsonObject]) -> None:
+        """Check that the models translate between the languages that they had.
+
+        Raises:
+            UserError: one does not.
+        """
+        for info in infos:
+            before = self.languages_of(self.known[info["id"]])
+            if before and self.languages_of(info) != before:
+                languages = " to ".join(before)
+                raise UserError(
+                    f"{info['id']}: the new folder does not translate {languages}.\n"
+                    f"  Train it with --languages {' '.join(before)}, or restart the server if this is intended."
+                )
+
+    def abilities_of(self, info: JsonObject) -> set[str]:
+        """The languages and the features of a model, in words."""
+        words = {"align": "word alignment", "inspect": "inspection", "prefix": "alternatives"}
+        languages = self.languages_of(info)
+        return {
+            *(words.get(feature, feature) for feature in info["features"]),
+            *(["language detection"] if info["detection"] else []),
+            *([f"{languages[0]} to {languages[1]}"] if languages else []),
+        }
+
+    @property
+    def losses(self) -> list[str]:
+        """What models had since the server started, and do not have now."""
+        return [
+            f"{name}: without {', '.join(sorted(lost))}, which an earlier folder had"
+            for name, info in self.known.items()
+            if (lost := self.abilities.get(name, set()) - self.abilities_of(info))
+        ]
+
+    @property
+    def problems(self) -> list[str]:
+        """What does not work as it did, without the details that only the log has."""
+        failed = self.supervisor.failed
+        return [
+            *(f"model {name}: cannot be loaded" for name in failed["models"]),
+            *(f"glossary {name}: cannot be read" for name in failed["glossaries"]),
+            *(["the last reload was refused"] if self.supervisor.is_refused else []),
+            *self.losses,
+        ]
 
     def languages_of(self, info: JsonObject) -> tuple[str, str] | None:
         """Languages of a translation model: given in the settings, else stored in its folder."""
@@ -131,7 +182,7 @@ class Service:
     def pairs(self) -> dict[tuple[str, str], str]:
         """Languages -> the first model that translates between them."""
         pairs: dict[tuple[str, str], str] = {}
-        for name, info in self.models.items():
+        for name, info in {**self.models, **self.known}.items():  # those that can be used first
             if info["pipeline"] == "translation" and (languages := self.languages_of(info)):
                 pairs.setdefault(languages, name)
         return pairs
@@ -147,6 +198,10 @@ class Service:
         Raises:
             ApiError: there is no such model.
         """
+        if name in self.supervisor.failed["models"]:
+            raise ApiError(
+                503, f"the model {name} cannot be loaded; the log of the server has the reason", retry_after_s=60
+            )
         if name not in self.models:
             raise ApiError(404, f"there is no model {name[:100]!r}; there are: {', '.join(self.models)}", param="model")
         return self.models[name]
@@ -240,7 +295,7 @@ async def translate_errors(work: Awaitable[ResultT]) -> ResultT:
     except Unavailable as error:
         raise ApiError(503, str(error), retry_after_s=5) from None
     except Refused as error:
-        raise ApiError(400, " ".join(str(error).split())) from None
+        raise ApiError(400, " ".join(str(error).split()), code=error.code) from None
 
 
 async def wait_until_gone(request: Request) -> None:

@@ -26,7 +26,15 @@ class Unavailable(Exception):
 
 
 class Refused(Exception):
-    """A request cannot be computed: its message is for the client."""
+    """A request cannot be computed: its message is for the client.
+
+    Args:
+        code: code of the error in the API of OpenAI, if it has one.
+    """
+
+    def __init__(self, message: str, code: str | None = None) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 @dataclass(eq=False)
@@ -51,6 +59,8 @@ class ModelProcess:
     process: asyncio.subprocess.Process
     writer: asyncio.StreamWriter
     infos: list[JsonObject]
+    failed: dict[str, dict[str, str]]
+    """Errors of the models and of the glossaries that could not be loaded, by name."""
     jobs: dict[int, Job] = field(default_factory=dict)
     heard_at: float = 0.0
     """Time of its last message."""
@@ -78,6 +88,12 @@ class Supervisor:
         """Processes that end after their jobs."""
         self.n_jobs = self.n_restarts = 0
         self.is_stopping = False
+        self.has_failed = False
+        """The last attempt to start a process in place of one that ended has failed."""
+        self.is_refused = False
+        """The last reload was refused."""
+        self.on_use: Callable[[], None] = lambda: None
+        """Called when another process is used."""
         self.tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
@@ -88,11 +104,17 @@ class Supervisor:
         """
         self.use(await self.launch())
 
-    async def launch(self) -> tuple[ModelProcess, asyncio.StreamReader, bytearray]:
+    async def launch(
+        self, check: Callable[[list[JsonObject]], None] = lambda infos: None, *, partial: bool = False
+    ) -> tuple[ModelProcess, asyncio.StreamReader, bytearray]:
         """Start a process, and wait until it has loaded the models.
 
+        Args:
+            check: called with the descriptions of the models; raises UserError if the process is not to be used.
+            partial: one model is sufficient. Default: all models and glossaries must be loaded.
+
         Raises:
-            UserError: a model cannot be loaded.
+            UserError: a model cannot be loaded, or the check failed.
         """
         ours, theirs = socket.socketpair()
         with theirs:
@@ -116,19 +138,25 @@ class Supervisor:
                             " there is none, the memory was insufficient: serve fewer or smaller models."
                         )
                     received += data
-            if "failed" in messages[0]:
-                raise UserError(messages[0]["failed"])
+            infos, failed = messages[0]["ready"], messages[0]["failed"]
+            errors = [*failed["models"].values(), *failed["glossaries"].values()]
+            if errors and not (partial and infos):
+                raise UserError("\n".join(errors))
+            for error in errors:
+                log.error("%s\n  The others are served. After the repair: kill -HUP.", error)
+            check(infos)
         except BaseException:
             writer.close()
             with suppress(ProcessLookupError):
                 process.kill()
             raise
-        return ModelProcess(process, writer, messages[0]["ready"], heard_at=time.monotonic()), reader, received
+        return ModelProcess(process, writer, infos, failed, heard_at=time.monotonic()), reader, received
 
     def use(self, launched: tuple[ModelProcess, asyncio.StreamReader, bytearray]) -> None:
         """Send jobs to this process from now on."""
         model_process, reader, received = launched
         self.current = model_process
+        self.on_use()
         self.spawn(self.read(model_process, reader, received))
         self.spawn(self.watch(model_process))
         waiting, self.waiting = self.waiting, {}
@@ -145,6 +173,11 @@ class Supervisor:
     def infos(self) -> list[JsonObject]:
         """Descriptions of the models, as `ServedModel.info` gives them; empty while there is no process."""
         return self.current.infos if self.current else []
+
+    @property
+    def failed(self) -> dict[str, dict[str, str]]:
+        """Errors of the models and of the glossaries that the current process could not load."""
+        return self.current.failed if self.current else {"models": {}, "glossaries": {}}
 
     def submit(self, message: Message, on_text: Callable[[str], None] | None = None) -> tuple[int, Job]:
         """Compute a request. Its future raises `Refused` or `Unavailable`."""
@@ -200,8 +233,10 @@ class Supervisor:
         del model_process.jobs[message["id"]]
         if job.result.done():
             return
-        if "error" in message:
-            job.result.set_exception(Refused(message["error"]))
+        if "unavailable" in message:
+            job.result.set_exception(Unavailable(message["unavailable"]))
+        elif "error" in message:
+            job.result.set_exception(Refused(message["error"], message.get("code")))
         else:
             job.result.set_result(message["result"])
 
@@ -239,13 +274,16 @@ class Supervisor:
         while not self.is_stopping:
             self.n_restarts += 1
             try:
-                launched = await self.launch()
+                launched = await self.launch(partial=True)
+                self.has_failed = self.is_refused = False
+                log.info("the models were loaded again")
                 if self.current is None:
                     self.use(launched)
                 else:  # a reload was faster
                     launched[0].writer.close()
                 return
             except (UserError, OSError, TimeoutError) as error:
+                self.has_failed = True
                 log.error("%s", error)
                 for job in self.waiting.values():
                     if not job.result.done():
@@ -253,13 +291,19 @@ class Supervisor:
                 self.waiting.clear()
                 await asyncio.sleep(RETRY_S)
 
-    async def reload(self) -> None:
-        """Load the models again in a new process, which gets all jobs from then on. The old one ends after its jobs."""
+    async def reload(self, check: Callable[[list[JsonObject]], None]) -> None:
+        """Load the models again in a new process, which gets all jobs from then on. The old one ends after its jobs.
+
+        Args:
+            check: see `launch`.
+        """
         try:
-            launched = await self.launch()
+            launched = await self.launch(check)
         except (UserError, OSError, TimeoutError) as error:
+            self.is_refused = True
             log.error("the models are not replaced: %s", error)
             return
+        self.is_refused = self.has_failed = False
         old, self.current = self.current, None
         self.use(launched)
         log.info("the models were loaded again")

@@ -1,5 +1,6 @@
 """Requests to translate: their fields, and what the model process computes for them."""
 
+import json
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
@@ -22,6 +23,14 @@ def none_if_empty(value: Any) -> Any:
     return None if value == "" else value
 
 
+def list_of_json(value: Any) -> Any:
+    """Forms send a list as JSON."""
+    try:
+        return (json.loads(value) if value else []) if isinstance(value, str) else value
+    except ValueError:
+        raise ValueError("expected a list in JSON") from None
+
+
 Texts = str | list[str]
 Forms = Annotated[str, Field(max_length=200, pattern=r"^[^|]*[^\s|][^|]*(\|[^|]*[^\s|][^|]*)*$")]
 """One or more forms of a term, separated by |."""
@@ -29,19 +38,34 @@ Forms = Annotated[str, Field(max_length=200, pattern=r"^[^|]*[^\s|][^|]*(\|[^|]*
 Pair = Annotated[list[Forms], Field(min_length=2, max_length=2)]
 
 
-class Translate(BaseModel):
+class Control(BaseModel):
+    """Terms and protected text of a request, for its direction of translation."""
+
+    glossary: Annotated[str | None, BeforeValidator(none_if_empty)] = None
+    terms: Annotated[list[Pair], BeforeValidator(list_of_json)] = Field(default=[], max_length=MAX_TERMS)
+    protect: bool = False
+
+    def check_glossary(self, service: Service) -> None:
+        """Check that the server has the glossary.
+
+        Raises:
+            ApiError: it does not.
+        """
+        if self.glossary and self.glossary not in service.settings.glossaries:
+            known = ", ".join(service.settings.glossaries) or "none"
+            raise ApiError(400, f"there is no glossary {self.glossary[:100]!r}; there are: {known}", param="glossary")
+
+
+class Translate(Control):
     """A request to translate."""
 
     q: Texts
     source: str
     target: str
-    format: Literal["text", "html"] = "text"
+    format: Annotated[Literal["text", "html"], BeforeValidator(lambda v: v or "text")] = "text"
     alternatives: Annotated[int, BeforeValidator(lambda v: v or 0)] = Field(default=0, ge=0, le=MAX_ALTERNATIVES)
     api_key: str | None = None
     beam: Annotated[int | None, BeforeValidator(none_if_empty)] = Field(default=None, ge=1, le=MAX_BEAM)
-    glossary: str | None = None
-    terms: list[Pair] = Field(default=[], max_length=MAX_TERMS)
-    protect: bool = False
     prefix: str | None = None
     align: bool = False
     confidence: bool = False
@@ -78,18 +102,17 @@ def translation_unit(service: Service, model: str, text: str, body: Translate, *
     if "confidence" in features and (body.confidence or body.min_confidence is not None):
         options["confidence"] = True
         options["min_confidence"] = body.min_confidence
+    if body.glossary:
+        message["glossary"] = body.glossary
+    if body.terms:
+        message["terms"] = body.terms
+    message["protect"] = ["all"] if body.protect else ["markers"]
     if body.prefix is not None and body.alternatives:
         options = {"beam": body.beam or DEFAULT_BEAM}
         options |= {name: True for name in EXTRAS if getattr(body, name) and name in features}
         message |= {"kind": "continue", "options": options, "prefix": body.prefix, "n": body.alternatives + 1}
         return service.scheduler.unit(message, text, beam=beam * (body.alternatives + 1))
     message |= {"kind": "translate", "options": options}
-    if body.glossary:
-        message["glossary"] = body.glossary
-    if body.terms:
-        message["terms"] = body.terms
-    if body.protect:
-        message["protect"] = True
     return service.scheduler.unit(message, text, beam=beam)
 
 

@@ -13,34 +13,29 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
-from glassformer.config import DecodeConfig, JsonObject, Precision
-from glassformer.corpora.language_id import FILE as LANGUAGE_PROFILES
+from glassformer.config import DecodeConfig, JsonObject
 from glassformer.corpora.terms import Glossary, Term, protect_pattern
 from glassformer.errors import UserError
-from glassformer.generate.engine import Decoding, Engine, Event, Sources
+from glassformer.generate.engine import Decoding, Engine, Event
 from glassformer.generate.search import Hypothesis
 from glassformer.inspection.inspect import inspect
-from glassformer.inspection.page import inspection_page
-from glassformer.pipelines import pipeline
-from glassformer.pipelines.base import Pipeline
-from glassformer.runtime.storage import can_have_weights, has_weights
+from glassformer.inspection.page import inspection_page, policy_of
 from glassformer.serve.channel import Channel, Message
-from glassformer.tasks.base import AnyTask
+from glassformer.serve.results import ContextLengthError, continued, joined, limited, plain, whole_prompt
+from glassformer.serve.served_model import ServedModel
 from glassformer.tasks.causal_lm import DecoderTask, TextStream
-from glassformer.tasks.encoder import EncoderTask
+from glassformer.tasks.continuations import continuations
 from glassformer.tasks.feature_extraction import SentenceEmbedder
-from glassformer.tasks.registry import find_model, load
 from glassformer.tasks.terms import Terms
-from glassformer.tasks.translation import TextToTextTask, Translation, Translator
+from glassformer.tasks.translation import TextToTextTask, Translation
 
 ALIVE_S = 1.0
 """Seconds between messages that say that the process is alive."""
@@ -49,84 +44,6 @@ NICENESS = 5
 """The server process, which has little to compute, comes first: it answers in time when all cores are busy."""
 
 LINE_END = re.compile(r"\r?\n")
-
-WARM_UP_SENTENCES, WARM_UP_TOKENS = 16, 20
-"""Size of the batch that measures the speed of a model."""
-
-
-READING_SPEED = 4000.0
-"""Tokens in a second that models which do not generate text read at least."""
-
-
-class ServedModel:
-    """A model folder, and how it is used.
-
-    Args:
-        name: name of the model in requests.
-        folder: model folder.
-        precision: precision of inference.
-    """
-
-    def __init__(self, name: str, folder: Path, precision: Precision) -> None:
-        self.name, self.folder = name, folder
-        self.task: AnyTask = load(folder)
-        has_int8 = self.task.device.type == "cpu"
-        self.precision: Precision = precision if precision != "int8" or has_int8 else "auto"
-        if isinstance(self.task, EncoderTask):
-            self.task.precision = self.precision
-        self.engine: Engine | None = None
-        if isinstance(self.task, TextToTextTask | DecoderTask):
-            self.engine = self.task.engine(DecodeConfig(precision=self.precision))
-        self.speed = self.warm_up()
-
-    @cached_property
-    def pipeline(self) -> Pipeline[Any]:
-        """The pipeline of the model's task."""
-        return pipeline(model=self.task, precision=self.precision)
-
-    def warm_up(self) -> float:
-        """Decode a batch with beam size 4. Returns the speed: generated tokens of hypotheses in a second; for other
-        models, tokens read in a second."""
-        if self.engine is None:
-            return READING_SPEED
-        n_tokens = min(WARM_UP_TOKENS, self.task.model.config.max_len // 2)
-        options = DecodeConfig(beam=4, precision=self.precision, max_length=n_tokens, min_length=n_tokens - 1)
-        ids = [i for i in range(self.task.tokenizer.vocab_size) if i not in self.engine.banned_ids]
-        source = [*(ids[len(ids) // 2 :] * n_tokens)[: n_tokens - 1], self.task.tokenizer.eos_id]
-        start = time.perf_counter()
-        self.engine.decode(Sources([source] * WARM_UP_SENTENCES, options))
-        return WARM_UP_SENTENCES * n_tokens * 4 / (time.perf_counter() - start)
-
-    @property
-    def features(self) -> list[str]:
-        """What the model can add to its outputs."""
-        features = []
-        if has_weights(self.task.model):
-            features.append("inspect")
-        if isinstance(self.task, TextToTextTask):
-            features.append("prefix")
-            if can_have_weights(self.task.model):
-                features.append("align")
-            if self.task.confidence:
-                features.append("confidence")
-        return features
-
-    def info(self) -> JsonObject:
-        """Description of the model for the server."""
-        languages = self.task.languages if isinstance(self.task, Translator) else ()
-        detection = find_model(self.folder) / LANGUAGE_PROFILES
-        return {
-            "id": self.name,
-            "task": self.task.name,
-            "pipeline": self.task.pipelines[0] if self.task.pipelines else None,
-            "languages": list(languages),
-            "features": self.features,
-            "labels": list(self.task.labels),
-            "speed": self.speed,
-            "embeds": isinstance(self.task, SentenceEmbedder),
-            "detection": str(detection.resolve()) if detection.exists() else None,
-            "created": int(find_model(self.folder).stat().st_mtime),
-        }
 
 
 @dataclass
@@ -199,8 +116,15 @@ class Worker:
         if message["kind"] == "cancel":
             self.end(job_id, cancel=True)
             return
+        for kind, known in (("model", self.models), ("glossary", self.glossaries)):
+            if (name := message.get(kind)) and name not in known:
+                reason = f"the {kind} {name} cannot be loaded; the log of the server has the reason"
+                self.channel.send({"id": job_id, "unavailable": reason})
+                return
         try:
             self.begin(job_id, message, self.models[message["model"]])
+        except ContextLengthError as error:
+            self.channel.send({"id": job_id, "error": str(error), "code": "context_length_exceeded"})
         except UserError as error:
             self.channel.send({"id": job_id, "error": str(error)})
 
@@ -218,21 +142,27 @@ class Worker:
                 ends = LINE_END.findall(message["text"])
                 lines = LINE_END.split(message["text"])
                 decoding = task.decoding(lines, options, terms=self.terms(message))
-                self.jobs[job_id] = job = DecodingJob(
-                    job_id, model, decoding=decoding, result_of=lambda nbest: joined(nbest, ends)
-                )
+                limits = message.get("limits")
+
+                def result_of(nbest: list[list[Translation]]) -> JsonObject:
+                    record = joined(nbest, ends)
+                    return limited(task.tokenizer, message["text"], record, **limits) if limits else record
+
+                self.jobs[job_id] = job = DecodingJob(job_id, model, decoding=decoding, result_of=result_of)
                 self.advance(job, None)
             case "continue":
                 assert isinstance(task, TextToTextTask)
                 options = DecodeConfig.resolve({**message["options"], "precision": model.precision}, environment={})
-                continuations = task.continuations(message["text"], message["prefix"], message["n"], options)
-                self.jobs[job_id] = job = DecodingJob(job_id, model, decoding=continuations, result_of=continued)
+                decoding_after = continuations(
+                    task, message["text"], message["prefix"], message["n"], options, self.terms(message)
+                )
+                self.jobs[job_id] = job = DecodingJob(job_id, model, decoding=decoding_after, result_of=continued)
                 self.advance(job, None)
             case "complete":
                 assert isinstance(task, DecoderTask)
                 given = DecodeConfig.resolve({**message["options"], "precision": model.precision}, environment={})
                 c = task.with_default_options(given)
-                prompt, limit = task.limited_prompt(message["text"], c, lambda what: None)
+                prompt, limit = whole_prompt(task, message["text"], c)
                 output = TextStream(task.tokenizer, c.stop)
                 self.jobs[job_id] = stream = StreamJob(job_id, model, output=output, n_prompt=len(prompt), limit=limit)
                 assert model.engine
@@ -249,15 +179,16 @@ class Worker:
                 self.call(job_id, lambda: {"vectors": task(texts).tolist(), "n_tokens": n_tokens})
             case "inspect":
                 text = message["text"]
-                self.call(job_id, lambda: {"page": inspection_page(inspect(task, text).to_dict())})
+                policy = policy_of("inspection")
+                self.call(job_id, lambda: {"page": inspection_page(inspect(task, text).to_dict()), "policy": policy})
 
     def terms(self, message: Message) -> Terms | None:
         """The terms and protected spans of a translation."""
-        glossary = self.glossaries.get(message.get("glossary", ""))
+        glossary = self.glossaries[message["glossary"]] if message.get("glossary") else None
         if pairs := message.get("terms"):
             given = [Term(*(tuple(form.strip() for form in side.split("|")) for side in pair)) for pair in pairs]
             glossary = Glossary([*(glossary.terms if glossary else ()), *given])
-        protect = protect_pattern(["all"]) if message.get("protect") else None
+        protect = protect_pattern(message.get("protect", []))
         return Terms(glossary, protect) if glossary or protect else None
 
     def call(self, job_id: int, function: Callable[[], JsonObject]) -> None:
@@ -332,12 +263,16 @@ class Worker:
                 if job.requests:
                     break
         except StopIteration as end:
-            self.end(job.job_id)
-            self.channel.send({"id": job.job_id, "result": job.result_of(end.value)})
+            value = end.value
         except UserError as error:
             self.fail(job, error)
+            return
         else:
             self.owners |= {(job.model.name, request): job for request in job.requests}
+            return
+        # Not above: with the exception, the traceback of an error would have the text.
+        self.end(job.job_id)
+        self.channel.send({"id": job.job_id, "result": job.result_of(value)})
 
     def fail(self, job: Job, error: UserError) -> None:
         """End a job with an error."""
@@ -356,67 +291,18 @@ class Worker:
                 job.model.engine.cancel(request)
 
 
-def joined(lines: Sequence[Sequence[Translation]], ends: Sequence[str]) -> JsonObject:
-    """The record of a text from the translations of its lines, best first.
-
-    Args:
-        ends: the line ends between the lines.
-    """
-    n_best = max(len(nbest) for nbest in lines)
-    texts = []
-    for rank in range(n_best):
-        parts = [nbest[min(rank, len(nbest) - 1)].text for nbest in lines]
-        texts.append("".join(part + end for part, end in zip(parts, [*ends, ""], strict=True)))
-    best = [nbest[0] for nbest in lines]
-    record: JsonObject = {
-        "text": texts[0],
-        "others": texts[1:],
-        "missing": [term for t in best for term in t.missing],
-        "repeated": any(t.repeated for t in best),
-        "untranslated": any(t.is_untranslated for t in best),
-    }
-    if all(t.alignment is not None for t in best):
-        n_source = n_target = 0
-        record["alignment"] = []
-        for t in best:
-            record["alignment"] += [[n_source + s, n_target + k] for s, k in t.alignment or ()]
-            n_source, n_target = n_source + len(t.source.split()), n_target + len(t.text.split())
-    if all(t.words is not None for t in best):
-        words = [pair for t in best for pair in t.words or ()]
-        record["words"] = words
-        record["confidence"] = sum(p for _, p in words) / len(words) if words else 1.0
-    return record
+Loaded = TypeVar("Loaded")
 
 
-def continued(translations: list[Translation]) -> JsonObject:
-    """The record of translations that continue a prefix."""
-    records = [joined([[translation]], []) for translation in translations]
-    texts = [record["text"] for record in records]
-    return {"text": texts[0] if texts else "", "others": texts[1:], "continuations": records}
-
-
-def plain(value: Any) -> Any:
-    """A result of a pipeline in types of JSON."""
-    if isinstance(value, torch.Tensor):
-        return value.tolist()
-    if isinstance(value, dict):
-        return {key: plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(inner) for inner in value]
-    return value.item() if hasattr(value, "item") else value
-
-
-def load_models(config: JsonObject) -> tuple[dict[str, ServedModel], dict[str, Glossary]]:
-    """Load the models and glossaries of a configuration.
-
-    Raises:
-        UserError: one of them cannot be loaded.
-    """
-    if config["threads"]:
-        torch.set_num_threads(config["threads"])
-    models = {name: ServedModel(name, Path(folder), config["precision"]) for name, folder in config["models"].items()}
-    glossaries = {name: Glossary.read(Path(path)) for name, path in config["glossaries"].items()}
-    return models, glossaries
+def load_each(paths: dict[str, str], read: Callable[[str, Path], Loaded], failed: dict[str, str]) -> dict[str, Loaded]:
+    """What can be loaded of several files or folders by name. The errors of the others are added to `failed`."""
+    loaded: dict[str, Loaded] = {}
+    for name, path in paths.items():
+        try:
+            loaded[name] = read(name, Path(path))
+        except UserError as error:
+            failed[name] = str(error)
+    return loaded
 
 
 def main() -> None:
@@ -427,13 +313,14 @@ def main() -> None:
     sys.setswitchinterval(0.001)
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
     (config,) = channel.receive(60)
-    try:
-        models, glossaries = load_models(config)
-        infos = [model.info() for model in models.values()]
-    except UserError as error:
-        channel.send({"failed": str(error)})
-        return
-    channel.send({"ready": infos})
+    if config["threads"]:
+        torch.set_num_threads(config["threads"])
+    failed: dict[str, dict[str, str]] = {"models": {}, "glossaries": {}}
+    models = load_each(
+        config["models"], lambda name, folder: ServedModel(name, folder, config["precision"]), failed["models"]
+    )
+    glossaries = load_each(config["glossaries"], lambda _, path: Glossary.read(path), failed["glossaries"])
+    channel.send({"ready": [model.info() for model in models.values()], "failed": failed})
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         Worker(channel, models, glossaries).run()
 

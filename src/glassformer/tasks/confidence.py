@@ -13,10 +13,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from numpy import ndarray
 
 from glassformer.config import DecodeConfig, JsonObject
+from glassformer.corpora.terms import places_of
 from glassformer.errors import CheckpointError, UserError
 from glassformer.tokens.tokenizer import Tokenizer
 
@@ -33,6 +34,9 @@ MAX_DECODED = 64
 
 MIN_WORDS = 200
 """Fewest words that the coefficients are fitted to."""
+
+MAX_LOGIT = 700.0
+"""Largest absolute value whose exponential is a number."""
 
 N_BINS = 10
 """Number of intervals of probability in the expected calibration error."""
@@ -69,7 +73,7 @@ class Confidence:
         x = np.hstack([(features - mean) / scale, np.ones((len(y), 1))])
         b = np.zeros(x.shape[1])
         for _ in range(50):  # Newton's method
-            p = 1 / (1 + np.exp(-(x @ b)))
+            p = logistic(x @ b)
             gradient = x.T @ (y - p) - RIDGE * b
             step = np.linalg.solve(x.T @ (x * (p * (1 - p))[:, None]) + RIDGE * np.eye(len(b)), gradient)
             b += step
@@ -80,8 +84,7 @@ class Confidence:
     def probabilities(self, features: Float[ndarray, "words features"]) -> Float[ndarray, " words"]:
         """For each word the probability that it is right."""
         x = (features - np.array(self.mean)) / np.array(self.scale)
-        result: ndarray = 1 / (1 + np.exp(-(x @ np.array(self.coefficients[:-1]) + self.coefficients[-1])))
-        return result
+        return logistic(x @ np.array(self.coefficients[:-1]) + self.coefficients[-1])
 
     def to_record(self) -> JsonObject:
         """Contents of the file in a model folder."""
@@ -107,6 +110,12 @@ class Confidence:
         return confidence
 
 
+def logistic(x: ndarray) -> ndarray:
+    """1 / (1 + exp(-x)), without overflow."""
+    result: ndarray = 1 / (1 + np.exp(-np.clip(x, -MAX_LOGIT, MAX_LOGIT)))
+    return result
+
+
 def words_of(ids: Sequence[int], tokenizer: Tokenizer) -> tuple[list[str], list[int]]:
     """Words of an output, separated by white space, and for each token the index of the last word that it is part of;
     -1 before the first word."""
@@ -121,16 +130,36 @@ def words_of(ids: Sequence[int], tokenizer: Tokenizer) -> tuple[list[str], list[
     return tokenizer.decode(ids).split(), owners
 
 
+def words_in(forms: Sequence[str], words: Sequence[str]) -> Bool[ndarray, " words"]:
+    """Which words of a line are part of one of some forms."""
+    text = " ".join(words)
+    starts = np.cumsum([0, *(len(word) + 1 for word in words)])
+    found = np.zeros(len(words), bool)
+    for form in forms:
+        for start in places_of(form, text):
+            found |= (starts[:-1] < start + len(form)) & (start < starts[1:] - 1)
+    return found
+
+
 def word_features(
-    words: Sequence[str], log_probs: Sequence[float], word_of_token: Sequence[int]
+    words: Sequence[str],
+    log_probs: Sequence[float],
+    word_of_token: Sequence[int],
+    forced: Bool[ndarray, " words"] | None = None,
 ) -> Float[ndarray, "words 16"]:
     """Features of each word: of the log-probabilities of its tokens mean and minimum, the minimum of its neighbors,
     mean and minimum of the line; length of the word, position, number of words; squares and probabilities.
+
+    Args:
+        forced: words that the model did not choose, whose log-probabilities are not used. Default: none.
     """
     p, n = np.array(log_probs), len(words)
     if not n:
         return np.empty((0, N_FEATURES))
     owners = np.maximum.accumulate(np.array(word_of_token))
+    if forced is not None and forced.any():
+        chosen = ~forced[np.maximum(owners, 0)]
+        p, owners = (p[chosen], owners[chosen]) if chosen.any() else (np.zeros(1), owners[:1])
     bounds = np.searchsorted(owners, np.arange(n + 1))
     rows = [p[start:end] if end > start else p for start, end in pairwise(bounds)]
     lowest, mean = (np.array([f(row) for row in rows]) for f in (np.min, np.mean))

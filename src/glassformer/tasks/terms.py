@@ -124,23 +124,30 @@ class Output:
 
     text: str
     hypothesis: Hypothesis
+    forced: tuple[str, ...] = ()
+    """Forms of the terms that were put in."""
 
 
 def meet_requirements(
-    task: Any, parts: Sequence[Part], outputs: list[list[Output]], options: DecodeConfig
+    task: Any, parts: Sequence[Part], outputs: list[list[Output]], options: DecodeConfig, prefix: str = ""
 ) -> Decoding[None]:
     """Replace the outputs that lack something that is required.
 
     Args:
         task: the text-to-text task.
         outputs: the nbest outputs of each part.
+        prefix: text that all outputs begin with, which stays.
     """
     if can_have_weights(task.model):
         for _ in range(MAX_EDITS):
-            if not edit_once(task, parts, outputs, options):
+            if not edit_once(task, parts, outputs, options, prefix):
                 break
     tokenizer = task.tokenizer
-    again = [i for i, part in enumerate(parts) if any(unmet(part.required, o.text) for o in outputs[i])]
+    again = [
+        i  # constrained search has no prefix
+        for i, part in enumerate(parts)
+        if not prefix and any(unmet(part.required, o.text) for o in outputs[i])
+    ]
     constraints = [constraints_of(parts[i].required, tokenizer) for i in again]
     limits = [
         max(len(o.hypothesis.ids) for o in outputs[i]) + sum(constraint.size for constraint in of_part) + MARGIN
@@ -149,13 +156,16 @@ def meet_requirements(
     sources = [parts[i].ids for i in again]
     found_again = (yield Sources(sources, options, limits, constraints)) if again else []
     for i, nbest in zip(again, found_again, strict=True):
-        found = [Output(task.text_of(hypothesis), hypothesis) for hypothesis in nbest]
+        forced = tuple(form for r in parts[i].required for form in r.forms)
+        found = [Output(task.text_of(hypothesis), hypothesis, forced) for hypothesis in nbest]
         n_lacking = [sum(len(unmet(parts[i].required, o.text)) for o in some) for some in (found, outputs[i])]
         if n_lacking[0] < n_lacking[1]:
             outputs[i] = found
 
 
-def edit_once(task: Any, parts: Sequence[Part], outputs: list[list[Output]], options: DecodeConfig) -> bool:
+def edit_once(
+    task: Any, parts: Sequence[Part], outputs: list[list[Output]], options: DecodeConfig, prefix: str
+) -> bool:
     """Make the best edit for the first requirement that an output lacks. Returns whether there was any."""
     lacking = [
         (i, rank, missing)
@@ -169,6 +179,7 @@ def edit_once(task: Any, parts: Sequence[Part], outputs: list[list[Output]], opt
     )
     edited: list[str] = []
     token_ids: list[list[int]] = []
+    forced: list[tuple[str, ...]] = []
     owners: list[tuple[int, int]] = []
     for (i, rank, missing), weights in zip(lacking, weights_of_words, strict=True):
         words = [
@@ -181,9 +192,14 @@ def edit_once(task: Any, parts: Sequence[Part], outputs: list[list[Output]], opt
             to_term = weights[:, words].sum(1)
             word = int(to_term.argmax())
             is_translation = bool(to_term[word] >= MIN_WEIGHT * weights[word].sum())
-        texts = list(dict.fromkeys(edits(outputs[i][rank].text, missing[0], word, is_translation)))
+        begin, rest = outputs[i][rank].text[: len(prefix)], outputs[i][rank].text[len(prefix) :]
+        begin += " " if begin and (rest[:1].isspace() or not rest) else ""
+        word = max(0, word - len(begin.split()))
+        results = edits(rest, missing[0], word, is_translation, begins_text=not begin)
+        texts = list(dict.fromkeys(begin + text for text in results))
         for text, ids in zip(texts, task.tokenizer.encode_batch(texts), strict=True):
             if len(unmet(parts[i].required, text)) < len(missing) and len(ids) < task.model.config.max_len:
+                forced.append((*outputs[i][rank].forced, *missing[0].forms))
                 edited.append(text)
                 token_ids.append([*ids, task.tokenizer.eos_id])
                 owners.append((i, rank))
@@ -193,21 +209,24 @@ def edit_once(task: Any, parts: Sequence[Part], outputs: list[list[Output]], opt
         log_probs = model.score([parts[i].ids for i in used], token_ids, [used[i] for i, _ in owners])
     else:
         log_probs = task.score([parts[i].source for i, _ in owners], edited)
-    for owner, text, ids, of_tokens in zip(owners, edited, token_ids, log_probs, strict=True):
+    for owner, text, ids, forms, of_tokens in zip(owners, edited, token_ids, forced, log_probs, strict=True):
         score = sum(of_tokens) / length_penalty(len(of_tokens), options.length_penalty)
         if owner not in best or score > best[owner].hypothesis.score:
-            best[owner] = Output(text, Hypothesis(ids, of_tokens, score))
+            best[owner] = Output(text, Hypothesis(ids, of_tokens, score), forms)
     for (i, rank), output in best.items():
         outputs[i][rank] = output
     return bool(best)
 
 
-def edits(text: str, required: Required, word: int, is_translation: bool = False) -> Iterator[str]:
+def edits(
+    text: str, required: Required, word: int, is_translation: bool = False, *, begins_text: bool = True
+) -> Iterator[str]:
     """The text with a form that meets the requirement in place of no, one or two words.
 
     Args:
         word: index of the word at or beside which the edit is made.
         is_translation: the word is a translation of the term, which the form replaces.
+        begins_text: nothing is before the text, so that its first word may begin with an upper-case letter.
     """
     words = text.split()
     spans = [(word, word + 1), (word, word + 2), (word - 1, word + 1)]
@@ -215,7 +234,7 @@ def edits(text: str, required: Required, word: int, is_translation: bool = False
         if 0 <= start <= end <= len(words):
             first, last = (words[start], words[end - 1]) if end > start else ("", "")
             opening, closing = first[: len(first) - len(first.lstrip(OPENING))], last[len(last.rstrip(CLOSING)) :]
-            for form in required.forms if start == 0 else required.targets:
+            for form in required.forms if start == 0 and begins_text else required.targets:
                 yield " ".join([*words[:start], f"{opening}{form}{closing}", *words[end:]])
 
 

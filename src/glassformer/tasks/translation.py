@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import compress
 from pathlib import Path
 from typing import Literal, Self, TypeVar, Unpack, overload
@@ -18,11 +18,13 @@ from glassformer.config import DecodeConfig, JsonObject, TrainConfig
 from glassformer.corpora.corpus import Example, read_pairs
 from glassformer.corpora.doctor.diagnosis import PairChecker
 from glassformer.corpora.language_id import FILE as LANGUAGE_PROFILES
-from glassformer.corpora.language_id import LanguageProfiles
+from glassformer.corpora.language_id import MAX_SENTENCES, LanguageProfiles
 from glassformer.corpora.languages import languages_of
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.corpora.repetition import repeats
 from glassformer.corpora.terms import unmet
+from glassformer.corpora.words import has_words, list_mark, scripts_of, source_scripts
+from glassformer.data.dataset import Dataset
 from glassformer.data.pairs import PairBatch, make_batch, pack_pairs
 from glassformer.data.ragged import Row
 from glassformer.documents.inline import Detached, put_back
@@ -48,6 +50,7 @@ from glassformer.tasks.confidence import (
     expected_calibration_error,
     right_words,
     word_features,
+    words_in,
     words_of,
 )
 from glassformer.tasks.generation import GeneratesText
@@ -65,8 +68,8 @@ REPEATED_NGRAMS = (3, 2)
 """Size of the n-grams that occur once only in translations that are decoded again because they repeat themselves; the
 second if the first is not sufficient."""
 
-MAX_BEAM = 64
-"""Largest beam size."""
+MIN_TOKENS = 16
+"""A vocabulary with no more tokens besides bytes does not tell the scripts of the training."""
 
 Item = TypeVar("Item")
 
@@ -90,7 +93,10 @@ class Translation:
     ids: tuple[int, ...] = ()
     """Token ids."""
     words: tuple[tuple[str, float], ...] | None = None
-    """If requested: each word of the translation, without protected spans, with the probability that it is right."""
+    """If requested: each word of the translation, without protected spans, with the probability that it is right. Words
+    of a term that the glossary put in have 1."""
+    forced: tuple[str, ...] = ()
+    """Forms of terms that the glossary put in."""
     is_untranslated: bool = False
     """The confidence was too low, and the text is the source."""
     alignment: tuple[tuple[int, int], ...] | None = None
@@ -244,11 +250,16 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
                 "this model has no confidence.\n  Add it: glassformer calibrate FOLDER --src dev.en --ref dev.fr"
             )
         originals, texts = texts, [text.strip() for text in texts]
+        marks = ["" if options.prefix else self.list_mark(text) for text in texts]
+        texts = [text.removeprefix(mark) for text, mark in zip(texts, marks, strict=True)]
         detached = [terms.take_out(text) if terms else None for text in texts]
+        cores = [spans.core if spans else text for text, spans in zip(texts, detached, strict=True)]
+        is_kept = [not (options.prefix or self.is_translated(core, terms)) for core in cores]
         parts = [
             part
-            for index, (text, spans) in enumerate(zip(texts, detached, strict=True))
-            for part in self.parts(index, spans.core if spans else text, terms, partial(warn, index))
+            for index, (core, kept) in enumerate(zip(cores, is_kept, strict=True))
+            if not kept
+            for part in self.parts(index, core, terms, partial(warn, index))
         ]
         prefix = self.tokenizer.encode(options.prefix) if options.prefix else []
         limits = [max_new_tokens(len(part.ids)) for part in parts] if max_new_tokens else []
@@ -265,7 +276,7 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
                 decoded[i] = nbest
         outputs = [[Output(self.text_of(hypothesis), hypothesis) for hypothesis in nbest] for nbest in decoded]
         if any(part.required for part in parts):
-            yield from meet_requirements(self, parts, outputs, options)
+            yield from meet_requirements(self, parts, outputs, options, options.prefix or "")
         per_text: list[list[tuple[Part, list[Output]]]] = [[] for _ in texts]
         for part, nbest_of_part in zip(parts, outputs, strict=True):
             per_text[part.text].append((part, nbest_of_part))
@@ -273,9 +284,15 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
             [self.join(text, rank, of_text, index in repeated) for rank in range(options.nbest)]
             for index, (text, of_text) in enumerate(zip(texts, per_text, strict=True))
         ]
+        for core, kept, nbest_of_text in zip(cores, is_kept, results, strict=True):
+            if kept:
+                nbest_of_text[:] = [replace(translation, text=core) for translation in nbest_of_text]
         if options.confidence or options.min_confidence is not None:
             results = [[self.with_confidence(translation) for translation in nbest] for nbest in results]
         self.put_back_spans(detached, results)
+        for mark, nbest_of_text in zip(marks, results, strict=True):
+            if mark:
+                nbest_of_text[:] = [replace(t, source=mark + t.source, text=mark + t.text) for t in nbest_of_text]
         for nbest_of_text in results:
             for rank, translation in enumerate(nbest_of_text):
                 if options.min_confidence is not None and (translation.confidence or 0) < options.min_confidence:
@@ -293,43 +310,22 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
                 warn(index, f"not translated: confidence {best.confidence:.2f}")
         return results
 
-    def continuations(self, text: str, prefix: str, n: int, options: DecodeConfig) -> Decoding[list[Translation]]:
-        """Translations of a line that begin with a prefix and continue with different words, the most probable word
-        first. A decoding, which an engine of the task computes.
-
-        Args:
-            n: maximum number of translations.
-        """
-        part = next(self.parts(0, text, None, no_op), None)
-        if part is None:
-            return []
-        before = self.tokenizer.encode(prefix) if prefix.strip() else []
-        n_tokens = min(2 * n, MAX_BEAM)
-        next_token = options.model_copy(update={"beam": n_tokens, "nbest": n_tokens})
-        (hypotheses,) = yield Sources([part.ids], next_token, [1], prefix=before)
-        found: dict[str, Translation] = {}
-        for hypothesis in hypotheses:
-            if len(found) == n or len(hypothesis.ids) <= len(before):
-                continue
-            ((best, *_),) = yield Sources([part.ids], options, prefix=hypothesis.ids)
-            output = self.text_of(best)
-            rest = output[len(prefix) :]
-            # A token without a space before it changes the last word of the prefix.
-            if output.startswith(prefix) and rest.strip() and (not prefix.strip() or rest[0].isspace()):
-                found.setdefault(rest.split()[0], self.join(text, 0, [(part, [Output(output, best)])], False))
-        results = [[translation] for translation in found.values()]
-        if options.confidence:
-            results = [[self.with_confidence(translation)] for (translation,) in results]
-        if options.align:
-            self.add_alignment(results)
-        return [translation for (translation,) in results]
-
     def with_confidence(self, translation: Translation) -> Translation:
         """The translation with the probability of each word that it is right."""
         assert self.confidence is not None
         words, owners = words_of(translation.ids, self.tokenizer)
-        p = self.confidence.probabilities(word_features(words, translation.log_probs, owners))
+        forced = words_in(translation.forced, words)
+        p = self.confidence.probabilities(word_features(words, translation.log_probs, owners, forced))
+        p[forced] = 1.0
         return replace(translation, words=tuple(zip(words, p.tolist(), strict=True)))
+
+    def list_mark(self, text: str) -> str:
+        """What a text begins with that stays as it is. By default nothing."""
+        return ""
+
+    def is_translated(self, text: str, terms: Terms | None) -> bool:
+        """Whether the model is given a text; others stay as they are. By default all are."""
+        return True
 
     def parts(self, index: int, text: str, terms: Terms | None, warn: Callable[[str], None]) -> Iterator[Part]:
         """The parts of a text, of at most the maximum length; none for a blank text."""
@@ -398,6 +394,7 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
             log_probs=[p for hypothesis in hypotheses for p in hypothesis.log_probs],
             ids=tuple(i for hypothesis in hypotheses for i in hypothesis.ids),
             repeated=repeated,
+            forced=tuple(form for _, output in selected for form in output.forced),
             missing=tuple("|".join(r.targets) for part, output in selected for r in unmet(part.required, output.text)),
         )
 
@@ -499,9 +496,11 @@ class Translator(TextToTextTask[Example]):
     metric = "bleu"
     output_type = "texts"
     validation_decodes = True
-    stored_attributes = ("languages",)
+    stored_attributes = ("languages", "scripts")
     languages: tuple[str, ...] = ()
     """Codes of source and target language; empty if they are not known."""
+    scripts: tuple[str, ...] = ()
+    """Scripts of the sources of the training (`corpora.words.source_scripts`); empty in older and imported folders."""
     detection: LanguageProfiles | None = None
     """What the server detects the languages by, if the folder has it."""
 
@@ -522,6 +521,32 @@ class Translator(TextToTextTask[Example]):
 
     def configure(self, config: TrainConfig) -> None:
         self.languages = languages_of(config.src, config.tgt, config.keys, config.languages)
+
+    def fit_statistics(self, data: Dataset) -> None:
+        """Find the scripts of the sources, in addition to those of the model that the training starts from."""
+        self.scripts = tuple(sorted({*self.scripts, *source_scripts(zip(*self.sample(data), strict=True))}))
+
+    def sample(self, data: Dataset) -> tuple[list[str], list[str]]:
+        """Sources and targets of a training set: `MAX_SENTENCES` evenly spaced ones."""
+        rows = data.rows(np.array(evenly_spaced(range(len(data)), MAX_SENTENCES)))
+        src, tgt = ([self.tokenizer.decode(list(row[side])) for row in rows] for side in (0, 1))
+        return src, tgt
+
+    @cached_property
+    def scripts_of_vocabulary(self) -> tuple[str, ...] | None:
+        """The scripts of the tokens; None if the vocabulary does not tell, as that of a byte-level tokenizer."""
+        special = self.tokenizer.backend.get_added_tokens_decoder()
+        texts = (self.tokenizer.token(i) for i in range(self.tokenizer.vocab_size) if i not in special)
+        tokens = [text for text in texts if (len(text) > 1 or not text.isascii()) and "\ufffd" not in text]
+        return tuple(sorted(scripts_of(tokens))) if len(tokens) > MIN_TOKENS else None
+
+    def list_mark(self, text: str) -> str:
+        return list_mark(text)
+
+    def is_translated(self, text: str, terms: Terms | None) -> bool:
+        """Whether a text has words in a script of the training, or a term."""
+        scripts = self.scripts or self.scripts_of_vocabulary
+        return has_words(text, scripts) or bool(terms and terms.required(text))
 
     @classmethod
     def read(
@@ -624,7 +649,8 @@ def record_of(nbest: Sequence[Translation]) -> TranslationRecord:
         record["missing"] = list(best.missing)
     if best.confidence is not None and best.words is not None:
         record["confidence"] = best.confidence
-        record["words"] = [list(pair) for pair in best.words]
+        if not best.is_untranslated:  # they are those of the translation
+            record["words"] = [list(pair) for pair in best.words]
     if best.is_untranslated:
         record["untranslated"] = True
     if best.alignment is not None:

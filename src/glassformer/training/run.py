@@ -3,20 +3,15 @@
 import os
 import platform
 import time
-from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from glassformer import checkpoint
 from glassformer.config import JsonObject, TrainConfig
-from glassformer.corpora.language_id import MAX_SENTENCES, LanguageProfiles
-from glassformer.data.dataset import Dataset
-from glassformer.errors import ConfigError, UserError
+from glassformer.errors import ConfigError
 from glassformer.kernels.library import implementation
 from glassformer.measurement import processor
 from glassformer.metrics.registry import format_metric, metric
@@ -24,11 +19,10 @@ from glassformer.models.base import Model
 from glassformer.models.families import FAMILIES
 from glassformer.nn import cpu_training
 from glassformer.tasks.base import AnyTask
-from glassformer.tasks.confidence import fit_confidence
 from glassformer.tasks.embeddings import init_embeddings
 from glassformer.tasks.registry import load, pick_device
-from glassformer.tasks.translation import Translator, evenly_spaced
-from glassformer.training import launch
+from glassformer.tasks.translation import Translator
+from glassformer.training import launch, translators
 from glassformer.training.arithmetic import CHOSEN, choose_arithmetic, model_sizes
 from glassformer.training.distributed import Processes, joined
 from glassformer.training.lock import locked
@@ -53,10 +47,6 @@ from glassformer.version import __version__
 
 EARLY_FILES = ("data", "train.log", "metrics.jsonl", "tensorboard")
 """Files of a run folder that may exist before run.toml is written."""
-
-
-MAX_CALIBRATION = 500
-"""Maximum number of dev examples that the confidence of translations is fitted to."""
 
 
 def train(config: TrainConfig, *, quiet: bool = False, started_s: float | None = None) -> AnyTask:
@@ -104,7 +94,8 @@ def train_in(config: TrainConfig, processes: Processes, *, quiet: bool, started_
             if processes.rank
             else Reporter(config.out, step=step, quiet=quiet, tensorboard=config.tensorboard)
         )
-        base = load(config.init_from, device="cpu").model if config.init_from else None
+        base_task = load(config.init_from, device="cpu") if config.init_from else None
+        base = base_task.model if base_task else None
         task_type = select_task_type(config, base)
         family = model_family(config, task_type, base)
         check_blocks(config, family)
@@ -123,7 +114,10 @@ def train_in(config: TrainConfig, processes: Processes, *, quiet: bool, started_
             cpu_training.Selection.uses_product = config.cpu_matmul != "torch"
             if choice:
                 reporter.log(choice)
-            return build(config, task_type, corpus_info, base, device, processes)
+            task = build(config, task_type, corpus_info, base, device, processes)
+            if base_task:
+                translators.inherit(task, base_task, reporter.log)
+            return task
 
         with processes.rank_0_first():
             task, data = prepare(config, task_type, make, reporter.log)
@@ -341,8 +335,7 @@ def write_best(
     }
     if isinstance(task, Translator):
         task.model.load_state_dict(candidates[name])
-        add_confidence(task, trainer.data.dev, reporter)
-        task.detection = language_profiles(task, trainer.data.train)
+        translators.complete(task, trainer.data, reporter.log)
     contents = {**task.contents(candidates[name]), "training.json": checkpoint.to_json(training)}
     checkpoint.save_into_folder(config.out, contents)
     checkpoint.write_text(config.out / "README.md", model_card(config, task, training))
@@ -352,28 +345,6 @@ def write_best(
         f"Saved {name} to {config.out}. Try: {usage_example(task, config.out)}"
     )
     return training
-
-
-def language_profiles(task: Translator, data: Dataset) -> LanguageProfiles | None:
-    """Profiles for the detection of both languages, from examples of the training set; None if it has no languages."""
-    if not task.languages:
-        return None
-    rows = data.rows(np.array(evenly_spaced(range(len(data)), MAX_SENTENCES)))
-    decode = task.tokenizer.decode
-    return LanguageProfiles.fit(
-        {code: [decode(list(row[side])) for row in rows] for side, code in enumerate(task.languages)}
-    )
-
-
-def add_confidence(task: Translator, dev: Sequence[Any], reporter: Reporter) -> None:
-    """Fit the confidence of translations to examples of the dev set, if there are enough."""
-    examples = evenly_spaced(dev, MAX_CALIBRATION)
-    try:
-        task.confidence, error = fit_confidence(task, [e.src for e in examples], task.references(examples))
-    except UserError as error_:
-        reporter.log(f"Without confidence: {str(error_).splitlines()[0]}")
-    else:
-        reporter.log(f"Confidence: expected calibration error {error:.3f} on half of {len(examples):,} dev examples.")
 
 
 def describe(config: TrainConfig, task: AnyTask, data: PreparedData, processes: Processes, *, uses_graphs: bool) -> str:

@@ -1,0 +1,52 @@
+"""Attributes of HTML tags that have text to translate, or the language of the text."""
+
+import html
+import re
+from collections.abc import Iterator
+
+from turbohtml import Token
+
+from glassformer.documents.document import Language, Segment
+
+TRANSLATED = frozenset(("alt", "title", "placeholder", "aria-label"))
+LANGUAGE = frozenset(("lang", "xml:lang"))
+
+WITHOUT_TEXT = frozenset(("link", "meta", "script", "style"))
+"""Elements whose titles are names, for instance of style sheets."""
+
+ATTRIBUTE = re.compile(r"""[\s/]*([^\s/>=][^\s/>=]*)(?:\s*=\s*("[^"]*"|'[^']*'|[^\s"'>][^\s>]*))?""")
+FILE_NAME = re.compile(r"\S*[./_]\S*")
+"""An address or the name of a file, which is no text."""
+
+
+def values(raw: str, tag: str) -> Iterator[tuple[str, int, int]]:
+    """Name of each attribute of a start tag that has a value, with the position of the value and its quotes."""
+    position = 1 + len(tag)
+    while match := ATTRIBUTE.match(raw, position):
+        if match[2]:
+            yield match[1].lower(), *match.span(2)
+        position = match.end()
+
+
+def marked(raw: str, token: Token, attributes: list[Segment | Language]) -> str:
+    """A start tag with markers in place of the values that a translation changes. These are added to `attributes`."""
+    tag = token.tag or ""
+    known = {name: value or "" for name, value in reversed(token.attrs or [])}  # the first of a name counts
+    if tag in WITHOUT_TEXT or not (TRANSLATED | LANGUAGE) & known.keys():
+        return raw
+    parts, end = [], 0
+    for name, start, stop in values(raw, tag):
+        quoted = raw[start:stop]
+        value = html.unescape(quoted[1:-1] if quoted[0] in "\"'" else quoted)
+        if known.pop(name, None) != value:  # repeated, or not read as a browser reads it
+            continue
+        if name in LANGUAGE:
+            found: Segment | Language = Language(quoted, value, is_document=tag == "html")
+        elif name in TRANSLATED and any(map(str.isalpha, value)) and not FILE_NAME.fullmatch(value.strip()):
+            found = Segment(" ".join(value.split()), source=quoted)
+        else:
+            continue
+        parts += [raw[end:start], f"\0{len(attributes)}\0"]
+        attributes.append(found)
+        end = stop
+    return "".join([*parts, raw[end:]])

@@ -1,0 +1,100 @@
+"""Results of the model process as the server gets them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from glassformer.config import DecodeConfig, JsonObject
+from glassformer.errors import UserError
+from glassformer.tasks.causal_lm import DecoderTask, truncate_at_stop
+from glassformer.tasks.summarization import Summarizer
+from glassformer.tasks.texts import no_op
+from glassformer.tasks.translation import Translation
+from glassformer.tokens.tokenizer import Tokenizer
+
+
+def joined(lines: Sequence[Sequence[Translation]], ends: Sequence[str]) -> JsonObject:
+    """The record of a text from the translations of its lines, best first.
+
+    Args:
+        ends: the line ends between the lines.
+    """
+    n_best = max(len(nbest) for nbest in lines)
+    texts = []
+    for rank in range(n_best):
+        parts = [nbest[min(rank, len(nbest) - 1)].text for nbest in lines]
+        texts.append("".join(part + end for part, end in zip(parts, [*ends, ""], strict=True)))
+    best = [nbest[0] for nbest in lines]
+    record: JsonObject = {
+        "text": texts[0],
+        "others": texts[1:],
+        "missing": [term for t in best for term in t.missing],
+        "repeated": any(t.repeated for t in best),
+        "untranslated": any(t.is_untranslated for t in best),
+    }
+    if all(t.alignment is not None for t in best):
+        n_source = n_target = 0
+        record["alignment"] = []
+        for t in best:
+            record["alignment"] += [[n_source + s, n_target + k] for s, k in t.alignment or ()]
+            n_source, n_target = n_source + len(t.source.split()), n_target + len(t.text.split())
+    if all(t.words is not None for t in best):
+        words = [pair for t in best for pair in t.words or ()]
+        if not record["untranslated"]:  # they are those of the translation
+            record["words"] = words
+        record["confidence"] = sum(p for _, p in words) / len(words) if words else 1.0
+    return record
+
+
+def continued(translations: list[Translation]) -> JsonObject:
+    """The record of translations that continue a prefix."""
+    records = [joined([[translation]], []) for translation in translations]
+    texts = [record["text"] for record in records]
+    return {"text": texts[0] if texts else "", "others": texts[1:], "continuations": records}
+
+
+class ContextLengthError(UserError):
+    """A prompt is too long for the model."""
+
+
+def whole_prompt(task: DecoderTask[Any], text: str, options: DecodeConfig) -> tuple[list[int], int]:
+    """Token ids of the prompt for a text, and the maximum number of new tokens, which a long prompt reduces.
+
+    Raises:
+        ContextLengthError: the prompt would have to be cut.
+    """
+    n_tokens, max_len = len(task.prompt(text)), task.model.config.max_len
+    if not isinstance(task, Summarizer) and 0 < max_len - n_tokens < task.max_new_tokens(options):
+        options = options.model_copy(update={"max_length": max_len - n_tokens})
+    prompt, limit = task.limited_prompt(text, options, no_op)
+    if len(prompt) < n_tokens:
+        most = len(prompt) if isinstance(task, Summarizer) else max_len - 1
+        raise ContextLengthError(f"the text has {n_tokens} tokens; the model reads at most {most}")
+    return prompt, limit
+
+
+def limited(
+    tokenizer: Tokenizer, source: str, record: JsonObject, max_tokens: int | None, stop: Sequence[str]
+) -> JsonObject:
+    """The record of a translation within the limits of a request, with the reason of its end and numbers of tokens."""
+    text = record["text"]
+    ids = tokenizer.encode(text)
+    is_cut = max_tokens is not None and len(ids) > max_tokens
+    if is_cut:
+        text = tokenizer.decode_stable_prefix(ids[:max_tokens])
+    if (stopped := truncate_at_stop(text, stop)) != text:
+        text, is_cut = stopped, False
+    usage = {"prompt_tokens": len(tokenizer.encode(source)), "completion_tokens": len(tokenizer.encode(text))}
+    return {**record, "text": text, "finish_reason": "length" if is_cut else "stop", "usage": usage}
+
+
+def plain(value: Any) -> Any:
+    """A result of a pipeline in types of JSON."""
+    if isinstance(value, torch.Tensor):
+        return value.tolist()
+    if isinstance(value, dict):
+        return {key: plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    return value.item() if hasattr(value, "item") else value

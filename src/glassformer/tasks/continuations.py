@@ -1,0 +1,122 @@
+"""Translations that begin with a given text: alternatives for a person who writes a translation with the machine."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from glassformer.config import DecodeConfig
+from glassformer.corpora.terms import matches
+from glassformer.documents.inline import Detached, detach, put_back
+from glassformer.generate.engine import Decoding, Sources
+from glassformer.runtime.storage import can_have_weights
+from glassformer.tasks.alignment import align
+from glassformer.tasks.terms import Output, Terms, meet_requirements
+from glassformer.tasks.texts import no_op
+from glassformer.tasks.translation import TextToTextTask, Translation
+
+MAX_BEAM = 64
+"""Largest beam size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A text whose translation has begun, without its protected spans."""
+
+    source: str
+    """The text without protected spans."""
+    prefix: str
+    """The beginning of the translation without protected spans."""
+    written: str
+    """The beginning with them."""
+    detached: Detached | None
+    """The protected spans that are not in the beginning; None if there are none."""
+
+    @classmethod
+    def of(cls, text: str, prefix: str, terms: Terms | None) -> "Begun":
+        """Take the protected spans out of a text and of the beginning of its translation."""
+        if terms is None or terms.protect is None or terms.take_out(text) is None:
+            return cls(text, prefix, prefix, None)
+        written = Counter(prefix[a:b] for a, b in matches(terms.protect, prefix))
+        done = []
+        for a, b in matches(terms.protect, text):
+            if written[text[a:b]]:
+                written[text[a:b]] -= 1
+                done.append((a, b))
+        text = detach(text, done).core if done else text
+        detached = terms.take_out(text)
+        bare = terms.protect.sub("", prefix)
+        return cls(detached.core if detached else text, " ".join(bare.split()), prefix, detached)
+
+    def needs_alignment(self, model: Any) -> bool:
+        """Whether protected spans are to be placed by the word alignment of a model."""
+        return bool(self.detached and self.detached.inner) and can_have_weights(model)
+
+    def put_back(self, translation: str, alignment: Sequence[tuple[int, int]]) -> str:
+        """The translation with the protected spans, those that are not in its beginning after it.
+
+        Args:
+            translation: it begins with `prefix`.
+            alignment: pairs of a word of `source` and a word of the translation.
+        """
+        rest = translation[len(self.prefix) :]
+        if self.detached:
+            n = len(self.prefix.split())
+            space = rest[: len(rest) - len(rest.lstrip())]
+            rest = space + put_back(self.detached, rest, [(word, max(0, target - n)) for word, target in alignment])
+        return self.written + rest
+
+
+def continuations(
+    task: TextToTextTask[Any], text: str, prefix: str, n: int, options: DecodeConfig, terms: Terms | None = None
+) -> Decoding[list[Translation]]:
+    """Translations of a line that begin with a prefix and continue with different words, the most probable word
+    first. A decoding, which an engine of the task computes.
+
+    Args:
+        task: the text-to-text task.
+        n: maximum number of translations.
+        terms: terms and protected spans.
+    """
+    whole, mark = text, task.list_mark(text)
+    if (mark and not prefix.strip()) or prefix.startswith(mark):
+        text, prefix = text.removeprefix(mark), prefix.removeprefix(mark)
+    else:
+        mark = ""
+    begun = Begun.of(text, prefix, terms)
+    text, prefix = begun.source, begun.prefix
+    part = next(task.parts(0, text, terms, no_op), None)
+    if part is None:
+        return []
+    if not task.is_translated(text, terms):
+        return [replace(task.join(whole, 0, [], False), text=whole)] if whole.startswith(begun.written) else []
+    before = task.tokenizer.encode(prefix) if prefix.strip() else []
+    n_tokens = min(2 * n, MAX_BEAM)
+    next_token = options.model_copy(update={"beam": n_tokens, "nbest": n_tokens})
+    (hypotheses,) = yield Sources([part.ids], next_token, [1], prefix=before)
+    found: dict[str, Translation] = {}
+    for hypothesis in hypotheses:
+        if len(found) == n or len(hypothesis.ids) <= len(before):
+            continue
+        ((best, *_),) = yield Sources([part.ids], options, prefix=hypothesis.ids)
+        output = task.text_of(best)
+        rest = output[len(prefix) :]
+        # A token without a space before it changes the last word of the prefix.
+        if output.startswith(prefix) and rest.strip() and (not prefix.strip() or rest[0].isspace()):
+            word = rest.split()[0]
+            if word in found:
+                continue
+            outputs = [[Output(output, best)]]
+            if part.required:
+                until = output[: len(prefix) + rest.index(word) + len(word)]
+                yield from meet_requirements(task, [part], outputs, options, until)
+            found[word] = task.join(text, 0, [(part, outputs[0])], False)
+    results = [[translation] for translation in found.values()]
+    if options.confidence:
+        results = [[task.with_confidence(translation)] for (translation,) in results]
+    for (translation,), result in zip(results, results, strict=True):
+        alignment = align(task, [text], [translation.text])[0] if begun.needs_alignment(task.model) else []
+        result[0] = replace(translation, source=whole, text=mark + begun.put_back(translation.text, alignment))
+    if options.align:
+        task.add_alignment(results)
+    return [translation for (translation,) in results]
