@@ -344,8 +344,10 @@ def pairs() -> Iterator[Case]:
             _, spaced, _ = run_lines(arguments, "".join(f"\n{text}\n \n" for text in others).encode())
             if rounded(spaced[1::3]) != rounded(plain):
                 return Wrong("blank lines change the answers to other lines")
-            if not line.endswith("--json") and any(spaced[0::3] + spaced[2::3]):
-                return Wrong(f"a blank line has an answer: {(spaced[0::3] + spaced[2::3])[:4]}")
+            # Translations keep the white space around a text, so that " " stays as it is.
+            blank = [answer for answer in spaced[0::3] + spaced[2::3] if answer.strip()]
+            if not line.endswith("--json") and blank:
+                return Wrong(f"a blank line has an answer: {blank[:4]}")
             return None
 
         def line_ends(place: Path, shared: Path, line=line, others=others) -> Any:
