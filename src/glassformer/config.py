@@ -296,14 +296,16 @@ class TrainConfig(Config):
     )
     format: str | None = Field(
         default=None,
-        description="Format of the files: lines, tsv or jsonl. Default: by file name, for other names by content.",
-    )
-    columns: tuple[str, ...] = Field(
-        default=(),
-        description="Fields in the columns of TSV or CSV without a header row: text, text2, label, or _ to skip one.",
+        description="Format of the files: lines, tsv, csv or jsonl. Default: by file name, for other names by content.",
     )
     keys: tuple[str, ...] = Field(
-        default=(), description="JSON keys of the fields in JSONL, for instance src=translation.en tgt=translation.fr."
+        default=(),
+        description="Fields and their columns in CSV and TSV, by name or number, or their keys in JSONL: text=tweet"
+        " label=sentiment, or src=translation.en tgt=translation.fr. Default: by the names, or guessed.",
+    )
+    skip_bad: bool = Field(
+        default=False,
+        description="Leave out the rows of labeled text that have no label or cannot be read. They are counted.",
     )
 
     languages: tuple[str, ...] = Field(

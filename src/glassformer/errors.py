@@ -17,6 +17,14 @@ class ConfigError(UserError):
     exit_code = 2
 
 
+class ColumnsError(ConfigError):
+    """The columns of a file are not known. `keys` is an option that names them, if there is a suggestion."""
+
+    def __init__(self, message: str, keys: str = ""):
+        super().__init__(message)
+        self.keys = keys
+
+
 class CorpusError(UserError):
     """A corpus file cannot be used."""
 

@@ -52,9 +52,9 @@ class TrainOptions(TypedDict, total=False):
     family: str | None
     init_from: str | Path | None
     embeddings: str | Path | None
-    format: Literal["lines", "tsv", "jsonl"] | None
-    columns: Sequence[str]
+    format: Literal["lines", "tsv", "csv", "jsonl"] | None
     keys: Sequence[str]
+    skip_bad: bool
     languages: Sequence[str]
     preset: Preset | None
     steps: int | None

@@ -8,7 +8,7 @@ import pytest
 
 from glassformer.corpora.detect import TASK_FORMATS, find_task
 from glassformer.corpora.read_options import ReadOptions
-from glassformer.errors import ConfigError, CorpusError
+from glassformer.errors import ColumnsError, ConfigError, CorpusError
 
 PROSE = "Once upon a time\n\nthere was a cat , O\nand a dog .\n"
 PAIRS = "".join(f"the {i}\tle {i}\n" for i in range(23))
@@ -80,22 +80,16 @@ def test_the_task_is_inferred_from_the_data(tmp_path, case):
 
 
 @pytest.mark.parametrize(
-    ("columns", "task"),
-    [("_ label text", "classification"), ("text _ score", "classification"), ("text score _", "regression")],
-)
-def test_columns_replace_a_header_row(tmp_path, columns, task):
-    assert (
-        find_task(write(tmp_path, {"a.tsv": "0\t1.5\tx\n2\t2\ty\n"}), ReadOptions(columns=tuple(columns.split())))
-        == task
-    )
+    ("keys", "task"),
+    [("text=3 label=1", "classification"), ("text=1 label=3", "classification"), ("text=3 label=2", "regression"),
+     ("src=1 tgt=3", "translation"), ("text=1 summary=3", "summarization")],
+)  # fmt: skip
+def test_numbers_of_columns_replace_a_header_row(tmp_path, keys, task):
+    files = write(tmp_path, {"a.tsv": "0\t1.5\tx\n2\t2\ty\n"})
+    assert find_task(files, ReadOptions(keys=tuple(keys.split()))) == task
 
 
 AMBIGUOUS = {
-    "four columns": ({"a.tsv": "gj04\t1\t\tThey slept.\n"}, "4 columns, and no header row .*--columns"),
-    "csv without header": ({"a.csv": "one,two\n"}, "2 columns, and no header row .*--columns"),
-    "a label first": ({"a.tsv": "".join(f"pos\ttext {i}\n" for i in range(7))}, "column 1 has few.* label,text"),
-    "a label last": ({"a.tsv": "".join(f"{i}\t{i % 2}\n" for i in range(7))}, "column 2 has few.* text,label"),
-    "two tabs in a text": ({"a.txt": "a\tb\tc\nd\te\tf\n"}, "3 tab-separated columns without a header row"),
     "other keys": ({"a.jsonl": objects({"en": "a", "fr": "b"})}, "line is {en: str, fr: str}.*--keys src=en tgt=fr"),
     "array": ({"a.json": "[\n1]\n"}, "expected one JSON object per line"),
     "three plain texts": ({"a.txt": PROSE, "b.txt": PROSE, "c.txt": PROSE}, "3 files: cannot infer"),
@@ -110,6 +104,25 @@ def test_ambiguous_data_is_reported_with_all_formats(tmp_path, case):
         find_task(write(tmp_path, files))
     assert "--task" in str(caught.value)
     assert all(task in str(caught.value) for task in TASK_FORMATS)
+
+
+UNKNOWN = {
+    "four columns": ("a.tsv", "gj04\t1\t\tThey slept.\n", "no column looks like the label"),
+    "csv without header": ("a.csv", "one,two\n", "no column looks like the label; no column looks like the text"),
+    "one label": ("a.tsv", "".join(f"pos\ttext {i}\n" for i in range(7)), "no column looks like the label"),
+    "numbers": ("a.tsv", "".join(f"{i}\t{i % 2}\n" for i in range(7)), "no column looks like the text"),
+    "two tabs in a text": ("a.txt", "a\tb\tc\nd\te\tf\n", "no column looks like the label"),
+}
+
+
+@pytest.mark.parametrize("case", UNKNOWN)
+def test_columns_in_doubt_are_an_error_with_two_rows(tmp_path, case):
+    name, content, problem = UNKNOWN[case]
+    with pytest.raises(ColumnsError, match=problem) as caught:
+        find_task(write(tmp_path, {name: content}))
+    shown = [line for line in str(caught.value).split("\n") if line.startswith("  Row: ")]
+    assert len(shown) == min(2, content.count("\n"))
+    assert "--keys text=COLUMN label=COLUMN" in str(caught.value)
 
 
 def test_standard_input_is_not_read():
@@ -151,5 +164,5 @@ def test_the_error_names_keys_that_fit_the_data(tmp_path, record, suggested):
 
 
 def test_unknown_formats_are_refused_with_the_list_of_known_ones():
-    with pytest.raises(ConfigError, match=r"--format xml: unknown\.\n  Use one of: lines, tsv, jsonl\."):
+    with pytest.raises(ConfigError, match=r"--format xml: unknown\.\n  Use one of: lines, tsv, csv, jsonl\."):
         ReadOptions(format="xml")

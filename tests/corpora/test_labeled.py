@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glassformer.corpora.labeled import Labeled, read_labeled
-from glassformer.errors import ConfigError, CorpusError
+from glassformer.errors import ColumnsError, ConfigError, CorpusError
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), max_size=7)
 LABEL = TEXT.map(str.strip).filter(bool)
@@ -24,13 +24,13 @@ def write(path: Path, content: str | bytes) -> Path:
     return path
 
 
-def fields(*paths: Path, columns: tuple[str, ...] = ()) -> list[tuple[str, str | None, str, int]]:
-    return [(e.text, e.text2, e.label, e.line) for e in read_labeled(paths, columns)]
+def fields(*paths: Path, keys: tuple[str, ...] = ()) -> list[tuple[str, str | None, str, int]]:
+    return [(e.text, e.text2, e.label, e.line) for e in read_labeled(paths, keys)]
 
 
-def refusal(path: Path, columns: tuple[str, ...] = ()) -> str:
+def refusal(path: Path, keys: tuple[str, ...] = ()) -> str:
     with pytest.raises(CorpusError) as caught:
-        fields(path, columns=columns)
+        fields(path, keys=keys)
     return str(caught.value)
 
 
@@ -55,16 +55,16 @@ def test_jsonl_reads_what_json_writes(folder, records):
 
 
 @pytest.mark.parametrize(
-    ("columns", "line", "expected"),
+    ("keys", "line", "expected"),
     [
-        (("_", "label", "_", "text"), "gj04\t0\t*\tThey slept it.\n", ("They slept it.", None, "0", 1)),
-        (("label", "_", "text"), "HUM\tHUM:ind\tWho slept ?\n", ("Who slept ?", None, "HUM", 1)),
-        (("label", "text"), 'pos\tan " odd " film\n', ('an " odd " film', None, "pos", 1)),
-        (("sentence1", "sentence2", "score"), "one\ttwo\t3.5\r\n", ("one", "two", "3.5", 1)),
+        (("text=4", "label=2"), "gj04\t0\t*\tThey slept it.\n", ("They slept it.", None, "0", 1)),
+        (("text=3", "label=1"), "HUM\tHUM:ind\tWho slept ?\n", ("Who slept ?", None, "HUM", 1)),
+        (("label=1,text=2",), 'pos\tan " odd " film\n', ('an " odd " film', None, "pos", 1)),
+        (("text=1", "text2=2", "label=3"), "one\ttwo\t3.5\r\n", ("one", "two", "3.5", 1)),
     ],
 )
-def test_columns_name_a_file_without_header(tmp_path, columns, line, expected):
-    assert fields(write(tmp_path / "a.tsv", line), columns=columns) == [expected]
+def test_numbers_name_the_columns_of_a_file_without_header(tmp_path, keys, line, expected):
+    assert fields(write(tmp_path / "a.tsv", line), keys=keys) == [expected]
 
 
 def test_a_header_row_names_the_columns_in_any_order_and_case(tmp_path):
@@ -103,14 +103,10 @@ def test_a_label_that_is_not_a_number_is_an_error(label):
         Labeled("one", None, label, "a", 3).number()
 
 
-# name, content, columns -> the line named, what is said, how to mend it
+# name, content, keys -> the line named, what is said, how to mend it
 BROKEN = {
-    "no header": ("a.tsv", "one\tx\n", (), 1, "not a header row: nothing names the text or the label", "--columns"),
-    "two labels": ("a.tsv", "text\tlabel\tscore\n", (), 1, "label and score both name the label", "--columns"),
-    "header and columns": ("a.tsv", "text\tlabel\n", ("text", "label"), 1, "a header row (text, label)", "--columns"),
     "few cells": ("a.tsv", "text\tlabel\none\tx\ntwo\n", (), 3, "expected 2 columns (text, label), found 1", "'two'"),
     "many cells": ("a.csv", "text,label\none,two,x\n", (), 2, "expected 2 columns (text, label), found 3", "'one'"),
-    "blank row": ("a.csv", "text,label\n\n", (), 2, "found 0", "delete"),
     "open quote": ("a.csv", 'text,label\none,x\n"two,x\nthree,y\n', (), 3, "not CSV: unexpected end", "quote missing"),
     "stray quote": ("a.csv", 'text,label\n"one" two,x\n', (), 2, "not CSV: ',' expected after '\"'", "twice"),
     "no label": ("a.tsv", "text\tlabel\none\t \n", (), 2, "no label; the text begins 'one'", "delete"),
@@ -129,18 +125,20 @@ BROKEN = {
 
 @pytest.mark.parametrize("fault", BROKEN)
 def test_an_invalid_line_is_reported_with_location_and_advice(tmp_path, fault):
-    file, content, columns, line, expected_message, remedy = BROKEN[fault]
+    file, content, keys, line, expected_message, remedy = BROKEN[fault]
     path = write(tmp_path / file, content)
-    message = refusal(path, columns)
+    message = refusal(path, keys)
     assert message.startswith(f"{path}:{line}: ")
     assert expected_message in message
     assert remedy in message.split("\n", 1)[1]
 
 
-@pytest.mark.parametrize("columns", [("text",), ("label", "_"), ("text", "sentence", "label"), ("text", "label", "x")])
-def test_columns_without_one_text_and_one_label_are_an_error_before_reading(tmp_path, columns):
-    with pytest.raises(ConfigError, match=r"--columns .*\n  \w"):
-        read_labeled([tmp_path / "absent.tsv"], columns)
+@pytest.mark.parametrize(
+    "keys", [("text=1",), ("label=2",), ("text=1", "text=2", "label=3"), ("text=1", "label=2", "src=3"), ("label",)]
+)
+def test_keys_without_one_text_and_one_label_are_an_error_before_reading(tmp_path, keys):
+    with pytest.raises(ConfigError, match=r"--keys .*\n  \w"):
+        read_labeled([tmp_path / "absent.tsv"], keys)
 
 
 def test_a_missing_second_file_is_reported_before_the_first_is_read(tmp_path):
@@ -148,8 +146,39 @@ def test_a_missing_second_file_is_reported_before_the_first_is_read(tmp_path):
         read_labeled([write(tmp_path / "a.tsv", "x\n"), tmp_path / "b.tsv"])
 
 
-def test_columns_may_be_separated_by_commas(tmp_path):
-    file = tmp_path / "a.tsv"
-    file.write_text("x\t1\tgood\n", encoding="utf-8")
-    apart, together = (list(read_labeled([file], names)) for names in (("text", "_", "label"), ("text,_,label",)))
-    assert apart == together
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("one\tx\n", "no column looks like the label"),
+        ("text\tlabel\tscore\na\tb\tc\n", "label and score both name the label"),
+        ("text\ttweet\tlabel\na b c\td e f\tx\n", None),
+    ],
+)
+def test_unknown_columns_are_an_error_with_header_and_rows(tmp_path, content, problem):
+    path = write(tmp_path / "a.tsv", content)
+    if problem is None:
+        assert fields(path) == [("a b c", None, "x", 2)]
+        return
+    with pytest.raises(ColumnsError, match=problem) as caught:
+        fields(path)
+    assert "Row: " + content.split("\n")[content.startswith("text")].replace("\t", " | ") in str(caught.value)
+
+
+def test_blank_rows_are_blank_texts(tmp_path):
+    assert fields(write(tmp_path / "a.csv", "text,label\n\nb,x\n,\n")) == [
+        ("", None, "", 2), ("b", None, "x", 3), ("", None, "", 4)
+    ]  # fmt: skip
+
+
+def test_rows_that_cannot_be_used_are_counted_and_skipped_on_request(tmp_path):
+    path = write(tmp_path / "a.csv", "text,label\na,x\nb,\nc\nd,y\n")
+    message = refusal(path)
+    assert message.startswith(f"{path}:3: no label; the text begins 'b'")
+    assert "2 of 4 rows cannot be used. To leave them out: --skip-bad." in message
+    logged: list[str] = []
+    kept = [e.text for e in read_labeled([path], skip_bad=True, log=logged.append)]
+    assert kept == ["a", "d"]
+    assert logged == [
+        f"warning: 2 of 4 rows cannot be used and were left out (--skip-bad). The first: {path}:3: no label;"
+        " the text begins 'b'."
+    ]

@@ -138,5 +138,5 @@ def test_a_column_beyond_the_last_is_an_error_in_the_first_row(tmp_path):
     ("name", "column"), [("a.conllu", 3), ("a.conllu", "feats"), ("a.conll", "upos"), ("a.conll", 1), ("a.jsonl", 2)]
 )
 def test_a_column_that_the_format_does_not_have_is_an_error_before_reading(tmp_path, name, column):
-    with pytest.raises(ConfigError, match=rf"--column {column}: .*\n  \w"):
+    with pytest.raises(ConfigError, match=rf"--keys tags={column}: .*\n  \w"):
         read_tagged([tmp_path / name], column)

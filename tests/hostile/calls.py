@@ -187,11 +187,11 @@ def training() -> Iterator[Case]:
                 fails(1),
                 lambda place, shared, v=value: gf.train(shared / "train.tsv", out=v, steps=1, quiet=True, **small),
             )
-    for option in ("steps", "lr", "family", "d_model", "dropout", "task", "columns", "tokenizer", "init_from"):
+    for option in ("steps", "lr", "family", "d_model", "dropout", "task", "keys", "tokenizer", "init_from"):
         for name, value in WRONG_TYPES.items():
             legal = (
                 value is None
-                or (option, name) == ("columns", "a set")
+                or (option, name) == ("keys", "a set")
                 or (name in ("True",) and option in ("steps", "lr"))
                 or (option, name) in OTHER_LEGAL
             )

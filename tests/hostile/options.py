@@ -404,7 +404,7 @@ BROKEN_TOML: dict[str, bytes] = {
     "src standard input": b'src = ["-"]\n',
     "out a number": b"out = 7\n",
     "keys a string": b'keys = "x"\n',
-    "columns of numbers": b"columns = [1]\n",
+    "keys of numbers": b"keys = [1]\n",
     "two budgets": b"steps = 1\nminutes = 1.0\n",
     "lone CR": b"steps = 1\rlr = 1\n",
 }

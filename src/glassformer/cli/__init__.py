@@ -1,6 +1,7 @@
 """The command line: one module for each command. No module imports torch before its command is called."""
 
 import os
+import shlex
 import signal
 import sys
 import warnings
@@ -9,7 +10,7 @@ from inspect import cleandoc
 
 from cyclopts import App, Group, Parameter
 
-from glassformer.errors import UserError
+from glassformer.errors import ColumnsError, UserError
 from glassformer.version import __version__
 
 app = App(
@@ -48,7 +49,7 @@ SUMMARIES = {
         "calibrate": "Fit the confidence of translations to a dev set.",
         "shortlist": "Learn which tokens a source may be translated to, to translate faster with a large vocabulary.",
         "compare": "Test whether the difference between two models is statistically significant.",
-        "doctor": "Find errors in a parallel corpus, line by line, and repair them.",
+        "doctor": "Find errors in parallel or labeled text, line by line, and repair parallel text.",
         "report": "Write a report of a training run as an HTML page: curves, data, samples, errors.",
         "info": "Print the configuration, size and training metadata of a model folder, or describe this machine.",
     },
@@ -114,6 +115,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 sys.stdout.flush()
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
+        if isinstance(error, ColumnsError) and error.keys:
+            print(f"  For example: glassformer {shlex.join(arguments)} {error.keys}", file=sys.stderr)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -2,6 +2,7 @@
 
 import json as json_module
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -9,10 +10,14 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 from rich.console import Console
 
-from glassformer.cli.files import pair_sides
+from glassformer.cli.files import Sides, pair_sides
 from glassformer.cli.options import whole_number
+from glassformer.corpora.detect import find_task
 from glassformer.corpora.doctor.diagnosis import Diagnosis, diagnose
+from glassformer.corpora.doctor.labeled import diagnose_labeled
 from glassformer.corpora.doctor.repair import repair_corpus
+from glassformer.corpora.read_options import ReadOptions
+from glassformer.errors import ColumnsError, ConfigError, UserError
 
 Paths = Annotated[tuple[Path, ...], Parameter(consume_multiple=True)]
 
@@ -29,29 +34,39 @@ def doctor(
     show: Annotated[int, Parameter(converter=whole_number, validator=Number(gte=1))] = 3,
     json: bool = False,
 ) -> None:
-    """Find errors in a parallel corpus and name them by file and line. The exit code is 1 if there are errors.
+    """Find errors in parallel or labeled text and name them by file and line. The exit code is 1 if there are errors.
 
     Example:  glassformer doctor train.en train.fr --dev dev.en dev.fr --fix cleaned
 
     Args:
-        files: Source text and target text, or one TSV or JSONL file of pairs; plain or .gz.
+        files: Source text and target text, or one CSV, TSV or JSONL file of pairs or of labeled text; plain or .gz.
         src: Source files, if there are several.
         tgt: Target files, one for each source file.
-        dev: Dev set: two text files, or one TSV or JSONL file. Training pairs that are also in it are reported.
+        dev: Dev set: two text files, or one file of pairs or of labeled text. Training examples that are also in it are
+            reported.
         test: Test set, likewise.
-        format: Format of the files: lines, tsv or jsonl. Default: by file name, for other names by content.
-        keys: JSON keys of the fields in JSONL, for instance src=translation.en tgt=translation.fr.
+        format: Format of the files: lines, tsv, csv or jsonl. Default: by file name, for other names by content.
+        keys: Columns or JSON keys of the fields, for instance text=tweet label=sentiment, or src=en tgt=fr.
         fix: Write repaired files to this folder, and dropped.tsv with the pairs that were left out and the reasons.
         show: Number of findings to print of each type.
         json: Print all findings as JSON.
     """
-    corpus = pair_sides(files, format) if files else (src, tgt)
-    held_out = {name: pair_sides(paths, format) for name, paths in (("dev", dev), ("test", test)) if paths}
+    options = ReadOptions(format=format, keys=keys)
+    if files and not tgt and is_labeled_text(files, options):
+        if fix:
+            raise ConfigError(
+                f"{files[0]}: --fix repairs parallel text only, and this is labeled text.\n"
+                "  Repair what is listed by hand, or leave out rows without a label with: glassformer train --skip-bad"
+            )
+        held_out_files = {name: paths for name, paths in (("dev", dev), ("test", test)) if paths}
+        shown = None if json else show
+        diagnosis = diagnose_labeled(files, options, held_out=held_out_files, n_shown=shown)
+        print_diagnosis(diagnosis, "examples", json=json)
+        sys.exit(1 if diagnosis.has_errors else 0)
+    corpus = split_pairs(files, options) if files else (src, tgt)
+    held_out = {name: split_pairs(paths, options) for name, paths in (("dev", dev), ("test", test)) if paths}
     diagnosis = diagnose(*corpus, held_out=held_out, format=format, keys=keys, n_shown=None if json else show)
-    if json:
-        print(json_module.dumps(diagnosis.to_json(), ensure_ascii=False, indent=2))
-    else:
-        print_findings(diagnosis)
+    print_diagnosis(diagnosis, "pairs", json=json)
     if fix:
         result = repair_corpus(*corpus, fix, held_out=held_out, format=format, keys=keys)
         kinds = ", ".join(f"{n:,} {kind}" for kind, n in result.repaired.items()) or "nothing"
@@ -63,8 +78,26 @@ def doctor(
     sys.exit(1 if diagnosis.has_errors else 0)
 
 
-def print_findings(diagnosis: Diagnosis) -> None:
+def is_labeled_text(files: Sequence[Path], options: ReadOptions) -> bool:
+    """Whether files contain labeled text. Files that cannot be read are examined as pairs."""
+    try:
+        return find_task(files, options) in ("classification", "regression")
+    except ColumnsError:
+        raise
+    except UserError:
+        return False
+
+
+def split_pairs(files: Sequence[Path], options: ReadOptions) -> Sides:
+    """The two sides of parallel text. Files with --keys are files of pairs."""
+    return (tuple(files), ()) if options.keys else pair_sides(files, options.format)
+
+
+def print_diagnosis(diagnosis: Diagnosis, examples: str, *, json: bool) -> None:
     """Print the findings, then one row for each type of finding."""
+    if json:
+        print(json_module.dumps(diagnosis.to_json(), ensure_ascii=False, indent=2))
+        return
     console = Console(soft_wrap=True, markup=False, highlight=False)
     for finding in diagnosis.findings:
         console.print(str(finding))
@@ -77,4 +110,4 @@ def print_findings(diagnosis: Diagnosis) -> None:
         console.print()
     n_errors = sum(n for _, severity, n, _, _ in rows if severity == "error")
     n_warnings = sum(n for _, severity, n, _, _ in rows) - n_errors
-    console.print(f"{diagnosis.n_pairs:,} pairs: {n_errors:,} errors, {n_warnings:,} warnings.")
+    console.print(f"{diagnosis.n_pairs:,} {examples}: {n_errors:,} errors, {n_warnings:,} warnings.")

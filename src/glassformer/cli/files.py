@@ -24,7 +24,7 @@ def split_sides(files: Sequence[Path], task: str | None = None, options: ReadOpt
     refuse_streams(files, "training reads its text several times")
     if (task or find_task(files, options)) != "translation":
         return tuple(files), ()
-    return pair_sides(files, options.format)
+    return (tuple(files), ()) if options.keys else pair_sides(files, options.format)
 
 
 def pair_sides(files: Sequence[Path], format: str | None = None) -> Sides:

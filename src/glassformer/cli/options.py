@@ -21,7 +21,7 @@ DECODING = Group("Decoding", sort_key=4)
 RUN = Group("Run", sort_key=5)
 
 GROUPS = {
-    DATA: "src tgt dev_src dev_tgt task format columns keys languages tokenizer vocab_size lowercase max_len"
+    DATA: "src tgt dev_src dev_tgt task format keys skip_bad languages tokenizer vocab_size lowercase max_len"
     " mixing_limit mixing_temperature",
     MODEL: "family preset init_from embeddings d_model n_heads d_ff n_layers dropout pre_norm pooling model",
     OPTIMIZATION: "steps epochs minutes batch_tokens auto_batch micro_batch_tokens accumulate lr schedule warmup_ratio"
@@ -39,7 +39,7 @@ RARE = (  # noqa: SIM905
 ).split()
 """Options of `train` that `--help-all` lists and `--help` does not."""
 
-NAMES = {"dev_src": ["--dev-src", "--dev"]}
+NAMES = {"dev_src": ["--dev-src", "--dev"], "keys": ["--keys", "--columns"]}
 """Options with more names than the one made from the field's name."""
 
 
@@ -104,7 +104,7 @@ def given(record: object) -> JsonObject:
     return {name: value for name, value in vars(record).items() if value is not None} if record else {}
 
 
-ReadFlags: Any = flags(TrainConfig, only=("format", "columns", "keys"))
+ReadFlags: Any = flags(TrainConfig, only=("format", "keys", "skip_bad"))
 """Options of the commands that read labeled or parallel text."""
 
 

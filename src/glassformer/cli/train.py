@@ -50,7 +50,7 @@ def train(
             "  glassformer train --help                                         all formats and options"
         )
     if files:
-        read = ReadOptions(**{name: explicit[name] for name in ("format", "columns", "keys") if name in explicit})
+        read = ReadOptions(**{name: explicit[name] for name in ("format", "keys", "skip_bad") if name in explicit})
         explicit["src"], explicit["tgt"] = split_sides(files, explicit.get("task"), read)
     from glassformer.training.options import known_names  # torch takes seconds to import
     from glassformer.training.run import train as run

@@ -16,6 +16,7 @@ from glassformer.corpora.lines import (
 )
 from glassformer.corpora.misalignment import MAX_LINES, guess_misalignment
 from glassformer.corpora.pair_formats import check_format, format_of, parser_of
+from glassformer.corpora.pair_tables import open_pair_table
 from glassformer.corpora.read_options import parse_keys
 from glassformer.errors import ConfigError, CorpusError
 
@@ -93,6 +94,8 @@ def pair_files(
         raise ConfigError("no source file given.\n  Give two text files, or one .tsv or .jsonl file.")
     check_readable(*src, *tgt, by_content=format is None)
     formats = [format or (format_of(path) if tgt else detect_format(path)) for path in src]
+    if keys and not tgt:  # a table by another name
+        formats = ["csv" if each == "lines" and format is None else each for each in formats]
     are_lines = {file_format == "lines" for file_format in formats}
     names = ", ".join(map(name, src))
     if len(are_lines) == 2:
@@ -126,7 +129,7 @@ def read_pairs(
         src: plain text (one sentence per line, needs `tgt`), .tsv (src TAB tgt) or .jsonl; each may end in .gz.
         tgt: one plain text file for each file of `src`.
         format: a name in PAIR_FORMATS. Default: by file name, for other names by content.
-        keys: FIELD=KEY of JSONL, as in `parse_keys`.
+        keys: FIELD=KEY of JSONL and tables, as in `parse_keys`.
 
     Raises:
         CorpusError: a line is not a pair; UnequalCountsError at the end if the files have different lengths.
@@ -142,9 +145,12 @@ def read_pairs(
 
 
 def _read_one(file: PairFiles) -> Iterator[Example]:
+    path = str(file.src)
+    if table := open_pair_table(file.src, file.format, file.keys):
+        yield from (Example(src, tgt, path, number) for number, src, tgt in table.pairs())
+        return
     parser = parser_of(file.format, file.keys)
     assert parser is not None
-    path = str(file.src)
     for number, line in enumerate(read_lines(file.src), 1):
         try:
             src, tgt = parser.parse(line)

@@ -6,9 +6,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
+from glassformer.corpora.columns import guess_columns, is_labeled, is_pair_header, parse_number, roles_of
 from glassformer.corpora.corpus import N_DETECTION_LINES
-from glassformer.corpora.jsonl import outline, parse_json, read_objects, suggest_keys
-from glassformer.corpora.labeled import is_labeled, parse_number, read_rows, roles_of, split_columns
+from glassformer.corpora.encoding import detect_encoding
+from glassformer.corpora.jsonl import column_values, outline, parse_json, read_objects, suggest_keys
+from glassformer.corpora.labeled import check_known
 from glassformer.corpora.lines import (
     STDIN,
     LineError,
@@ -21,6 +23,7 @@ from glassformer.corpora.lines import (
 )
 from glassformer.corpora.pair_formats import PAIR_FORMATS, format_of, summary_keys
 from glassformer.corpora.read_options import DETECT, ReadOptions, parse_keys
+from glassformer.corpora.tables import SAMPLE_BYTES, Table, open_table
 from glassformer.corpora.tagged import SPAN_TAG
 from glassformer.errors import ConfigError
 
@@ -36,9 +39,9 @@ TaskName = Literal[
 ]
 
 TASK_FORMATS: Mapping[TaskName, str] = {
-    "translation": 'two text files, line n to line n; src TAB tgt; or JSONL {"src": …, "tgt": …}',
+    "translation": 'two text files, line n to line n; src TAB tgt; CSV with src, tgt; or JSONL {"src": …, "tgt": …}',
     "causal-lm": "one text file",
-    "classification": 'TSV or CSV with the columns text, label, and text2 for pairs; or JSONL {"text": …, "label": …}',
+    "classification": 'CSV or TSV with text and label, and text2 for pairs; or JSONL {"text": …, "label": …}',
     "regression": "as for classification, with numbers as labels; preferably in a column named score",
     "tagging": 'CoNLL or CoNLL-U; or JSONL {"words": […], "tags": […]}',
     "question-answering": "SQuAD's JSON",
@@ -57,7 +60,7 @@ def find_task(paths: Sequence[Path], options: ReadOptions = DETECT) -> TaskName:
     """Infer the task from file names, header rows or JSON keys, and the format of the first lines.
 
     Args:
-        options: format, columns and keys given by the user.
+        options: format and keys given by the user.
 
     Raises:
         ConfigError: the task cannot be inferred.
@@ -71,7 +74,7 @@ def find_task(paths: Sequence[Path], options: ReadOptions = DETECT) -> TaskName:
     check_readable(*paths, by_content=options.format is None)
     if options.format == "lines":
         return "translation" if len(paths) == 2 else "causal-lm"
-    detected = {path: _task_of(path, split_columns(options.columns), options) for path in paths}
+    detected = {path: _task_of(path, options) for path in paths}
     tasks = set(detected.values())
     if tasks == {"causal-lm"} and len(paths) == 2:
         return "translation"
@@ -86,30 +89,57 @@ def _unknown(files: str, reason: str) -> ConfigError:
     return ConfigError(f"{files}: cannot infer the task: {reason}.\n  Use --task. File formats by task:\n{format_list}")
 
 
-def _task_of(path: Path, columns: Sequence[str], options: ReadOptions) -> TaskName:
+def _task_of(path: Path, options: ReadOptions) -> TaskName:
     if PAIR_FORMATS[options.format or format_of(path)].holds_pairs_only:
         return "translation"
+    field_keys = parse_keys(options.keys)
     match PAIR_FORMATS[options.format].suffixes[0] if options.format else suffix_of(path):
         case ".conll" | ".conllu" | ".bio":
             return "tagging"
         case ".json" if any(map(_SQUAD.search, islice(byte_lines(path), N_DETECTION_LINES))):
             return "question-answering"
         case ".jsonl" | ".json" | ".ndjson":
-            return _task_of_objects(path, parse_keys(options.keys))
+            return _task_of_objects(path, field_keys)
         case ".csv":
-            return _task_of_rows(path, list(islice(read_rows(path), N_DETECTION_LINES)), columns)
+            return _task_of_table(path, field_keys, options.format)
         case suffix:
-            lines = list(islice(read_lines(path), N_DETECTION_LINES))
-            if _is_tagging(lines):
+            encoding = detect_encoding(path, SAMPLE_BYTES)
+            lines = list(islice(read_lines(path, encoding.recode), N_DETECTION_LINES))
+            if "tags" in field_keys or (not field_keys and _is_tagging(lines)):
                 return "tagging"
-            if columns or suffix == ".tsv" or is_labeled(lines[0].split("\t")):
-                return _task_of_rows(path, list(islice(read_rows(path), N_DETECTION_LINES)), columns)
-            if all(line.count("\t") == 1 for line in lines):
-                return _task_of_rows(path, list(islice(read_rows(path), N_DETECTION_LINES)), columns)
-            if all("\t" in line for line in lines):
-                n_columns = len(lines[0].split("\t"))
-                raise _unknown(name(path), f"{n_columns} tab-separated columns without a header row")
-            return "causal-lm"
+            has_tabs = suffix == ".tsv" or is_labeled(lines[0].split("\t")) or all("\t" in line for line in lines)
+            is_table = field_keys or has_tabs or all(line.count("\t") == 1 for line in lines if line.strip())
+            return _task_of_table(path, field_keys, options.format) if is_table else "causal-lm"
+
+
+def _task_of_table(path: Path, field_keys: Mapping[str, str], format: str | None) -> TaskName:
+    table = open_table(path, field_keys.values(), format=format, whole=False)
+    indices = table.indices(field_keys)
+    if {"src", "tgt"} <= indices.keys():
+        return "translation"
+    if {"text", "summary"} <= indices.keys():
+        return "summarization"
+    if table.has_header and not field_keys and is_pair_header(table.names):
+        return "translation"
+    if table.has_header and not field_keys and summary_keys(dict.fromkeys(table.names)):
+        return "summarization"
+    if "label" not in indices:
+        guess = guess_columns(table.values(), has_names=table.has_header)
+        if guess.problem and _are_pairs(table):
+            return "translation"
+        if not field_keys:
+            check_known(guess, path, table.outline())
+        indices = table.indices(guess.fields)
+    cells = [row[indices["label"]] for row in table.sample if len(row) == len(table.names)]
+    return task_of_labels([cell for cell in cells if cell.strip()], table.names[indices["label"]])
+
+
+def _are_pairs(table: Table) -> bool:
+    """Whether a table without a header has two tab-separated columns of texts, neither of which repeats."""
+    if table.has_header or table.delimiter != "\t" or len(table.names) != 2:
+        return False
+    # Labels repeat often, sentences rarely.
+    return not any(len(cells) >= 4 and len(set(cells)) <= max(2, len(cells) // 10) for cells in table.values().values())
 
 
 def _task_of_objects(path: Path, field_keys: Mapping[str, str]) -> TaskName:
@@ -134,42 +164,24 @@ def _task_of_objects(path: Path, field_keys: Mapping[str, str]) -> TaskName:
         return "causal-lm"
     if is_labeled(keys):
         key = roles_of(keys)["label"][0]
-        return _task_of_labels([str(record.get(key)) for record in records if isinstance(record, dict)], key)
+        return task_of_labels([str(record.get(key)) for record in records if isinstance(record, dict)], key)
+    guess = guess_columns(column_values(objects)) if objects and not field_keys else None
+    if guess and not guess.problem:
+        key = guess.fields["label"]
+        return task_of_labels([value for value in column_values(objects)[key] if value.strip()], key)
     suggested = suggest_keys(objects) if objects and not field_keys else None
     advice = f".\n  Give the keys of the fields, for example: {suggested}" if suggested else ""
     raise _unknown(name(path), f"its first line is {outline(first)}{advice}")
 
 
-def _task_of_rows(path: Path, rows: Sequence[tuple[int, list[str]]], columns: Sequence[str]) -> TaskName:
-    first = rows[0][1]
-    names = columns or first
-    if is_labeled(names):
-        key = roles_of(names)["label"][0]
-        index = names.index(key)
-        body = rows if columns else rows[1:]
-        return _task_of_labels([cells[index] for _, cells in body if len(cells) == len(names)], key)
-    if len(first) != 2 or suffix_of(path) == ".csv":
-        raise _unknown(
-            name(path),
-            f"{len(first)} columns, and no header row with text and label: {[cell[:20] for cell in first[:5]]}.\n"
-            "  Labeled text without a header needs --columns, for instance --columns label,_,text",
-        )
-    for side, cells in enumerate(zip(*(row for _, row in rows if len(row) == 2), strict=True), 1):
-        # Labels repeat often, sentences rarely.
-        if len(cells) >= 4 and len(set(cells)) <= max(2, len(cells) // 10):
-            example = "--columns label,text" if side == 1 else "--columns text,label"
-            raise _unknown(
-                name(path),
-                f"2 columns without a header row; column {side} has few distinct values, like labels"
-                f" ({cells[0][:20]!r}).\n  If it contains labels: {example}",
-            )
-    return "translation"
-
-
-def _task_of_labels(labels: Sequence[str], key: str) -> TaskName:
-    is_quantity = len(set(labels)) > MAX_NUMERIC_CLASSES or key.strip().lower() == "score"
-    are_numbers = all(parse_number(label) is not None for label in labels)
-    return "regression" if is_quantity and are_numbers and labels else "classification"
+def task_of_labels(labels: Sequence[str], key: str = "") -> TaskName:
+    """Regression if all labels are numbers, and some have fractions, they are many, or they are called a score."""
+    numbers = [number for label in labels if (number := parse_number(label)) is not None]
+    if not labels or len(numbers) < len(labels):
+        return "classification"
+    has_fractions = any(number % 1 for number in numbers)
+    is_quantity = has_fractions or len(set(labels)) > MAX_NUMERIC_CLASSES or key.strip().lower() == "score"
+    return "regression" if is_quantity else "classification"
 
 
 def _is_tagging(lines: Sequence[str]) -> bool:

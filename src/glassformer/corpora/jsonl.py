@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
@@ -93,12 +93,18 @@ def _lookup(record: Mapping[str, object], path: str) -> object:
     return value
 
 
-def suggest_keys(records: list[dict[str, object]]) -> str | None:
-    """A `--keys` option for the first records of a file, or None if they have no suitable fields."""
-    texts: dict[str, list[str]] = {}
+def column_values(records: Iterable[Mapping[str, object]]) -> dict[str, list[str]]:
+    """The texts and numbers of JSON objects by key, with one level of nesting as in `select_fields`."""
+    values: dict[str, list[str]] = {}
     for record in records:
         for path, value in _leaves(record):
-            texts.setdefault(path, []).append(value)
+            values.setdefault(path, []).append(value)
+    return values
+
+
+def suggest_keys(records: list[dict[str, object]]) -> str | None:
+    """A `--keys` option for the first records of a file, or None if they have no suitable fields."""
+    texts = column_values(records)
     names = [path for path, values in texts.items() if len(values) == len(records)]
     # Texts have several words on average; labels have few and repeat.
     long = [path for path in names if sum(len(value.split()) for value in texts[path]) >= 3 * len(records)]

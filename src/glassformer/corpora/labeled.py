@@ -1,28 +1,19 @@
 """Readers of labeled texts: JSONL, TSV or CSV with a text or a pair of texts, and a class or a number as label."""
 
-import csv
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 
-from glassformer.corpora.jsonl import invalid_text_reason, outline, read_objects
-from glassformer.corpora.lines import check_readable, name, read_lines, suffix_of
+from glassformer.corpora.columns import Guess, guess_columns, parse_number, unique_roles
+from glassformer.corpora.jsonl import column_values, invalid_text_reason, outline, read_objects, select_fields
+from glassformer.corpora.lines import check_readable, name
 from glassformer.corpora.pair_formats import format_of
-from glassformer.corpora.read_options import parse_keys
-from glassformer.errors import ConfigError, CorpusError
-
-ROLES = {
-    **dict.fromkeys(("text", "sentence", "text1", "sentence1"), "text"),
-    **dict.fromkeys(("text2", "sentence2"), "text2"),
-    **dict.fromkeys(("label", "score", "class"), "label"),
-}
-"""Column name or JSON key -> field."""
-
-SKIP = "_"
-"""Column name of a column to ignore."""
+from glassformer.corpora.read_options import ReadOptions, parse_keys
+from glassformer.corpora.tables import N_SAMPLE, Table, open_table
+from glassformer.errors import ColumnsError, ConfigError, CorpusError
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,160 +41,201 @@ class Labeled:
         return number
 
 
-def parse_number(text: str) -> float | None:
-    """Parse a finite number; None if the text is not one."""
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
+Log = Callable[[str], None]
 
 
-def roles_of(names: Iterable[str]) -> dict[str, list[str]]:
-    """Column names of the text, the second text and the label. Other names are ignored."""
-    names_of_roles: dict[str, list[str]] = {}
-    for column in names:
-        if role := ROLES.get(column.strip().lower()):
-            names_of_roles.setdefault(role, []).append(column)
-    return names_of_roles
+class BadRowError(CorpusError):
+    """A row that cannot be used as an example; the others can."""
+
+    def __init__(self, message: str, path: Path, line: int):
+        super().__init__(message)
+        self.path, self.line = str(path), line
+
+    @property
+    def reason(self) -> str:
+        """What is wrong with the row, without its location and the advice."""
+        return str(self).split("\n")[0].removeprefix(f"{self.path}:{self.line}: ").rstrip(".")
 
 
-def is_labeled(names: Iterable[str]) -> bool:
-    """Whether column names or JSON keys include a text and a label."""
-    return {"text", "label"} <= roles_of(names).keys()
-
-
-def read_labeled(paths: Sequence[Path], columns: Sequence[str] = (), keys: Sequence[str] = ()) -> Iterator[Labeled]:
+def read_labeled(
+    paths: Sequence[Path],
+    keys: Sequence[str] = (),
+    *,
+    format: str | None = None,
+    skip_bad: bool = False,
+    log: Log | None = None,
+) -> Iterator[Labeled]:
     r"""Read labeled texts in order, including blank ones, in constant memory.
 
     Args:
-        paths: .jsonl ({"text": …, "label": …}, for a pair also "text2"; other keys are ignored), .csv (quoted) or TSV
-            (any other name, never quoted), with a header row; each may end in .gz. Names of columns: see ROLES.
-        columns: fields of the columns of TSV and CSV without a header row, in order: text, text2, label, or _ to skip.
-        keys: FIELD=KEY of JSONL, as in `parse_keys`.
+        paths: .jsonl, .csv, or TSV (any other name); each may end in .gz. Delimiter, quoting, encoding and header row
+            of tables are detected.
+        keys: FIELD=KEY, as in `parse_keys`: the columns or JSON keys of text, label, and for a pair text2. Default: the
+            columns of these names, or those that are a text and a label beyond doubt.
+        format: a name in PAIR_FORMATS. Default: by file name.
+        skip_bad: leave out rows without a label and rows that cannot be read; they are counted.
+        log: called with what was detected, and after the last example with the number of rows that were left out.
 
     Raises:
-        ConfigError: the columns do not include exactly one text and one label.
-        CorpusError: a line does not have this format.
+        ConfigError: the keys do not include a text and a label.
+        ColumnsError: the columns of text and label are not known.
+        CorpusError: a row cannot be used; the message has the number of such rows.
     """
-    columns = split_columns(columns)
-    if columns:
-        _check_columns(columns)
-    check_readable(*paths)
     field_keys = parse_keys(keys)
-    return chain.from_iterable(
-        _read_objects(path, field_keys) if format_of(path) == "jsonl" else _read_rows(path, columns) for path in paths
-    )
+    if field_keys and not {"text", "label"} <= field_keys.keys() <= {"text", "text2", "label"}:
+        raise ConfigError(
+            f"--keys {' '.join(keys)}: labeled text needs text and label, and for a pair text2.\n"
+            "  For instance: --keys text=tweet label=sentiment"
+        )
+    check_readable(*paths)
+    return _good_rows(paths, field_keys, format, skip_bad, log or (lambda message: None))
 
 
-def split_columns(columns: Sequence[str]) -> list[str]:
-    """Column names given separately or joined by commas."""
-    return [name for each in columns for name in each.split(",")]
+def _good_rows(
+    paths: Sequence[Path], field_keys: Mapping[str, str], format: str | None, skip_bad: bool, log: Log
+) -> Iterator[Labeled]:
+    n_rows = n_bad = 0
+    first: BadRowError | None = None
+    for row in chain.from_iterable(_rows(path, field_keys, format, log) for path in paths):
+        n_rows += 1
+        if isinstance(row, BadRowError):
+            n_bad, first = n_bad + 1, first or row
+        elif not first or skip_bad:
+            yield row
+    if first and skip_bad:
+        log(
+            f"warning: {n_bad:,} of {n_rows:,} rows cannot be used and were left out (--skip-bad). The first:"
+            f" {first.path}:{first.line}: {first.reason}."
+        )
+    elif first:
+        raise CorpusError(f"{first}\n  {n_bad:,} of {n_rows:,} rows cannot be used. To leave them out: --skip-bad.")
 
 
-def _check_columns(columns: Sequence[str]) -> None:
-    known = ", ".join([*ROLES, SKIP])
-    unknown = [each for each in columns if each != SKIP and not roles_of([each])]
-    if unknown:
-        raise ConfigError(f"--columns {','.join(columns)}: {unknown[0]!r} is unknown.\n  Use: {known}.")
-    try:
-        _unique_roles(columns)
-    except ValueError as error:
-        raise ConfigError(f"--columns {','.join(columns)}: {error}.\n  Use, for instance: label,_,text.") from None
+def read_rows(paths: Sequence[Path], options: ReadOptions) -> Iterator[Labeled | BadRowError]:
+    """Read labeled texts in order, with an error in place of each row that cannot be used."""
+    check_readable(*paths)
+    keys = parse_keys(options.keys)
+    return chain.from_iterable(_rows(path, keys, options.format, lambda message: None) for path in paths)
 
 
-def _unique_roles(names: Iterable[str]) -> dict[str, str]:
-    """Field -> its column name.
+def is_json(path: Path, format: str | None) -> bool:
+    """Whether labeled text is JSONL; else it is a table."""
+    return (format or format_of(path)) == "jsonl"
+
+
+def _rows(path: Path, field_keys: Mapping[str, str], format: str | None, log: Log) -> Iterator[Labeled | BadRowError]:
+    if is_json(path, format):
+        return _read_objects(path, field_keys or object_fields(path, log))
+    table = open_table(path, field_keys.values(), format=format)
+    return _read_table(table, table.indices(field_keys or table_fields(table, log)))
+
+
+def table_fields(table: Table, log: Log = lambda message: None) -> dict[str, str]:
+    """The columns of text, label and second text of a table.
 
     Raises:
-        ValueError: a field has several columns, or the text or the label has none.
+        ColumnsError: they are not known.
     """
-    names_of_roles = roles_of(names)
-    for role, columns in names_of_roles.items():
-        if len(columns) > 1:
-            raise ValueError(f"{' and '.join(columns)} both name the {role}")
-    missing = [role for role in ("text", "label") if role not in names_of_roles]
-    if missing:
-        raise ValueError(f"nothing names the {' or the '.join(missing)}")
-    return {role: columns for role, (columns,) in names_of_roles.items()}
+    guess = guess_columns(table.values(), has_names=table.has_header)
+    check_known(guess, table.path, table.outline())
+    is_documented = table.has_header and not table.is_unusual and _has_standard_names(guess)
+    if not is_documented:
+        log(f"{name(table.path)}: {table.description()}; {_assignments(guess)}. Other columns: --keys text=… label=…")
+    return dict(guess.fields)
 
 
-def read_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Read the rows of a TSV or CSV file, with the number of the first line of each."""
-    if suffix_of(path) != ".csv":
-        yield from ((number, line.split("\t")) for number, line in enumerate(read_lines(path), 1))
-        return
-    reader = csv.reader((line + "\n" for line in read_lines(path)), strict=True)
-    number = 1
-    while True:
-        try:
-            row = next(reader, None)
-        except csv.Error as error:
-            raise CorpusError(
-                f"{name(path)}:{number}: not CSV: {error}.\n"
-                '  Is a closing quote missing? A quote inside a quoted cell is written twice: "like ""this""".\n'
-                "  For cells without quoting, separate them by tabs and name the file .tsv."
-            ) from None
-        if row is None:
-            return
-        yield number, row
-        number = reader.line_num + 1
+def object_fields(path: Path, log: Log = lambda message: None) -> dict[str, str]:
+    """The JSON keys of text, label and second text; empty if each object has the standard keys.
+
+    Raises:
+        ColumnsError: they are not known.
+    """
+    records = [record for _, record in islice(read_objects(path), N_SAMPLE)]
+    guess = guess_columns(column_values(records))
+    if not records or _has_standard_names(guess) or guess.problem:
+        return {}  # reading reports the first object with a problem
+    log(f"{name(path)}: {_assignments(guess)}. Other keys: --keys text=… label=…")
+    return dict(guess.fields)
 
 
-def _read_rows(path: Path, columns: Sequence[str]) -> Iterator[Labeled]:
-    names, roles = columns, _column_indices(columns) if columns else {}
-    for number, cells in read_rows(path):
-        where = f"{name(path)}:{number}"
-        if not names:
-            names, roles = cells, _header(cells, where)
-            continue
-        if columns and number == 1 and is_labeled(cells):
-            raise CorpusError(
-                f"{where}: a header row ({', '.join(cells)}), but --columns is given.\n"
-                "  Leave --columns out, or delete the row."
-            )
-        if len(cells) != len(names):
-            raise CorpusError(
-                f"{where}: expected {len(names)} columns ({', '.join(names)}), found {len(cells)}.\n"
-                f"  The line begins {cells[0][:40] if cells else ''!r}. Fix or delete it."
-            )
-        yield _record({role: cells[i] for role, i in roles.items()}, path, number)
+def check_known(guess: Guess, path: Path, outline: str) -> None:
+    """Check that the columns of labeled text are known.
+
+    Raises:
+        ColumnsError: they are not; with the header, two rows, and a suggestion.
+    """
+    if guess.problem:
+        raise ColumnsError(
+            f"{name(path)}: the columns of text and label are not known: {guess.problem}.\n{outline}\n"
+            "  Name them, by name or number: --keys text=COLUMN label=COLUMN, for a pair also text2=COLUMN; or for a"
+            " translation --keys src=COLUMN tgt=COLUMN.",
+            guess.option(),
+        )
 
 
-def _column_indices(names: Sequence[str]) -> dict[str, int]:
-    return {role: names.index(each) for role, each in _unique_roles(names).items()}
-
-
-def _header(cells: Sequence[str], where: str) -> dict[str, int]:
+def _has_standard_names(guess: Guess) -> bool:
     try:
-        return _column_indices(cells)
-    except ValueError as error:
-        raise CorpusError(
-            f"{where}: not a header row: {error}; it begins {[cell[:20] for cell in cells[:5]]}.\n"
-            "  Write one (text, label), or name the columns in order, for instance --columns label,_,text."
-        ) from None
+        return guess.fields == unique_roles(guess.fields.values())
+    except ValueError:
+        return False
 
 
-def _read_objects(path: Path, field_keys: Mapping[str, str]) -> Iterator[Labeled]:
-    keys: Mapping[str, str] = {}
-    for number, record in read_objects(path, field_keys):
-        where = f"{name(path)}:{number}"
+def _assignments(guess: Guess) -> str:
+    return ", ".join(f"{field} = column {column!r}" for field, column in guess.fields.items())
+
+
+def _read_table(table: Table, indices: Mapping[str, int]) -> Iterator[Labeled | BadRowError]:
+    for number, cells in table.rows():
+        if not any(cell.strip() for cell in cells):
+            yield Labeled("", None, "", str(table.path), number)
+            continue
         try:
-            found_keys = _unique_roles(key for key in record if record[key] is not None)
+            table.check_width(cells, number)
+            yield _record({field: cells[i] for field, i in indices.items()}, table.path, number)
+        except CorpusError as error:
+            yield BadRowError(str(error), table.path, number)
+
+
+def _read_objects(path: Path, field_keys: Mapping[str, str]) -> Iterator[Labeled | BadRowError]:
+    keys: Mapping[str, str] = {}
+    for number, record in read_objects(path):
+        where = f"{name(path)}:{number}"
+        if field_keys:
+            try:
+                record = select_fields(record, field_keys)
+            except KeyError as error:
+                yield BadRowError(
+                    f"{where}: no key {error.args[0]!r} (named by --keys); found {outline(record)}.\n"
+                    "  Fix --keys, or fix or delete the line.",
+                    path,
+                    number,
+                )
+                continue
+        try:
+            found_keys = unique_roles(key for key in record if record[key] is not None)
         except ValueError as error:
-            raise CorpusError(
+            yield BadRowError(
                 f'{where}: expected {{"text": …, "label": …}}, for a pair also "text2": {error}.\n'
-                f"  Found {outline(record)}. Name the keys, for instance: --keys text=review label=stars"
-            ) from None
+                f"  Found {outline(record)}. Name the keys, for instance: --keys text=review label=stars",
+                path,
+                number,
+            )
+            continue
         keys = keys or found_keys
         if found_keys != keys:
             before, here = ", ".join(keys.values()), ", ".join(found_keys.values())
-            raise CorpusError(
+            yield BadRowError(
                 f"{where}: earlier lines have the keys {before}, this one {here}.\n"
-                "  Give every line the same keys, all with text2 or all without."
+                "  Give every line the same keys, all with text2 or all without.",
+                path,
+                number,
             )
+            continue
         cells = {role: record[key] for role, key in keys.items()}
-        yield _record({**cells, "label": _json_literal(cells["label"])}, path, number)
+        try:
+            yield _record({**cells, "label": _json_literal(cells["label"])}, path, number)
+        except CorpusError as error:
+            yield BadRowError(str(error), path, number)
 
 
 def _json_literal(label: object) -> object:

@@ -4,6 +4,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from glassformer.corpora.pair_formats import format_of
+from glassformer.corpora.pair_tables import open_pair_table
 from glassformer.corpora.read_options import parse_keys
 from glassformer.errors import ConfigError
 
@@ -22,7 +24,7 @@ def languages_of(
     Args:
         src: source files.
         tgt: target files; none if the source files have both sides.
-        keys: JSON keys, each as FIELD=KEY.
+        keys: columns or JSON keys, each as FIELD=KEY.
         given: the codes, if the user gave them.
 
     Raises:
@@ -36,8 +38,18 @@ def languages_of(
         names = [{path.name.removesuffix(".gz").rpartition(".")[2] for path in side} for side in (src, tgt)]
     else:
         fields = parse_keys(keys)
+        if not fields and (codes := _header_codes(src)):
+            fields = dict(zip(("src", "tgt"), codes, strict=True))
         names = [{fields[side].rpartition(".")[2]} if side in fields else set() for side in ("src", "tgt")]
     found = [
         name for side in names if len(side) == 1 for name in side if CODE.fullmatch(name) and name not in NOT_CODES
     ]
     return tuple(found) if len(found) == 2 and found[0] != found[1] else ()
+
+
+def _header_codes(src: Sequence[Path]) -> tuple[str, str] | None:
+    """Names of the columns of the first file, if it is a table of pairs."""
+    if not src or not src[0].is_file() or format_of(src[0]) not in ("csv", "tsv"):
+        return None
+    table = open_pair_table(src[0], format_of(src[0]), {}, whole=False)
+    return table.names if table else None

@@ -6,7 +6,7 @@ import stat
 import sys
 import threading
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext, suppress
 from itertools import islice
 from pathlib import Path
@@ -209,7 +209,7 @@ def _gunzip(chunks: Iterator[bytes], path: Path) -> Iterator[bytes]:
         raise CorpusError(f"{name(path)}: truncated gzip, it ends after {n_out} bytes of text.\n  {advice}")
 
 
-def _content(file: BinaryIO, path: Path) -> Iterator[bytes]:
+def content(file: BinaryIO, path: Path) -> Iterator[bytes]:
     """Chunks of decompressed bytes. gzip is detected by content, since file names are not reliable."""
     chunks = _read_chunks(file, path)
     head = b""
@@ -223,7 +223,11 @@ def _content(file: BinaryIO, path: Path) -> Iterator[bytes]:
     return _gunzip(all_chunks(), path) if head.startswith(GZIP_MAGIC) else all_chunks()
 
 
-def byte_lines(path: Path) -> Iterator[bytes]:
+Recode = Callable[[Iterator[bytes]], Iterator[bytes]]
+"""Conversion of the bytes of a file to UTF-8, in chunks."""
+
+
+def byte_lines(path: Path, recode: Recode | None = None) -> Iterator[bytes]:
     r"""Read lines as bytes without "\n", in constant memory. A byte order mark and "\r" are kept.
 
     A line longer than MAX_LINE_BYTES is truncated to MAX_LINE_BYTES + 1 bytes, so that callers can detect it.
@@ -237,7 +241,8 @@ def byte_lines(path: Path) -> Iterator[bytes]:
     # Unbuffered: a thread waiting in a buffered read holds a lock that the interpreter needs to exit.
     stdin = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer) if path == STDIN else None
     with nullcontext(stdin) if stdin else open_bytes(path) as file:
-        for chunk in _content(file, path):
+        blocks = content(file, path)
+        for chunk in recode(blocks) if recode else blocks:
             if n_bytes < 4 and (rest + chunk).startswith((b"\xff\xfe", b"\xfe\xff")):
                 raise _utf16(path)
             n_bytes += len(chunk)
@@ -325,7 +330,7 @@ def _not_utf8(raw: bytes, path: Path, offset: int, error: UnicodeDecodeError) ->
     )
 
 
-def read_lines(path: Path) -> Iterator[str]:
+def read_lines(path: Path, recode: Recode | None = None) -> Iterator[str]:
     r"""Lines of a UTF-8 text file, gzip or plain, split on "\n" only; `-` is standard input.
 
     One "\r" before the "\n" and a byte order mark at the start are dropped; a last line without "\n" counts.
@@ -334,7 +339,7 @@ def read_lines(path: Path) -> Iterator[str]:
         CorpusError: the file or a line of it is not readable as text.
     """
     offset = 0
-    for number, raw in enumerate(byte_lines(path), 1):
+    for number, raw in enumerate(byte_lines(path, recode), 1):
         if b"\0" in raw:
             is_utf16 = raw[1::2].count(0) > len(raw) // 4 or raw[::2].count(0) > len(raw) // 4
             remedy = f"It may be UTF-16: {_iconv('UTF-16LE', path)}" if is_utf16 else "Name a text file"
@@ -365,7 +370,7 @@ def read_whole(path: Path) -> str:
     """
     data = bytearray()
     with nullcontext(sys.stdin.buffer) if path == STDIN else open_bytes(path) as file:
-        for chunk in _content(file, path):
+        for chunk in content(file, path):
             data += chunk
             if len(data) > limits.MAX_JSON_BYTES:
                 raise CorpusError(

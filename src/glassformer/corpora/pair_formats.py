@@ -135,6 +135,7 @@ class PairFormat:
 PAIR_FORMATS: dict[str, PairFormat] = {
     "lines": PairFormat(None, holds_pairs_only=False),
     "tsv": PairFormat(lambda keys: Tsv(), (".tsv",), holds_pairs_only=False),
+    "csv": PairFormat(lambda keys: Tsv(), (".csv",), holds_pairs_only=False),  # read as a table: corpora/pair_tables.py
     "jsonl": PairFormat(Jsonl, (".jsonl", ".json", ".ndjson"), holds_pairs_only=False),
 }
 """Name, as in --format -> format."""

@@ -1,5 +1,6 @@
-"""How data files are read: their format, and which columns or JSON keys hold which field."""
+"""How data files are read: their format, and which column or JSON key holds which field."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,10 +17,10 @@ class ReadOptions:
 
     format: str | None = None
     """Format of pairs of texts, a name in PAIR_FORMATS. Default: by file name, for other names by content."""
-    columns: tuple[str, ...] = ()
-    """Fields in the columns of labeled TSV or CSV without a header row, in order, or the tag column of CoNLL."""
     keys: tuple[str, ...] = ()
-    """JSON keys of the fields, each as FIELD=KEY."""
+    """Columns or JSON keys of the fields, each as FIELD=KEY."""
+    skip_bad: bool = False
+    """Leave out rows of labeled text that cannot be used. They are counted."""
 
     def __post_init__(self) -> None:
         check_format(self.format)
@@ -30,18 +31,20 @@ DETECT = ReadOptions()
 
 
 def parse_keys(keys: Sequence[str]) -> dict[str, str]:
-    """Field -> JSON key, from FIELD=KEY entries given one by one or separated by commas.
+    """Field -> column or JSON key, from FIELD=KEY entries given one by one or separated by commas.
 
     Raises:
         ConfigError: an entry is not FIELD=KEY, or names an unknown field or one field twice.
     """
     parsed: dict[str, str] = {}
-    for entry in (part for each in keys for part in each.split(",") if part):
+    # A comma may be part of a column name: it separates entries only before another FIELD=.
+    for entry in (part for each in keys for part in re.split(r",(?=\w*=)|,$", each) if part):
         field, equals, key = entry.partition("=")
         if not equals or not key or field not in FIELDS or field in parsed:
             raise ConfigError(
                 f"--keys {entry}: expected FIELD=KEY, each field once, with a field of {', '.join(FIELDS)}.\n"
-                "  For instance: --keys src=translation.en tgt=translation.fr"
+                "  KEY is the name of a column or its number, or a JSON key.\n"
+                "  For instance: --keys text=tweet label=sentiment, or --keys src=translation.en tgt=translation.fr"
             )
         parsed[field] = key
     return parsed

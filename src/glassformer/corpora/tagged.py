@@ -8,6 +8,7 @@ from pathlib import Path
 
 from glassformer.corpora.jsonl import invalid_text_reason, outline, read_objects
 from glassformer.corpora.lines import check_readable, name, read_lines, suffix_of
+from glassformer.corpora.pair_formats import format_of
 from glassformer.corpora.read_options import parse_keys
 from glassformer.errors import ConfigError, CorpusError
 
@@ -37,7 +38,7 @@ def read_tagged(paths: Sequence[Path], column: str | int | None = None, keys: Se
             blank line between sentences; -DOCSTART- lines are skipped. Each may end in .gz.
         column: column of the tag. CoNLL-U: "upos" (default) or "xpos". CoNLL: its number, from 2, since
             column 1 is the word; by default the last.
-        keys: FIELD=KEY of JSONL, as in `parse_keys`.
+        keys: FIELD=KEY of JSONL, as in `parse_keys`; of other formats tags=COLUMN, as `column`.
 
     Raises:
         ConfigError: the format does not have this column.
@@ -49,19 +50,21 @@ def read_tagged(paths: Sequence[Path], column: str | int | None = None, keys: Se
 
 
 def _reader(path: Path, column: str | int | None, keys: Mapping[str, str]) -> Iterator[Tagged]:
+    if column is None and "tags" in keys and format_of(path) != "jsonl":
+        column = int(keys["tags"]) if keys["tags"].isdecimal() else keys["tags"]
     match suffix_of(path):
         case ".jsonl" | ".json" | ".ndjson":
             if column is not None:
-                raise ConfigError(f"--column {column}: {name(path)} is JSONL, without columns.\n  Leave it out.")
+                raise ConfigError(f"--keys tags={column}: {name(path)} is JSONL, without columns.\n  Leave it out.")
             return _read_objects(path, keys)
         case ".conllu":
             if column is not None and column not in CONLLU_COLUMNS:
-                raise ConfigError(f"--column {column}: {name(path)} is CoNLL-U.\n  Use upos or xpos.")
+                raise ConfigError(f"--keys tags={column}: {name(path)} is CoNLL-U.\n  Use upos or xpos.")
             return _sentences(path, _conllu_rows(path, str(column or "upos")))
         case _:
             if column is not None and (not isinstance(column, int) or column < 2):
                 raise ConfigError(
-                    f"--column {column}: {name(path)} is CoNLL, its columns have numbers.\n"
+                    f"--keys tags={column}: {name(path)} is CoNLL, its columns have numbers.\n"
                     "  Give the number of the tag column, 2 or more (column 1 is the word)."
                     " A CoNLL-U file must be named .conllu."
                 )

@@ -60,7 +60,7 @@ class LabelTask(EncoderTask[Labeled, LabelBatch]):
         cls, src: Sequence[Path], tgt: Sequence[Path], options: ReadOptions = DETECT, log: Log | None = None
     ) -> Iterator[Labeled]:
         n_blank, first_blank = 0, ""
-        for example in read_labeled(src, options.columns, options.keys):
+        for example in read_labeled(src, options.keys, format=options.format, skip_bad=options.skip_bad, log=log):
             if example.text.strip() or (example.text2 or "").strip():
                 yield example
             else:

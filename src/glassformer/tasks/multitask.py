@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from glassformer.config import DecodeConfig, JsonObject
+from glassformer.corpora.columns import parse_number
 from glassformer.corpora.jsonl import invalid_text_reason, outline, read_objects
-from glassformer.corpora.labeled import parse_number
 from glassformer.corpora.lines import check_readable
 from glassformer.corpora.read_options import DETECT, ReadOptions, parse_keys
 from glassformer.errors import CorpusError

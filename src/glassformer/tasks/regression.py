@@ -9,10 +9,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from glassformer.config import DecodeConfig, JsonObject
-from glassformer.corpora.labeled import Labeled, parse_number
+from glassformer.corpora.columns import parse_number
+from glassformer.corpora.labeled import Labeled
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.data.dataset import FLOATS, IDS
-from glassformer.errors import CheckpointError, UserError
+from glassformer.errors import CheckpointError, CorpusError, UserError
 from glassformer.metrics import Score
 from glassformer.metrics.correlation import pearson
 from glassformer.metrics.registry import scores
@@ -40,9 +41,18 @@ class Regressor(LabelTask):
     def read(
         cls, src: Sequence[Path], tgt: Sequence[Path], options: ReadOptions = DETECT, log: Log | None = None
     ) -> Iterator[Labeled]:
+        n_bad, first_bad = 0, ""
         for example in super().read(src, tgt, options, log):
-            example.number()  # raises CorpusError if the label is not a number
-            yield example
+            try:
+                example.number()
+            except CorpusError as error:
+                if not options.skip_bad:
+                    raise
+                n_bad, first_bad = n_bad + 1, first_bad or str(error).split("\n")[0].rstrip(".")
+            else:
+                yield example
+        if log and n_bad:
+            log(f"warning: {n_bad:,} labels are not numbers and were left out (--skip-bad). The first: {first_bad}.")
 
     @classmethod
     def label_set(cls, labels: Iterable[str]) -> tuple[str, ...]:

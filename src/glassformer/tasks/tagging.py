@@ -71,8 +71,7 @@ class Tagger(EncoderTask[Tagged, TagBatch]):
     def read(
         cls, src: Sequence[Path], tgt: Sequence[Path], options: ReadOptions = DETECT, log: Log | None = None
     ) -> Iterator[Tagged]:
-        column = options.columns[0] if options.columns else None
-        return read_tagged(src, int(column) if column and column.isdecimal() else column, options.keys)
+        return read_tagged(src, keys=options.keys)
 
     @classmethod
     def texts(cls, example: Tagged) -> Sequence[str]:

@@ -31,6 +31,7 @@ from glassformer.tasks.held_out import MAX_HELD_OUT, HeldOut
 from glassformer.tasks.multitask import repetition_factors
 from glassformer.tasks.registry import find_model
 from glassformer.tokens.tokenizer import Tokenizer
+from glassformer.training.labels import N_LISTED, check_are_classes, describe_labels, drop_unknown_labels, location
 
 ItemT = TypeVar("ItemT")
 
@@ -40,8 +41,6 @@ HASHED_TOGETHER = 16384
 """Number of examples in memory while keys are hashed."""
 ENCODED_TOGETHER = 4096
 """Number of examples that are encoded in one call."""
-N_LISTED = 3
-"""Maximum number of items that a warning lists."""
 MAX_LEFT_OUT = 0.1
 """Fraction of the examples that may be left out as too long; more is an error."""
 ALLOCATIONS_PER_COLLECTION = 100_000
@@ -66,6 +65,8 @@ class PreparedData:
     train: Dataset
     dev: list[CorpusExample]
     n_examples: int
+    label_counts: JsonObject
+    """Number of training examples of each class, the most frequent first."""
 
 
 @contextmanager
@@ -108,7 +109,9 @@ def prepare(
             folder / "train", lambda temporary: encode_corpus(config, task, n_examples, held_out, temporary, log)
         )
     train = Dataset(folder / "train", task_type.fields)
-    return task, PreparedData(train, read_dev(folder / "dev.jsonl", task_type), len(train))
+    return task, PreparedData(
+        train, read_dev(folder / "dev.jsonl", task_type), len(train), corpus.get("label_counts", {})
+    )
 
 
 def read_dev(path: Path, task_type: type[AnyTask]) -> list[CorpusExample]:
@@ -161,6 +164,9 @@ def prepare_corpus(config: TrainConfig, task_type: type[AnyTask], folder: Path, 
         dev, counts = split_corpus(config, task_type, n_examples, held_out)
         log(f"Dev set: {len(dev):,} {task_type.examples_name} held out from {n_examples:,}.")
     dev = drop_unknown_labels(dev, counts, task_type, is_explicit=bool(config.dev_src), log=log)
+    if counts:
+        check_are_classes(counts, task_type, is_inferred=config.task is None)
+        log(describe_labels(counts, task_type))
     tokenizer = make_tokenizer(config, task_type, n_examples, held_out, log)
     records = (json.dumps(asdict(example)) + "\n" for example in dev)
     checkpoint.write_synced(folder / "dev.jsonl", "".join(records).encode())
@@ -171,6 +177,7 @@ def prepare_corpus(config: TrainConfig, task_type: type[AnyTask], folder: Path, 
         "n_examples": n_examples - len(held_out),
         "n_dev": len(dev),
         "labels": task_type.label_set(counts),
+        "label_counts": dict(counts.most_common()) if task_type.has_classes else {},
         "held_out": held_out.tolist(),
     }
     checkpoint.write_synced(folder / "corpus.json", checkpoint.to_json(record).encode())
@@ -276,40 +283,6 @@ def make_tokenizer(
     return tokenizer
 
 
-def drop_unknown_labels(
-    dev: list[CorpusExample], counts: Counter[str], task_type: type[AnyTask], *, is_explicit: bool, log: Log
-) -> list[CorpusExample]:
-    """Drop the dev examples with labels that do not occur in the training set. Logs a warning about rare labels.
-
-    Args:
-        counts: number of training examples of each label.
-        is_explicit: the dev set was given by the user; unknown labels are then an error.
-
-    Raises:
-        CorpusError: unknown labels in an explicit dev set, or no usable dev example.
-    """
-    if not task_type.has_classes:
-        return dev
-    rare = [label for label, n in counts.items() if n == 1]
-    if rare:
-        names = ", ".join(map(repr, rare[:N_LISTED]))
-        log(f"warning: {len(rare):,} labels have only one training example each, too few to learn them: {names}")
-    usable = [e for e in dev if all(label in counts for label in task_type.labels_in(e))]
-    if is_explicit and len(usable) < len(dev):
-        first = next(e for e in dev if not all(label in counts for label in task_type.labels_in(e)))
-        label = next(label for label in task_type.labels_in(first) if label not in counts)
-        raise CorpusError(
-            f"{location(first)}: the label {label!r} does not occur in the training set.\n"
-            f"  Labels of the training set: {', '.join(map(repr, sorted(counts)[:20]))}.\n"
-            "  Correct the label, or add training examples with this label."
-        )
-    if not usable:
-        raise CorpusError(
-            "no held-out example has a label that occurs in the training set.\n  Give a dev set: --dev FILE."
-        )
-    return usable
-
-
 def encode_corpus(
     config: TrainConfig, task: AnyTask, n_examples: int, held_out: Sequence[int], folder: Path, log: Log
 ) -> None:
@@ -403,12 +376,6 @@ def resample_mixture(
             pending[task.group(example)] -= 1
 
 
-def location(example: CorpusExample) -> str:
-    """FILE:LINE of an example; FILE in formats without lines."""
-    line = getattr(example, "line", None)
-    return example.path if line is None else f"{example.path}:{line}"
-
-
 def text_hash(text: str) -> int:
     """64-bit hash of a text, the same in every process."""
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "little")
@@ -431,7 +398,7 @@ def warn_of_overlap(dev_hashes: Sequence[int], overlap: Collection[int], config:
 
 def read_options(config: TrainConfig) -> ReadOptions:
     """Options for reading the corpus files."""
-    return ReadOptions(config.format, config.columns, config.keys)
+    return ReadOptions(config.format, config.keys, config.skip_bad)
 
 
 def corpus_files(config: TrainConfig) -> list[Path]:

@@ -333,6 +333,8 @@ def write_best(
         "precision": config.precision,
         "machine": environment(config, trainer.processes),
     }
+    if trainer.data.label_counts:
+        training["labels"] = trainer.data.label_counts
     if isinstance(task, Translator):
         task.model.load_state_dict(candidates[name])
         translators.complete(task, trainer.data, reporter.log)

@@ -65,7 +65,7 @@ class Diagnosis:
 
 
 @dataclass
-class _FindingCounter:
+class FindingCounter:
     """Counts all findings and stores the first `n_shown` of each type."""
 
     n_shown: int | None
@@ -99,7 +99,7 @@ class PairChecker:
     """
 
     def __init__(self, n_shown: int | None = 10):
-        self._counter = _FindingCounter(n_shown)
+        self._counter = FindingCounter(n_shown)
         self._n_pairs = 0
 
     def check(self, example: Example) -> list[Issue]:
@@ -141,7 +141,7 @@ def diagnose(
     """
     readers = open_readers((src, tgt), format, keys)
     held_out_locations = locate_held_out(held_out or {}, format, keys)
-    counter = _FindingCounter(n_shown)
+    counter = FindingCounter(n_shown)
     sampler = StatisticsSampler()
     for reader in readers:
         for record in reader:
@@ -160,7 +160,7 @@ def diagnose(
     return counter.diagnosis(sum(min(reader.n_lines) for reader in readers))
 
 
-def _check_files(reader: RecordReader, counter: _FindingCounter) -> None:
+def _check_files(reader: RecordReader, counter: FindingCounter) -> None:
     for path, reason in reader.read_errors.items():
         line = reader.n_lines[reader.files.paths.index(path)] + 1
         counter.add("unreadable", str(path), line, reason)

@@ -1,4 +1,4 @@
-"""Types of issues of parallel corpora: severity, how they are repaired, and meaning."""
+"""Types of issues of corpora: severity, how they are repaired, and meaning."""
 
 from typing import Literal, NamedTuple
 
@@ -43,6 +43,13 @@ CHECKS: dict[str, Check] = {
     "duplicate-source": Check("warning", "keep", "the same source occurs earlier with another target"),
     "overlap-pair": Check("warning", "drop", "the pair is also in a held-out set, whose scores would be too high"),
     "overlap-source": Check("warning", "drop", "the source is also in a held-out set"),
+    # Labeled text
+    "unusable-row": Check("error", "drop", "the row has no label, or cannot be read"),
+    "contradicting-label": Check("error", "keep", "the same text occurs earlier with another label"),
+    "no-text": Check("warning", "drop", "the row has no text"),
+    "duplicate-text": Check("warning", "drop", "the same text occurs earlier with the same label"),
+    "similar-labels": Check("warning", "keep", "labels that differ only by case or spaces"),
+    "overlap-text": Check("warning", "drop", "the text is also in a held-out set, whose scores would be too high"),
 }
 
 

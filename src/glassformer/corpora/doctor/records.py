@@ -13,6 +13,7 @@ from glassformer.corpora.doctor.issues import Issue
 from glassformer.corpora.doctor.statistics import CorpusStatistics
 from glassformer.corpora.lines import LineError, byte_lines, decode, refuse_streams
 from glassformer.corpora.pair_formats import PairParser, parser_of
+from glassformer.corpora.pair_tables import PairTable, open_pair_table
 from glassformer.errors import CorpusError
 
 CorpusFiles = tuple[Sequence[Path], Sequence[Path]]
@@ -67,7 +68,31 @@ class RecordReader:
             reason = str(error).removeprefix(f"{path}:").removeprefix("1:")  # a finding has its own location
             self.read_errors[path] = " ".join(reason.split())
 
+    @property
+    def is_table(self) -> bool:
+        """Whether the pairs are columns of a table."""
+        return open_pair_table(self.files.src, self.files.format, self.files.keys, whole=False) is not None
+
+    def _table_records(self, table: PairTable) -> Iterator[Record]:
+        self.n_lines = [0]
+        try:
+            for number, cells in table.table.rows():
+                self.n_lines[0] += 1
+                issues: list[Issue] = []
+                src = tgt = None
+                try:
+                    src, tgt = table.pair(cells, number)
+                except CorpusError as error:
+                    reason = str(error).split("\n")[0].removeprefix(f"{self.path(0)}:{number}: ")
+                    issues.append(Issue("malformed", 0, reason))
+                yield Record(number, src, tgt, issues, ())
+        except CorpusError as error:
+            self.read_errors[self.files.src] = " ".join(str(error).split())
+
     def __iter__(self) -> Iterator[Record]:
+        if table := open_pair_table(self.files.src, self.files.format, self.files.keys):
+            yield from self._table_records(table)
+            return
         self.parser = parser_of(self.files.format, self.files.keys)
         sides = range(len(self.files.paths))
         self.n_lines = [0 for _ in sides]
@@ -115,7 +140,8 @@ def open_readers(corpus: CorpusFiles, format: str | None, keys: Sequence[str] = 
     return [RecordReader(files) for files in pair_files(*corpus, format, keys)]
 
 
-def _hash(src: str, tgt: str | None = None) -> int:
+def text_hash(src: str, tgt: str | None = None) -> int:
+    """64-bit hash of a text or a pair of texts."""
     # The length distinguishes ("ab", "c") from ("a", "bc"). A source alone has no length.
     data = src if tgt is None else f"{len(src)}\0{src}{tgt}"
     return int.from_bytes(blake2b(data.encode(), digest_size=8).digest(), "little")
@@ -133,9 +159,9 @@ def locate_held_out(
                 has_pairs = has_pairs or (record.src is not None and record.tgt is not None)
                 location = f"{label}, {reader.path(0)}:{record.line}"
                 if record.src is not None and record.src.strip():
-                    locations.setdefault(_hash(record.src), location)
+                    locations.setdefault(text_hash(record.src), location)
                     if record.tgt is not None:
-                        locations.setdefault(_hash(record.src, record.tgt), location)
+                        locations.setdefault(text_hash(record.src, record.tgt), location)
             if not has_pairs:
                 raise CorpusError(f"{reader.path(0)}: no line of the {label} set can be read as a pair.")
     return locations
@@ -164,7 +190,7 @@ class DuplicateIndex:
     def check_and_add(self, src: str, tgt: str, line: int) -> list[Issue]:
         """Issues of a pair if it, or its source text, occurred before. Adds the pair to the index."""
         self._n = ordinal = self._starts[-1] + line
-        pair, source = _hash(src, tgt), _hash(src)
+        pair, source = text_hash(src, tgt), text_hash(src)
         issues = []
         first_source = self._sources.setdefault(source, ordinal)
         if (first_pair := self._pairs.setdefault(pair, ordinal)) != ordinal:

@@ -19,7 +19,7 @@ from glassformer.corpora.doctor.records import (
     open_readers,
 )
 from glassformer.corpora.doctor.statistics import StatisticsSampler
-from glassformer.errors import CorpusError
+from glassformer.errors import ConfigError, CorpusError
 
 DROPPED = "dropped.tsv"
 _ESCAPES = {ord(char): char.encode("unicode_escape").decode() for char in "\\\t\n\r\v\f\0\x1c\x1d\x1e\x85\u2028\u2029"}
@@ -62,6 +62,11 @@ def repair_corpus(
         ConfigError: the files do not match each other or the format, or one is standard input.
     """
     readers = open_readers((src, tgt), format, keys)
+    if table := next((reader for reader in readers if reader.is_table), None):
+        raise ConfigError(
+            f"{table.path(0)}: --fix does not write tables, which may have other columns.\n"
+            "  Save source and target as two text files, or as TSV without a header row."
+        )
     targets = _targets(readers, out)
     held_out_locations = locate_held_out(held_out or {}, format, keys)
     sampler = StatisticsSampler()

@@ -1,0 +1,84 @@
+"""Pairs of texts in two columns of a table: CSV, or TSV with a header row."""
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from glassformer.corpora.columns import is_pair_header
+from glassformer.corpora.lines import is_stream, name, read_lines
+from glassformer.corpora.pair_formats import summary_keys
+from glassformer.corpora.tables import Table, open_table
+from glassformer.errors import ColumnsError
+
+
+@dataclass(frozen=True, slots=True)
+class PairTable:
+    """A table and the columns of its pairs."""
+
+    table: Table
+    src: int
+    tgt: int
+
+    def pairs(self) -> Iterator[tuple[int, str, str]]:
+        """Line number, source and target of each row that is not empty.
+
+        Raises:
+            CorpusError: a row has fewer or more cells than the header.
+        """
+        for number, cells in self.table.rows():
+            if cells:
+                yield number, *self.pair(cells, number)
+
+    def pair(self, cells: Sequence[str], number: int) -> tuple[str, str]:
+        """Source and target of a row.
+
+        Raises:
+            CorpusError: it has fewer or more cells than the header.
+        """
+        self.table.check_width(cells, number)
+        return cells[self.src], cells[self.tgt]
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Names of the columns."""
+        return self.table.names[self.src], self.table.names[self.tgt]
+
+
+def open_pair_table(path: Path, format: str, keys: Mapping[str, str], *, whole: bool = True) -> PairTable | None:
+    """The table of a file of pairs; None for TSV without a header row, and for other formats.
+
+    Args:
+        format: a name in PAIR_FORMATS.
+        keys: field (src, tgt; text, summary) -> column.
+        whole: see `open_table`.
+
+    Raises:
+        ColumnsError: the columns of source and target are not known.
+        ConfigError: there is no such column.
+    """
+    if format not in ("csv", "tsv") or (format == "tsv" and not keys and not _has_pair_header(path)):
+        return None
+    table = open_table(path, keys.values(), format=format, whole=whole)
+    indices = table.indices(keys)
+    fields = next((pair for pair in (("src", "tgt"), ("text", "summary")) if set(pair) <= indices.keys()), None)
+    if fields:
+        return PairTable(table, *(indices[field] for field in fields))
+    found: Sequence[str] | None = None
+    if table.has_header:
+        found = table.names if is_pair_header(table.names) else summary_keys(dict.fromkeys(table.names))
+    columns = [table.index(column) for column in found or ()]
+    if len(columns) != 2 or columns[0] is None or columns[1] is None:
+        raise ColumnsError(
+            f"{name(path)}: the columns of source and target are not known.\n{table.outline()}\n"
+            "  Name them, by name or number: --keys src=COLUMN tgt=COLUMN",
+            f"--keys {shlex.quote('src=' + table.names[0])} {shlex.quote('tgt=' + table.names[-1])}",
+        )
+    return PairTable(table, columns[0], columns[1])
+
+
+def _has_pair_header(path: Path) -> bool:
+    if is_stream(path):
+        return False
+    return any(is_pair_header(line.split("\t")) for line in islice(read_lines(path), 1))

@@ -1,0 +1,186 @@
+"""Tables of text: CSV and TSV files with their delimiter, quoting, encoding and header row, which are detected."""
+
+import csv
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from glassformer.corpora.columns import is_header, normalized
+from glassformer.corpora.encoding import Encoding, detect_encoding
+from glassformer.corpora.lines import name, read_lines, suffix_of
+from glassformer.errors import ConfigError, CorpusError
+
+DELIMITERS = {"\t": "tab", ",": "comma", ";": "semicolon", "|": "pipe"}
+N_SAMPLE = 200
+"""Rows at the beginning of a table from which its delimiter, quoting, header and columns are inferred."""
+SAMPLE_BYTES = 1 << 20
+"""Bytes at the beginning of a file from which the encoding is inferred, where the whole file is not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A CSV or TSV file: how its rows are separated, and the names of its columns."""
+
+    path: Path
+    delimiter: str
+    is_quoted: bool
+    encoding: Encoding
+    names: tuple[str, ...]
+    """Names of the columns: the cells of the header row, or "1", "2", … without one."""
+    has_header: bool
+    sample: tuple[tuple[str, ...], ...]
+    """The first rows, without the header."""
+
+    def rows(self) -> Iterator[tuple[int, list[str]]]:
+        """The rows without the header, each with the number of its first line.
+
+        Raises:
+            CorpusError: the file is not readable as text, or a quoted cell has no end.
+        """
+        rows = _split(read_lines(self.path, self.encoding.recode), self)
+        yield from islice(rows, int(self.has_header), None)
+
+    def values(self) -> dict[str, list[str]]:
+        """The cells of each column in the sample. Of columns with one name, the last."""
+        rows = [row for row in self.sample if len(row) == len(self.names)]
+        return {column: [row[i] for row in rows] for i, column in enumerate(self.names)}
+
+    def index(self, column: str) -> int | None:
+        """Index of a column, by its name, its name in another case, or its number, counted from 1."""
+        for key in (lambda text: text, normalized):
+            names = [key(each) for each in self.names]
+            if key(column) in names:
+                return names.index(key(column))
+        is_number = column.isdecimal() and 1 <= int(column) <= len(self.names)
+        return int(column) - 1 if is_number else None
+
+    def indices(self, keys: Mapping[str, str]) -> dict[str, int]:
+        """Index of the column of each field.
+
+        Args:
+            keys: field -> column.
+
+        Raises:
+            ConfigError: there is no such column.
+        """
+        indices = {field: self.index(column) for field, column in keys.items()}
+        for field, index in indices.items():
+            if index is None:
+                raise ConfigError(
+                    f"{name(self.path)}: no column {keys[field]!r} (named by --keys).\n{self.outline()}\n"
+                    "  Fix --keys. It takes names of columns, or their numbers, counted from 1."
+                )
+        return {field: index for field, index in indices.items() if index is not None}
+
+    def check_width(self, cells: Sequence[str], number: int) -> None:
+        """Check that a row has a cell for each column.
+
+        Raises:
+            CorpusError: fewer or more cells.
+        """
+        if len(cells) != len(self.names):
+            raise CorpusError(
+                f"{name(self.path)}:{number}: expected {len(self.names)} columns ({', '.join(self.names)}),"
+                f" found {len(cells)}.\n  The line begins {cells[0][:40] if cells else ''!r}. Fix or delete it."
+            )
+
+    def outline(self) -> str:
+        """The header and two rows, for messages."""
+        header = ", ".join(self.names) if self.has_header else f"none; columns 1 to {len(self.names)}"
+        rows = [" | ".join(" ".join(cell.split())[:40] for cell in row) for row in self.sample[:2]]
+        return "\n".join([f"  Header row: {header}", *(f"  Row: {row}" for row in rows)])
+
+    def description(self) -> str:
+        """What was detected: delimiter, encoding and header."""
+        parts = [f"{DELIMITERS[self.delimiter]}-separated", self.encoding.description]
+        parts.append("header row" if self.has_header else "no header row")
+        return ", ".join(part for part in parts if part)
+
+    @property
+    def is_unusual(self) -> bool:
+        """Whether delimiter or encoding are not what the file name suggests."""
+        usual = "," if suffix_of(self.path) == ".csv" else "\t"
+        return self.delimiter != usual or bool(self.encoding.description)
+
+
+def open_table(path: Path, keys: Iterable[str] = (), *, format: str | None = None, whole: bool = True) -> Table:
+    """Detect delimiter, quoting, encoding and header row of a table.
+
+    Args:
+        keys: columns that the user named.
+        format: "csv" or "tsv", if the user gave it. Default: by the name of the file.
+        whole: detect the encoding from the whole file, else from its beginning.
+
+    Raises:
+        CorpusError: the beginning of the file is not readable as text, or not CSV.
+    """
+    encoding = detect_encoding(path, None if whole else SAMPLE_BYTES)
+    lines = list(islice(read_lines(path, encoding.recode), N_SAMPLE))
+    delimiter = "\t" if format == "tsv" else find_delimiter(lines, path)
+    is_quoted = delimiter != "\t" or _has_quoted_cells(lines)
+    table = Table(path, delimiter, is_quoted, encoding, (), False, ())
+    rows = [tuple(cells) for _, cells in islice(table.rows(), N_SAMPLE)]
+    first = rows[0] if rows else ()
+    has_header = is_header(first, rows[1:], keys)
+    names = first if has_header else tuple(str(number) for number in range(1, len(first) + 1))
+    if has_header:
+        names = tuple(column.strip() or str(number) for number, column in enumerate(names, 1))
+    return Table(path, delimiter, is_quoted, encoding, names, has_header, tuple(rows[has_header:]))
+
+
+def find_delimiter(lines: Sequence[str], path: Path) -> str:
+    """The delimiter with which most rows have as many cells as the first."""
+    usual = "," if suffix_of(path) == ".csv" else "\t"
+
+    def regularity(delimiter: str) -> tuple[float, bool]:
+        rows = (
+            [line.split("\t") for line in lines]
+            if delimiter == "\t"
+            else list(csv.reader((line + "\n" for line in lines), delimiter=delimiter))
+        )
+        n = len(rows[0]) if rows else 0
+        return (sum(len(row) == n for row in rows) / len(rows) if n > 1 else 0.0), delimiter == usual
+
+    # A text that contains the delimiter of another format has no regular number of them.
+    best = max(DELIMITERS, key=regularity)
+    return best if regularity(best)[0] > 0 else usual
+
+
+def _has_quoted_cells(lines: Sequence[str]) -> bool:
+    """Whether the cells of a TSV file are quoted as in CSV: some are quoted, and all that begin with a quote end so."""
+    if not any('"' in line for line in lines):
+        return False
+    reader = csv.reader((line + "\n" for line in lines), delimiter="\t", strict=True)
+    try:
+        quoted = {len(row) for row in reader}
+    except csv.Error:
+        return False
+    plain = {line.count("\t") + 1 for line in lines}
+    has_escaped_quote = any(
+        re.fullmatch('".*"".*"', cell, re.DOTALL) for line in lines for cell in line.split("\t") if cell[:1] == '"'
+    )
+    return len(quoted) == 1 and quoted != {1} and (plain != quoted or has_escaped_quote)
+
+
+def _split(lines: Iterator[str], table: Table) -> Iterator[tuple[int, list[str]]]:
+    """Split lines into rows of cells, each with the number of its first line."""
+    if not table.is_quoted:
+        yield from ((number, line.split(table.delimiter)) for number, line in enumerate(lines, 1))
+        return
+    reader = csv.reader((line + "\n" for line in lines), delimiter=table.delimiter, strict=True)
+    number = 1
+    while True:
+        try:
+            row = next(reader, None)
+        except csv.Error as error:
+            raise CorpusError(
+                f"{name(table.path)}:{number}: not CSV: {error}.\n"
+                '  Is a closing quote missing? A quote inside a quoted cell is written twice: "like ""this""".\n'
+                "  For cells without quoting, separate them by tabs and name the file .tsv."
+            ) from None
+        if row is None:
+            return
+        yield number, row
+        number = reader.line_num + 1

@@ -1,0 +1,166 @@
+"""Tables as they are found: delimiters, quoting, encodings, header rows, and which columns hold text and label."""
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+
+from glassformer.corpora.corpus import read_pairs
+from glassformer.corpora.detect import find_task
+from glassformer.corpora.labeled import read_labeled
+from glassformer.corpora.languages import languages_of
+from glassformer.corpora.tables import open_table
+from glassformer.errors import ColumnsError, ConfigError, CorpusError
+
+N = 23
+TEXT = "the film number {} was long"
+
+
+def rows_as_csv(rows: list[list[str]], delimiter: str = ",") -> str:
+    file = io.StringIO()
+    csv.writer(file, delimiter=delimiter).writerows(rows)
+    return file.getvalue()
+
+
+def lines(*cells: str, n: int = N) -> str:
+    """A TSV file whose cells contain the number of the row, or alternate where they have a |."""
+    return "".join(
+        "\t".join(cell.format(i).split("|")[i % len(cell.split("|"))] for cell in cells) + "\n" for i in range(n)
+    )
+
+
+AIRLINE = ["tweet_id", "airline_sentiment", "airline_sentiment_confidence", "airline", "name", "text", "tweet_location"]
+
+WILD: dict[str, tuple[str, bytes, str, tuple[str, str | None, str]]] = {
+    # name of the file, content, task, the first example
+    "airline tweets": (
+        "Tweets.csv",
+        rows_as_csv(
+            [AIRLINE]
+            + [[f"57{i}", ["neutral", "negative"][i % 2], "0.65", ["Delta", "United"][i % 2], f"n{i}",
+                f'late, "again"\nflight {i}', "Boston"] for i in range(N)]
+        ).encode(),
+        "classification", ('late, "again"\nflight 0', None, "neutral"),
+    ),
+    "SMS spam": ("SMSSpamCollection", lines("ham|spam", TEXT).encode(), "classification",
+                 (TEXT.format(0), None, "ham")),
+    "SMS spam with v1, v2": (
+        "spam.csv",
+        rows_as_csv([["v1", "v2", "", "", ""]] + [[["ham", "spam"][i % 2], f"win £{i}, call us now", "", "", ""]
+                                                  for i in range(N)]).encode("latin-1"),
+        "classification", ("win £0, call us now", None, "ham"),
+    ),
+    "MSR paraphrase": (
+        "msr.txt",
+        ("\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n" + lines("1|0", "70{}", "80{}", '"' + TEXT, TEXT + ' ."')
+         ).encode(),
+        "classification", ('"' + TEXT.format(0), TEXT.format(0) + ' ."', "1"),
+    ),
+    "STS": ("sts.tsv", lines("4.5|2|0.25", TEXT, "a longer film {}").encode(), "regression",
+            (TEXT.format(0), "a longer film 0", "4.5")),
+    "answer selection": (
+        "train.csv", rows_as_csv([["qtext", "label", "atext"], *[[f"who is it {i} ?", str(i % 2), f"it is , {i}"]
+                                                                 for i in range(N)]]).encode(),
+        "classification", ("who is it 0 ?", "it is , 0", "0"),
+    ),
+    "wellformedness": ("train.tsv", lines(TEXT + " ?", "0.2|1.0|0.6").encode(), "regression",
+                       (TEXT.format(0) + " ?", None, "0.2")),
+    "semicolons": ("a.csv", b"text;label\none, two;x\nthree, four;y\n", "classification", ("one, two", None, "x")),
+    "pipes": ("a.csv", b"text|label\none, two|x\nthree|y\n", "classification", ("one, two", None, "x")),
+    "text, sentiment": ("a.csv", b"text,sentiment\none,x\n", "classification", ("one", None, "x")),
+    "Message, Category": ("a.csv", b"Category,Message\nham,one\n", "classification", ("one", None, "ham")),
+    "UTF-16": ("a.csv", "text,label\r\n\u00e9t\u00e9,x\r\n".encode("utf-16"), "classification", ("été", None, "x")),
+    "CR": ("a.csv", b"text,label\rone,x\rtwo,y\r", "classification", ("one", None, "x")),
+    "quoted TSV": ("a.tsv", b'text\tlabel\n"a ""b"" c"\tx\n', "classification", ('a "b" c', None, "x")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WILD)
+def test_a_file_from_the_wild_is_read_without_options(tmp_path, case):
+    name, content, task, first = WILD[case]
+    path = tmp_path / name
+    path.write_bytes(content)
+    assert find_task([path]) == task
+    examples = list(read_labeled([path]))
+    assert (examples[0].text, examples[0].text2, examples[0].label) == first
+    header = {"text", "label", "v1", "Quality", "airline_sentiment", "sentiment", "Category"}
+    assert not header & {example.label for example in examples}
+
+
+def test_what_was_detected_is_logged_in_one_line(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes("tweet;sentiment\ncaf\xe9, noir;x\n".encode("latin-1"))
+    logged: list[str] = []
+    list(read_labeled([path], log=logged.append))
+    assert logged == [
+        f"{path}: semicolon-separated, Windows-1252, header row; text = column 'tweet', label = column 'sentiment'."
+        " Other columns: --keys text=… label=…"
+    ]
+
+
+def test_two_possible_labels_are_an_error_with_the_option_to_type(tmp_path):
+    path = tmp_path / "SICK.txt"
+    header = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n"
+    path.write_text(header + lines("{}", TEXT, TEXT, "4.5|3.2", "NEUTRAL|ENTAILMENT"))
+    with pytest.raises(ColumnsError, match=r"relatedness_score or entailment_judgment may be the label") as caught:
+        find_task([path])
+    assert caught.value.keys == "--keys text=sentence_A text2=sentence_B label=relatedness_score"
+    keys = caught.value.keys.split()[1:]
+    assert {e.label for e in read_labeled([path], keys)} == {"4.5", "3.2"}
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl"])
+def test_one_option_names_the_columns_of_all_formats(tmp_path, suffix):
+    contents = {
+        "csv": "text,tweet,stars\nno,yes,5\n",
+        "tsv": "text\ttweet\tstars\nno\tyes\t5\n",
+        "jsonl": '{"text": "no", "tweet": "yes", "stars": 5}\n',
+    }
+    path = tmp_path / f"a.{suffix}"
+    path.write_text(contents[suffix])
+    (example,) = read_labeled([path], ["text=tweet", "label=stars"])
+    assert (example.text, example.label) == ("yes", "5")
+
+
+def test_a_column_that_does_not_exist_is_an_error_with_the_header(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("text,tweet,stars\nno,yes,5\n")
+    with pytest.raises(ConfigError, match=r"no column 'twet' .*\n  Header row: text, tweet, stars\n  Row: no"):
+        list(read_labeled([path], ["text=twet", "label=stars"]))
+
+
+@pytest.mark.parametrize(
+    "content", [b"text,label\n" + "été à Noël".encode() + b",x\nbad \xe9,x\n", b"\xce\xe9\xe8\n" * 9]
+)
+def test_what_is_not_western_text_is_not_taken_for_it(tmp_path, content):
+    path = tmp_path / "a.csv"
+    path.write_bytes(content)
+    with pytest.raises(CorpusError, match="not UTF-8"):
+        list(read_labeled([path], ["text=1", "label=1"]))
+
+
+def test_pairs_are_read_from_columns(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('en,fr\n"one, two","un, deux"\nthree,trois\n')
+    assert find_task([path]) == "translation"
+    assert [(e.src, e.tgt, e.line) for e in read_pairs([path])] == [("one, two", "un, deux", 2), ("three", "trois", 3)]
+    assert [e.src for e in read_pairs([path], keys=["src=fr", "tgt=en"])] == ["un, deux", "trois"]
+    assert languages_of([path], ()) == ("en", "fr")
+    other = tmp_path / "b.csv"
+    other.write_text("id,first,second\n1,a b c,d e f\n")
+    with pytest.raises(ColumnsError, match="the columns of source and target are not known"):
+        list(read_pairs([other]))
+    assert [(e.src, e.tgt) for e in read_pairs([other], keys=["src=first", "tgt=3"])] == [("a b c", "d e f")]
+
+
+def test_the_header_of_a_tsv_file_of_pairs_is_no_pair(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("en\tfr\nthe cat\tle chat\n")
+    assert [e.src for e in read_pairs([path])] == ["the cat"]
+
+
+def test_a_quote_that_is_text_is_kept_in_tsv(tmp_path):
+    path: Path = tmp_path / "a.tsv"
+    path.write_text('text\tlabel\n"hello" she said\tx\n"bye\ty\n')
+    assert not open_table(path).is_quoted
