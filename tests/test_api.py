@@ -103,7 +103,7 @@ def test_keyword_options_are_the_fields_of_the_configurations():
     from glassformer.config import DecodeConfig, TrainConfig
     from glassformer.keyword_options import DecodeOptions, TrainOptions
 
-    assert list(DecodeOptions.__annotations__) == list(DecodeConfig.model_fields)
+    assert sorted(DecodeOptions.__annotations__) == sorted(DecodeConfig.model_fields)
     own_parameters = {"src", "tgt", "out", "task"}
     assert list(TrainOptions.__annotations__) == [n for n in TrainConfig.model_fields if n not in own_parameters]
 
@@ -128,3 +128,80 @@ def test_return_all_returns_all_labels_by_probability(classifier):
 def test_a_wrong_call_raises_a_type_error_with_the_expected_arguments(classifier, arguments, message):
     with pytest.raises(TypeError, match=message):
         classifier(*arguments)
+
+
+@pytest.fixture(scope="module")
+def translator():
+    import torch
+
+    from glassformer.models.transformer import TransformerConfig
+    from glassformer.tasks.translation import Translator
+    from glassformer.tokens.tokenizer import Tokenizer
+
+    torch.manual_seed(1)
+    tokenizer = Tokenizer.train(["the cat sat"] * 5, vocab_size=270)
+    sizes = {"d_model": 22, "n_heads": 2, "d_ff": 37, "n_encoder_layers": 1, "n_decoder_layers": 1}
+    return Translator.build(TransformerConfig(vocab_size=tokenizer.vocab_size, **sizes), tokenizer)
+
+
+def test_options_that_add_to_a_translation_return_records(translator):
+    record = translator("the cat", nbest=2, align=True, max_length=5)
+    assert record["output"] == translator("the cat", max_length=5)
+    assert len(record["nbest"]) == 2
+    assert "alignment" in record
+    assert [r["input"] for r in translator(["the", "cat"], nbest=2, max_length=5)] == ["the", "cat"]
+    with pytest.raises(UserError, match="no confidence"):
+        translator("the cat", confidence=True)
+    with pytest.raises(UserError, match="single lines, and a text has 2"):
+        translator("the\ncat", nbest=2)
+
+
+def test_translate_takes_options_as_keywords(translator):
+    from glassformer.config import DecodeConfig
+
+    (greedy,), _ = translator.translate(["the cat", "sat"], beam=1, max_length=5)
+    ((same,),) = translator.translate(["the cat"], DecodeConfig(max_length=5), beam=1)
+    assert greedy == same
+    with pytest.raises(TypeError, match="takes a list of texts"):
+        translator.translate("the cat")
+
+
+@pytest.mark.parametrize(
+    ("option", "nearest"), [("num_beams", "beam"), ("beem", "beam"), ("max_new_tokens", "max_length")]
+)
+def test_the_nearest_option_is_suggested(translator, option, nearest):
+    with pytest.raises(UserError, match=f"{option}: no such option; did you mean {nearest}\\?"):
+        translator("the cat", **{option: 2})
+
+
+def test_training_takes_dev_files_as_paths_or_lists(tmp_path):
+    text = tmp_path / "a.txt"
+    text.write_text("the cat sat\n" * 50)
+    options = {"steps": 1, "task": "causal-lm", "preset": "tiny", "d_model": 8, "n_heads": 2, "d_ff": 8, "threads": 1}
+    for dev_src in (str(text), [text]):
+        gf.train(text, out=tmp_path / str(type(dev_src)), quiet=True, dev_src=dev_src, vocab_size=270, **options)
+    with pytest.raises(UserError, match=r"epoch: no such option; did you mean epochs\?"):
+        gf.train(text, out=tmp_path / "x", epoch=1)
+
+
+def test_what_is_no_model_folder_is_told_from_what_can_be_converted(tmp_path):
+    (tmp_path / "a.csv").write_text("text,label\n")
+    with pytest.raises(UserError, match=r"a\.csv: is a file, not a model folder\.\n  .*glassformer train .*a\.csv"):
+        gf.load(tmp_path / "a.csv")
+    with pytest.raises(UserError, match=r"t5-small: no such folder\.\n  .*\n  .*glassformer import t5-small --out"):
+        gf.load("t5-small")
+    (tmp_path / "hf").mkdir()
+    (tmp_path / "hf" / "config.json").write_text('{"model_type": "bert"}')
+    with pytest.raises(UserError, match=r"transformers\. Convert it: glassformer import .*hf --out"):
+        gf.load(tmp_path / "hf")
+    (tmp_path / "b.csv").write_text("text,label\n" + "a film,good\nno film,bad\n" * 20)
+    with pytest.raises(UserError, match=r"transformers\. Convert it: glassformer import .*hf --out"):
+        gf.train(tmp_path / "b.csv", out=tmp_path / "o", init_from=tmp_path / "hf")
+
+
+def test_dir_lists_the_public_names():
+    assert {"train", "load", "pipeline", "inspect"} <= set(dir(gf))
+
+
+def test_predict_is_the_call(classifier):
+    assert classifier.predict(["good film"]) == classifier(["good film"])

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from glassformer.pipelines import pipeline as pipeline
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> object:
     if name in ("inspect", "load", "record_activations", "train"):
         from glassformer import api  # torch takes seconds to import

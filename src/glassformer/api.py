@@ -58,10 +58,9 @@ def train(
     if isinstance(task, type) and not issubclass(task, Task):
         raise TypeError(f"task: the name or the class of a task was expected, got the class {task.__name__}")
     name = task.name if isinstance(task, type) else task
-    config = TrainConfig.resolve(
-        {"src": paths(src), "tgt": paths(tgt), "out": out, "task": name, **options}, known=known_names()
-    )
-    return run(config, quiet=quiet)
+    given: dict[str, object] = {"src": paths(src), "tgt": paths(tgt), "out": out, "task": name, **options}
+    given |= {option: paths(options[option]) for option in ("dev_src", "dev_tgt") if option in options}
+    return run(TrainConfig.resolve(given, known=known_names()), quiet=quiet)
 
 
 def paths(files: Files) -> tuple[Path, ...]:

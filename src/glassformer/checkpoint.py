@@ -10,6 +10,8 @@ import errno
 import hashlib
 import json
 import os
+import re
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -189,6 +191,29 @@ def write_error(target: Path, error: Exception) -> UserError:
     return UserError(f"{target}: cannot be written: {getattr(error, 'strerror', None) or error}.")
 
 
+HUB_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
+"""Names of repositories on the Hugging Face Hub."""
+
+
+def is_hugging_face(folder: Path) -> bool:
+    """Whether a folder is a model folder of Hugging Face transformers, not of glassformer."""
+    return (folder / "config.json").is_file() and not (folder / MANIFEST).exists()
+
+
+def hub_advice(folder: Path) -> str:
+    """Advice for a path that could be a name on the Hugging Face Hub; else an empty text."""
+    if not HUB_NAME.fullmatch(str(folder)):
+        return ""
+    return f"\n  To convert a model of this name from the Hugging Face Hub: glassformer import {folder} --out MODEL"
+
+
+def import_advice(folder: Path) -> str:
+    """Advice for a folder of Hugging Face transformers; else an empty text."""
+    if not is_hugging_face(folder):
+        return ""
+    return f"\n  It is one of transformers. Convert it: glassformer import {shlex.quote(str(folder))} --out MODEL"
+
+
 def verify(folder: Path) -> JsonObject:
     """Verify the files of a folder against its manifest, and return the manifest.
 
@@ -196,10 +221,17 @@ def verify(folder: Path) -> JsonObject:
         CheckpointError: no such folder, no manifest, or a file is missing or damaged.
         FormatVersionError: an older or newer format.
     """
+    if folder.is_file():
+        raise CheckpointError(
+            f"{folder}: is a file, not a model folder.\n"
+            f"  Train a model on it first: glassformer train {shlex.quote(str(folder))} --out MODEL"
+        )
     if not folder.is_dir():
-        raise CheckpointError(f"{folder}: no such folder.\n  Name a folder written by `glassformer train`.")
+        raise CheckpointError(
+            f"{folder}: no such folder.\n  Name a folder written by `glassformer train`.{hub_advice(folder)}"
+        )
     if not (folder / MANIFEST).is_file():
-        raise CheckpointError(f"{folder}: not a model folder: it has no {MANIFEST}.")
+        raise CheckpointError(f"{folder}: not a model folder: it has no {MANIFEST}.{import_advice(folder)}")
     manifest = read_json(folder / MANIFEST)
     try:
         version, files = manifest["format_version"], dict(manifest["files"])

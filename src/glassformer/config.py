@@ -2,7 +2,8 @@
 
 import os
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, Self
@@ -80,7 +81,7 @@ class Config(BaseModel):
         try:
             config = cls.model_validate(given)
         except ValidationError as error:
-            message = format_validation_error(error, origins)
+            message = format_validation_error(error, origins, cls.model_fields)
         else:
             if not errors:
                 return config
@@ -91,15 +92,46 @@ class Config(BaseModel):
         return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
 
 
-def format_validation_error(error: ValidationError, origins: Mapping[str, str]) -> str:
-    """The validation errors as text, one per line, each with its value and where it was given."""
+TRANSFORMERS_NAMES = {
+    "num_beams": "beam",
+    "num_beam_groups": "beam_groups",
+    "num_return_sequences": "nbest",
+    "max_new_tokens": "max_length",
+    "learning_rate": "lr",
+    "batch_size": "batch_tokens",
+    "max_steps": "steps",
+    "num_train_epochs": "epochs",
+    "output_dir": "out",
+    "gradient_accumulation_steps": "accumulate",
+    "hidden_size": "d_model",
+    "num_layers": "n_layers",
+    "max_seq_length": "max_len",
+}
+"""Names of options in transformers and their names here, for suggestions."""
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is most similar to an unknown one, or None."""
+    known = list(known)
+    if (translated := TRANSFORMERS_NAMES.get(name.replace("-", "_"))) in known:
+        return translated
+    return next(iter(get_close_matches(name, known, 1)), None)
+
+
+def format_validation_error(error: ValidationError, origins: Mapping[str, str], known: Iterable[str] = ()) -> str:
+    """The validation errors as text, one per line, each with its value and where it was given.
+
+    Args:
+        known: names of the options, for suggestions.
+    """
     lines = []
     for detail in error.errors():
         name = ".".join(str(part) for part in detail["loc"]) or "options"
         origin = origins.get(str(detail["loc"][0])) if detail["loc"] else ""
         match detail["type"]:
             case "extra_forbidden":
-                what = "no such option"
+                nearest = nearest_name(name, known)
+                what = f"no such option{f'; did you mean {nearest}?' if nearest else ''}"
             case "missing":
                 what = "required"
             case "value_error":

@@ -13,14 +13,13 @@ Files = str | Path | Sequence[str | Path]
 """One or more paths."""
 
 
-class DecodeOptions(TypedDict, total=False):
-    """Fields of `DecodeConfig` as keyword arguments."""
+class TextOptions(TypedDict, total=False):
+    """Fields of `DecodeConfig` as keyword arguments, without those that add more to an output than its text."""
 
     beam: int
     length_penalty: float
     beam_groups: int
     diversity_penalty: float
-    nbest: int
     max_length: int | None
     no_repeat_ngram_size: int | None
     temperature: float | None
@@ -36,12 +35,18 @@ class DecodeOptions(TypedDict, total=False):
     stop: Sequence[str]
     glossary: str | Path | None
     protect: Sequence[str]
-    align: bool
-    confidence: bool
     min_confidence: float | None
     shortlist: bool
     precision: Literal["auto", "fp32", "bf16", "int8"]
     batch_tokens: int
+
+
+class DecodeOptions(TextOptions, total=False):
+    """Fields of `DecodeConfig` as keyword arguments."""
+
+    nbest: int
+    align: bool
+    confidence: bool
 
 
 class TrainOptions(TypedDict, total=False):

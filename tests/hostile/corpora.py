@@ -149,12 +149,20 @@ TASK_OF = {
 }
 GOOD_FOR_TRAINING: dict[str, set[str]] = {
     ".tsv": {"the same example"},
-    ".csv": {"an empty row"},
+    ".csv": {"an empty row", "semicolons"},
 }
 MAY_BE_READ = {
     *((".tsv", "the same example"), (".tsv", "one example"), (".tsv", "header alone"), (".tsv", "header twice")),
-    *((".csv", "one label"), (".csv", "header alone"), (".csv", "a quote inside"), (".jsonl", "one example")),
+    *(
+        (".csv", "one label"),
+        (".csv", "semicolons"),
+        (".csv", "an empty row"),
+        (".csv", "header alone"),
+        (".csv", "a quote inside"),
+        (".jsonl", "one example"),
+    ),
     *((".jsonl", "NaN"), (".jsonl", "a task unknown"), (".conll", "one sentence"), (".conllu", "CoNLL")),
+    *((".csv", "semicolons"), (".csv", "an empty row")),
     *((".json", "start negative"), (".json", "start giant")),
     *((".json", "one question"), (".tsv", "labels blank"), (".jsonl", "infinite")),
     *((".json", "answers null"), (".jsonl", "keys twice"), (".tsv", "HTML"), (".conll", "one word")),
@@ -199,9 +207,9 @@ def damaged_corpora() -> Iterator[Case]:
 def doctor_says_something(result: Any) -> str | None:
     """Doctor has found an error and names it, or says that the file cannot be read."""
     said = result.out.decode() + result.err
-    if result.code == 0 and " 0 pairs" in f" {said}":
+    if result.code == 0 and (" 0 pairs" in f" {said}" or " 0 examples" in f" {said}"):
         return "exit code 0 for a corpus of no pairs"
-    if "error: " not in said and " pairs: " not in said:
+    if "error: " not in said and " pairs: " not in said and " examples: " not in said:
         return f"neither findings nor an error: {said[:100]!r}"
     return None
 

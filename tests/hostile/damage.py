@@ -131,7 +131,7 @@ def damaged_models() -> Iterator[Case]:
                 yield command(
                     f"damaged model/{task}, {file}: {what}", line.replace("@", "model"), expect, setup, stdin=stdin
                 )
-    for name, expect in (("nowhere", "no such folder"), ("file", "no such folder"), ("empty", "manifest.json")):
+    for name, expect in (("nowhere", "no such folder"), ("file", "not a model folder"), ("empty", "manifest.json")):
         for task, commands in COMMANDS_ON.items():
             for line, stdin in commands:
 

@@ -17,9 +17,9 @@ def refused(done, code: int, *parts: str) -> None:
         assert part in flat, done.stderr
 
 
-def train(corpus, out, **sides):
+def train(corpus, out, *options, **sides):
     files = [sides.get("src", corpus / "train.en"), sides.get("tgt", corpus / "train.fr")]
-    return glassformer("train", *files, "--out", out, "--steps", 2, *SMALL, *RARE)
+    return glassformer("train", *files, "--out", out, "--steps", 2, *SMALL, *RARE, *options)
 
 
 def test_missing_file(corpus, tmp_path):
@@ -133,6 +133,23 @@ def test_no_such_model_folder(tmp_path):
 def test_unknown_option_and_command():
     refused(glassformer("translate", "x", "--beams", 4), 2, "--beams")
     refused(glassformer("tranlate", "x"), 2, "tranlate")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "nearest"),
+    [(("train", "x.csv", "--out", "r", "--minute", 1), "--minutes"),
+     (("train", "x.csv", "--out", "r", "--no-pre-nrm"), "--no-pre-norm"),
+     (("evaluate", "m", "--src", "--intervall"), "--interval"),
+     (("score", "m", "--src", "--jsn"), "--json")],
+)  # fmt: skip
+def test_an_unknown_option_is_no_file_and_the_nearest_is_named(arguments, nearest):
+    refused(glassformer(*arguments), 2, "nknown option: ", f"Did you mean {nearest}?")
+
+
+def test_every_switch_can_be_switched_off(corpus, tmp_path):
+    done = train(corpus, tmp_path / "r", "--no-pre-norm", "--no-skip-bad", "--no-quiet")
+    assert done.returncode == 0, done.stderr
+    assert "pre_norm = false" in (tmp_path / "r" / "run.toml").read_text()
 
 
 def test_more_nbest_than_beam(model):

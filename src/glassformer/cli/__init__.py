@@ -19,7 +19,7 @@ app = App(
     version=__version__,
     version_flags=["--version"],
     help_format="plaintext",
-    default_parameter=Parameter(negative=()),
+    default_parameter=Parameter(negative_iterable=()),
 )
 SUMMARIES = {
     Group("Train", sort_key=1): {
@@ -32,7 +32,7 @@ SUMMARIES = {
         "summarize": "Summarize each line of standard input.",
         "complete": "Continue each line of standard input with a language model.",
         "classify": "Print the class of each line of standard input.",
-        "tag": "Print a tag for each word of each line of standard input.",
+        "tag": "Print each word of each line of standard input with its tag: word/TAG.",
         "answer": "Answer questions; each line of standard input is QUESTION TAB CONTEXT.",
         "similarity": "Print the similarity of two texts; each line of standard input is TEXT TAB TEXT.",
         "fill-mask": "Replace each <mask> in each line of standard input by the most probable word.",

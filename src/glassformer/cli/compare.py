@@ -41,10 +41,12 @@ def compare(
         device: Device to compute on.
         threads: Number of CPU threads. Default: all cores.
     """
+    from glassformer.cli.files import check_no_options
     from glassformer.cli.lines import open_model
     from glassformer.errors import ConfigError
     from glassformer.metrics.significance import paired_bootstrap
 
+    check_no_options([src], "compare")
     sources = [*files, *([src] if src else [])]
     if not sources:
         raise ConfigError("no test set given.\n  Name a file, or for translations --src FILE --ref FILE.")

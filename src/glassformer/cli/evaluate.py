@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from glassformer.cli.files import check_writable
+from glassformer.cli.files import check_no_options, check_writable
 from glassformer.cli.options import Device, Json, ReadFlags, Threads, flags, given, read_options
 from glassformer.config import DecodeConfig, JsonObject
 
@@ -63,6 +63,7 @@ def evaluate(
     from glassformer.metrics.significance import bootstrap
     from glassformer.tasks.translation import Translator
 
+    check_no_options([src], "evaluate")
     if not files and src is None:
         raise ConfigError("no test set given.\n  Name a file, or for translations --src FILE --ref FILE.")
     check_writable(out)

@@ -2,12 +2,14 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from glassformer.cli import app
+from glassformer.config import nearest_name
 from glassformer.corpora.corpus import detect_format
 from glassformer.corpora.detect import find_task
-from glassformer.corpora.lines import refuse_streams
+from glassformer.corpora.lines import STDIN, refuse_streams
 from glassformer.corpora.pair_formats import format_of
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.errors import ConfigError, UserError
@@ -43,6 +45,22 @@ def pair_sides(files: Sequence[Path], format: str | None = None) -> Sides:
         f"{count}: which is the source, which the target?\n"
         "  Give two files, or --src FILE … --tgt FILE …, or TSV or JSONL files of pairs."
     )
+
+
+def check_no_options(paths: Iterable[Path | None], command: str) -> None:
+    """Check that no file is a misspelled option. A command whose files may be `-` gets options as files too.
+
+    Raises:
+        ConfigError: a name begins with a hyphen.
+    """
+    for path in paths:
+        if path is not None and path != STDIN and str(path).startswith("-"):
+            names = {name for argument in app[command].assemble_argument_collection() for name in argument.names}
+            nearest = nearest_name(str(path).partition("=")[0], sorted(names))
+            raise ConfigError(
+                f"unknown option: {path}.{f' Did you mean {nearest}?' if nearest else ''}\n"
+                f"  `glassformer {command} --help-all` lists all options. A file of this name: ./{path}"
+            )
 
 
 def check_new(path: Path | None, force: bool) -> None:

@@ -32,10 +32,12 @@ def score(
         device: Device to compute on.
         threads: Number of CPU threads. Default: all cores.
     """
+    from glassformer.cli.files import check_no_options
     from glassformer.cli.lines import MAX_CHUNK_LINES, open_translator
     from glassformer.corpora.corpus import read_pairs
     from glassformer.corpora.lines import chunks
 
+    check_no_options([src], "score")
     options = read_options(read)
     pairs = read_pairs([src], [tgt] if tgt else [], format=options.format, keys=options.keys)
     translator = open_translator(model, device, threads)

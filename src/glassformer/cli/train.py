@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from glassformer.cli.files import split_sides
+from glassformer.cli.files import check_no_options, split_sides
 from glassformer.cli.options import DATA, RUN, Quiet, flags, given
 from glassformer.config import JsonObject, TrainConfig
 from glassformer.corpora.read_options import ReadOptions
@@ -41,6 +41,7 @@ def train(
         config: TOML file of options, such as the run.toml of a run folder.
         quiet: Print errors only.
     """
+    check_no_options(files, "train")
     explicit: JsonObject = given(options)
     if not files and not explicit.get("src") and config is None:
         raise ConfigError(

@@ -1,11 +1,10 @@
 """Model folders by path or by repository name on the Hugging Face hub."""
 
-import re
 from pathlib import Path
 
+from glassformer.checkpoint import HUB_NAME
 from glassformer.errors import CheckpointError
 
-HUB_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 DOWNLOADED_FILES = ["*.json", "*.safetensors", "vocab.txt", "merges.txt", "*.model", "*.spm"]
 """Files downloaded from a repository. Code and pickles are excluded."""
 

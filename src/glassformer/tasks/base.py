@@ -325,6 +325,10 @@ class Task(ABC, Generic[ExampleT, BatchT]):
         statistics = statistics_of(cls.output_type, cls.parse_outputs(outputs), cls.references(examples))
         return {metric.name: (rows, metric.from_sums) for metric, rows in statistics.items()}
 
+    def predict(self, texts: Any, **options: Any) -> Any:
+        """The same as calling the task."""
+        return self(texts, **options)
+
     # Folders
 
     @classmethod

@@ -106,6 +106,10 @@ class DecoderTask(GeneratesText, Task[ExampleT, CausalLMBatch]):
             ConfigError: an option that only translation has.
         """
         explicit = options.model_dump(include=options.model_fields_set) if options else {}
+        if explicit.get("nbest", 1) > 1:
+            raise ConfigError(
+                f"{self.name}: nbest: only for translation.\n  Sample several outputs with seed=1, seed=2, …"
+            )
         if given := TRANSLATION_OPTIONS & explicit.keys():
             raise ConfigError(f"{self.name}: {', '.join(sorted(given))}: only for models with an encoder.")
         decoding_defaults = {

@@ -66,6 +66,10 @@ class SentenceEmbedder(EncoderTask[CorpusExample, Batch]):
             vectors[indices] = torch.nn.functional.normalize(mean.float(), dim=-1).cpu()
         return vectors
 
+    def embed(self, texts: Texts) -> Float[Tensor, "texts d_model"]:
+        """The same as calling the task: a vector of length 1 for each text."""
+        return self(texts)
+
     def run(self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op) -> list[str]:
         """A JSON list of numbers for each line."""
         vectors = self([text_of_line(line) for line in lines], warn).tolist()

@@ -50,6 +50,11 @@ class TaggingRecord(Record):
     """Probability of each tag."""
 
 
+def beside_words(words: Sequence[str], tags: Sequence[str]) -> str:
+    """Words with their tags, separated by a slash: `Ann/B-PER slept/O`."""
+    return " ".join(f"{word}/{tag}" for word, tag in zip(words, tags, strict=True))
+
+
 class Tagger(EncoderTask[Tagged, TagBatch]):
     """Predicts a tag for each word of a sentence, from the encoder output at the word's first subword.
 
@@ -206,7 +211,9 @@ class Tagger(EncoderTask[Tagged, TagBatch]):
         return tagged[0] if isinstance(sentences, str) else tagged
 
     def run(self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op) -> list[str]:
-        return [" ".join(tags) for tags in self.tags([line.split() for line in lines])]
+        """Each word with its tag, separated by a slash: `Ann/B-PER slept/O`."""
+        words = [line.split() for line in lines]
+        return [beside_words(*pair) for pair in zip(words, self.tags(words), strict=True)]
 
     def records(
         self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op
@@ -219,7 +226,13 @@ class Tagger(EncoderTask[Tagged, TagBatch]):
             tags = [self.labels[i] for i in best.indices.tolist()]
             probabilities = best.values.exp().tolist()
             records.append(
-                {"input": line, "output": " ".join(tags), "words": tokens, "tags": tags, "probabilities": probabilities}
+                {
+                    "input": line,
+                    "output": beside_words(tokens, tags),
+                    "words": tokens,
+                    "tags": tags,
+                    "probabilities": probabilities,
+                }
             )
         return records
 

@@ -33,7 +33,7 @@ from glassformer.generate.engine import Decoding, Sources, batches_by_length
 from glassformer.generate.search import Hypothesis
 from glassformer.generate.shortlist import FILE as SHORTLIST
 from glassformer.generate.shortlist import Shortlist
-from glassformer.keyword_options import DecodeOptions
+from glassformer.keyword_options import DecodeOptions, TextOptions
 from glassformer.metrics import Score, bleu, translation_scores
 from glassformer.metrics.registry import scores
 from glassformer.metrics.score import MetricFn
@@ -183,20 +183,39 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
         return "auto" if self.device.type == "cpu" else "fp32"
 
     @overload
-    def __call__(self, texts: str, *extra: object, **options: Unpack[DecodeOptions]) -> str: ...
+    def __call__(self, texts: str, *extra: object, **options: Unpack[TextOptions]) -> str: ...
     @overload
-    def __call__(self, texts: list[str], *extra: object, **options: Unpack[DecodeOptions]) -> list[str]: ...
-    def __call__(self, texts: str | list[str], *extra: object, **options: Unpack[DecodeOptions]) -> str | list[str]:
+    def __call__(self, texts: list[str], *extra: object, **options: Unpack[TextOptions]) -> list[str]: ...
+    @overload
+    def __call__(self, texts: str, *extra: object, **options: Unpack[DecodeOptions]) -> "str | TranslationRecord": ...
+    @overload
+    def __call__(
+        self, texts: list[str], *extra: object, **options: Unpack[DecodeOptions]
+    ) -> "list[str] | list[TranslationRecord]": ...
+    def __call__(
+        self, texts: str | list[str], *extra: object, **options: Unpack[DecodeOptions]
+    ) -> "str | list[str] | TranslationRecord | list[TranslationRecord]":
         """Translate a text, or each text of a list. Lines within a text are translated separately.
 
         Args:
             options: fields of `DecodeConfig`: beam, length_penalty (scores are divided by
-                ((5 + length) / 6)^length_penalty), max_length, batch_tokens.
+                ((5 + length) / 6)^length_penalty), max_length, batch_tokens. With nbest above 1, align or confidence,
+                the result of each text is a dictionary, as `translate --json` prints it.
 
         Raises:
             TypeError: neither a text nor a list of texts.
+            ConfigError: a text of several lines, and options whose result is a dictionary.
         """
         lines = [text.split("\n") for text in check_texts(self, texts, *extra)]
+        if options.get("nbest", 1) > 1 or options.get("align") or options.get("confidence"):
+            if several := next((text for text in lines if len(text) > 1), None):
+                raise ConfigError(
+                    f"nbest, align and confidence are of single lines, and a text has {len(several)}.\n"
+                    "  Give a list of lines: text.splitlines()."
+                )
+            found = self.translate([text for (text,) in lines], DecodeConfig.resolve(options))
+            records = [record_of(nbest) for nbest in found]
+            return records[0] if isinstance(texts, str) else records
         flat = self.translate([line for text in lines for line in text], DecodeConfig.resolve(options))
         best = iter(translations[0].text for translations in flat)
         results = ["\n".join(next(best) for _ in text) for text in lines]
@@ -210,18 +229,23 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
         max_new_tokens: Callable[[int], int] | None = None,
         progress: Callable[[int], None] = no_op,
         warn: Warn = no_op,
+        **keywords: Unpack[DecodeOptions],
     ) -> list[list[Translation]]:
         """Translate texts. Returns the `nbest` translations of each text, best first; that of a blank text is empty.
 
         Args:
             options: decoding options.
+            keywords: the same as keyword arguments, instead of `options` or with precedence over it.
             max_new_tokens: maximum number of generated tokens as a function of the source length in tokens. Default:
                 from `options`.
             progress: called with the number of parts completed since the last call.
             warn: called with the index of a text and a message: it was too long and split, it misses terms, or it is
                 not translated.
         """
-        options = options or DecodeConfig()
+        if isinstance(texts, str):
+            raise TypeError("translate(…) takes a list of texts; got str. Write one text as a list: translate([text]).")
+        explicit = options.model_dump(include=options.model_fields_set) if options else {}
+        options = DecodeConfig.resolve({**explicit, **keywords})
         return self.engine(options).run(self.decoding(texts, options, max_new_tokens, warn), progress)
 
     def decoding(

@@ -9,6 +9,7 @@ from glassformer.corpora.doctor.records import text_hash
 from glassformer.corpora.labeled import BadRowError, Labeled, read_rows
 from glassformer.corpora.lines import refuse_streams
 from glassformer.corpora.read_options import ReadOptions
+from glassformer.errors import CorpusError
 
 
 def diagnose_labeled(
@@ -50,6 +51,8 @@ def diagnose_labeled(
         for kind, detail in issues_of(row, first, locations):
             counter.add(kind, row.path, row.line, detail)
         labels.setdefault("".join(row.label.casefold().split()), {}).setdefault(row.label, row)
+    if not n_rows:
+        raise CorpusError(f"{paths[0]}: no row of labeled text.\n  Give a file with texts and labels.")
     for variants in labels.values():
         for row in list(variants.values())[1:]:
             counter.add("similar-labels", row.path, row.line, f"{row.label!r} and {next(iter(variants))!r}")
