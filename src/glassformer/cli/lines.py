@@ -21,11 +21,12 @@ from glassformer.errors import ConfigError, CorpusError
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.causal_lm import TRANSLATION_OPTIONS, DecoderTask
 from glassformer.tasks.encoder import EncoderTask
+from glassformer.tasks.feature_extraction import SentenceEmbedder
 from glassformer.tasks.generation import GeneratesText
 from glassformer.tasks.multitask import Multitask
 from glassformer.tasks.registry import load
 from glassformer.tasks.terms import terms_of
-from glassformer.tasks.texts import no_op
+from glassformer.tasks.texts import Warn, no_op
 from glassformer.tasks.translation import Translation, Translator, record_of
 
 Item = TypeVar("Item")
@@ -223,6 +224,8 @@ def run_lines(
                     if newline:  # stop at the first newline: one line of output for each line of input
                         break
             sys.stdout.write("\n")
+        elif pairs and isinstance(task, SentenceEmbedder):
+            print_similarities(task, chunk, warn, json=json)
         elif json:
             records = task.records(chunk, options, warn=warn)
             sys.stdout.writelines(json_module.dumps(record, ensure_ascii=False) + "\n" for record in records)
@@ -230,6 +233,17 @@ def run_lines(
             sys.stdout.writelines(line + "\n" for line in task.run(chunk, options, warn=warn))
         sys.stdout.flush()
         n_done += len(chunk)
+
+
+def print_similarities(task: SentenceEmbedder, lines: list[str], warn: Warn, *, json: bool) -> None:
+    """Print the similarity of the two texts of each line; a blank line for a blank line."""
+    indices = [i for i, line in enumerate(lines) if line.strip()]
+    pairs = [(first, second) for first, _, second in (lines[i].partition("\t") for i in indices)]
+    outputs = [""] * len(lines)
+    for i, similarity in zip(indices, task.similarities(pairs, lambda i, what: warn(indices[i], what)), strict=True):
+        outputs[i] = f"{similarity:.4f}"
+    for line, output in zip(lines, outputs, strict=True):
+        print(json_module.dumps({"input": line, "output": output}, ensure_ascii=False) if json else output)
 
 
 def check_pairs(lines: list[str], first: int) -> None:

@@ -20,7 +20,8 @@ TASKS_OF_COMMAND: dict[str, tuple[str, ...]] = {
     "classify": ("classification",),
     "tag": ("tagging",),
     "answer": ("question-answering",),
-    "similarity": ("regression",),
+    "similarity": ("regression", "feature-extraction"),
+    "embed": ("feature-extraction",),
     "fill_mask": ("masked-lm", "bert-pretraining"),
     "correct": ("translation",),
 }

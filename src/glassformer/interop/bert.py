@@ -1,4 +1,4 @@
-"""BERT, RoBERTa and DistilBERT: weight names, config fields and heads."""
+"""BERT, RoBERTa, XLM-R and DistilBERT: weight names, config fields and heads."""
 
 import torch
 
@@ -205,6 +205,11 @@ def bert_heads(name: str, sequence_head: WeightNames, **more: Head) -> dict[str,
 ROBERTA_SEQUENCE_HEAD: WeightNames = (("pooler", "classifier.dense"), ("classifier", "classifier.out_proj"))
 IGNORED_IF_UNUSED = r".*\.position_ids|.*\.pooler\.dense\..*|cls\.seq_relationship\..*"
 
+ROBERTA_TIED_COPIES = {
+    "lm_head.decoder.weight": "roberta.embeddings.word_embeddings.weight",
+    "lm_head.decoder.bias": "lm_head.bias",
+}
+
 BERTS = {
     "bert": Architecture(
         "bert",
@@ -234,12 +239,20 @@ BERTS = {
         hf_roberta_config,
         can_export=lambda c: not c.pre_norm and c.n_token_types and c.position_offset,
         base_model_prefix="roberta.",
-        tied_copies={
-            "lm_head.decoder.weight": "roberta.embeddings.word_embeddings.weight",
-            "lm_head.decoder.bias": "lm_head.bias",
-        },
+        tied_copies=ROBERTA_TIED_COPIES,
         ignored_if_unused=IGNORED_IF_UNUSED,
         to_hf_layout=roberta_to_hf_layout,
+    ),
+    "xlm-roberta": Architecture(
+        "bert",
+        bert_heads("XLMRoberta", ROBERTA_SEQUENCE_HEAD),
+        lambda c: ROBERTA,
+        roberta_config_values,
+        hf_roberta_config,
+        can_export=lambda c: False,  # exported as a RoBERTa, which is the same model
+        base_model_prefix="roberta.",
+        tied_copies=ROBERTA_TIED_COPIES,
+        ignored_if_unused=IGNORED_IF_UNUSED,
     ),
     "roberta-prelayernorm": Architecture(
         "bert",

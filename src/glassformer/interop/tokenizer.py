@@ -58,6 +58,12 @@ def read_tokenizer(source: Path, hf_config: JsonObject, settings: JsonObject) ->
     """Build the tokenizer from the first supported tokenizer file of a folder."""
     t5_sentinels = int(settings.get("extra_ids", 100)) if hf_config["model_type"] == "t5" else 0
     spm_file = next((source / name for name in SENTENCEPIECE_FILES if (source / name).exists()), None)
+    if hf_config["model_type"] == "xlm-roberta" and not (source / "tokenizer.json").exists():
+        raise CheckpointError(
+            f"{source}: no tokenizer.json. The ids of XLM-R differ from those of its SentencePiece file.\n"
+            '  Write it: python -c "from transformers import AutoTokenizer as T;'
+            f" T.from_pretrained('{source}').save_pretrained('{source}')\""
+        )
     if (source / "tokenizer.json").exists():
         return read_tokenizer_json(source / "tokenizer.json")
     if (source / "source.spm").exists():
@@ -158,6 +164,11 @@ def find_special_tokens(
                 raise CheckpointError(f"{source}: the decoder start token id {start:,} is not in the vocabulary.")
             return SpecialTokens(pad, bos, token(("eos_token",), "</s>"), prefix="")
     mask = settings.get("mask_token")
+    if (source / "tokenizer.json").exists() and not adds_special_tokens(backend):
+        raise CheckpointError(
+            f"{source}: tokenizer.json adds no token at the start of a text (CLS), as models of this kind need it.\n"
+            "  Put the tokenizer files that were published with the weights into the folder."
+        )
     return SpecialTokens(
         token(("pad_token",), "[PAD]", "<pad>"),
         token(("cls_token", "bos_token"), "[CLS]", "<s>"),
@@ -165,6 +176,12 @@ def find_special_tokens(
         next((name for name in (mask, "[MASK]", "<mask>") if name and backend.token_to_id(name) is not None), None),
         prefix="",
     )
+
+
+def adds_special_tokens(backend: tokenizers.Tokenizer) -> bool:
+    """Whether a tokenizer adds a token at the start of a text."""
+    ids = backend.encode("a").ids
+    return ids[:1] != backend.encode("a", add_special_tokens=False).ids[:1]
 
 
 def decoder_start_token_id(source: Path) -> int | None:

@@ -70,6 +70,11 @@ class SentenceEmbedder(EncoderTask[CorpusExample, Batch]):
         """The same as calling the task: a vector of length 1 for each text."""
         return self(texts)
 
+    def similarities(self, pairs: Sequence[tuple[str, str]], warn: Warn = no_op) -> list[float]:
+        """Cosine similarity of the embeddings of both texts of each pair, between -1 and 1."""
+        both = self([text for pair in pairs for text in pair], lambda i, what: warn(i // 2, what))
+        return (both[0::2] * both[1::2]).sum(-1).tolist()
+
     def run(self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op) -> list[str]:
         """A JSON list of numbers for each line."""
         vectors = self([text_of_line(line) for line in lines], warn).tolist()
