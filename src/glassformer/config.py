@@ -349,7 +349,9 @@ class TrainConfig(Config):
     preset: Preset | None = Field(default=None, description="Model size and training recipe. Default: by corpus size.")
     steps: int | None = Field(default=None, ge=1, description="Training length in updates.")
     epochs: int | None = Field(default=None, ge=1, description="Training length in passes over the corpus.")
-    minutes: float | None = Field(default=None, gt=0, description="Training length in minutes of wall time.")
+    minutes: float | None = Field(
+        default=None, gt=0, description="Training length in minutes, without preparation and final scoring."
+    )
 
     tokenizer: Literal["bpe", "unigram", "wordpiece", "word", "char", "byte"] | None = Field(
         default=None, description="Tokenizer type. Default: bpe; for skip-gram word."

@@ -202,7 +202,7 @@ def test_the_final_model_is_the_candidate_with_the_best_score(trainer, monkeypat
 
     monkeypatch.setattr(trainer.validator, "metrics", metrics)
     trainer.progress.last_score = trainer.progress.best_score = metrics()[trainer.task.metric]
-    trainer.data.n_examples, trainer.data.dev = N_PAIRS, []
+    trainer.data.n_examples, trainer.data.dev, trainer.data.label_counts = N_PAIRS, [], {}
     messages = []
     finish(trainer, SimpleNamespace(log=messages.append))
     assert messages[0].startswith("Without confidence")

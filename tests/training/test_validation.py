@@ -105,6 +105,16 @@ def test_the_best_weights_are_those_of_the_best_score(validator):
     assert (validator.state.best_score, validator.state.last_score) == (3.0, 1.0)
 
 
+@pytest.mark.parametrize(("n_decoded", "best"), [(16, 2), (99, 2), (100, 1), (1000, 1)])
+def test_the_loss_selects_the_weights_if_few_examples_are_decoded(validator, n_decoded, best):
+    validator.state.n_decoded = n_decoded
+    for step, (bleu, loss) in enumerate([(0.5, 3.0), (0.3, 2.0), (0.1, 2.5)], start=1):
+        validator.state.step = step
+        validator.task.validate = lambda examples, n_decoded, found=(bleu, loss): {"bleu": found[0], "loss": found[1]}
+        validator.validate(StopSignal())
+    assert validator.state.best_step == best
+
+
 def test_evenly_spaced_examples_are_in_order_and_cover_all_items():
     assert list(evenly_spaced(range(10), 5)) == [0, 2, 4, 6, 8]
     assert list(evenly_spaced(range(7), 3)) == [0, 2, 4]

@@ -1,6 +1,7 @@
 """Files named on the command line: the two sides of a corpus, and output files."""
 
 import os
+import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -61,6 +62,21 @@ def check_no_options(paths: Iterable[Path | None], command: str) -> None:
                 f"unknown option: {path}.{f' Did you mean {nearest}?' if nearest else ''}\n"
                 f"  `glassformer {command} --help-all` lists all options. A file of this name: ./{path}"
             )
+
+
+def refuse_texts(texts: Sequence[str], command: str, model: Path) -> None:
+    """Check that a command that reads standard input is not given texts or files.
+
+    Raises:
+        ConfigError: with the command that reads them.
+    """
+    if texts:
+        folder, text = shlex.quote(str(model)), shlex.quote(texts[0])
+        is_file = Path(texts[0]).is_file()
+        usage = (
+            f"glassformer {command} {folder} < {text}" if is_file else f"echo {text} | glassformer {command} {folder}"
+        )
+        raise ConfigError(f"{texts[0]}: {command} reads standard input, a line at a time.\n  Use: {usage}")
 
 
 def check_new(path: Path | None, force: bool) -> None:

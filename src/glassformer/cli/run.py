@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from glassformer.cli.files import refuse_texts
 from glassformer.cli.options import Device, Json, Quiet, Threads, flags, given
 from glassformer.config import DecodeConfig
 
@@ -28,10 +29,11 @@ TASKS_OF_COMMAND: dict[str, tuple[str, ...]] = {
 """Command -> the tasks whose models it accepts; an empty tuple: the models of all tasks."""
 
 
-def make_command(tasks: tuple[str, ...], pairs: bool = False) -> Callable[..., None]:
+def make_command(command: str, tasks: tuple[str, ...], pairs: bool = False) -> Callable[..., None]:
     """Make a `run` command that accepts the models of some tasks.
 
     Args:
+        command: name of the command.
         tasks: tasks whose models the command accepts; an empty tuple: all tasks.
         pairs: each line of input must have two texts separated by a tab.
     """
@@ -39,7 +41,7 @@ def make_command(tasks: tuple[str, ...], pairs: bool = False) -> Callable[..., N
     def run(
         model: Path,
         /,
-        *,
+        *texts: Annotated[str, Parameter(show=False)],
         json: Json = False,
         quiet: Quiet = False,
         device: Device = "auto",
@@ -55,12 +57,15 @@ def make_command(tasks: tuple[str, ...], pairs: bool = False) -> Callable[..., N
 
         Args:
             model: Model folder written by `glassformer train` or `glassformer import`.
+            texts: Refused: the texts are read from standard input.
             json: Print one JSON object for each line: input, output, and scores.
             quiet: Print no warnings.
             device: Device to compute on.
             threads: Number of CPU threads. Default: all cores.
         """
         from glassformer.cli.lines import run_lines
+
+        refuse_texts(texts, command, model)
 
         run_lines(
             model,
@@ -77,4 +82,4 @@ def make_command(tasks: tuple[str, ...], pairs: bool = False) -> Callable[..., N
 
 
 for name, tasks in TASKS_OF_COMMAND.items():
-    globals()[name] = make_command(tasks, pairs=name == "similarity")
+    globals()[name] = make_command(name.replace("_", "-"), tasks, pairs=name == "similarity")

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from glassformer.cli.files import refuse_texts
 from glassformer.cli.options import Device, Json, Quiet, Threads, flags, given
 from glassformer.config import DecodeConfig
 
@@ -16,7 +17,7 @@ Flags: Any = flags(DecodeConfig)
 def translate(
     model: Path,
     /,
-    *,
+    *texts: Annotated[str, Parameter(show=False)],
     json: Json = False,
     quiet: Quiet = False,
     device: Device = "auto",
@@ -29,6 +30,7 @@ def translate(
 
     Args:
         model: Model folder written by `glassformer train`.
+        texts: Refused: the texts are read from standard input.
         json: Print one JSON object for each line: input, output, score, tokens and log_probs, and nbest with
             all translations.
         quiet: Print no progress and no warnings.
@@ -36,6 +38,8 @@ def translate(
         threads: Number of CPU threads. Default: all cores.
     """
     from glassformer.cli.lines import translate_lines
+
+    refuse_texts(texts, "translate", model)
 
     translate_lines(
         model,

@@ -80,6 +80,10 @@ class Task(ABC, Generic[ExampleT, BatchT]):
     """Whether the source of a model that generates text ends with the end token."""
     command: ClassVar[str] = "run"
     """Command that applies a trained model."""
+    example_input: ClassVar[str] = "some text"
+    """A line of input, for the command that is suggested after the training."""
+    targets_name: ClassVar[str] = "tokens"
+    """What the targets of the loss are called in messages."""
     too_long_advice: ClassVar[str | None] = None
     """Advice for a corpus in which many examples are too long."""
     kind: ClassVar[Kind]

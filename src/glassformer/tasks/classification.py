@@ -53,6 +53,7 @@ class LabelTask(EncoderTask[Labeled, LabelBatch]):
     """Base class of tasks that predict one label per text or pair of texts."""
 
     example_type = Labeled
+    targets_name = "examples"
     head_config = {"head": "sequence", "pooler": True}
 
     @classmethod

@@ -69,6 +69,8 @@ class QuestionAnswerer(EncoderTask[QAExample, SpanBatch]):
     pipelines = ("question-answering",)
     example_type = QAExample
     examples_name = "questions"
+    targets_name = "positions"
+    example_input = "Where does Ann live?\\tAnn lives in Oslo."
     fields = {"question": IDS, "context": IDS, "span": INTS}
     metric = "f1"
     output_type = "answers"

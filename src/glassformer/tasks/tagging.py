@@ -66,6 +66,7 @@ class Tagger(EncoderTask[Tagged, TagBatch]):
     pipelines = ("token-classification",)
     example_type = Tagged
     examples_name = "sentences"
+    targets_name = "words"
     fields = {"ids": IDS, "starts": INTS, "tags": INTS}
     metric = "score"
     output_type = "tags"

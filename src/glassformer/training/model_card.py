@@ -10,7 +10,13 @@ from glassformer.version import __version__
 
 def usage_example(task: AnyTask, folder: str | Path) -> str:
     """Example command that applies the trained task."""
-    return f"echo 'some text' | glassformer {task.command} {folder}"
+    program = "printf '{}\\n'" if "\\t" in task.example_input else "echo '{}'"
+    return f"{program.format(task.example_input)} | glassformer {task.command} {folder}"
+
+
+def model_name(config: TrainConfig) -> str:
+    """Family and size of the model, or the folder that it was fine-tuned from."""
+    return f"{config.family} from {config.init_from}" if config.init_from else f"{config.family} {config.preset}"
 
 
 def model_card(config: TrainConfig, task: AnyTask, training: JsonObject) -> str:
@@ -22,7 +28,7 @@ library_name: glassformer
 pipeline_tag: {task.pipeline_tag}
 ---
 
-# {task.name.capitalize()} by {config.family} {config.preset}, trained by glassformer {__version__}
+# {task.name.capitalize()} by {model_name(config)}, trained by glassformer {__version__}
 
 - {n_parameters:,} parameters, vocabulary of {task.tokenizer.vocab_size:,}
 - trained on {training[f"n_{task.examples_name}"]:,} {task.examples_name}

@@ -324,7 +324,7 @@ def encode_corpus(
     counts = task.n_tokens(train)
     if not any(counts):
         raise CorpusError(f"{config.src[0]}: no {task.examples_name} to train on.")
-    tokens = " + ".join(f"{n:,}" for n in counts)
+    tokens = " + ".join(f"{n:,}" for n in counts if n)
     log(f"Training set: {len(train):,} {task.examples_name}, {tokens} tokens.")
 
 

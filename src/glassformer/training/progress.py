@@ -42,6 +42,8 @@ class Reporter:
             ConfigError: tensorboard is not installed.
         """
         self.quiet = quiet
+        self.targets_name = "tokens"
+        """What the targets of the loss are called."""
         self.log_file = open(folder / "train.log", "a", encoding="utf-8")
         truncate_records(folder / "metrics.jsonl", step)
         self.metrics_file = open(folder / "metrics.jsonl", "a", encoding="utf-8")
@@ -99,7 +101,9 @@ class Reporter:
             remaining_s: estimated remaining time in seconds.
         """
         self.write(record)
-        line = f"step {record['step']:,} · loss {record['loss']:.3f} · {record['tokens_per_s']:,.0f} tokens/s"
+        line = (
+            f"step {record['step']:,} · loss {record['loss']:.3f} · {record['tokens_per_s']:,.0f} {self.targets_name}/s"
+        )
         line += self.score_text
         line += f" · {duration(remaining_s)} left"
         if self.bar:

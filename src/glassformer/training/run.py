@@ -27,7 +27,7 @@ from glassformer.training.arithmetic import CHOSEN, choose_arithmetic, model_siz
 from glassformer.training.distributed import Processes, joined
 from glassformer.training.lock import locked
 from glassformer.training.memory import MemoryMeter, check_model_fits
-from glassformer.training.model_card import model_card, usage_example
+from glassformer.training.model_card import model_card, model_name, usage_example
 from glassformer.training.options import (
     BUDGETS,
     check_blocks,
@@ -43,9 +43,10 @@ from glassformer.training.prepare import CorpusInfo, PreparedData, corpus_files,
 from glassformer.training.progress import Reporter, SilentReporter, duration
 from glassformer.training.signals import stop_on_signal
 from glassformer.training.trainer import Trainer
+from glassformer.training.validation import MAX_VALIDATION_COST
 from glassformer.version import __version__
 
-EARLY_FILES = ("data", "train.log", "metrics.jsonl", "tensorboard")
+EARLY_FILES = ("data", "train.log", "metrics.jsonl", "tensorboard", "env.json", "best", "checkpoints")
 """Files of a run folder that may exist before run.toml is written."""
 
 
@@ -85,6 +86,8 @@ def train_in(config: TrainConfig, processes: Processes, *, quiet: bool, started_
             # First, to report a folder of another version.
             report = SilentReporter().log if processes.rank else None
             step_folder = checkpoint.newest(config.out / "checkpoints", report)
+            if processes.rank == 0 and step_folder is None:
+                discard_unstarted(config)
         stored = stored_options(config)
         config = merge_options(stored, config) if stored else config
         check_same_inputs(config, step_folder, processes)
@@ -97,6 +100,7 @@ def train_in(config: TrainConfig, processes: Processes, *, quiet: bool, started_
         base_task = load(config.init_from, device="cpu") if config.init_from else None
         base = base_task.model if base_task else None
         task_type = select_task_type(config, base)
+        reporter.targets_name = task_type.targets_name
         family = model_family(config, task_type, base)
         check_blocks(config, family)
         check_model_fields(config, family, base)
@@ -133,7 +137,8 @@ def train_in(config: TrainConfig, processes: Processes, *, quiet: bool, started_
                 return
             reporter.log(f"Resuming from step {trainer.progress.step:,}.")
         else:
-            reporter.log(describe(config, task, data, processes, uses_graphs=trainer.step.graphs is not None))
+            graphs, preparation_s = trainer.step.graphs is not None, time.monotonic() - started_s
+            reporter.log(describe(config, task, data, processes, uses_graphs=graphs, preparation_s=preparation_s))
 
         def write_environment(**more: float) -> JsonObject:
             record = environment(config, processes) | more
@@ -149,6 +154,24 @@ def train_in(config: TrainConfig, processes: Processes, *, quiet: bool, started_
         with stop_on_signal() as stop:
             trainer.run(stop, report_first_step)
         finish(trainer, reporter)
+
+
+def discard_unstarted(config: TrainConfig) -> None:
+    """Forget a run that ended before its first checkpoint, if this one has other options or files.
+
+    Otherwise a training that fails, for example because of a wrong option, would block its folder.
+    """
+    stored = stored_options(config)
+    if stored is None or (config.out / checkpoint.MANIFEST).exists():
+        return
+    try:
+        merge_options(stored, config)
+    except ConfigError:
+        is_same = False
+    else:
+        is_same = corpus_files(stored) == corpus_files(config)
+    if not is_same:
+        (config.out / "run.toml").unlink()
 
 
 def check_same_inputs(config: TrainConfig, step_folder: Path | None, processes: Processes) -> None:
@@ -296,32 +319,41 @@ def finish(trainer: Trainer, reporter: Reporter) -> None:
     if progress.best_step != progress.step and best.exists():
         checkpoint.verify(best)
         candidates["the best checkpoint"] = checkpoint.read_tensors(best / "model.safetensors")
-    if validator.decode_more(len(candidates)):
-        known = {}  # scores on fewer examples are not comparable
-    scores: dict[str, float] = {}
+    if validator.decode_more(len(candidates)) or validator.selection({"loss": 0.0}) != task.metric:
+        known = {}  # scores on fewer examples are not comparable; if the loss selects, the others are not known
+    selection = task.metric
+    results: dict[str, dict[str, float]] = {}
     for name, weights in candidates.items():
         if (score := known.get(name)) is None:
             task.model.load_state_dict(weights)
-            score = validator.metrics()[task.metric]
-        scores[name] = score
-    trainer.processes.lead(lambda: write_best(trainer, candidates, scores, reporter))
+            results[name] = validator.metrics()
+            selection = validator.selection(results[name])
+        else:
+            results[name] = {task.metric: score}
+    trainer.processes.lead(lambda: write_best(trainer, candidates, results, selection, reporter))
 
 
 def write_best(
-    trainer: Trainer, candidates: dict[str, dict[str, Tensor]], scores: dict[str, float], reporter: Reporter
+    trainer: Trainer,
+    candidates: dict[str, dict[str, Tensor]],
+    results: dict[str, dict[str, float]],
+    selection: str,
+    reporter: Reporter,
 ) -> JsonObject:
     """Write the best of `candidates` as the final model.
 
     Args:
         candidates: weights by name.
-        scores: their scores on the dev set.
+        results: their metrics on the dev set.
+        selection: the metric that selects the best.
 
     Returns:
         The contents of training.json.
     """
     progress, config, task = trainer.progress, trainer.config, trainer.task
-    sign = 1 if metric(task.metric).larger_is_better else -1
-    name, score = max(scores.items(), key=lambda item: sign * item[1])  # the first in case of ties
+    sign = 1 if metric(selection).larger_is_better else -1
+    name = max(results, key=lambda candidate: sign * results[candidate][selection])  # the first in case of ties
+    score = results[name][task.metric]
     training = {
         f"dev_{task.metric}": round(score, 4),
         "weights": name,
@@ -341,7 +373,13 @@ def write_best(
     contents = {**task.contents(candidates[name]), "training.json": checkpoint.to_json(training)}
     checkpoint.save_into_folder(config.out, contents)
     checkpoint.write_text(config.out / "README.md", model_card(config, task, training))
-    summary = ", ".join(f"{format_metric(task.metric, value)} for {candidate}" for candidate, value in scores.items())
+    summary = ", ".join(
+        f"{' and '.join(format_metric(each, found[each]) for each in dict.fromkeys((task.metric, selection)))}"
+        f" for {candidate}"
+        for candidate, found in results.items()
+    )
+    if selection != task.metric:
+        summary += f" (chosen by the loss: {trainer.validator.state.n_decoded} decoded examples are too few)"
     reporter.log(
         f"Trained {progress.step:,} steps in {duration(trainer.elapsed_s())}. Dev scores: {summary}.\n"
         f"Saved {name} to {config.out}. Try: {usage_example(task, config.out)}"
@@ -349,10 +387,22 @@ def write_best(
     return training
 
 
-def describe(config: TrainConfig, task: AnyTask, data: PreparedData, processes: Processes, *, uses_graphs: bool) -> str:
+def describe(
+    config: TrainConfig,
+    task: AnyTask,
+    data: PreparedData,
+    processes: Processes,
+    *,
+    uses_graphs: bool,
+    preparation_s: float,
+) -> str:
     """Message with the model, its size, the device and the training budget."""
     n_parameters = sum(p.numel() for p in task.model.parameters())
     budget = next(f"{getattr(config, b):g} {b}" for b in BUDGETS if getattr(config, b) is not None)
+    if config.minutes is not None:
+        # The time of the final comparison of weights is limited like that of the validations.
+        total_s = preparation_s + 60 * config.minutes * (1 + MAX_VALIDATION_COST)
+        budget += f" of training (about {duration(total_s)} in all, with preparation and final scoring)"
     n_threads = torch.get_num_threads()
     threads = f"{n_threads} thread{'' if n_threads == 1 else 's'}"
     if processes.size > 1:
@@ -360,7 +410,7 @@ def describe(config: TrainConfig, task: AnyTask, data: PreparedData, processes: 
     threads += ", compiled" if config.compile == "on" else ""
     threads += ", CUDA graphs" if uses_graphs else ""
     return (
-        f"Model: {config.family} {config.preset} ({n_parameters / 1e6:.1f} M parameters), {config.precision} on"
+        f"Model: {model_name(config)} ({n_parameters / 1e6:.1f} M parameters), {config.precision} on"
         f" {config.device} with {threads}, {budget}, {data.n_examples:,} {task.examples_name}."
     )
 

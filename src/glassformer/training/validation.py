@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +33,9 @@ and, without the kernels, 3 to 5 for decoding; outputs are longer early in train
 
 MIN_DECODED = 16
 """Fewest dev examples that are decoded in a validation."""
+
+MIN_COMPARED = 100
+"""Fewest decoded dev examples whose score selects weights. With fewer, differences are noise: the dev loss selects."""
 
 
 @dataclass
@@ -154,17 +157,24 @@ class Validator:
             state.n_decoded = min(len(self.dev), max(MIN_DECODED, int(self.n_affordable_decodings())))
         with stop.interrupting() if self.processes.size == 1 else nullcontext():
             metrics = self.metrics(stop)
-        score = metrics[self.task.metric]
+        selection = self.selection(metrics)
+        score = metrics[selection]
         note = f", {state.n_decoded:,} of {len(self.dev):,} examples decoded" if state.n_decoded else ""
-        if state.best_score is None or not metric(self.task.metric).is_better(state.best_score, score):
+        if state.best_score is None or not metric(selection).is_better(state.best_score, score):
             state.best_score, state.best_step = score, state.step
-            note += ", best so far"
+            note += ", best so far" if selection == self.task.metric else ", best dev loss so far"
         state.last_score = score
         record = {f"dev_{name}": value for name, value in metrics.items()}
         self.reporter.validation({"step": state.step, **record, "elapsed_s": self.elapsed_s()}, self.task.metric, note)
         state.n_examples_validated = state.n_examples
         state.last_validation_s = time.monotonic() - started_s
         state.validation_s += state.last_validation_s
+
+    def selection(self, metrics: Mapping[str, float]) -> str:
+        """The metric that selects the best weights: the main metric, or the loss if few examples are decoded for it."""
+        n_decoded = self.state.n_decoded
+        is_noise = n_decoded is not None and n_decoded < min(MIN_COMPARED, len(self.dev))
+        return "loss" if is_noise and "loss" in metrics else self.task.metric
 
     @property
     def is_best(self) -> bool:

@@ -1,0 +1,82 @@
+"""Messages of a training: its budget, what it counts, the command it suggests, and folders of failed trainings."""
+
+import json
+
+import pytest
+
+from glassformer.config import TrainConfig
+from glassformer.errors import ConfigError, UserError
+from glassformer.tasks.question_answering import QuestionAnswerer
+from glassformer.training import run as module
+from glassformer.training.model_card import usage_example
+from glassformer.training.progress import Reporter
+from glassformer.training.run import train
+from tests.journeys.conftest import glassformer
+
+SMALL = {"preset": "tiny", "threads": 1, "d_model": 8, "n_heads": 2, "d_ff": 8, "n_layers": 1, "vocab_size": 280}
+
+
+@pytest.fixture
+def labeled(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("text,label\n" + "".join(f"number {i} is,{'ab'[i % 3 == 0]}\n" for i in range(40)))
+    return path
+
+
+def log_of(out):
+    return (out / "train.log").read_text()
+
+
+def test_the_budget_in_minutes_is_that_of_the_training(labeled, tmp_path):
+    train(TrainConfig(src=(labeled,), out=tmp_path / "out", minutes=0.01, **SMALL), quiet=True)
+    assert "0.01 minutes of training (about 0:0" in log_of(tmp_path / "out")
+
+
+def test_a_fine_tuned_model_is_named_after_its_folder_and_single_texts_have_one_count(labeled, tmp_path):
+    train(TrainConfig(src=(labeled,), out=tmp_path / "first", steps=1, **SMALL), quiet=True)
+    first = tmp_path / "first"
+    train(TrainConfig(src=(labeled,), out=tmp_path / "out", steps=1, init_from=first, threads=1), quiet=True)
+    assert f"Model: bert from {first} (0.0 M parameters)" in log_of(tmp_path / "out")
+    assert " + 0 tokens" not in log_of(tmp_path / "out")
+
+
+def test_the_speed_of_a_classification_is_in_examples(tmp_path):
+    with Reporter(tmp_path, step=0, quiet=True) as reporter:
+        reporter.targets_name, reporter.last_plain_s = "examples", -1e9
+        reporter.step(0.5, {"step": 3, "loss": 1.0, "tokens_per_s": 1234.0}, 7)
+    assert "1,234 examples/s" in (tmp_path / "train.log").read_text()
+
+
+def test_the_suggested_command_for_questions_has_both_parts():
+    from types import SimpleNamespace
+
+    task = SimpleNamespace(command="answer", example_input=QuestionAnswerer.example_input)
+    assert usage_example(task, "m") == r"printf 'Where does Ann live?\tAnn lives in Oslo.\n' | glassformer answer m"
+
+
+def test_a_training_that_failed_before_its_first_checkpoint_does_not_block_its_folder(labeled, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+
+    def fail(*_: object) -> None:
+        raise UserError("no")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "Trainer", fail)
+        with pytest.raises(UserError, match="no"):
+            train(TrainConfig(src=(labeled,), out=out, steps=1, lr=0.5, **SMALL), quiet=True)
+    assert (out / "run.toml").exists()
+    other = tmp_path / "b.csv"
+    other.write_text(labeled.read_text() + "more,a\n")
+    train(TrainConfig(src=(other,), out=out, steps=1, lr=0.1, **SMALL), quiet=True)
+    assert json.loads((out / "data" / "corpus.json").read_text())["files"][0]["path"] == str(other)
+    with pytest.raises(ConfigError, match="contains a run with other options"):
+        train(TrainConfig(src=(other,), out=out, steps=1, lr=0.2, **SMALL), quiet=True)
+
+
+@pytest.mark.parametrize("command", ["translate", "classify", "fill-mask"])
+def test_a_text_or_a_file_after_the_model_is_told_to_standard_input(tmp_path, command):
+    done = glassformer(command, "m", "a text")
+    assert (done.returncode, f"Use: echo 'a text' | glassformer {command} m" in done.stderr) == (2, True), done.stderr
+    path = tmp_path / "a.txt"
+    path.touch()
+    assert f"Use: glassformer {command} m < {path}" in glassformer(command, "m", path).stderr
