@@ -116,6 +116,8 @@ class Task(ABC, Generic[ExampleT, BatchT]):
     """Encode texts with a leading space, so that the first word has the same tokens as within a text."""
     default_tokenizer: ClassVar[str] = "bpe"
     """Tokenizer type used without --tokenizer."""
+    n_truncated: int = 0
+    """Number of examples of which `encode` cut off a part."""
     stored_attributes: ClassVar[tuple[str, ...]] = ()
     """Attributes, tuples of strings, that are stored in config.json."""
     extra_special_tokens: ClassVar[tuple[str, ...]] = ()
@@ -247,6 +249,12 @@ class Task(ABC, Generic[ExampleT, BatchT]):
     def needed_max_len(self, example: ExampleT) -> int:
         """Smallest `max_len` of a model with which `encode` does not leave this example out."""
         return max(map(len, self.tokenizer.encode_batch(self.texts(example)))) + 1
+
+    @classmethod
+    def wanted_max_len(cls, tokenizer: Tokenizer, example: ExampleT) -> int:
+        """`max_len` with which nothing of an example is cut off, for tasks whose default length follows the data; 0 for
+        others."""
+        return 0
 
     def n_tokens(self, data: Dataset) -> list[int]:
         """Number of tokens of each field that holds token ids."""

@@ -19,6 +19,7 @@ from glassformer.metrics.registry import scores
 from glassformer.tasks.base import Log
 from glassformer.tasks.causal_lm import CausalLMBatch, DecoderTask
 from glassformer.tasks.texts import Warn, map_nonblank, no_op
+from glassformer.tokens.tokenizer import Tokenizer
 
 MAX_SUMMARY = 128
 """Default maximum length of a summary in tokens; positions that a long text must leave free."""
@@ -46,6 +47,9 @@ class Summarizer(DecoderTask[Example]):
     # Beam search finds summaries of higher probability but lower quality. The n-gram size allows names of several
     # tokens to be repeated.
     decoding_defaults: ClassVar = {"beam": 1, "no_repeat_ngram_size": 6}
+    stored_attributes = ("trained_source_len",)
+    trained_source_len: tuple[str, ...] = ()
+    """Number of tokens of the longest text of the training set that was not cut."""
 
     def configure(self, config: TrainConfig) -> None:
         self.prompt_loss_weight = config.prompt_loss_weight or 0.0
@@ -66,7 +70,7 @@ class Summarizer(DecoderTask[Example]):
         return [*self.tokenizer.encode(text), self.tokenizer.eos_id]
 
     def encode(self, examples: Sequence[Example]) -> tuple[list[Row], list[Example]]:
-        """Encode examples. The end of a text that is too long is cut off, as in `run`."""
+        """Encode examples. The end of a text that does not fit together with its summary is cut off, as in `run`."""
         t = self.tokenizer
         rows: list[Row] = []
         too_long = []
@@ -77,9 +81,20 @@ class Summarizer(DecoderTask[Example]):
             if capacity < 2 or len(tgt) >= self.max_new_tokens(DecodeConfig()):
                 too_long.append(example)
                 continue
-            prompt = [*src[: min(capacity - 1, self.max_source_len)], t.eos_id]
+            if len(src) > capacity - 1:
+                src = src[: min(capacity - 1, self.max_source_len)]
+                self.n_truncated += 1
+            prompt = [*src, t.eos_id]
             rows.append(([*prompt, *tgt, t.eos_id], [len(prompt)]))
         return rows, too_long
+
+    def fit_statistics(self, data: Dataset) -> None:
+        # Texts that were cut are not longer than `max_source_len`, which is kept of any text.
+        self.trained_source_len = (str(int(data.fields["n_prompt"].values.max()) - 1),)
+
+    @classmethod
+    def wanted_max_len(cls, tokenizer: Tokenizer, example: Example) -> int:
+        return len(tokenizer.encode(example.src)) + len(tokenizer.encode(example.tgt)) + 2
 
     def needed_max_len(self, example: Example) -> int:
         """A summary may take half of the model's maximum length; the text is truncated."""
@@ -87,14 +102,23 @@ class Summarizer(DecoderTask[Example]):
 
     @property
     def max_source_len(self) -> int:
-        """Maximum number of tokens of a source text; the rest is cut off."""
+        """Number of tokens of a source text that is kept if it is too long."""
         return max(1, self.model.config.max_len - self.max_new_tokens(DecodeConfig()) - 1)
+
+    @property
+    def longest_trained_source(self) -> int:
+        """`trained_source_len` as a number that leaves a position for a summary; 0 if it is not known."""
+        known = [int(text) for text in self.trained_source_len if text.isdecimal()]
+        return min(max(known, default=0), self.model.config.max_len - 2)
 
     def max_new_tokens(self, options: DecodeConfig) -> int:
         return min(options.max_length or MAX_SUMMARY, self.model.config.max_len // 2)
 
     def truncate_prompt(self, ids: list[int], max_new_tokens: int, warn: Callable[[str], None]) -> list[int]:
-        """Keep the beginning of a text, and the final <EOS>."""
+        """Keep the beginning of a text, and the final <EOS>. A text that is no longer than those of the training, which
+        fitted together with their summaries, is not cut."""
+        if len(ids) - 1 <= self.longest_trained_source:
+            return ids
         capacity = max(1, self.model.config.max_len - max_new_tokens - 1)
         if len(ids) - 1 > capacity:
             warn(f"longer than the maximum source length of {capacity} tokens: its end was cut off")

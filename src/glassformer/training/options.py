@@ -9,6 +9,7 @@ from glassformer.config import TrainConfig
 from glassformer.corpora.detect import find_task
 from glassformer.corpora.pair_formats import PAIR_FORMATS
 from glassformer.errors import ConfigError
+from glassformer.limits import MAX_TOKENS
 from glassformer.models.base import Model
 from glassformer.models.families import FAMILIES, family_of
 from glassformer.presets import ADAM, FINE_TUNING, preset, preset_for, presets_of
@@ -19,6 +20,12 @@ from glassformer.training.prepare import CorpusInfo, read_options
 from glassformer.training.schedule import SCHEDULES, Schedule
 
 BUDGETS = ("steps", "epochs", "minutes")
+
+MAX_AUTO_LEN = 1024
+"""Largest default maximum length that follows the data. Larger ones take long to train: --max-len."""
+
+MIN_SEQUENCES = 4
+"""Fewest sequences of the maximum length in a batch, if that length follows the data."""
 
 DERIVED_FIELDS = {"vocab_size", "pad_id", "bos_id", "eos_id", "pruned_heads", "head", "n_labels"}
 """Fields of a model's configuration that the tokenizer and the task determine."""
@@ -165,6 +172,9 @@ def resolve_options(
     if base:
         defaults = {name: value for name, value in defaults.items() if name not in BUDGETS} | FINE_TUNING
         defaults |= {name: value for name, value in base.config.model_dump().items() if name in defaults}
+    elif corpus_info.wanted_max_len > defaults.get("max_len", MAX_TOKENS):
+        defaults["max_len"] = min(MAX_AUTO_LEN, -(-corpus_info.wanted_max_len // 64) * 64)
+        defaults["batch_tokens"] = max(defaults["batch_tokens"], MIN_SEQUENCES * defaults["max_len"])
     if any(budget in explicit for budget in BUDGETS):
         for budget in BUDGETS:
             defaults.pop(budget, None)

@@ -41,6 +41,10 @@ HASHED_TOGETHER = 16384
 """Number of examples in memory while keys are hashed."""
 ENCODED_TOGETHER = 4096
 """Number of examples that are encoded in one call."""
+LENGTH_SAMPLE = 1000
+"""Number of examples from which the default maximum length is chosen."""
+LENGTH_QUANTILE = 0.95
+"""Fraction of these examples that fit in the default maximum length."""
 MAX_LEFT_OUT = 0.1
 """Fraction of the examples that may be left out as too long; more is an error."""
 ALLOCATIONS_PER_COLLECTION = 100_000
@@ -56,6 +60,9 @@ class CorpusInfo:
     tokenizer: Tokenizer
     labels: tuple[str, ...]
     n_examples: int
+    wanted_max_len: int = 0
+    """Maximum length in tokens with which most examples are not cut, for tasks whose default length follows the data;
+    0 for others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +108,14 @@ def prepare(
         write_folder_atomically(folder, lambda temporary: prepare_corpus(config, task_type, temporary, log))
     corpus = checkpoint.read_json(folder / "corpus.json")
     check_unchanged(config, corpus["files"])
-    task = make_task(CorpusInfo(Tokenizer.from_folder(folder), tuple(corpus["labels"]), corpus["n_examples"]))
+    task = make_task(
+        CorpusInfo(
+            Tokenizer.from_folder(folder),
+            tuple(corpus["labels"]),
+            corpus["n_examples"],
+            corpus.get("wanted_max_len", 0),
+        )
+    )
     if not (folder / "train").exists():
         held_out = corpus["held_out"]
         n_examples = corpus["n_examples"] + len(held_out)
@@ -176,6 +190,7 @@ def prepare_corpus(config: TrainConfig, task_type: type[AnyTask], folder: Path, 
         "files": files,
         "n_examples": n_examples - len(held_out),
         "n_dev": len(dev),
+        "wanted_max_len": wanted_max_len(config, task_type, tokenizer),
         "labels": task_type.label_set(counts),
         "label_counts": dict(counts.most_common()) if task_type.has_classes else {},
         "held_out": held_out.tolist(),
@@ -283,6 +298,13 @@ def make_tokenizer(
     return tokenizer
 
 
+def wanted_max_len(config: TrainConfig, task_type: type[AnyTask], tokenizer: Tokenizer) -> int:
+    """`CorpusInfo.wanted_max_len`, from the first LENGTH_SAMPLE examples."""
+    examples = islice(read_corpus(config, task_type), LENGTH_SAMPLE)
+    lengths = sorted(task_type.wanted_max_len(tokenizer, example) for example in examples)
+    return lengths[int(LENGTH_QUANTILE * (len(lengths) - 1))]
+
+
 def encode_corpus(
     config: TrainConfig, task: AnyTask, n_examples: int, held_out: Sequence[int], folder: Path, log: Log
 ) -> None:
@@ -320,6 +342,11 @@ def encode_corpus(
         log(
             f"warning: {n_too_long:,} {task.examples_name} longer than {limit} tokens were left out (--max-len):"
             f" {first}"
+        )
+    if task.n_truncated:
+        log(
+            f"warning: of {task.n_truncated:,} {task.examples_name}, the end of the text was cut off, since the model"
+            f" has {task.model.config.max_len} positions (--max-len)"
         )
     counts = task.n_tokens(train)
     if not any(counts):

@@ -1,0 +1,60 @@
+"""Lengths of summarization: what is trained, what is cut, and the default maximum length."""
+
+import json
+import random
+
+import pytest
+
+from glassformer.config import TrainConfig
+from glassformer.training.run import train
+
+WORDS = "the cat sat on a mat while some dog slept under old trees near big rivers".split()  # noqa: SIM905
+SMALL = {
+    "preset": "tiny",
+    "threads": 1,
+    "d_model": 16,
+    "n_heads": 2,
+    "d_ff": 16,
+    "n_layers": 1,
+    "vocab_size": 300,
+    "tokenizer": "word",
+}
+
+
+def write(path, lengths):
+    """A file of texts of these numbers of words, each with a summary of three words."""
+    rng = random.Random(5)
+    lines = [
+        json.dumps({"text": " ".join(rng.choices(WORDS, k=n)), "summary": " ".join(rng.choices(WORDS, k=3))})
+        for n in lengths
+    ]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def trained(tmp_path, lengths, **options):
+    path = write(tmp_path / "a.jsonl", lengths)
+    task = train(TrainConfig(src=(path,), out=tmp_path / "out", steps=1, **SMALL, **options), quiet=True)
+    return task, (tmp_path / "out" / "train.log").read_text()
+
+
+@pytest.mark.parametrize("n_words", [100, 110])
+def test_a_text_that_was_trained_as_a_whole_is_not_cut(tmp_path, n_words):
+    task, log = trained(tmp_path, [n_words] * 40, max_len=128)
+    assert "cut off" not in log
+    text = json.loads((tmp_path / "a.jsonl").read_text().split("\n")[0])["text"]
+    assert len(task.prompt(text)) > 64 + 1
+    warnings = []
+    task.run([text, text + " " + text], warn=lambda i, what: warnings.append((i, what)))
+    assert warnings == [(1, "longer than the maximum source length of 63 tokens: its end was cut off")]
+
+
+def test_texts_that_are_cut_in_training_are_counted(tmp_path):
+    _, log = trained(tmp_path, [30] * 30 + [300] * 30, max_len=128)
+    assert "pairs, the end of the text was cut off, since the model has 128 positions (--max-len)" in log
+
+
+@pytest.mark.parametrize(("n_words", "max_len"), [(20, 128), (300, 320), (2000, 1024)])
+def test_the_default_length_follows_the_data(tmp_path, n_words, max_len):
+    task, _ = trained(tmp_path, [n_words] * 40)
+    assert task.model.config.max_len == max_len
