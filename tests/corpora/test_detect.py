@@ -125,6 +125,13 @@ def test_columns_in_doubt_are_an_error_with_two_rows(tmp_path, case):
     assert "--keys text=COLUMN label=COLUMN" in str(caught.value)
 
 
+def test_the_label_of_a_file_that_is_sorted_by_class_is_suggested(tmp_path):
+    content = "".join(f"pos\ta film of number {i}\n" for i in range(300)) + "neg\tno film at all\n"
+    with pytest.raises(ColumnsError, match="no column looks like the label") as caught:
+        find_task(write(tmp_path, {"a.tsv": content}))
+    assert caught.value.keys == "--keys text=2 label=1"
+
+
 def test_standard_input_is_not_read():
     with pytest.raises(ConfigError, match="standard input: cannot infer the task: it can be read only once"):
         find_task([Path("-")])

@@ -147,6 +147,10 @@ def test_pairs_are_read_from_columns(tmp_path):
     assert [(e.src, e.tgt, e.line) for e in read_pairs([path])] == [("one, two", "un, deux", 2), ("three", "trois", 3)]
     assert [e.src for e in read_pairs([path], keys=["src=fr", "tgt=en"])] == ["un, deux", "trois"]
     assert languages_of([path], ()) == ("en", "fr")
+    logged: list[str] = []
+    list(read_pairs([path], log=logged.append))
+    found = "source = column 'en', target = column 'fr'. Other columns: --keys src=… tgt=…"
+    assert logged == [f"{path}: comma-separated, header row; {found}"]
     other = tmp_path / "b.csv"
     other.write_text("id,first,second\n1,a b c,d e f\n")
     with pytest.raises(ColumnsError, match="the columns of source and target are not known"):

@@ -157,7 +157,9 @@ def guess_columns(values: Mapping[str, Sequence[str]], *, has_names: bool = True
         texts = list(pairs[0])
     elif named:
         texts = named
-    fields = dict(zip(("text", "text2"), texts, strict=False)) | ({"label": labels[0]} if labels else {})
+    # In a file sorted by class, the first rows have one label.
+    suggested = labels or [c for c in names if c not in texts and 2 * len(set(values[c])) <= len(values[c])]
+    fields = dict(zip(("text", "text2"), texts, strict=False)) | ({"label": suggested[0]} if suggested else {})
     problems = []
     if len(labels) != 1:
         problems.append(f"{' or '.join(labels)} may be the label" if labels else "no column looks like the label")

@@ -1,6 +1,6 @@
 """Readers of parallel corpora: two files of plain text, or files of pairs, optionally gzip-compressed."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -121,7 +121,12 @@ def pair_files(
 
 
 def read_pairs(
-    src: Sequence[Path], tgt: Sequence[Path] = (), *, format: str | None = None, keys: Sequence[str] = ()
+    src: Sequence[Path],
+    tgt: Sequence[Path] = (),
+    *,
+    format: str | None = None,
+    keys: Sequence[str] = (),
+    log: Callable[[str], None] | None = None,
 ) -> Iterator[Example]:
     """Read the sentence pairs of a corpus in order, including blank ones, in constant memory.
 
@@ -130,6 +135,7 @@ def read_pairs(
         tgt: one plain text file for each file of `src`.
         format: a name in PAIR_FORMATS. Default: by file name, for other names by content.
         keys: FIELD=KEY of JSONL and tables, as in `parse_keys`.
+        log: called with the columns of a table, if they were not given.
 
     Raises:
         CorpusError: a line is not a pair; UnequalCountsError at the end if the files have different lengths.
@@ -139,14 +145,17 @@ def read_pairs(
 
     def pairs() -> Iterator[Example]:
         for pair in files:
-            yield from (_read_two(pair.src, pair.tgt) if pair.tgt else _read_one(pair))
+            yield from (_read_two(pair.src, pair.tgt) if pair.tgt else _read_one(pair, log))
 
     return pairs()
 
 
-def _read_one(file: PairFiles) -> Iterator[Example]:
+def _read_one(file: PairFiles, log: Callable[[str], None] | None) -> Iterator[Example]:
     path = str(file.src)
     if table := open_pair_table(file.src, file.format, file.keys):
+        if log and not file.keys:
+            found = "source = column {!r}, target = column {!r}".format(*table.names)
+            log(f"{path}: {table.table.description()}; {found}. Other columns: --keys src=… tgt=…")
         yield from (Example(src, tgt, path, number) for number, src, tgt in table.pairs())
         return
     parser = parser_of(file.format, file.keys)

@@ -58,9 +58,8 @@ class Summarizer(DecoderTask[Example]):
     def read(
         cls, src: Sequence[Path], tgt: Sequence[Path], options: ReadOptions = DETECT, log: Log | None = None
     ) -> Iterator[Example]:
-        return (
-            e for e in read_pairs(src, tgt, format=options.format, keys=options.keys) if e.src.strip() and e.tgt.strip()
-        )
+        pairs = read_pairs(src, tgt, format=options.format, keys=options.keys, log=log)
+        return (e for e in pairs if e.src.strip() and e.tgt.strip())
 
     @classmethod
     def texts(cls, example: Example) -> Sequence[str]:

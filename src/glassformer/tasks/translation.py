@@ -578,7 +578,7 @@ class Translator(TextToTextTask[Example]):
     ) -> Iterator[Example]:
         """Read the pairs with text on both sides. `log` is called with a warning for each type of problem found."""
         checker = PairChecker(n_shown=1) if log else None
-        for example in read_pairs(src, tgt, format=options.format, keys=options.keys):
+        for example in read_pairs(src, tgt, format=options.format, keys=options.keys, log=log):
             if checker:
                 checker.check(example)
             if example.src.strip() and example.tgt.strip():
