@@ -5,13 +5,14 @@ from typing import assert_type
 import glassformer as gf
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.classification import Classifier, LabelProbability
-from glassformer.tasks.translation import Translator
+from glassformer.tasks.translation import TranslationRecord, Translator
 
 
 def loading() -> None:
     translator = gf.load("en-fr", task=Translator)
     assert_type(translator("a text", beam=1), str)
     assert_type(translator(["a text"]), list[str])
+    assert_type(translator("a text", nbest=2), str | TranslationRecord)
     translator("a text", baem=1)  # type: ignore[call-overload]
     classifier = gf.load("sentiment", task=Classifier)
     assert_type(classifier("a text", return_all=True), list[LabelProbability])
