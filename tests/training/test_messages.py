@@ -80,3 +80,11 @@ def test_a_text_or_a_file_after_the_model_is_told_to_standard_input(tmp_path, co
     path = tmp_path / "a.txt"
     path.touch()
     assert f"Use: glassformer {command} m < {path}" in glassformer(command, "m", path).stderr
+
+
+def test_info_prints_the_labels_and_their_counts(labeled, tmp_path):
+    train(TrainConfig(src=(labeled,), out=tmp_path / "out", steps=1, **SMALL), quiet=True)
+    lines = glassformer("info", tmp_path / "out").stdout.split("\n")
+    assert "labels               a b" in lines
+    counts = next(line for line in lines if line.startswith("  labels "))
+    assert [text.split()[0] for text in counts.split(maxsplit=1)[1].split(", ")] == ["a", "b"]

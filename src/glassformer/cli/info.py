@@ -72,6 +72,7 @@ def model_record(model: Path) -> JsonObject:
         "folder": str(path),
         "task": task.name,
         **{name: " ".join(values) for name in task.stored_attributes if (values := getattr(task, name))},
+        **({"labels": " ".join(task.labels)} if task.labels else {}),
         "parameters": sum(parameters.values()),
         "of_these_embedding": parameters["embedding.weight"],
         "stored_precision": checkpoint.read_json(path / "config.json").get("precision", "fp32"),
