@@ -150,6 +150,8 @@ def test_options_that_add_to_a_translation_return_records(translator):
     assert len(record["nbest"]) == 2
     assert "alignment" in record
     assert [r["input"] for r in translator(["the", "cat"], nbest=2, max_length=5)] == ["the", "cat"]
+    with pytest.raises(UserError, match="nbest: '2 of them'"):
+        translator("the cat", nbest="2 of them")
     with pytest.raises(UserError, match="no confidence"):
         translator("the cat", confidence=True)
     with pytest.raises(UserError, match="single lines, and a text has 2"):

@@ -207,16 +207,17 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
             ConfigError: a text of several lines, and options whose result is a dictionary.
         """
         lines = [text.split("\n") for text in check_texts(self, texts, *extra)]
-        if options.get("nbest", 1) > 1 or options.get("align") or options.get("confidence"):
+        config = DecodeConfig.resolve(options)
+        if config.nbest > 1 or config.align or config.confidence:
             if several := next((text for text in lines if len(text) > 1), None):
                 raise ConfigError(
                     f"nbest, align and confidence are of single lines, and a text has {len(several)}.\n"
                     "  Give a list of lines: text.splitlines()."
                 )
-            found = self.translate([text for (text,) in lines], DecodeConfig.resolve(options))
+            found = self.translate([text for (text,) in lines], config)
             records = [record_of(nbest) for nbest in found]
             return records[0] if isinstance(texts, str) else records
-        flat = self.translate([line for text in lines for line in text], DecodeConfig.resolve(options))
+        flat = self.translate([line for text in lines for line in text], config)
         best = iter(translations[0].text for translations in flat)
         results = ["\n".join(next(best) for _ in text) for text in lines]
         return results[0] if isinstance(texts, str) else results
