@@ -48,7 +48,7 @@ def test_every_example_of_extending_runs(capsys, registries):
 
 def test_the_examples_of_export_give_the_output_of_the_original(model, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    task, options = load(model, device="cpu"), DecodeConfig(beam=1, max_length=256)
+    task, options = load(model, device="cpu"), DecodeConfig(beam=1)
     source = [*task.tokenizer.encode("The cat sleeps."), task.tokenizer.eos_id]
     expected = task.tokenizer.decode(task.engine(options).decode(Sources([source], options))[0][0].ids)
     for to, example in zip(("ctranslate2", "onnx"), python_blocks("export.md"), strict=True):

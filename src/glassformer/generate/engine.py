@@ -42,6 +42,9 @@ LOGIT_BYTES = 16
 CACHE_BYTES = 12
 """For each key and value: fp32, and a copy while a cache grows or is reordered; those of cross-attention."""
 
+MORE_TOKENS = 50
+"""Number of tokens that an output may have beyond those of its source. Source: Vaswani et al. 2017, section 6.1."""
+
 
 def padded_length(n_tokens: int, pad_to_multiple_of: int = PAD_TO_MULTIPLE_OF) -> int:
     """Length to which a source of `n_tokens` is padded."""
@@ -409,7 +412,7 @@ class Engine:
 
     def submit_all(self, sources: Sources) -> dict[int, int]:
         """Add a request for each source, the longest first. Returns the index of the source of each request."""
-        limits = sources.limits or [sources.options.max_length or len(ids) + 50 for ids in sources.ids]
+        limits = sources.limits or [sources.options.max_length or len(ids) + MORE_TOKENS for ids in sources.ids]
         index_of: dict[int, int] = {}
         for i in sorted(range(len(sources.ids)), key=lambda i: (-padded_length(len(sources.ids[i])), i)):
             required = sources.constraints[i] if sources.constraints else ()

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from glassformer.config import DecodeConfig
 from glassformer.errors import ConfigError, UserError
+from glassformer.generate.engine import MORE_TOKENS
 from glassformer.generate.processors import search_processors
 from glassformer.generate.search import SearchStep, beam_search
 from glassformer.inspection.search_tree import RecordedSearch
@@ -224,7 +225,7 @@ def encoder_decoder_inputs(
     src = [*all_ids[src_slice], t.eos_id]
     search = None
     if target is None:
-        limit = min(model.config.max_len, options.max_length or len(src) + 50)
+        limit = min(model.config.max_len, options.max_length or len(src) + MORE_TOKENS)
         search = record_search(task, src, limit, options, (t.pad_id, t.bos_id))
         expected = search.hypotheses[0].ids
         target = t.decode(expected)

@@ -15,7 +15,7 @@ from torch import Tensor
 from glassformer import checkpoint
 from glassformer.config import DecodeConfig
 from glassformer.errors import UserError
-from glassformer.generate.engine import Sources
+from glassformer.generate.engine import MORE_TOKENS, Sources
 from glassformer.interop.onnx_graph import MASKED, Graph, Pair, Writer
 from glassformer.interop.verification import Ids, Outputs
 from glassformer.kernels.program import IDS, POSITIONS, TYPES, Kind
@@ -53,6 +53,7 @@ def save(task: AnyTask, folder: Path) -> str:
     c = task.model.config
     config = {
         "task": task.name, "max_length": c.max_len,
+        **({"max_length_beyond_source": MORE_TOKENS} if task.kind == "encoder-decoder" else {}),
         "pad_token_id": c.pad_id, "bos_token_id": c.bos_id, "eos_token_id": c.eos_id,
         **({"id2label": dict(enumerate(task.labels))} if task.has_classes else {}),
     }  # fmt: skip
