@@ -5,7 +5,7 @@ from pathlib import Path
 
 def import_(folder: Path, /, *, out: Path) -> None:
     """Convert a Hugging Face model folder: BERT, RoBERTa, XLM-R, DistilBERT, GPT-2, Llama, Mistral, Qwen2, T5,
-    MarianMT or Pegasus.
+    BART, MarianMT or Pegasus.
 
     No code of the folder is executed, and no pickle file is read.
 

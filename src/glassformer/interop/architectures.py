@@ -4,6 +4,7 @@ from typing import Any
 
 from glassformer.errors import UserError
 from glassformer.interop.architecture import Architecture
+from glassformer.interop.bart import BART
 from glassformer.interop.bert import BERTS
 from glassformer.interop.gpt2 import GPT2
 from glassformer.interop.llama import LLAMAS
@@ -19,6 +20,7 @@ ARCHITECTURES: dict[str, Architecture] = {
     "t5": T5,
     "marian": MARIAN,
     "pegasus": PEGASUS,
+    "bart": BART,
 }
 
 
@@ -38,4 +40,6 @@ def hf_model_type(model: Model) -> str:
         if architecture.family == family and architecture.can_export(c):
             return model_type
     description = f"a {family} with additive attention" if getattr(c, "attention", "dot") != "dot" else f"a {family}"
+    if getattr(c, "learned_positions", False) != getattr(c, "embedding_norm", False):
+        description = f"a {family} that has only one of learned_positions and embedding_norm"
     raise UserError(f"{description}: transformers has no such model, so it cannot be exported.")

@@ -70,8 +70,13 @@ def save_model(model: Model, tokens: list[str], folder: Path, quantization: str 
     family = family_of(model)
     if family not in SPECS:
         raise UserError(f"a {family}: CTranslate2 has no such model. Supported families: {', '.join(SPECS)}.")
-    if c.pruned_heads or getattr(c, "attention", "dot") != "dot":
-        what = "pruned attention heads" if c.pruned_heads else "additive attention"
+    faults = {
+        "pruned attention heads": c.pruned_heads,
+        "additive attention": getattr(c, "attention", "dot") != "dot",
+        "learned positions": getattr(c, "learned_positions", False),
+        "normalized embeddings": getattr(c, "embedding_norm", False),
+    }
+    if what := next((name for name, is_present in faults.items() if is_present), None):
         raise UserError(f"a {family} with {what}: CTranslate2 has no such model, so it cannot be exported.")
     spec = SPECS[family](model)
     if model.kind == "encoder-decoder":

@@ -18,7 +18,8 @@ from glassformer.models.transformer import TransformerConfig, n_positions
 from glassformer.nn.positions import sinusoids
 
 
-def _marian_side(side: str, *, cross: bool) -> WeightNames:
+def side_names(side: str, *, cross: bool) -> WeightNames:
+    """Names of the weights in the layers of a side, "encoder" or "decoder"; with cross-attention or without."""
     attentions = [("self_attention", "self_attn"), *([("cross_attention", "encoder_attn")] if cross else [])]
     norms = [
         ("self_attn_residual", "self_attn_layer_norm"),
@@ -39,8 +40,8 @@ def _marian_side(side: str, *, cross: bool) -> WeightNames:
 
 NAMES: WeightNames = (
     ("embedding", "model.shared"),
-    *_marian_side("encoder", cross=False),
-    *_marian_side("decoder", cross=True),
+    *side_names("encoder", cross=False),
+    *side_names("decoder", cross=True),
     ("encoder_norm", "model.encoder.layer_norm"),  # Pegasus only
     ("decoder_norm", "model.decoder.layer_norm"),
     ("output_bias", "final_logits_bias"),
@@ -48,7 +49,7 @@ NAMES: WeightNames = (
 
 
 def marian_config_values(c: JsonObject, tensors: Tensors) -> JsonObject:
-    """TransformerConfig fields from config.json of a Marian."""
+    """TransformerConfig fields from config.json of a Marian or another model with its layers."""
     check_supported(
         c, share_encoder_decoder_embeddings=True, decoder_ffn_dim=c["encoder_ffn_dim"],
         decoder_attention_heads=c["encoder_attention_heads"], decoder_vocab_size=c["vocab_size"],
@@ -111,7 +112,7 @@ def marian_to_hf_layout(c: TransformerConfig, tensors: Tensors) -> Tensors:
     bias = tensors.get("final_logits_bias", torch.zeros(c.vocab_size))
     tensors = {**tensors, "final_logits_bias": bias[None]}
     if c.pre_norm:
-        table = sinusoids(n_positions(c), c.d_model)[: c.max_len]
+        table = sinusoids(n_positions(c.max_len), c.d_model)[: c.max_len]
         table = torch.cat([table[:, 0::2], table[:, 1::2]], dim=1)
         tensors |= {f"model.{side}.embed_positions.weight": table.clone() for side in ("encoder", "decoder")}
     return tensors
@@ -141,13 +142,19 @@ MARIAN_TIED_COPIES = dict.fromkeys(
 )
 SINUSOIDS = r"model\.(en|de)coder\.embed_positions\.weight"
 
+
+def is_marian(c: TransformerConfig) -> bool:
+    """Whether the layers are those of a Marian, or of a Pegasus."""
+    return c.attention == "dot" and not c.learned_positions and not c.embedding_norm
+
+
 MARIAN = Architecture(
     "transformer",
     {"MarianMTModel": Head("translation")},
     lambda c: NAMES,
     marian_config_values,
     hf_marian_config,
-    can_export=lambda c: c.attention == "dot" and not c.pre_norm,
+    can_export=lambda c: is_marian(c) and not c.pre_norm,
     tied_copies=MARIAN_TIED_COPIES,
     ignored_if_unused=SINUSOIDS,
     to_our_layout=marian_to_our_layout,
@@ -160,7 +167,7 @@ PEGASUS = Architecture(
     lambda c: NAMES,
     pegasus_config_values,
     hf_marian_config,
-    can_export=lambda c: c.attention == "dot" and c.pre_norm,
+    can_export=lambda c: is_marian(c) and c.pre_norm,
     tied_copies=MARIAN_TIED_COPIES,
     ignored_if_unused=SINUSOIDS,
     pipelines=("translation", "summarization", "text2text-generation"),

@@ -162,7 +162,8 @@ def find_special_tokens(
             bos = pad if start is None else backend.id_to_token(start)
             if bos is None:
                 raise CheckpointError(f"{source}: the decoder start token id {start:,} is not in the vocabulary.")
-            return SpecialTokens(pad, bos, token(("eos_token",), "</s>"), prefix="")
+            first = token(("bos_token",), "<s>") if hf_config["model_type"] == "bart" else None
+            return SpecialTokens(pad, bos, token(("eos_token",), "</s>"), prefix="", first_token=first)
     mask = settings.get("mask_token")
     if (source / "tokenizer.json").exists() and not adds_special_tokens(backend):
         raise CheckpointError(
@@ -208,6 +209,8 @@ def export_tokenizer(task: AnyTask) -> Mapping[str, str]:
     n_separators = 2 if getattr(config, "position_offset", 0) else 1  # only RoBERTa has an offset: A </s></s> B
     single, pair = special_token_templates(s, task, n_separators)
     ids = {s.bos_token: tokenizer.bos_id, s.eos_token: tokenizer.eos_id}
+    if s.first_token:
+        ids[s.first_token] = tokenizer.special_id(s.first_token)
     backend.post_processor = processors.TemplateProcessing(single=single, pair=pair, special_tokens=list(ids.items()))
     tokenizer_json = json.loads(backend.to_str())
     for token in tokenizer_json["added_tokens"]:
@@ -234,7 +237,8 @@ def export_tokenizer(task: AnyTask) -> Mapping[str, str]:
 def special_token_templates(s: SpecialTokens, task: AnyTask, n_separators: int) -> tuple[list[str], list[str]]:
     """Post-processor templates of a task: special tokens around a single text and around a pair."""
     if task.source_has_end_token:
-        return ["$A", s.eos_token], ["$A", s.eos_token, "$B", s.eos_token]
+        first = [s.first_token] if s.first_token else []
+        return [*first, "$A", s.eos_token], [*first, "$A", s.eos_token, "$B", s.eos_token]
     if task.kind == "decoder":
         start = [s.bos_token] if s.bos_token != s.eos_token else []
         return [*start, "$A"], [*start, "$A", "$B"]

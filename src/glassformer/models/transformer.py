@@ -29,6 +29,8 @@ class TransformerConfig(AttentionModelConfig):
     activation: Activation = "relu"
     sinusoid_layout: Literal["interleaved", "concat"] = "interleaved"
     """Order of sines and cosines: alternating, as published, or all sines first (MarianMT)."""
+    learned_positions: bool = False  # a table for each side instead of sinusoids (BART)
+    embedding_norm: bool = False  # normalize the sum of embedding and position (BART)
     scale_embedding: bool = True  # multiply embeddings by d_model^0.5
     output_bias: bool = False  # bias of the output logits (MarianMT)
 
@@ -37,9 +39,9 @@ class TransformerConfig(AttentionModelConfig):
         return super().layout_faults() + odd
 
 
-def n_positions(config: TransformerConfig) -> int:
+def n_positions(max_len: int) -> int:
     """Size of the position table: the maximum length, the end token and the padding."""
-    return config.max_len + 1 + PAD_TO_MULTIPLE_OF
+    return max_len + 1 + PAD_TO_MULTIPLE_OF
 
 
 class Transformer(EncoderDecoder):
@@ -62,19 +64,25 @@ class Transformer(EncoderDecoder):
         self.decoder: Any = nn.ModuleList(
             TransformerBlock(block_config, causal=True, cross=True) for _ in range(c.n_decoder_layers)
         )
+        for side in ("encoder", "decoder"):
+            table = nn.Embedding(n_positions(c.max_len), c.d_model) if c.learned_positions else None
+            setattr(self, f"{side}_positions", table)
+            setattr(self, f"{side}_embedding_norm", nn.LayerNorm(c.d_model) if c.embedding_norm else nn.Identity())
         # Post-norm blocks already end with a normalization.
         self.encoder_norm = nn.LayerNorm(c.d_model) if c.pre_norm else nn.Identity()
         self.decoder_norm = nn.LayerNorm(c.d_model) if c.pre_norm else nn.Identity()
         self.output_bias = nn.Parameter(torch.zeros(c.vocab_size)) if c.output_bias else None
         """Added to the logits."""
         self.positions: Tensor
+        self.encoder_positions: nn.Embedding | None
+        self.decoder_positions: nn.Embedding | None
         self.prune_heads()
         self.reset_buffers()
         self.reset_parameters()
 
     def reset_buffers(self) -> None:
         """Compute the sinusoidal position encoding."""
-        table = sinusoids(n_positions(self.config), self.config.d_model)
+        table = sinusoids(n_positions(self.config.max_len), self.config.d_model)
         if self.config.sinusoid_layout == "concat":
             table = torch.cat([table[:, 0::2], table[:, 1::2]], dim=1)
         self.register_buffer("positions", table, persistent=False)
@@ -84,18 +92,27 @@ class Transformer(EncoderDecoder):
         for p in self.parameters():
             if p.dim() > 1:
                 nn.init.xavier_uniform_(p)
-        nn.init.normal_(self.embedding.weight, std=self.config.d_model**-0.5)
+        for table in (self.embedding, self.encoder_positions, self.decoder_positions):
+            if table is not None:
+                nn.init.normal_(table.weight, std=self.config.d_model**-0.5)
         with torch.no_grad():
             self.embedding.weight[self.config.pad_id] = 0
 
     def embed(
-        self, ids: Int[Tensor, "batch length"], start: int = 0, spans: Spans | None = None
+        self, ids: Int[Tensor, "batch length"], start: int = 0, spans: Spans | None = None, side: str = "encoder"
     ) -> Float[Tensor, "batch length d_model"]:
+        """Input of the first layer of a side, "encoder" or "decoder"."""
         x = self.embedding(ids)
         if self.config.scale_embedding:
             x = x * self.config.d_model**0.5
         positions = position_ids(ids, start) if spans is None else packed_position_ids(spans, ids.size(1))
-        return self.dropout(x + F.embedding(positions, self.positions))
+        x = x + F.embedding(positions, self.position_table(side))
+        return self.dropout(getattr(self, f"{side}_embedding_norm")(x))
+
+    def position_table(self, side: str) -> Float[Tensor, "positions d_model"]:
+        """The vectors that are added to the embeddings of a side."""
+        table = getattr(self, f"{side}_positions")
+        return self.positions if table is None else table.weight
 
     @property
     def can_pack(self) -> bool:
@@ -106,7 +123,7 @@ class Transformer(EncoderDecoder):
         return float(self.config.d_model**0.5) if self.config.scale_embedding else 1.0
 
     def position_vectors(self, n_positions: int) -> Float[Tensor, "positions d_model"]:
-        return self.positions[:n_positions]
+        return self.position_table("encoder")[:n_positions]
 
     def encode(self, src: Int[Tensor, "batch src"], spans: Spans | None = None) -> Float[Tensor, "batch src d_model"]:
         """Encoder output (memory).
@@ -139,7 +156,7 @@ class Transformer(EncoderDecoder):
         cross_mask: Packing | Tensor = padding_mask(src, self.config.pad_id)
         if src_spans is not None and tgt_spans is not None:
             mask, cross_mask = Packing(tgt_spans, tgt_spans), Packing(tgt_spans, src_spans)
-        x = self.embed(tgt_in, spans=tgt_spans)
+        x = self.embed(tgt_in, spans=tgt_spans, side="decoder")
         for layer in self.decoder:
             x = layer(x, mask, cross_keys_values=layer.cross_attention.keys_values(memory), cross_mask=cross_mask)
         return self.decoder_norm(x)
@@ -154,7 +171,7 @@ class Transformer(EncoderDecoder):
 
     def step(self, ids: Int[Tensor, " rows"], state: TransformerState) -> Float[Tensor, "rows vocab"]:
         """Logits of the next token, given `ids`, the last token of each hypothesis. Updates the state."""
-        x = self.embed(ids[:, None], state.length)
+        x = self.embed(ids[:, None], state.length, side="decoder")
         for layer, keys_values, cache in zip(self.decoder, state.cross_keys_values, state.caches, strict=True):
             x = layer(x, cross_keys_values=keys_values, cross_mask=state.cross_mask, cache=cache)
         return self.logits(self.decoder_norm(x)[:, 0])

@@ -75,6 +75,8 @@ class SpecialTokens:
     prefix: str = " "
     """A space or nothing: added before every text and removed when decoding. With a space, the first word of a text
     gets the same token as elsewhere in a text. Not the task prefix of T5."""
+    first_token: str | None = None
+    """Special token before every text, source or target (BART: <s>)."""
 
 
 class Tokenizer:
@@ -94,6 +96,7 @@ class Tokenizer:
         )
         self.unk_id: int | None = backend.token_to_id(UNK)
         self.mask_id = self.special_id(specials.mask_token) if specials.mask_token else None
+        self.first_ids = [self.special_id(specials.first_token)] if specials.first_token else []
 
     @classmethod
     def train(
@@ -178,7 +181,7 @@ class Tokenizer:
             raise CheckpointError(f"{config}: damaged: not a JSON object.")
         specials = SpecialTokens(**{f.name: names[f.name] for f in fields(SpecialTokens) if f.name in names})
         for name, value in asdict(specials).items():
-            if not (isinstance(value, str) or (name == "mask_token" and value is None)):
+            if not (isinstance(value, str) or (name in ("mask_token", "first_token") and value is None)):
                 raise CheckpointError(f"{config}: damaged: {name} is {value!r}, not a string.")
         return cls.from_json(text, specials)
 
@@ -220,16 +223,16 @@ class Tokenizer:
         return self.backend.get_vocab_size()
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of each text, without special tokens."""
+        """Token ids of each text, without special tokens except for `SpecialTokens.first_token`."""
         clean = with_prefix(self.special_tokens.prefix, texts)
         encodings = wrap_native_errors(
             lambda: self.backend.encode_batch_fast(clean, add_special_tokens=False),
             lambda problem: UserError(f"the tokenizer failed on this text: {problem}"),
         )
-        return [encoding.ids for encoding in encodings]
+        return [[*self.first_ids, *encoding.ids] for encoding in encodings]
 
     def encode(self, text: str) -> list[int]:
-        """Token ids of a text, without special tokens."""
+        """Token ids of a text, as those of `encode_batch`."""
         return self.encode_batch([text])[0]
 
     @cached_property
@@ -274,7 +277,8 @@ class Tokenizer:
 
     def encode_words(self, words: Sequence[str]) -> list[list[int]]:
         """Token ids of each word of a sentence. A word without tokens gets those of a space, so no list is empty."""
-        return [ids or self.encode(" ") or [self.eos_id] for ids in self.encode_batch(words)]
+        n = len(self.first_ids)
+        return [ids[n:] or self.encode(" ")[n:] or [self.eos_id] for ids in self.encode_batch(words)]
 
     def offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         """Token ids of a text, and the character span (start, end) of each token."""
@@ -284,7 +288,8 @@ class Tokenizer:
             lambda problem: UserError(f"the tokenizer failed on this text: {problem}"),
         )
         n = len(prefix)
-        return encoding.ids, [(max(0, start - n), max(0, end - n)) for start, end in encoding.offsets]
+        spans = [(max(0, start - n), max(0, end - n)) for start, end in encoding.offsets]
+        return [*self.first_ids, *encoding.ids], [*[(0, 0)] * len(self.first_ids), *spans]
 
     def token(self, token_id: int) -> str:
         """Text of one token. Part of a multi-byte character is shown as U+FFFD."""
