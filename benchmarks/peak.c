@@ -34,9 +34,9 @@ typedef __m256 Floats;
 #define LOOP(NAME, T, initial, expression)                                         \
   __attribute__((noinline)) static void NAME(void) {                               \
     T a[SUMS];                                                                     \
-    for (int i = 0; i < SUMS; i++) a[i] = initial;                                 \
+    _Pragma("GCC unroll 12") for (int i = 0; i < SUMS; i++) a[i] = initial;                                 \
     for (long k = 0; k < LOOPS; k++)                                               \
-      for (int i = 0; i < SUMS; i++) { a[i] = expression; __asm__ volatile("" : "+v"(a[i])); } \
+      _Pragma("GCC unroll 12") for (int i = 0; i < SUMS; i++) { a[i] = expression; __asm__ volatile("" : "+v"(a[i])); } \
   }
 LOOP(fp32, Floats, SET((float)i), MULTIPLY_ADD(SET(0.999f), a[i], SET(1e-3f)))
 #if defined(__AVX512BF16__)
