@@ -5,11 +5,10 @@ The confidence is fitted to a dev set and measured on a test set, of which the l
 usage: python -m benchmarks.confidence NAME MODEL DEV_SRC DEV_REF SRC REF
 """
 
-import json
 import sys
 from pathlib import Path
 
-from benchmarks.machine import RESULTS, save
+from benchmarks.machine import load_own, save
 from glassformer.config import DecodeConfig
 from glassformer.corpora.lines import read_lines
 from glassformer.metrics import translation_scores
@@ -41,8 +40,7 @@ def main():
         "chrf_without_the_least_confident_tenth": round(chrf(kept), 2),
     }
     print(record)
-    path = RESULTS / "confidence.json"
-    models = json.loads(path.read_text())["models"] if path.exists() else {}
+    models = load_own("confidence").get("models", {})
     save(
         "confidence",
         {"models": models | {name: record}},

@@ -25,7 +25,7 @@ from pathlib import Path
 import torch
 
 from benchmarks.figure import figure
-from benchmarks.machine import RESULTS, describe, save
+from benchmarks.machine import RESULTS, describe, load_own, save
 
 BASE = {"pairs": 64, "length": 32, "n_layers": 3, "d_model": 256, "vocab_size": 8000}
 STEP_AXES = {
@@ -51,7 +51,7 @@ def main():
     command = f"python -m benchmarks.growth {n_pairs}" + (f" {only!r}" if only else "")
     record = {"threads": os.cpu_count(), "base": BASE, "axes": {}}
     if only:
-        record = json.loads((RESULTS / "growth.json").read_text())
+        record |= load_own("growth")
     sizes = [n for n in CORPUS_SIZES if n <= n_pairs]
     if len(sizes) < 2:
         sys.exit(f"PAIRS is {n_pairs:,}: a curve needs two corpora; give at least {CORPUS_SIZES[1]:,}.")

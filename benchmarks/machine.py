@@ -31,17 +31,33 @@ def describe(command: str) -> dict:
         "command": command,
         "date": time.strftime("%Y-%m-%d"),
         "commit": commit,
-        "processor": " ".join(f"{name} {info.get(name)}" for name in ("model name", "cpu family", "model")),
+        "processor": f"{info.get('model name')}, family {info.get('cpu family')}, model {info.get('model')}",
         "cores": os.cpu_count(),
         "python": platform.python_version(),
         "versions": versions,
     }
 
 
+def load(name: str) -> dict[str, dict]:
+    """The records of results/NAME.json, by processor or GPU: empty if there is no such file."""
+    path = RESULTS / f"{name}.json"
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def load_own(name: str, device: str | None = None) -> dict:
+    """The record of this processor, or of a GPU, in results/NAME.json: empty if it has none."""
+    return load(name).get(device or describe("")["processor"], {})
+
+
 def save(name: str, record: dict, command: str) -> None:
-    """Write results/NAME.json."""
+    """Write the record of this processor, or of the GPU in record["device"], into results/NAME.json.
+
+    The records of other processors are kept.
+    """
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"{name}.json").write_text(json.dumps({**describe(command), **record}, indent=2) + "\n")
+    record = {**describe(command), **record}
+    records = {**load(name), record.get("device", record["processor"]): record}
+    (RESULTS / f"{name}.json").write_text(json.dumps(records, indent=2) + "\n")
     print(f"-> {RESULTS / name}.json")
 
 

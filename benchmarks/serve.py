@@ -31,7 +31,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.corpora import lines
-from benchmarks.machine import RESULTS, describe, save
+from benchmarks.machine import describe, load_own, save
 
 N_CONNECTIONS = 32
 FULL_BATCH = 64  # the budget of a batch, 1,024 source tokens, in sentences of this length
@@ -600,8 +600,7 @@ SECTIONS = (throughput, latency, load, mixed, overload, slow, disconnects, hosti
 def main():
     data, models, *names = Path(sys.argv[1]), Path(sys.argv[2]).resolve(), *sys.argv[3:]
     texts = lines(data / "raw/test_2016_flickr.en.gz")[:N_SENTENCES]
-    path = RESULTS / "serve.json"
-    rows = json.loads(path.read_text())["results"] if path.exists() else {}
+    rows = load_own("serve").get("results", {})
     for section in SECTIONS:
         if not names or section.__name__ in names:
             rows[section.__name__] = {"commit": describe("")["commit"], **section(models, texts)}

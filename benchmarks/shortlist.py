@@ -6,7 +6,6 @@ FOLDER: a translation model; NAME: its name in the results. The shortlist is lea
 REF: a test set.
 """
 
-import json
 import sys
 import time
 from pathlib import Path
@@ -14,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 import glassformer as gf
-from benchmarks.machine import RESULTS, alternate, save
+from benchmarks.machine import alternate, load_own, save
 from glassformer.config import DecodeConfig
 from glassformer.corpora.corpus import read_pairs
 from glassformer.corpora.lines import read_lines
@@ -56,8 +55,7 @@ def main() -> None:
             "speed_ratio": round(seconds["without"] / seconds["with"], 2),
         }
         print(name, f"beam {beam}", row, flush=True)
-    path = RESULTS / "shortlist.json"
-    kept = json.loads(path.read_text())["models"] if path.exists() else {}
+    kept = load_own("shortlist").get("models", {})
     command = "python -m benchmarks.shortlist NAME FOLDER TRAIN_SRC TRAIN_REF SRC REF"
     save("shortlist", {"models": {**kept, name: record}}, command)
 

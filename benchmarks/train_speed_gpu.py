@@ -21,7 +21,7 @@ import torch.nn.functional as F
 
 import glassformer as gf
 from benchmarks import train_speed as peers
-from benchmarks.machine import RESULTS, save
+from benchmarks.machine import load_own, save
 
 LENGTH = 25
 """Tokens on each side of a pair, with the end token."""
@@ -236,10 +236,9 @@ def text_group(name: str, folder: Path, add) -> None:
 
 def main():
     groups = sys.argv[1:] or [*SIZES, "ragged", *MODELS]
-    old = RESULTS / "train_speed_gpu.json"
     record = {"device": torch.cuda.get_device_name(), "product_tflops": product_tflops(), "results": {}}
-    if old.exists() and sys.argv[1:]:
-        record["results"] = json.loads(old.read_text())["results"]
+    if sys.argv[1:]:
+        record["results"] = load_own("train_speed_gpu", record["device"]).get("results", {})
 
     def add(name, result):
         record["results"][name] = result

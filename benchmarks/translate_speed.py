@@ -24,7 +24,7 @@ import torch
 from safetensors.torch import save_file
 
 from benchmarks.corpora import lines
-from benchmarks.machine import RESULTS, alternate, save
+from benchmarks.machine import alternate, load_own, save
 from glassformer.checkpoint import read_tensors
 from glassformer.config import DecodeConfig
 from glassformer.corpora.corpus import Example
@@ -214,9 +214,7 @@ def measure_processes(folder, n_tokens, sources, rounds):
 def main():
     data, trained = Path(sys.argv[1]), Path(sys.argv[2]) if len(sys.argv) > 2 and sys.argv[2] != "-" else None
     wanted = sys.argv[3] if len(sys.argv) > 3 else ""
-    path = RESULTS / "translate_speed.json"
-    kept = json.loads(path.read_text()) if path.exists() else {}
-    rows = kept.get("rows", {})
+    rows = load_own("translate_speed").get("rows", {})
     sources = lines(data / "raw/test_2016_flickr.en.gz")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(os.environ.get("TRANSLATE_SPEED_MODELS", name))

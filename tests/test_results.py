@@ -1,0 +1,48 @@
+"""Files of benchmark results."""
+
+import json
+
+import pytest
+from benchmarks import machine
+
+
+@pytest.fixture
+def on(monkeypatch, tmp_path):
+    """A function that makes this machine one with another processor."""
+    monkeypatch.setattr(machine, "RESULTS", tmp_path)
+
+    def use(processor):
+        monkeypatch.setattr(machine, "describe", lambda command: {"command": command, "processor": processor})
+
+    return use
+
+
+def test_the_record_of_another_processor_is_kept(on):
+    on("A")
+    machine.save("speed", {"ratio": 2}, "first")
+    on("B")
+    assert machine.load_own("speed") == {}
+    machine.save("speed", {"ratio": 3}, "second")
+    assert {name: row["ratio"] for name, row in machine.load("speed").items()} == {"A": 2, "B": 3}
+    assert machine.load_own("speed")["command"] == "second"
+
+
+def test_the_record_of_the_same_processor_is_replaced(on):
+    on("A")
+    machine.save("speed", {"ratio": 2, "old": 1}, "first")
+    machine.save("speed", {"ratio": 3}, "second")
+    assert machine.load("speed") == {"A": {"command": "second", "processor": "A", "ratio": 3}}
+
+
+def test_the_record_of_a_gpu_has_the_name_of_the_gpu(on):
+    on("A")
+    machine.save("speed", {"ratio": 2}, "first")
+    machine.save("speed", {"ratio": 9, "device": "GPU"}, "second")
+    assert list(machine.load("speed")) == ["A", "GPU"]
+    assert machine.load_own("speed", "GPU")["ratio"] == 9
+
+
+def test_every_committed_file_has_one_record_for_each_processor():
+    for path in machine.RESULTS.glob("*.json"):
+        for name, record in json.loads(path.read_text()).items():
+            assert name == record.get("device", record["processor"]), path.name
