@@ -38,7 +38,7 @@ def until(page, expression, argument=None):
 def typed(page, text):
     """Type a text, and wait for its translation."""
     page.fill(".mirror textarea", text)
-    until(page, "document.querySelector('.output [data-part]') && !document.querySelector('.waiting')")
+    until(page, "document.querySelector('.output .sentence') && !document.querySelector('.waiting')")
 
 
 def words(page):
@@ -100,7 +100,7 @@ def test_the_last_translation_is_shown_until_there_is_a_new_one(opened):
     page.route("**/translate", lambda route: None)  # no answer
     page.locator(".mirror textarea").press("End")
     page.keyboard.type(" My")
-    assert page.locator(".waiting").all_text_contents() == ["…"]
+    assert page.locator(".waiting.skeleton").all_text_contents() == [""]
     page.fill(".mirror textarea", LONG[:-6])
     assert page.locator(".waiting").all_text_contents() == [before]
 
@@ -132,7 +132,7 @@ def test_a_form_asks_a_busy_server_again(opened, refuse_once):
     page = opened(routes={"**/models/sentiment": refuse_once}, expected="503")
     page.get_by_role("button", name="sentiment").click()
     form = page.locator(".form:visible")
-    form.locator("textarea").fill("The cat.")
+    form.locator("textarea").first.fill("The cat.")
     form.get_by_text("Run").click()
     page.wait_for_selector("text=trying again in 1 s")
     page.wait_for_selector(".form:visible [role=meter]")
@@ -164,8 +164,8 @@ def test_what_was_refused_for_want_of_a_key_is_asked_again_with_it(opened):
 def test_uncertain_words_have_their_probability_as_a_tooltip(opened, server):
     page = opened(routes={"**/translate": changed(words=[[["a", 0.9], ["b", 0.25]]], translatedText=["a b"])})
     typed(page, "The cat.")
-    assert page.locator(".uncertain").all_text_contents() == ["b"]
-    assert page.locator(".uncertain").get_attribute("title") == "Uncertain: probability 0.25"
+    assert page.locator(".word.uncertain").all_text_contents() == ["b"]
+    assert page.locator(".word.uncertain").get_attribute("title") == "Uncertain: probability 0.25"
 
 
 def test_markup_in_outputs_of_models_stays_text(opened):
@@ -232,13 +232,20 @@ def test_language_detection_is_offered_where_a_model_has_it(opened, server):
     typed(page, LONG)
 
 
-def test_lines_of_the_glossary_that_are_not_terms_are_named(opened):
+def term(page, row, source, target):
+    """Fill a row of the table of terms."""
+    for field, text in zip((2 * row, 2 * row + 1), (source, target), strict=True):
+        page.locator(".glossary td input").nth(field).fill(text)
+
+
+def test_rows_of_the_glossary_that_are_not_terms_are_named(opened):
     page = opened()
     page.get_by_text("Glossary").click()
-    page.fill("#glossary", "cat = Kater\n\ndog")
-    assert "Line 3" in page.inner_text(".more .problem")
-    page.fill("#glossary", "cat = Kater\n\ndog = Hund")
-    assert page.inner_text(".more .problem") == ""
+    term(page, 0, "cat", "Kater")
+    term(page, 1, "dog", "")
+    assert "Row 2" in page.inner_text(".glossary .problem")
+    term(page, 1, "dog", "Hund")
+    assert page.inner_text(".glossary .problem") == ""
 
 
 def test_words_that_belong_together_are_highlighted(opened, server):
@@ -248,7 +255,7 @@ def test_words_that_belong_together_are_highlighted(opened, server):
     alignment = server.translate(text, align=True).json["alignment"]
     source, target = alignment[-1]
     page.locator(".word").nth(target).hover()
-    assert "on" in page.locator(".copy span").nth(source).get_attribute("class")
+    until(page, "word => [...CSS.highlights.get('source')].map(String).join() === word", text.split()[source])
     page.locator(".word").nth(0).focus()
     page.keyboard.press("ArrowRight")
     assert "on" in page.locator(".word").nth(1).get_attribute("class")
@@ -292,14 +299,14 @@ def test_a_correction_is_kept_on_the_server(opened, folder):
 def test_terms_of_the_glossary_are_in_the_translation(opened):
     page = opened()
     page.get_by_text("Glossary").click()
-    page.fill("#glossary", "cat = Katzentier")
+    term(page, 0, "cat", "Katzentier")
     typed(page, "The cat sat.")
     assert "Katzentier" in page.inner_text(".output")
 
 
 def test_a_file_is_translated(opened, server):
     page = opened()
-    page.get_by_text("Translate a file").click()
+    page.get_by_role("tab", name="Files").click()
     page.set_input_files("#file", {"name": "a.txt", "mimeType": "text/plain", "buffer": b"The cat.\n\nA dog.\n"})
     link = page.get_by_role("link", name="Download a.txt")
     with page.expect_download() as download:

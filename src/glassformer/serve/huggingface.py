@@ -188,6 +188,11 @@ def arguments(pipeline: str, inputs: Any, parameters: JsonObject) -> tuple[Any, 
         if not isinstance(inputs, dict) or not isinstance(inputs.get("sentences"), list):
             raise ApiError(400, 'inputs: expected {"source_sentence": text, "sentences": [text, …]}', param="inputs")
         fields = [inputs.get("source_sentence"), *inputs["sentences"]]
+    elif pipeline == "text-classification":
+        pairs = [item for item in texts if isinstance(item, dict)]
+        if any("text" not in item or set(item) - {"text", "text_pair"} for item in pairs):
+            raise ApiError(400, 'inputs: expected texts, or pairs {"text": text, "text_pair": text}', param="inputs")
+        fields = [field for item in texts for field in (item.values() if isinstance(item, dict) else [item])]
     else:
         fields = texts
     if not all(isinstance(field, str) and field.strip() for field in fields):

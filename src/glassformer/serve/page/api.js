@@ -2,7 +2,7 @@
 
 import { t } from "./strings.js";
 
-const MAX_RETRIES = 5;
+const OFFLINE_S = 2; // until a server that does not answer is asked again
 
 export class Failed extends Error {
   constructor(status, message, retryAfter) {
@@ -11,9 +11,24 @@ export class Failed extends Error {
   }
 }
 
+/** The server does not answer. */
+export class Offline extends Error {
+  constructor() {
+    super(t("offline"));
+  }
+}
+
 function headers(more = {}) {
   const key = sessionStorage.getItem("key");
   return key ? { ...more, Authorization: `Bearer ${key}` } : more;
+}
+
+async function ask(path, options, read = (response) => response.json()) {
+  try {
+    return await read(await checked(await fetch(path, options)));
+  } catch (error) {
+    throw error instanceof TypeError ? new Offline() : error; // TypeError: no connection, or one that ended early
+  }
 }
 
 async function checked(response) {
@@ -23,15 +38,17 @@ async function checked(response) {
   throw new Failed(response.status, error, Number(response.headers.get("Retry-After")) || 0);
 }
 
-/** Run a request again while the server is busy; `say` shows for how long it waits. */
+/** Run a request again while the server is busy or does not answer; `say` shows why it waits. */
 export async function retrying(request, say, signal) {
-  for (let retries = 0; ; retries += 1) {
+  for (;;) {
     try {
       return await request();
     } catch (error) {
-      if (!(error instanceof Failed) || !error.retryAfter || retries === MAX_RETRIES) throw error;
-      say(t("busy", error.retryAfter));
-      await new Promise((resolve) => setTimeout(resolve, 1000 * error.retryAfter));
+      const isOffline = error instanceof Offline;
+      const wait = isOffline ? OFFLINE_S : error.retryAfter;
+      if (!wait || signal?.aborted) throw error;
+      say(isOffline ? `${error.message} ${t("again")}` : t("busy", wait));
+      await new Promise((resolve) => setTimeout(resolve, 1000 * wait));
       signal?.throwIfAborted();
       say();
     }
@@ -39,24 +56,24 @@ export async function retrying(request, say, signal) {
 }
 
 export async function get(path, signal) {
-  return (await checked(await fetch(path, { headers: headers(), signal }))).json();
+  return ask(path, { headers: headers(), signal });
 }
 
 export async function post(path, body, signal) {
   const options = { method: "POST", headers: headers({ "Content-Type": "application/json" }), signal };
-  return (await checked(await fetch(path, { ...options, body: JSON.stringify(body) }))).json();
+  return ask(path, { ...options, body: JSON.stringify(body) });
 }
 
-export async function upload(path, fields) {
+export async function upload(path, fields, signal) {
   const form = new FormData();
   for (const [name, value] of Object.entries(fields)) form.append(name, value);
-  return (await checked(await fetch(path, { method: "POST", headers: headers(), body: form }))).json();
+  return ask(path, { method: "POST", headers: headers(), body: form, signal });
 }
 
 /** The records of a stream of server-sent events. */
 export async function* stream(path, body, signal) {
   const options = { method: "POST", headers: headers({ "Content-Type": "application/json" }), signal };
-  const response = await checked(await fetch(path, { ...options, body: JSON.stringify({ ...body, stream: true }) }));
+  const response = await ask(path, { ...options, body: JSON.stringify({ ...body, stream: true }) }, (answer) => answer);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {

@@ -5,49 +5,74 @@ import { el } from "./elements.js";
 import { t } from "./strings.js";
 
 const POLL_MS = 500;
+const MAX_BYTES = 4 << 20; // the server closes the connection of a larger one
 
-/** The field for files. */
-export function fileTranslation(settings, options, say) {
-  const accepted = settings.supportedFilesFormat.join(",");
-  const input = el("input", { type: "file", id: "file", accept: accepted, onchange: () => input.files[0] && translate(input.files[0]) });
-  const bar = el("progress", { hidden: true, "aria-label": t("file") });
-  const results = el("ul", { class: "files" });
-  const node = el("details", {}, el("summary", {}, t("file")),
-    el("label", { for: "file" }, t("fileHelp", settings.supportedFilesFormat.join(", "))), input, bar, results);
+/**
+ * The list of files.
+ * @param options function of a file that returns a promise of the fields of its request
+ * @param opened called when files were dropped on the page
+ */
+export function fileTranslation(settings, options, opened) {
+  const formats = settings.supportedFilesFormat;
+  const input = el("input", { type: "file", id: "file", multiple: true, accept: formats.join(","), onchange: () => { add(input.files); input.value = ""; } });
+  const list = el("ul", { class: "files", "aria-live": "polite" });
+  const node = el("div", { class: "panel" }, el("p", {}, el("label", { for: "file" }, t("fileHelp", formats.join(", ")))), input, list);
+  let last = Promise.resolve(); // one file at a time, in their order
 
-  async function translate(file) {
-    node.open = true;
-    const { source, target } = options();
-    const id = [...crypto.getRandomValues(new Uint8Array(16))].map((x) => x.toString(16).padStart(2, "0")).join("");
-    bar.hidden = false;
-    bar.removeAttribute("value");
-    say();
+  function add(files) {
+    for (const file of files) {
+      const status = el("span", { class: "status" }, t("waiting"));
+      const bar = el("progress", { "aria-label": file.name });
+      const controller = new AbortController();
+      const actions = el("span", { class: "actions" });
+      const row = el("li", {}, el("b", {}, file.name), bar, status, actions);
+      const remove = (text) => el("button", { "aria-label": `${text}: ${file.name}`, onclick: () => { controller.abort(); row.remove(); } }, text);
+      actions.append(remove(t("cancel")));
+      list.append(row);
+      const say = (text, isProblem = false) => {
+        status.textContent = text ?? "";
+        status.classList.toggle("problem", isProblem);
+      };
+      last = last.then(async () => {
+        try {
+          const path = await translated(file, bar, say, controller.signal);
+          say(t("translated"));
+          actions.replaceChildren(el("a", { href: path, download: "" }, t("download", file.name)), remove(t("remove")));
+        } catch (error) {
+          if (controller.signal.aborted) return;
+          say(error.message, true);
+          actions.replaceChildren(el("button", { onclick: () => { row.remove(); add([file]); } }, t("tryAgain")), remove(t("remove")));
+        }
+        bar.remove();
+      });
+    }
+  }
+
+  async function translated(file, bar, say, signal) {
+    signal.throwIfAborted();
+    if (file.size > MAX_BYTES) throw new Error(t("tooLarge"));
+    const fields = await options(file);
+    const progress = [...crypto.getRandomValues(new Uint8Array(16))].map((x) => x.toString(16).padStart(2, "0")).join("");
     let isAsked = false;
     const poll = setInterval(async () => {
       if (isAsked) return; // a slow answer is waited for
       isAsked = true;
       try {
-        const { done, total } = await get(`/translate_file/progress/${id}`);
-        if (total && !bar.hidden) {
+        const { done, total } = await get(`/translate_file/progress/${progress}`, signal);
+        if (total && bar.isConnected) {
           bar.max = total;
           bar.value = done;
-          say(t("working", done, total));
+          say(t("sentences", done.toLocaleString(), total.toLocaleString()));
         }
       } catch { /* the answer to the file tells */ }
       isAsked = false;
     }, POLL_MS);
     try {
-      const { translatedFileUrl } = await retrying(() => upload("/translate_file", { file, source, target, progress: id }), say);
-      const link = el("a", { href: new URL(translatedFileUrl).pathname, download: "" }, t("download", file.name));
-      results.prepend(el("li", {}, link));
-      say();
-      link.focus();
-    } catch (error) {
-      say(error.message, true);
+      const { translatedFileUrl } = await retrying(() => upload("/translate_file", { file, progress, ...fields }, signal), say, signal);
+      return new URL(translatedFileUrl).pathname;
+    } finally {
+      clearInterval(poll);
     }
-    clearInterval(poll);
-    bar.hidden = true;
-    input.value = "";
   }
 
   const highlight = (on) => node.closest("section").classList.toggle("dropping", on);
@@ -58,11 +83,13 @@ export function fileTranslation(settings, options, say) {
   });
   document.addEventListener("dragleave", (event) => event.relatedTarget || highlight(false));
   document.addEventListener("drop", (event) => {
-    const [file] = event.dataTransfer.files;
-    if (!file) return;
+    const { files } = event.dataTransfer;
+    if (!files.length) return;
     event.preventDefault();
     highlight(false);
-    if (!node.closest("section").hidden) translate(file);
+    if (node.closest("section").hidden) return;
+    opened();
+    add(files);
   });
   return node;
 }

@@ -1,8 +1,10 @@
 // A form for each task besides translation.
 
 import { post, retrying, stream } from "./api.js";
+import { codeButton } from "./code.js";
 import { el } from "./elements.js";
 import { inspectButton } from "./inspect.js";
+import { kept } from "./session.js";
 import { t } from "./strings.js";
 
 let count = 0;
@@ -20,8 +22,13 @@ function number(label, value, min, max, step) {
   return [input, el("span", { class: "number" }, el("label", { for: id }, label), input)];
 }
 
+/** What a model does, in the language of the interface. */
+export function taskName(model) {
+  return t("tasks")[model.task] ?? t("tasks")[model.pipeline] ?? model.task;
+}
+
 /** The form of a model. */
-export function form(model) {
+export function form(model, settings) {
   const result = el("div", { class: "result", "aria-live": "polite" });
   const view = (FORMS[model.pipeline] ?? plain)(model, result);
   const status = el("p", { class: "status problem", role: "status" });
@@ -43,13 +50,18 @@ export function form(model) {
   };
   stop.addEventListener("click", () => { controller?.abort(); stop.hidden = true; status.textContent = ""; });
   const inspect = model.features.includes("inspect") && view.text ? inspectButton(() => model.id, view.text) : "";
+  const code = codeButton(() => view.request(), settings.keyRequired);
+  [view.fields].flat().flatMap((node) => [...node.querySelectorAll("input, textarea")]).forEach((input, i) => {
+    input.value = kept(`${model.id}.${i}`, () => input.value) ?? input.value;
+  });
   return el("section", { class: "form" },
-    el("h2", {}, model.id, " ", el("small", {}, t("tasks")[model.pipeline] ?? model.task)),
-    el("form", { onsubmit: run, onkeydown: (event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && run(event) }, view.fields, el("p", { class: "buttons" }, el("button", { class: "primary" }, t("run")), stop, inspect)),
+    el("h2", {}, model.id, " ", el("small", {}, taskName(model))),
+    el("form", { onsubmit: run, onkeydown: (event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && run(event) }, view.fields, el("p", { class: "buttons" }, el("button", { class: "primary" }, t("run")), stop, inspect, code)),
     status, result);
 }
 
-const infer = (model, inputs, parameters, signal) => post(`/models/${model.id}`, { inputs, parameters }, signal);
+/** The request for the output of a model: path and body. */
+const inference = (model, inputs, parameters) => [`/models/${model.id}`, { inputs, ...(parameters ? { parameters } : {}) }];
 
 function bars(rows) {
   return el("table", { class: "bars" }, rows.map(([name, p]) => el("tr", {},
@@ -57,19 +69,26 @@ function bars(rows) {
     el("td", { class: "value" }, p.toFixed(3)))));
 }
 
+/** Classes, or a number, of a text or of a pair of texts. Whether a model was trained on pairs is not known. */
 function classification(model, result) {
   const [input, node] = field(t("text"), 5);
-  return { fields: node, text: () => input.value, async run(signal) {
-    const [labels] = await infer(model, input.value, {}, signal);
-    result.replaceChildren(bars(labels.map((row) => [row.label, row.score])));
+  const [other, otherNode] = field(t("secondText"), 2);
+  const request = () => inference(model, other.value.trim() ? { text: input.value, text_pair: other.value } : input.value);
+  return { fields: [node, otherNode], request, text: () => (other.value.trim() ? `${input.value}\t${other.value}` : input.value), async run(signal) {
+    const [labels] = await post(...request(), signal);
+    if (model.task === "regression") {
+      const [low, high] = model.labels.map((label) => Number(Number(label).toPrecision(4)));
+      result.replaceChildren(el("p", {}, el("b", {}, labels[0].score.toFixed(3)), " ", el("small", {}, t("range", low, high))));
+    } else result.replaceChildren(bars(labels.map((row) => [row.label, row.score])));
   } };
 }
 
 function tagging(model, result) {
   const [input, node] = field(t("text"), 5);
-  return { fields: node, text: () => input.value, async run(signal) {
+  const request = () => inference(model, input.value, { aggregation_strategy: "first" });
+  return { fields: node, request, text: () => input.value, async run(signal) {
     const text = input.value;
-    const found = await infer(model, text, { aggregation_strategy: "first" }, signal);
+    const found = await post(...request(), signal);
     const parts = [];
     let end = 0;
     for (const { start, end: last, entity_group: name, score } of found) {
@@ -84,14 +103,15 @@ function tagging(model, result) {
 function answering(model, result) {
   const [question, first] = field(t("question"), 1);
   const [context, second] = field(t("context"), 8);
-  return { fields: [first, second], async run(signal) {
-    const inputs = { question: question.value, context: context.value };
-    let found = await infer(model, inputs, {}, signal);
+  const request = () => inference(model, { question: question.value, context: context.value });
+  return { fields: [first, second], request, async run(signal) {
+    const text = context.value;
+    let found = await post(...request(), signal);
     found = Array.isArray(found) ? found[0] : found;
     const [start, end] = [found.start, found.end];
     result.replaceChildren(
       el("p", {}, el("b", {}, found.answer || "–"), ` ${found.score.toFixed(3)}`),
-      el("p", { class: "text" }, inputs.context.slice(0, start), el("mark", {}, inputs.context.slice(start, end)), inputs.context.slice(end)));
+      el("p", { class: "text" }, text.slice(0, start), el("mark", {}, text.slice(start, end)), text.slice(end)));
   } };
 }
 
@@ -99,11 +119,11 @@ function generation(model, result) {
   const [input, node] = field(t("text"), 5);
   const [length, lengthNode] = number(t("length"), 100, 1, 1000, 1);
   const [temperature, temperatureNode] = number(t("temperature"), 0.8, 0, 2, 0.1);
-  return { fields: [node, el("p", { class: "options" }, lengthNode, temperatureNode)], text: () => input.value, async run(signal) {
+  const request = () => ["/v1/completions", { model: model.id, prompt: input.value, max_tokens: Number(length.value), temperature: Number(temperature.value) }];
+  return { fields: [node, el("p", { class: "options" }, lengthNode, temperatureNode)], request, text: () => input.value, async run(signal) {
     const output = el("span", { class: "generated" });
     result.replaceChildren(el("p", { class: "text" }, input.value, output));
-    const body = { model: model.id, prompt: input.value, max_tokens: Number(length.value), temperature: Number(temperature.value) };
-    for await (const record of stream("/v1/completions", body, signal)) {
+    for await (const record of stream(...request(), signal)) {
       for (const choice of record.choices) output.append(choice.text);
     }
   } };
@@ -111,8 +131,9 @@ function generation(model, result) {
 
 function filling(model, result) {
   const [input, node] = field(`${t("text")} (<mask>)`, 3);
-  return { fields: node, text: () => input.value, async run(signal) {
-    const found = await infer(model, input.value, {}, signal);
+  const request = () => inference(model, input.value);
+  return { fields: node, request, text: () => input.value, async run(signal) {
+    const found = await post(...request(), signal);
     const rows = Array.isArray(found[0]) ? found.flat() : found;
     result.replaceChildren(bars(rows.map((row) => [row.token_str.trim(), row.score])));
   } };
@@ -121,17 +142,20 @@ function filling(model, result) {
 function similarity(model, result) {
   const [first, firstNode] = field(t("compareWith"), 1);
   const [others, othersNode] = field(t("texts"), 5);
-  return { fields: [firstNode, othersNode], async run(signal) {
-    const sentences = others.value.split("\n").filter((line) => line.trim());
-    const scores = await infer(model, { source_sentence: first.value, sentences }, {}, signal);
-    result.replaceChildren(bars(sentences.map((text, i) => [text, scores[i]])));
+  const sentences = () => others.value.split("\n").filter((line) => line.trim());
+  const request = () => inference(model, { source_sentence: first.value, sentences: sentences() });
+  return { fields: [firstNode, othersNode], request, async run(signal) {
+    const texts = sentences();
+    const scores = await post(...request(), signal);
+    result.replaceChildren(bars(texts.map((text, i) => [text, scores[i]])));
   } };
 }
 
 function plain(model, result) {
   const [input, node] = field(t("text"), 8);
-  return { fields: node, text: () => input.value, async run(signal) {
-    const [found] = await infer(model, input.value, {}, signal);
+  const request = () => inference(model, input.value);
+  return { fields: node, request, text: () => input.value, async run(signal) {
+    const [found] = await post(...request(), signal);
     result.replaceChildren(el("p", { class: "text" }, Object.values(found)[0]));
   } };
 }

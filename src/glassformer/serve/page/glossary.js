@@ -1,27 +1,109 @@
-// Terms that translations must contain, kept in this browser.
+// Terms that translations must contain, kept in this browser for each direction of translation.
 
+import { saveAs } from "./api.js";
 import { el } from "./elements.js";
 import { t } from "./strings.js";
 
-/** The editor of the glossary; `changed` is called when it changes. */
-export function glossary(changed) {
-  const input = el("textarea", { id: "glossary", rows: 5, spellcheck: "false", "aria-describedby": "glossary-help" });
-  input.value = localStorage.getItem("glossary") ?? "";
-  input.addEventListener("input", () => {
-    localStorage.setItem("glossary", input.value);
-    check();
-    changed();
-  });
-  const problem = el("p", { class: "status problem", role: "status" });
-  const rows = () => input.value.split("\n").map((line) => line.split("=").map((side) => side.trim()));
-  const isTerm = (sides) => sides.length === 2 && sides.every((side) => side.length <= 200 && side.split("|").every((form) => form.trim()));
-  const pairs = () => rows().filter(isTerm).slice(0, 500);
-  const check = () => {
-    const wrong = rows().findIndex((sides) => sides.join("") && !isTerm(sides));
-    problem.textContent = wrong < 0 ? "" : t("notATerm", wrong + 1);
-  };
-  check();
-  const node = el("details", {}, el("summary", {}, t("glossary")),
-    el("label", { for: "glossary", id: "glossary-help" }, t("glossaryHelp")), input, problem);
-  return { node, pairs };
+const MAX_TERMS = 500; // of a request
+const MAX_CHARACTERS = 200; // of a side
+
+const sideIsValid = (side) => side.length <= MAX_CHARACTERS && side.split("|").every((form) => form.trim());
+const isTerm = (row) => row.length === 2 && row.every(sideIsValid);
+
+/** Rows of lines of the form `term = translation`, or separated by a tab. */
+function rowsOf(text) {
+  return text.split(/\r?\n/).map((line) => line.split(line.includes("\t") ? "\t" : "=").map((side) => side.trim()));
+}
+
+/** The table of terms; `changed` is called when the terms of the direction that is shown change. */
+export class Glossary {
+  constructor(changed) {
+    this.changed = changed;
+    this.summary = el("summary", {}, t("glossary"));
+    this.body = el("tbody", {});
+    this.heads = [el("th", { scope: "col" }), el("th", { scope: "col" })];
+    this.problem = el("p", { class: "status problem", role: "status" });
+    const file = el("input", { type: "file", id: "glossary-file", class: "unseen", tabindex: "-1", accept: ".tsv,.txt", onchange: async () => {
+      if (file.files[0]) this.add(rowsOf(await file.files[0].text()));
+      file.value = "";
+    } });
+    this.exportAction = el("button", { onclick: () => saveAs(`glossary.${this.pair.join("-")}.tsv`, this.terms.map((row) => `${row.join("\t")}\n`).join("")) }, t("exportTerms"));
+    this.node = el("details", { class: "glossary" }, this.summary, el("p", { class: "help" }, t("glossaryHelp")),
+      el("table", {}, el("thead", {}, el("tr", {}, this.heads, el("td", {}))), this.body),
+      el("p", { class: "buttons" }, el("button", { onclick: () => file.click() }, t("importTerms")), file, this.exportAction), this.problem);
+    addEventListener("storage", (event) => { // another tab has changed it
+      if (event.key !== this.name && event.key !== null) return;
+      this.read();
+      this.changed();
+    });
+  }
+
+  get name() {
+    return `glossary.${this.pair.join("-")}`;
+  }
+
+  /** The terms of a direction, as far as they are valid. */
+  termsOf(pair) {
+    return JSON.parse(localStorage.getItem(`glossary.${pair.join("-")}`) ?? "[]").filter(isTerm).slice(0, MAX_TERMS);
+  }
+
+  /** Show the terms of a direction; `names` are those of its languages. */
+  show(pair, names) {
+    if (this.pair?.join() === pair.join()) return;
+    this.pair = pair;
+    this.names = names;
+    this.heads.forEach((head, i) => { head.textContent = names[i]; });
+    this.read();
+  }
+
+  read() {
+    this.terms = this.termsOf(this.pair);
+    const rows = [...this.terms, ["", ""]].map((row) => this.row(row));
+    this.body.replaceChildren(...rows);
+    this.report();
+  }
+
+  row(sides) {
+    const fields = sides.map((side, i) => el("input", { "aria-label": `${t("glossary")}, ${this.names[i]}`, lang: this.pair[i], dir: "auto", spellcheck: "false",
+      oninput: () => this.edited(), onpaste: (event) => this.paste(event) }));
+    fields.forEach((field, i) => { field.value = sides[i]; });
+    const remove = el("button", { "aria-label": t("remove"), title: t("remove"), onclick: () => { row.remove(); this.edited(); this.body.lastChild.querySelector("input").focus(); } }, "×");
+    const row = el("tr", {}, fields.map((field) => el("td", {}, field)), el("td", {}, remove));
+    return row;
+  }
+
+  get rows() {
+    return [...this.body.rows].map((row) => [...row.querySelectorAll("input")].map((field) => field.value.trim()));
+  }
+
+  edited() {
+    if (this.rows.at(-1).join("")) this.body.append(this.row(["", ""]));
+    this.terms = this.rows.filter(isTerm);
+    localStorage.setItem(this.name, JSON.stringify(this.terms));
+    this.report();
+    this.changed();
+  }
+
+  /** Several terms at once, from a table or a text. */
+  paste(event) {
+    const text = event.clipboardData.getData("text");
+    if (!/[\t\n]/.test(text.trim())) return;
+    event.preventDefault();
+    this.add(rowsOf(text));
+  }
+
+  add(rows) {
+    const last = this.body.lastChild;
+    for (const row of rows) if (row.join("")) last.before(this.row([row[0], row.slice(1).join(" ")]));
+    this.edited();
+  }
+
+  report() {
+    const wrong = this.rows.findIndex((row) => row.join("") && !isTerm(row));
+    const isFull = this.terms.length > MAX_TERMS;
+    this.problem.textContent = wrong >= 0 ? t("notATerm", wrong + 1) : isFull ? t("tooManyTerms", MAX_TERMS) : "";
+    this.summary.textContent = this.terms.length ? t("glossaryOf", this.terms.length) : t("glossary");
+    [...this.body.rows].forEach((row, i, all) => { row.lastChild.firstChild.hidden = i === all.length - 1; });
+    this.exportAction.hidden = !this.terms.length;
+  }
 }

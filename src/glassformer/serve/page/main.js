@@ -1,8 +1,9 @@
 // The page: a tab for translation, and one for each other model.
 
-import { Failed, get } from "./api.js";
+import { get, retrying } from "./api.js";
 import { el } from "./elements.js";
-import { form } from "./forms.js";
+import { form, taskName } from "./forms.js";
+import { kept } from "./session.js";
 import { interfaceLanguage, t } from "./strings.js";
 import { translator } from "./translator.js";
 
@@ -36,24 +37,29 @@ async function start() {
     const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName) || event.target.isContentEditable;
     if (event.key === "?" && !typing) shortcuts.showModal();
   });
+  const waiting = el("p", { role: "alert", class: "notice" });
+  main.append(waiting);
+  const say = (text) => { waiting.textContent = text ?? ""; };
   let languages, models, settings;
   try {
-    [languages, models, settings] = await Promise.all([get("/languages"), get("/models"), get("/frontend/settings")]);
+    [languages, models, settings] = await Promise.all(["/languages", "/models", "/frontend/settings"].map((path) => retrying(() => get(path), say)));
   } catch (error) {
-    main.append(el("p", { role: "alert" }, error instanceof Failed ? error.message : t("offline")));
+    say(error.message);
     return;
   }
   if (settings.keyRequired) main.append(keyField());
-  const pages = [];
-  if (models.some((model) => model.pipeline === "translation" && model.source)) {
-    pages.push(["translation", t("translate"), () => translator(languages, models, settings)]);
-  }
+  const isTranslator = (model) => model.pipeline === "translation" && model.source;
+  const pages = []; // [name, label, title, function that builds it]
+  if (models.some(isTranslator)) pages.push(["translation", t("translate"), t("translate"), () => translator(languages, models, settings)]);
   for (const model of models) {
-    if (model.pipeline && !(model.pipeline === "translation" && model.source)) pages.push([model.id, model.id, () => form(model)]);
+    if (model.pipeline && !isTranslator(model)) pages.push([model.id, model.id, `${model.id}: ${taskName(model)}`, () => form(model, settings)]);
   }
   const shown = new Map();
+  let current;
   const open = (name) => {
-    for (const [id, , build] of pages) {
+    current = name;
+    for (const [id, , title, build] of pages) {
+      if (id === name) document.title = `${title} – glassformer`;
       if (id === name && !shown.has(id)) {
         shown.set(id, build());
         main.append(shown.get(id));
@@ -64,7 +70,10 @@ async function start() {
   };
   for (const [id, label] of pages) tabs.append(el("button", { class: "tab", "data-name": id, onclick: () => open(id) }, label));
   tabs.hidden = pages.length < 2;
-  if (pages.length) open(pages[0][0]);
+  const last = kept("page", () => current);
+  const first = pages.find(([id]) => id === last) ?? pages[0];
+  if (first) open(first[0]);
+  else say(t("noModels"));
 }
 
 function keyField() {

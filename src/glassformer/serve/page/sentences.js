@@ -1,50 +1,41 @@
-// Sentences of a text, and their translations, which are kept.
+// Sentences of a text.
 
 // A full stop after an initial, a day or one of these titles ends no sentence, nor does one before a lower-case letter.
 const ABBREVIATION = /(?<![\p{L}\d])(?:\p{Lu}|\d{1,2}|Mr|Mrs|Ms|Dr|Prof|St|Mt|Mme|Mlle|Hr|Fr|No|Nr)/u.source;
 const SENTENCE = new RegExp(
-  `\\S[^\\n]*?(?:(?:[!?…]|(?<!${ABBREVIATION})\\.)["'”’»)\\]]*(?=\\s+[^\\s\\p{Ll}]|\\s*$)|[。！？]|(?=\\n|$))`, "gu",
+  `\\S.*?(?:(?:[!?…]|(?<!${ABBREVIATION})\\.)["'”’»)\\]]*(?=\\s+[^\\s\\p{Ll}]|\\s*$)|[。！？]|$)`, "gus",
 );
-const AT_ONCE = 20;
-const KEPT = 20000; // more than there are sentences in a text
+const END = /[.!?…。！？]["'”’»)\]]*$/u;
+
+let known = new Map(); // sentences of the lines of the last text: a key press changes one line
 
 /** The sentences of a text with their positions. */
 export function sentencesOf(text) {
-  return [...text.matchAll(SENTENCE)].map((match) => ({ start: match.index, text: match[0].trimEnd() }));
+  const sentences = [];
+  const lines = new Map();
+  let start = 0;
+  for (const line of text.split("\n")) {
+    const found = known.get(line) ?? [...line.matchAll(SENTENCE)].map((match) => [match.index, match[0].trimEnd()]);
+    lines.set(line, found);
+    for (const [index, sentence] of found) sentences.push({ start: start + index, text: sentence });
+    start += line.length + 1;
+  }
+  known = lines;
+  return sentences;
 }
 
-/** Translations by sentence and options. */
-export class Translations {
-  constructor(request) {
-    this.request = request; // (sentences, options, signal) => list of translations
-    this.known = new Map();
-  }
+/** The sentence at a position of the text. */
+export function sentenceAt(parts, position) {
+  return parts.findLast((part) => part.start <= position);
+}
 
-  key(text, options) {
-    return JSON.stringify([text, options]);
-  }
+/** Whether a sentence is being typed at a position: it has the position in it, and no end before it. */
+export function isDraft({ start, text }, position) {
+  const end = start + text.length;
+  return start < position && position <= end && !(position === end && END.test(text));
+}
 
-  find(text, options) {
-    const found = this.known.get(this.key(text, options));
-    if (found) this.set(text, options, found); // the oldest are forgotten
-    return found;
-  }
-
-  set(text, options, translation) {
-    const key = this.key(text, options);
-    this.known.delete(key);
-    this.known.set(key, translation);
-    if (this.known.size > KEPT) this.known.delete(this.known.keys().next().value);
-  }
-
-  /** Translate the sentences that are not known; `show` is called when some of them are. */
-  async complete(sentences, options, signal, show) {
-    const missing = [...new Set(sentences.map((s) => s.text))].filter((text) => !this.find(text, options));
-    for (let i = 0; i < missing.length; i += AT_ONCE) {
-      const some = missing.slice(i, i + AT_ONCE);
-      const found = await this.request(some, options, signal);
-      some.forEach((text, k) => this.set(text, options, found[k]));
-      show();
-    }
-  }
+/** The words of a text with their positions. */
+export function wordsOf(text) {
+  return [...text.matchAll(/\S+/g)];
 }

@@ -1,180 +1,274 @@
 // Translation while one types, sentence by sentence.
 
-import { Failed, post, retrying, saveAs } from "./api.js";
+import { post } from "./api.js";
+import { codeButton, copy } from "./code.js";
+import { editor } from "./editor.js";
 import { el } from "./elements.js";
+import { emptyState } from "./empty.js";
 import { fileTranslation } from "./files.js";
-import { glossary } from "./glossary.js";
+import { Glossary } from "./glossary.js";
 import { inspect } from "./inspect.js";
-import { Translations, sentencesOf } from "./sentences.js";
-import { languageName, t } from "./strings.js";
-import { Mirror, Words } from "./words.js";
+import { Languages } from "./languages.js";
+import { Menu } from "./menu.js";
+import { Mirror } from "./mirror.js";
+import { Output } from "./output.js";
+import { Overrides } from "./overrides.js";
+import { Requests } from "./requests.js";
+import { isDraft, sentencesOf } from "./sentences.js";
+import { kept } from "./session.js";
+import { t } from "./strings.js";
+import { views } from "./views.js";
 
-const PAUSE_MS = 250;
+const MANY = 20; // sentences, from which on the number of those that are translated is shown
+const N_SENTENCES = 3; // other translations of a whole sentence
 
-/** The two panes of translation. */
-export function translator(languages, models, settings) {
-  const select = (label, rows) => el("select", { "aria-label": label }, rows.map(([code, name]) => el("option", { value: code }, name)));
-  const sources = languages.filter((language) => language.targets.some((code) => code !== language.code));
-  const nameOf = (code) => languageName(code, languages.find((language) => language.code === code)?.name);
-  const detects = models.some((model) => model.features.includes("detect"));
-  const source = select(t("source"), [...(detects ? [["auto", t("detect")]] : []), ...sources.map(({ code }) => [code, nameOf(code)])]);
-  const target = select(t("target"), []);
-  const input = el("textarea", { "aria-label": t("sourceText"), placeholder: t("placeholder"), spellcheck: "true", autofocus: true });
+/** The two panes of translation, and the files. */
+export function translator(rows, models, settings) {
+  const input = el("textarea", { "aria-label": t("sourceText"), placeholder: t("placeholder"), spellcheck: "true", autofocus: true, dir: "auto" });
   const mirror = new Mirror(input);
+  const output = new Output();
   const status = el("span", { class: "status", role: "status" });
+  const progress = el("span", { class: "progress" });
   const counter = el("small", { class: "counter" });
-  const corrections = [];
-
-  const modelOf = () => {
-    const from = source.value === "auto" ? (parts.find((part) => part.translation?.source)?.translation.source ?? sources[0]?.code) : source.value;
-    return models.find((model) => model.source === from && model.target === target.value);
-  };
-  const options = () => ({ source: source.value, target: target.value, terms: terms.pairs() });
+  const tooLong = el("p", { class: "problem", role: "alert", hidden: true });
   let parts = []; // the sentences, with their translations
-  let controller = new AbortController();
-  let timer;
-
-  const request = async (texts, { source, target, terms }, signal) => {
-    const body = { q: texts, source, target, terms, align: true, confidence: true };
-    const found = await post("/translate", body, signal);
-    return texts.map((text, i) => ({
-      text: found.translatedText[i], alignment: found.alignment?.[i] ?? [], words: found.words?.[i] ?? [],
-      missing: found.missing?.[i] ?? [], source: found.detectedLanguage?.[i].language ?? source,
-    }));
-  };
-  const translations = new Translations(request);
+  let isHeld = false; // while a menu or the editor is open, the translation stays as it is
+  let menu, opening;
 
   const say = (text, isProblem = false) => {
     status.textContent = text ?? "";
     status.classList.toggle("problem", isProblem);
   };
+  const options = () => ({ source: languages.source.value, target: languages.target.value, terms: glossary.terms });
+  const pairOf = (part) => (languages.isAuto ? [part.translation.source, languages.target.value] : languages.pair);
+  const bodyFor = (part) => {
+    const [source, target] = pairOf(part);
+    return { q: part.text, source, target, terms: glossary.terms };
+  };
+
+  const request = async (texts, wanted, signal) => {
+    const found = await post("/translate", { q: texts, ...wanted, align: true, confidence: true }, signal);
+    return texts.map((text, i) => ({
+      text: found.translatedText[i], alignment: found.alignment?.[i] ?? [], words: found.words?.[i] ?? [],
+      missing: found.missing?.[i] ?? [], source: found.detectedLanguage?.[i].language ?? wanted.source,
+    }));
+  };
+  const found = (start, draft) => {
+    const part = draft && parts.find((part) => part.start === start);
+    if (part) part.previous = draft; // a sentence that has gone on in the meantime
+    show();
+    detect();
+  };
+  const requests = new Requests({ request, found, say, failed: (error) => say(error.message, true) });
 
   const show = () => {
     const before = new Map(parts.map((part) => [part.start, part.translation ?? part.previous]));
-    const now = options();
-    parts = sentencesOf(input.value).map((part) => {
-      const translation = translations.find(part.text, now);
+    const text = input.value.slice(0, settings.charLimit);
+    parts = sentencesOf(text).map((part) => {
+      const translation = overrides.find(part.text, languages.target.value) ?? requests.find(part.text);
       return { ...part, translation, previous: before.get(part.start) }; // shown until there is a translation
     });
     mirror.show(input.value, parts);
-    words.show(input.value, parts);
-    const detected = source.value === "auto" && parts.find((part) => part.translation)?.translation.source;
-    if (detects) source.options[0].textContent = detected ? t("detected", nameOf(detected)) : t("detect");
-    counter.textContent = t("characters", input.value.length.toLocaleString(), settings.charLimit.toLocaleString());
+    if (!isHeld) output.show(text, parts);
+    const n = input.value.length;
+    counter.textContent = t("characters", n.toLocaleString(), settings.charLimit.toLocaleString());
+    tooLong.hidden = n <= settings.charLimit;
+    if (!tooLong.hidden) tooLong.textContent = t("tooLong", settings.charLimit.toLocaleString(), n.toLocaleString());
+    const done = parts.filter((part) => part.translation).length;
+    progress.textContent = parts.length > MANY && done < parts.length ? t("sentences", done, parts.length) : "";
     const missing = parts.flatMap((part) => part.translation?.missing ?? []);
     if (missing.length) say(t("missing", missing.join(", ")), true);
-    clearAction.hidden = !input.value;
-    copyAction.hidden = !parts.length;
-    inspectAction.hidden = !modelOf()?.features.includes("inspect") || !parts.length;
+    showActions(done);
   };
 
-  const update = async () => {
-    controller.abort();
-    controller = new AbortController();
-    const { signal } = controller;
+  const showActions = (done) => {
+    const hasText = parts.length > 0;
+    empty.hidden = input.value !== "" || isHeld;
+    output.node.hidden = !empty.hidden || editing !== undefined;
+    clearAction.hidden = !input.value;
+    copyAction.hidden = codeAction.hidden = !hasText;
+    copyAction.disabled = done < parts.length;
+    correctAction.hidden = !done || editing !== undefined;
+    inspectAction.hidden = !hasText || !languages.model?.features.includes("inspect");
+    uncertainLabel.hidden = !output.hasUncertain;
+    overrides.show(languages.pair);
+  };
+
+  const update = () => {
     say();
     show();
+    const missing = parts.filter((part) => !part.translation);
+    requests.want(missing, missing.find((part) => isDraft(part, input.selectionStart)));
+    detect();
+  };
+
+  /** Show the language that most of the text is in. */
+  const detect = () => {
+    if (!languages.isAuto) return;
+    const sizes = new Map();
+    for (const { text, translation } of parts) if (translation) sizes.set(translation.source, (sizes.get(translation.source) ?? 0) + text.length);
+    const [code] = [...sizes].sort(([, a], [, b]) => b - a)[0] ?? [];
+    if (!code && parts.length) return; // not known yet
+    const message = languages.showDetected(code);
+    if (message) say(message);
+  };
+
+  const configure = () => {
+    const pair = languages.pair;
+    glossary.show(pair, pair.map((code) => languages.name(code)));
+    requests.use(options());
+    input.lang = mirror.copy.lang = pair[0];
+    output.node.lang = pair[1];
+    swapAction.hidden = !languages.canSwap;
+    empty.show(languages.isAuto ? undefined : pair[0]);
+  };
+  const changed = () => { configure(); update(); };
+
+  const languages = new Languages(rows, models, settings, changed);
+  const glossary = new Glossary(changed);
+  const undone = (translation) => translation?.isCorrected && settings.suggestions && say(t("stillStored"));
+  const overrides = new Overrides(update, undone);
+
+  const highlight = (part, target, source) => {
+    output.highlight(part, target);
+    mirror.highlight(part, source);
+  };
+  const alignmentOf = (part) => part?.translation?.alignment ?? [];
+  output.onword = (part, word) => highlight(part, [word], alignmentOf(part).filter(([, k]) => k === word).map(([s]) => s));
+  mirror.onword = (part, word) => highlight(part, alignmentOf(part).filter(([s]) => s === word).map(([, k]) => k), [word]);
+
+  const choose = (part, { text, alignment = [], words = [], missing = [] }) =>
+    overrides.set(part.text, pairOf(part), { text, alignment, words, missing, source: part.translation.source });
+
+  output.onopen = async (part, index, word) => {
+    menu?.close();
+    const own = (opening = {});
+    const prefix = output.prefix(part, index);
+    const body = bodyFor(part);
+    let others, sentences;
+    output.node.setAttribute("aria-busy", "true");
     try {
-      const [sentences, now] = [parts, options()];
-      await retrying(() => translations.complete(sentences, now, signal, () => signal.aborted || show()), say, signal);
+      [{ continuations: others }, { alternatives: sentences = [] }] = await Promise.all([
+        post("/translate", { ...body, prefix, alternatives: 8, beam: 2, align: true, confidence: true }),
+        post("/translate", { ...body, alternatives: N_SENTENCES }),
+      ]);
     } catch (error) {
-      if (error.name !== "AbortError") say(error instanceof Failed ? error.message : t("offline"), true);
+      say(error.message, true);
+      return;
+    } finally {
+      output.node.removeAttribute("aria-busy");
     }
+    if (opening !== own || !word.isConnected) return;
+    const next = others.map((record) => [record, record.text.slice(prefix.length).trim().split(/\s+/)])
+      .filter(([, [first]]) => first && first !== word.textContent)
+      .map(([record, [first, ...rest]]) => [first, rest.slice(0, 4).join(" "), () => choose(part, record)]);
+    const whole = sentences.filter((text) => text !== part.translation.text).map((text) => ["", text, () => choose(part, { text })]);
+    isHeld = true;
+    menu = new Menu(word, [
+      [t("otherWords"), next], [t("otherSentences"), whole], [t("sentence"), [[t("correct"), "", () => edit(part)]]],
+    ], (isReturning) => {
+      isHeld = false;
+      show();
+      if (isReturning) output.focus(part, index);
+    });
   };
 
-  const soon = () => {
-    clearTimeout(timer);
+  /** Edit translations, first that of a sentence. */
+  let editing;
+  const edit = (part) => {
+    const translated = parts.filter((part) => part.translation).map((part) => ({ ...part }));
+    const first = Math.max(0, translated.findIndex(({ start }) => start === part?.start));
+    editing = editor(translated, first, languages.pair, correct, () => {
+      editing = undefined;
+      isHeld = false;
+      show();
+      correctAction.focus();
+    });
+    isHeld = true;
+    output.node.after(editing.node);
     show();
-    timer = setTimeout(update, PAUSE_MS);
+    editing.start();
   };
 
-  const terms = glossary(soon);
-
-  const alternatives = async (part, prefix) => {
-    const { source: from, target: to } = options();
-    const body = { q: part.text, source: from === "auto" ? part.translation.source : from, target: to, prefix, alternatives: 8, beam: 2, align: true, confidence: true };
-    const found = await post("/translate", body);
-    return found.continuations;
-  };
-
-  const choose = (part, { text, alignment = [], words: probabilities = [] }) => {
-    translations.set(part.text, options(), { ...part.translation, text, alignment, words: probabilities });
-    show();
-  };
-
-  const correct = async (part, text) => {
-    const { source: from, target: to } = options();
-    translations.set(part.text, options(), { ...part.translation, text, alignment: [], words: [] });
-    corrections.push({ src: part.text, tgt: text });
-    correctionsAction.hidden = false;
-    correctionsAction.textContent = t("corrections", corrections.length);
-    show();
-    if (settings.suggestions) {
-      const body = { q: part.text, s: text, source: from === "auto" ? part.translation.source : from, target: to };
-      await post("/suggest", body).then(() => say(t("thanks")), (error) => say(error.message, true));
-    }
-  };
-
-  const words = new Words({ mirror, alternatives, choose, correct, say });
-  mirror.onword = (part, word) => words.highlightSource(part, word);
-
-  const targetsOf = (code) => (code === "auto" ? sources.flatMap((s) => s.targets.filter((c) => c !== s.code))
-    : languages.find((language) => language.code === code).targets.filter((c) => c !== code));
-
-  const setTargets = (wanted) => {
-    const codes = [...new Set(targetsOf(source.value))];
-    target.replaceChildren(...codes.map((code) => el("option", { value: code }, nameOf(code))));
-    if (codes.includes(wanted)) target.value = wanted;
-    history.replaceState(null, "", `#${source.value}-${target.value}`);
+  const correct = (part, text) => {
+    const pair = pairOf(part);
+    overrides.set(part.text, pair, { text, alignment: [], words: [], missing: [], source: pair[0], isCorrected: true });
+    if (!settings.suggestions) return;
+    post("/suggest", { q: part.text, s: text, source: pair[0], target: pair[1] }).then(() => say(t("thanks")), (error) => say(error.message, true));
   };
 
   const swap = () => {
-    const from = source.value === "auto" ? (modelOf()?.source ?? sources[0].code) : source.value;
-    const to = target.value;
-    if (!sources.some(({ code }) => code === to) || !targetsOf(to).includes(from)) return;
-    const text = words.text();
-    source.value = to;
-    setTargets(from);
-    if (text) input.value = text;
-    soon();
+    if (!languages.canSwap) return;
+    if (output.isComplete) input.value = output.text(); // else the text stays, rather than half a translation
+    languages.swap();
   };
-
-  const copy = async () => {
-    if (navigator.clipboard) await navigator.clipboard.writeText(words.text());
-    else { // pages at http://… of another machine have no clipboard
-      getSelection().selectAllChildren(words.node);
-      document.execCommand("copy");
-      getSelection().removeAllRanges();
-    }
+  const copyOutput = async () => {
+    if (!output.isComplete) return;
+    await copy(output.text(), output.node);
     say(t("copied"));
   };
-  const inspectAction = el("button", { hidden: true, onclick: () => lookInside() }, t("inspect"));
-  const lookInside = () => inspect(modelOf()?.id, (mirror.current(parts) ?? parts[0])?.text ?? "", say);
-  const correctionsAction = el("button", { hidden: true, onclick: () => saveAs("corrections.jsonl", corrections.map((row) => `${JSON.stringify(row)}\n`).join("")) });
+  const clear = () => {
+    input.focus();
+    input.select();
+    document.execCommand("delete"); // the browser can undo it
+    if (input.value) { input.value = ""; update(); }
+  };
+  const current = () => (document.activeElement === input ? mirror.current() : output.currentPart ?? mirror.current()) ?? parts[0];
+  const lookInside = () => inspect(languages.model?.id, current()?.text ?? "", say);
 
-  const [, from, to] = /^#([\w-]+?)-([\w]+)$/.exec(location.hash) ?? [];
-  source.value = [...source.options].some((option) => option.value === from) ? from : (settings.language.source?.code ?? sources[0].code);
-  setTargets(to ?? settings.language.target?.code);
-  source.addEventListener("change", () => { setTargets(target.value); soon(); });
-  target.addEventListener("change", () => { setTargets(target.value); soon(); });
-  input.addEventListener("input", soon);
-  document.addEventListener("key", soon);
-  input.setAttribute("maxlength", settings.charLimit);
+  const swapAction = el("button", { class: "swap", "aria-label": t("swap"), title: `${t("swap")} (Alt + S)`, onclick: swap }, "⇄");
+  const clearAction = el("button", { onclick: clear }, t("clear"));
+  const copyAction = el("button", { onclick: copyOutput, title: "Alt + C" }, t("copy"));
+  const correctAction = el("button", { onclick: () => edit(output.currentPart) }, t("correct"));
+  const inspectAction = el("button", { onclick: lookInside, title: "Alt + I" }, t("inspect"));
+  const codeAction = codeButton(() => ["/translate", { q: input.value.slice(0, settings.charLimit), ...options() }], settings.keyRequired);
+  const uncertain = el("input", { type: "checkbox", onchange: () => showUncertain(uncertain.checked) });
+  const uncertainLabel = el("label", { class: "switch" }, uncertain, el("span", { class: "uncertain" }, t("uncertainWords")));
+  const showUncertain = (isOn) => {
+    localStorage.setItem("uncertain", isOn ? "on" : "off");
+    output.node.classList.toggle("unmarked", !isOn);
+  };
+  uncertain.checked = localStorage.getItem("uncertain") !== "off";
+  showUncertain(uncertain.checked);
+  const empty = emptyState((example) => {
+    input.value = example;
+    update();
+    input.focus();
+  }, languages.codes);
+
+  input.value = kept("text", () => input.value) ?? "";
+  input.addEventListener("input", update);
+  document.addEventListener("key", update); // what was refused is asked again
   document.addEventListener("keydown", (event) => {
     if (!event.altKey || section.hidden) return;
-    const action = { KeyS: swap, KeyC: copy, KeyI: lookInside }[event.code];
+    const action = { KeyS: swap, KeyC: copyOutput, KeyI: lookInside }[event.code];
     if (action) { event.preventDefault(); action(); }
   });
 
-  const clear = () => { input.value = ""; soon(); input.focus(); };
-  const clearAction = el("button", { onclick: clear }, t("clear"));
-  const copyAction = el("button", { onclick: copy }, t("copy"));
+  const text = el("div", { class: "panes" },
+    el("div", { class: "pane" }, mirror.node, tooLong, el("div", { class: "buttons" }, clearAction, counter)),
+    el("div", { class: "pane" }, empty, output.node,
+      el("div", { class: "buttons" }, copyAction, correctAction, overrides.undoAction, inspectAction, codeAction, overrides.downloadAction, uncertainLabel, progress, status)));
+  const files = fileTranslation(settings, fieldsOf, () => tabs.open(1));
+  const tabs = views([[t("text"), text], [t("files"), files]]);
+
+  /** The fields of the request for a file, with the terms of its direction. */
+  async function fieldsOf(file) {
+    const { source, target } = options();
+    let from = source;
+    if (source === "auto") {
+      const beginning = (await file.slice(0, 4000).text()).replace(/<[^>]*>/g, " ").replaceAll("\0", "");
+      const [found] = beginning.trim() ? await post("/detect", { q: beginning }) : [];
+      from = found?.language ?? languages.pair[0];
+    }
+    return { source, target, terms: JSON.stringify(glossary.termsOf([from, target])) };
+  }
+
   const section = el("section", { class: "translator" },
-    el("div", { class: "languages" }, source, el("button", { class: "swap", "aria-label": t("swap"), title: `${t("swap")} (Alt + S)`, onclick: swap }, "⇄"), target),
-    el("div", { class: "panes" },
-      el("div", { class: "pane" }, mirror.node, el("div", { class: "buttons" }, clearAction, counter)),
-      el("div", { class: "pane" }, words.node, el("div", { class: "buttons" }, copyAction, words.correctAction, inspectAction, correctionsAction, status))),
-    el("div", { class: "more" }, terms.node, fileTranslation(settings, options, say)));
-  setTimeout(show);
+    tabs.node,
+    el("div", { class: "languages" }, languages.source, swapAction, languages.target),
+    text, files, glossary.node);
+  configure();
+  setTimeout(update);
   return section;
 }

@@ -1,0 +1,164 @@
+// The translation: sentences of words that can be hovered, focused and replaced.
+
+import { el } from "./elements.js";
+import { wordsOf } from "./sentences.js";
+import { t } from "./strings.js";
+
+const UNCERTAIN = 0.3; // probability of a word that it is right, below which it is marked
+
+/**
+ * Only sentences that changed get new elements. One word, the current one, can be reached by Tab; the arrow keys move to others.
+ * `onword` is called with the sentence and the index of the word that is hovered or focused, or with nothing;
+ * `onopen` with the sentence, the index and the element of the word that is clicked.
+ */
+export class Output {
+  constructor() {
+    this.tail = document.createTextNode("");
+    this.node = el("div", { class: "output", role: "group", "aria-label": t("targetText"), tabindex: "-1", dir: "auto" }, this.tail);
+    this.rows = [];
+    this.rowOf = new WeakMap(); // by the element of the sentence
+    this.marked = [];
+    this.onword = this.onopen = () => {};
+    const at = (event, act) => {
+      const word = event.target.closest?.(".word");
+      if (word) act(...this.place(word), word);
+    };
+    this.node.addEventListener("mouseover", (event) => (event.target.closest(".word") ? at(event, this.report) : this.onword()));
+    this.node.addEventListener("mouseleave", () => this.onword());
+    this.node.addEventListener("focusin", (event) => at(event, (part, index, word) => { this.setCurrent(word); this.onword(part, index); }));
+    this.node.addEventListener("focusout", () => this.onword());
+    this.node.addEventListener("click", (event) => at(event, (part, index, word) => this.onopen(part, index, word)));
+    this.node.addEventListener("keydown", (event) => at(event, () => this.key(event)));
+  }
+
+  report = (part, index) => this.onword(part, index);
+
+  place(word) {
+    const row = this.rowOf.get(word.parentNode);
+    return [row.part, row.words.indexOf(word)];
+  }
+
+  /** Show the translations of the sentences of a text, with the white space between the sentences of the text. */
+  show(text, parts) {
+    const hadFocus = this.node.contains(document.activeElement) && document.activeElement !== this.node;
+    const [row, index] = this.currentPlace();
+    let end = 0;
+    const wanted = parts.map((part) => {
+      const gap = text.slice(end, part.start);
+      end = part.start + part.text.length;
+      return { part, gap, shown: part.translation ?? part.previous, isWaiting: !part.translation };
+    });
+    const isSame = (a, b) => a && b && a.gap === b.gap && a.shown === b.shown && a.isWaiting === b.isWaiting && (a.shown || a.part.text === b.part.text);
+    const shorter = Math.min(this.rows.length, wanted.length);
+    let first = 0;
+    while (first < shorter && isSame(this.rows[first], wanted[first])) first += 1;
+    let last = 0;
+    while (last < shorter - first && isSame(this.rows.at(-1 - last), wanted.at(-1 - last))) last += 1;
+    const removed = this.rows.slice(first, this.rows.length - last);
+    for (const { nodes } of removed) nodes.forEach((node) => node.remove());
+    const kept = last ? this.rows.slice(-last) : [];
+    const added = wanted.slice(first, wanted.length - last).map((row) => this.rendered(row));
+    const next = kept[0]?.nodes[0] ?? this.tail;
+    next.before(...added.flatMap(({ nodes }) => nodes));
+    this.rows = [...this.rows.slice(0, first), ...added, ...kept];
+    this.rows.forEach((row, i) => { row.part = parts[i]; });
+    this.tail.data = text.slice(end);
+    if (!this.current?.isConnected) this.setCurrent(this.rows[row]?.words[index] ?? this.rows[row]?.words[0] ?? this.rows.find(({ words }) => words.length)?.words[0]);
+    if (hadFocus && !this.node.contains(document.activeElement)) this.current?.focus();
+  }
+
+  rendered(row) {
+    const { part, gap, shown, isWaiting } = row;
+    row.words = [];
+    const sentence = el("span", { class: "sentence" });
+    if (isWaiting) {
+      sentence.className = "waiting";
+      if (shown) sentence.append(shown.text);
+      else {
+        sentence.classList.add("skeleton");
+        sentence.style.setProperty("--n", part.text.length);
+      }
+    } else {
+      let end = 0;
+      for (const match of wordsOf(shown.text)) {
+        const [word, p] = shown.words[row.words.length] ?? [];
+        const isUncertain = word === match[0] && p < UNCERTAIN;
+        const span = el("span", { class: isUncertain ? "word uncertain" : "word", title: isUncertain ? t("uncertain", p.toFixed(2)) : null }, match[0]);
+        row.words.push(span);
+        sentence.append(shown.text.slice(end, match.index), span);
+        end = match.index + match[0].length;
+      }
+      sentence.append(shown.text.slice(end));
+      if (shown.isCorrected) {
+        sentence.classList.add("corrected");
+        sentence.title = t("corrected");
+      }
+    }
+    this.rowOf.set(sentence, row);
+    row.nodes = [document.createTextNode(gap), sentence];
+    return row;
+  }
+
+  get isComplete() {
+    return this.rows.length > 0 && this.rows.every(({ isWaiting }) => !isWaiting);
+  }
+
+  get hasUncertain() {
+    return this.node.querySelector(".uncertain") !== null;
+  }
+
+  text() {
+    return this.node.textContent;
+  }
+
+  currentPlace() {
+    const row = this.rows.findIndex(({ words }) => words.includes(this.current));
+    return [row, this.rows[row]?.words.indexOf(this.current)];
+  }
+
+  /** The sentence of the current word. */
+  get currentPart() {
+    return this.rows[this.currentPlace()[0]]?.part;
+  }
+
+  setCurrent(word) {
+    if (word === this.current) return; // without its tabindex, a word loses the focus
+    for (const name of ["tabindex", "role", "aria-haspopup"]) this.current?.removeAttribute(name);
+    this.current = word;
+    word?.setAttribute("tabindex", "0");
+    word?.setAttribute("role", "button");
+    word?.setAttribute("aria-haspopup", "listbox");
+  }
+
+  /** Focus a word of a sentence, if it is still there. */
+  focus(part, index) {
+    const word = this.rows.find((row) => row.part.start === part.start)?.words[index];
+    if (!word) return;
+    this.setCurrent(word);
+    word.focus();
+  }
+
+  key(event) {
+    if ((event.altKey && event.key === "ArrowDown") || event.key === "Enter" || event.key === " ") event.target.click();
+    else if (event.key === "ArrowRight" || event.key === "ArrowLeft") {
+      const all = this.rows.flatMap(({ words }) => words);
+      const next = all[all.indexOf(this.current) + (event.key === "ArrowRight" ? 1 : -1)];
+      if (next) this.setCurrent(next);
+      next?.focus();
+    } else return;
+    event.preventDefault();
+  }
+
+  /** Highlight words of a sentence, by their indices. */
+  highlight(part, indices = []) {
+    this.marked.forEach((word) => word.classList.remove("on"));
+    const row = part && this.rows.find((row) => row.part.start === part.start);
+    this.marked = row ? indices.map((i) => row.words[i]).filter(Boolean) : [];
+    this.marked.forEach((word) => word.classList.add("on"));
+  }
+
+  /** The words before a word, as the beginning of a translation. */
+  prefix(part, index) {
+    return wordsOf(part.translation.text).slice(0, index).map(([word]) => word).join(" ");
+  }
+}
