@@ -3,6 +3,7 @@ import torch
 
 from glassformer import measurement
 from glassformer.config import TrainConfig
+from glassformer.models.t5 import T5Config
 from glassformer.nn import cpu_training
 from glassformer.runtime import precision as decoding
 from glassformer.training import arithmetic as a
@@ -83,6 +84,11 @@ def test_a_measurement_does_not_change_random_numbers():
     expected = torch.Generator().manual_seed(torch.initial_seed())
     a.choose_among(SIZES, a.candidates(CPU) * 2)
     assert torch.equal(torch.rand(5), torch.rand(5, generator=expected))
+
+
+def test_decoding_is_measured_for_models_whose_heads_have_a_size_of_their_own():
+    config = T5Config(vocab_size=31, d_model=44, n_heads=3, d_head=16, d_ff=97, n_encoder_layers=1, n_decoder_layers=1)
+    assert decoding.fastest(CPU, config) in ("fp32", "int8")
 
 
 def test_decoding_is_in_fp32_where_int8_is_not_faster(monkeypatch):

@@ -2,7 +2,7 @@
 needs the instruction `vdpbf16ps`, which multiplies 16 pairs of bf16 and adds the two products of each pair to a float.
 
 A word is what one number of a sum in registers is multiplied by in one instruction: a float, or a pair of bf16 that are
-neighbours along k. The loops are those of Goto & van de Geijn 2008, "Anatomy of high-performance matrix multiplication":
+neighbors along k. The loops are those of Goto & van de Geijn 2008, "Anatomy of high-performance matrix multiplication":
 a block of B is packed to panels of PANEL_COLUMNS columns of words; a block of A stays in the second-level cache; a tile of
 TILE_ROWS x PANEL_COLUMNS sums stays in registers. Packing transposes, rounds float to bf16 and fills up with zeros. Each
 sum is computed by one thread, in the order of k, in blocks that depend only on k and on the types.

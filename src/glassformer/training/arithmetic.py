@@ -18,7 +18,7 @@ CHOSEN = ("precision", "cpu_matmul")
 
 LIBRARY_NAMES = {"kernels": "C library", "torch": "PyTorch"}
 
-WORK = 4e9
+WORK = 2e9
 """Operations of a measured call, about: 0.01 to 0.1 seconds with two threads."""
 
 
