@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from glassformer.corpora.detect import find_task
 from glassformer.corpora.labeled import Labeled, read_labeled
 from glassformer.errors import ColumnsError, ConfigError, CorpusError
 
@@ -182,3 +183,15 @@ def test_rows_that_cannot_be_used_are_counted_and_skipped_on_request(tmp_path):
         f"warning: 2 of 4 rows cannot be used and were left out (--skip-bad). The first: {path}:3: no label;"
         " the text begins 'b'."
     ]
+
+
+def test_malformed_lines_of_jsonl_are_counted_and_skipped_on_request(tmp_path):
+    path = write(
+        tmp_path / "a.jsonl", '{"text": "a", \n{"text": "b", "label": "x"}\n[1]\n{"text": "c", "label": "y"}\n'
+    )
+    assert "2 of 4 rows cannot be used. To leave them out: --skip-bad." in refusal(path)
+    logged: list[str] = []
+    assert [e.text for e in read_labeled([path], skip_bad=True, log=logged.append)] == ["b", "c"]
+    assert logged[0].startswith("warning: 2 of 4 rows cannot be used and were left out (--skip-bad). The first: ")
+    assert f"{path}:1: expected one JSON object per line (JSONDecodeError" in logged[0]
+    assert find_task([path]) == "classification"

@@ -319,3 +319,8 @@ def test_a_corpus_of_which_much_is_too_long_is_an_error_that_says_what_to_do(tmp
     done = glassformer("train", tmp_path / "pairs.jsonl", "--out", tmp_path / "r", "--steps", 2, "--vocab-size", 270,
                        "--max-len", 40)  # fmt: skip
     refused(done, 1, "%) are longer than", "--max-len", "--task summarization")
+
+
+def test_a_reading_option_without_effect_for_the_task(corpus, tmp_path):
+    done = train(corpus, tmp_path / "r", "--skip-bad")
+    refused(done, 2, "--skip-bad: without effect for the task translation")

@@ -1,6 +1,7 @@
 """Exchanges between processes, here threads with a common store, and the conditions of joining a group."""
 
 import os
+import signal
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
+from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
 from glassformer.config import TrainConfig
 from glassformer.errors import ConfigError, UserError
@@ -189,3 +191,18 @@ def test_no_variable_of_the_group_stays_in_the_environment():
     with environment_of_processes(2):
         assert "GLASSFORMER_LR" not in os.environ
     assert os.environ.pop("GLASSFORMER_LR") == "1"
+
+
+@pytest.mark.parametrize(
+    ("exit_codes", "expected"),
+    [([-signal.SIGPIPE, -signal.SIGKILL], 1), ([1, -signal.SIGSEGV], 1), ([-signal.SIGTERM, 2], 1), ([1, 1], 0)],
+)
+def test_of_processes_that_end_in_the_same_second_the_cause_is_the_one_that_did_not_follow(exit_codes, expected):
+    from glassformer.training.launch import cause
+
+    failures = {rank: ProcessFailure(rank, 99, code, "") for rank, code in enumerate(exit_codes)}
+    for failure in failures.values():
+        failure.timestamp = 5
+    assert cause(failures) == (expected, failures[expected])
+    failures[1 - expected].timestamp = 4
+    assert cause(failures)[0] == 1 - expected

@@ -69,7 +69,7 @@ def ablate(
     if not sources:
         raise ConfigError("no evaluation examples given.\n  Name a file, or for translations --src FILE --ref FILE.")
     task = open_model(model, "cpu", threads)
-    selected = list(islice(task.read(sources, [ref] if ref else [], read_options(read)), examples))
+    selected = list(islice(task.read(sources, [ref] if ref else [], read_options(read, task)), examples))
     if not selected:
         raise ConfigError(f"{sources[0]}: no examples in it.")
     unknown = {label for example in selected for label in task.labels_in(example)} - {*task.labels}

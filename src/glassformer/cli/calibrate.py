@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from glassformer.cli.options import Device, ReadFlags, Threads, read_options
+from glassformer.cli.options import Device, PairFlags, Threads, given
 
 
 def calibrate(
@@ -14,7 +14,7 @@ def calibrate(
     *,
     src: Path,
     ref: Path | None = None,
-    read: Annotated[ReadFlags, Parameter(name="*")] = ReadFlags(),  # noqa: B008
+    read: Annotated[PairFlags, Parameter(name="*")] = PairFlags(),  # noqa: B008
     device: Device = "auto",
     threads: Threads = None,
 ) -> None:
@@ -35,10 +35,7 @@ def calibrate(
     from glassformer.tasks.confidence import FILE, fit_confidence
     from glassformer.tasks.registry import find_model
 
-    options = read_options(read)
-    pairs = [
-        p for p in read_pairs([src], [ref] if ref else [], format=options.format, keys=options.keys) if p.src.strip()
-    ]
+    pairs = [p for p in read_pairs([src], [ref] if ref else [], **given(read)) if p.src.strip()]
     task = open_translator(model, device, threads)
     confidence, error = fit_confidence(task, [pair.src for pair in pairs], [pair.tgt for pair in pairs])
     checkpoint.add_file(find_model(model), FILE, checkpoint.to_json(confidence.to_record()))

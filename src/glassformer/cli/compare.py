@@ -55,7 +55,7 @@ def compare(
         raise ConfigError(
             f"{first} was trained for {tasks[0].name}, {second} for {tasks[1].name}: they cannot be compared."
         )
-    examples = list(tasks[0].read(sources, [ref] if ref else [], read_options(read)))
+    examples = list(tasks[0].read(sources, [ref] if ref else [], read_options(read, tasks[0])))
     statistics = [task.bootstrap_statistics(task.evaluate(examples)[0], examples) for task in tasks]
     if not statistics[0]:
         raise ConfigError(f"{tasks[0].name}: its metrics cannot be compared example by example.")

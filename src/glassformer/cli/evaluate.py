@@ -70,7 +70,7 @@ def evaluate(
     sources = [*files, *([src] if src else [])]
     decoding = DecodeConfig.resolve(given(options), environment=os.environ)
     task = open_model(model, device, threads, precision=decoding.precision)
-    examples = list(task.read(sources, [ref] if ref else [], read_options(read)))
+    examples = list(task.read(sources, [ref] if ref else [], read_options(read, task)))
     if not examples:
         raise ConfigError(f"{sources[0]}: no examples to evaluate on.")
     if not any(text.strip() for example in examples for text in task.texts(example)):

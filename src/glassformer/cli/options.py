@@ -3,13 +3,16 @@
 import sys
 from collections.abc import Sequence
 from dataclasses import field, make_dataclass
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter, Token
 from cyclopts.validators import Number
 
 from glassformer.config import MAX_INTEGER, MAX_THREADS, Config, JsonObject, TrainConfig
 from glassformer.corpora.read_options import ReadOptions
+
+if TYPE_CHECKING:
+    from glassformer.tasks.base import AnyTask
 
 SHOW_ALL = "--help-all" in sys.argv
 """Whether the help lists rare options too. Read once: commands build their options when they are imported."""
@@ -105,9 +108,17 @@ def given(record: object) -> JsonObject:
 
 
 ReadFlags: Any = flags(TrainConfig, only=("format", "keys", "skip_bad"))
-"""Options of the commands that read labeled or parallel text."""
+"""Options of the commands that read the text of any task."""
+PairFlags: Any = flags(TrainConfig, only=("format", "keys"))
+"""Options of the commands that read parallel text."""
 
 
-def read_options(record: object) -> ReadOptions:
-    """How the files are to be read, from the options of a command."""
-    return ReadOptions(**given(record))
+def read_options(record: object, task: "AnyTask") -> ReadOptions:
+    """How the files are to be read, from the options of a command.
+
+    Raises:
+        ConfigError: an option has no effect for the task.
+    """
+    options = ReadOptions(**given(record))
+    options.check_used(task.read_options, task.name)
+    return options

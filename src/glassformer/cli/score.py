@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from glassformer.cli.options import Device, Json, ReadFlags, Threads, read_options
+from glassformer.cli.options import Device, Json, PairFlags, Threads, given
 
 
 def score(
@@ -15,7 +15,7 @@ def score(
     *,
     src: Annotated[Path, Parameter(allow_leading_hyphen=True)],
     tgt: Path | None = None,
-    read: Annotated[ReadFlags, Parameter(name="*")] = ReadFlags(),  # noqa: B008
+    read: Annotated[PairFlags, Parameter(name="*")] = PairFlags(),  # noqa: B008
     json: Json = False,
     device: Device = "auto",
     threads: Threads = None,
@@ -38,8 +38,7 @@ def score(
     from glassformer.corpora.lines import chunks
 
     check_no_options([src], "score")
-    options = read_options(read)
-    pairs = read_pairs([src], [tgt] if tgt else [], format=options.format, keys=options.keys)
+    pairs = read_pairs([src], [tgt] if tgt else [], **given(read))
     translator = open_translator(model, device, threads)
     for chunk in chunks(pairs, MAX_CHUNK_LINES):
         scores = translator.score([pair.src for pair in chunk], [pair.tgt for pair in chunk])

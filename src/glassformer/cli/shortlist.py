@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from glassformer.cli.options import Quiet, ReadFlags, read_options
+from glassformer.cli.options import PairFlags, Quiet, given
 
 
 def shortlist(
@@ -14,7 +14,7 @@ def shortlist(
     *,
     src: Path,
     ref: Path | None = None,
-    read: Annotated[ReadFlags, Parameter(name="*")] = ReadFlags(),  # noqa: B008
+    read: Annotated[PairFlags, Parameter(name="*")] = PairFlags(),  # noqa: B008
     quiet: Quiet = False,
 ) -> None:
     """Learn from parallel text which tokens the words of a source may be translated to, and store it in the model
@@ -38,8 +38,7 @@ def shortlist(
     from glassformer.tasks.texts import no_op
     from glassformer.tasks.translation import Translator
 
-    options = read_options(read)
-    pairs = read_pairs([src], [ref] if ref else [], format=options.format, keys=options.keys)
+    pairs = read_pairs([src], [ref] if ref else [], **given(read))
     task = open_model(model, "cpu", None, (Translator.name,), quiet=quiet)
     assert isinstance(task, Translator)
     with progress_bar("learning", None) as progress:

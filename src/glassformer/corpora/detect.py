@@ -9,11 +9,10 @@ from typing import Literal
 from glassformer.corpora.columns import guess_columns, is_labeled, is_pair_header, parse_number, roles_of
 from glassformer.corpora.corpus import N_DETECTION_LINES
 from glassformer.corpora.encoding import detect_encoding
-from glassformer.corpora.jsonl import column_values, outline, parse_json, read_objects, suggest_keys
+from glassformer.corpora.jsonl import column_values, outline, read_each, suggest_keys
 from glassformer.corpora.labeled import check_known
 from glassformer.corpora.lines import (
     STDIN,
-    LineError,
     byte_lines,
     check_readable,
     name,
@@ -25,7 +24,7 @@ from glassformer.corpora.pair_formats import PAIR_FORMATS, format_of, summary_ke
 from glassformer.corpora.read_options import DETECT, ReadOptions, parse_keys
 from glassformer.corpora.tables import SAMPLE_BYTES, Table, open_table
 from glassformer.corpora.tagged import SPAN_TAG
-from glassformer.errors import ConfigError
+from glassformer.errors import ConfigError, CorpusError
 
 TaskName = Literal[
     "translation",
@@ -143,33 +142,31 @@ def _are_pairs(table: Table) -> bool:
 
 
 def _task_of_objects(path: Path, field_keys: Mapping[str, str]) -> TaskName:
-    try:
-        records = [parse_json(line) for line in islice(read_lines(path), N_DETECTION_LINES)]
-    except LineError as error:
-        raise _unknown(name(path), f"{error.detail}.\n  {error.advice}".rstrip(".")) from None
-    objects = [record for record in records if isinstance(record, dict)]
-    if field_keys:
-        records = [record for _, record in islice(read_objects(path, field_keys), N_DETECTION_LINES)]
-    first = records[0]
-    keys = first.keys() if isinstance(first, dict) else set()
+    sample = [record for _, record in islice(read_each(path, field_keys), N_DETECTION_LINES)]
+    objects = [record for record in sample if not isinstance(record, CorpusError)]
+    if not objects:
+        reason, _, advice = str(sample[0]).partition("\n")
+        raise _unknown(name(path), f"{reason.removeprefix(f'{name(path)}:1: ')}\n{advice}".rstrip("."))
+    first = objects[0]
+    keys = first.keys()
     if "task" in keys:
         return "multitask"
     if keys in ({"src", "tgt"}, {"translation"}):
         return "translation"
     if {"words", "tags"} <= keys:
         return "tagging"
-    if isinstance(first, dict) and summary_keys(first):
+    if summary_keys(first):
         return "summarization"
     if keys == {"text"}:
         return "causal-lm"
     if is_labeled(keys):
         key = roles_of(keys)["label"][0]
-        return task_of_labels([str(record.get(key)) for record in records if isinstance(record, dict)], key)
-    guess = guess_columns(column_values(objects)) if objects and not field_keys else None
+        return task_of_labels([str(record.get(key)) for record in objects], key)
+    guess = guess_columns(column_values(objects)) if not field_keys else None
     if guess and not guess.problem:
         key = guess.fields["label"]
         return task_of_labels([value for value in column_values(objects)[key] if value.strip()], key)
-    suggested = suggest_keys(objects) if objects and not field_keys else None
+    suggested = suggest_keys(objects) if not field_keys else None
     advice = f".\n  Give the keys of the fields, for example: {suggested}" if suggested else ""
     raise _unknown(name(path), f"its first line is {outline(first)}{advice}")
 

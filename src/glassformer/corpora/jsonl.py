@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
-from glassformer.corpora.lines import LineError, name, read_lines
+from glassformer.corpora.lines import LineError, read_lines
 from glassformer.errors import CorpusError
 
 SURROGATE = re.compile("[\ud800-\udfff]")
@@ -40,25 +40,40 @@ def read_objects(path: Path, keys: Mapping[str, str] | None = None) -> Iterator[
     Raises:
         CorpusError: a line is not a JSON object, lacks one of the keys, or is not readable as text.
     """
+    for number, record in read_each(path, keys):
+        if isinstance(record, CorpusError):
+            raise record
+        yield number, record
+
+
+def read_each(
+    path: Path, keys: Mapping[str, str] | None = None
+) -> Iterator[tuple[int, dict[str, object] | CorpusError]]:
+    """Read the objects of a JSONL file as `read_objects`, with an error in place of each line that is none.
+
+    Raises:
+        CorpusError: a line is not readable as text.
+    """
     for number, line in enumerate(read_lines(path), 1):
         try:
-            record = parse_json(line)
+            yield number, _parse_object(line, keys)
         except LineError as error:
-            raise error.at(path, number) from None
-        if not isinstance(record, dict):
-            raise CorpusError(
-                f"{name(path)}:{number}: expected one JSON object per line, found {outline(record)}.\n"
-                f"  The line begins {line[:40]!r}. Fix the line."
-            )
-        if keys:
-            try:
-                record = select_fields(record, keys)
-            except KeyError as error:
-                raise CorpusError(
-                    f"{name(path)}:{number}: no key {error.args[0]!r} (named by --keys); found {outline(record)}.\n"
-                    "  Fix --keys, or fix or delete the line."
-                ) from None
-        yield number, record
+            yield number, error.at(path, number)
+
+
+def _parse_object(line: str, keys: Mapping[str, str] | None) -> dict[str, object]:
+    record = parse_json(line)
+    if not isinstance(record, dict):
+        raise LineError(
+            "malformed",
+            f"expected one JSON object per line, found {outline(record)}.\n  The line begins {line[:40]!r}",
+            "Fix the line.",
+        )
+    try:
+        return select_fields(record, keys) if keys else record
+    except KeyError as error:
+        reason = f"no key {error.args[0]!r} (named by --keys); found {outline(record)}"
+        raise LineError("malformed", reason, "Fix --keys, or fix or delete the line.") from None
 
 
 def select_fields(record: Mapping[str, object], keys: Mapping[str, str]) -> dict[str, object]:

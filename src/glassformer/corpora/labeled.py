@@ -8,7 +8,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from glassformer.corpora.columns import Guess, guess_columns, parse_number, unique_roles
-from glassformer.corpora.jsonl import column_values, invalid_text_reason, outline, read_objects, select_fields
+from glassformer.corpora.jsonl import column_values, invalid_text_reason, outline, read_each
 from glassformer.corpora.lines import check_readable, name
 from glassformer.corpora.pair_formats import format_of
 from glassformer.corpora.read_options import ReadOptions, parse_keys
@@ -150,7 +150,7 @@ def object_fields(path: Path, log: Log = lambda message: None) -> dict[str, str]
     Raises:
         ColumnsError: they are not known.
     """
-    records = [record for _, record in islice(read_objects(path), N_SAMPLE)]
+    records = [record for _, record in islice(read_each(path), N_SAMPLE) if not isinstance(record, CorpusError)]
     guess = guess_columns(column_values(records))
     if not records or _has_standard_names(guess) or guess.problem:
         return {}  # reading reports the first object with a problem
@@ -198,44 +198,32 @@ def _read_table(table: Table, indices: Mapping[str, int]) -> Iterator[Labeled | 
 
 def _read_objects(path: Path, field_keys: Mapping[str, str]) -> Iterator[Labeled | BadRowError]:
     keys: Mapping[str, str] = {}
-    for number, record in read_objects(path):
-        where = f"{name(path)}:{number}"
-        if field_keys:
-            try:
-                record = select_fields(record, field_keys)
-            except KeyError as error:
-                yield BadRowError(
-                    f"{where}: no key {error.args[0]!r} (named by --keys); found {outline(record)}.\n"
-                    "  Fix --keys, or fix or delete the line.",
-                    path,
-                    number,
+    for number, record in read_each(path, field_keys):
+        try:
+            if isinstance(record, CorpusError):
+                raise record
+            found_keys = _record_keys(record, path, number)
+            keys = keys or found_keys
+            if found_keys != keys:
+                before, here = ", ".join(keys.values()), ", ".join(found_keys.values())
+                raise CorpusError(
+                    f"{name(path)}:{number}: earlier lines have the keys {before}, this one {here}.\n"
+                    "  Give every line the same keys, all with text2 or all without."
                 )
-                continue
-        try:
-            found_keys = unique_roles(key for key in record if record[key] is not None)
-        except ValueError as error:
-            yield BadRowError(
-                f'{where}: expected {{"text": …, "label": …}}, for a pair also "text2": {error}.\n'
-                f"  Found {outline(record)}. Name the keys, for instance: --keys text=review label=stars",
-                path,
-                number,
-            )
-            continue
-        keys = keys or found_keys
-        if found_keys != keys:
-            before, here = ", ".join(keys.values()), ", ".join(found_keys.values())
-            yield BadRowError(
-                f"{where}: earlier lines have the keys {before}, this one {here}.\n"
-                "  Give every line the same keys, all with text2 or all without.",
-                path,
-                number,
-            )
-            continue
-        cells = {role: record[key] for role, key in keys.items()}
-        try:
+            cells = {role: record[key] for role, key in keys.items()}
             yield _record({**cells, "label": _json_literal(cells["label"])}, path, number)
         except CorpusError as error:
             yield BadRowError(str(error), path, number)
+
+
+def _record_keys(record: Mapping[str, object], path: Path, number: int) -> dict[str, str]:
+    try:
+        return unique_roles(key for key in record if record[key] is not None)
+    except ValueError as error:
+        raise CorpusError(
+            f'{name(path)}:{number}: expected {{"text": …, "label": …}}, for a pair also "text2": {error}.\n'
+            f"  Found {outline(record)}. Name the keys, for instance: --keys text=review label=stars"
+        ) from None
 
 
 def _json_literal(label: object) -> object:

@@ -1,8 +1,8 @@
 """How data files are read: their format, and which column or JSON key holds which field."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, fields
 
 from glassformer.corpora.pair_formats import check_format
 from glassformer.errors import ConfigError
@@ -24,6 +24,21 @@ class ReadOptions:
 
     def __post_init__(self) -> None:
         check_format(self.format)
+
+    def check_used(self, used: Collection[str], task: str) -> None:
+        """Check that each given option has an effect.
+
+        Args:
+            used: those that have one.
+            task: the name of the task.
+
+        Raises:
+            ConfigError: another one is given.
+        """
+        unused = [field.name for field in fields(self) if getattr(self, field.name) and field.name not in used]
+        if unused:
+            names = ", ".join(f"--{name.replace('_', '-')}" for name in unused)
+            raise ConfigError(f"{names}: without effect for the task {task}.\n  Leave it out.")
 
 
 DETECT = ReadOptions()

@@ -108,6 +108,8 @@ class Task(ABC, Generic[ExampleT, BatchT]):
     """`Batch.pad_to` pads batches to fixed shapes, and `loss` does not wait for the GPU: a CUDA graph can hold it."""
     can_pack: ClassVar[bool] = False
     """`packed_batch` makes batches without padding."""
+    read_options: ClassVar[tuple[str, ...]] = ("format", "keys")
+    """Options that `read` uses."""
     held_out: ClassVar[type[HeldOut]] = SmallestHashes
     """Selection of the dev examples, if no dev set is given."""
     has_classes: ClassVar[bool] = False

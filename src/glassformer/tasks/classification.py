@@ -55,6 +55,7 @@ class LabelTask(EncoderTask[Labeled, LabelBatch]):
     example_type = Labeled
     targets_name = "examples"
     head_config = {"head": "sequence", "pooler": True}
+    read_options = ("format", "keys", "skip_bad")
 
     @classmethod
     def read(

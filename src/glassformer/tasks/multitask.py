@@ -45,6 +45,7 @@ class Multitask(TextToTextTask[PromptedExample]):
     pipelines = ("text2text-generation", "translation", "summarization")
     example_type = PromptedExample
     examples_name = "examples"
+    read_options = ("keys",)
     metric = "exact"
     output_type = "texts"
     validation_decodes = True

@@ -72,6 +72,7 @@ class QuestionAnswerer(EncoderTask[QAExample, SpanBatch]):
     targets_name = "positions"
     example_input = "Where does Ann live?\\tAnn lives in Oslo."
     fields = {"question": IDS, "context": IDS, "span": INTS}
+    read_options = ()
     metric = "f1"
     output_type = "answers"
     head_config = {"head": "span"}

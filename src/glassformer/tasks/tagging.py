@@ -68,6 +68,7 @@ class Tagger(EncoderTask[Tagged, TagBatch]):
     examples_name = "sentences"
     targets_name = "words"
     fields = {"ids": IDS, "starts": INTS, "tags": INTS}
+    read_options = ("keys",)
     metric = "score"
     output_type = "tags"
     head_config = {"head": "tokens"}

@@ -6,12 +6,12 @@ import signal
 import sys
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from torch.distributed.elastic.multiprocessing import SignalException
-from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from glassformer.config import ENVIRONMENT_PREFIX, TrainConfig
@@ -49,7 +49,7 @@ def launch(config: TrainConfig, *, quiet: bool) -> None:
         try:
             elastic_launch(settings, sys.executable)(*command)
         except ChildFailedError as error:
-            rank, failure = error.get_first_failure()
+            rank, failure = cause(error.failures)
             if failure.exitcode > 0:
                 sys.exit(failure.exitcode)
             raise UserError(
@@ -58,6 +58,21 @@ def launch(config: TrainConfig, *, quiet: bool) -> None:
             ) from None
         except SignalException as error:
             sys.exit(128 + error.sigval)
+
+
+def cause(failures: Mapping[int, ProcessFailure]) -> tuple[int, ProcessFailure]:
+    """The rank that ended first, and how. Times have whole seconds, so others may have ended at the same time.
+
+    The others end because the first one did: with an error, by SIGPIPE, or by the launcher's SIGTERM.
+    """
+    consequences = {-signal.SIGTERM: 2, -signal.SIGPIPE: 2}
+
+    def order(rank: int) -> tuple[int, int]:
+        failure = failures[rank]
+        return failure.timestamp, 1 if failure.exitcode > 0 else consequences.get(failure.exitcode, 0)
+
+    rank = min(failures, key=order)
+    return rank, failures[rank]
 
 
 @contextmanager

@@ -105,6 +105,7 @@ def select_task_type(config: TrainConfig, base: Model | None) -> type[AnyTask]:
     if name not in TASKS:
         raise ConfigError(f"task {name!r}: unknown.\n  Known tasks: {', '.join(TASKS)}.")
     task_type = task_class(name)
+    read_options(config).check_used(task_type.read_options, name)
     family = model_family(config, task_type, base)
     if family not in task_type.families():
         advice = "Change --family" if config.family else "Use another model for --init-from"
