@@ -18,7 +18,6 @@ OPTIONS = {
     "no_repeat_ngram_size": {"no_repeat_ngram_size": 4},
     "prefix": {"prefix": "Ein"},
     "ban": {"ban": ("Mann", "Hund")},
-    "beam_groups": {"beam_groups": 2},
     "temperature": {"temperature": 1.0},
 }
 

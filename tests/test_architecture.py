@@ -4,6 +4,7 @@ import ast
 import json
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ import pytest
 from glassformer.cli import COMMANDS
 
 HELP_COMMANDS = ["", "classify", *COMMANDS]
-SRC = Path(__file__).parents[1] / "src" / "glassformer"
+ROOT = Path(__file__).parents[1]
+SRC = ROOT / "src" / "glassformer"
 
 
 def imported_after(code: str) -> set[str]:
@@ -69,3 +71,10 @@ def test_text_modules_load_no_torch():
 def test_every_module_has_a_docstring():
     for path in SRC.rglob("*.py"):
         assert ast.get_docstring(ast.parse(path.read_text())), path
+
+
+def test_the_documented_layers_are_those_of_the_contract():
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
+    documented = (ROOT / "docs" / "architecture.md").read_text().split("```")[1]
+    assert [layer.strip() for layer in documented.split(">")] == layers

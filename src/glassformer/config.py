@@ -94,7 +94,6 @@ class Config(BaseModel):
 
 TRANSFORMERS_NAMES = {
     "num_beams": "beam",
-    "num_beam_groups": "beam_groups",
     "num_return_sequences": "nbest",
     "max_new_tokens": "max_length",
     "learning_rate": "lr",
@@ -174,19 +173,6 @@ class DecodeConfig(Config):
         ge=0,
         le=5,
         description="Exponent alpha: scores are divided by ((5 + length) / 6)^alpha (transformers: length^alpha).",
-    )
-    beam_groups: int = Field(
-        default=1,
-        ge=1,
-        le=64,
-        description="Diverse beam search: number of groups of hypotheses that differ; with --nbest.",
-    )
-    diversity_penalty: float = Field(
-        default=0.5,
-        ge=0,
-        le=100,
-        description="Diverse beam search: subtracted from the log-probability of a token for each hypothesis of the"
-        " groups before that has it at the same position.",
     )
     nbest: int = Field(default=1, ge=1, le=64, description="Number of translations printed for each line, best first.")
     max_length: int | None = Field(
@@ -286,12 +272,8 @@ class DecodeConfig(Config):
             raise ValueError(f"nbest = {self.nbest} is more than the beam size {self.beam}; raise beam")
         if "" in self.ban:
             raise ValueError("ban: an empty text, which every output contains")
-        if self.beam % self.beam_groups:
-            raise ValueError(f"beam = {self.beam} is not a multiple of beam_groups = {self.beam_groups}")
-        if self.beam_groups > 1 and (self.do_sample or self.glossary):
-            raise ValueError("beam_groups cannot be combined with sampling or a glossary")
-        if self.shortlist and self.do_sample:
-            raise ValueError("shortlist cannot be combined with sampling")
+        if self.shortlist and (self.do_sample or self.repetition_penalty):
+            raise ValueError("shortlist cannot be combined with sampling or repetition_penalty, which need all tokens")
         return self
 
 

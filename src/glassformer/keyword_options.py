@@ -18,8 +18,6 @@ class TextOptions(TypedDict, total=False):
 
     beam: int
     length_penalty: float
-    beam_groups: int
-    diversity_penalty: float
     max_length: int | None
     no_repeat_ngram_size: int | None
     temperature: float | None

@@ -53,11 +53,12 @@ def engine_of(model, batch_tokens=64, **options):
     )  # fmt: skip
 
 
-def requests(n):
-    """Sources of different lengths, options and maximum numbers of new tokens."""
+def requests(model, n):
+    """Sources of different lengths, options that the model has, and maximum numbers of new tokens."""
     rng = random.Random(n)
+    options = [x for x in OPTIONS if not x.shortlist or isinstance(model, CompiledDecoder)]
     source = lambda: [*(rng.randrange(3, VOCAB) for _ in range(rng.randrange(1, 20))), EOS]
-    return [(source(), OPTIONS[i % len(OPTIONS)], rng.randrange(1, 15)) for i in range(n)]
+    return [(source(), options[i % len(options)], rng.randrange(1, 15)) for i in range(n)]
 
 
 def alone(model, source, options, limit, index):
@@ -76,12 +77,12 @@ def finish(engine):
 @pytest.fixture(scope="module")
 def expected(model):
     """Results of `requests(23)`, each decoded alone."""
-    return [alone(model, *request, index) for index, request in enumerate(requests(23))]
+    return [alone(model, *request, index) for index, request in enumerate(requests(model, 23))]
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_requests_that_arrive_at_any_time_are_decoded_as_if_alone(model, expected, seed):
-    rng, engine, pending, results = random.Random(seed), engine_of(model), requests(23), {}
+    rng, engine, pending, results = random.Random(seed), engine_of(model), requests(model, 23), {}
     rng.shuffle(order := list(range(len(pending))))
     index_of = {}
     while order or engine.n_unfinished:
@@ -103,7 +104,7 @@ def in_threads(function, arguments):
 
 
 def test_several_threads_call_one_engine(model, expected):
-    engine, pending, results, index_of = engine_of(model), requests(23), {}, {}
+    engine, pending, results, index_of = engine_of(model), requests(model, 23), {}, {}
 
     def client(first):
         for index in range(first, len(pending), 3):
@@ -118,13 +119,13 @@ def test_several_threads_call_one_engine(model, expected):
 
 def test_two_engines_decode_with_one_model_at_the_same_time(model, expected):
     def client(first):
-        return [alone(model, *requests(23)[index], index) for index in range(first, 23, 2)]
+        return [alone(model, *requests(model, 23)[index], index) for index in range(first, 23, 2)]
 
     assert in_threads(client, range(2)) == [expected[0::2], expected[1::2]]
 
 
 def test_a_cancelled_request_is_gone_after_the_call_and_changes_no_other(model, expected):
-    pending = requests(23)
+    pending = requests(model, 23)
     for n_steps in (0, 1, 3):
         engine = engine_of(model, batch_tokens=1000)
         for source, options, limit in pending:
@@ -235,3 +236,8 @@ def test_an_empty_source_and_a_limit_below_1_are_refused(model):
         engine_of(model).submit([], OPTIONS[0], max_new_tokens=3)
     with pytest.raises(ValueError, match="at most 0 new tokens"):
         engine_of(model).submit([5], OPTIONS[0], max_new_tokens=0)
+
+
+def test_a_shortlist_that_the_model_cannot_use_is_an_error():
+    with pytest.raises(ValueError, match="the model uses none"):
+        engine_of(random_model(32)).submit([5, EOS], DecodeConfig(shortlist=True), max_new_tokens=3)

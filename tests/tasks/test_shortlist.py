@@ -52,6 +52,8 @@ def test_what_cannot_be_combined_is_refused(folder, tmp_path):
             gf.load(folder).translate(LINES, DecodeConfig(shortlist=True, precision=precision))
     with pytest.raises(ValueError, match="shortlist cannot be combined with sampling"):
         DecodeConfig(shortlist=True, top_p=0.9)
+    with pytest.raises(ValueError, match="or repetition_penalty"):
+        DecodeConfig(shortlist=True, repetition_penalty=1.2)
     translator().save(tmp_path / "without")
     with pytest.raises(ConfigError, match="glassformer shortlist FOLDER"):
         gf.load(tmp_path / "without").translate(LINES, OPTIONS)

@@ -100,7 +100,7 @@ def test_a_folder_in_int8_has_terms_and_alignment(glossary, tmp_path, monkeypatc
     texts = [best.text for best in found]
     rounded, exact = (torch.cat([w.flatten() for w in word_weights(t, LINES, texts)]) for t in (task, original))
     assert (rounded - exact).abs().max() < 0.1
-    # Without weights, as for T5, the search is constrained.
+    # Without weights, as for T5, edits at all words are compared.
     monkeypatch.setattr(storage, "can_have_weights", lambda model: False)
     monkeypatch.setattr(terms, "can_have_weights", lambda model: False)
     task = gf.load(tmp_path / "int8")

@@ -10,7 +10,6 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, TypeVar
 
 import torch
@@ -20,8 +19,6 @@ from torch import Tensor
 from glassformer.config import DecodeConfig
 from glassformer.data.batch import pad
 from glassformer.errors import NON_FINITE, NonFiniteError, UserError
-from glassformer.generate.constraints import CONSTRAINED_BEAM, ConstrainedBeamSearch, Constraint
-from glassformer.generate.diverse import DiverseBeamSearch
 from glassformer.generate.processors import sampling_processors, search_processors
 from glassformer.generate.sample import Sampling
 from glassformer.generate.search import BeamSearch, Hypothesis
@@ -89,7 +86,6 @@ class Request:
     """Length of the source in a batch, with padding."""
     n_bytes: int
     """Estimate of the memory that it needs."""
-    constraints: Sequence[Constraint] = ()
     """Tokens that must occur in the output."""
     prefix: Sequence[int] = ()
     """Tokens that the output begins with."""
@@ -116,8 +112,6 @@ class Sources:
     options: DecodeConfig
     limits: Sequence[int] = ()
     """Maximum number of generated tokens of each source. Default: `options.max_length`, else the source length + 50."""
-    constraints: Sequence[Sequence[Constraint]] = ()
-    """For each source, tokens that must occur in the output; or none."""
     prefix: Sequence[int] = ()
     """Tokens that every output begins with."""
 
@@ -211,7 +205,6 @@ class Engine:
         *,
         max_new_tokens: int,
         index: int | None = None,
-        constraints: Sequence[Constraint] = (),
         prefix: Sequence[int] = (),
     ) -> int:
         """Add a request. Requests are begun in the order of their arrival. Returns the id of the request.
@@ -221,13 +214,13 @@ class Engine:
             options: decoding options.
             max_new_tokens: maximum number of generated tokens, including the end-of-sentence token.
             index: with the seed, it determines the random numbers of sampling. Default: the id of the request.
-            constraints: tokens that must occur in the output; with them, the output is searched and not sampled.
-                Those that do not fit into the maximum are left out.
             prefix: tokens that the output begins with, in addition to the maximum.
 
         Raises:
-            ValueError: the source is empty, or the maximum is below 1.
+            ValueError: the source is empty, the maximum is below 1, or there is no shortlist, or the model uses none.
         """
+        if options.shortlist and not (self.shortlist and self.joins):
+            raise ValueError("a shortlist is asked for, but none is there, or the model uses none")
         limit = min(self.max_len, max_new_tokens + len(prefix))
         if not source or limit < 1:
             raise ValueError(f"source of {len(source)} tokens, at most {limit} new tokens: both must be at least 1")
@@ -235,10 +228,8 @@ class Engine:
             request_id, self.n_requests = self.n_requests, self.n_requests + 1
             n_tokens = padded_length(len(source), 1 if self.joins else self.model.pad_to_multiple_of)
             index = request_id if index is None else index
-            beam = max(options.beam, CONSTRAINED_BEAM) if constraints else options.beam
-            n_bytes = bytes_needed(self.model, beam, len(source) + limit, self.cache_bytes)
-            required = constraints, prefix
-            self.waiting.append(Request(request_id, source, options, limit, index, n_tokens, n_bytes, *required))
+            n_bytes = bytes_needed(self.model, options.beam, len(source) + limit, self.cache_bytes)
+            self.waiting.append(Request(request_id, source, options, limit, index, n_tokens, n_bytes, prefix))
             return request_id
 
     def cancel(self, request_id: int) -> None:
@@ -301,7 +292,7 @@ class Engine:
             while self.waiting:
                 request = self.waiting.popleft()
                 is_equal = self.mixes_lengths or request.n_tokens == first.n_tokens
-                is_equal &= bool(request.constraints) == bool(first.constraints) and request.prefix == first.prefix
+                is_equal &= request.prefix == first.prefix
                 fits = n_tokens + request.n_tokens <= free and n_bytes + request.n_bytes <= free_bytes
                 if requests and not fits:
                     self.waiting.appendleft(request)
@@ -332,16 +323,14 @@ class Engine:
     def begin(self, requests: list[Request]) -> RequestBatch:
         """Encode the sources of requests with equal options."""
         options = requests[0].options
-        constraints = [request.constraints for request in requests]
-        groups = 1 if options.do_sample or any(constraints) else options.beam_groups
         src = pad([request.source for request in requests], self.pad_id, self.model.pad_to_multiple_of)
-        state, last = self.model.start(src.repeat_interleave(groups, 0).to(self.device))
-        limits = [request.max_new_tokens for request in requests for _ in range(groups)]
+        state, last = self.model.start(src.to(self.device))
+        limits = [request.max_new_tokens for request in requests]
         processors = search_processors(
             self.banned_ids, options, eos_id=self.eos_id, prefix=requests[0].prefix,
             token_bytes=self.token_bytes() if options.ban else (),
         )  # fmt: skip
-        if options.do_sample and not any(constraints):
+        if options.do_sample:
             indices = [request.index for request in requests]
             warpers = sampling_processors(options)
             return RequestBatch(
@@ -351,18 +340,16 @@ class Engine:
                     seed=options.seed, indices=indices,
                 ),
             )  # fmt: skip
-        search: Callable[..., BeamSearch] = BeamSearch
-        if any(constraints):
-            search = partial(ConstrainedBeamSearch, constraints=constraints)
-        elif groups > 1:
-            search = partial(DiverseBeamSearch, groups=groups, penalty=options.diversity_penalty)
-        begun = search(
+        begun = BeamSearch(
             state, last, limits, eos_id=self.eos_id, processors=processors, beam=options.beam,
             alpha=options.length_penalty, nbest=options.nbest,
         )  # fmt: skip
-        if options.shortlist and self.shortlist and self.joining_model is not None and begun.rules is not None:
+        if options.shortlist:
+            assert self.shortlist
+            assert self.joining_model is not None
+            assert begun.rules is not None
             tokens = [self.shortlist.tokens(request.source, self.banned_ids) for request in requests]
-            self.joining_model.restrict(state, [ids for ids in tokens for _ in range(groups)])
+            self.joining_model.restrict(state, tokens)
         return RequestBatch(requests, begun)
 
     def advance(self, events: list[Event]) -> None:
@@ -415,11 +402,8 @@ class Engine:
         limits = sources.limits or [sources.options.max_length or len(ids) + MORE_TOKENS for ids in sources.ids]
         index_of: dict[int, int] = {}
         for i in sorted(range(len(sources.ids)), key=lambda i: (-padded_length(len(sources.ids[i])), i)):
-            required = sources.constraints[i] if sources.constraints else ()
-            request = self.submit(
-                sources.ids[i], sources.options, max_new_tokens=limits[i], index=i, constraints=required,
-                prefix=sources.prefix,
-            )  # fmt: skip
+            prefix = sources.prefix
+            request = self.submit(sources.ids[i], sources.options, max_new_tokens=limits[i], index=i, prefix=prefix)
             index_of[request] = i
         return index_of
 
@@ -483,7 +467,7 @@ def results(batch: RequestBatch, search: BeamSearch, done: dict[int, list[Hypoth
     Raises:
         NonFiniteError: no token has a finite probability.
     """
-    if search.is_greedy:
+    if search.beam == 1:
         for i, token in zip(search.alive.tolist(), search.ids[:, -1].tolist(), strict=True):
             yield Event(batch.requests[i].request_id, batch.requests[i].add([token]), None)
     for i, hypotheses in done.items():

@@ -136,11 +136,6 @@ class BeamSearch:
         return self.alive.tolist()
 
     @property
-    def is_greedy(self) -> bool:
-        """Whether each token is certain when it is chosen."""
-        return self.beam == 1
-
-    @property
     def n_candidates(self) -> int:
         """Number of extensions of each hypothesis that a step considers."""
         return 2 * self.beam
@@ -186,7 +181,7 @@ class BeamSearch:
             The sentences that are done now, each with its best hypotheses, best first.
         """
         self.length += 1
-        totals, log_prob, token, parent = self.best(values, tokens)
+        totals, log_prob, token, parent = best_extensions(self.sums, values, tokens, 2 * self.beam, self.eos_id)
         may_end = (token == self.eos_id).any(1) | (self.limits <= self.length) | self.has_finished
         # The sentences of which nothing ends are continued with the best `beam` extensions.
         keep, done = np.arange(len(self.alive)), dict[int, list[Hypothesis]]()
@@ -206,10 +201,6 @@ class BeamSearch:
         self.log_probs = np.concatenate([self.log_probs[parents], log_prob.take(selected)[:, None]], axis=1)
         self.keep(parents, keep)
         return done
-
-    def best(self, values: NDArray[np.float32], tokens: NDArray[np.int64]) -> "Extended":
-        """The 2 x beam best extensions of each sentence, as of `best_extensions`."""
-        return best_extensions(self.sums, values, tokens, 2 * self.beam, self.eos_id)
 
     def finish(self, sentence: int, block: int, x: "Extensions") -> tuple[bool, list[int]]:
         """Finish the extensions of a sentence that end. Returns whether the others are continued, and which."""
@@ -312,40 +303,28 @@ def beam_search(
     return [search.best_hypotheses(sentence) for sentence in range(len(src))]
 
 
-Extended = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]
-"""What `best_extensions` returns."""
-
-
 def best_extensions(
-    sums: NDArray[np.float32],
-    log_probs: NDArray[np.float32],
-    tokens: NDArray[np.int64],
-    n: int,
-    eos_id: int,
-    penalties: NDArray[np.float32] | float = 0.0,
-) -> Extended:
+    sums: NDArray[np.float32], log_probs: NDArray[np.float32], tokens: NDArray[np.int64], n: int, eos_id: int
+) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
     """The n best extensions of each sentence's hypotheses, best first.
 
     Args:
         sums: sum of the log-probabilities of each hypothesis: [sentences, hypotheses].
         log_probs: those of the best next tokens of each hypothesis: [sentences x hypotheses, k].
         tokens: ids of the tokens.
-        penalties: of the tokens, subtracted only to determine the best.
 
     Returns:
         For each extension the sum, the log-probability of the token, the token, and the row of the hypothesis. If there
         are fewer than n, the others have the sum -inf and do not end.
     """
     n_sentences, k = len(sums), log_probs.shape[1]
-    totals = sums.reshape(-1, 1) + log_probs
-    ranked = (totals - penalties).reshape(n_sentences, -1)
-    totals = totals.reshape(n_sentences, -1)
+    totals = (sums.reshape(-1, 1) + log_probs).reshape(n_sentences, -1)
     log_probs, tokens = log_probs.reshape(n_sentences, -1), tokens.reshape(n_sentences, -1)
     if (missing := n - totals.shape[1]) > 0:
         fill = ((0, 0), (0, missing))
-        totals, log_probs, ranked = (np.pad(x, fill, constant_values=-np.inf) for x in (totals, log_probs, ranked))
+        totals, log_probs = (np.pad(x, fill, constant_values=-np.inf) for x in (totals, log_probs))
         tokens = np.pad(tokens, fill, constant_values=0 if eos_id else 1)
-    index = (-ranked).argsort(axis=1, kind="stable")[:, :n]
+    index = (-totals).argsort(axis=1, kind="stable")[:, :n]
     rows = np.arange(n_sentences)[:, None]
     parents = np.minimum(index // k, sums.shape[1] - 1) + sums.shape[1] * rows
     index += totals.shape[1] * rows

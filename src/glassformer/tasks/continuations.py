@@ -109,7 +109,7 @@ def continuations(
             outputs = [[Output(output, best)]]
             if part.required:
                 until = output[: len(prefix) + rest.index(word) + len(word)]
-                yield from meet_requirements(task, [part], outputs, options, until)
+                meet_requirements(task, [part], outputs, options, until)
             found[word] = task.join(text, 0, [(part, outputs[0])], False)
     results = [[translation] for translation in found.values()]
     if options.confidence:

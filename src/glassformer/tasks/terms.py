@@ -1,15 +1,16 @@
 """Terms of a glossary in translations.
 
 What a translation lacks is put in by the edit that the model finds most probable: the term replaces words that are
-aligned to it in the source, or is inserted beside them. Constrained beam search, the general method, finds worse
-translations with small models, because what follows a forced word is often bad; it is used where no edit helps, and for
-folders without weights to align with.
+aligned to it in the source, or is inserted beside them. In folders without weights to align with, edits at all words
+are compared. Constrained beam search, the general method, finds worse translations with small models, because what
+follows a forced word is often bad.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,11 @@ from glassformer.corpora.protected import take_out
 from glassformer.corpora.terms import Glossary, Required, Term, protect_pattern, unmet
 from glassformer.documents.inline import Detached
 from glassformer.errors import ConfigError
-from glassformer.generate.constraints import Constraint
-from glassformer.generate.engine import Decoding, Sources
 from glassformer.generate.search import Hypothesis, length_penalty
 from glassformer.runtime.decoder import CompiledDecoder
 from glassformer.runtime.precision import in_precision
 from glassformer.runtime.storage import can_have_weights
 from glassformer.tasks.alignment import word_spans, word_weights
-from glassformer.tokens.tokenizer import Tokenizer
 
 MAX_EDITS = 8
 """Number of edits of a translation."""
@@ -130,37 +128,17 @@ class Output:
 
 def meet_requirements(
     task: Any, parts: Sequence[Part], outputs: list[list[Output]], options: DecodeConfig, prefix: str = ""
-) -> Decoding[None]:
-    """Replace the outputs that lack something that is required.
+) -> None:
+    """Replace the outputs that lack something that is required, as far as edits put it in.
 
     Args:
         task: the text-to-text task.
         outputs: the nbest outputs of each part.
         prefix: text that all outputs begin with, which stays.
     """
-    if can_have_weights(task.model):
-        for _ in range(MAX_EDITS):
-            if not edit_once(task, parts, outputs, options, prefix):
-                break
-    tokenizer = task.tokenizer
-    again = [
-        i  # constrained search has no prefix
-        for i, part in enumerate(parts)
-        if not prefix and any(unmet(part.required, o.text) for o in outputs[i])
-    ]
-    constraints = [constraints_of(parts[i].required, tokenizer) for i in again]
-    limits = [
-        max(len(o.hypothesis.ids) for o in outputs[i]) + sum(constraint.size for constraint in of_part) + MARGIN
-        for i, of_part in zip(again, constraints, strict=True)
-    ]
-    sources = [parts[i].ids for i in again]
-    found_again = (yield Sources(sources, options, limits, constraints)) if again else []
-    for i, nbest in zip(again, found_again, strict=True):
-        forced = tuple(form for r in parts[i].required for form in r.forms)
-        found = [Output(task.text_of(hypothesis), hypothesis, forced) for hypothesis in nbest]
-        n_lacking = [sum(len(unmet(parts[i].required, o.text)) for o in some) for some in (found, outputs[i])]
-        if n_lacking[0] < n_lacking[1]:
-            outputs[i] = found
+    for _ in range(MAX_EDITS):
+        if not edit_once(task, parts, outputs, options, prefix):
+            break
 
 
 def edit_once(
@@ -174,9 +152,9 @@ def edit_once(
         for rank, output in enumerate(outputs[i])
         if (missing := unmet(part.required, output.text))
     ]
-    weights_of_words = word_weights(
-        task, [parts[i].source for i, _, _ in lacking], [outputs[i][rank].text for i, rank, _ in lacking]
-    )
+    sources = [parts[i].source for i, _, _ in lacking]
+    targets = [outputs[i][rank].text for i, rank, _ in lacking]
+    weights_of_words = word_weights(task, sources, targets) if can_have_weights(task.model) else [None] * len(lacking)
     edited: list[str] = []
     token_ids: list[list[int]] = []
     forced: list[tuple[str, ...]] = []
@@ -187,16 +165,18 @@ def edit_once(
             for word, (a, b) in enumerate(word_spans(parts[i].source))
             if a < missing[0].end and missing[0].start < b
         ]
-        word, is_translation = 0, False
-        if len(weights):
+        at_words, is_translation = [0], False
+        if weights is None:
+            at_words = list(range(max(1, len(outputs[i][rank].text.split()))))
+        elif len(weights):
             to_term = weights[:, words].sum(1)
             word = int(to_term.argmax())
-            is_translation = bool(to_term[word] >= MIN_WEIGHT * weights[word].sum())
+            at_words, is_translation = [word], bool(to_term[word] >= MIN_WEIGHT * weights[word].sum())
         begin, rest = outputs[i][rank].text[: len(prefix)], outputs[i][rank].text[len(prefix) :]
         begin += " " if begin and (rest[:1].isspace() or not rest) else ""
-        word = max(0, word - len(begin.split()))
-        results = edits(rest, missing[0], word, is_translation, begins_text=not begin)
-        texts = list(dict.fromkeys(begin + text for text in results))
+        at_words = sorted({max(0, word - len(begin.split())) for word in at_words})
+        results = (edits(rest, missing[0], word, is_translation, begins_text=not begin) for word in at_words)
+        texts = list(dict.fromkeys(begin + text for text in chain.from_iterable(results)))
         for text, ids in zip(texts, task.tokenizer.encode_batch(texts), strict=True):
             if len(unmet(parts[i].required, text)) < len(missing) and len(ids) < task.model.config.max_len:
                 forced.append((*outputs[i][rank].forced, *missing[0].forms))
@@ -236,14 +216,3 @@ def edits(
             opening, closing = first[: len(first) - len(first.lstrip(OPENING))], last[len(last.rstrip(CLOSING)) :]
             for form in required.forms if start == 0 and begins_text else required.targets:
                 yield " ".join([*words[:start], f"{opening}{form}{closing}", *words[end:]])
-
-
-def constraints_of(required: Sequence[Required], tokenizer: Tokenizer) -> list[Constraint]:
-    """Constraints under which an output contains what a source requires."""
-    return [
-        Constraint(
-            tuple(dict.fromkeys(tuple(ids) for ids in tokenizer.encode_batch(r.forms) if ids)),
-            not_before=tokenizer.word_continuations,
-        )
-        for r in required
-    ]

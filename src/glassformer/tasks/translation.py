@@ -38,8 +38,10 @@ from glassformer.metrics import Score, bleu, translation_scores
 from glassformer.metrics.registry import scores
 from glassformer.metrics.score import MetricFn
 from glassformer.metrics.translation import bleu_from, bleu_statistics
+from glassformer.models.decoding import DecodesTogether
 from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.objectives.loss import linear_cross_entropy
+from glassformer.runtime.precision import in_precision
 from glassformer.runtime.storage import can_have_weights, has_weights
 from glassformer.tasks.alignment import align
 from glassformer.tasks.base import ExampleT, Log, Record, StoredPrecision, Task
@@ -268,8 +270,8 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
                 "this model has no vocabulary shortlist.\n"
                 "  Add it: glassformer shortlist FOLDER --src train.en --ref train.fr"
             )
-        if options.shortlist and options.precision in ("fp32", "bf16") and has_weights(self.model):
-            raise ConfigError("shortlist: is used in int8 only.\n  Add --precision int8.")
+        if options.shortlist and not self.uses_shortlist(options.precision):
+            raise ConfigError("shortlist: is used in int8 on a CPU only.\n  Add --precision int8.")
         if (options.confidence or options.min_confidence is not None) and self.confidence is None:
             raise ConfigError(
                 "this model has no confidence.\n  Add it: glassformer calibrate FOLDER --src dev.en --ref dev.fr"
@@ -301,7 +303,7 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
                 decoded[i] = nbest
         outputs = [[Output(self.text_of(hypothesis), hypothesis) for hypothesis in nbest] for nbest in decoded]
         if any(part.required for part in parts):
-            yield from meet_requirements(self, parts, outputs, options, options.prefix or "")
+            meet_requirements(self, parts, outputs, options, options.prefix or "")
         per_text: list[list[tuple[Part, list[Output]]]] = [[] for _ in texts]
         for part, nbest_of_part in zip(parts, outputs, strict=True):
             per_text[part.text].append((part, nbest_of_part))
@@ -334,6 +336,11 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
             if best.is_untranslated:
                 warn(index, f"not translated: confidence {best.confidence:.2f}")
         return results
+
+    def uses_shortlist(self, precision: str) -> bool:
+        """Whether decoding in a precision computes the probabilities of some tokens only."""
+        is_int8 = precision not in ("fp32", "bf16") or not has_weights(self.model)
+        return is_int8 and isinstance(in_precision(self.model, precision), DecodesTogether)
 
     def with_confidence(self, translation: Translation) -> Translation:
         """The translation with the probability of each word that it is right."""

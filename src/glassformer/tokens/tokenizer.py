@@ -8,9 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-import numpy as np
 import tokenizers
-from numpy.typing import NDArray
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
 from glassformer.errors import CheckpointError, ConfigError, UserError
@@ -234,13 +232,6 @@ class Tokenizer:
     def encode(self, text: str) -> list[int]:
         """Token ids of a text, as those of `encode_batch`."""
         return self.encode_batch([text])[0]
-
-    @cached_property
-    def word_continuations(self) -> NDArray[np.bool_]:
-        """For each token, whether it continues the word of the token before."""
-        names = [self.backend.id_to_token(i) or "" for i in range(self.vocab_size)]
-        marks_words = any(self.starts_word(i) for i in range(self.vocab_size))
-        return np.array([name.startswith("##") or (marks_words and name[:1].isalnum()) for name in names], bool)
 
     @cached_property
     def token_bytes(self) -> list[bytes]:
