@@ -111,9 +111,11 @@ def preparation(options):
     """Print the cost of corpus preparation, and the seconds in which the tokenizer library encodes the same text."""
     from glassformer.config import TrainConfig
     from glassformer.tasks.translation import Translator
-    from glassformer.training import prepare as p
+    from glassformer.training.building import build
     from glassformer.training.distributed import Processes
-    from glassformer.training.run import build, resolve_options
+    from glassformer.training.encoding import encode
+    from glassformer.training.options import resolve_options
+    from glassformer.training.scan import scan
 
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / name for name in ("train.a", "train.b")]
@@ -122,14 +124,12 @@ def preparation(options):
         config = TrainConfig(src=[files[0]], tgt=[files[1]], out=Path(folder) / "run", steps=1)
         before = resident_mb()
         clocks = {"wall": time.perf_counter, "cpu": time.process_time}
-        start, tokenizer_made = {name: clock() for name, clock in clocks.items()}, {}
-
-        def make(info):
-            tokenizer_made.update({name: clock() - start[name] for name, clock in clocks.items()}, mb=resident_mb())
-            resolved = resolve_options(config, Translator, info, None)
-            return build(resolved, Translator, info, None, torch.device("cpu"), Processes())
-
-        task, _ = p.prepare(config, Translator, make, lambda message: None)
+        start = {name: clock() for name, clock in clocks.items()}
+        corpus = scan(config, Translator, lambda message: None)
+        tokenizer_made = {name: clock() - start[name] for name, clock in clocks.items()} | {"mb": resident_mb()}
+        resolved = resolve_options(config, Translator, corpus, None)
+        task = build(resolved, Translator, corpus, None, torch.device("cpu"), Processes())
+        encode(config, task, corpus, lambda message: None)
         seconds = {name: clock() - start[name] for name, clock in clocks.items()}
         mb = resident_mb() - before
         library = library_seconds(task.tokenizer.backend, files, options["pairs"], clocks)
@@ -152,7 +152,8 @@ def preparation(options):
 def library_seconds(backend, files, n_pairs, clocks):
     """Seconds by which the tokenizer library encodes the text; of large corpora, from LIBRARY_PAIRS evenly distributed
     pairs."""
-    from glassformer.training.prepare import ENCODED_TOGETHER, chunks
+    from glassformer.corpora.lines import chunks
+    from glassformer.training.encoding import ENCODED_TOGETHER
 
     every = max(1, n_pairs // LIBRARY_PAIRS)
     total, n_encoded = dict.fromkeys(clocks, 0.0), 0

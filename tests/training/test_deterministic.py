@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from glassformer.config import TrainConfig
-from glassformer.training import run
+from glassformer.training import environment
 from glassformer.training.distributed import Processes
 
 
@@ -14,12 +14,12 @@ from glassformer.training.distributed import Processes
 def test_algorithms_are_deterministic_on_a_cpu_and_where_asked(monkeypatch, device, deterministic, expected):
     calls = []
     monkeypatch.setattr(torch, "use_deterministic_algorithms", calls.append)
-    monkeypatch.setattr(run, "pick_device", torch.device)
+    monkeypatch.setattr(environment, "pick_device", torch.device)
     monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
     threads = torch.get_num_threads()
     config = TrainConfig(src=("a",), out="b", threads=threads, device=device, deterministic=deterministic)
     with torch.random.fork_rng(devices=[]):
-        run.configure_torch(config, Processes())
+        environment.configure_torch(config, Processes())
     assert calls == [True] * expected
     assert ("CUBLAS_WORKSPACE_CONFIG" in os.environ) == (device == "cuda" and expected)
     monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)

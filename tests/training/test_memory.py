@@ -175,7 +175,10 @@ def test_the_state_of_a_training_has_the_computed_size(trainer, monkeypatch, opt
     trainer = Trainer(trainer.task, trainer.data, config, None)
     trainer.make_update(StopSignal())
     kept = [*trainer.step.parameters.values(), *(p.grad for p in trainer.step.parameters.values())]
-    kept += [*trainer.ema.values(), *optimizer_tensors(trainer.step.optimizer, trainer.step.parameters).values()]
+    kept += [
+        *trainer.averages.ema.values(),
+        *optimizer_tensors(trainer.step.optimizer, trainer.step.parameters).values(),
+    ]
     size = sum(x.numel() * x.element_size() for x in kept)
     weight_bytes = sum(p.numel() * 4 for p in trainer.step.parameters.values())
     # Adafactor keeps a row and a column of each matrix, which are not small here.

@@ -121,7 +121,7 @@ def test_a_stopped_run_has_a_profile_of_its_steps(trainer, monkeypatch):
     trainer.reporter = SimpleNamespace(log=messages.append, step=lambda *_: None)
 
     stop = StopSignal()
-    monkeypatch.setattr(trainer, "update_ema", lambda: setattr(stop, "signum", signal.SIGINT))
+    monkeypatch.setattr(trainer.averages, "move", lambda *_: setattr(stop, "signum", signal.SIGINT))
     with pytest.raises(Stopped):
         trainer.run(stop)
     record = json.loads((trainer.config.out / "profile.json").read_text())

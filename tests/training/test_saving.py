@@ -83,7 +83,7 @@ def full_disk(*_):
 def test_a_full_disk_is_an_error_at_the_next_update(trainer, monkeypatch):
     monkeypatch.setattr(checkpoint, "save_folder", full_disk)
     trainer.save()
-    while not trainer.saving.has_failed():
+    while not trainer.checkpoints.job.has_failed():
         pass
     before = weights(trainer)
     with pytest.raises(UserError, match="the disk is full"):
@@ -132,7 +132,7 @@ def test_checkpoints_are_saved_by_time(trainer, monkeypatch):
     monkeypatch.setattr(trainer.validator, "is_due", lambda before, after: False)
     steps = []
     monkeypatch.setattr(
-        trainer, "save", lambda: (steps.append(trainer.progress.step), setattr(trainer, "saved_s", now))
+        trainer, "save", lambda: (steps.append(trainer.progress.step), setattr(trainer.checkpoints, "copied_s", now))
     )
     trainer.config = trainer.config.model_copy(update={"steps": 9})
     make_update = trainer.make_update
@@ -146,7 +146,7 @@ def test_checkpoints_are_saved_by_time(trainer, monkeypatch):
     monkeypatch.setattr(trainer, "validate_and_save", lambda stop: None)
     trainer.run_steps(StopSignal(), None)
     assert steps == [3, 6, 9]
-    trainer.saving_s, trainer.progress.step, trainer.progress.fraction = 1.2, 0, 0.0
+    trainer.checkpoints.cost_s, trainer.progress.step, trainer.progress.fraction = 1.2, 0, 0.0
     steps.clear()
     trainer.run_steps(StopSignal(), None)
     assert steps == [5]

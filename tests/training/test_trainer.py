@@ -18,8 +18,8 @@ from glassformer.tokens.tokenizer import Tokenizer
 from glassformer.training import options
 from glassformer.training.compiler import compilation_s
 from glassformer.training.distributed import Processes
-from glassformer.training.prepare import CorpusInfo
-from glassformer.training.run import finish
+from glassformer.training.final import finish
+from glassformer.training.scan import CorpusInfo
 from glassformer.training.signals import Stopped, StopSignal, stop_on_signal
 from glassformer.training.trainer import Trainer
 
@@ -151,36 +151,36 @@ def test_updates_decrease_the_loss(trainer):
 
 
 def test_the_moving_average_of_the_weights_is_short_at_first_and_then_as_long_as_its_decay(trainer, monkeypatch):
-    monkeypatch.setattr(trainer, "config", trainer.config.model_copy(update={"ema": 0.5}))
+    trainer.averages.decay = 0.5
     batches = trainer.micro_batches(np.arange(N_PAIRS))
     expected = {}
     for step in range(1, 18):
         trainer.step(batches, 1e-2)
         trainer.progress.step = step
-        trainer.update_ema()
+        trainer.averages.move(trainer.step.parameters, trainer.progress.step)
         decay = min(0.5, (1 + step) / (10 + step))
         for name, weight in weights(trainer).items():
             expected[name] = decay * expected.get(name, weight.double()) + (1 - decay) * weight.double()
     assert decay == 0.5
-    assert trainer.ema.keys() == weights(trainer).keys()
-    for name, average in trainer.ema.items():
+    assert trainer.averages.ema.keys() == weights(trainer).keys()
+    for name, average in trainer.averages.ema.items():
         torch.testing.assert_close(average.double(), expected[name], rtol=1e-6, atol=1e-6)
         assert not torch.equal(average, weights(trainer)[name])
 
 
 def test_a_checkpoint_restores_the_moving_average(trainer, monkeypatch):
-    monkeypatch.setattr(trainer, "config", trainer.config.model_copy(update={"ema": 0.9}))
+    trainer.averages.decay = 0.9
     batches = trainer.micro_batches(np.arange(N_PAIRS))
     for _ in range(2):
         trainer.step(batches, 1e-2)
-        trainer.update_ema()
-    expected = {name: average.clone() for name, average in trainer.ema.items()}
+        trainer.averages.move(trainer.step.parameters, trainer.progress.step)
+    expected = {name: average.clone() for name, average in trainer.averages.ema.items()}
     trainer.save()
     trainer.wait_for_saving()
-    trainer.ema = {}
+    trainer.averages.ema = {}
     trainer.load(trainer.config.out / "checkpoints" / "step-0")
-    torch.testing.assert_close(trainer.ema, expected, rtol=0, atol=0)
-    assert not trainer.weight_sums
+    torch.testing.assert_close(trainer.averages.ema, expected, rtol=0, atol=0)
+    assert not trainer.averages.sums
 
 
 CANDIDATES = ("the last checkpoint", "the average of 2 checkpoints", "the exponential moving average")
@@ -190,9 +190,9 @@ CANDIDATES = ("the last checkpoint", "the average of 2 checkpoints", "the expone
 def test_the_final_model_is_the_candidate_with_the_best_score(trainer, monkeypatch, best):
     last = weights(trainer)
     candidates = [{name: weight + i for name, weight in last.items()} for i in range(3)]
-    trainer.weight_sums = {name: 2 * weight for name, weight in candidates[1].items()}
+    trainer.averages.sums = {name: 2 * weight for name, weight in candidates[1].items()}
     trainer.progress.n_averaged = 2
-    trainer.ema = candidates[2]
+    trainer.averages.ema = candidates[2]
 
     def metrics() -> dict[str, float]:
         """A score of 1 for the weights that are best."""

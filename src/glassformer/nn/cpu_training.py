@@ -4,7 +4,8 @@ softmax of the logits.
 The same functions in PyTorch are the oracles, and are used where the library of the kernels is absent.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from ctypes import c_int64, c_void_p
 from functools import cache
 from typing import Any
@@ -208,6 +209,16 @@ def has_product(dtype: torch.dtype) -> bool:
     """Whether the processor and the instruction set in use have the kernel of `product` for factors of this type."""
     kernels = library()
     return kernels is not None and dtype in DTYPES and t.has_product(kernels, bf16=dtype == torch.bfloat16)
+
+
+@contextmanager
+def products_by(library: str | None) -> Iterator[None]:
+    """Inside this context, matrix products of training are computed by the kernels; by PyTorch if it is "torch"."""
+    before, Selection.uses_product = Selection.uses_product, library != "torch"
+    try:
+        yield
+    finally:
+        Selection.uses_product = before
 
 
 def supports_product(dtype: torch.dtype) -> bool:

@@ -83,16 +83,12 @@ def training_call(sizes: Sizes, precision: str, library: str, n_rows: int) -> Ca
     targets = torch.randint(vocab_size, (max(1, n_rows // (2 * n_layers)),))
 
     def call() -> None:
-        before = cpu_training.Selection.uses_product
-        cpu_training.Selection.uses_product = library == "kernels"
-        try:
-            with torch.enable_grad(), torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
+        with cpu_training.products_by(library), torch.enable_grad():
+            with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
                 attended = out(sum(linear_layers(x, q, k, v)))
                 hidden = down(linear_relu(attended, up))
                 loss = linear_cross_entropy(hidden[: len(targets)], vocabulary, targets)
             (loss + hidden.float().sum()).backward()
-        finally:
-            cpu_training.Selection.uses_product = before
 
     return call
 

@@ -16,7 +16,7 @@ from glassformer.presets import ADAM, FINE_TUNING, preset, preset_for, presets_o
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.registry import TASKS, pick_device, task_class
 from glassformer.training.optimizer import OPTIMIZERS, OptimizerType
-from glassformer.training.prepare import CorpusInfo, read_options
+from glassformer.training.scan import CorpusInfo, read_options
 from glassformer.training.schedule import SCHEDULES, Schedule
 
 BUDGETS = ("steps", "epochs", "minutes")

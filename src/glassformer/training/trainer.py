@@ -8,10 +8,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from glassformer import checkpoint
 from glassformer.config import JsonObject, TrainConfig
@@ -21,18 +19,19 @@ from glassformer.errors import UserError
 from glassformer.memory import is_out_of_memory
 from glassformer.tasks.base import AnyTask
 from glassformer.training.auto_batch import find_batch_tokens
-from glassformer.training.background import BackgroundJob
+from glassformer.training.averages import Averages
+from glassformer.training.checkpoints import Checkpoints
 from glassformer.training.compiler import GAIN, compilation_s
 from glassformer.training.distributed import Processes
+from glassformer.training.encoding import PreparedData
 from glassformer.training.memory import single_example_message
 from glassformer.training.micro_batches import MicroBatches, make_sampler
 from glassformer.training.optimizer import load_optimizer_tensors, optimizer_tensors
 from glassformer.training.options import store_options
-from glassformer.training.parallel import sharded_like, whole
-from glassformer.training.prepare import PreparedData
 from glassformer.training.profile import Profile
 from glassformer.training.progress import Reporter, duration
-from glassformer.training.schedule import crossed, ema_decay, learning_rate
+from glassformer.training.randomness import random_state, seed, set_random_state
+from glassformer.training.schedule import crossed, learning_rate
 from glassformer.training.signals import Interrupted, Stopped, StopSignal
 from glassformer.training.step import TrainingStep
 from glassformer.training.step_log import LOG_EVERY, StepLog
@@ -43,15 +42,6 @@ MEASURED_S = 10.0
 
 AVERAGING_FRACTION = 0.1
 """The averaged checkpoints are evenly spaced over this last fraction of the training."""
-
-SAVE_EVERY_S = 60.0
-"""Time in seconds after a checkpoint at which the next one is written."""
-
-MAX_SAVING_FRACTION = 0.01
-"""Fraction of the training time that these checkpoints may cost: where one takes longer to write, they are rarer."""
-
-MAX_CHECKPOINTS = 2
-"""Number of checkpoints that are kept."""
 
 
 @dataclass
@@ -71,16 +61,6 @@ class TrainerState(ValidationState):
     validation_due: bool = False
     """The validation of this step has not finished. In a saved checkpoint: a signal stopped the run before
     or during it."""
-
-
-def copied(contents: checkpoint.Contents) -> checkpoint.Contents:
-    """Contents of a folder with copies of the tensors in CPU memory, which the training does not change."""
-    return {
-        name: content
-        if isinstance(content, str)
-        else {key: tensor.detach().to("cpu", copy=True) for key, tensor in content.items()}
-        for name, content in contents.items()
-    }
 
 
 def rng_name(name: str, rank: int) -> str:
@@ -114,31 +94,25 @@ class Trainer:
         assert config.batch_tokens is not None
         self.sampler = make_sampler(self.step, data.train, lengths, config.batch_tokens, config.seed)
         self.micro_batches = MicroBatches(self.step, data.train, self.sampler, config.micro_batch_tokens)
-        self.weight_sums: dict[str, Tensor] = {}
-        self.ema: dict[str, Tensor] = {}
-        """Exponential moving average of the weights, with `--ema`."""
+        self.averages = Averages(config.ema)
         self.progress = TrainerState()
         self.validator = Validator(task, data.dev, config, reporter, self.progress, self.elapsed_s, self.processes)
         self.log = StepLog(self.step, reporter, self.elapsed_s)
         self.started_s = time.monotonic()
         self.saved_step: int | None = None
-        self.saved_s = time.monotonic()
-        """When the last checkpoint was copied, by `time.monotonic`."""
-        self.saving_s = 0.0
-        """Training time in seconds that the last checkpoint cost."""
+        self.checkpoints = Checkpoints(config.out)
         self.save_due = False
         if self.processes.rank:  # rank 0 continues the random numbers that initialized the model
-            self.seed_randomness()
-        self.saving = BackgroundJob()
+            seed(config.seed, self.processes.rank, 0)
         self.profile: Profile | None = None
         self.may_compile = config.compile == "auto"
         """Compilation is not decided yet."""
 
     def with_found_batch(self, lengths: NDArray[np.int64]) -> TrainConfig:
         """The options with the largest batch that fits in memory. They are stored for the resumed run."""
-        random_state = self.random_state()
+        state = random_state(self.task.device)
         n_tokens = find_batch_tokens(self.step, self.data.train, lengths)
-        self.set_random_state(random_state)
+        set_random_state(state, self.task.device)
         batch_tokens = n_tokens * self.processes.size
         limits = {"batch_tokens": batch_tokens, "micro_batch_tokens": self.config.micro_batch_tokens or n_tokens}
         config = self.config.model_copy(update=limits)
@@ -151,24 +125,6 @@ class Trainer:
 
     # State
 
-    def seed_randomness(self) -> None:
-        """Seed the random numbers of this process, such as those of dropout: different in each process and step."""
-        seed = np.random.SeedSequence([self.config.seed, self.processes.rank, self.progress.step])
-        torch.manual_seed(int(seed.generate_state(1, np.uint64)[0] >> np.uint64(1)))
-
-    def random_state(self) -> dict[str, Tensor]:
-        """State of the random numbers of this process."""
-        states = {"rng.cpu": torch.get_rng_state()}
-        if self.task.device.type == "cuda":
-            states["rng.cuda"] = torch.cuda.get_rng_state(self.task.device)
-        return states
-
-    def set_random_state(self, states: dict[str, Tensor]) -> None:
-        """Restore what `random_state` returned."""
-        torch.set_rng_state(states["rng.cpu"])
-        if "rng.cuda" in states:
-            torch.cuda.set_rng_state(states["rng.cuda"], self.task.device)
-
     def state_tensors(self) -> dict[str, Tensor]:
         """All tensors that resuming needs, except for the weights: random state, optimizer state, weight averages.
 
@@ -176,12 +132,10 @@ class Trainer:
         """
         tensors = {
             rng_name(name, rank): state
-            for name, own_state in self.random_state().items()
+            for name, own_state in random_state(self.task.device).items()
             for rank, state in enumerate(self.processes.gather_tensor(own_state))
         }
-        tensors |= optimizer_tensors(self.step.optimizer, self.step.parameters)
-        tensors |= {f"average.{name}": whole(value) for name, value in self.weight_sums.items()}
-        return tensors | {f"ema.{name}": whole(value) for name, value in self.ema.items()}
+        return tensors | optimizer_tensors(self.step.optimizer, self.step.parameters) | self.averages.tensors()
 
     def save(self) -> None:
         """Write `checkpoints/step-N`, and `best/step-N` after a validation with the best score, then delete older ones.
@@ -210,31 +164,12 @@ class Trainer:
             "training.safetensors": self.state_tensors(),
             "progress.json": checkpoint.to_json(asdict(self.progress)),
         }
-        name, is_best = f"step-{self.progress.step}", self.validator.is_best
         self.saved_step = self.progress.step
-        if self.processes.rank:
-            return
-        model, training = copied(model), copied(training)
-        self.saved_s = time.monotonic()
-        self.saving_s = copy_s = self.saved_s - started_s
-
-        def write() -> None:
-            started_s = time.monotonic()
-            folder = self.config.out / "checkpoints"
-            if is_best:
-                checkpoint.save_folder(self.config.out / "best" / name, model)
-            checkpoint.save_folder(folder / name, {**model, **training})
-            checkpoint.delete_old(folder, keep=MAX_CHECKPOINTS)
-            self.validator.delete_old_best()
-            self.saving_s = (
-                copy_s + (time.monotonic() - started_s) / torch.get_num_threads()
-            )  # it takes one of the cores
-
-        self.saving.start(write)
-
-    def is_save_due(self) -> bool:
-        """Whether to write a checkpoint after the next update, by the time since the last one."""
-        return time.monotonic() - self.saved_s >= max(SAVE_EVERY_S, self.saving_s / MAX_SAVING_FRACTION)
+        if self.processes.rank == 0:
+            self.checkpoints.write(
+                self.progress.step, model, training, is_best=self.validator.is_best, started_s=started_s,
+                then=self.validator.delete_old_best,
+            )  # fmt: skip
 
     def wait_for_saving(self) -> None:
         """Wait until the last checkpoint is complete. All processes must call this.
@@ -244,7 +179,7 @@ class Trainer:
         """
 
         def wait() -> JsonObject:
-            self.saving.wait()
+            self.checkpoints.job.wait()
             return {}
 
         with self.step.part("saving"):
@@ -260,19 +195,12 @@ class Trainer:
         self.step.scatter()
         tensors = checkpoint.read_tensors(folder / "training.safetensors")
         load_optimizer_tensors(self.step.optimizer, self.step.parameters, tensors)
-        self.weight_sums, self.ema = (
-            {
-                name: sharded_like(parameter, tensors[f"{kind}.{name}"].to(self.task.device))
-                for name, parameter in self.step.parameters.items()
-                if f"{kind}.{name}" in tensors
-            }
-            for kind in ("average", "ema")
-        )
+        self.averages.load(tensors, self.step.parameters)
         names = {name: rng_name(name, self.processes.rank) for name in ("rng.cpu", "rng.cuda")}
         if names["rng.cpu"] in tensors:
-            self.set_random_state({name: tensors[own] for name, own in names.items() if own in tensors})
+            set_random_state({name: tensors[own] for name, own in names.items() if own in tensors}, self.task.device)
         else:  # the checkpoint is of fewer processes
-            self.seed_randomness()
+            seed(self.config.seed, self.processes.rank, self.progress.step)
 
     # Time
 
@@ -315,7 +243,7 @@ class Trainer:
             raise
         finally:
             gc.unfreeze()
-            self.saving.close()
+            self.checkpoints.job.close()
         self.write_profile()
 
     def write_profile(self) -> None:
@@ -325,11 +253,11 @@ class Trainer:
 
     def run_steps(self, stop: StopSignal, on_first_step: Callable[[], None] | None) -> None:
         """Train until the budget is used up."""
-        self.started_s = self.saved_s = time.monotonic()
+        self.started_s = self.checkpoints.copied_s = time.monotonic()
         # Make at least one update, however small the budget: the first validation needs one.
         self.progress.fraction = self.budget_used(self.progress.step) if self.progress.step else 0.0
         if self.progress.fraction < 1 - AVERAGING_FRACTION and self.progress.n_averaged:
-            self.weight_sums, self.progress.n_averaged = {}, 0  # resumed with a larger budget: averaging is due later
+            self.averages.sums, self.progress.n_averaged = {}, 0  # resumed with a larger budget: averaging is due later
         self.log.restart(self.progress.loss_sum_since_log)
         if self.progress.validation_due:
             self.validate_and_save(stop)
@@ -354,8 +282,7 @@ class Trainer:
             self.validate_and_save(stop)
         self.wait_for_saving()
         self.step.gather()
-        self.weight_sums = {name: whole(value) for name, value in self.weight_sums.items()}
-        self.ema = {name: whole(value) for name, value in self.ema.items()}
+        self.averages.gather()
 
     def decide_compilation(self, start: float, start_s: float) -> None:
         """With --compile auto: compile the model if that saves more time than it takes, once the speed is known.
@@ -394,12 +321,13 @@ class Trainer:
         self.progress.n_tokens += n
         self.progress.n_examples += sum(map(len, indices))
         with self.step.part("optimizer"):
-            self.update_ema()
+            self.averages.move(self.step.parameters, self.progress.step)
         self.log.add(n)
         if before >= 1 - AVERAGING_FRACTION and crossed(
             before, after, round(self.config.average_checkpoints / AVERAGING_FRACTION)
         ):
-            self.add_to_weight_sums()
+            self.averages.add(self.step.parameters)
+            self.progress.n_averaged += 1
         if self.progress.step % LOG_EVERY == 0:
             self.log.record(after, lr=lr, epoch=self.sampler.epochs_done)
         self.progress.validation_due = self.validator.is_due(before, after)
@@ -416,7 +344,7 @@ class Trainer:
         Returns:
             The number of targets, and the signal that one of the processes received before, if any.
         """
-        random_state = self.random_state()
+        state = random_state(self.task.device)
         while True:
             with self.step.part("data"):
                 batches = [batch for rows in indices for batch in self.micro_batches(self.processes.part(rows))]
@@ -430,7 +358,7 @@ class Trainer:
                 if not is_out_of_memory(error):
                     raise
             self.halve_micro_batches(indices)
-            self.set_random_state(random_state)
+            set_random_state(state, self.task.device)
 
     def halve_micro_batches(self, indices: Sequence[NDArray[np.int64]]) -> None:
         """After an update that ran out of memory: halve the micro-batches for the rest of the run, and free memory.
@@ -477,7 +405,7 @@ class Trainer:
         """
         n_own = sum(batch.n_targets for batch in batches)
         n_targets, n_batches, signums, failures, saves = self.processes.gather(
-            [n_own, len(batches), stop.signum or 0, self.saving.has_failed(), self.is_save_due()]
+            [n_own, len(batches), stop.signum or 0, self.checkpoints.job.has_failed(), self.checkpoints.is_due()]
         ).T
         self.save_due = bool(saves[0])  # by the clock of rank 0, which writes
         if failures.any():
@@ -517,25 +445,6 @@ class Trainer:
             decay_ratio=c.decay_ratio or 0.0,
             schedule=c.schedule,
         )
-
-    def add_to_weight_sums(self) -> None:
-        """Add the current weights to the sum of the weights to average."""
-        with torch.no_grad():
-            for name, parameter in self.step.parameters.items():
-                if name in self.weight_sums:
-                    self.weight_sums[name] += parameter
-                else:
-                    self.weight_sums[name] = parameter.detach().clone()
-        self.progress.n_averaged += 1
-
-    def update_ema(self) -> None:
-        """Move the exponential moving average of the weights towards the current weights. It begins as a copy."""
-        if self.config.ema is None:
-            return
-        if not self.ema:
-            self.ema = {name: parameter.detach().clone() for name, parameter in self.step.parameters.items()}
-        update = get_ema_multi_avg_fn(ema_decay(self.progress.step, self.config.ema))  # type: ignore[no-untyped-call]
-        update(list(self.ema.values()), list(self.step.parameters.values()), None)
 
     def checkpoint_and_stop(self, signum: int) -> None:
         """Save a checkpoint, unless this step already has one, and stop.

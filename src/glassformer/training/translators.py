@@ -9,7 +9,7 @@ from glassformer.errors import UserError
 from glassformer.tasks.base import AnyTask, Log
 from glassformer.tasks.confidence import fit_confidence
 from glassformer.tasks.translation import Translator, evenly_spaced
-from glassformer.training.prepare import PreparedData
+from glassformer.training.encoding import PreparedData
 
 MAX_CALIBRATION = 500
 """Maximum number of dev examples that the confidence of translations is fitted to."""

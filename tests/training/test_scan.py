@@ -8,23 +8,25 @@ import pytest
 import torch
 
 from glassformer.config import TrainConfig
+from glassformer.errors import CorpusError
 from glassformer.tasks.classification import Classifier
 from glassformer.tasks.translation import Translator
-from glassformer.training import prepare as module
+from glassformer.training import encoding
+from glassformer.training import scan as module
+from glassformer.training.building import build
 from glassformer.training.distributed import Processes
-from glassformer.training.prepare import ahead, prepare, text_hash
-from glassformer.training.run import build, resolve_options
+from glassformer.training.encoding import ahead, encode
+from glassformer.training.options import resolve_options
+from glassformer.training.scan import scan, text_hash
 
 
-def prepared(folder, task_type=Translator, **options):
+def prepared(folder, task_type=Translator, log=lambda message: None, **options):
     """Prepare a corpus. Returns the task, the data, and the contents of all files of the folder `data`."""
     config = TrainConfig(out=folder, steps=1, preset="tiny", vocab_size=300, **options)
-
-    def make(info):
-        resolved = resolve_options(config, task_type, info, None)
-        return build(resolved, task_type, info, None, torch.device("cpu"), Processes())
-
-    task, data = prepare(config, task_type, make, lambda message: None)
+    corpus = scan(config, task_type, log)
+    resolved = resolve_options(config, task_type, corpus, None)
+    task = build(resolved, task_type, corpus, None, torch.device("cpu"), Processes())
+    data = encode(config, task, corpus, log)
     files = {path.name: path.read_bytes() for path in (folder / "data").rglob("*") if path.is_file()}
     return task, data, files
 
@@ -61,7 +63,7 @@ def test_the_prepared_data_is_the_token_ids_of_all_pairs_that_are_not_held_out(t
 def test_what_is_written_does_not_depend_on_how_many_examples_are_in_memory(tmp_path, monkeypatch, pairs, n_together):
     expected = prepared(tmp_path / "a", src=[pairs[0]])[2]
     monkeypatch.setattr(module, "HASHED_TOGETHER", n_together)
-    monkeypatch.setattr(module, "ENCODED_TOGETHER", n_together)
+    monkeypatch.setattr(encoding, "ENCODED_TOGETHER", n_together)
     assert prepared(tmp_path / "b", src=[pairs[0]])[2] == expected
 
 
@@ -70,7 +72,7 @@ def test_labels_that_only_held_out_examples_have_are_not_labels_of_the_model(tmp
     held_out = {text for text in texts if text_hash(text) <= sorted(map(text_hash, texts))[4]}
     rows = [f"{'rare' if text in held_out else 'ab'[i % 2]}\t{text}\n" for i, text in enumerate(texts)]
     (tmp_path / "train.tsv").write_text("label\ttext\n" + "".join(rows), encoding="utf-8")
-    with pytest.raises(module.CorpusError, match="no held-out example has a label"):
+    with pytest.raises(CorpusError, match="no held-out example has a label"):
         prepared(tmp_path / "run", Classifier, src=[tmp_path / "train.tsv"], task="classification")
 
 

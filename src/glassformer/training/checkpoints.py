@@ -1,0 +1,81 @@
+"""The checkpoints of a training: written in a thread, at the latest every minute; older ones are deleted."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from glassformer import checkpoint
+from glassformer.training.background import BackgroundJob
+
+SAVE_EVERY_S = 60.0
+"""Time in seconds after a checkpoint at which the next one is written."""
+
+MAX_SAVING_FRACTION = 0.01
+"""Fraction of the training time that these checkpoints may cost: where one takes longer to write, they are rarer."""
+
+MAX_CHECKPOINTS = 2
+"""Number of checkpoints that are kept."""
+
+
+def copied(contents: checkpoint.Contents) -> checkpoint.Contents:
+    """Contents of a folder with copies of the tensors in CPU memory, which the training does not change."""
+    return {
+        name: content
+        if isinstance(content, str)
+        else {key: tensor.detach().to("cpu", copy=True) for key, tensor in content.items()}
+        for name, content in contents.items()
+    }
+
+
+class Checkpoints:
+    """Writes the checkpoints of a run folder, one at a time, in a thread. Its errors are raised by `wait`."""
+
+    def __init__(self, out: Path) -> None:
+        self.out = out
+        self.job = BackgroundJob()
+        self.copied_s = time.monotonic()
+        """When the last checkpoint was copied, by `time.monotonic`."""
+        self.cost_s = 0.0
+        """Training time in seconds that the last checkpoint cost."""
+
+    def is_due(self) -> bool:
+        """Whether to write a checkpoint after the next update, by the time since the last one."""
+        return time.monotonic() - self.copied_s >= max(SAVE_EVERY_S, self.cost_s / MAX_SAVING_FRACTION)
+
+    def write(
+        self,
+        step: int,
+        model: checkpoint.Contents,
+        training: checkpoint.Contents,
+        *,
+        is_best: bool,
+        started_s: float,
+        then: Callable[[], None],
+    ) -> None:
+        """Write `checkpoints/step-N`, if it is the best also `best/step-N`, and delete older ones. Returns when the
+        contents are copied.
+
+        Args:
+            model: contents of the model folder.
+            training: what resuming needs besides.
+            started_s: when the training began to collect them, by `time.monotonic`.
+            then: called in the thread at the end.
+        """
+        name = f"step-{step}"
+        model, training = copied(model), copied(training)
+        self.copied_s = time.monotonic()
+        self.cost_s = copy_s = self.copied_s - started_s
+
+        def write() -> None:
+            started_s = time.monotonic()
+            if is_best:
+                checkpoint.save_folder(self.out / "best" / name, model)
+            checkpoint.save_folder(self.out / "checkpoints" / name, {**model, **training})
+            checkpoint.delete_old(self.out / "checkpoints", keep=MAX_CHECKPOINTS)
+            then()
+            # The thread takes one of the cores.
+            self.cost_s = copy_s + (time.monotonic() - started_s) / torch.get_num_threads()
+
+        self.job.start(write)

@@ -1,0 +1,170 @@
+"""Encoding of the training examples of a run as memory-mapped token ids. Stored in `data/` of the run folder."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import chain, compress, islice
+from pathlib import Path
+from typing import TypeVar
+
+from glassformer.config import JsonObject, TrainConfig
+from glassformer.corpora.lines import chunks
+from glassformer.data.dataset import Dataset
+from glassformer.data.ragged import Row
+from glassformer.errors import CheckpointError, CorpusError
+from glassformer.limits import MAX_TOKENS
+from glassformer.tasks.base import AnyTask, CorpusExample, Log
+from glassformer.tasks.multitask import repetition_factors
+from glassformer.training.labels import N_LISTED, location
+from glassformer.training.scan import (
+    CorpusInfo,
+    is_training,
+    rare_garbage_collection,
+    read_corpus,
+    write_folder_atomically,
+)
+
+ItemT = TypeVar("ItemT")
+
+ENCODED_TOGETHER = 4096
+"""Number of examples that are encoded in one call."""
+MAX_LEFT_OUT = 0.1
+"""Fraction of the examples that may be left out as too long; more is an error."""
+TOO_LONG_SAMPLE = 1000
+"""Maximum number of too long examples in memory, from which an error message suggests a maximum length."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedData:
+    """Encoded training set and dev set."""
+
+    train: Dataset
+    dev: list[CorpusExample]
+    label_counts: JsonObject
+    """Number of training examples of each class, the most frequent first."""
+
+
+@rare_garbage_collection()
+def encode(config: TrainConfig, task: AnyTask, corpus: CorpusInfo, log: Log) -> PreparedData:
+    """Encode the training examples, if an earlier start of the run has not done it, and read the dev set.
+
+    Raises:
+        CorpusError: nothing to train on, or too many examples are too long.
+        CheckpointError: the dev set in the run folder is missing or damaged.
+    """
+    folder = config.out / "data"
+    if not (folder / "train").exists():
+        write_folder_atomically(folder / "train", lambda temporary: write_train(config, task, corpus, temporary, log))
+    return PreparedData(
+        Dataset(folder / "train", task.fields), read_dev(folder / "dev.jsonl", type(task)), corpus.label_counts
+    )
+
+
+def read_dev(path: Path, task_type: type[AnyTask]) -> list[CorpusExample]:
+    """Read the dev examples of a run folder.
+
+    Raises:
+        CheckpointError: the file is missing or damaged.
+    """
+    try:
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        dev = [task_type.example_type(**json.loads(line)) for line in text.split("\n") if line]
+    except (OSError, ValueError, TypeError):
+        dev = []
+    if not dev:
+        raise CheckpointError(f"{path}: missing or damaged.\n  Delete its folder: training writes it again.")
+    return dev
+
+
+def write_train(config: TrainConfig, task: AnyTask, corpus: CorpusInfo, folder: Path, log: Log) -> None:
+    """Encode the training examples and write them as a memory-mapped dataset.
+
+    Raises:
+        CorpusError: nothing to train on, or more than MAX_LEFT_OUT of the examples are too long.
+    """
+    selectors = is_training(corpus.n_examples + len(corpus.held_out), corpus.held_out)
+    too_long: list[CorpusExample] = []  # the first of them
+    n_too_long = 0
+
+    def training() -> Iterator[CorpusExample]:
+        return compress(read_corpus(config, type(task)), selectors)
+
+    def encoded_chunks() -> Iterator[list[Row]]:
+        nonlocal n_too_long
+        # The tokenizer encodes a chunk on all cores while the next one is read and the previous one is written.
+        read = ahead(chunks(resample_mixture(training, task, config, log), ENCODED_TOGETHER))
+        for encoded, too_long_in_chunk in ahead(map(task.encode, read)):
+            n_too_long += len(too_long_in_chunk)
+            too_long.extend(too_long_in_chunk[: TOO_LONG_SAMPLE - len(too_long)])
+            yield encoded
+
+    train = Dataset.write(folder, chain.from_iterable(encoded_chunks()), task.fields, task.tokenizer.vocab_size)
+    limit = task.model.config.max_len - 1
+    if n_too_long > MAX_LEFT_OUT * (len(train) + n_too_long):
+        raise CorpusError(too_long_message(config, task, too_long, n_too_long, len(train)))
+    if n_too_long:
+        first = ", ".join(location(e) for e in too_long[:N_LISTED]) + (", …" if n_too_long > N_LISTED else "")
+        log(
+            f"warning: {n_too_long:,} {task.examples_name} longer than {limit} tokens were left out (--max-len):"
+            f" {first}"
+        )
+    if task.n_truncated:
+        log(
+            f"warning: of {task.n_truncated:,} {task.examples_name}, the end of the text was cut off, since the model"
+            f" has {task.model.config.max_len} positions (--max-len)"
+        )
+    counts = task.n_tokens(train)
+    if not any(counts):
+        raise CorpusError(f"{config.src[0]}: no {task.examples_name} to train on.")
+    tokens = " + ".join(f"{n:,}" for n in counts if n)
+    log(f"Training set: {len(train):,} {task.examples_name}, {tokens} tokens.")
+
+
+def resample_mixture(
+    training: Callable[[], Iterator[CorpusExample]], task: AnyTask, config: TrainConfig, log: Log
+) -> Iterator[CorpusExample]:
+    """The training examples, in which those of each task are repeated according to `repetition_factors`."""
+    if config.mixing_limit is None and config.mixing_temperature == 1:
+        yield from training()
+        return
+    counts = Counter(task.group(e) for e in training())
+    factors = repetition_factors(counts, config.mixing_limit, config.mixing_temperature)
+    log("Mixture: " + ", ".join(f"{name} {n:,} x {factors[name]:.2f}" for name, n in counts.items()))
+    pending = dict.fromkeys(counts, 0.0)
+    for example in training():
+        pending[task.group(example)] += factors[task.group(example)]
+        while pending[task.group(example)] >= 1 - 1e-9:
+            yield example
+            pending[task.group(example)] -= 1
+
+
+def ahead(items: Iterator[ItemT]) -> Iterator[ItemT]:
+    """The items of an iterator, each computed in another thread while the previous one is in use."""
+    with ThreadPoolExecutor(1) as thread:
+        following = thread.submit(list, islice(items, 1))
+        while item := following.result():
+            following = thread.submit(list, islice(items, 1))
+            yield item[0]
+
+
+def too_long_message(
+    config: TrainConfig, task: AnyTask, too_long: Sequence[CorpusExample], n_too_long: int, n_train: int
+) -> str:
+    """Error message for a corpus with too many examples above the maximum length, with suggestions.
+
+    Args:
+        too_long: the first of these examples.
+    """
+    limit, n = task.model.config.max_len - 1, n_too_long + n_train
+    lengths = sorted(task.needed_max_len(example) for example in too_long)
+    suggested = lengths[int(0.95 * (len(lengths) - 1))]
+    advice = [f"--max-len {suggested} keeps most of them"] if suggested <= MAX_TOKENS and not config.init_from else []
+    if task.too_long_advice:
+        advice.append(task.too_long_advice)
+    advice.append("or split the texts at sentence ends")
+    return (
+        f"{config.src[0]}: {n_too_long:,} of {n:,} {task.examples_name} ({n_too_long / n:.0%}) are longer than"
+        f" {limit} tokens and would be left out.\n  {'; '.join(advice)[0].upper()}{'; '.join(advice)[1:]}."
+    )

@@ -1,0 +1,102 @@
+"""The final model of a training run: the best on the dev set of averaged, last and best weights."""
+
+from torch import Tensor
+
+from glassformer import checkpoint
+from glassformer.config import JsonObject
+from glassformer.metrics.registry import format_metric, metric
+from glassformer.tasks.translation import Translator
+from glassformer.training import translators
+from glassformer.training.environment import environment
+from glassformer.training.model_card import model_card, usage_example
+from glassformer.training.progress import Reporter, duration
+from glassformer.training.trainer import Trainer
+
+
+def finish(trainer: Trainer, reporter: Reporter) -> None:
+    """Write the final model to the run folder: the best on the dev set of averaged, last and best checkpoints.
+
+    All processes must call this.
+    """
+    progress, task, validator = trainer.progress, trainer.task, trainer.validator
+    # The copies are in CPU memory: a GPU may have no room for them.
+    last = {name: value.to("cpu", copy=True) for name, value in task.model.state_dict().items()}
+    candidates: dict[str, dict[str, Tensor]] = {}
+    if (n := progress.n_averaged) > 1:
+        candidates[f"the average of {n} checkpoints"] = {
+            name: (total / n).cpu() for name, total in trainer.averages.sums.items()
+        }
+    if trainer.averages.ema:
+        candidates["the exponential moving average"] = trainer.averages.ema
+    candidates["the last checkpoint"] = last
+    known = {"the last checkpoint": progress.last_score, "the best checkpoint": progress.best_score}
+    best = trainer.config.out / "best" / f"step-{progress.best_step}"
+    if progress.best_step != progress.step and best.exists():
+        checkpoint.verify(best)
+        candidates["the best checkpoint"] = checkpoint.read_tensors(best / "model.safetensors")
+    if validator.decode_more(len(candidates)) or validator.selection({"loss": 0.0}) != task.metric:
+        known = {}  # scores on fewer examples are not comparable; if the loss selects, the others are not known
+    selection = task.metric
+    results: dict[str, dict[str, float]] = {}
+    for name, weights in candidates.items():
+        if (score := known.get(name)) is None:
+            task.model.load_state_dict(weights)
+            results[name] = validator.metrics()
+            selection = validator.selection(results[name])
+        else:
+            results[name] = {task.metric: score}
+    trainer.processes.lead(lambda: write_best(trainer, candidates, results, selection, reporter))
+
+
+def write_best(
+    trainer: Trainer,
+    candidates: dict[str, dict[str, Tensor]],
+    results: dict[str, dict[str, float]],
+    selection: str,
+    reporter: Reporter,
+) -> JsonObject:
+    """Write the best of `candidates` as the final model.
+
+    Args:
+        candidates: weights by name.
+        results: their metrics on the dev set.
+        selection: the metric that selects the best.
+
+    Returns:
+        The contents of training.json.
+    """
+    progress, config, task = trainer.progress, trainer.config, trainer.task
+    sign = 1 if metric(selection).larger_is_better else -1
+    name = max(results, key=lambda candidate: sign * results[candidate][selection])  # the first in case of ties
+    score = results[name][task.metric]
+    training = {
+        f"dev_{task.metric}": round(score, 4),
+        "weights": name,
+        "steps": progress.step,
+        "targets": progress.n_tokens,
+        "minutes": round(trainer.elapsed_s() / 60, 1),
+        f"n_{task.examples_name}": len(trainer.data.train),
+        "preset": config.preset,
+        "precision": config.precision,
+        "machine": environment(config, trainer.processes),
+    }
+    if trainer.data.label_counts:
+        training["labels"] = trainer.data.label_counts
+    if isinstance(task, Translator):
+        task.model.load_state_dict(candidates[name])
+        translators.complete(task, trainer.data, reporter.log)
+    contents = {**task.contents(candidates[name]), "training.json": checkpoint.to_json(training)}
+    checkpoint.save_into_folder(config.out, contents)
+    checkpoint.write_text(config.out / "README.md", model_card(config, task, training))
+    summary = ", ".join(
+        f"{' and '.join(format_metric(each, found[each]) for each in dict.fromkeys((task.metric, selection)))}"
+        f" for {candidate}"
+        for candidate, found in results.items()
+    )
+    if selection != task.metric:
+        summary += f" (chosen by the loss: {trainer.validator.state.n_decoded} decoded examples are too few)"
+    reporter.log(
+        f"Trained {progress.step:,} steps in {duration(trainer.elapsed_s())}. Dev scores: {summary}.\n"
+        f"Saved {name} to {config.out}. Try: {usage_example(task, config.out)}"
+    )
+    return training

@@ -1,0 +1,317 @@
+"""Scan of the corpus files of a run: the dev set, the labels, the tokenizer. Stored in `data/` of the run folder."""
+
+import gc
+import hashlib
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from itertools import compress, islice
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glassformer import checkpoint
+from glassformer.config import JsonObject, TrainConfig
+from glassformer.corpora.lines import check_readable, chunks, refuse_streams
+from glassformer.corpora.read_options import ReadOptions
+from glassformer.errors import ConfigError, CorpusError
+from glassformer.presets import vocab_size_for
+from glassformer.tasks.base import AnyTask, CorpusExample, Log
+from glassformer.tasks.held_out import MAX_HELD_OUT, HeldOut
+from glassformer.tasks.registry import find_model
+from glassformer.tokens.tokenizer import Tokenizer
+from glassformer.training.labels import check_are_classes, describe_labels, drop_unknown_labels
+
+TOKENIZER_EXAMPLES = 1_000_000
+"""Maximum number of examples that the tokenizer is trained on."""
+HASHED_TOGETHER = 16384
+"""Number of examples in memory while keys are hashed."""
+LENGTH_SAMPLE = 1000
+"""Number of examples from which the default maximum length is chosen."""
+LENGTH_QUANTILE = 0.95
+"""Fraction of these examples that fit in the default maximum length."""
+ALLOCATIONS_PER_COLLECTION = 100_000
+"""Number of new Python objects after which Python looks for reference cycles, during the preparation."""
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusInfo:
+    """Tokenizer, labels and size of a corpus, from which a model is built."""
+
+    tokenizer: Tokenizer
+    labels: tuple[str, ...]
+    n_examples: int
+    """Number of training examples, without those that are held out."""
+    wanted_max_len: int = 0
+    """Maximum length in tokens with which most examples are not cut, for tasks whose default length follows the data;
+    0 for others."""
+    held_out: Sequence[int] = ()
+    """Indices of the examples of the training text that are not for training."""
+    label_counts: JsonObject = field(default_factory=dict)
+    """Number of training examples of each class, the most frequent first."""
+
+
+@contextmanager
+def rare_garbage_collection() -> Iterator[None]:
+    """Make Python look for reference cycles less often. Examples and token ids have none, and are so many that the
+    search takes a tenth of the time of the preparation."""
+    thresholds = gc.get_threshold()
+    gc.set_threshold(ALLOCATIONS_PER_COLLECTION, *thresholds[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+
+
+@rare_garbage_collection()
+def scan(config: TrainConfig, task_type: type[AnyTask], log: Log) -> CorpusInfo:
+    """Scan the corpus files, or read the result of an earlier scan in `data/` of the run folder.
+
+    Raises:
+        CorpusError: a file cannot be used.
+        ConfigError: the folder was created from other files, or these files have changed.
+    """
+    folder = config.out / "data"
+    if not (config.out / "run.toml").exists():  # the data may be from a killed run with other options
+        shutil.rmtree(folder, ignore_errors=True)
+    if not (folder / "corpus.json").exists():
+        write_folder_atomically(folder, lambda temporary: write_corpus(config, task_type, temporary, log))
+    corpus = checkpoint.read_json(folder / "corpus.json")
+    check_unchanged(config, corpus["files"])
+    return CorpusInfo(
+        Tokenizer.from_folder(folder),
+        tuple(corpus["labels"]),
+        corpus["n_examples"],
+        corpus.get("wanted_max_len", 0),
+        corpus["held_out"],
+        corpus.get("label_counts", {}),
+    )
+
+
+def write_corpus(config: TrainConfig, task_type: type[AnyTask], folder: Path, log: Log) -> None:
+    """Write the dev set, the tokenizer and corpus.json with the labels and the held-out examples."""
+    refuse_streams(corpus_files(config), "training reads its text several times")
+    check_readable(*corpus_files(config))
+    files = [fingerprint(path) for path in corpus_files(config)]
+    if config.dev_src:
+        dev, dev_hashes = read_dev_files(config, task_type)
+        n_examples, counts, overlap = scan_corpus(config, task_type, log, dev_hashes=dev_hashes)
+        held_out = np.empty(0, np.int64)
+        log(f"Dev set: {len(dev):,} {task_type.examples_name} from {config.dev_src[0]}.")
+        warn_of_overlap(dev_hashes, overlap, config, log)
+    else:
+        selection = task_type.held_out()
+        n_examples, counts, _ = scan_corpus(config, task_type, log, selection=selection)
+        held_out = selection.indices(config.src[0])
+        dev, counts_of_dev = held_out_examples(config, task_type, n_examples, held_out)
+        counts -= counts_of_dev
+        log(f"Dev set: {len(dev):,} {task_type.examples_name} held out from {n_examples:,}.")
+    dev = drop_unknown_labels(dev, counts, task_type, is_explicit=bool(config.dev_src), log=log)
+    if counts:
+        check_are_classes(counts, task_type, is_inferred=config.task is None)
+        log(describe_labels(counts, task_type))
+    tokenizer = make_tokenizer(config, task_type, n_examples, held_out, log)
+    records = (json.dumps(asdict(example)) + "\n" for example in dev)
+    checkpoint.write_synced(folder / "dev.jsonl", "".join(records).encode())
+    for name, text in tokenizer.files().items():
+        checkpoint.write_synced(folder / name, text.encode())
+    record = {
+        "files": files,
+        "n_examples": n_examples - len(held_out),
+        "n_dev": len(dev),
+        "wanted_max_len": wanted_max_len(config, task_type, tokenizer),
+        "labels": task_type.label_set(counts),
+        "label_counts": dict(counts.most_common()) if task_type.has_classes else {},
+        "held_out": held_out.tolist(),
+    }
+    checkpoint.write_synced(folder / "corpus.json", checkpoint.to_json(record).encode())
+
+
+def scan_corpus(
+    config: TrainConfig,
+    task_type: type[AnyTask],
+    log: Log,
+    *,
+    selection: HeldOut | None = None,
+    dev_hashes: Sequence[int] = (),
+) -> tuple[int, Counter[str], set[int]]:
+    """Number of examples of the training text, of those with each label, and those of `dev_hashes` that are hashes of
+    its keys.
+
+    Args:
+        selection: selection of the dev examples; gets the hash of each key.
+
+    Raises:
+        CorpusError: no example has text.
+    """
+    n_examples, has_text, counts = 0, False, Counter[str]()
+    distinct, overlap = frozenset(dev_hashes), set[int]()
+    for examples in chunks(read_corpus(config, task_type, log), HASHED_TOGETHER):
+        has_text = has_text or any(text.strip() for example in examples for text in task_type.texts(example))
+        hashes = [text_hash(task_type.key(example)) for example in examples]
+        overlap |= distinct.intersection(hashes)
+        if selection:
+            selection.add(np.array(hashes, np.uint64))
+        counts.update(label for example in examples for label in task_type.labels_in(example))
+        n_examples += len(hashes)
+    if not has_text:
+        blank = ": all lines are blank" if n_examples else ""
+        raise CorpusError(f"{config.src[0]}: contains no text to train on{blank}.\n  Give a file with text.")
+    return n_examples, counts, overlap
+
+
+def held_out_examples(
+    config: TrainConfig, task_type: type[AnyTask], n_examples: int, held_out: NDArray[np.int64]
+) -> tuple[list[CorpusExample], Counter[str]]:
+    """The first MAX_HELD_OUT held-out examples, and the number of all of them with each label.
+
+    Args:
+        held_out: indices of the held-out examples.
+    """
+    dev: list[CorpusExample] = []
+    counts: Counter[str] = Counter()
+    is_held_out = (not is_for_training for is_for_training in is_training(n_examples, held_out))
+    for example in compress(read_corpus(config, task_type), is_held_out):
+        counts.update(task_type.labels_in(example))
+        if len(dev) < MAX_HELD_OUT:
+            dev.append(example)
+    return dev, counts
+
+
+def read_corpus(config: TrainConfig, task_type: type[AnyTask], log: Log | None = None) -> Iterator[CorpusExample]:
+    """Read the training text: all examples, with those that are held out."""
+    return task_type.read(config.src, config.tgt, read_options(config), log)
+
+
+def is_training(n_examples: int, held_out: Sequence[int] | NDArray[np.int64]) -> bytearray:
+    """For each example, whether it is for training. One byte per example, for `itertools.compress`.
+
+    Args:
+        held_out: indices of the other examples.
+    """
+    selectors = bytearray(b"\1") * n_examples
+    for index in held_out:
+        selectors[index] = 0
+    return selectors
+
+
+def read_dev_files(config: TrainConfig, task_type: type[AnyTask]) -> tuple[list[CorpusExample], list[int]]:
+    """The examples of the dev files, and the hashes of their keys.
+
+    Raises:
+        CorpusError: no example has text.
+    """
+    dev = list(task_type.read(config.dev_src, config.dev_tgt, read_options(config)))
+    if not any(text.strip() for example in dev for text in task_type.texts(example)):
+        raise CorpusError(f"{config.dev_src[0]}: contains no text to validate on.\n  Give a file with text.")
+    return dev, [text_hash(task_type.key(example)) for example in dev]
+
+
+def warn_of_overlap(dev_hashes: Sequence[int], overlap: Collection[int], config: TrainConfig, log: Log) -> None:
+    """Log a warning if dev examples are also in the training set.
+
+    Args:
+        dev_hashes: hashes of the dev examples.
+        overlap: those that are hashes of training examples.
+    """
+    positions = [position for position, dev_hash in enumerate(dev_hashes, 1) if dev_hash in overlap]
+    if positions:
+        log(
+            f"warning: {len(positions):,} of {len(dev_hashes):,} dev examples are also in the training set"
+            f" (first: example {positions[0]} of {config.dev_src[0]}); dev scores will be too high."
+        )
+
+
+def make_tokenizer(
+    config: TrainConfig, task_type: type[AnyTask], n_examples: int, held_out: NDArray[np.int64], log: Log
+) -> Tokenizer:
+    """The tokenizer of the model to start from, else one trained on the training examples."""
+    if config.init_from:
+        tokenizer = Tokenizer.from_folder(find_model(config.init_from))
+        log(f"Tokenizer: from {config.init_from}, vocabulary of {tokenizer.vocab_size:,}.")
+        return tokenizer
+    training = compress(read_corpus(config, task_type), is_training(n_examples, held_out))
+    kind = config.tokenizer or task_type.default_tokenizer
+    tokenizer = Tokenizer.train(
+        (text for example in islice(training, TOKENIZER_EXAMPLES) for text in task_type.texts(example)),
+        kind=kind,  # type: ignore[arg-type]
+        vocab_size=config.vocab_size or vocab_size_for(n_examples - len(held_out)),
+        extra_special_tokens=task_type.extra_special_tokens,
+        lowercase=config.lowercase,
+        add_prefix_space=task_type.add_prefix_space,
+    )
+    log(f"Tokenizer: {kind}, vocabulary of {tokenizer.vocab_size:,}.")
+    return tokenizer
+
+
+def wanted_max_len(config: TrainConfig, task_type: type[AnyTask], tokenizer: Tokenizer) -> int:
+    """`CorpusInfo.wanted_max_len`, from the first LENGTH_SAMPLE examples."""
+    examples = islice(read_corpus(config, task_type), LENGTH_SAMPLE)
+    lengths = sorted(task_type.wanted_max_len(tokenizer, example) for example in examples)
+    return lengths[int(LENGTH_QUANTILE * (len(lengths) - 1))]
+
+
+def text_hash(text: str) -> int:
+    """64-bit hash of a text, the same in every process."""
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "little")
+
+
+def read_options(config: TrainConfig) -> ReadOptions:
+    """Options for reading the corpus files."""
+    return ReadOptions(config.format, config.keys, config.skip_bad)
+
+
+def corpus_files(config: TrainConfig) -> list[Path]:
+    """All corpus files of a run."""
+    return [*config.src, *config.tgt, *config.dev_src, *config.dev_tgt]
+
+
+def fingerprint(path: Path) -> JsonObject:
+    """Path, size, modification time and SHA-256 of a file, to detect changes."""
+    status = path.stat()
+    return {
+        "path": str(path),
+        "bytes": status.st_size,
+        "mtime_ns": status.st_mtime_ns,
+        "sha256": checkpoint.sha256(path),
+    }
+
+
+def check_unchanged(config: TrainConfig, recorded: Sequence[JsonObject]) -> None:
+    """Check that the corpus files have the contents from which the run folder was created.
+
+    Raises:
+        ConfigError: other files, or changed contents.
+    """
+    files = corpus_files(config)
+    check_readable(*files)
+    is_same = len(files) == len(recorded)
+    for path, entry in zip(files, recorded, strict=False):
+        status = path.stat()
+        if (status.st_size, status.st_mtime_ns) != (entry["bytes"], entry["mtime_ns"]):
+            is_same &= checkpoint.sha256(path) == entry["sha256"]
+    if not is_same:
+        raise ConfigError(
+            f"{config.out}: contains a run on other files than these, or on earlier contents of them:"
+            f" {', '.join(map(str, files))}.\n  Choose another --out."
+        )
+
+
+def write_folder_atomically(folder: Path, write: Callable[[Path], None]) -> None:
+    """Create a folder atomically: after a crash it is either complete or absent."""
+    temporary = folder.with_name(f".{folder.name}.tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
+    try:
+        temporary.mkdir(parents=True)
+        write(temporary)
+        checkpoint.sync_folder(temporary)
+        os.rename(temporary, folder)
+    except OSError as error:
+        raise checkpoint.write_error(folder, error) from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
