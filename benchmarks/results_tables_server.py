@@ -92,7 +92,7 @@ ROBUSTNESS = joined(
     section(
         "slow",
         **{
-            "1,000 slow headers, 200 bodies of 1 GB, 200 clients that read nothing: `/health`, 99th percentile": lambda r: (
+            "1,000 slow headers, 200 bodies of 1 GB, 200 clients that read nothing: p99 of `/health`": lambda r: (
                 f"{r['health_p99_ms']} ms"
             ),
             "growth of memory with them": lambda r: f"{r['rss_growth_mb']} MB",
