@@ -96,9 +96,9 @@ def test_a_model_in_int8_cannot_be_changed(tmp_path):
     task = make("classification", "bert")
     task.save(tmp_path / "int8", precision="int8")
     stored = load(tmp_path / "int8", device="cpu")
-    with disabled_components(stored.model, components(stored.model, "layers")[:1]):
-        with pytest.raises(ConfigError, match="int8 cannot be recorded or changed"):
-            stored("The black cat")
+    layer = components(stored.model, "layers")[0]
+    with disabled_components(stored.model, [layer]), pytest.raises(ConfigError, match="int8 cannot be recorded"):
+        stored("The black cat")
 
 
 @pytest.mark.parametrize("kind", COMPONENT_KINDS)

@@ -41,7 +41,7 @@ def in_precision(model: Any, precision: str) -> Any:
     if is_modified(model):
         if model in STORED or precision == "int8":
             raise ConfigError(
-                "a model in int8 cannot be recorded or changed.\n  Use --precision fp32 and a folder that is not in int8."
+                "a model in int8 cannot be recorded or changed.\n  Use --precision fp32 and a folder in fp32."
             )
         return copy.deepcopy(model).bfloat16() if precision == "bf16" else model
     if model in STORED:
