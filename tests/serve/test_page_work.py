@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from tests.serve.models import running
-from tests.serve.test_page import LONG, TEXT, asked, opened, pytestmark, term, typed, until
+from tests.serve.test_page import LONG, TEXT, asked, changed, opened, pytestmark, term, typed, until
 
 __all__ = ["opened", "pytestmark"]
 MANY = " ".join(f"{LONG[:-1]} {i}? The {i} small cats, which are old, sleep in the garden." for i in range(150))
@@ -166,6 +166,13 @@ def test_words_are_one_stop_of_the_tab_key(opened):
     assert page.evaluate("document.activeElement === document.querySelectorAll('.word')[1]")
     page.keyboard.press("Tab")
     assert page.evaluate("!document.activeElement.classList.contains('word')")
+
+
+def test_the_words_at_the_caret_are_highlighted_when_the_translation_comes(opened):
+    page = opened(routes={"**/translate": changed(alignment=[[[6, 0]]])})
+    typed(page, LONG)
+    assert page.locator(".word.on").count() == 1
+    assert "on" in page.locator(".word").first.get_attribute("class")
 
 
 def test_the_bars_stay_visible_while_scrolling(opened):

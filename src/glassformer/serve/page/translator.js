@@ -55,6 +55,7 @@ export function translator(rows, models, settings) {
     const part = draft && parts.find((part) => part.start === start);
     if (part) part.previous = draft; // a sentence that has gone on in the meantime
     show();
+    mirror.atCaret();
     detect();
   };
   let isWaiting = false; // for a server that is busy or does not answer
