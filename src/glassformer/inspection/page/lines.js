@@ -3,7 +3,7 @@ import { redrawOnThemeChange, visible } from "./base.js";
 import { el } from "./elements.js";
 
 const HEIGHT = 22;
-const WIDTH = 220;
+const WIDTH = Math.min(220, Math.round(innerWidth / 4)); // both columns of tokens fit beside it
 
 /**
  * @param {(row: number | null, column: number | null) => void} hover called with the token whose lines are shown
