@@ -35,7 +35,8 @@ from glassformer.tasks.causal_lm import DecoderTask, TextStream
 from glassformer.tasks.continuations import continuations
 from glassformer.tasks.feature_extraction import SentenceEmbedder
 from glassformer.tasks.terms import Terms
-from glassformer.tasks.translation import TextToTextTask, Translation
+from glassformer.tasks.translated import Translation
+from glassformer.tasks.translation import TextToTextTask
 
 ALIVE_S = 1.0
 """Seconds between messages that say that the process is alive."""
