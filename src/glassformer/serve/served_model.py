@@ -7,7 +7,8 @@ from typing import Any
 
 from glassformer.config import DecodeConfig, JsonObject, Precision
 from glassformer.corpora.language_id import FILE as LANGUAGE_PROFILES
-from glassformer.generate.engine import Engine, Sources
+from glassformer.generate.engine import Engine
+from glassformer.generate.request import Sources
 from glassformer.pipelines import pipeline
 from glassformer.pipelines.base import Pipeline
 from glassformer.runtime.storage import can_have_weights, has_weights

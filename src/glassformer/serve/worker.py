@@ -24,7 +24,8 @@ import torch
 from glassformer.config import DecodeConfig, JsonObject
 from glassformer.corpora.terms import Glossary, Term, protect_pattern
 from glassformer.errors import UserError
-from glassformer.generate.engine import Decoding, Engine, Event
+from glassformer.generate.engine import Engine
+from glassformer.generate.request import Decoding, Event
 from glassformer.generate.search import Hypothesis
 from glassformer.inspection.inspect import inspect
 from glassformer.inspection.page import inspection_page, policy_of

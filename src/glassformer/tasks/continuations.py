@@ -8,7 +8,7 @@ from typing import Any
 from glassformer.config import DecodeConfig
 from glassformer.corpora.terms import matches
 from glassformer.documents.inline import Detached, detach, put_back
-from glassformer.generate.engine import Decoding, Sources
+from glassformer.generate.request import Decoding, Sources
 from glassformer.runtime.storage import can_have_weights
 from glassformer.tasks.alignment import align
 from glassformer.tasks.steps import add_alignment, join, parts_of, with_confidence

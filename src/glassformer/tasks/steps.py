@@ -12,7 +12,7 @@ from glassformer.corpora.repetition import repeats
 from glassformer.corpora.terms import unmet
 from glassformer.documents.inline import Detached, put_back
 from glassformer.errors import ConfigError
-from glassformer.generate.engine import Decoding, Sources
+from glassformer.generate.request import Decoding, Sources
 from glassformer.generate.search import Hypothesis
 from glassformer.runtime.storage import can_have_weights
 from glassformer.tasks.alignment import align

@@ -24,7 +24,8 @@ from glassformer.data.dataset import Dataset
 from glassformer.data.pairs import PairBatch, make_batch, pack_pairs
 from glassformer.data.ragged import Row
 from glassformer.errors import ConfigError
-from glassformer.generate.engine import Decoding, batches_by_length
+from glassformer.generate.batches import batches_by_length
+from glassformer.generate.request import Decoding
 from glassformer.generate.search import Hypothesis
 from glassformer.generate.shortlist import FILE as SHORTLIST
 from glassformer.generate.shortlist import Shortlist
