@@ -98,7 +98,9 @@ def test_waits_grow_to_a_minute_with_a_button_for_another_try(opened):
         page.clock.fast_forward(1000 * seconds - 500)
         assert page.locator(f"text=trying again in {seconds} s").count() == 1
         assert len(found) == n
-        page.clock.fast_forward(1000)
+        with page.expect_request("**/translate"):
+            page.clock.fast_forward(1000)
+    page.wait_for_selector("text=trying again in 60 s")
     page.unroute("**/translate")
     page.get_by_role("button", name="Try again").click()
     page.wait_for_selector(".word")
