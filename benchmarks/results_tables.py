@@ -56,7 +56,7 @@ def peak(record: dict) -> list[Row]:
 def gpu(size: str) -> Rows:
     def row(name: str, result: dict) -> Row:
         rate = result.get("target_tokens_per_s", result.get("targets_per_s"))
-        mfu = percent(result["mfu"], 0) if "mfu" in result else ""
+        mfu = percent(result["mfu"]) if "mfu" in result else ""
         start = f"{result['seconds_to_step_10']} s" if "seconds_to_step_10" in result else ""
         return [name.replace(f" {size}", ""), rate, result["steps_per_s"], mfu, f"{result['peak_gib']} GiB", start]
 
@@ -79,24 +79,22 @@ def saving(record: dict) -> list[Row]:
 def growth(record: dict) -> list[Row]:
     def row(axis: str, result: dict) -> Row:
         first, *_, last = map(int, result["points"])
-        commit = result.get("commit", record["commit"])
+        commit = result.get("commit", record["commit"])  # an axis may have been measured again alone
         return [axis, f"{first:,} to {last:,}", result["slope"]["seconds"], result["slope"]["mb"], commit]
 
     return [row(*item) for item in record["axes"].items()]
 
 
 def preparation(record: dict) -> list[Row]:
+    axis = record["axes"]["pairs of the corpus: preparation"]
+
     def row(pairs: str, result: dict) -> Row:
         cpu = result["library_encoding_cpu_s"] / result["cpu_s"]
-        return [
-            int(pairs),
-            f"{result['seconds']:,} s",
-            f"{result['mb']} MB",
-            result["rate_relative_to_library"],
-            f"{cpu:.2f}",
-        ]
+        wall = f"{result['rate_relative_to_library']:.2f}"
+        cells = [f"{result['seconds']:,} s", f"{result['mb']} MB", wall, f"{cpu:.2f}"]
+        return [int(pairs), *cells, axis.get("commit", record["commit"])]
 
-    return [row(*item) for item in record["axes"]["pairs of the corpus: preparation"]["points"].items()]
+    return [row(*item) for item in axis["points"].items()]
 
 
 def product(model: str, label: str = "") -> Rows:
@@ -180,6 +178,8 @@ DECODED = [SETTINGS[name] for name in ("batch 32 beam 4", "batch 32 beam 1", "ba
 COMMAND_COLUMNS = ("program", "1 line", "peak memory", "1,000 lines", "peak memory")
 PEERS = ("torch", "transformers", "x-transformers", "Joey NMT", "EOLE")
 INT8_COLUMNS = ("model", "BLEU, fp32", "BLEU, bf16", "BLEU, int8", "equal next tokens, int8", "equal tokens, int8")
+GROWTH = "python -m benchmarks.growth PAIRS [AXIS]"
+GROWTH_COLUMNS = ("what grows", "range", "exponent of time", "exponent of memory", "commit")
 
 TABLES = {
     "multi30k": Table(
@@ -210,10 +210,18 @@ TABLES = {
         },
         command="python -m benchmarks.SCRIPT",
     ),
-    "growth": Table(("what grows", "range", "exponent of time", "exponent of memory", "commit"), {"growth": growth}),
+    "growth": Table(GROWTH_COLUMNS, {"growth": growth}, command=GROWTH),
     "preparation": Table(
-        ("pairs", "time", "memory", "relative to the library, wall time", "relative to the library, CPU time"),
+        (
+            "pairs",
+            "time",
+            "memory",
+            "relative to the library, wall time",
+            "relative to the library, CPU time",
+            "commit",
+        ),
         {"growth": preparation},
+        command=GROWTH,
     ),
     "translate base": Table(PRODUCT_COLUMNS, {"translate_speed": product("base avx512")}, ("torch", "ctranslate2")),
     "translate trained": Table(
