@@ -11,8 +11,8 @@ from glassformer.documents.inline import Detached, detach, put_back
 from glassformer.generate.request import Decoding, Sources
 from glassformer.runtime.storage import can_have_weights
 from glassformer.tasks.alignment import align
-from glassformer.tasks.steps import add_alignment, join, parts_of, with_confidence
-from glassformer.tasks.terms import Output, Terms, meet_requirements
+from glassformer.tasks.steps import add_alignment, join, output_of, parts_of, with_confidence
+from glassformer.tasks.terms import Terms, meet_requirements
 from glassformer.tasks.texts import no_op
 from glassformer.tasks.translated import Translation
 from glassformer.tasks.translation import TextToTextTask
@@ -108,7 +108,7 @@ def continuations(
             word = rest.split()[0]
             if word in found:
                 continue
-            outputs = [[Output(output, best)]]
+            outputs = [[output_of(task, best)]]
             if part.required:
                 until = output[: len(prefix) + rest.index(word) + len(word)]
                 meet_requirements(task, [part], outputs, options, until)

@@ -73,7 +73,7 @@ def translated(
         for part in parts_of(task, index, line.core, terms, partial(warn, index))
     ]
     decoded, repeated = yield from decode(task, parts, options, max_new_tokens)
-    outputs = [[Output(task.text_of(hypothesis), hypothesis) for hypothesis in nbest] for nbest in decoded]
+    outputs = [[output_of(task, hypothesis) for hypothesis in nbest] for nbest in decoded]
     if any(part.required for part in parts):
         meet_requirements(task, parts, outputs, options, options.prefix or "")
     join_parts(task, lines, parts, outputs, repeated, options.nbest)
@@ -165,6 +165,12 @@ def decode(
         for i, nbest in zip(repeating, again, strict=True):
             decoded[i] = nbest
     return decoded, repeated
+
+
+def output_of(task: "TextToTextTask[Any]", hypothesis: Hypothesis) -> Output:
+    """The output of a hypothesis."""
+    is_truncated = hypothesis.ids[-1:] != [task.tokenizer.eos_id]
+    return Output(task.text_of(hypothesis), hypothesis, is_truncated=is_truncated)
 
 
 def join_parts(
