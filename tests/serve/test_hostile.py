@@ -1,6 +1,7 @@
 """Requests that are valid in form and hostile in content do not end the model process."""
 
 import random
+import threading
 
 import pytest
 
@@ -32,3 +33,21 @@ def test_the_model_process_survives_hostile_content(server, seed):
     assert answer.status in (200, 400, 503), answer.body
     assert server.metric("glassformer_model_process_restarts") == 0
     assert server.translate("The cat.").status == 200
+
+
+def test_terms_of_a_long_text_do_not_hold_up_others(server):
+    """Each of its parts lacks many terms, which are put in one after the other."""
+    ended = []
+
+    def long():
+        answer = server.translate("cat " * 2_000, terms=[["cat", "Katze"]], beam=8)
+        ended.append(("long", answer.status))
+
+    thread = threading.Thread(target=long)
+    thread.start()
+    while thread.is_alive() and len(ended) < 20:
+        ended.append(("short", server.translate("The cat.").status))
+    thread.join()
+    assert {status for _, status in ended} == {200}
+    assert ended.index(("long", 200)) >= 5
+    assert server.metric("glassformer_model_process_restarts") == 0

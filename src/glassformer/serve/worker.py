@@ -95,18 +95,24 @@ class Worker:
         self.returned: queue.SimpleQueue[Message | BaseException] = queue.SimpleQueue()
         self.called: set[int] = set()
         """Jobs of the thread that were neither cancelled nor sent."""
+        self.ready: list[DecodingJob] = []
+        """Jobs whose decodings wait for nothing, and go on after a step of the others."""
         threading.Thread(target=self.call_functions, daemon=True).start()
 
     def run(self) -> None:
         """Compute requests until the server has ended."""
         told_at = 0.0
         while True:
-            is_busy = any(model.engine and model.engine.n_unfinished for model in self.models.values())
+            is_busy = bool(self.ready) or any(m.engine and m.engine.n_unfinished for m in self.models.values())
             for message in self.channel.receive(0 if is_busy else 0.005 if self.called else ALIVE_S):
                 self.take(message)
             for model in self.models.values():
                 if model.engine and model.engine.n_unfinished:
                     self.step(model, model.engine)
+            ready, self.ready = self.ready, []
+            for job in ready:
+                if self.jobs.get(job.job_id) is job:
+                    self.advance(job, [])
             self.send_returned()
             if (now := time.monotonic()) - told_at > ALIVE_S:
                 self.channel.send({"alive": True})
@@ -254,16 +260,13 @@ class Worker:
                 self.advance(job, job.hypotheses)
 
     def advance(self, job: DecodingJob, hypotheses: list[list[Hypothesis]] | None) -> None:
-        """Continue a decoding with the hypotheses of its sources, until it yields others or has its result."""
+        """Continue a decoding with the hypotheses of its sources, until it yields again or has its result."""
         assert job.decoding
         assert job.model.engine
         try:
-            while True:
-                sources = job.decoding.send(hypotheses) if hypotheses is not None else next(job.decoding)
-                job.hypotheses = hypotheses = [[] for _ in sources.ids]
-                job.requests = job.model.engine.submit_all(sources)
-                if job.requests:
-                    break
+            sources = job.decoding.send(hypotheses) if hypotheses is not None else next(job.decoding)
+            job.hypotheses = [[] for _ in sources.ids]
+            job.requests = job.model.engine.submit_all(sources)
         except StopIteration as end:
             value = end.value
         except UserError as error:
@@ -271,6 +274,8 @@ class Worker:
             return
         else:
             self.owners |= {(job.model.name, request): job for request in job.requests}
+            if not job.requests:
+                self.ready.append(job)
             return
         # Not above: with the exception, the traceback of an error would have the text.
         self.end(job.job_id)

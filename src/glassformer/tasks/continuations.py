@@ -111,7 +111,7 @@ def continuations(
             outputs = [[output_of(task, best)]]
             if part.required:
                 until = output[: len(prefix) + rest.index(word) + len(word)]
-                meet_requirements(task, [part], outputs, options, until)
+                yield from meet_requirements(task, [part], outputs, options, until)
             found[word] = join(task, text, 0, [(part, outputs[0])])
     results = [[translation] for translation in found.values()]
     if options.confidence:

@@ -75,7 +75,7 @@ def translated(
     decoded, repeated = yield from decode(task, parts, options, max_new_tokens)
     outputs = [[output_of(task, hypothesis) for hypothesis in nbest] for nbest in decoded]
     if any(part.required for part in parts):
-        meet_requirements(task, parts, outputs, options, options.prefix or "")
+        yield from meet_requirements(task, parts, outputs, options, options.prefix or "")
     join_parts(task, lines, parts, outputs, repeated, options.nbest)
     for line in lines:
         if line.is_kept:

@@ -16,10 +16,12 @@ from typing import Any
 from torch import Tensor
 
 from glassformer.config import DecodeConfig
+from glassformer.corpora.lines import chunks
 from glassformer.corpora.protected import take_out
 from glassformer.corpora.terms import Glossary, Required, Term, protect_pattern, unmet
 from glassformer.documents.inline import Detached
 from glassformer.errors import ConfigError
+from glassformer.generate.request import Decoding, Sources
 from glassformer.generate.search import Hypothesis, length_penalty
 from glassformer.runtime.decoder import CompiledDecoder
 from glassformer.runtime.precision import in_precision
@@ -28,6 +30,9 @@ from glassformer.tasks.alignment import word_spans, word_weights
 
 MAX_WORDS = 16
 """Number of words of an output at which edits are tried if no word is known to be aligned to the term."""
+
+EDITED_TOGETHER = 32
+"""Number of outputs whose edits are compared at once."""
 
 MAX_EDITS = 8
 """Number of edits of a translation."""
@@ -131,30 +136,40 @@ class Output:
 
 def meet_requirements(
     task: Any, parts: Sequence[Part], outputs: list[list[Output]], options: DecodeConfig, prefix: str = ""
-) -> None:
+) -> Decoding[None]:
     """Replace the outputs that lack something that is required, as far as edits put it in.
+
+    It yields no sources, but now and then, so that other decodings of the engine go on.
 
     Args:
         task: the text-to-text task.
         outputs: the nbest outputs of each part.
         prefix: text that all outputs begin with, which stays.
     """
-    for _ in range(MAX_EDITS):
-        if not edit_once(task, parts, outputs, options, prefix):
-            break
+    places = [(i, rank) for i, part in enumerate(parts) if part.required for rank in range(len(outputs[i]))]
+    for group in chunks(places, EDITED_TOGETHER):
+        for _ in range(MAX_EDITS):
+            if not edit_once(task, parts, outputs, group, options, prefix):
+                break
+            yield Sources([], options)
 
 
 def edit_once(
-    task: Any, parts: Sequence[Part], outputs: list[list[Output]], options: DecodeConfig, prefix: str
+    task: Any,
+    parts: Sequence[Part],
+    outputs: list[list[Output]],
+    places: Sequence[tuple[int, int]],
+    options: DecodeConfig,
+    prefix: str,
 ) -> bool:
-    """Make the best edit for the first requirement that an output lacks. Returns whether there was any."""
-    lacking = [
-        (i, rank, missing)
-        for i, part in enumerate(parts)
-        if part.required
-        for rank, output in enumerate(outputs[i])
-        if (missing := unmet(part.required, output.text))
-    ]
+    """Make the best edit for the first requirement that an output lacks. Returns whether there was any.
+
+    Args:
+        places: part and rank of the outputs to edit.
+    """
+    lacking = [(i, rank, missing) for i, rank in places if (missing := unmet(parts[i].required, outputs[i][rank].text))]
+    if not lacking:
+        return False
     sources = [parts[i].source for i, _, _ in lacking]
     targets = [outputs[i][rank].text for i, rank, _ in lacking]
     weights_of_words = word_weights(task, sources, targets) if can_have_weights(task.model) else [None] * len(lacking)
