@@ -1,0 +1,55 @@
+"""The commands and snippets of the pages for beginners, with the output that the pages show."""
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.journeys.conftest import glassformer
+from tests.journeys.test_docs import DOCS, python_blocks
+
+
+def session(name: str) -> list[tuple[str, list[str]]]:
+    """The commands of a page, each with the lines that it prints."""
+    text = (DOCS / name).read_text(encoding="utf-8")
+    blocks = re.findall(r"^```console\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    commands = [entry for block in blocks for entry in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]]
+    return [(lines[0], lines[1:]) for lines in (entry.rstrip("\n").split("\n") for entry in commands)]
+
+
+def execute(command: str) -> str:
+    """What a command prints: its standard output, then its standard error."""
+    before, pipe, after = command.partition("| glassformer ")
+    words, redirection, source = (f"glassformer {after}" if pipe else command).partition(" < ")
+    if not words.startswith("glassformer "):
+        return subprocess.run(["bash", "-c", command], check=True, capture_output=True, text=True).stdout
+    stdin = Path(source).read_text(encoding="utf-8") if redirection else execute(before) if pipe else ""
+    done = glassformer(*shlex.split(words)[1:], stdin=stdin)
+    return done.stdout + done.stderr
+
+
+def pattern(lines: list[str]) -> re.Pattern[str]:
+    """What matches an output: `…` alone on a line is any number of lines, within a line any text."""
+    parts = ["(?:.*\n)*?" if line == "…" else ".*".join(map(re.escape, line.split("…"))) + "\n" for line in lines]
+    return re.compile("".join(parts))
+
+
+@pytest.mark.parametrize("name", ["files.md"])
+def test_commands_print_what_the_page_shows(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    commands = session(name)
+    assert commands
+    for command, expected in commands:
+        printed = execute(command)
+        assert pattern(expected).fullmatch(printed), f"{command}\n{printed}"
+
+
+def test_a_translation_memory_becomes_a_table(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    unit = "<tu><tuv><seg>Open <bpt>b</bpt>it</seg></tuv><tuv><seg>Ouvrir,\n oui</seg></tuv></tu>"
+    Path("memory.tmx").write_text(f"<tmx><body>{unit}</body></tmx>", encoding="utf-8")
+    (block,) = python_blocks("files.md")
+    exec(compile(block, "files.md", "exec"), {})
+    assert Path("memory.csv").read_text(encoding="utf-8") == 'src,tgt\nOpen bit,"Ouvrir, oui"\n'
