@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -36,9 +37,10 @@ def pattern(lines: list[str]) -> re.Pattern[str]:
     return re.compile("".join(parts))
 
 
-@pytest.mark.parametrize("name", ["files.md"])
-def test_commands_print_what_the_page_shows(name, tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", ["files.md", "troubleshooting.md"])
+def test_commands_print_what_the_page_shows(name, model, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    shutil.copytree(model, "en-fr")
     commands = session(name)
     assert commands
     for command, expected in commands:
