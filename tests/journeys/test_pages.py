@@ -55,3 +55,15 @@ def test_a_translation_memory_becomes_a_table(tmp_path, monkeypatch):
     (block,) = python_blocks("files.md")
     exec(compile(block, "files.md", "exec"), {})
     assert Path("memory.csv").read_text(encoding="utf-8") == 'src,tgt\nOpen bit,"Ouvrir, oui"\n'
+
+
+def test_the_snippets_print_what_the_page_shows(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {}
+    blocks = python_blocks("python.md")
+    assert blocks
+    for block in blocks:
+        expected = re.findall(r"^ *print\(.*\)  # (.*)$", block, flags=re.MULTILINE)
+        assert len(expected) == block.count("print(")
+        exec(compile(block, "python.md", "exec"), namespace)
+        assert capsys.readouterr().out.splitlines() == expected
