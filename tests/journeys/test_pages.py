@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.journeys.conftest import glassformer
+from glassformer.cli import demo
+from glassformer.corpora.demo import pairs
+from tests.journeys.conftest import RARE, SMALL, glassformer
 from tests.journeys.test_docs import DOCS, python_blocks
 
 
@@ -67,3 +69,36 @@ def test_the_snippets_print_what_the_page_shows(tmp_path, monkeypatch, capsys):
         assert len(expected) == block.count("print(")
         exec(compile(block, "python.md", "exec"), namespace)
         assert capsys.readouterr().out.splitlines() == expected
+
+
+def labels(lines: list[str]) -> set[str]:
+    """The first word of each line, with # in place of numbers. ECE is left out: few words cannot fit a confidence."""
+    return {re.sub(r"\d[\d,.:]*", "#", line.split()[0]) for line in lines if line.split()} - {"…", "ECE"}
+
+
+FEW = [*SMALL, *RARE, "--steps", "2"]
+
+
+def test_the_tutorial_runs_in_its_order_and_prints_the_lines_it_shows(tmp_path, monkeypatch):
+    """With a small corpus and few steps: numbers and translations are others than those of the page."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(demo, "N_DEV", 60)
+    monkeypatch.setattr(demo, "N_TEST", 2)
+    monkeypatch.setattr(pairs, "SHOWCASE", ())
+    monkeypatch.setitem(demo.RECIPE, "threads", 1)
+    commands = session("tutorial.md")
+    assert [command.split()[1] for command, _ in commands if command.startswith("glassformer ")] == [
+        *("demo", "doctor", "train", "evaluate", "train", "compare", "inspect")
+    ]
+    for command, expected in commands:
+        command = command.replace("glassformer demo", "glassformer demo --pairs 3000 --minutes 0.01")
+        if "--init-from" in command:
+            command = command.partition(" --epochs")[0] + " --steps 2 --threads 1"
+        elif "glassformer train" in command:
+            command = " ".join([command.partition(" --minutes")[0], *map(str, FEW)])
+        printed = execute(command)
+        if "glassformer translate" in command:
+            assert printed.count("\n") >= len(expected) == 1, command
+            continue
+        if "glassformer " in command:
+            assert labels(expected) <= labels(printed.splitlines()), f"{command}\n{printed}"
