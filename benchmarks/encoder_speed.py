@@ -22,7 +22,7 @@ from onnxruntime.transformers.optimizer import optimize_model
 from benchmarks.machine import alternate, save
 from glassformer.corpora.lines import read_lines
 from glassformer.data.batch import pad
-from glassformer.generate.engine import batches_by_length
+from glassformer.generate.batches import batches_by_length
 from glassformer.interop.onnx import MODEL, save_encoder
 from glassformer.models.bert import Bert, BertConfig
 from glassformer.tasks.encoder import BATCH_TOKENS

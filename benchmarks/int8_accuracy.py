@@ -18,7 +18,7 @@ from benchmarks.machine import save
 from glassformer.config import DecodeConfig
 from glassformer.corpora.lines import read_lines
 from glassformer.data.batch import pad
-from glassformer.generate.engine import Sources
+from glassformer.generate.request import Sources
 from glassformer.metrics import bleu
 from glassformer.runtime.precision import in_precision
 from glassformer.tasks.translation import Translator

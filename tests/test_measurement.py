@@ -1,5 +1,9 @@
 import json
+import os
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -72,6 +76,48 @@ def test_a_damaged_file_is_replaced(content, cache, monkeypatch):
     path.write_text(content)
     assert m.choose("test", Work(monkeypatch, a=0.1, b=0.2).candidates, 1, {}).name == "a"
     assert json.loads(path.read_text())["name"] == "a"
+
+
+def test_the_choice_of_a_busy_machine_is_kept_for_an_hour(cache, monkeypatch):
+    waited = [0.0]
+    monkeypatch.setattr(m, "seconds_waited", lambda: waited[0])
+
+    def choice(share=0.0, **seconds):
+        work = Work(monkeypatch, **seconds)
+        run = work.run
+        work.run = lambda name, s: (run(name, s), waited.__setitem__(0, waited[0] + share * s))
+        return m.choose("test", work.candidates, 1, {})
+
+    assert not choice(0.05, a=0.2, b=0.1).is_busy
+    next(cache.iterdir()).unlink()
+    found = choice(0.3, a=0.2, b=0.1)
+    assert (found.name, found.is_busy) == ("b", True)
+    assert found.when == "now while the machine was busy (again after an hour)"
+    found = choice(a=0.1, b=0.2)
+    assert (found.name, found.is_busy, found.is_new) == ("b", True, False)
+    (path,) = cache.iterdir()
+    os.utime(path, (0, time.time() - m.BUSY_CHOICE_S - 9))
+    found = choice(a=0.1, b=0.2)
+    assert (found.name, found.is_busy, found.when) == ("a", False, "now")
+    os.utime(path, (0, 0))
+    assert choice(a=0.2, b=0.1).name == "a"
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the system does not tell it")
+def test_waiting_for_a_core_is_measured():
+    cores = os.sched_getaffinity(0)
+    other = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        for pid in (0, other.pid):
+            os.sched_setaffinity(pid, {min(cores)})
+        before, end = m.seconds_waited(), time.perf_counter() + 0.3
+        while time.perf_counter() < end:
+            pass
+        assert m.seconds_waited() - before > 0.3 * m.MAX_WAITING
+    finally:
+        os.sched_setaffinity(0, cores)
+        other.kill()
+        other.wait()
 
 
 def test_without_a_cache_directory_each_call_measures(monkeypatch, tmp_path):

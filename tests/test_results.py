@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from benchmarks import machine
+from benchmarks import machine, results_page
+from benchmarks.results_tables import TABLES
 
 
 @pytest.fixture
@@ -46,3 +47,25 @@ def test_every_committed_file_has_one_record_for_each_processor():
     for path in machine.RESULTS.glob("*.json"):
         for name, record in json.loads(path.read_text()).items():
             assert name == record.get("device", record["processor"]), path.name
+
+
+@pytest.mark.parametrize("page", results_page.PAGES, ids=lambda page: page.name)
+def test_the_tables_of_the_documentation_are_those_of_the_results(page):
+    text = page.read_text(encoding="utf-8")
+    assert results_page.update(text) == text, "run: python -m benchmarks.results_page"
+
+
+def test_every_table_is_in_the_documentation():
+    shown = [match[2] for page in results_page.PAGES for match in results_page.MARKED.finditer(page.read_text())]
+    assert sorted(shown) == sorted([*TABLES, "contents", "measured"])
+    assert {path.stem for path in machine.RESULTS.glob("*.json")} == {
+        *(name for table in TABLES.values() for name in table.rows), "peak", "two_checkouts",
+    }  # fmt: skip
+
+
+def test_a_changed_number_is_noticed(monkeypatch):
+    page = results_page.PAGES[0].read_text()
+    records = machine.load("train_speed")
+    next(iter(records.values()))["ratio"]["base"] += 1
+    monkeypatch.setattr(results_page, "load", lambda name: records if name == "train_speed" else machine.load(name))
+    assert results_page.update(page) != page

@@ -5,7 +5,8 @@ from typing import assert_type
 import glassformer as gf
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.classification import Classifier, LabelProbability
-from glassformer.tasks.translation import TranslationRecord, Translator
+from glassformer.tasks.translated import TranslationRecord
+from glassformer.tasks.translation import Translator
 
 
 def loading() -> None:

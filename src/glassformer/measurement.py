@@ -22,6 +22,13 @@ NEAR_TIE = 0.05
 """A candidate that is slower than the fastest by at most this fraction counts as equally fast."""
 
 
+MAX_WAITING = 0.1
+"""Fraction of a measurement in which the main thread waits for a core; beyond it, the machine is busy."""
+
+BUSY_CHOICE_S = 3600
+"""Seconds for which the choice of a busy machine is kept."""
+
+
 @dataclass(frozen=True)
 class Choice:
     """The implementation that was chosen, and the rate of each that was measured."""
@@ -31,6 +38,14 @@ class Choice:
     """Work per second of each candidate."""
     is_new: bool
     """Whether it was measured now, rather than read from the cache directory."""
+    is_busy: bool = False
+    """Whether other programs used the cores meanwhile: the choice is made again after BUSY_CHOICE_S."""
+
+    @property
+    def when(self) -> str:
+        """When it was measured, in words."""
+        when = "now" if self.is_new else "before"
+        return f"{when} while the machine was busy (again after an hour)" if self.is_busy else when
 
 
 def cache_directory() -> Path:
@@ -69,29 +84,42 @@ def choose(
     path = cache_directory() / f"{subject}-{hashlib.sha256(facts.encode()).hexdigest()[:16]}.json"
     if (kept := read_choice(path, candidates)) is not None:
         return kept
+    started, waited = time.perf_counter(), seconds_waited()
     seconds = measure(candidates)
+    is_busy = seconds_waited() - waited > MAX_WAITING * (time.perf_counter() - started)
     limit = min(seconds.values()) * (1 + NEAR_TIE)
     name = next(name for name, s in seconds.items() if s <= limit)
-    chosen = Choice(name, {name: work / s for name, s in seconds.items()}, is_new=True)
+    chosen = Choice(name, {name: work / s for name, s in seconds.items()}, is_new=True, is_busy=is_busy)
     with suppress(OSError):  # without a cache directory, each run measures
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=path.parent) as file:
-            json.dump({"name": name, "rates": chosen.rates, "facts": json.loads(facts)}, file)
+            json.dump({"name": name, "rates": chosen.rates, "is_busy": is_busy, "facts": json.loads(facts)}, file)
             file.flush()
             os.link(file.name, path)  # FileExistsError: another process was first
             return chosen
     return read_choice(path, candidates) or chosen
 
 
+def seconds_waited() -> float:
+    """Time in which the main thread could have run but had no core, since its start; 0 if that is unknown."""
+    try:
+        return int(Path("/proc/self/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
+
 def read_choice(path: Path, candidates: Mapping[str, object]) -> Choice | None:
-    """The choice in a file of the cache directory. None: there is none that can be used; a damaged file is deleted."""
+    """The choice in a file of the cache directory. None: there is none that can be used; a damaged file is deleted, and
+    that of a busy machine after BUSY_CHOICE_S."""
     if not path.exists():
         return None
     try:
         record = json.loads(path.read_text())
         rates = {str(name): float(rate) for name, rate in record["rates"].items()}
-        if rates.keys() == candidates.keys() and record["name"] in candidates:
-            return Choice(record["name"], rates, is_new=False)
+        is_busy = bool(record["is_busy"])
+        is_old = is_busy and time.time() - path.stat().st_mtime > BUSY_CHOICE_S
+        if rates.keys() == candidates.keys() and record["name"] in candidates and not is_old:
+            return Choice(record["name"], rates, is_new=False, is_busy=is_busy)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         pass
     with suppress(OSError):

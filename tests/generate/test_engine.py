@@ -13,7 +13,8 @@ import torch
 from glassformer.config import DecodeConfig
 from glassformer.errors import UserError
 from glassformer.generate import engine as engine_module
-from glassformer.generate.engine import Engine, Sources
+from glassformer.generate.engine import Engine
+from glassformer.generate.request import Sources
 from glassformer.generate.shortlist import Shortlist
 from glassformer.kernels.library import load
 from glassformer.runtime.decoder import CompiledDecoder

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from glassformer.config import DecodeConfig
-from glassformer.generate.engine import batches_by_length, padded_length
+from glassformer.generate.batches import batches_by_length, padded_length
 from glassformer.generate.processors import search_processors
 from glassformer.generate.search import beam_search
 from glassformer.models.transformer import Transformer, TransformerConfig

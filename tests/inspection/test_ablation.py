@@ -77,6 +77,30 @@ def test_disabling_a_layer_equals_removing_it(name, family):
             assert translation == other("The black cat sat.", max_length=8)
 
 
+@pytest.mark.parametrize("precision", ["auto", "fp32"])
+@pytest.mark.parametrize("kind", COMPONENT_KINDS)
+def test_translations_are_those_without_the_component(kind, precision):
+    task, other = (make("translation", "transformer") for _ in range(2))
+    disabled = components(task.model, kind)[:3]
+    options = dict(precision=precision, max_length=8, nbest=2)  # with nbest, the result has scores
+    before = task("The black cat sat.", **options)  # programs of the model are compiled and kept
+    with disabled_components(task.model, disabled):
+        translation = task("The black cat sat.", **options)
+    with disabled_components(other.model, disabled):
+        assert translation == other("The black cat sat.", **options)
+    assert translation["score"] != pytest.approx(before["score"], rel=1e-5)
+    assert task("The black cat sat.", **options) == before
+
+
+def test_a_model_in_int8_cannot_be_changed(tmp_path):
+    task = make("classification", "bert")
+    task.save(tmp_path / "int8", precision="int8")
+    stored = load(tmp_path / "int8", device="cpu")
+    layer = components(stored.model, "layers")[0]
+    with disabled_components(stored.model, [layer]), pytest.raises(ConfigError, match="int8 cannot be recorded"):
+        stored("The black cat")
+
+
 @pytest.mark.parametrize("kind", COMPONENT_KINDS)
 def test_results_are_metrics_without_each_part_by_descending_importance(kind):
     task = make("translation", "transformer")

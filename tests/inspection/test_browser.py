@@ -2,6 +2,7 @@
 
 import pytest
 
+from glassformer.inspection.ablation import AblationResult, Component
 from glassformer.inspection.inspect import inspect
 from glassformer.inspection.page import ablation_page, inspection_page, profile_page, report_page, worked_page
 from glassformer.inspection.worked_example import worked_example, worked_example_of_model
@@ -76,6 +77,152 @@ def test_selecting_heads_and_hovering_updates_the_page(opened):
     assert page.locator(".lines .on").count() == 1
 
 
+CLIPPED = """() => {
+  const outside = [...document.querySelectorAll(".plot svg text")].filter((text) => {
+    const [box, plot, svg] = [text, text.closest(".plot"), text.closest("svg")]
+      .map((node) => node.getBoundingClientRect());
+    return box.left < plot.left || box.right > plot.left + text.closest(".plot").scrollWidth || box.bottom > svg.bottom;
+  });
+  const cut = [...document.querySelectorAll(".heat .rows span, th, h1")]
+    .filter((node) => node.scrollWidth > node.clientWidth);
+  return [...outside, ...cut].map((node) => node.textContent);
+}"""
+"""Texts of axes and tables that are cut."""
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+def test_labels_are_not_cut_and_count_layers_from_1(opened, width, scheme):
+    task = make("translation", "transformer")
+    record = inspect(task, "The black cat sat", "Der Hund").to_dict()
+    example = worked_example_of_model(task, "The cat", target="Hund", layer="decoder.1.cross_attention", head=2)
+    losses = [
+        AblationResult(component, {"bleu": 20.0, "loss": 1.5}, {"bleu": 0.0, "loss": 0.5})
+        for component in (Component("encoder.0.self_attention", 0), Component("decoder.2.cross_attention", 1))
+    ]
+    pages = [
+        (inspection_page(record), ["decoder layer 1", "layer 3", "cross-attention", "feed-forward"]),
+        (
+            worked_page(example),
+            ["decoder layer 2, cross-attention, head 2", "Module path", "decoder.1.cross_attention"],
+        ),
+        (
+            ablation_page({"bleu": 20.0, "loss": 1.0}, losses, "heads", 3),
+            ["encoder layer 1, self-attention, head 1", "decoder layer 3, cross-attention, head 2", "module path"],
+        ),
+    ]
+    for text, shown in pages:
+        page = opened(text, width=width, scheme=scheme)
+        page.add_style_tag(content=".section { content-visibility: visible; }")
+        found = page.locator("main").inner_text() + " ".join(page.locator(".plot text").all_text_contents())
+        assert [name for name in shown if name not in found] == []
+        assert page.evaluate(CLIPPED) == []
+        paths = page.locator("code").all_text_contents()  # a module path is shown as such, or not at all
+        for path in ("encoder.0", "decoder.0", "decoder.1", "decoder.2", "encoder.0.self_attention"):
+            assert found.count(path) == sum(path in code for code in paths)
+
+
+def test_a_cell_of_the_attention_map_shows_its_lines_and_a_token_its_cells(opened):
+    page = opened(inspection_page(inspect(make("translation", "transformer"), "The black cat", "Der Hund").to_dict()))
+    before = pixels(page, ".lines canvas")
+    rows, columns = (page.locator(f".view .heat .{side} span").all_text_contents() for side in ("rows", "columns"))
+    cells = page.locator(".view .cell-area")
+    cells.scroll_into_view_if_needed()
+    size = cells.evaluate("node => parseInt(getComputedStyle(node).getPropertyValue('--cell'))")
+    cells.hover(position={"x": 2.5 * size, "y": 1.5 * size})
+    assert page.locator(".lines .on").all_text_contents() == [rows[1], columns[2]]
+    one = pixels(page, ".lines canvas")
+    assert one != before
+    cells.hover(position={"x": 1.5 * size, "y": 1.5 * size})
+    assert pixels(page, ".lines canvas") not in (one, before)
+    page.mouse.move(1, 1)
+    assert page.locator(".lines .on").count() == 0
+    assert pixels(page, ".lines canvas") == before
+    cells.focus()
+    page.keyboard.press("ArrowDown")
+    assert page.locator(".lines .on").all_text_contents() == [rows[1], columns[0]]
+    page.keyboard.press("Escape")
+    page.locator(".lines .left button").nth(1).hover()
+    band = page.locator(".band:visible")
+    assert band.count() == 1
+    assert band.bounding_box()["y"] == pytest.approx(cells.bounding_box()["y"] + size, abs=2)
+    page.mouse.move(1, 1)
+    assert band.count() == 0
+
+
+LIT = """() => Object.fromEntries([...document.querySelectorAll(".matrix")].map((matrix) => [
+  matrix.querySelector("h4, figcaption").textContent.split(" ")[0],
+  [...matrix.querySelectorAll("tr")].flatMap((row, i) =>
+    [...row.querySelectorAll("td")].flatMap((cell, j) => cell.classList.contains("on") ? [[i, j]] : [])),
+]).filter(([, cells]) => cells.length))"""
+"""Highlighted cells by matrix; rows are those of the table."""
+
+
+def test_a_number_of_the_worked_example_highlights_what_it_is_computed_from(opened):
+    page = opened(worked_page(worked_example()))
+
+    def cell(name, row, column):
+        table = page.locator(".matrix").filter(has=page.locator("h4", has_text=f"{name} [")).locator("table")
+        return table.locator("tr:has(td)").nth(row).locator("td").nth(column)
+
+    row_of_x, column_of_w = [[1, j] for j in range(4)], [[i, 2] for i in range(4)]
+    cell("Q", 1, 2).hover()
+    assert page.evaluate(LIT) == {"x": row_of_x, "W_query": column_of_w}
+    assert page.locator(".bar").text_content() == "Q[2, 3] = 2, from row 2 of x and column 3 of W_query"
+    page.mouse.move(1, 1)
+    assert page.evaluate(LIT) == {}
+    cell("Q", 0, 0).focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate(LIT) == {"x": row_of_x, "W_query": column_of_w}
+    cell("outputs", 2, 1).hover()
+    assert page.evaluate(LIT) == {"weights": [[3, j] for j in range(3)], "V": [[i, 1] for i in range(3)]}
+    assert (
+        page.locator(".matrix td[tabindex='0']").count() == page.locator(".matrix table").count()
+    )  # one stop of Tab each
+
+
+def test_large_matrices_of_the_worked_example_highlight_rows_and_columns(opened):
+    task = make("translation", "transformer", d_model=44)
+    page = opened(worked_page(worked_example_of_model(task, "The black cat", layer="encoder.0.self_attention", head=2)))
+    queries = page.locator("figure.matrix", has_text="Q [").locator(".cell-area")
+    queries.hover(position={"x": 3, "y": 3})
+    lit = page.locator("figure.matrix:has(.band:visible)").locator("figcaption").all_text_contents()
+    assert [text.split(" ")[0] for text in lit] == ["x", "W_query"]
+
+
+def test_the_page_of_ablate_says_where_a_metric_did_not_change(opened):
+    heads = [Component("decoder.0.cross_attention", 0), Component("decoder.0.cross_attention", 1)]
+    losses = [AblationResult(head, {"bleu": 20.0, "loss": 1.5}, {"bleu": 0.0, "loss": 0.5}) for head in heads]
+    page = opened(ablation_page({"bleu": 20.0, "loss": 1.0}, losses, "heads", 3))
+    assert page.locator("section, .section p").all_text_contents()[1:] == [
+        "Change of BLEU. Full model: 20.00, and the same without any of the heads.",
+        "Most important component first.",
+    ]
+    assert page.locator(".matrix td").all_text_contents() == ["+0.5000", "+0.5000"]
+    row = page.locator("section, .section").nth(1).locator("tbody tr").first.locator("th, td").all_text_contents()
+    assert row == [
+        "decoder layer 1, cross-attention, head 1",
+        "20.00",
+        "0",
+        "1.5000",
+        "+0.5000",
+        "decoder.0.cross_attention",
+    ]
+    losses[1].change["bleu"], losses[1].metrics["bleu"] = -3.0, 17.0
+    page = opened(ablation_page({"bleu": 20.0, "loss": 1.0}, losses, "heads", 3))
+    assert page.locator(".matrix").first.locator("td").all_text_contents() == ["0", "-3.00"]
+    for kind, name, columns in (
+        ("sublayers", "decoder.0.feedforward", ["", "feed-forward"]),
+        ("layers", "decoder.0", ["", "change"]),
+    ):
+        page = opened(
+            ablation_page({"loss": 1.0}, [AblationResult(Component(name), {"loss": 1.5}, {"loss": 0.5})], kind, 3)
+        )
+        assert page.locator(".matrix tr").nth(0).locator("th").all_text_contents() == columns
+        assert page.locator(".matrix tr").nth(1).locator("th, td").all_text_contents() == ["decoder layer 1", "+0.5000"]
+
+
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_tokens_are_displayed_as_text(opened, text):
     task = make("translation", "transformer")
@@ -95,15 +242,6 @@ def test_the_other_pages_render(opened):
     assert "0.4683" in page.locator("main").text_content()
     page.locator("summary").first.click()
     assert page.locator("details").first.get_attribute("open") is None
-    losses = []
-    from glassformer.inspection.ablation import AblationResult, Component
-
-    for head in range(2):
-        losses.append(
-            AblationResult(Component("encoder.0.self_attention", head), {"loss": 1.0 + head}, {"loss": float(head)})
-        )
-    page = opened(ablation_page({"loss": 1.0}, losses, "heads", 3))
-    assert page.locator("table tbody tr").count() == 2
     record = {
         "run": "r", "task": "translation", "metric": "bleu", "unit": "pairs",
         "curves": {"loss": [[1, 2.0], [2, 1.0]], "dev_bleu": [[2, 3.0]]},

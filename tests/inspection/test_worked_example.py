@@ -72,6 +72,7 @@ CASES = [
     ("translation", "t5", "decoder.0.self_attention", 2),
     ("translation", "rnn", "cross_attention", 1),
     ("causal-lm", "gpt2", "decoder.1.self_attention", 1),
+    ("causal-lm", "llama", "decoder.1.self_attention", 5),
     ("classification", "bert", "encoder.0.self_attention", 2),
 ]
 
@@ -106,7 +107,8 @@ def test_steps_of_a_model_match_its_attention_module(name, family, layer, head):
     width = w["W_query"].shape[1]
     bias = module.q_proj.bias
     offset = 0 if bias is None else bias.detach().double().numpy()[(head - 1) * width : head * width]
-    np.testing.assert_allclose(x @ w["W_query"] + offset, steps[2]["Q"], rtol=1e-4, atol=1e-4)
+    if family != "llama":  # whose queries and keys are rotated
+        np.testing.assert_allclose(x @ w["W_query"] + offset, steps[2]["Q"], rtol=1e-4, atol=1e-4)
     if family == "rnn":  # additive
         assert steps[3]["scores"].shape == (len(x), len(steps[2]["K"]))
     else:
@@ -119,6 +121,44 @@ def test_steps_of_a_model_match_its_attention_module(name, family, layer, head):
     np.testing.assert_allclose(
         steps[8]["heads"][:, (head - 1) * width : head * width], steps[7]["outputs"], rtol=1e-4, atol=1e-5
     )
+
+
+def selected(matrix, operand, i, j):
+    """The part of a matrix that an operand of element [i, j] names."""
+    row, column = ({"row": i, "column": j}.get(index, index) for index in (operand.row, operand.column))
+    rows = slice(None) if row is None else row
+    return matrix[rows, slice(None) if column is None else column - operand.shift]
+
+
+@pytest.mark.parametrize("head", [None, 2])
+def test_elements_are_computed_from_their_operands(head):
+    """The operands of an element multiplied and summed are the element."""
+    if head:
+        task = make("classification", "bert")
+        for p in task.model.get_submodule("encoder.1.self_attention").named_parameters():
+            if p[0].endswith("bias"):
+                torch.nn.init.zeros_(p[1])
+        example = worked_example_of_model(task, "The black cat", layer="encoder.1.self_attention", head=head)
+    else:
+        example = worked_example()
+    named = {matrix.name: matrix for step in example.steps for matrix in step.matrices}
+    scale = {"scores": named["Q"].values.shape[1] ** -0.5 if head else 1}
+    n_checked = 0
+    for name, matrix in named.items():
+        assert bool(matrix.operands) == (
+            name not in ("x", "W_query", "W_key", "W_value") and (name, head) != ("heads", None)
+        )
+        if not matrix.operands or name in ("weights", "z"):
+            continue
+        for (i, j), value in np.ndenumerate(matrix.values):
+            columns = [j - operand.shift for operand in matrix.operands if operand.column == "column"]
+            if name == "heads" and not 0 <= columns[0] < named["outputs"].values.shape[1]:
+                continue  # of another head
+            parts = [selected(named[operand.name].values, operand, i, j) for operand in matrix.operands]
+            product = np.prod(np.stack(parts), axis=0).sum() * scale.get(name, 1)
+            np.testing.assert_allclose(product, value, rtol=1e-4, atol=1e-4)
+            n_checked += 1
+    assert n_checked > 30
 
 
 def test_similarities_match_torch():

@@ -7,7 +7,7 @@ import pytest
 
 from glassformer.config import DecodeConfig
 from glassformer.corpora.pair_formats import PAIR_FORMATS
-from glassformer.generate.engine import Sources
+from glassformer.generate.request import Sources
 from glassformer.metrics.registry import METRICS
 from glassformer.models.families import FAMILIES
 from glassformer.tasks.registry import load

@@ -13,7 +13,7 @@ pytest.importorskip("ctranslate2")
 from glassformer import checkpoint
 from glassformer.config import DecodeConfig
 from glassformer.errors import ConfigError, UserError
-from glassformer.generate.engine import Sources
+from glassformer.generate.request import Sources
 from glassformer.generate.shortlist import Shortlist
 from glassformer.interop import export, onnx_graph
 from glassformer.interop.ctranslate2 import vocabulary

@@ -12,7 +12,7 @@ transformers = pytest.importorskip("transformers")
 from glassformer import pipeline
 from glassformer.config import DecodeConfig
 from glassformer.errors import CheckpointError, ConfigError, UserError
-from glassformer.generate.engine import Sources
+from glassformer.generate.request import Sources
 
 CAT = "The cat sat on the mat."
 

@@ -102,13 +102,13 @@ class Server:
 
 
 @contextmanager
-def running(folder: Path, *arguments: str, models: tuple[str, ...] = MODELS) -> Iterator[Server]:
-    """A server for the models of a folder, on a free port."""
-    command = [sys.executable, "-m", "glassformer", "serve", *models, "--port", "0", "--threads", "1", *arguments]
+def running(folder: Path, *arguments: str, models: tuple[str, ...] = MODELS, port: int = 0) -> Iterator[Server]:
+    """A server for the models of a folder; port 0: a free one."""
+    options = ["--port", str(port), "--threads", "1", *arguments]
+    command = [sys.executable, "-m", "glassformer", "serve", *models, *options]
     process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True, env=dict(os.environ))
     log: list[str] = []
     assert process.stderr
-    port = 0
     for line in process.stderr:
         log.append(line)
         if match := re.search(r"http://.*:(\d+)$", line):

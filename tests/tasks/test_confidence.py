@@ -25,7 +25,7 @@ from glassformer.tasks.confidence import (
     word_features,
     words_of,
 )
-from glassformer.tasks.translation import Translation, record_of
+from glassformer.tasks.translated import Translation, record_of
 from glassformer.tokens.tokenizer import Tokenizer
 from tests.tasks.test_encoder_tasks import build as build_encoder
 from tests.tasks.test_terms import LINES, translator

@@ -1,5 +1,6 @@
 """Texts longer than the maximum length, and positions of labels."""
 
+import json
 import random
 
 import numpy as np
@@ -8,6 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import glassformer as gf
 from glassformer.corpora.labeled import Labeled
 from glassformer.corpora.squad import QAExample
 from glassformer.corpora.tagged import Tagged
@@ -216,3 +218,25 @@ def test_blank_lines_have_empty_records_and_long_lines_a_warning():
     assert [record["input"] for record in records] == ["cat", "", " ", "cat " * 40]
     assert [bool(record["probabilities"]) for record in records] == [True, False, False, True]
     assert warnings == [3]
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "inputs"),
+    [
+        ("classification", {"text": "a cat", "label": "yes"}, ("text",)),
+        ("classification", {"text": "a cat", "text2": "a dog", "label": "yes"}, ("text", "text_pair")),
+        ("regression", {"text": "a cat", "text2": "a dog", "label": "1.5"}, ("text", "text_pair")),
+    ],
+)
+def test_whether_a_model_was_trained_on_pairs_is_in_its_folder(tmp_path, name, row, inputs):
+    rows = [{**row, "text": f"{row['text']} {i}", "label": row["label"] if i % 2 else "2"} for i in range(40)]
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    options = dict(task=name, steps=1, d_model=16, n_heads=2, d_ff=16, n_layers=1, vocab_size=270)
+    gf.train(tmp_path / "train.jsonl", out=tmp_path / "model", **options)
+    model = gf.load(tmp_path / "model")
+    assert model.inputs == inputs
+    model.save(tmp_path / "copy")
+    assert gf.load(tmp_path / "copy").inputs == inputs
+    config = json.loads((tmp_path / "copy" / "config.json").read_text())
+    del config["inputs"], config["task"]  # as in a folder of an earlier version
+    assert type(model).from_folder(tmp_path / "copy", config, torch.device("cpu")).inputs == ()

@@ -31,7 +31,8 @@ from glassformer.tasks.alignment import (
 )
 from glassformer.tasks.causal_lm import LanguageModel
 from glassformer.tasks.terms import edits
-from glassformer.tasks.translation import Translator, record_of
+from glassformer.tasks.translated import record_of
+from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
 from tests.runtime.models import gpt2
 

@@ -7,6 +7,7 @@ from glassformer.config import DecodeConfig
 from glassformer.generate.processors import search_processors
 from glassformer.generate.search import beam_search
 from glassformer.models.transformer import TransformerConfig
+from glassformer.tasks import splitting
 from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
 
@@ -23,7 +24,8 @@ def translator() -> Translator:
 
 def split(translator: Translator, text: str) -> tuple[list[str], list[str]]:
     warnings: list[str] = []
-    return [translator.tokenizer.decode(ids) for _, ids in translator.split(text, warnings.append)], warnings
+    parts = splitting.split(text, translator.tokenizer, MAX_LEN - 1, warnings.append)
+    return [translator.tokenizer.decode(ids) for _, ids in parts], warnings
 
 
 def test_a_text_that_fits_is_one_part_without_a_warning(translator):

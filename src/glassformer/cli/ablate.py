@@ -85,6 +85,7 @@ def ablate(
             print(json_module.dumps({"part": str(result.component), **result.metrics, "change": result.change}))
     else:
         show(full_metrics, results, len(selected))
+        print("Layers in module paths are counted from 0, heads from 1.", file=sys.stderr)
     if html:
         from glassformer.inspection.page import ablation_page
 

@@ -54,7 +54,7 @@ def hardware_record() -> JsonObject:
         "training_precision": describe(training),
         "decoding_precision": "fp32"
         if decoding is None
-        else f"{decoding.name}. Measured, in tokens/s of a layer: "
+        else f"{decoding.name}. Measured {decoding.when}, in tokens/s of a layer: "
         + ", ".join(f"{name} {rate:,.0f}" for name, rate in decoding.rates.items()),
         "torch": f"{torch.__version__}, {torch.backends.cpu.get_cpu_capability()}",
     }

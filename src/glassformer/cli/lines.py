@@ -27,7 +27,8 @@ from glassformer.tasks.multitask import Multitask
 from glassformer.tasks.registry import load
 from glassformer.tasks.terms import terms_of
 from glassformer.tasks.texts import Warn, no_op
-from glassformer.tasks.translation import Translation, Translator, record_of
+from glassformer.tasks.translated import Translation, record_of
+from glassformer.tasks.translation import Translator
 
 Item = TypeVar("Item")
 

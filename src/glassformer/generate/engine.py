@@ -8,23 +8,22 @@ import math
 import threading
 import warnings
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
-from jaxtyping import Int
-from torch import Tensor
 
 from glassformer.config import DecodeConfig
 from glassformer.data.batch import pad
-from glassformer.errors import NON_FINITE, NonFiniteError, UserError
+from glassformer.errors import UserError
+from glassformer.generate.batches import padded_length
 from glassformer.generate.processors import sampling_processors, search_processors
+from glassformer.generate.request import Decoding, Event, Request, RequestBatch, ResultT, Sources, results, sampled
 from glassformer.generate.sample import Sampling
 from glassformer.generate.search import BeamSearch, Hypothesis
 from glassformer.generate.shortlist import Shortlist
 from glassformer.memory import available_bytes, is_out_of_memory
-from glassformer.models.decoding import PAD_TO_MULTIPLE_OF, Decodable, DecodesTogether
+from glassformer.models.decoding import Decodable, DecodesTogether
 
 MIN_JOINING = 8
 """A batch of a compiled decoder is extended when one part in this number of the budget is free, not for each sentence:
@@ -41,114 +40,6 @@ CACHE_BYTES = 12
 
 MORE_TOKENS = 50
 """Number of tokens that an output may have beyond those of its source. Source: Vaswani et al. 2017, section 6.1."""
-
-
-def padded_length(n_tokens: int, pad_to_multiple_of: int = PAD_TO_MULTIPLE_OF) -> int:
-    """Length to which a source of `n_tokens` is padded."""
-    return -(-n_tokens // pad_to_multiple_of) * pad_to_multiple_of
-
-
-def batches_by_length(
-    lengths: Sequence[int], batch_tokens: int, pad_to_multiple_of: int = PAD_TO_MULTIPLE_OF
-) -> Iterator[list[int]]:
-    """Batches of item indices: equal padded length, longest first, at most `batch_tokens` tokens or one item."""
-    padded_lengths = [padded_length(length, pad_to_multiple_of) for length in lengths]
-    batch: list[int] = []
-    for i in sorted(range(len(lengths)), key=lambda i: (-padded_lengths[i], i)):
-        length = padded_lengths[i]
-        if batch and (length != padded_lengths[batch[0]] or length * (len(batch) + 1) > batch_tokens):
-            yield batch
-            batch = []
-        batch.append(i)
-    if batch:
-        yield batch
-
-
-def source_batches(
-    model: Decodable, sources: Sequence[Sequence[int]], batch_tokens: int, pad_id: int, device: torch.device
-) -> Iterator[tuple[list[int], Int[Tensor, "sentences src"]]]:
-    """Batches of sources of equal padded length, longest first: the indices of the sources, and the padded batch."""
-    for indices in batches_by_length([len(ids) for ids in sources], batch_tokens, model.pad_to_multiple_of):
-        yield indices, pad([sources[i] for i in indices], pad_id, model.pad_to_multiple_of).to(device)
-
-
-@dataclass(slots=True)
-class Request:
-    """A source to decode."""
-
-    request_id: int
-    source: Sequence[int]
-    options: DecodeConfig
-    max_new_tokens: int
-    index: int
-    """With the seed, it determines the random numbers of sampling."""
-    n_tokens: int
-    """Length of the source in a batch, with padding."""
-    n_bytes: int
-    """Estimate of the memory that it needs."""
-    """Tokens that must occur in the output."""
-    prefix: Sequence[int] = ()
-    """Tokens that the output begins with."""
-    tokens: list[int] = field(default_factory=list)
-    """Tokens that are certain: all in sampling and greedy search; in beam search none before the end."""
-    log_probs: list[float] = field(default_factory=list)
-    n_reported: int = 0
-    """Number of tokens that were reported, which may be more if the request was begun again."""
-
-    def add(self, tokens: list[int]) -> list[int]:
-        """Append tokens. Returns those that were not reported yet."""
-        self.tokens += tokens
-        new = self.tokens[self.n_reported :]
-        self.n_reported = max(self.n_reported, len(self.tokens))
-        return new
-
-
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """Sources that are decoded with the same options. The fields are the arguments of `Engine.submit`."""
-
-    ids: Sequence[Sequence[int]]
-    """Token ids of each source, including the end-of-sentence token."""
-    options: DecodeConfig
-    limits: Sequence[int] = ()
-    """Maximum number of generated tokens of each source. Default: `options.max_length`, else the source length + 50."""
-    prefix: Sequence[int] = ()
-    """Tokens that every output begins with."""
-
-
-ResultT = TypeVar("ResultT")
-Decoding = Generator[Sources, list[list[Hypothesis]], ResultT]
-"""A computation that yields sources, is sent their best hypotheses, in the order of the sources, and returns a result.
-Several of them can be computed together by one engine."""
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """What a step has brought for a request."""
-
-    request_id: int
-    tokens: list[int]
-    """New tokens. In beam search, all come at the end."""
-    hypotheses: list[Hypothesis] | None
-    """The result, best first, if the request is done; None: it is not."""
-
-
-@dataclass(slots=True)
-class RequestBatch:
-    """Requests that began together, and their search."""
-
-    requests: list[Request]
-    search: BeamSearch | Sampling
-
-    @property
-    def n_tokens(self) -> int:
-        """Number of tokens of the sources that are not done."""
-        return sum(self.requests[i].n_tokens for i in self.search.sentences)
-
-    @property
-    def n_bytes(self) -> int:
-        """Memory that they need."""
-        return sum(self.requests[i].n_bytes for i in self.search.sentences)
 
 
 class Engine:
@@ -459,32 +350,3 @@ def bytes_needed(model: Any, beam: int, length: int, cache_bytes: int) -> int:
     config = model.config
     n_layers = getattr(config, "n_decoder_layers", 0) or getattr(config, "n_layers", 0)
     return beam * (LOGIT_BYTES * config.vocab_size + cache_bytes * 2 * length * n_layers * config.d_model)
-
-
-def results(batch: RequestBatch, search: BeamSearch, done: dict[int, list[Hypothesis]]) -> Iterator[Event]:
-    """Events of a step of beam search.
-
-    Raises:
-        NonFiniteError: no token has a finite probability.
-    """
-    if search.beam == 1:
-        for i, token in zip(search.alive.tolist(), search.ids[:, -1].tolist(), strict=True):
-            yield Event(batch.requests[i].request_id, batch.requests[i].add([token]), None)
-    for i, hypotheses in done.items():
-        if not hypotheses:
-            raise NonFiniteError(NON_FINITE)
-        request = batch.requests[i]
-        yield Event(request.request_id, request.add(hypotheses[0].ids[len(request.tokens) :]), hypotheses)
-
-
-def sampled(batch: RequestBatch, sampling: Sampling, tokens: list[tuple[int, int, float]]) -> Iterator[Event]:
-    """Events of a step of sampling. The score of a hypothesis is the sum of its log-probabilities."""
-    for i, token, log_prob in tokens:
-        request = batch.requests[i]
-        new = request.add([token])
-        request.log_probs.append(log_prob)
-        hypotheses = None
-        if i in sampling.ended:
-            hypotheses = [Hypothesis(request.tokens, request.log_probs, sum(request.log_probs))]
-        yield Event(request.request_id, new, hypotheses)
-    sampling.remove_ended()

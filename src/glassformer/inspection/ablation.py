@@ -137,7 +137,11 @@ def ablate(
 
     Returns: the metrics of the full model, and one result per component.
     """
-    baseline = task.validate(examples)
+    unchanged = task.model.register_forward_hook(lambda *_: None)  # computed as the others are: by its modules, in fp32
+    try:
+        baseline = task.validate(examples)
+    finally:
+        unchanged.remove()
     results = []
     for component in components(task.model, kind):
         with disabled_components(task.model, [component]):

@@ -83,6 +83,7 @@ def ablation_page(baseline: dict[str, float], results: Sequence[AblationResult],
     rows = [{**asdict(result.component), "metrics": result.metrics, "change": result.change} for result in results]
     record = {"baseline": baseline, "parts": kind, "examples": n_examples, "losses": rows}
     record["digits"] = {name: metric(name).digits for name in baseline}
+    record["names"] = {name: metric(name).name for name in baseline}
     return page("glassformer ablate", record, "ablation")
 
 

@@ -4,37 +4,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from glassformer.errors import ConfigError
+from glassformer.inspection.attention_steps import Matrix, Step, attention_steps, softmax
 from glassformer.inspection.inputs import Side, prepare_inputs
 from glassformer.inspection.record import record_activations
 from glassformer.models.families import family_of
 from glassformer.nn.attention import Attention
 from glassformer.nn.positions import sinusoids
 from glassformer.tasks.base import AnyTask
-
-Matrix = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class NamedMatrix:
-    """A matrix with its name and optional row and column labels."""
-
-    name: str
-    values: Matrix
-    rows: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One of the ten steps of the computation."""
-
-    title: str
-    text: str
-    matrices: tuple[NamedMatrix, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +60,8 @@ class WorkedExample:
 
     title: str
     steps: list[Step]
+    module: str = ""
+    """Module path of the attention. Empty: no module of a model."""
     notes: list[str] = field(default_factory=list)
     positions: Positions | None = None
     similarities: Similarities | None = None
@@ -92,96 +73,6 @@ W_QUERY = np.array([[1, 0, 1], [1, 0, 0], [0, 0, 1], [0, 1, 1]], dtype=np.float6
 W_KEY = np.array([[0, 0, 1], [1, 1, 0], [0, 1, 0], [1, 1, 0]], dtype=np.float64)
 W_VALUE = np.array([[0, 2, 0], [0, 3, 0], [1, 0, 3], [1, 1, 0]], dtype=np.float64)
 N_HEADS, D_HEAD = 8, 64
-
-
-def softmax(x: Matrix) -> Matrix:
-    """Softmax over the last axis."""
-    e = np.exp(x - x.max(-1, keepdims=True))
-    return np.asarray(e / e.sum(-1, keepdims=True))
-
-
-def attention_steps(
-    x: Matrix,
-    weights: tuple[Matrix, Matrix, Matrix],
-    qkv: tuple[Matrix, Matrix, Matrix],
-    scores: Matrix,
-    attention: Matrix,
-    all_heads: tuple[Matrix, Matrix],
-    tokens: tuple[str, ...],
-    *,
-    score_text: str,
-    keys: tuple[str, ...] = (),
-    memory: Matrix | None = None,
-    query: int = 0,
-) -> list[Step]:
-    """Build the ten steps of docs/reference.md, section 2.
-
-    Args:
-        weights: projection matrices of queries, keys and values.
-        attention: attention weights, one row per query.
-        all_heads: concatenated outputs of all heads, and the result of the output projection.
-        tokens: labels of the rows of x.
-        score_text: explanation of the scores.
-        keys: labels of the keys. Default: `tokens`.
-        memory: input of the key and value projections. Default: x.
-        query: row of x used in steps 6 and 7.
-    """
-    q, k, v = qkv
-    keys = keys or tokens
-    weighted = attention[query][:, None] * v
-    heads, out = all_heads
-    name = tokens[query]
-    return [
-        Step(
-            "Input",
-            f"{len(x)} vectors of width {x.shape[1]}"
-            + ("." if memory is None else f", which attend to {len(memory)} memory vectors."),
-            (NamedMatrix("x", x, tokens), *((NamedMatrix("memory", memory, keys),) if memory is not None else ())),
-        ),
-        Step(
-            "Weight matrices",
-            "One learned projection matrix each for queries, keys and values.",
-            (NamedMatrix("W_query", weights[0]), NamedMatrix("W_key", weights[1]), NamedMatrix("W_value", weights[2])),
-        ),
-        Step(
-            "Queries, keys and values",
-            "Q = x W_query, K = x W_key, V = x W_value."
-            if memory is None
-            else "Q = x W_query, K = memory W_key, V = memory W_value.",
-            (NamedMatrix("Q", q, tokens), NamedMatrix("K", k, keys), NamedMatrix("V", v, keys)),
-        ),
-        Step("Scaled scores", score_text, (NamedMatrix("scores", scores, tokens, keys),)),
-        Step(
-            "Softmax",
-            "Softmax over each row: the attention weights of each query over all keys.",
-            (NamedMatrix("weights", attention, tokens, keys),),
-        ),
-        Step(
-            "Weighted values",
-            f"Each value multiplied by its attention weight for the query {name}.",
-            (NamedMatrix("weighted", weighted, keys),),
-        ),
-        Step(
-            "Sum of the weighted values",
-            f"The attention output for {name}.",
-            (NamedMatrix("output", weighted.sum(0)[None], (name,)),),
-        ),
-        Step(
-            "Outputs for all queries",
-            "The attention weights multiplied by V.",
-            (NamedMatrix("outputs", attention @ v, tokens),),
-        ),
-        Step(
-            "All heads",
-            f"Outputs of all heads, concatenated: {heads.shape[0]} x {heads.shape[1]}.",
-            (NamedMatrix("heads", heads, tokens),),
-        ),
-        Step(
-            "Output projection",
-            "The concatenated heads multiplied by W^O.",
-            (NamedMatrix("z", out, tokens),),
-        ),
-    ]
 
 
 def worked_example() -> WorkedExample:
@@ -280,10 +171,14 @@ def worked_example_of_model(
     for hook in hooks:
         hook.remove()
     h, d_head = head - 1, q.size(-1)
-    rows = slice(h * d_head, (h + 1) * d_head)
+    shared = h * module.n_kv_heads // module.n_heads  # key/value head of the query head
     side = next(iter(model_inputs.sides.values())) if name.startswith("encoder") else model_inputs.predicted
     key_side = model_inputs.sides["source"] if "cross" in name else side
-    wq, wk, wv = (proj.weight[rows].T for proj in (module.q_proj, module.k_proj, module.v_proj))
+    wq, wk, wv = (
+        proj.weight[i * d_head : (i + 1) * d_head].T
+        for proj, i in ((module.q_proj, h), (module.k_proj, shared), (module.v_proj, shared))
+    )
+    is_rotated = getattr(task.model, "rotary", lambda _: None)(torch.arange(1)) is not None
     example = WorkedExample(
         f"{name}, head {head}",
         attention_steps(
@@ -295,11 +190,15 @@ def worked_example_of_model(
             (matrix(concatenated), matrix(out)),
             tuple(side.tokens),
             score_text=(f"Q K^T times {module.scale:.6g}. " if module.additive is None else "w^T tanh(q + k + b). ")
-            + "Q, K and V include their biases. Mask and relative position bias (T5) are added before the softmax.",
+            + "Q, K and V include their biases. "
+            + ("Q and K are rotated by their positions. " if is_rotated else "")
+            + "Mask and relative position bias (T5) are added before the softmax.",
             keys=tuple(key_side.tokens),
             memory=matrix(memories[-1]) if key_side is not side else None,
             query=min(1, len(side.tokens) - 1),
+            head=h,
         ),
+        module=name,
         notes=model_inputs.notes,
     )
     example.similarities = similarities(task, next(iter(model_inputs.sides.values())), words)

@@ -15,7 +15,8 @@ from torch import Tensor
 from glassformer import checkpoint
 from glassformer.config import DecodeConfig
 from glassformer.errors import UserError
-from glassformer.generate.engine import MORE_TOKENS, Sources
+from glassformer.generate.engine import MORE_TOKENS
+from glassformer.generate.request import Sources
 from glassformer.interop.onnx_graph import MASKED, Graph, Pair, Writer
 from glassformer.interop.verification import Ids, Outputs
 from glassformer.kernels.program import IDS, POSITIONS, TYPES, Kind

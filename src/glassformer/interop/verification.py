@@ -11,7 +11,7 @@ from torch import Tensor
 
 from glassformer.config import DecodeConfig
 from glassformer.errors import UserError
-from glassformer.generate.engine import Sources
+from glassformer.generate.request import Sources
 from glassformer.metrics.translation import bleu
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.causal_lm import DecoderTask

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from glassformer.generate.engine import source_batches
+from glassformer.generate.batches import source_batches
 from glassformer.generate.processors import (
     ForcedToken,
     LogitsProcessor,

@@ -13,7 +13,7 @@ from torch import Tensor
 from glassformer.config import JsonObject
 from glassformer.data.batch import pad
 from glassformer.errors import CheckpointError, UserError
-from glassformer.generate.engine import batches_by_length
+from glassformer.generate.batches import batches_by_length
 from glassformer.limits import MAX_TOKENS
 from glassformer.pipelines.source import Source
 from glassformer.tasks.base import AnyTask

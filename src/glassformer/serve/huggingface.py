@@ -163,7 +163,7 @@ def known_names(names: set[str]) -> str:
 def page_record(service: Service, info: JsonObject) -> JsonObject:
     """A model as the page shows it."""
     source, target = service.languages_of(info) or (None, None)
-    names = ("id", "task", "pipeline", "labels")
+    names = ("id", "task", "pipeline", "labels", "inputs")
     features = [*info["features"], "detect"] if info["detection"] else info["features"]
     return {**{name: info[name] for name in names}, "features": features, "source": source, "target": target}
 

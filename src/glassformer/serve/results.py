@@ -10,7 +10,7 @@ from glassformer.errors import UserError
 from glassformer.tasks.causal_lm import DecoderTask, truncate_at_stop
 from glassformer.tasks.summarization import Summarizer
 from glassformer.tasks.texts import no_op
-from glassformer.tasks.translation import Translation
+from glassformer.tasks.translated import Translation
 from glassformer.tokens.tokenizer import Tokenizer
 
 

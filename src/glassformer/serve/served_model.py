@@ -7,12 +7,14 @@ from typing import Any
 
 from glassformer.config import DecodeConfig, JsonObject, Precision
 from glassformer.corpora.language_id import FILE as LANGUAGE_PROFILES
-from glassformer.generate.engine import Engine, Sources
+from glassformer.generate.engine import Engine
+from glassformer.generate.request import Sources
 from glassformer.pipelines import pipeline
 from glassformer.pipelines.base import Pipeline
 from glassformer.runtime.storage import can_have_weights, has_weights
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.causal_lm import DecoderTask
+from glassformer.tasks.classification import LabelTask
 from glassformer.tasks.encoder import EncoderTask
 from glassformer.tasks.feature_extraction import SentenceEmbedder
 from glassformer.tasks.registry import find_model, load
@@ -89,6 +91,7 @@ class ServedModel:
             "languages": list(languages),
             "features": self.features,
             "labels": list(self.task.labels),
+            "inputs": list(self.task.inputs) if isinstance(self.task, LabelTask) else [],
             "speed": self.speed,
             "embeds": isinstance(self.task, SentenceEmbedder),
             "detection": str(detection.resolve()) if detection.exists() else None,

@@ -24,7 +24,8 @@ import torch
 from glassformer.config import DecodeConfig, JsonObject
 from glassformer.corpora.terms import Glossary, Term, protect_pattern
 from glassformer.errors import UserError
-from glassformer.generate.engine import Decoding, Engine, Event
+from glassformer.generate.engine import Engine
+from glassformer.generate.request import Decoding, Event
 from glassformer.generate.search import Hypothesis
 from glassformer.inspection.inspect import inspect
 from glassformer.inspection.page import inspection_page, policy_of
@@ -35,7 +36,8 @@ from glassformer.tasks.causal_lm import DecoderTask, TextStream
 from glassformer.tasks.continuations import continuations
 from glassformer.tasks.feature_extraction import SentenceEmbedder
 from glassformer.tasks.terms import Terms
-from glassformer.tasks.translation import TextToTextTask, Translation
+from glassformer.tasks.translated import Translation
+from glassformer.tasks.translation import TextToTextTask
 
 ALIVE_S = 1.0
 """Seconds between messages that say that the process is alive."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from glassformer.generate.engine import batches_by_length
+from glassformer.generate.batches import batches_by_length
 from glassformer.models.encoder_decoder import EncoderDecoder
 from glassformer.nn.attention import Attention
 from glassformer.runtime.storage import with_weights

@@ -17,7 +17,7 @@ from glassformer.data.batch import Batch, extend, extend_positions, flat_positio
 from glassformer.data.dataset import Dataset
 from glassformer.data.ragged import Row
 from glassformer.errors import ConfigError
-from glassformer.generate.engine import Sources
+from glassformer.generate.request import Sources
 from glassformer.keyword_options import DecodeOptions
 from glassformer.metrics import Score
 from glassformer.metrics.likelihood import bits_per_byte, perplexity

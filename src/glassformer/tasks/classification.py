@@ -56,6 +56,13 @@ class LabelTask(EncoderTask[Labeled, LabelBatch]):
     targets_name = "examples"
     head_config = {"head": "sequence", "pooler": True}
     read_options = ("format", "keys", "skip_bad")
+    stored_attributes = ("inputs",)
+    inputs: tuple[str, ...] = ()
+    """Inputs of the training examples: "text", or "text" and "text_pair". Empty: not known."""
+
+    def fit_statistics(self, data: Dataset) -> None:
+        """Find out whether the training examples are pairs of texts."""
+        self.inputs = ("text", "text_pair") if data.fields["ids2"].lengths.any() else ("text",)
 
     @classmethod
     def read(

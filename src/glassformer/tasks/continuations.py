@@ -8,12 +8,14 @@ from typing import Any
 from glassformer.config import DecodeConfig
 from glassformer.corpora.terms import matches
 from glassformer.documents.inline import Detached, detach, put_back
-from glassformer.generate.engine import Decoding, Sources
+from glassformer.generate.request import Decoding, Sources
 from glassformer.runtime.storage import can_have_weights
 from glassformer.tasks.alignment import align
-from glassformer.tasks.terms import Output, Terms, meet_requirements
+from glassformer.tasks.steps import add_alignment, join, output_of, parts_of, with_confidence
+from glassformer.tasks.terms import Terms, meet_requirements
 from glassformer.tasks.texts import no_op
-from glassformer.tasks.translation import TextToTextTask, Translation
+from glassformer.tasks.translated import Translation
+from glassformer.tasks.translation import TextToTextTask
 
 MAX_BEAM = 64
 """Largest beam size."""
@@ -85,11 +87,11 @@ def continuations(
         mark = ""
     begun = Begun.of(text, prefix, terms)
     text, prefix = begun.source, begun.prefix
-    part = next(task.parts(0, text, terms, no_op), None)
+    part = next(parts_of(task, 0, text, terms, no_op), None)
     if part is None:
         return []
     if not task.is_translated(text, terms):
-        return [replace(task.join(whole, 0, [], False), text=whole)] if whole.startswith(begun.written) else []
+        return [replace(join(task, whole, 0, []), text=whole)] if whole.startswith(begun.written) else []
     before = task.tokenizer.encode(prefix) if prefix.strip() else []
     n_tokens = min(2 * n, MAX_BEAM)
     next_token = options.model_copy(update={"beam": n_tokens, "nbest": n_tokens})
@@ -106,17 +108,17 @@ def continuations(
             word = rest.split()[0]
             if word in found:
                 continue
-            outputs = [[Output(output, best)]]
+            outputs = [[output_of(task, best)]]
             if part.required:
                 until = output[: len(prefix) + rest.index(word) + len(word)]
                 meet_requirements(task, [part], outputs, options, until)
-            found[word] = task.join(text, 0, [(part, outputs[0])], False)
+            found[word] = join(task, text, 0, [(part, outputs[0])])
     results = [[translation] for translation in found.values()]
     if options.confidence:
-        results = [[task.with_confidence(translation)] for (translation,) in results]
+        results = [[with_confidence(task, translation)] for (translation,) in results]
     for (translation,), result in zip(results, results, strict=True):
         alignment = align(task, [text], [translation.text])[0] if begun.needs_alignment(task.model) else []
         result[0] = replace(translation, source=whole, text=mark + begun.put_back(translation.text, alignment))
     if options.align:
-        task.add_alignment(results)
+        add_alignment(task, results)
     return [translation for (translation,) in results]

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from glassformer.config import Precision
 from glassformer.data.batch import BatchT, pad
-from glassformer.generate.engine import batches_by_length
+from glassformer.generate.batches import batches_by_length
 from glassformer.models.bert import Bert
 from glassformer.models.decoding import PAD_TO_MULTIPLE_OF
 from glassformer.runtime.encoder import CompiledEncoder

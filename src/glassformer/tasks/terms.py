@@ -1,18 +1,19 @@
 """Terms of a glossary in translations.
 
 What a translation lacks is put in by the edit that the model finds most probable: the term replaces words that are
-aligned to it in the source, or is inserted beside them. In folders without weights to align with, edits at all words
-are compared. Constrained beam search, the general method, finds worse translations with small models, because what
-follows a forced word is often bad.
+aligned to it in the source, or is inserted beside them. Constrained beam search, the general method, finds worse
+translations with small models, because what follows a forced word is often bad.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
+
+from torch import Tensor
 
 from glassformer.config import DecodeConfig
 from glassformer.corpora.protected import take_out
@@ -25,6 +26,9 @@ from glassformer.runtime.precision import in_precision
 from glassformer.runtime.storage import can_have_weights
 from glassformer.tasks.alignment import word_spans, word_weights
 
+MAX_WORDS = 16
+"""Number of words of an output at which edits are tried if no word is known to be aligned to the term."""
+
 MAX_EDITS = 8
 """Number of edits of a translation."""
 
@@ -33,9 +37,6 @@ OPENING, CLOSING = "([{¿¡«“„‘\"'", ".,;:!?…)]}»”’\"'"
 
 MIN_WEIGHT = 0.85
 """A word with at least this part of its weights on a term is a translation of the term."""
-
-MARGIN = 3
-"""Number of tokens that an output with constraints may have, in addition to the constraints, beyond the one without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +125,8 @@ class Output:
     hypothesis: Hypothesis
     forced: tuple[str, ...] = ()
     """Forms of the terms that were put in."""
+    is_truncated: bool = False
+    """The text has no end: it has the maximum length. To put in a term, more of its last words are left out."""
 
 
 def meet_requirements(
@@ -160,29 +163,11 @@ def edit_once(
     forced: list[tuple[str, ...]] = []
     owners: list[tuple[int, int]] = []
     for (i, rank, missing), weights in zip(lacking, weights_of_words, strict=True):
-        words = [
-            word
-            for word, (a, b) in enumerate(word_spans(parts[i].source))
-            if a < missing[0].end and missing[0].start < b
-        ]
-        at_words, is_translation = [0], False
-        if weights is None:
-            at_words = list(range(max(1, len(outputs[i][rank].text.split()))))
-        elif len(weights):
-            to_term = weights[:, words].sum(1)
-            word = int(to_term.argmax())
-            at_words, is_translation = [word], bool(to_term[word] >= MIN_WEIGHT * weights[word].sum())
-        begin, rest = outputs[i][rank].text[: len(prefix)], outputs[i][rank].text[len(prefix) :]
-        begin += " " if begin and (rest[:1].isspace() or not rest) else ""
-        at_words = sorted({max(0, word - len(begin.split())) for word in at_words})
-        results = (edits(rest, missing[0], word, is_translation, begins_text=not begin) for word in at_words)
-        texts = list(dict.fromkeys(begin + text for text in chain.from_iterable(results)))
-        for text, ids in zip(texts, task.tokenizer.encode_batch(texts), strict=True):
-            if len(unmet(parts[i].required, text)) < len(missing) and len(ids) < task.model.config.max_len:
-                forced.append((*outputs[i][rank].forced, *missing[0].forms))
-                edited.append(text)
-                token_ids.append([*ids, task.tokenizer.eos_id])
-                owners.append((i, rank))
+        for text, ids in edited_texts(task, parts[i], outputs[i][rank], missing, weights, prefix):
+            forced.append((*outputs[i][rank].forced, *missing[0].forms))
+            edited.append(text)
+            token_ids.append([*ids, task.tokenizer.eos_id])
+            owners.append((i, rank))
     best: dict[tuple[int, int], Output] = {}
     if isinstance(model := in_precision(task.model, options.precision), CompiledDecoder):
         used = {i: k for k, i in enumerate(dict.fromkeys(i for i, _ in owners))}
@@ -194,8 +179,51 @@ def edit_once(
         if owner not in best or score > best[owner].hypothesis.score:
             best[owner] = Output(text, Hypothesis(ids, of_tokens, score), forms)
     for (i, rank), output in best.items():
-        outputs[i][rank] = output
+        outputs[i][rank] = replace(output, is_truncated=outputs[i][rank].is_truncated)
     return bool(best)
+
+
+def edited_texts(
+    task: Any, part: Part, output: Output, missing: Sequence[Required], weights: Tensor | None, prefix: str
+) -> list[tuple[str, list[int]]]:
+    """The texts of an output, and their token ids, with an edit that meets the first requirement which it lacks.
+
+    The edits are made at the word that is aligned to the term; if none fits there, or without weights to align with, at
+    the MAX_WORDS words that are as far from the beginning as the term in the source.
+
+    Args:
+        missing: what the output lacks.
+        weights: weight of each source word for each word of the output; None: there are none.
+        prefix: text that the output begins with, which stays.
+    """
+    spans, term = word_spans(part.source), missing[0]
+    words = [word for word, (a, b) in enumerate(spans) if a < term.end and term.start < b]
+    begin, rest = output.text[: len(prefix)], output.text[len(prefix) :]
+    begin += " " if begin and (rest[:1].isspace() or not rest) else ""
+    limit = task.model.config.max_len - 1
+
+    def fitting(at_words: Iterable[int], is_translation: bool) -> list[tuple[str, list[int]]]:
+        places = sorted({max(0, word - len(begin.split())) for word in at_words})
+        results = (edits(rest, term, word, is_translation, begins_text=not begin) for word in places)
+        texts = list(dict.fromkeys(begin + text for text in chain.from_iterable(results)))
+        found = []
+        for text, ids in zip(texts, task.tokenizer.encode_batch(texts), strict=True):
+            if len(ids) > limit and output.is_truncated:
+                ids = ids[:limit]
+                text = task.tokenizer.decode(ids)
+            if len(unmet(part.required, text)) < len(missing) and len(ids) <= limit:
+                found.append((text, ids))
+        return found
+
+    if weights is not None and len(weights):
+        to_term = weights[:, words].sum(1)
+        word = int(to_term.argmax())
+        if found := fitting([word], bool(to_term[word] >= MIN_WEIGHT * weights[word].sum())):
+            return found
+    n_words = len(output.text.split())
+    middle = n_words * (words[0] if words else 0) // max(1, len(spans))
+    first = max(0, min(middle - MAX_WORDS // 2, n_words - MAX_WORDS))
+    return fitting(range(first, min(first + MAX_WORDS, max(1, n_words))), False)
 
 
 def edits(

@@ -1,9 +1,7 @@
 """Translation and other text-to-text tasks with encoder-decoder models."""
 
-import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import compress
 from pathlib import Path
 from typing import Literal, Self, TypeVar, Unpack, overload
@@ -21,15 +19,13 @@ from glassformer.corpora.language_id import FILE as LANGUAGE_PROFILES
 from glassformer.corpora.language_id import MAX_SENTENCES, LanguageProfiles
 from glassformer.corpora.languages import languages_of
 from glassformer.corpora.read_options import DETECT, ReadOptions
-from glassformer.corpora.repetition import repeats
-from glassformer.corpora.terms import unmet
 from glassformer.corpora.words import has_words, list_mark, scripts_of, source_scripts
 from glassformer.data.dataset import Dataset
 from glassformer.data.pairs import PairBatch, make_batch, pack_pairs
 from glassformer.data.ragged import Row
-from glassformer.documents.inline import Detached, put_back
 from glassformer.errors import ConfigError
-from glassformer.generate.engine import Decoding, Sources, batches_by_length
+from glassformer.generate.batches import batches_by_length
+from glassformer.generate.request import Decoding
 from glassformer.generate.search import Hypothesis
 from glassformer.generate.shortlist import FILE as SHORTLIST
 from glassformer.generate.shortlist import Shortlist
@@ -42,98 +38,26 @@ from glassformer.models.decoding import DecodesTogether
 from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.objectives.loss import linear_cross_entropy
 from glassformer.runtime.precision import in_precision
-from glassformer.runtime.storage import can_have_weights, has_weights
-from glassformer.tasks.alignment import align
-from glassformer.tasks.base import ExampleT, Log, Record, StoredPrecision, Task
+from glassformer.runtime.storage import has_weights
+from glassformer.tasks.base import ExampleT, Log, StoredPrecision, Task
 from glassformer.tasks.confidence import FILE as CONFIDENCE
 from glassformer.tasks.confidence import (
     N_BINS,
     Confidence,
     expected_calibration_error,
     right_words,
-    word_features,
-    words_in,
-    words_of,
 )
 from glassformer.tasks.generation import GeneratesText
-from glassformer.tasks.terms import Output, Part, Terms, meet_requirements, terms_of
+from glassformer.tasks.steps import translated, with_confidence
+from glassformer.tasks.terms import Terms, terms_of
 from glassformer.tasks.texts import Warn, check_texts, no_op
+from glassformer.tasks.translated import Translation, TranslationRecord, record_of
 from glassformer.tokens.tokenizer import Tokenizer
-
-# End of a sentence: closing punctuation, optional closing quotes or brackets, then space; or full-width punctuation.
-SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’»)\]]*\s+|(?<=[。！？])")
-
-FULL_WIDTH_ENDS = ("。", "！", "？")
-"""Ends of sentences that no space follows."""
-
-REPEATED_NGRAMS = (3, 2)
-"""Size of the n-grams that occur once only in translations that are decoded again because they repeat themselves; the
-second if the first is not sufficient."""
 
 MIN_TOKENS = 16
 """A vocabulary with no more tokens besides bytes does not tell the scripts of the training."""
 
 Item = TypeVar("Item")
-
-
-@dataclass(frozen=True, slots=True)
-class Translation:
-    """One translation of one text."""
-
-    source: str
-    text: str
-    score: float
-    """Sum of `log_probs` divided by ((5 + length) / 6)^length_penalty, at most 0. For a text in parts, the sum over the
-    parts. transformers divides by length^length_penalty."""
-    tokens: list[str]
-    log_probs: list[float]
-    """Natural log-probability of each token, given the source and the previous tokens."""
-    repeated: bool = False
-    """A first translation repeated itself ("salad salad salad"), and this one was decoded without repeated n-grams."""
-    missing: tuple[str, ...] = ()
-    """Terms of the glossary that are in the source and not in the translation."""
-    ids: tuple[int, ...] = ()
-    """Token ids."""
-    words: tuple[tuple[str, float], ...] | None = None
-    """If requested: each word of the translation, without protected spans, with the probability that it is right. Words
-    of a term that the glossary put in have 1."""
-    forced: tuple[str, ...] = ()
-    """Forms of terms that the glossary put in."""
-    is_untranslated: bool = False
-    """The confidence was too low, and the text is the source."""
-    alignment: tuple[tuple[int, int], ...] | None = None
-    """If requested: pairs of a word of the source and a word of the translation, counted from 0. Words are separated by
-    white space."""
-
-    @property
-    def confidence(self) -> float | None:
-        """Expected fraction of right words, if requested. Without words it is 1 if there was nothing to translate,
-        else 0."""
-        if self.words is None:
-            return None
-        return sum(p for _, p in self.words) / len(self.words) if self.words else float(not self.log_probs)
-
-
-class TranslationRecord(Record, total=False):
-    """JSON record of a line: its best translation, with the fields of `Translation`."""
-
-    score: float
-    tokens: list[str]
-    log_probs: list[float]
-    repeated: bool
-    """True if a first translation repeated itself, and this one was decoded without repeated n-grams."""
-    missing: list[str]
-    """Terms of the glossary that are in the source and not in the translation, if there are any."""
-    confidence: float
-    """Expected fraction of right words, if requested."""
-    words: list[list[str | float]]
-    """Each word and the probability that it is right, if requested."""
-    untranslated: bool
-    """True if the confidence was too low; the output is the source."""
-    alignment: list[list[int]]
-    """Pairs of source and target word, if requested."""
-    nbest: list[JsonObject]
-    """All translations, best first, if there are several: output, score, tokens and log_probs of each."""
 
 
 class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
@@ -264,92 +188,12 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
         Args:
             terms: terms and protected spans. Default: those of the options.
         """
-        terms = terms or terms_of(options)
-        if options.shortlist and self.shortlist is None:
-            raise ConfigError(
-                "this model has no vocabulary shortlist.\n"
-                "  Add it: glassformer shortlist FOLDER --src train.en --ref train.fr"
-            )
-        if options.shortlist and not self.uses_shortlist(options.precision):
-            raise ConfigError("shortlist: is used in int8 on a CPU only.\n  Add --precision int8.")
-        if (options.confidence or options.min_confidence is not None) and self.confidence is None:
-            raise ConfigError(
-                "this model has no confidence.\n  Add it: glassformer calibrate FOLDER --src dev.en --ref dev.fr"
-            )
-        originals, texts = texts, [text.strip() for text in texts]
-        marks = ["" if options.prefix else self.list_mark(text) for text in texts]
-        texts = [text.removeprefix(mark) for text, mark in zip(texts, marks, strict=True)]
-        detached = [terms.take_out(text) if terms else None for text in texts]
-        cores = [spans.core if spans else text for text, spans in zip(texts, detached, strict=True)]
-        is_kept = [not (options.prefix or self.is_translated(core, terms)) for core in cores]
-        parts = [
-            part
-            for index, (core, kept) in enumerate(zip(cores, is_kept, strict=True))
-            if not kept
-            for part in self.parts(index, core, terms, partial(warn, index))
-        ]
-        prefix = self.tokenizer.encode(options.prefix) if options.prefix else []
-        limits = [max_new_tokens(len(part.ids)) for part in parts] if max_new_tokens else []
-        decoded = yield Sources([part.ids for part in parts], options, limits, prefix=prefix)
-        repeated: set[int] = set()
-        for n in REPEATED_NGRAMS if options.no_repeat_ngram_size is None and max_new_tokens is None else ():
-            repeating = self.repeating(parts, decoded)
-            if not repeating:
-                break
-            repeated |= {parts[i].text for i in repeating}
-            other = options.model_copy(update={"no_repeat_ngram_size": n})
-            again = yield Sources([parts[i].ids for i in repeating], other, prefix=prefix)
-            for i, nbest in zip(repeating, again, strict=True):
-                decoded[i] = nbest
-        outputs = [[Output(self.text_of(hypothesis), hypothesis) for hypothesis in nbest] for nbest in decoded]
-        if any(part.required for part in parts):
-            meet_requirements(self, parts, outputs, options, options.prefix or "")
-        per_text: list[list[tuple[Part, list[Output]]]] = [[] for _ in texts]
-        for part, nbest_of_part in zip(parts, outputs, strict=True):
-            per_text[part.text].append((part, nbest_of_part))
-        results = [
-            [self.join(text, rank, of_text, index in repeated) for rank in range(options.nbest)]
-            for index, (text, of_text) in enumerate(zip(texts, per_text, strict=True))
-        ]
-        for core, kept, nbest_of_text in zip(cores, is_kept, results, strict=True):
-            if kept:
-                nbest_of_text[:] = [replace(translation, text=core) for translation in nbest_of_text]
-        if options.confidence or options.min_confidence is not None:
-            results = [[self.with_confidence(translation) for translation in nbest] for nbest in results]
-        self.put_back_spans(detached, results)
-        for mark, nbest_of_text in zip(marks, results, strict=True):
-            if mark:
-                nbest_of_text[:] = [replace(t, source=mark + t.source, text=mark + t.text) for t in nbest_of_text]
-        for nbest_of_text in results:
-            for rank, translation in enumerate(nbest_of_text):
-                if options.min_confidence is not None and (translation.confidence or 0) < options.min_confidence:
-                    nbest_of_text[rank] = replace(translation, text=translation.source, is_untranslated=True)
-        if options.align:
-            self.add_alignment(results)
-        results = [
-            [replace(translation, source=text, text=with_space_of(text, translation.text)) for translation in nbest]
-            for text, nbest in zip(originals, results, strict=True)
-        ]
-        for index, (best, *_) in enumerate(results):
-            if best.missing:
-                warn(index, f"not in the translation: {', '.join(best.missing)}")
-            if best.is_untranslated:
-                warn(index, f"not translated: confidence {best.confidence:.2f}")
-        return results
+        return translated(self, texts, options, max_new_tokens, warn, terms or terms_of(options))
 
     def uses_shortlist(self, precision: str) -> bool:
         """Whether decoding in a precision computes the probabilities of some tokens only."""
         is_int8 = precision not in ("fp32", "bf16") or not has_weights(self.model)
         return is_int8 and isinstance(in_precision(self.model, precision), DecodesTogether)
-
-    def with_confidence(self, translation: Translation) -> Translation:
-        """The translation with the probability of each word that it is right."""
-        assert self.confidence is not None
-        words, owners = words_of(translation.ids, self.tokenizer)
-        forced = words_in(translation.forced, words)
-        p = self.confidence.probabilities(word_features(words, translation.log_probs, owners, forced))
-        p[forced] = 1.0
-        return replace(translation, words=tuple(zip(words, p.tolist(), strict=True)))
 
     def list_mark(self, text: str) -> str:
         """What a text begins with that stays as it is. By default nothing."""
@@ -358,43 +202,6 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
     def is_translated(self, text: str, terms: Terms | None) -> bool:
         """Whether the model is given a text; others stay as they are. By default all are."""
         return True
-
-    def parts(self, index: int, text: str, terms: Terms | None, warn: Callable[[str], None]) -> Iterator[Part]:
-        """The parts of a text, of at most the maximum length; none for a blank text."""
-        if not text.strip():
-            return
-        several = self.split(text, warn)
-        for space, ids in several:
-            source = text if len(several) == 1 else self.tokenizer.decode(ids)
-            yield Part(index, space, source, [*ids, self.tokenizer.eos_id], terms.required(source) if terms else [])
-
-    def repeating(self, parts: Sequence[Part], decoded: Sequence[Sequence[Hypothesis]]) -> list[int]:
-        """Indices of the parts of which a hypothesis repeats itself, if the source does not."""
-        return [
-            i
-            for i, (part, nbest) in enumerate(zip(parts, decoded, strict=True))
-            if any(repeats(self.text_of(hypothesis)) for hypothesis in nbest) and not repeats(part.source)
-        ]
-
-    def put_back_spans(self, detached: Sequence[Detached | None], results: list[list[Translation]]) -> None:
-        """Put the protected spans of texts into their translations."""
-        places = [(i, k) for i, spans in enumerate(detached) if spans for k in range(len(results[i]))]
-        inner = [place for place in places if detached[place[0]].inner]  # type: ignore[union-attr]
-        pairs = [(detached[i].core, results[i][k].text) for i, k in inner]  # type: ignore[union-attr]
-        alignments = align(self, *zip(*pairs, strict=True)) if pairs and can_have_weights(self.model) else []
-        by_place = dict(zip(inner, alignments, strict=False))
-        for i, k in places:
-            text = put_back(detached[i], results[i][k].text, by_place.get((i, k), []))  # type: ignore[arg-type]
-            results[i][k] = replace(results[i][k], text=text)
-
-    def add_alignment(self, results: list[list[Translation]]) -> None:
-        """Add the word alignment to translations."""
-        places = [(i, k) for i, nbest in enumerate(results) for k in range(len(nbest))]
-        translations = [results[i][k] for i, k in places]
-        targets = ["" if t.is_untranslated else t.text for t in translations]
-        alignments = align(self, [t.source for t in translations], targets)
-        for (i, k), pairs in zip(places, alignments, strict=True):
-            results[i][k] = replace(results[i][k], alignment=tuple(pairs))
 
     def text_of(self, hypothesis: Hypothesis) -> str:
         """The text of a hypothesis."""
@@ -408,58 +215,6 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
     ) -> list[TranslationRecord]:
         """For each line its translation with score, tokens and log-probabilities, and all of them if nbest > 1."""
         return [record_of(nbest) for nbest in self.translate(lines, options, warn=warn)]
-
-    def join(
-        self, source: str, rank: int, parts: Sequence[tuple[Part, Sequence[Output]]], repeated: bool
-    ) -> Translation:
-        """Join the outputs of rank `rank` of the parts of a text. If a part has fewer, its worst."""
-        selected = [(part, nbest[min(rank, len(nbest) - 1)]) for part, nbest in parts]
-        hypotheses = [output.hypothesis for _, output in selected]
-        text = ""
-        for part, output in selected:
-            text += (part.space or ("" if text.endswith(FULL_WIDTH_ENDS) else " ") if text else "") + output.text
-        return Translation(
-            source=source,
-            text=text,
-            score=sum(hypothesis.score for hypothesis in hypotheses),
-            tokens=[self.tokenizer.token(i) for hypothesis in hypotheses for i in hypothesis.ids],
-            log_probs=[p for hypothesis in hypotheses for p in hypothesis.log_probs],
-            ids=tuple(i for hypothesis in hypotheses for i in hypothesis.ids),
-            repeated=repeated,
-            forced=tuple(form for _, output in selected for form in output.forced),
-            missing=tuple("|".join(r.targets) for part, output in selected for r in unmet(part.required, output.text)),
-        )
-
-    def split(self, text: str, warn: Callable[[str], None]) -> list[tuple[str, list[int]]]:
-        """Split a text into parts of at most the maximum length, at sentence ends, or at word ends within a sentence
-        that is too long. Returns the white space before each part and its token ids.
-        """
-        limit = self.model.config.max_len - 1
-        ids = self.tokenizer.encode(text)
-        if len(ids) <= limit:
-            return [("", ids)]
-        parts: list[tuple[str, list[int]]] = []
-        cut_inside = False
-        for space, sentence in split_text(SENTENCE_END, text):
-            first, *rest = self.split_ids(self.tokenizer.encode(sentence), limit)
-            if parts and len(parts[-1][1]) + len(first) <= limit:
-                parts[-1][1].extend(first)
-            else:
-                parts.append((space if parts else "", first))
-            parts += [(" ", ids) for ids in rest]
-            cut_inside |= bool(rest)
-        where = "within a sentence that is too long" if cut_inside else "at sentence ends"
-        warn(f"longer than the maximum length of {limit} tokens: translated in {len(parts)} parts, split {where}")
-        return parts
-
-    def split_ids(self, ids: list[int], limit: int) -> Iterator[list[int]]:
-        """Split token ids into parts of at most `limit`, before a word start in the second half of the part if any."""
-        while len(ids) > limit:
-            word_starts = (i for i in range(limit, limit // 2, -1) if self.tokenizer.starts_word(ids[i]))
-            end = next(word_starts, limit)
-            yield ids[:end]
-            ids = ids[end:]
-        yield ids
 
     def score(self, sources: Sequence[str], targets: Sequence[str], *, batch_tokens: int = 2048) -> list[list[float]]:
         """Natural log-probabilities of the target tokens, including the end token, given the source.
@@ -624,7 +379,7 @@ class Translator(TextToTextTask[Example]):
         """Expected calibration error of the confidence of words, if the folder has confidence."""
         if self.confidence is None:
             return []
-        words = [self.with_confidence(translation).words or () for translation in translations]
+        words = [with_confidence(self, translation).words or () for translation in translations]
         rights = [
             right_words([word for word, _ in of_line], ref) for of_line, ref in zip(words, references, strict=True)
         ]
@@ -663,48 +418,3 @@ class Translator(TextToTextTask[Example]):
 def evenly_spaced(items: Sequence[Item], n: int | None) -> Sequence[Item]:
     """n evenly spaced items in order, so that a sample of sorted items is representative. None: all items."""
     return items if n is None or n >= len(items) else [items[i * len(items) // n] for i in range(n)]
-
-
-def record_of(nbest: Sequence[Translation]) -> TranslationRecord:
-    """JSON record of the translations of one text, best first."""
-    best = nbest[0]
-    record: TranslationRecord = {
-        "input": best.source,
-        "output": best.text,
-        "score": best.score,
-        "tokens": best.tokens,
-        "log_probs": best.log_probs,
-    }
-    if best.repeated:
-        record["repeated"] = True
-    if best.missing:
-        record["missing"] = list(best.missing)
-    if best.confidence is not None and best.words is not None:
-        record["confidence"] = best.confidence
-        if not best.is_untranslated:  # they are those of the translation
-            record["words"] = [list(pair) for pair in best.words]
-    if best.is_untranslated:
-        record["untranslated"] = True
-    if best.alignment is not None:
-        record["alignment"] = [list(pair) for pair in best.alignment]
-    if len(nbest) > 1:
-        record["nbest"] = [
-            {"output": t.text, "score": t.score, "tokens": t.tokens, "log_probs": t.log_probs} for t in nbest
-        ]
-    return record
-
-
-def split_text(separator: re.Pattern[str], text: str) -> Iterator[tuple[str, str]]:
-    """Parts of a text that end with a match of `separator`, each with the white space before it."""
-    end = 0
-    for stop in [*(match.end() for match in separator.finditer(text)), len(text)]:
-        if part := text[end:stop].strip():
-            start = text.index(part, end)
-            yield text[end:start], part
-            end = start + len(part)
-
-
-def with_space_of(text: str, translation: str) -> str:
-    """A translation with the white space around its source; for a blank text, the text."""
-    core = text.strip()
-    return translation.join(text.split(core, 1)) if core else text

@@ -131,7 +131,7 @@ def describe(choice: Choice) -> str:
     if not choice.rates:
         return f"{words(choice.name)}, the only one on this machine"
     rates = ", ".join(f"{words(name)} {rate:,.0f}" for name, rate in choice.rates.items())
-    return f"{words(choice.name)}. Measured {'now' if choice.is_new else 'before'}, in GFLOP/s: {rates}"
+    return f"{words(choice.name)}. Measured {choice.when}, in GFLOP/s: {rates}"
 
 
 def words(name: str) -> str:

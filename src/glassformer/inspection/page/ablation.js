@@ -1,36 +1,70 @@
 // Page of `glassformer ablate`: a map of layers and heads, and a table.
-import { balance, digits, section } from "./base.js";
+import { balance, ink, moduleParts, moduleTitle, redrawOnThemeChange, section } from "./base.js";
 import { el } from "./elements.js";
-import { heatmap } from "./heatmap.js";
-
-function bytes(color) {
-  const { r, g, b } = d3.rgb(color);
-  return (255 << 24) | (b << 16) | (g << 8) | r;
-}
-
-function map(record, metric) {
-  const modules = [...new Set(record.losses.map((loss) => loss.name))].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
-  const n = d3.max(record.losses, (loss) => loss.head ?? 0) + 1;
-  const values = new Float32Array(modules.length * n);
-  for (const loss of record.losses) values[modules.indexOf(loss.name) * n + (loss.head ?? 0)] = loss.change[metric];
-  const largest = values.reduce((a, b) => Math.max(a, Math.abs(b)), 1e-9);
-  return el("figure", {}, el("figcaption", {}, `Change of ${metric}. Full model: ${digits(record.baseline[metric], record.digits[metric])}`), heatmap({
-    rows: modules, columns: record.parts === "heads" ? d3.range(n).map((i) => `head ${i + 1}`) : ["change"],
-    values: Object.assign(values, { shape: [modules.length, n] }),
-    color: () => (x) => bytes(balance(x / largest)), label: metric,
-    describe: (i, j, x) => `without ${modules[i]}${record.parts === "heads" ? ` head ${j + 1}` : ""}: ${metric} ${x >= 0 ? "+" : ""}${digits(x, record.digits[metric])}`,
-  }));
-}
 
 const record = JSON.parse(document.getElementById("record").textContent);
 const metrics = Object.keys(record.baseline);
+const NAMES = { heads: "heads", sublayers: "sub-layers", layers: "layers" };
+
+function format(metric, x) {
+  return x.toFixed(record.digits[metric]);
+}
+
+/** A change with its sign, "0" if there is none. */
+function formatChange(metric, x) {
+  return x === 0 ? "0" : `${x > 0 ? "+" : ""}${format(metric, x)}`;
+}
+
+const ORDER = ["encoder", "decoder", "self-attention", "cross-attention", "feed-forward"];
+const order = (key) => (typeof key === "number" ? key : ORDER.indexOf(key));
+
+/** Row and column of a component in the map. */
+function place({ name, head }) {
+  const { stack, layer, part } = moduleParts(name);
+  if (record.parts === "heads") return [moduleTitle(name), `head ${head + 1}`];
+  return layer ? [`${stack} layer ${layer}`, part || "change"] : [part, "change"];
+}
+
+/** Changes of a metric by layer, and by head or sub-layer. */
+function map(metric) {
+  const title = `Change of ${record.names[metric]}. Full model: ${format(metric, record.baseline[metric])}`;
+  if (record.losses.every((loss) => loss.change[metric] === 0)) {
+    return el("p", {}, `${title}, and the same without any of the ${NAMES[record.parts]}.`);
+  }
+  const largest = d3.max(record.losses, (loss) => Math.abs(loss.change[metric]));
+  const changes = new Map(record.losses.map((loss) => [place(loss).join(), loss.change[metric]]));
+  const inOrder = d3.sort(record.losses, ...["stack", "layer", "part"].map((key) => (loss) => order(moduleParts(loss.name)[key])), (loss) => loss.head);
+  const [rows, columns] = [0, 1].map((i) => [...new Set(inOrder.map((loss) => place(loss)[i]))]);
+  const cell = (row, column) => {
+    const x = changes.get([row, column].join());
+    if (x === undefined) return el("td", {});
+    const node = el("td", {}, formatChange(metric, x));
+    redrawOnThemeChange(() => {
+      node.style.background = balance(x / largest);
+      node.style.color = ink(balance(x / largest));
+    });
+    return node;
+  };
+  return el("div", { class: "matrix" }, el("h4", {}, title),
+    el("div", { class: "scroll" }, el("table", { "aria-label": title },
+      el("thead", {}, el("tr", {}, el("th", {}), columns.map((text) => el("th", { scope: "col" }, text)))),
+      el("tbody", {}, rows.map((row) => el("tr", {}, el("th", { scope: "row" }, row), columns.map((column) => cell(row, column))))))));
+}
+
+function table() {
+  const headings = ["component", ...metrics.flatMap((metric) => [record.names[metric], "change"]), "module path"];
+  return el("div", { class: "scroll" }, el("table", {},
+    el("thead", {}, el("tr", {}, headings.map((text) => el("th", { scope: "col" }, text)))),
+    el("tbody", {}, record.losses.map(({ name, head, metrics: values, change }) => el("tr", {},
+      el("th", { scope: "row" }, moduleTitle(name) + (head === null ? "" : `, head ${head + 1}`)),
+      metrics.flatMap((metric) => [format(metric, values[metric]), formatChange(metric, change[metric])]).map((text) => el("td", { class: "number" }, text)),
+      el("td", {}, el("code", {}, name)))))));
+}
+
 document.querySelector("main").append(
   el("header", {}, el("h1", {}, "glassformer ablate"),
-    el("p", { class: "facts" }, `Validation metrics with one of ${record.losses.length} ${record.parts} disabled at a time, on ${record.examples} examples. Heads are counted from 1, layers in module names from 0.`)),
-  section("Map", "Blue: the metric is higher without the component. Orange: it is lower.", metrics.map((metric) => map(record, metric))),
-  section("Table", "Most important component first.", el("div", { class: "scroll" }, el("table", {},
-    el("thead", {}, el("tr", {}, ["component", ...metrics.flatMap((name) => [name, "change"])].map((text) => el("th", { scope: "col" }, text)))),
-    el("tbody", {}, record.losses.map((loss) => el("tr", {},
-      el("td", {}, loss.head === null ? loss.name : `${loss.name} head ${loss.head + 1}`),
-      metrics.flatMap((name) => [loss.metrics[name], loss.change[name]].map((x) => el("td", { class: "number" }, digits(x, record.digits[name])))))))))),
+    el("p", { class: "facts" }, `Validation metrics with one of ${record.losses.length} ${NAMES[record.parts]} disabled at a time, on ${record.examples} examples. `
+      + "Layers and heads are counted from 1, layers in module paths from 0.")),
+  section("Map", "Blue: the metric is higher without the component. Orange: it is lower.", metrics.map(map)),
+  section("Table", "Most important component first.", table()),
 );

@@ -90,15 +90,17 @@ export function attention(record) {
       : part(state.map.weights, state.head);
     const verb = state.head === "roll-out" ? "has roll-out weight on" : "attends to";
     const weights = { rows, columns, values };
-    view.replaceChildren(
-      heatmap({
-        ...weights,
-        label: KINDS[state.kind],
-        describe: (i, j, x) => `“${visible(rows[i])}” ${verb} “${visible(columns[j])}”: ${digits(x)}`,
-      }),
-      lines({ ...weights, rowTitle: `${state.map.queries} (queries)`, columnTitle: `${state.map.keys} (keys)` }),
-      norms(state, rows, columns),
-    );
+    const map = heatmap({
+      ...weights,
+      label: KINDS[state.kind],
+      describe: (i, j, x) => `“${visible(rows[i])}” ${verb} “${visible(columns[j])}”: ${digits(x)}`,
+      hover: (i, j) => tokens.show(i, j),
+    });
+    const tokens = lines({
+      ...weights, rowTitle: `${state.map.queries} (queries)`, columnTitle: `${state.map.keys} (keys)`,
+      hover: (i, j) => map.light(i, j),
+    });
+    view.replaceChildren(map.node, tokens.node, norms(state, rows, columns));
   }
   if (!maps.length) return el("p", {}, "This model has no attention.");
   choose({ kind: state.kind });

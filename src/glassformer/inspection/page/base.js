@@ -33,6 +33,25 @@ export function visible(token) {
   return token.replace(/^ | $/g, "·").replace(/\n/g, "↵").replace(/\t/g, "⇥") || "∅";
 }
 
+const PARTS = {
+  self_attention: "self-attention", self_attn_residual: "self-attention", cross_attention: "cross-attention",
+  cross_attn_residual: "cross-attention", feedforward: "feed-forward", feedforward_residual: "feed-forward",
+};
+
+/** Stack, number of the layer and part of a module path, "decoder.0.cross_attention": "decoder", 1, "cross-attention". */
+export function moduleParts(path) {
+  const names = path.split(".");
+  const layer = names.findIndex((name) => /^\d+$/.test(name));
+  const part = names.slice(layer + 1).map((name) => PARTS[name] || name).join(" ");
+  return layer < 0 ? { part } : { stack: names.slice(0, layer).join(" "), layer: Number(names[layer]) + 1, part };
+}
+
+/** A module path as text that counts layers from 1: "decoder layer 1, cross-attention". */
+export function moduleTitle(path) {
+  const { stack, layer, part } = moduleParts(path);
+  return [layer && `${stack} layer ${layer}`, part].filter(Boolean).join(", ");
+}
+
 /** Format a number with n decimals, or in scientific notation if it is very small or large. */
 export function digits(x, n = 4) {
   if (x === null || x === undefined) return "";
@@ -66,13 +85,16 @@ export function balance(x) {
   return d3.interpolateRgb(zero, end)(Math.min(1, Math.abs(x)));
 }
 
+/** A color packed as a 32-bit integer, as canvas pixels are. */
+export function packed(color) {
+  const { r, g, b } = d3.rgb(color);
+  return (255 << 24) | (b << 16) | (g << 8) | r;
+}
+
 /** A lookup table of 256 colors of a scale, packed as 32-bit integers. */
 export function table(scale, from = 0, to = 1) {
   const colors = new Uint32Array(256);
-  for (let i = 0; i < 256; i++) {
-    const { r, g, b } = d3.rgb(scale(from + ((to - from) * i) / 255));
-    colors[i] = (255 << 24) | (b << 16) | (g << 8) | r;
-  }
+  for (let i = 0; i < 256; i++) colors[i] = packed(scale(from + ((to - from) * i) / 255));
   return (x) => colors[Math.max(0, Math.min(255, Math.round(((x - from) / (to - from)) * 255)))];
 }
 
@@ -94,14 +116,18 @@ export function pixels(canvas, values, color) {
 
 const bar = el("output", { class: "bar", hidden: true });
 
-/** Attributes of an element with a tooltip, shown at the foot of the page on hover, tap or focus. */
-export function tooltip(text, attributes = {}) {
+/** Attributes of an element with a tooltip, shown at the foot of the page on hover, tap or focus; `changed` is called with whether it is shown. */
+export function tooltip(text, attributes = {}, changed = () => {}) {
   const show = () => {
+    changed(true);
     bar.textContent = text;
     bar.hidden = false;
     if (!bar.isConnected) document.body.append(bar);
   };
-  const hide = () => { bar.hidden = true; };
+  const hide = () => {
+    changed(false);
+    bar.hidden = true;
+  };
   return { ...attributes, tabindex: 0, onpointerenter: show, onclick: show, onfocus: show, onpointerleave: hide, onblur: hide };
 }
 

@@ -11,6 +11,8 @@ import { el } from "./elements.js";
  * @param {(row: number, column: number, x: number) => string} options.describe text for a selected cell
  * @param {(row: number | null, column: number | null) => void} [options.hover]
  * @param {(row: number) => number} [options.mark] column to mark in each row
+ * @returns {{node: Element, light: (row: number | null, column: number | null) => void}} the element, and a function
+ *   that highlights a row, a column, or both
  */
 export function heatmap({ rows, columns, values, color, describe, hover, mark, label }) {
   const [n, m] = [rows.length, columns.length];
@@ -21,6 +23,7 @@ export function heatmap({ rows, columns, values, color, describe, hover, mark, l
   const maxLength = columns.reduce((a, text) => Math.max(a, visible(text).length), 1);
   const canvas = el("canvas", { class: "cells" });
   const frame = el("div", { class: "frame", hidden: true });
+  const bands = ["row", "column"].map((side) => el("div", { class: `band ${side}`, hidden: true }));
   const marks = mark ? rows.map((_, i) => el("i", { style: center(mark(i), i) })) : [];
   const cells = el(
     "div",
@@ -51,7 +54,7 @@ export function heatmap({ rows, columns, values, color, describe, hover, mark, l
         event.preventDefault();
       },
     },
-    canvas, frame, marks,
+    canvas, bands, frame, marks,
   );
   const largest = values.reduce((a, b) => Math.max(a, b), 1e-9);
   const idle = color ? "\u00a0" : `Color scale: 0 to ${largest.toPrecision(3)}`;
@@ -85,10 +88,18 @@ export function heatmap({ rows, columns, values, color, describe, hover, mark, l
     } else readout.textContent = idle;
     if (hover) hover(row, column);
   }
+  /** Highlight a row, a column, or both; null: none. */
+  function light(row, column) {
+    [[row, "top"], [column, "left"]].forEach(([index, side], i) => {
+      bands[i].hidden = index === null;
+      bands[i].style.setProperty(side, `${index * size}px`);
+    });
+  }
+
   redrawOnThemeChange(() => {
     pixels(canvas, values, color ? color() : ((colorOf) => (x) => colorOf(x / largest))(table(shade)));
   });
-  return el(
+  const node = el(
     "div", { class: "heat", style: { "--cell": `${size}px` } },
     readout,
     el(
@@ -97,4 +108,5 @@ export function heatmap({ rows, columns, values, color, describe, hover, mark, l
         el("div", { class: "rows" }, rowLabels), cells),
     ),
   );
+  return { node, light };
 }

@@ -3,46 +3,60 @@ import { redrawOnThemeChange, visible } from "./base.js";
 import { el } from "./elements.js";
 
 const HEIGHT = 22;
-const WIDTH = 220;
+const WIDTH = Math.min(220, Math.round(innerWidth / 4)); // both columns of tokens fit beside it
 
-export function lines({ rows, columns, values, rowTitle, columnTitle }) {
+/**
+ * @param {(row: number | null, column: number | null) => void} hover called with the token whose lines are shown
+ * @returns the element, and a function that shows the lines of a row, a column, or of a row with that to a column in another color
+ */
+export function lines({ rows, columns, values, rowTitle, columnTitle, hover }) {
   const [n, m] = [rows.length, columns.length];
   const height = Math.max(n, m) * HEIGHT;
   const canvas = el("canvas", { style: { width: `${WIDTH}px`, height: `${height}px` } });
-  let selected = null; // ["row" | "column", number]
-  let pinned = null;
+  const none = { row: null, column: null };
+  let selected = none;
+  let pinned = none;
 
-  function token(side, text, i) {
+  const isSame = (a, b) => a.row === b.row && a.column === b.column;
+
+  function token(text, own) {
+    const choose = (next) => {
+      show(next);
+      hover(selected.row, selected.column);
+    };
     return el(
       "button",
       {
         type: "button",
-        onpointerenter: () => show([side, i]),
-        onpointerleave: () => show(null),
-        onfocus: () => show([side, i]),
-        onblur: () => show(null),
+        onpointerenter: () => choose(own),
+        onpointerleave: () => choose(none),
+        onfocus: () => choose(own),
+        onblur: () => choose(none),
         onclick: () => {
-          pinned = pinned && pinned[0] === side && pinned[1] === i ? null : [side, i];
-          show([side, i]);
+          pinned = isSame(pinned, own) ? none : own;
+          choose(own);
         },
       },
       visible(text),
     );
   }
-  const left = rows.map((text, i) => token("row", text, i));
-  const right = columns.map((text, i) => token("column", text, i));
+  const left = rows.map((text, row) => token(text, { row, column: null }));
+  const right = columns.map((text, column) => token(text, { row: null, column }));
 
   function show(next) {
-    selected = next || pinned;
-    for (const [side, buttons] of [["row", left], ["column", right]]) {
-      buttons.forEach((button, i) => {
-        button.classList.toggle("on", Boolean(selected && selected[0] === side && selected[1] === i));
-        button.setAttribute("aria-pressed", String(Boolean(pinned && pinned[0] === side && pinned[1] === i)));
-        const weight = !selected || selected[0] === side ? 0 : selected[0] === "row" ? values[selected[1] * m + i] : values[i * m + selected[1]];
-        button.style.setProperty("--weight", `${Math.round(weight * 100)}%`);
-      });
-    }
+    selected = isSame(next, none) ? pinned : next;
+    const { row, column } = selected;
+    mark(left, row, pinned.row, (i) => (row === null && column !== null ? values[i * m + column] : 0));
+    mark(right, column, pinned.column, (j) => (row !== null ? values[row * m + j] : 0));
     draw();
+  }
+
+  function mark(buttons, on, pressed, weightOf) {
+    buttons.forEach((button, i) => {
+      button.classList.toggle("on", i === on);
+      button.setAttribute("aria-pressed", String(i === pressed));
+      button.style.setProperty("--weight", `${Math.round(weightOf(i) * 100)}%`);
+    });
   }
 
   function draw() {
@@ -51,24 +65,29 @@ export function lines({ rows, columns, values, rowTitle, columnTitle }) {
     canvas.height = height * ratio;
     const context = canvas.getContext("2d");
     context.scale(ratio, ratio);
-    context.strokeStyle = getComputedStyle(document.documentElement).getPropertyValue("--accent");
+    const colorOf = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
+    const { row, column } = selected;
+    const isCell = row !== null && column !== null;
     const stroke = (i, j) => {
       const weight = values[i * m + j];
-      if (weight < 0.02) return;
-      context.globalAlpha = Math.min(1, weight);
-      context.lineWidth = 0.5 + 3 * weight;
+      const isOn = isCell && j === column;
+      if (weight < 0.02 && !isOn) return;
+      context.strokeStyle = colorOf(isOn ? "--other" : "--accent");
+      context.globalAlpha = isOn ? 1 : Math.min(1, weight);
+      context.lineWidth = 0.5 + 3 * weight + Number(isOn);
       const [from, to] = [i * HEIGHT + HEIGHT / 2, j * HEIGHT + HEIGHT / 2];
       context.beginPath();
       context.moveTo(0, from);
       context.bezierCurveTo(WIDTH / 2, from, WIDTH / 2, to, WIDTH, to);
       context.stroke();
     };
-    if (!selected) for (let i = 0; i < n; i++) for (let j = 0; j < m; j++) stroke(i, j);
-    else if (selected[0] === "row") for (let j = 0; j < m; j++) stroke(selected[1], j);
-    else for (let i = 0; i < n; i++) stroke(i, selected[1]);
+    for (let i = 0; i < n; i++) {
+      if (row !== null && i !== row) continue;
+      for (let j = 0; j < m; j++) if (row !== null || column === null || j === column) stroke(i, j);
+    }
   }
   redrawOnThemeChange(draw);
-  return el(
+  const node = el(
     "div", { class: "scroll" },
     el(
       "div", { class: "lines" },
@@ -77,4 +96,5 @@ export function lines({ rows, columns, values, rowTitle, columnTitle }) {
       el("div", { class: "column" }, el("h4", {}, columnTitle), right),
     ),
   );
+  return { node, show: (row, column) => show({ row, column }) };
 }

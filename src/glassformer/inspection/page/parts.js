@@ -1,5 +1,5 @@
 // The other sections of an inspection: tokens, predictions, layers, residual stream, vectors, alignment, attribution.
-import { balance, choice, digits, redrawOnThemeChange, ink, pixels, shade, table, tooltip, unpack, visible } from "./base.js";
+import { balance, choice, digits, moduleParts, moduleTitle, redrawOnThemeChange, ink, pixels, shade, table, tooltip, unpack, visible } from "./base.js";
 import { el } from "./elements.js";
 import { accent, plotted } from "./curves.js";
 import { heatmap } from "./heatmap.js";
@@ -10,14 +10,16 @@ export function tokens(side) {
     "ol", { class: "tokens" },
     side.tokens.map((token, i) => {
       const offset = side.offsets[i];
-      const position = offset ? `characters ${offset[0]} to ${offset[1]}` : "special token";
+      const position = offset ? `characters ${offset[0] + 1} to ${offset[1]}` : "special token";
       return el(
-        "li", tooltip(`token ${i}, id ${side.ids[i]}, ${position}`, { class: offset ? "" : "special" }),
+        "li", tooltip(`token ${i + 1}, id ${side.ids[i]}, ${position}`, { class: offset ? "" : "special" }),
         el("b", {}, visible(token)), el("small", {}, String(side.ids[i])),
       );
     }),
   );
 }
+
+const MAX_TICKS = 36; // that fit beside each other
 
 const HEADINGS = { next: "next token", words: "token", tags: "tag", span: "start and end of the answer", label: "class",
   number: "number" };
@@ -78,7 +80,7 @@ export function lens(record) {
       el("thead", {}, el("tr", {}, el("th", {}, ""),
         positions.map((i) => el("th", { scope: "col" }, single ? record.predicts : visible(side.tokens[i]))))),
       el("tbody", {}, rows.map(([name, row]) =>
-        el("tr", {}, el("th", { scope: "row" }, name), positions.map((i) => {
+        el("tr", {}, el("th", { scope: "row", title: name in record.lens ? `module path ${name}` : null }, moduleTitle(name)), positions.map((i) => {
           const [, , , , best] = row.find(([position]) => position === i);
           const node = el("td", tooltip(best.map(([text, p]) => `${visible(text)} ${digits(p, 3)}`).join(", ")),
             visible(best[0][0]));
@@ -98,14 +100,19 @@ export function stream(record) {
     const steps = Object.keys(norms);
     const rows = steps.flatMap((step, i) => [...unpack(norms[step])].map((x, token) => ({ step: i, token, norm: x })));
     const means = d3.rollups(rows, (group) => d3.mean(group, (row) => row.norm), (row) => row.step);
-    const short = (i) => (steps[i] || "").replace("encoder.", "e").replace("decoder.", "d").replace(".", " ")
-      .replace("_residual", "").replace("_attn", " attention");
-    return el("figure", {}, el("figcaption", {}, name), plotted(() => ({
-      x: { ticks: steps.length > 14 ? d3.range(0, steps.length, Math.ceil(steps.length / 14)) : d3.range(steps.length),
-        tickFormat: short, tickRotate: -40, label: null },
+    const parts = steps.map(moduleParts);
+    const layers = d3.rollups(d3.range(steps.length), (group) => d3.mean(group), (i) => parts[i].layer);
+    const ends = d3.range(1, steps.length).filter((i) => parts[i].layer !== parts[i - 1].layer).map((i) => i - 0.5);
+    return el("figure", {}, el("figcaption", {}, `${name}, layers of the ${parts[0].stack}`), plotted(() => ({
+      x: { domain: [-0.5, steps.length - 0.5], ticks: d3.range(0, steps.length, Math.ceil(steps.length / MAX_TICKS)),
+        tickFormat: (i) => parts[i]?.part ?? "", tickRotate: -40, label: null },
       y: { label: "norm", grid: true, zero: true },
       marginBottom: 90,
+      marginLeft: 60,
+      height: 280,
       marks: [
+        Plot.ruleX(ends, { stroke: accent("--line") }),
+        Plot.text(layers, { x: "1", text: ([layer]) => (layers.length > 8 ? String(layer) : `layer ${layer}`), frameAnchor: "bottom", dy: 80 }),
         Plot.line(rows, { x: "step", y: "norm", z: "token", stroke: accent(), strokeOpacity: 0.25, strokeWidth: 1 }),
         Plot.line(means, { x: "0", y: "1", stroke: accent("--other"), strokeWidth: 2.5 }),
         Plot.tip(rows, Plot.pointer({ x: "step", y: "norm",
@@ -131,7 +138,7 @@ export function vectors(record) {
         const j = Math.min(width - 1, Math.floor(((event.clientX - box.left) / box.width) * width));
         if (i >= 0 && j >= 0) {
           readout.textContent =
-            `“${visible(record.sides[name].tokens[i])}”, dimension ${j}: ${digits(values[i * width + j])}`;
+            `“${visible(record.sides[name].tokens[i])}”, dimension ${j + 1}: ${digits(values[i * width + j])}`;
         }
       });
       redrawOnThemeChange(() => {
@@ -158,7 +165,7 @@ export function alignment(record) {
       rows, columns, values, mark: (i) => best[i], label: "alignment",
       describe: (i, j, x) => `“${visible(rows[i])}” attends to “${visible(columns[j])}”: ${digits(x)}; `
         + `the largest weight of ${Math.round(100 * agreement[i])}% of the heads is on “${visible(columns[best[i]])}”`,
-    }),
+    }).node,
     el("p", {}, `On average, ${Math.round(100 * d3.mean(agreement))}% of the heads have their largest weight on the same token as the mean.`));
 }
 

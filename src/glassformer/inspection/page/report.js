@@ -55,7 +55,7 @@ function confusion({ labels, counts }) {
     rows: labels, columns: labels, values: Object.assign(values, { shape: [labels.length, labels.length] }),
     label: "confusion",
     describe: (i, j) => `“${labels[i]}” was classified as “${labels[j]}” in ${counts[i][j]} of ${totals[i]} cases`,
-  });
+  }).node;
 }
 
 function facts(record) {

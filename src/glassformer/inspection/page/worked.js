@@ -1,45 +1,9 @@
 // Page of `glassformer worked-example`: the ten steps, position encodings, effect of the scale.
-import { balance, digits, redrawOnThemeChange, ink, section, unpack, visible } from "./base.js";
+import { balance, digits, moduleTitle, packed, section, unpack, visible } from "./base.js";
 import { el } from "./elements.js";
 import { accent, plotted } from "./curves.js";
 import { heatmap } from "./heatmap.js";
-
-const MAX_TABLE_COLUMNS = 20;
-
-/** A small matrix as a table of colored numbers, a large one as a heat map. */
-function matrix({ name, shape, values, rows, columns }) {
-  const [n, m] = shape;
-  const labels = (texts, count) => (texts.length ? texts : d3.range(count).map((i) => String(i + 1)));
-  const flat = Array.isArray(values) ? values : unpack(values);
-  const title = `${name} [${n} x ${m}]`;
-  if (m > MAX_TABLE_COLUMNS || n > 3 * MAX_TABLE_COLUMNS) {
-    const largest = flat.reduce((a, b) => Math.max(a, Math.abs(b)), 1e-9);
-    return el("figure", {}, el("figcaption", {}, title), heatmap({
-      rows: labels(rows, n), columns: labels(columns, m), values: Object.assign(Float32Array.from(flat), { shape }),
-      color: () => (x) => bytes(balance(x / largest)), label: name,
-      describe: (i, j, x) => `${name}[${i + 1}, ${j + 1}] = ${digits(x, 6)}`,
-    }));
-  }
-  const largest = flat.reduce((a, b) => Math.max(a, Math.abs(b)), 1e-9);
-  const cell = (x) => {
-    const node = el("td", { title: String(x) }, Number.isInteger(x) ? String(x) : digits(x, 4));
-    redrawOnThemeChange(() => {
-      node.style.background = balance(x / largest);
-      node.style.color = ink(balance(x / largest));
-    });
-    return node;
-  };
-  return el("div", { class: "matrix" }, el("h4", {}, title),
-    el("div", { class: "scroll" }, el("table", {}, el("tbody", {},
-      columns.length ? el("tr", {}, el("th", {}), columns.map((text) => el("th", {}, visible(text)))) : null,
-      d3.range(n).map((i) => el("tr", {}, rows.length ? el("th", {}, visible(rows[i])) : null,
-        d3.range(m).map((j) => cell(flat[i * m + j]))))))));
-}
-
-function bytes(color) {
-  const { r, g, b } = d3.rgb(color);
-  return (255 << 24) | (b << 16) | (g << 8) | r;
-}
+import { matrix } from "./matrix.js";
 
 function positions(p) {
   const maps = Object.entries({ "Formula of the paper": p.paper, "Incorrect loop with a doubled exponent": p.doubled });
@@ -49,8 +13,8 @@ function positions(p) {
       + "dimensions are almost constant."),
     el("p", {}, `Cosine similarity of positions ${p.first} and ${p.second}: ${p.cosines[0].toFixed(7)} with the formula of the paper, `
       + `${p.cosines[1].toFixed(7)} with the doubled exponent.`),
-    maps.map(([name, packed]) => {
-      const values = unpack(packed);
+    maps.map(([name, table]) => {
+      const values = unpack(table);
       const [n, d] = values.shape;
       const rows = [p.first, p.second].flatMap((position) => d3.range(d).map((i) =>
         ({ position: `position ${position}`, dimension: i, value: values[position * d + i] })));
@@ -62,9 +26,9 @@ function positions(p) {
           rows: d3.range(n).map(String), columns: d3.range(0, d, Math.ceil(d / 128)).map(String), label: name,
           values: Object.assign(Float32Array.from(d3.range(n).flatMap((i) =>
             d3.range(0, d, Math.ceil(d / 128)).map((j) => values[i * d + j]))), { shape: [n, Math.ceil(d / Math.ceil(d / 128))] }),
-          color: () => (x) => bytes(balance(x)),
+          color: () => (x) => packed(balance(x)),
           describe: (i, j, x) => `position ${i}, dimension ${j * Math.ceil(d / 128)}: ${digits(x, 6)}`,
-        }));
+        }).node);
     }));
 }
 
@@ -92,8 +56,11 @@ function saturation(rows) {
 }
 
 const record = JSON.parse(document.getElementById("record").textContent);
+const title = record.module ? record.title.replace(record.module, moduleTitle(record.module)) : record.title;
 document.querySelector("main").append(...[
-  el("header", {}, el("h1", {}, record.title), el("p", { class: "facts" }, "Attention(Q, K, V) = softmax(Q Kᵀ / √d_k) V, computed step by step"),
+  el("header", {}, el("h1", {}, title), el("p", { class: "facts" }, "Attention(Q, K, V) = softmax(Q Kᵀ / √d_k) V, computed step by step. "
+    + "A number under the pointer or the focus (arrow keys) highlights the numbers that it is computed from."),
+    record.module && el("p", { class: "facts" }, "Module path, which counts layers from 0: ", el("code", {}, record.module)),
     record.notes.map((note) => el("p", { class: "note" }, note))),
   ...record.steps.map((step, i) => section(`${i + 1}. ${step.title}`, step.text, step.matrices.map(matrix))),
   record.similarities && section("Cosine similarities", "Similarities of two tokens: of their embeddings, of their position encodings, and of the sums that the model uses as input.",

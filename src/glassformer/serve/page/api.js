@@ -3,6 +3,8 @@
 import { t } from "./strings.js";
 
 const OFFLINE_S = 2; // until a server that does not answer is asked again
+const MAX_WAIT_S = 60; // each wait is twice as long as the one before, up to this
+const BUTTON_S = 8; // wait from which on there is a button for another try
 
 export class Failed extends Error {
   constructor(status, message, retryAfter) {
@@ -14,7 +16,7 @@ export class Failed extends Error {
 /** The server does not answer. */
 export class Offline extends Error {
   constructor() {
-    super(t("offline"));
+    super(t("noAnswer"));
   }
 }
 
@@ -38,19 +40,37 @@ async function checked(response) {
   throw new Failed(response.status, error, Number(response.headers.get("Retry-After")) || 0);
 }
 
-/** Run a request again while the server is busy or does not answer; `say` shows why it waits. */
+/** Wait some seconds, until the computer is online again, until the user asks for another try, or until a signal. */
+function pause(seconds, signal) {
+  return new Promise((resolve) => {
+    const events = [[window, "online"], [document, "again"], ...(signal ? [[signal, "abort"]] : [])];
+    const end = () => {
+      clearTimeout(timer);
+      for (const [target, name] of events) target.removeEventListener(name, end);
+      resolve();
+    };
+    const timer = setTimeout(end, 1000 * seconds);
+    for (const [target, name] of events) target.addEventListener(name, end);
+  });
+}
+
+/**
+ * Run a request again while the server is busy or does not answer, after growing intervals.
+ * `say` shows why it waits, until it is called without a text; also with whether that is a problem, and has a button for another try.
+ */
 export async function retrying(request, say, signal) {
-  for (;;) {
+  for (let n = 0; ; n += 1) {
     try {
       return await request();
     } catch (error) {
       const isOffline = error instanceof Offline;
-      const wait = isOffline ? OFFLINE_S : error.retryAfter;
-      if (!wait || signal?.aborted) throw error;
-      say(isOffline ? `${error.message} ${t("again")}` : t("busy", wait));
-      await new Promise((resolve) => setTimeout(resolve, 1000 * wait));
-      signal?.throwIfAborted();
+      const first = isOffline ? OFFLINE_S : error.retryAfter;
+      if (!first || signal?.aborted) throw error;
+      const wait = Math.max(first, Math.min(MAX_WAIT_S, first * 2 ** n));
+      say(t(isOffline ? "offline" : "busy", wait), isOffline, wait >= BUTTON_S);
+      await pause(wait, signal);
       say();
+      signal?.throwIfAborted();
     }
   }
 }

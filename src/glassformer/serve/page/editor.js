@@ -45,6 +45,6 @@ export function editor(parts, first, languages, save, closed) {
     if (event.key === "Escape") end(false);
   });
   const node = el("div", { class: "editor" }, source, field,
-    el("p", { class: "buttons" }, el("button", { class: "primary", onclick: () => end(true) }, t("save")), el("button", { onclick: () => end(false) }, t("cancel")), place, previous, next));
+    el("p", { class: "buttons" }, el("button", { class: "primary", onclick: () => end(true) }, t("save")), el("button", { onclick: () => end(false) }, t("cancel")), el("span", { class: "steps" }, previous, place, next)));
   return { node, start: () => show(first) };
 }

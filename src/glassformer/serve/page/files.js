@@ -2,6 +2,7 @@
 
 import { get, retrying, upload } from "./api.js";
 import { el } from "./elements.js";
+import { showStatus } from "./status.js";
 import { t } from "./strings.js";
 
 const POLL_MS = 500;
@@ -29,10 +30,7 @@ export function fileTranslation(settings, options, opened) {
       const remove = (text) => el("button", { "aria-label": `${text}: ${file.name}`, onclick: () => { controller.abort(); row.remove(); } }, text);
       actions.append(remove(t("cancel")));
       list.append(row);
-      const say = (text, isProblem = false) => {
-        status.textContent = text ?? "";
-        status.classList.toggle("problem", isProblem);
-      };
+      const say = (...message) => showStatus(status, ...message);
       last = last.then(async () => {
         try {
           const path = await translated(file, bar, say, controller.signal);

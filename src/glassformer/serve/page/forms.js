@@ -5,6 +5,7 @@ import { codeButton } from "./code.js";
 import { el } from "./elements.js";
 import { inspectButton } from "./inspect.js";
 import { kept } from "./session.js";
+import { showStatus } from "./status.js";
 import { t } from "./strings.js";
 
 let count = 0;
@@ -24,7 +25,7 @@ function number(label, value, min, max, step) {
 
 /** What a model does, in the language of the interface. */
 export function taskName(model) {
-  return t("tasks")[model.task] ?? t("tasks")[model.pipeline] ?? model.task;
+  return t("tasks")[`${model.task} ${model.inputs.length}`] ?? t("tasks")[model.task] ?? t("tasks")[model.pipeline] ?? model.task;
 }
 
 /** The form of a model. */
@@ -38,7 +39,7 @@ export function form(model, settings) {
     event?.preventDefault();
     controller?.abort();
     const { signal } = (controller = new AbortController());
-    const say = (text) => { status.textContent = text ?? ""; };
+    const say = (text, isProblem = true, ...more) => showStatus(status, text, isProblem, ...more);
     say();
     stop.hidden = false;
     try {
@@ -69,12 +70,13 @@ function bars(rows) {
     el("td", { class: "value" }, p.toFixed(3)))));
 }
 
-/** Classes, or a number, of a text or of a pair of texts. Whether a model was trained on pairs is not known. */
+/** Classes, or a number, of a text or of a pair of texts. Of some models it is not known whether they were trained on pairs. */
 function classification(model, result) {
-  const [input, node] = field(t("text"), 5);
-  const [other, otherNode] = field(t("secondText"), 2);
-  const request = () => inference(model, other.value.trim() ? { text: input.value, text_pair: other.value } : input.value);
-  return { fields: [node, otherNode], request, text: () => (other.value.trim() ? `${input.value}\t${other.value}` : input.value), async run(signal) {
+  const isPair = model.inputs.length === 2;
+  const [input, node] = field(t(isPair ? "firstText" : "text"), isPair ? 3 : 5);
+  const [other, otherNode] = field(t(isPair ? "secondText" : "maybeSecondText"), isPair ? 3 : 2);
+  const request = () => inference(model, isPair || other.value.trim() ? { text: input.value, text_pair: other.value } : input.value);
+  return { fields: model.inputs.length === 1 ? [node] : [node, otherNode], request, text: () => (other.value.trim() ? `${input.value}\t${other.value}` : input.value), async run(signal) {
     const [labels] = await post(...request(), signal);
     if (model.task === "regression") {
       const [low, high] = model.labels.map((label) => Number(Number(label).toPrecision(4)));

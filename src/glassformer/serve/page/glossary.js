@@ -6,6 +6,7 @@ import { t } from "./strings.js";
 
 const MAX_TERMS = 500; // of a request
 const MAX_CHARACTERS = 200; // of a side
+const FORMER = "glossary"; // lines `term = translation`, which an earlier version stored for all directions
 
 const sideIsValid = (side) => side.length <= MAX_CHARACTERS && side.split("|").every((form) => form.trim());
 const isTerm = (row) => row.length === 2 && row.every(sideIsValid);
@@ -33,7 +34,7 @@ export class Glossary {
       el("p", { class: "buttons" }, el("button", { onclick: () => file.click() }, t("importTerms")), file, this.exportAction), this.problem);
     addEventListener("storage", (event) => { // another tab has changed it
       if (event.key !== this.name && event.key !== null) return;
-      this.read();
+      this.read(this.rows.filter((row) => row.join("") && !isTerm(row))); // rows that are being typed here
       this.changed();
     });
   }
@@ -56,11 +57,23 @@ export class Glossary {
     this.read();
   }
 
-  read() {
+  /** Show the terms that are stored, and other rows. */
+  read(others = []) {
     this.terms = this.termsOf(this.pair);
-    const rows = [...this.terms, ["", ""]].map((row) => this.row(row));
+    this.takeFormer();
+    const rows = [...this.terms, ...others, ["", ""]].map((row) => this.row(row));
     this.body.replaceChildren(...rows);
     this.report();
+  }
+
+  /** Terms of the time when there was one glossary for all directions become those of the direction that is shown. */
+  takeFormer() {
+    const former = localStorage.getItem(FORMER);
+    this.hasFormer = former !== null;
+    if (!this.hasFormer) return;
+    this.terms = [...this.terms, ...rowsOf(former).filter(isTerm)];
+    localStorage.setItem(this.name, JSON.stringify(this.terms));
+    localStorage.removeItem(FORMER);
   }
 
   row(sides) {
@@ -78,6 +91,7 @@ export class Glossary {
 
   edited() {
     if (this.rows.at(-1).join("")) this.body.append(this.row(["", ""]));
+    this.hasFormer = false;
     this.terms = this.rows.filter(isTerm);
     localStorage.setItem(this.name, JSON.stringify(this.terms));
     this.report();
@@ -101,7 +115,7 @@ export class Glossary {
   report() {
     const wrong = this.rows.findIndex((row) => row.join("") && !isTerm(row));
     const isFull = this.terms.length > MAX_TERMS;
-    this.problem.textContent = wrong >= 0 ? t("notATerm", wrong + 1) : isFull ? t("tooManyTerms", MAX_TERMS) : "";
+    this.problem.textContent = wrong >= 0 ? t("notATerm", wrong + 1) : isFull ? t("tooManyTerms", MAX_TERMS) : this.hasFormer ? t("formerTerms") : "";
     this.summary.textContent = this.terms.length ? t("glossaryOf", this.terms.length) : t("glossary");
     [...this.body.rows].forEach((row, i, all) => { row.lastChild.firstChild.hidden = i === all.length - 1; });
     this.exportAction.hidden = !this.terms.length;

@@ -4,6 +4,7 @@ import { get, retrying } from "./api.js";
 import { el } from "./elements.js";
 import { form, taskName } from "./forms.js";
 import { kept } from "./session.js";
+import { showStatus } from "./status.js";
 import { interfaceLanguage, t } from "./strings.js";
 import { translator } from "./translator.js";
 
@@ -39,7 +40,7 @@ async function start() {
   });
   const waiting = el("p", { role: "alert", class: "notice" });
   main.append(waiting);
-  const say = (text) => { waiting.textContent = text ?? ""; };
+  const say = (...message) => showStatus(waiting, ...message);
   let languages, models, settings;
   try {
     [languages, models, settings] = await Promise.all(["/languages", "/models", "/frontend/settings"].map((path) => retrying(() => get(path), say)));

@@ -17,9 +17,12 @@ export class Mirror {
     this.onword = () => {};
     input.addEventListener("mousemove", (event) => this.atPointer(event));
     input.addEventListener("mouseleave", () => this.onword());
-    document.addEventListener("selectionchange", () => {
-      if (document.activeElement === input) this.report(this.wordAt(input.selectionStart));
-    });
+    document.addEventListener("selectionchange", () => this.atCaret());
+  }
+
+  /** Report the word at the caret, also when its translation has come. */
+  atCaret() {
+    if (document.activeElement === this.input) this.report(this.wordAt(this.input.selectionStart));
   }
 
   show(text, parts) {

@@ -16,6 +16,7 @@ import { Overrides } from "./overrides.js";
 import { Requests } from "./requests.js";
 import { isDraft, sentencesOf } from "./sentences.js";
 import { kept } from "./session.js";
+import { showStatus } from "./status.js";
 import { t } from "./strings.js";
 import { views } from "./views.js";
 
@@ -35,10 +36,7 @@ export function translator(rows, models, settings) {
   let isHeld = false; // while a menu or the editor is open, the translation stays as it is
   let menu, opening;
 
-  const say = (text, isProblem = false) => {
-    status.textContent = text ?? "";
-    status.classList.toggle("problem", isProblem);
-  };
+  const say = (...message) => showStatus(status, ...message);
   const options = () => ({ source: languages.source.value, target: languages.target.value, terms: glossary.terms });
   const pairOf = (part) => (languages.isAuto ? [part.translation.source, languages.target.value] : languages.pair);
   const bodyFor = (part) => {
@@ -57,9 +55,15 @@ export function translator(rows, models, settings) {
     const part = draft && parts.find((part) => part.start === start);
     if (part) part.previous = draft; // a sentence that has gone on in the meantime
     show();
+    mirror.atCaret();
     detect();
   };
-  const requests = new Requests({ request, found, say, failed: (error) => say(error.message, true) });
+  let isWaiting = false; // for a server that is busy or does not answer
+  const wait = (...message) => {
+    isWaiting = message.length > 0;
+    say(...message);
+  };
+  const requests = new Requests({ request, found, say: wait, failed: (error) => say(error.message, true) });
 
   const show = () => {
     const before = new Map(parts.map((part) => [part.start, part.translation ?? part.previous]));
@@ -95,7 +99,7 @@ export function translator(rows, models, settings) {
   };
 
   const update = () => {
-    say();
+    if (!isWaiting) say();
     show();
     const missing = parts.filter((part) => !part.translation);
     requests.want(missing, missing.find((part) => isDraft(part, input.selectionStart)));

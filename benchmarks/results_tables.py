@@ -1,0 +1,345 @@
+"""The tables of docs/results.md and README.md: from the records of benchmarks/results/*.json to rows."""
+
+from benchmarks.option_speed import OPTIONS
+from benchmarks.results_page import Row, Rows, Table
+from benchmarks.results_tables_server import SERVER, joined
+from benchmarks.results_tables_tasks import CONTROL, METHODS, TASKS, percent, times
+
+SIZES = ("tiny", "small", "base")
+SETTINGS = {
+    "batch 32 beam 4": "32 sentences, beam 4",
+    "batch 64 beam 4": "64 sentences, beam 4",
+    "batch 32 beam 1": "32 sentences, greedy",
+    "batch 1 beam 4": "one sentence, beam 4",
+    "batch 1 beam 1": "one sentence, greedy",
+}
+SEARCHES = ((1, "greedy"), (4, "beam 4"))
+LENGTHS = (32, 64, 256, 512, 992)
+
+
+def multi30k(languages: str) -> Rows:
+    def rows(record: dict) -> list[Row]:
+        minutes = round(record["training"]["minutes"])
+        score = lambda name, metric: f"{record['scores'][name][metric]['score']:.1f}"
+        return [
+            [languages, minutes, name, score(f"{name} greedy", "BLEU")]
+            + [score(f"{name} beam 4", metric) for metric in ("BLEU", "chrF2", "TER")]
+            for name in ("val", "test_2016_flickr")
+        ]
+
+    return rows
+
+
+def int8_accuracy(name: str) -> Rows:
+    def row(record: dict, beam: int, search: str) -> Row:
+        bleu = [f"{record[f'beam {beam}, {precision}']['bleu']:.2f}" for precision in ("fp32", "bf16", "int8")]
+        equal = [percent(record[f"beam {beam}, int8"][key]) for key in ("equal_predictions", "equal_tokens")]
+        return [f"{name}, {search}", *bleu, *equal]
+
+    return lambda record: [row(record, *search) for search in SEARCHES]
+
+
+def train_speed(record: dict) -> list[Row]:
+    """Target tokens per second of each system in the faster of its two precisions."""
+    rates = record["target_tokens_per_s"]
+    systems = dict.fromkeys(name.rsplit(" ", 1)[0] for name in rates["base"])
+    fastest = lambda system, size: max(rates[size][f"{system} {precision}"] for precision in ("fp32", "bf16"))
+    rows = [[system, *(fastest(system, size) for size in SIZES)] for system in systems]
+    return [*rows, ["glassformer relative to the fastest other", *(times(record["ratio"][size]) for size in SIZES)]]
+
+
+def peak(record: dict) -> list[Row]:
+    fractions = record.get("fraction_of_peak", {})
+    return [[p, *(percent(fractions[size][p], 0) for size in SIZES)] for p in ("fp32", "bf16") if fractions]
+
+
+def gpu(size: str) -> Rows:
+    def row(name: str, result: dict) -> Row:
+        rate = result.get("target_tokens_per_s", result.get("targets_per_s"))
+        mfu = percent(result["mfu"]) if "mfu" in result else ""
+        start = f"{result['seconds_to_step_10']} s" if "seconds_to_step_10" in result else ""
+        return [name.replace(f" {size}", ""), rate, result["steps_per_s"], mfu, f"{result['peak_gib']} GiB", start]
+
+    return lambda record: [row(*item) for item in record["results"].items() if size in item[0]]
+
+
+def processes(record: dict) -> list[Row]:
+    text = lambda name: name.replace("1 x ", "1 process, ").replace("2 x 1 threads", "2 processes, 1 thread each")
+    return [[text(name), rate] for name, rate in record["target_tokens_per_s"].items()]
+
+
+def saving(record: dict) -> list[Row]:
+    ways = {"in the background": "a checkpoint holds up training for", "at once": "the same if it were written at once"}
+    seconds = record["median_s"]
+    return [
+        [text, f"{seconds[f'{name}: returns after']} s", "saving_cost", record["commit"]] for name, text in ways.items()
+    ]
+
+
+def growth(record: dict) -> list[Row]:
+    def row(axis: str, result: dict) -> Row:
+        first, *_, last = map(int, result["points"])
+        commit = result.get("commit", record["commit"])  # an axis may have been measured again alone
+        return [axis, f"{first:,} to {last:,}", result["slope"]["seconds"], result["slope"]["mb"], commit]
+
+    return [row(*item) for item in record["axes"].items()]
+
+
+def preparation(record: dict) -> list[Row]:
+    axis = record["axes"]["pairs of the corpus: preparation"]
+
+    def row(pairs: str, result: dict) -> Row:
+        cpu = result["library_encoding_cpu_s"] / result["cpu_s"]
+        wall = f"{result['rate_relative_to_library']:.2f}"
+        cells = [f"{result['seconds']:,} s", f"{result['mb']} MB", wall, f"{cpu:.2f}"]
+        return [int(pairs), *cells, axis.get("commit", record["commit"])]
+
+    return [row(*item) for item in axis["points"].items()]
+
+
+def product(model: str, label: str = "") -> Rows:
+    """Tokens per second of a model in translate_speed, in each setting that was measured."""
+
+    def rows(record: dict) -> list[Row]:
+        found = {text: record["rows"].get(f"{model} {name}") for name, text in SETTINGS.items()}
+        return [
+            [label + text, row["tokens_per_s"]["glassformer"], row["tokens_per_s"]["CTranslate2"], times(row["ratio"])]
+            for text, row in found.items()
+            if row
+        ]
+
+    return rows
+
+
+def shortlist_speed(model: str) -> Rows:
+    def rows(record: dict) -> list[Row]:
+        found = {text: record["rows"].get(f"{model} avx512 {name}, shortlist") for name, text in SETTINGS.items()}
+        return [
+            [f"{model}, {text}", row["tokens_of_a_list"], times(row["ratio_to_without"]), times(row["ratio"])]
+            for text, row in found.items()
+            if row
+        ]
+
+    return rows
+
+
+def shortlist(record: dict) -> list[Row]:
+    def row(name: str, search: str, result: dict) -> Row:
+        bleu = [f"{result[key]:.2f}" for key in ("bleu_without", "bleu_with")]
+        return [f"{name}, {search}", *bleu, percent(result["equal_lines"]), times(result["speed_ratio"])]
+
+    models = record["models"].items()
+    return [row(name, search, result[f"beam {beam}"]) for name, result in models for beam, search in SEARCHES]
+
+
+def commands(record: dict) -> list[Row]:
+    """Time and memory of whole processes that translate."""
+    one, many = (record["rows"][f"process, base, {n} sentences"] for n in ("1", "1,000"))
+    cells = lambda run: [f"{run['seconds']} s", f"{run['peak_megabytes']} MB"]
+    return [
+        [name, *cells(one[name]), *cells(many[name])]
+        for name in one
+        if name not in ("ratio", "spread") and "seconds" in one[name]
+    ]
+
+
+def decoding(record: dict) -> list[Row]:
+    rates = record["tokens_per_s"]
+    return [[system, *(rates[name][system] for name in rates)] for system in rates["batch 32 beam 4"]]
+
+
+def generation(record: dict) -> list[Row]:
+    texts = {"batch 1": "one text", "batch 16": "16 texts"}
+    return [
+        [f"{system}, {texts[batch]}", *(f"{row[str(n)]} ms" if str(n) in row else "" for n in LENGTHS)]
+        for batch, rows in record["ms_per_step"].items()
+        for system, row in rows.items()
+    ]
+
+
+def encoder(record: dict) -> list[Row]:
+    names = {"fp32": "glassformer, fp32", "int8": "glassformer, int8", "onnxruntime int8": "ONNX Runtime, int8"}
+    return [[names[name], rate] for name, rate in record["lines_per_s"].items()]
+
+
+def stream(record: dict) -> list[Row]:
+    memory = record["resident_mib"]
+    return [[record["lines"], record["lines_per_s"], f"{memory[0]} MiB", f"{memory[-1]} MiB"]]
+
+
+def options(record: dict) -> list[Row]:
+    speeds = record["speed_relative_to_none"]
+    return [[f"`--{name.replace('_', '-')}`", times(speeds[name])] for name in OPTIONS if name != "none"]
+
+
+PRODUCT_COLUMNS = ("sentences at a time", "glassformer", "CTranslate2", "ratio")
+GPU_COLUMNS = ("system", "target tokens/s", "steps/s", "MFU", "peak memory", "time to step 10")
+DECODED = [SETTINGS[name] for name in ("batch 32 beam 4", "batch 32 beam 1", "batch 1 beam 4", "batch 1 beam 1")]
+COMMAND_COLUMNS = ("program", "1 line", "peak memory", "1,000 lines", "peak memory")
+PEERS = ("torch", "transformers", "x-transformers", "Joey NMT", "EOLE")
+INT8_COLUMNS = ("model", "BLEU, fp32", "BLEU, bf16", "BLEU, int8", "equal next tokens, int8", "equal tokens, int8")
+GROWTH = "python -m benchmarks.growth PAIRS [AXIS]"
+GROWTH_COLUMNS = ("what grows", "range", "exponent of time", "exponent of memory", "commit")
+
+TABLES = {
+    "multi30k": Table(
+        ("languages", "minutes", "set", "BLEU, greedy", "BLEU, beam 4", "chrF2, beam 4", "TER, beam 4"),
+        {"multi30k_en_de": multi30k("English to German"), "multi30k_en_fr": multi30k("English to French")},
+    ),
+    "int8 accuracy": Table(INT8_COLUMNS, {f"int8_accuracy_{name}": int8_accuracy(name) for name in ("tiny", "small")}),
+    "train speed": Table(("system", *SIZES), {"train_speed": train_speed}, PEERS),
+    "peak": Table(("precision", *SIZES), {"train_speed": peak}, note=True),
+    "train memory": Table(
+        ("system", "peak memory"),
+        {"train_memory": lambda r: [[name, f"{mb:,} MB"] for name, mb in r["peak_mb"].items()]},
+        ("torch", "transformers"),
+    ),
+    "gpu base": Table(GPU_COLUMNS, {"train_speed_gpu": gpu("base")}, ("torch", "transformers"), note=True),
+    "gpu tiny": Table(GPU_COLUMNS, {"train_speed_gpu": gpu("tiny")}),
+    "processes": Table(("processes", "target tokens/s"), {"processes": processes}),
+    "trainer": Table(
+        ("what", "result", "script", "commit"),
+        {
+            "trainer_overhead": lambda r: [
+                ["speed relative to bare steps", r["ratio"]["tiny"], "trainer_overhead", r["commit"]]
+            ],
+            "validation_cost": lambda r: [
+                ["validation, of the time before it", percent(r["fraction"]), "validation_cost", r["commit"]]
+            ],
+            "saving_cost": saving,
+        },
+        command="python -m benchmarks.SCRIPT",
+    ),
+    "growth": Table(GROWTH_COLUMNS, {"growth": growth}, command=GROWTH),
+    "preparation": Table(
+        (
+            "pairs",
+            "time",
+            "memory",
+            "relative to the library, wall time",
+            "relative to the library, CPU time",
+            "commit",
+        ),
+        {"growth": preparation},
+        command=GROWTH,
+    ),
+    "translate base": Table(PRODUCT_COLUMNS, {"translate_speed": product("base avx512")}, ("torch", "ctranslate2")),
+    "translate trained": Table(
+        PRODUCT_COLUMNS, {"translate_speed": product("trained avx512")}, ("torch", "ctranslate2")
+    ),
+    "translate others": Table(
+        ("model, sentences at a time", *PRODUCT_COLUMNS[1:]),
+        {
+            "translate_speed": joined(
+                product("12+2 layers avx512", "12 + 2 layers, "),
+                product("tiny avx512", "tiny, "),
+                product("base avx2", "base, AVX2, "),
+                product("base PyTorch", "base, without C library, "),
+            )
+        },
+        ("torch", "ctranslate2"),
+    ),
+    "shortlist speed": Table(
+        (
+            "model, sentences at a time",
+            "tokens of a list",
+            "relative to no list",
+            "relative to CTranslate2 with the list",
+        ),
+        {"translate_speed": joined(shortlist_speed("base"), shortlist_speed("trained"))},
+        ("torch", "ctranslate2"),
+    ),
+    "shortlist": Table(
+        ("model", "BLEU without", "BLEU with", "equal lines", "relative speed"), {"shortlist": shortlist}
+    ),
+    "commands": Table(COMMAND_COLUMNS, {"translate_speed": commands}, ("torch", "ctranslate2")),
+    "decoding": Table(("system", *DECODED), {"decode_speed": decoding}, ("torch", "transformers", "ctranslate2")),
+    "generation": Table(
+        ("system", *(f"{n} tokens" for n in LENGTHS)), {"generate_speed": generation}, ("torch", "transformers")
+    ),
+    "encoder": Table(("system", "lines/s"), {"encoder_speed": encoder}, ("torch", "onnxruntime")),
+    "stream": Table(
+        ("lines", "lines/s", "memory after 50,000 lines", "memory after 950,000 lines"), {"stream_memory": stream}
+    ),
+    "options": Table(("option", "relative speed"), {"option_speed": options}),
+    **CONTROL,
+    **SERVER,
+    **TASKS,
+    **METHODS,
+}
+
+
+def listed(values: dict) -> str:
+    return ", ".join(f"{name} {value:.2f}" for name, value in values.items())
+
+
+def gpu_ratio(record: dict) -> str:
+    rates = record["results"]
+    ours, theirs = "glassformer base, compile on", "torch.nn.Transformer base, compiled"
+    return f"{rates[ours]['target_tokens_per_s'] / rates[theirs]['target_tokens_per_s']:.2f}"
+
+
+def product_ratios(record: dict) -> str:
+    settings = ("batch 32 beam 4", "batch 32 beam 1", "batch 1 beam 4", "batch 1 beam 1")
+    return "; ".join(f"{SETTINGS[name]}: {record['rows'][f'base avx512 {name}']['ratio']:.1f}" for name in settings)
+
+
+def glossary(record: dict) -> str:
+    g = record["glossary"]
+    present = f"{g['terms'] - g['terms_missing']} of {g['terms']} terms"
+    return f"{present}; BLEU {g['bleu']:.1f}, without glossary {g['bleu_without_glossary']:.1f}"
+
+
+def placeholders(record: dict) -> str:
+    p = record["placeholders"]
+    lines = f"{p['lines'] - p['lines_wrong']:,} of {p['lines']:,} lines"
+    return f"{lines}; BLEU of the rest {p['bleu_of_rest']:.1f}, without placeholders {p['bleu_of_untouched_text']:.1f}"
+
+
+# Name of the file of results, what was measured, the result of a record.
+README_ROWS = [
+    (
+        "multi30k_en_de",
+        "English to German on Multi30k, test_2016 (lower-cased, tokenized), 60 minutes of training on one core"
+        " (published for this size: 41.02)",
+        lambda r: f"{r['scores']['test_2016_flickr beam 4']['BLEU']['score']:.1f} BLEU",
+    ),
+    (
+        "train_speed",
+        "training speed relative to the fastest of torch.nn.Transformer, MarianMTModel, x-transformers, Joey NMT"
+        " and EOLE",
+        lambda r: listed(r["ratio"]),
+    ),
+    (
+        "train_speed_gpu",
+        "the whole trainer at base size relative to bare steps of the compiled torch.nn.Transformer",
+        gpu_ratio,
+    ),
+    (
+        "train_memory",
+        "peak memory of a training step at base size relative to the smaller of torch.nn.Transformer and MarianMTModel",
+        lambda r: f"{r['ratio']:.2f}",
+    ),
+    (
+        "translate_speed",
+        "translation in int8 at base size, tokenization included, relative to CTranslate2 in int8",
+        product_ratios,
+    ),
+    (
+        "serve_libretranslate",
+        "server, base in int8, 32 connections with a sentence each: sentences/s relative to LibreTranslate",
+        lambda r: f"{r['results']['base']['single']['ratio']:.1f}",
+    ),
+    ("terms", "glossary, lines of Multi30k test_2016 with 1 to 5 of its terms", glossary),
+    ("terms", "placeholders, tags, URLs and numbers with units that are kept byte for byte", placeholders),
+    (
+        "task_entities",
+        "named entities, WNUT17 dev, fine-tuned from MiniLM in 10 minutes on one core",
+        lambda r: f"F1 {r['metrics']['F1']['score']:.3f}",
+    ),
+    (
+        "task_similarity",
+        "similarity of sentences, STS-B dev, fine-tuned from MiniLM in 8 minutes on one core",
+        lambda r: f"Pearson {r['metrics']['Pearson']['score']:.3f}",
+    ),
+]

@@ -1,0 +1,39 @@
+"""Batches of sources of similar length."""
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from glassformer.data.batch import pad
+from glassformer.models.decoding import PAD_TO_MULTIPLE_OF, Decodable
+
+
+def padded_length(n_tokens: int, pad_to_multiple_of: int = PAD_TO_MULTIPLE_OF) -> int:
+    """Length to which a source of `n_tokens` is padded."""
+    return -(-n_tokens // pad_to_multiple_of) * pad_to_multiple_of
+
+
+def batches_by_length(
+    lengths: Sequence[int], batch_tokens: int, pad_to_multiple_of: int = PAD_TO_MULTIPLE_OF
+) -> Iterator[list[int]]:
+    """Batches of item indices: equal padded length, longest first, at most `batch_tokens` tokens or one item."""
+    padded_lengths = [padded_length(length, pad_to_multiple_of) for length in lengths]
+    batch: list[int] = []
+    for i in sorted(range(len(lengths)), key=lambda i: (-padded_lengths[i], i)):
+        length = padded_lengths[i]
+        if batch and (length != padded_lengths[batch[0]] or length * (len(batch) + 1) > batch_tokens):
+            yield batch
+            batch = []
+        batch.append(i)
+    if batch:
+        yield batch
+
+
+def source_batches(
+    model: Decodable, sources: Sequence[Sequence[int]], batch_tokens: int, pad_id: int, device: torch.device
+) -> Iterator[tuple[list[int], Int[Tensor, "sentences src"]]]:
+    """Batches of sources of equal padded length, longest first: the indices of the sources, and the padded batch."""
+    for indices in batches_by_length([len(ids) for ids in sources], batch_tokens, model.pad_to_multiple_of):
+        yield indices, pad([sources[i] for i in indices], pad_id, model.pad_to_multiple_of).to(device)

@@ -1,0 +1,55 @@
+"""Splitting of texts that are longer than the maximum length of a model."""
+
+import re
+from collections.abc import Callable, Iterator
+
+from glassformer.tokens.tokenizer import Tokenizer
+
+# End of a sentence: closing punctuation, optional closing quotes or brackets, then space; or full-width punctuation.
+SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’»)\]]*\s+|(?<=[。！？])")
+
+FULL_WIDTH_ENDS = ("。", "！", "？")
+"""Ends of sentences that no space follows."""
+
+
+def split(text: str, tokenizer: Tokenizer, limit: int, warn: Callable[[str], None]) -> list[tuple[str, list[int]]]:
+    """Split a text into parts of at most `limit` tokens, at sentence ends, or at word ends within longer sentences.
+
+    Returns the white space before each part and its token ids.
+    """
+    ids = tokenizer.encode(text)
+    if len(ids) <= limit:
+        return [("", ids)]
+    parts: list[tuple[str, list[int]]] = []
+    cut_inside = False
+    for space, sentence in split_text(SENTENCE_END, text):
+        first, *rest = split_ids(tokenizer.encode(sentence), tokenizer, limit)
+        if parts and len(parts[-1][1]) + len(first) <= limit:
+            parts[-1][1].extend(first)
+        else:
+            parts.append((space if parts else "", first))
+        parts += [(" ", ids) for ids in rest]
+        cut_inside |= bool(rest)
+    where = "within a sentence that is too long" if cut_inside else "at sentence ends"
+    warn(f"longer than the maximum length of {limit} tokens: translated in {len(parts)} parts, split {where}")
+    return parts
+
+
+def split_ids(ids: list[int], tokenizer: Tokenizer, limit: int) -> Iterator[list[int]]:
+    """Split token ids into parts of at most `limit`, before a word start in the second half of the part if any."""
+    while len(ids) > limit:
+        word_starts = (i for i in range(limit, limit // 2, -1) if tokenizer.starts_word(ids[i]))
+        end = next(word_starts, limit)
+        yield ids[:end]
+        ids = ids[end:]
+    yield ids
+
+
+def split_text(separator: re.Pattern[str], text: str) -> Iterator[tuple[str, str]]:
+    """Parts of a text that end with a match of `separator`, each with the white space before it."""
+    end = 0
+    for stop in [*(match.end() for match in separator.finditer(text)), len(text)]:
+        if part := text[end:stop].strip():
+            start = text.index(part, end)
+            yield text[end:start], part
+            end = start + len(part)

@@ -1,0 +1,260 @@
+"""The steps of a translation, in order: check the options, take out what stays, split, decode, decode again what
+repeats itself, put in terms, join, confidence, put back what stays, alignment.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from glassformer.config import DecodeConfig
+from glassformer.corpora.repetition import repeats
+from glassformer.corpora.terms import unmet
+from glassformer.documents.inline import Detached, put_back
+from glassformer.errors import ConfigError
+from glassformer.generate.request import Decoding, Sources
+from glassformer.generate.search import Hypothesis
+from glassformer.runtime.storage import can_have_weights
+from glassformer.tasks.alignment import align
+from glassformer.tasks.confidence import word_features, words_in, words_of
+from glassformer.tasks.splitting import FULL_WIDTH_ENDS, split
+from glassformer.tasks.terms import Output, Part, Terms, meet_requirements
+from glassformer.tasks.texts import Warn
+from glassformer.tasks.translated import Translation
+
+if TYPE_CHECKING:
+    from glassformer.tasks.translation import TextToTextTask
+
+REPEATED_NGRAMS = (3, 2)
+"""Size of the n-grams that occur once only in translations that are decoded again because they repeat themselves; the
+second if the first is not sufficient."""
+
+
+@dataclass(slots=True)
+class Line:
+    """A text to translate, and its translations so far."""
+
+    original: str
+    mark: str
+    """What the text begins with that stays, such as the dash of a list."""
+    text: str
+    """The text without it and without the white space around it."""
+    detached: Detached | None
+    """The protected spans of the text; None if it has none."""
+    is_kept: bool
+    """The model is not given the text, which stays as it is."""
+    translations: list[Translation] = field(default_factory=list)
+
+    @property
+    def core(self) -> str:
+        """The text without protected spans."""
+        return self.detached.core if self.detached else self.text
+
+    def change(self, changed: Callable[[Translation], Translation]) -> None:
+        """Replace each translation."""
+        self.translations = [changed(translation) for translation in self.translations]
+
+
+def translated(
+    task: "TextToTextTask[Any]",
+    texts: Sequence[str],
+    options: DecodeConfig,
+    max_new_tokens: Callable[[int], int] | None,
+    warn: Warn,
+    terms: Terms | None,
+) -> Decoding[list[list[Translation]]]:
+    """The `nbest` translations of texts, as `TextToTextTask.translate` returns them."""
+    check_options(task, options)
+    lines = [line_of(task, text, options, terms) for text in texts]
+    parts = [
+        part
+        for index, line in enumerate(lines)
+        if not line.is_kept
+        for part in parts_of(task, index, line.core, terms, partial(warn, index))
+    ]
+    decoded, repeated = yield from decode(task, parts, options, max_new_tokens)
+    outputs = [[output_of(task, hypothesis) for hypothesis in nbest] for nbest in decoded]
+    if any(part.required for part in parts):
+        meet_requirements(task, parts, outputs, options, options.prefix or "")
+    join_parts(task, lines, parts, outputs, repeated, options.nbest)
+    for line in lines:
+        if line.is_kept:
+            line.change(lambda translation, line=line: replace(translation, text=line.core))  # type: ignore[misc]
+        if options.confidence or options.min_confidence is not None:
+            line.change(partial(with_confidence, task))
+    put_back_spans(task, lines)
+    for line in lines:
+        line.change(lambda t, mark=line.mark: replace(t, source=mark + t.source, text=mark + t.text))  # type: ignore[misc]
+        if options.min_confidence is not None:
+            line.change(partial(or_source, options.min_confidence))
+    if options.align:
+        add_alignment(task, [line.translations for line in lines])
+    for index, line in enumerate(lines):
+        line.change(partial(with_space_of, line.original))
+        best = line.translations[0]
+        if best.missing:
+            warn(index, f"not in the translation: {', '.join(best.missing)}")
+        if best.is_untranslated:
+            warn(index, f"not translated: confidence {best.confidence:.2f}")
+    return [line.translations for line in lines]
+
+
+def check_options(task: "TextToTextTask[Any]", options: DecodeConfig) -> None:
+    """Check that the model has what the options need.
+
+    Raises:
+        ConfigError: it has not.
+    """
+    if options.shortlist and task.shortlist is None:
+        raise ConfigError(
+            "this model has no vocabulary shortlist.\n"
+            "  Add it: glassformer shortlist FOLDER --src train.en --ref train.fr"
+        )
+    if options.shortlist and not task.uses_shortlist(options.precision):
+        raise ConfigError("shortlist: is used in int8 on a CPU only.\n  Add --precision int8.")
+    if (options.confidence or options.min_confidence is not None) and task.confidence is None:
+        raise ConfigError(
+            "this model has no confidence.\n  Add it: glassformer calibrate FOLDER --src dev.en --ref dev.fr"
+        )
+
+
+def line_of(task: "TextToTextTask[Any]", original: str, options: DecodeConfig, terms: Terms | None) -> Line:
+    """A text, without what stays as it is."""
+    stripped = original.strip()
+    mark = "" if options.prefix else task.list_mark(stripped)
+    text = stripped.removeprefix(mark)
+    line = Line(original, mark, text, terms.take_out(text) if terms else None, False)
+    line.is_kept = not (options.prefix or task.is_translated(line.core, terms))
+    return line
+
+
+def parts_of(
+    task: "TextToTextTask[Any]", index: int, text: str, terms: Terms | None, warn: Callable[[str], None]
+) -> Iterator[Part]:
+    """The parts of a text, of at most the maximum length; none for a blank text."""
+    if not text.strip():
+        return
+    several = split(text, task.tokenizer, task.model.config.max_len - 1, warn)
+    for space, ids in several:
+        source = text if len(several) == 1 else task.tokenizer.decode(ids)
+        yield Part(index, space, source, [*ids, task.tokenizer.eos_id], terms.required(source) if terms else [])
+
+
+def decode(
+    task: "TextToTextTask[Any]",
+    parts: Sequence[Part],
+    options: DecodeConfig,
+    max_new_tokens: Callable[[int], int] | None,
+) -> Decoding[tuple[list[list[Hypothesis]], set[int]]]:
+    """The best hypotheses of each part, and the texts of which some repeated themselves and were decoded again."""
+    prefix = task.tokenizer.encode(options.prefix) if options.prefix else []
+    limits = [max_new_tokens(len(part.ids)) for part in parts] if max_new_tokens else []
+    decoded = yield Sources([part.ids for part in parts], options, limits, prefix=prefix)
+    repeated: set[int] = set()
+    for n in REPEATED_NGRAMS if options.no_repeat_ngram_size is None and max_new_tokens is None else ():
+        repeating = [
+            i
+            for i, (part, nbest) in enumerate(zip(parts, decoded, strict=True))
+            if any(repeats(task.text_of(hypothesis)) for hypothesis in nbest) and not repeats(part.source)
+        ]
+        if not repeating:
+            break
+        repeated |= {parts[i].text for i in repeating}
+        other = options.model_copy(update={"no_repeat_ngram_size": n})
+        again = yield Sources([parts[i].ids for i in repeating], other, prefix=prefix)
+        for i, nbest in zip(repeating, again, strict=True):
+            decoded[i] = nbest
+    return decoded, repeated
+
+
+def output_of(task: "TextToTextTask[Any]", hypothesis: Hypothesis) -> Output:
+    """The output of a hypothesis."""
+    is_truncated = hypothesis.ids[-1:] != [task.tokenizer.eos_id]
+    return Output(task.text_of(hypothesis), hypothesis, is_truncated=is_truncated)
+
+
+def join_parts(
+    task: "TextToTextTask[Any]",
+    lines: Sequence[Line],
+    parts: Sequence[Part],
+    outputs: Sequence[list[Output]],
+    repeated: set[int],
+    nbest: int,
+) -> None:
+    """Make the translations of each line of the outputs of its parts."""
+    of_line: list[list[tuple[Part, list[Output]]]] = [[] for _ in lines]
+    for part, nbest_of_part in zip(parts, outputs, strict=True):
+        of_line[part.text].append((part, nbest_of_part))
+    for index, line in enumerate(lines):
+        line.translations = [join(task, line.text, rank, of_line[index], index in repeated) for rank in range(nbest)]
+
+
+def join(
+    task: "TextToTextTask[Any]",
+    source: str,
+    rank: int,
+    parts: Sequence[tuple[Part, Sequence[Output]]],
+    repeated: bool = False,
+) -> Translation:
+    """Join the outputs of rank `rank` of the parts of a text. If a part has fewer, its worst."""
+    selected = [(part, nbest[min(rank, len(nbest) - 1)]) for part, nbest in parts]
+    hypotheses = [output.hypothesis for _, output in selected]
+    text = ""
+    for part, output in selected:
+        text += (part.space or ("" if text.endswith(FULL_WIDTH_ENDS) else " ") if text else "") + output.text
+    return Translation(
+        source=source,
+        text=text,
+        score=sum(hypothesis.score for hypothesis in hypotheses),
+        tokens=[task.tokenizer.token(i) for hypothesis in hypotheses for i in hypothesis.ids],
+        log_probs=[p for hypothesis in hypotheses for p in hypothesis.log_probs],
+        ids=tuple(i for hypothesis in hypotheses for i in hypothesis.ids),
+        repeated=repeated,
+        forced=tuple(form for _, output in selected for form in output.forced),
+        missing=tuple("|".join(r.targets) for part, output in selected for r in unmet(part.required, output.text)),
+    )
+
+
+def with_confidence(task: "TextToTextTask[Any]", translation: Translation) -> Translation:
+    """The translation with the probability of each word that it is right."""
+    assert task.confidence is not None
+    words, owners = words_of(translation.ids, task.tokenizer)
+    forced = words_in(translation.forced, words)
+    p = task.confidence.probabilities(word_features(words, translation.log_probs, owners, forced))
+    p[forced] = 1.0
+    return replace(translation, words=tuple(zip(words, p.tolist(), strict=True)))
+
+
+def put_back_spans(task: "TextToTextTask[Any]", lines: Sequence[Line]) -> None:
+    """Put the protected spans of texts into their translations."""
+    places = [(line.detached, line, k) for line in lines if line.detached for k in range(len(line.translations))]
+    inner = [(line, k) for detached, line, k in places if detached.inner] if can_have_weights(task.model) else []
+    pairs = [(line.core, line.translations[k].text) for line, k in inner]
+    alignments = align(task, *zip(*pairs, strict=True)) if pairs else []
+    by_place = {(id(line), k): alignment for (line, k), alignment in zip(inner, alignments, strict=True)}
+    for detached, line, k in places:
+        text = put_back(detached, line.translations[k].text, by_place.get((id(line), k), []))
+        line.translations[k] = replace(line.translations[k], text=text)
+
+
+def or_source(min_confidence: float, translation: Translation) -> Translation:
+    """The translation, or the source in place of one that is less confident."""
+    if (translation.confidence or 0) < min_confidence:
+        return replace(translation, text=translation.source, is_untranslated=True)
+    return translation
+
+
+def add_alignment(task: "TextToTextTask[Any]", results: Sequence[list[Translation]]) -> None:
+    """Add the word alignment to translations."""
+    places = [(nbest, k) for nbest in results for k in range(len(nbest))]
+    translations = [nbest[k] for nbest, k in places]
+    targets = ["" if t.is_untranslated else t.text for t in translations]
+    alignments = align(task, [t.source for t in translations], targets)
+    for (nbest, k), pairs in zip(places, alignments, strict=True):
+        nbest[k] = replace(nbest[k], alignment=tuple(pairs))
+
+
+def with_space_of(text: str, translation: Translation) -> Translation:
+    """The translation of a text with the white space around the text; for a blank text, the text."""
+    core = text.strip()
+    return replace(translation, source=text, text=translation.text.join(text.split(core, 1)) if core else text)
