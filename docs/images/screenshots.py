@@ -66,7 +66,7 @@ def main(model: Path) -> None:
             page.wait_for_timeout(500)
             write(page, "serve", 0, 520)
         report = Path(folder) / "inspect.html"
-        sentence = TEXT.partition(" and")[0] + "."
+        sentence = TEXT.partition(".")[0] + "."
         command = [sys.executable, "-m", "glassformer", "inspect", str(model), sentence, "--out", str(report)]
         subprocess.run(command, check=True)
         page.goto(report.as_uri())
