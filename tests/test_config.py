@@ -40,7 +40,7 @@ def test_all_errors_are_reported_together_with_value_and_source(tmp_path):
 def test_what_must_be_given_is_named():
     message = refusal(TrainConfig)
     assert "src: required" in message
-    assert "out: required" in message
+    assert "out: required; on the command line --out" in message
 
 
 def test_wrong_usage_exits_with_2():

@@ -132,7 +132,7 @@ def format_validation_error(error: ValidationError, origins: Mapping[str, str], 
                 nearest = nearest_name(name, known)
                 what = f"no such option{f'; did you mean {nearest}?' if nearest else ''}"
             case "missing":
-                what = "required"
+                what = f"required; on the command line --{name.replace('_', '-')}"
             case "value_error":
                 what = detail["msg"].removeprefix("Value error, ")
             case _:

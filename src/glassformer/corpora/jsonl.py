@@ -23,12 +23,16 @@ def parse_json(line: str) -> object:
         return json.loads(line)
     # RecursionError: extremely deep nesting. ValueError: also an integer of thousands of digits.
     except (ValueError, RecursionError) as error:
-        array = " A JSON array becomes lines with: jq -c '.[]'" if line.lstrip().startswith("[") else ""
         raise LineError(
             "malformed",
             f"expected one JSON object per line ({type(error).__name__}: {error}).\n  The line begins {line[:40]!r}",
-            f"Fix the line.{array}",
+            _repair(line),
         ) from None
+
+
+def _repair(line: str) -> str:
+    """How to repair a line that is not a JSON object."""
+    return "Fix the line." + (" A JSON array becomes lines with: jq -c '.[]'" if line.lstrip().startswith("[") else "")
 
 
 def read_objects(path: Path, keys: Mapping[str, str] | None = None) -> Iterator[tuple[int, dict[str, object]]]:
@@ -67,7 +71,7 @@ def _parse_object(line: str, keys: Mapping[str, str] | None) -> dict[str, object
         raise LineError(
             "malformed",
             f"expected one JSON object per line, found {outline(record)}.\n  The line begins {line[:40]!r}",
-            "Fix the line.",
+            _repair(line),
         )
     try:
         return select_fields(record, keys) if keys else record

@@ -1,0 +1,104 @@
+"""The commands and snippets of the pages for beginners, with the output that the pages show."""
+
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from glassformer.cli import demo
+from glassformer.corpora.demo import pairs
+from tests.journeys.conftest import RARE, SMALL, glassformer
+from tests.journeys.test_docs import DOCS, python_blocks
+
+
+def session(name: str) -> list[tuple[str, list[str]]]:
+    """The commands of a page, each with the lines that it prints."""
+    text = (DOCS / name).read_text(encoding="utf-8")
+    blocks = re.findall(r"^```console\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    commands = [entry for block in blocks for entry in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]]
+    return [(lines[0], lines[1:]) for lines in (entry.rstrip("\n").split("\n") for entry in commands)]
+
+
+def execute(command: str) -> str:
+    """What a command prints: its standard output, then its standard error."""
+    before, pipe, after = command.partition("| glassformer ")
+    words, redirection, source = (f"glassformer {after}" if pipe else command).partition(" < ")
+    if not words.startswith("glassformer "):
+        return subprocess.run(["bash", "-c", command], check=True, capture_output=True, text=True).stdout
+    stdin = Path(source).read_text(encoding="utf-8") if redirection else execute(before) if pipe else ""
+    done = glassformer(*shlex.split(words)[1:], stdin=stdin)
+    return done.stdout + done.stderr
+
+
+def pattern(lines: list[str]) -> re.Pattern[str]:
+    """What matches an output: `…` alone on a line is any number of lines, within a line any text."""
+    parts = ["(?:.*\n)*?" if line == "…" else ".*".join(map(re.escape, line.split("…"))) + "\n" for line in lines]
+    return re.compile("".join(parts))
+
+
+@pytest.mark.parametrize("name", ["files.md", "troubleshooting.md"])
+def test_commands_print_what_the_page_shows(name, model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(model, "en-fr")
+    commands = session(name)
+    assert commands
+    for command, expected in commands:
+        printed = execute(command)
+        assert pattern(expected).fullmatch(printed), f"{command}\n{printed}"
+
+
+def test_a_translation_memory_becomes_a_table(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    unit = "<tu><tuv><seg>Open <bpt>b</bpt>it</seg></tuv><tuv><seg>Ouvrir,\n oui</seg></tuv></tu>"
+    Path("memory.tmx").write_text(f"<tmx><body>{unit}</body></tmx>", encoding="utf-8")
+    (block,) = python_blocks("files.md")
+    exec(compile(block, "files.md", "exec"), {})
+    assert Path("memory.csv").read_text(encoding="utf-8") == 'src,tgt\nOpen bit,"Ouvrir, oui"\n'
+
+
+def test_the_snippets_print_what_the_page_shows(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {}
+    blocks = python_blocks("python.md")
+    assert blocks
+    for block in blocks:
+        expected = re.findall(r"^ *print\(.*\)  # (.*)$", block, flags=re.MULTILINE)
+        assert len(expected) == block.count("print(")
+        exec(compile(block, "python.md", "exec"), namespace)
+        assert capsys.readouterr().out.splitlines() == expected
+
+
+def labels(lines: list[str]) -> set[str]:
+    """The first word of each line, with # in place of numbers. ECE is left out: few words cannot fit a confidence."""
+    return {re.sub(r"\d[\d,.:]*", "#", line.split()[0]) for line in lines if line.split()} - {"…", "ECE"}
+
+
+FEW = [*SMALL, *RARE, "--steps", "2"]
+
+
+def test_the_tutorial_runs_in_its_order_and_prints_the_lines_it_shows(tmp_path, monkeypatch):
+    """With a small corpus and few steps: numbers and translations are others than those of the page."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(demo, "N_DEV", 60)
+    monkeypatch.setattr(demo, "N_TEST", 2)
+    monkeypatch.setattr(pairs, "SHOWCASE", ())
+    monkeypatch.setitem(demo.RECIPE, "threads", 1)
+    commands = session("tutorial.md")
+    assert [command.split()[1] for command, _ in commands if command.startswith("glassformer ")] == [
+        *("demo", "doctor", "train", "evaluate", "train", "compare", "inspect")
+    ]
+    for command, expected in commands:
+        command = command.replace("glassformer demo", "glassformer demo --pairs 3000 --minutes 0.01")
+        if "--init-from" in command:
+            command = command.partition(" --epochs")[0] + " --steps 2 --threads 1"
+        elif "glassformer train" in command:
+            command = " ".join([command.partition(" --minutes")[0], *map(str, FEW)])
+        printed = execute(command)
+        if "glassformer translate" in command:
+            assert printed.count("\n") >= len(expected) == 1, command
+            continue
+        if "glassformer " in command:
+            assert labels(expected) <= labels(printed.splitlines()), f"{command}\n{printed}"
