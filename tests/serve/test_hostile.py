@@ -1,10 +1,16 @@
 """Requests that are valid in form and hostile in content do not end the model process."""
 
 import random
-import threading
+from types import SimpleNamespace
 
 import pytest
 
+from glassformer.config import DecodeConfig
+from glassformer.generate.request import Sources
+from glassformer.generate.search import Hypothesis
+from glassformer.serve.worker import DecodingJob, Worker
+from glassformer.tasks import terms
+from glassformer.tasks.terms import Output, Part
 from tests.serve.models import TEXTS
 
 CONTENT = [
@@ -35,19 +41,32 @@ def test_the_model_process_survives_hostile_content(server, seed):
     assert server.translate("The cat.").status == 200
 
 
-def test_terms_of_a_long_text_do_not_hold_up_others(server):
-    """Each of its parts lacks many terms, which are put in one after the other."""
-    ended = []
+def test_a_decoding_that_waits_for_nothing_lets_others_go_on():
+    """It is continued once in a turn of the loop, so that the process is not silent."""
+    sent = []
+    worker = Worker(SimpleNamespace(send=sent.append), {}, {})
+    engine = SimpleNamespace(submit_all=lambda sources: {})
 
-    def long():
-        answer = server.translate("cat " * 2_000, terms=[["cat", "Katze"]], beam=8)
-        ended.append(("long", answer.status))
+    def decoding(result):
+        for _ in range(3):
+            assert (yield Sources([], DecodeConfig())) == []
+        return {"text": result}
 
-    thread = threading.Thread(target=long)
-    thread.start()
-    while thread.is_alive() and len(ended) < 20:
-        ended.append(("short", server.translate("The cat.").status))
-    thread.join()
-    assert {status for _, status in ended} == {200}
-    assert ended.index(("long", 200)) >= 5
-    assert server.metric("glassformer_model_process_restarts") == 0
+    jobs = [DecodingJob(i, SimpleNamespace(name="m", engine=engine), decoding=decoding(str(i))) for i in range(2)]
+    worker.jobs = {job.job_id: job for job in jobs}
+    for job in jobs:
+        worker.advance(job, None)
+    for _ in range(2):
+        assert worker.ready == jobs
+        worker.go_on()
+    assert not sent
+    worker.go_on()
+    assert sent == [{"id": 0, "result": {"text": "0"}}, {"id": 1, "result": {"text": "1"}}]
+
+
+def test_the_edits_of_a_long_text_are_made_in_parts(monkeypatch):
+    monkeypatch.setattr(terms, "edit_once", lambda *_: True)
+    parts = [Part(i, "", "cat", [5], [object()]) for i in range(terms.EDITED_TOGETHER + 1)]
+    outputs = [[Output("a", Hypothesis([5], [0.0], 0.0))] for _ in parts]
+    yielded = list(terms.meet_requirements(SimpleNamespace(), parts, outputs, DecodeConfig()))
+    assert [sources.ids for sources in yielded] == [[]] * (2 * terms.MAX_EDITS)

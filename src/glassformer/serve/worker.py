@@ -109,14 +109,18 @@ class Worker:
             for model in self.models.values():
                 if model.engine and model.engine.n_unfinished:
                     self.step(model, model.engine)
-            ready, self.ready = self.ready, []
-            for job in ready:
-                if self.jobs.get(job.job_id) is job:
-                    self.advance(job, [])
+            self.go_on()
             self.send_returned()
             if (now := time.monotonic()) - told_at > ALIVE_S:
                 self.channel.send({"alive": True})
                 told_at = now
+
+    def go_on(self) -> None:
+        """Continue the decodings that wait for nothing, unless they were cancelled."""
+        ready, self.ready = self.ready, []
+        for job in ready:
+            if self.jobs.get(job.job_id) is job:
+                self.advance(job, [])
 
     def take(self, message: Message) -> None:
         """Begin or cancel a job."""
