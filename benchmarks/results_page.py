@@ -1,4 +1,4 @@
-"""Writes the tables of docs/results.md and README.md from benchmarks/results/*.json.
+"""Writes the tables of docs/results.md, docs/tutorial.md and README.md from benchmarks/results/*.json.
 
 A table is between the comments `<!-- results: NAME -->` and `<!-- end -->`; benchmarks.results_tables says what NAME
 has. All other text is written by hand. The tests check that the tables are those of the files.
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from benchmarks.machine import load
 
 ROOT = Path(__file__).parents[1]
-PAGES = (ROOT / "docs" / "results.md", ROOT / "README.md")
+PAGES = (ROOT / "docs" / "results.md", ROOT / "docs" / "tutorial.md", ROOT / "README.md")
 PROCESSORS = {
     "AMD EPYC, family 25, model 17": "AMD EPYC (Zen 4)",
     "AMD EPYC, family 26, model 2": "AMD EPYC (Zen 5)",
@@ -111,6 +111,17 @@ def measured() -> str:
     return markdown(("what", "processor", "result"), rows)
 
 
+def presets() -> str:
+    """The table of docs/tutorial.md: our rates of training."""
+    records = load("train_speed")
+    sizes = [(size, "bf16", "fp32") for size in next(iter(records.values()))["target_tokens_per_s"]]
+    rate = lambda record, size, *precisions: max(
+        record["target_tokens_per_s"][size][f"glassformer {precision}"] for precision in precisions
+    )
+    rows: list[Row] = [[f"`{size[0]}`", *(rate(record, *size) for record in records.values())] for size in sizes]
+    return markdown(("preset", *map(name_of, records)), rows)
+
+
 def update(text: str) -> str:
     """A page with the tables that the files of results have now."""
     from benchmarks.results_tables import TABLES
@@ -118,7 +129,7 @@ def update(text: str) -> str:
     def body(name: str) -> str:
         if name == "contents":
             return contents(text)
-        return measured() if name == "measured" else render(TABLES[name])
+        return {"measured": measured, "presets": presets}.get(name, lambda: render(TABLES[name]))()
 
     return MARKED.sub(lambda match: f"{match[1]}\n{body(match[2])}\n\n{match[3]}", text)
 

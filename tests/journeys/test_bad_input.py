@@ -324,3 +324,8 @@ def test_a_corpus_of_which_much_is_too_long_is_an_error_that_says_what_to_do(tmp
 def test_a_reading_option_without_effect_for_the_task(corpus, tmp_path):
     done = train(corpus, tmp_path / "r", "--skip-bad")
     refused(done, 2, "--skip-bad: without effect for the task translation")
+
+
+def test_doctor_says_which_text_it_does_not_check(tmp_path):
+    (tmp_path / "a.conll").write_text("Ann B-PER\nslept O\n\n" * 5)
+    refused(glassformer("doctor", tmp_path / "a.conll"), 2, "a.conll: text for tagging, which is not checked")

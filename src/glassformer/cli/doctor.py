@@ -52,7 +52,8 @@ def doctor(
         json: Print all findings as JSON.
     """
     options = ReadOptions(format=format, keys=keys)
-    if files and not tgt and is_labeled_text(files, options):
+    task = found_task(files, options) if files and not tgt else None
+    if task in ("classification", "regression"):
         if fix:
             raise ConfigError(
                 f"{files[0]}: --fix repairs parallel text only, and this is labeled text.\n"
@@ -63,6 +64,11 @@ def doctor(
         diagnosis = diagnose_labeled(files, options, held_out=held_out_files, n_shown=shown)
         print_diagnosis(diagnosis, "examples", json=json)
         sys.exit(1 if diagnosis.has_errors else 0)
+    if task in ("tagging", "question-answering", "multitask"):
+        raise ConfigError(
+            f"{files[0]}: text for {task}, which is not checked: parallel and labeled text are.\n"
+            "  `glassformer train` names what it cannot read by file and line."
+        )
     corpus = split_pairs(files, options) if files else (src, tgt)
     held_out = {name: split_pairs(paths, options) for name, paths in (("dev", dev), ("test", test)) if paths}
     diagnosis = diagnose(*corpus, held_out=held_out, format=format, keys=keys, n_shown=None if json else show)
@@ -78,14 +84,14 @@ def doctor(
     sys.exit(1 if diagnosis.has_errors else 0)
 
 
-def is_labeled_text(files: Sequence[Path], options: ReadOptions) -> bool:
-    """Whether files contain labeled text. Files that cannot be read are examined as pairs."""
+def found_task(files: Sequence[Path], options: ReadOptions) -> str | None:
+    """The task of files by their content; None for those that cannot be read, which are examined as pairs."""
     try:
-        return find_task(files, options) in ("classification", "regression")
+        return find_task(files, options)
     except ColumnsError:
         raise
     except UserError:
-        return False
+        return None
 
 
 def split_pairs(files: Sequence[Path], options: ReadOptions) -> Sides:
