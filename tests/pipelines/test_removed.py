@@ -312,7 +312,11 @@ def test_answers_match_version_4(folder, name, options, theirs):
     answer = pipeline("question-answering", folder(name), **options)
     for question, context in QUESTIONS:
         expected = answers_of_version_4(tokenizer, model, question, context, **theirs)
-        assert_same(answer(question=question, context=context), expected)
+        found = answer(question=question, context=context)
+        if isinstance(found, list):  # of equally probable answers, rounding decides which comes first
+            assert_same([a["score"] for a in found], [a["score"] for a in expected])
+            found, expected = (sorted(x, key=lambda a: (a["start"], a["end"])) for x in (found, expected))
+        assert_same(found, expected)
 
 
 def test_all_input_formats_of_version_4_are_accepted(folder):
