@@ -109,7 +109,7 @@ def test_a_missing_folder_is_an_error(tmp_path):
 
 def test_a_folder_without_a_manifest_is_not_a_model_folder(tmp_path):
     with pytest.raises(CheckpointError, match=MANIFEST):
-        verify(tmp_path)
+        checkpoint.verify(tmp_path)
 
 
 def rewrite(folder: Path, **changes) -> None:
@@ -332,7 +332,7 @@ def test_a_model_is_saved_into_a_folder_with_other_files(tmp_path):
     (tmp_path / "run.toml").write_text("x")
     for value in (1.0, 2.0):
         save_into_folder(tmp_path, contents(value))
-        verify(tmp_path)
+        checkpoint.verify(tmp_path)
         assert value_in(tmp_path) == value
     assert sorted(p.name for p in tmp_path.iterdir()) == ["config.json", MANIFEST, "model.safetensors", "run.toml"]
 
@@ -343,7 +343,7 @@ def test_after_a_kill_during_save_into_folder_the_model_is_complete_or_has_no_ma
         if (tmp_path / MANIFEST).exists():
             verify(tmp_path)
         save_into_folder(tmp_path, contents(1.0))
-        verify(tmp_path)
+        checkpoint.verify(tmp_path)
 
 
 def test_after_a_kill_a_text_file_has_the_old_or_the_new_text(tmp_path, monkeypatch):
@@ -396,3 +396,9 @@ def test_no_module_imports_pickle(path):
             assert ast.unparse(node) not in UNSAFE_CALLS
         elif isinstance(node, ast.keyword):
             assert node.arg != "allow_pickle" or ast.unparse(node.value) == "False"
+
+
+def test_the_folder_of_a_training_that_has_not_ended_is_named_so(tmp_path):
+    (tmp_path / "train.log").write_text("error: …\n")
+    with pytest.raises(CheckpointError, match="A training in it has not ended, or failed"):
+        checkpoint.verify(tmp_path)

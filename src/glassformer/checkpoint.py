@@ -207,8 +207,10 @@ def hub_advice(folder: Path) -> str:
     return f"\n  To convert a model of this name from the Hugging Face Hub: glassformer import {folder} --out MODEL"
 
 
-def import_advice(folder: Path) -> str:
-    """Advice for a folder of Hugging Face transformers; else an empty text."""
+def folder_advice(folder: Path) -> str:
+    """Advice for a folder of a training that has not ended, or of Hugging Face transformers; else an empty text."""
+    if (folder / "train.log").is_file():
+        return "\n  A training in it has not ended, or failed (train.log): run its command again."
     if not is_hugging_face(folder):
         return ""
     return f"\n  It is one of transformers. Convert it: glassformer import {shlex.quote(str(folder))} --out MODEL"
@@ -231,7 +233,7 @@ def verify(folder: Path) -> JsonObject:
             f"{folder}: no such folder.\n  Name a folder written by `glassformer train`.{hub_advice(folder)}"
         )
     if not (folder / MANIFEST).is_file():
-        raise CheckpointError(f"{folder}: not a model folder: it has no {MANIFEST}.{import_advice(folder)}")
+        raise CheckpointError(f"{folder}: not a model folder: it has no {MANIFEST}.{folder_advice(folder)}")
     manifest = read_json(folder / MANIFEST)
     try:
         version, files = manifest["format_version"], dict(manifest["files"])
