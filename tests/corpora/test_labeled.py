@@ -195,3 +195,13 @@ def test_malformed_lines_of_jsonl_are_counted_and_skipped_on_request(tmp_path):
     assert logged[0].startswith("warning: 2 of 4 rows cannot be used and were left out (--skip-bad). The first: ")
     assert f"{path}:1: expected one JSON object per line (JSONDecodeError" in logged[0]
     assert find_task([path]) == "classification"
+
+
+def test_of_several_columns_that_may_be_the_label_the_suggested_one_is_in_every_row_and_a_number(tmp_path):
+    """A code of the source, the label and a mark that only some rows have, as in CoLA."""
+    codes = ["gj04", "cj99"]
+    rows = [f"{codes[i > 20]}\t{i % 2}\t{'*' * (i % 3)}\tthe sentence number {i} is new\n" for i in range(40)]
+    path = write(tmp_path / "a.tsv", "".join(rows))
+    with pytest.raises(ColumnsError, match="1 or 2 or 3 may be the label") as caught:
+        fields(path)
+    assert caught.value.keys == "--keys text=4 label=2"
