@@ -114,11 +114,11 @@ def measured() -> str:
 def presets() -> str:
     """The table of docs/tutorial.md: our rates of training."""
     records = load("train_speed")
-    sizes = [(size, "bf16", "fp32") for size in next(iter(records.values()))["target_tokens_per_s"]]
-    rate = lambda record, size, *precisions: max(
-        record["target_tokens_per_s"][size][f"glassformer {precision}"] for precision in precisions
-    )
-    rows: list[Row] = [[f"`{size[0]}`", *(rate(record, *size) for record in records.values())] for size in sizes]
+    rate = lambda rates: max(rates[f"glassformer {precision}"] for precision in ("bf16", "fp32"))
+    sizes = next(iter(records.values()))["target_tokens_per_s"]
+    rows: list[Row] = [
+        [f"`{size}`", *(rate(record["target_tokens_per_s"][size]) for record in records.values())] for size in sizes
+    ]
     return markdown(("preset", *map(name_of, records)), rows)
 
 

@@ -159,7 +159,7 @@ def guess_columns(values: Mapping[str, Sequence[str]], *, has_names: bool = True
         texts = named
     # In a file sorted by class, the first rows have one label.
     suggested = labels or [c for c in names if c not in texts and 2 * len(set(values[c])) <= len(values[c])]
-    suggested = sorted(suggested, key=lambda column: _doubts(values[column]))  # of equal ones the first
+    suggested = sorted(suggested, key=lambda column: _label_order(values[column]))  # of equal ones the first
     fields = dict(zip(("text", "text2"), texts, strict=False)) | ({"label": suggested[0]} if suggested else {})
     problems = []
     if len(labels) != 1:
@@ -230,7 +230,7 @@ def is_header(first: Sequence[str], body: Sequence[Sequence[str]], keys: Iterabl
     return bool(columns) and has_labels and has_texts and are_new
 
 
-def _doubts(values: Sequence[str]) -> tuple[bool, bool, int, bool]:
-    """The smaller, the more probable are values as labels: in every row, not always the same, few, and numbers."""
+def _label_order(values: Sequence[str]) -> tuple[bool, bool, int, bool]:
+    """Sort key of a column that may be the label: a value in every row, several values, few, numbers."""
     distinct = set(values)
     return "" in distinct, len(distinct) == 1, len(distinct), any(parse_number(value) is None for value in distinct)

@@ -79,12 +79,12 @@ def translated(
     join_parts(task, lines, parts, outputs, repeated, options.nbest)
     for line in lines:
         if line.is_kept:
-            line.change(lambda translation, line=line: replace(translation, text=line.core))  # type: ignore[misc]
+            line.change(partial(replace, text=line.core))
         if options.confidence or options.min_confidence is not None:
             line.change(partial(with_confidence, task))
     put_back_spans(task, lines)
     for line in lines:
-        line.change(lambda t, mark=line.mark: replace(t, source=mark + t.source, text=mark + t.text))  # type: ignore[misc]
+        line.change(partial(with_mark, line.mark))
         if options.min_confidence is not None:
             line.change(partial(or_source, options.min_confidence))
     if options.align:
@@ -227,14 +227,19 @@ def with_confidence(task: "TextToTextTask[Any]", translation: Translation) -> Tr
 
 def put_back_spans(task: "TextToTextTask[Any]", lines: Sequence[Line]) -> None:
     """Put the protected spans of texts into their translations."""
-    places = [(line.detached, line, k) for line in lines if line.detached for k in range(len(line.translations))]
-    inner = [(line, k) for detached, line, k in places if detached.inner] if can_have_weights(task.model) else []
+    positions = [(line.detached, line, k) for line in lines if line.detached for k in range(len(line.translations))]
+    inner = [(line, k) for detached, line, k in positions if detached.inner] if can_have_weights(task.model) else []
     pairs = [(line.core, line.translations[k].text) for line, k in inner]
     alignments = align(task, *zip(*pairs, strict=True)) if pairs else []
-    by_place = {(id(line), k): alignment for (line, k), alignment in zip(inner, alignments, strict=True)}
-    for detached, line, k in places:
-        text = put_back(detached, line.translations[k].text, by_place.get((id(line), k), []))
+    by_position = {(id(line), k): alignment for (line, k), alignment in zip(inner, alignments, strict=True)}
+    for detached, line, k in positions:
+        text = put_back(detached, line.translations[k].text, by_position.get((id(line), k), []))
         line.translations[k] = replace(line.translations[k], text=text)
+
+
+def with_mark(mark: str, translation: Translation) -> Translation:
+    """The translation with what the text begins with that stays."""
+    return replace(translation, source=mark + translation.source, text=mark + translation.text)
 
 
 def or_source(min_confidence: float, translation: Translation) -> Translation:
@@ -246,11 +251,11 @@ def or_source(min_confidence: float, translation: Translation) -> Translation:
 
 def add_alignment(task: "TextToTextTask[Any]", results: Sequence[list[Translation]]) -> None:
     """Add the word alignment to translations."""
-    places = [(nbest, k) for nbest in results for k in range(len(nbest))]
-    translations = [nbest[k] for nbest, k in places]
+    positions = [(nbest, k) for nbest in results for k in range(len(nbest))]
+    translations = [nbest[k] for nbest, k in positions]
     targets = ["" if t.is_untranslated else t.text for t in translations]
     alignments = align(task, [t.source for t in translations], targets)
-    for (nbest, k), pairs in zip(places, alignments, strict=True):
+    for (nbest, k), pairs in zip(positions, alignments, strict=True):
         nbest[k] = replace(nbest[k], alignment=tuple(pairs))
 
 

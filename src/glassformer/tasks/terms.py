@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
@@ -27,6 +27,9 @@ from glassformer.runtime.decoder import CompiledDecoder
 from glassformer.runtime.precision import in_precision
 from glassformer.runtime.storage import can_have_weights
 from glassformer.tasks.alignment import word_spans, word_weights
+
+if TYPE_CHECKING:
+    from glassformer.tasks.translation import TextToTextTask
 
 MAX_WORDS = 16
 """Number of words of an output at which edits are tried if no word is known to be aligned to the term."""
@@ -135,7 +138,11 @@ class Output:
 
 
 def meet_requirements(
-    task: Any, parts: Sequence[Part], outputs: list[list[Output]], options: DecodeConfig, prefix: str = ""
+    task: "TextToTextTask[Any]",
+    parts: Sequence[Part],
+    outputs: list[list[Output]],
+    options: DecodeConfig,
+    prefix: str = "",
 ) -> Decoding[None]:
     """Replace the outputs that lack something that is required, as far as edits put it in.
 
@@ -146,8 +153,8 @@ def meet_requirements(
         outputs: the nbest outputs of each part.
         prefix: text that all outputs begin with, which stays.
     """
-    places = [(i, rank) for i, part in enumerate(parts) if part.required for rank in range(len(outputs[i]))]
-    for group in chunks(places, EDITED_TOGETHER):
+    positions = [(i, rank) for i, part in enumerate(parts) if part.required for rank in range(len(outputs[i]))]
+    for group in chunks(positions, EDITED_TOGETHER):
         for _ in range(MAX_EDITS):
             if not edit_once(task, parts, outputs, group, options, prefix):
                 break
@@ -155,19 +162,21 @@ def meet_requirements(
 
 
 def edit_once(
-    task: Any,
+    task: "TextToTextTask[Any]",
     parts: Sequence[Part],
     outputs: list[list[Output]],
-    places: Sequence[tuple[int, int]],
+    positions: Sequence[tuple[int, int]],
     options: DecodeConfig,
     prefix: str,
 ) -> bool:
     """Make the best edit for the first requirement that an output lacks. Returns whether there was any.
 
     Args:
-        places: part and rank of the outputs to edit.
+        positions: part and rank of the outputs to edit.
     """
-    lacking = [(i, rank, missing) for i, rank in places if (missing := unmet(parts[i].required, outputs[i][rank].text))]
+    lacking = [
+        (i, rank, missing) for i, rank in positions if (missing := unmet(parts[i].required, outputs[i][rank].text))
+    ]
     if not lacking:
         return False
     sources = [parts[i].source for i, _, _ in lacking]
@@ -199,7 +208,12 @@ def edit_once(
 
 
 def edited_texts(
-    task: Any, part: Part, output: Output, missing: Sequence[Required], weights: Tensor | None, prefix: str
+    task: "TextToTextTask[Any]",
+    part: Part,
+    output: Output,
+    missing: Sequence[Required],
+    weights: Tensor | None,
+    prefix: str,
 ) -> list[tuple[str, list[int]]]:
     """The texts of an output, and their token ids, with an edit that meets the first requirement which it lacks.
 
@@ -218,8 +232,8 @@ def edited_texts(
     limit = task.model.config.max_len - 1
 
     def fitting(at_words: Iterable[int], is_translation: bool) -> list[tuple[str, list[int]]]:
-        places = sorted({max(0, word - len(begin.split())) for word in at_words})
-        results = (edits(rest, term, word, is_translation, begins_text=not begin) for word in places)
+        positions = sorted({max(0, word - len(begin.split())) for word in at_words})
+        results = (edits(rest, term, word, is_translation, begins_text=not begin) for word in positions)
         texts = list(dict.fromkeys(begin + text for text in chain.from_iterable(results)))
         found = []
         for text, ids in zip(texts, task.tokenizer.encode_batch(texts), strict=True):

@@ -65,11 +65,11 @@ def cause(failures: Mapping[int, ProcessFailure]) -> tuple[int, ProcessFailure]:
 
     The others end because the first one did: with an error, by SIGPIPE, or by the launcher's SIGTERM.
     """
-    consequences = {-signal.SIGTERM: 2, -signal.SIGPIPE: 2}
+    consequences = (-signal.SIGTERM, -signal.SIGPIPE)
 
-    def order(rank: int) -> tuple[int, int]:
+    def order(rank: int) -> tuple[int, bool, bool]:
         failure = failures[rank]
-        return failure.timestamp, 1 if failure.exitcode > 0 else consequences.get(failure.exitcode, 0)
+        return failure.timestamp, failure.exitcode in consequences, failure.exitcode > 0
 
     rank = min(failures, key=order)
     return rank, failures[rank]

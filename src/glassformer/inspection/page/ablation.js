@@ -19,7 +19,7 @@ const ORDER = ["encoder", "decoder", "self-attention", "cross-attention", "feed-
 const order = (key) => (typeof key === "number" ? key : ORDER.indexOf(key));
 
 /** Row and column of a component in the map. */
-function place({ name, head }) {
+function position({ name, head }) {
   const { stack, layer, part } = moduleParts(name);
   if (record.parts === "heads") return [moduleTitle(name), `head ${head + 1}`];
   return layer ? [`${stack} layer ${layer}`, part || "change"] : [part, "change"];
@@ -32,9 +32,9 @@ function map(metric) {
     return el("p", {}, `${title}, and the same without any of the ${NAMES[record.parts]}.`);
   }
   const largest = d3.max(record.losses, (loss) => Math.abs(loss.change[metric]));
-  const changes = new Map(record.losses.map((loss) => [place(loss).join(), loss.change[metric]]));
+  const changes = new Map(record.losses.map((loss) => [position(loss).join(), loss.change[metric]]));
   const inOrder = d3.sort(record.losses, ...["stack", "layer", "part"].map((key) => (loss) => order(moduleParts(loss.name)[key])), (loss) => loss.head);
-  const [rows, columns] = [0, 1].map((i) => [...new Set(inOrder.map((loss) => place(loss)[i]))]);
+  const [rows, columns] = [0, 1].map((i) => [...new Set(inOrder.map((loss) => position(loss)[i]))]);
   const cell = (row, column) => {
     const x = changes.get([row, column].join());
     if (x === undefined) return el("td", {});

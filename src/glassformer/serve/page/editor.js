@@ -14,7 +14,7 @@ export function editor(parts, first, languages, save, closed) {
   let at;
   const source = el("p", { class: "text", dir: "auto", lang: languages[0] });
   const field = el("textarea", { "aria-label": t("correct"), class: "edit", rows: 3, dir: "auto", lang: languages[1] });
-  const place = el("small", { class: "counter", role: "status" });
+  const counter = el("small", { class: "counter", role: "status" });
   const previous = el("button", { "aria-label": t("previousSentence"), title: t("previousSentence"), onclick: () => show(at - 1) }, "‹");
   const next = el("button", { "aria-label": t("nextSentence"), title: t("nextSentence"), onclick: () => show(at + 1) }, "›");
   const keep = () => {
@@ -29,8 +29,8 @@ export function editor(parts, first, languages, save, closed) {
     at = i;
     source.textContent = parts[at].text;
     field.value = parts[at].translation.text;
-    place.textContent = t("sentenceOf", at + 1, parts.length);
-    previous.hidden = next.hidden = place.hidden = parts.length < 2;
+    counter.textContent = t("sentenceOf", at + 1, parts.length);
+    previous.hidden = next.hidden = counter.hidden = parts.length < 2;
     previous.disabled = at === 0;
     next.disabled = at === parts.length - 1;
     field.focus();
@@ -45,6 +45,6 @@ export function editor(parts, first, languages, save, closed) {
     if (event.key === "Escape") end(false);
   });
   const node = el("div", { class: "editor" }, source, field,
-    el("p", { class: "buttons" }, el("button", { class: "primary", onclick: () => end(true) }, t("save")), el("button", { onclick: () => end(false) }, t("cancel")), el("span", { class: "steps" }, previous, place, next)));
+    el("p", { class: "buttons" }, el("button", { class: "primary", onclick: () => end(true) }, t("save")), el("button", { onclick: () => end(false) }, t("cancel")), el("span", { class: "steps" }, previous, counter, next)));
   return { node, start: () => show(first) };
 }

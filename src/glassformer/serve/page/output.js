@@ -21,7 +21,7 @@ export class Output {
     this.onword = this.onopen = () => {};
     const at = (event, act) => {
       const word = event.target.closest?.(".word");
-      if (word) act(...this.place(word), word);
+      if (word) act(...this.position(word), word);
     };
     this.node.addEventListener("mouseover", (event) => (event.target.closest(".word") ? at(event, this.report) : this.onword()));
     this.node.addEventListener("mouseleave", () => this.onword());
@@ -33,7 +33,7 @@ export class Output {
 
   report = (part, index) => this.onword(part, index);
 
-  place(word) {
+  position(word) {
     const row = this.rowOf.get(word.parentNode);
     return [row.part, row.words.indexOf(word)];
   }
@@ -41,7 +41,7 @@ export class Output {
   /** Show the translations of the sentences of a text, with the white space between the sentences of the text. */
   show(text, parts) {
     const hadFocus = this.node.contains(document.activeElement) && document.activeElement !== this.node;
-    const [row, index] = this.currentPlace();
+    const [row, index] = this.currentPosition();
     let end = 0;
     const wanted = parts.map((part) => {
       const gap = text.slice(end, part.start);
@@ -111,14 +111,14 @@ export class Output {
     return this.node.textContent;
   }
 
-  currentPlace() {
+  currentPosition() {
     const row = this.rows.findIndex(({ words }) => words.includes(this.current));
     return [row, this.rows[row]?.words.indexOf(this.current)];
   }
 
   /** The sentence of the current word. */
   get currentPart() {
-    return this.rows[this.currentPlace()[0]]?.part;
+    return this.rows[this.currentPosition()[0]]?.part;
   }
 
   setCurrent(word) {
