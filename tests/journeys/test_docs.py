@@ -9,7 +9,7 @@ from glassformer.config import DecodeConfig
 from glassformer.corpora.pair_formats import PAIR_FORMATS
 from glassformer.generate.request import Sources
 from glassformer.metrics.registry import METRICS
-from glassformer.models.families import FAMILIES
+from glassformer.model_config import FAMILIES
 from glassformer.tasks.registry import load
 from glassformer.training.optimizer import OPTIMIZERS
 from tests.journeys.conftest import glassformer

@@ -29,7 +29,7 @@ def hardware_record() -> JsonObject:
     from glassformer.kernels.library import load
     from glassformer.measurement import processor
     from glassformer.memory import available_bytes
-    from glassformer.models.transformer import TransformerConfig
+    from glassformer.model_config import TransformerConfig
     from glassformer.runtime.precision import measured_choice
     from glassformer.training.arithmetic import Sizes, candidates, choose_among, describe
 

@@ -14,7 +14,8 @@ from glassformer.interop.marian import (
     marian_to_our_layout,
     side_names,
 )
-from glassformer.models.transformer import TransformerConfig, n_positions
+from glassformer.model_config import TransformerConfig
+from glassformer.models.transformer import n_positions
 
 OFFSET = 2
 """Index of the first position in the tables of transformers."""

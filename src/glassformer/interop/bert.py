@@ -13,7 +13,7 @@ from glassformer.interop.architecture import (
     check_supported,
     prefixed,
 )
-from glassformer.models.bert import BertConfig
+from glassformer.model_config import BertConfig
 
 
 def _encoder_names(self_attn_norm: str, feedforward_norm: str) -> WeightNames:

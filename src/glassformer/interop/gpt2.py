@@ -13,7 +13,7 @@ from glassformer.interop.architecture import (
     check_supported,
     prefixed,
 )
-from glassformer.models.gpt2 import Gpt2Config
+from glassformer.model_config import Gpt2Config
 
 NAMES: WeightNames = prefixed(
     "transformer.",

@@ -5,7 +5,7 @@ from dataclasses import replace
 from glassformer.config import JsonObject
 from glassformer.errors import CheckpointError
 from glassformer.interop.architecture import Architecture, Head, Tensors, WeightNames, check_supported, prefixed
-from glassformer.models.llama import LlamaConfig
+from glassformer.model_config import LlamaConfig
 
 NAMES: WeightNames = (
     *prefixed(

@@ -14,7 +14,8 @@ from glassformer.interop.architecture import (
     encoder_decoder_fields,
 )
 from glassformer.limits import MAX_TOKENS
-from glassformer.models.transformer import TransformerConfig, n_positions
+from glassformer.model_config import TransformerConfig
+from glassformer.models.transformer import n_positions
 from glassformer.nn.positions import sinusoids
 
 

@@ -11,7 +11,7 @@ from glassformer.interop.architecture import (
     encoder_decoder_fields,
 )
 from glassformer.limits import MAX_TOKENS
-from glassformer.models.t5 import T5Config
+from glassformer.model_config import T5Config
 
 
 def _t5_side(our_name: str, hf_name: str, *, cross: bool) -> WeightNames:

@@ -12,7 +12,7 @@ from glassformer import checkpoint
 from glassformer.config import JsonObject
 from glassformer.errors import CheckpointError
 from glassformer.interop import sentencepiece as sp
-from glassformer.models.base import Kind
+from glassformer.model_config import Kind
 from glassformer.tasks.base import AnyTask
 from glassformer.tokens.tokenizer import SpecialTokens, Tokenizer, wrap_native_errors
 from glassformer.tokens.wordpiece import wordpiece_tokenizer

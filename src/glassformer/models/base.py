@@ -1,6 +1,6 @@
 """Base class of all models."""
 
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from jaxtyping import Float
@@ -8,14 +8,9 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from glassformer.errors import CheckpointError
-from glassformer.model_config import ModelConfig
+from glassformer.model_config import Kind, ModelConfig
 from glassformer.nn.attention import Attention
 from glassformer.nn.linear import invalidate_packed_weight
-
-Kind = Literal["encoder", "decoder", "encoder-decoder", "word-vectors"]
-"""Type of a model family. Encoders read a text; decoders continue a text, with causal attention;
-encoder-decoders generate a text from a source text; word vectors have no layers."""
-
 
 ModelT = TypeVar("ModelT", bound="Model")
 

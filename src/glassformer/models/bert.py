@@ -1,14 +1,12 @@
 """BERT: a Transformer encoder with heads for pretraining and classification."""
 
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
-from pydantic import Field
 from torch import Tensor, nn
 
-from glassformer.limits import MAX_TOKENS
-from glassformer.model_config import Activation, AttentionModelConfig
+from glassformer.model_config import BertConfig
 from glassformer.models.base import Model
 from glassformer.models.initialization import init_sinusoidal_, initial_std
 from glassformer.nn.block import BlockConfig, TransformerBlock
@@ -17,29 +15,6 @@ from glassformer.nn.feedforward import ACTIVATIONS
 from glassformer.nn.linear import Linear, batch_invariant_linear
 from glassformer.nn.masks import padding_mask
 from glassformer.nn.positions import position_ids
-
-
-class BertConfig(AttentionModelConfig):
-    """Transformer encoder. Defaults: "base", Devlin et al. 2018, section 3. Comments name values of other models."""
-
-    d_model: int = Field(default=768, ge=2, le=1 << 14)
-    n_heads: int = Field(default=12, ge=1)
-    d_ff: int = Field(default=3072, ge=1, le=1 << 16)
-    n_layers: int = Field(default=12, ge=1, le=128)
-    max_len: int = Field(default=512, ge=8, le=MAX_TOKENS)
-    n_token_types: int = Field(default=2, ge=0, le=16)  # 0 = no token type embedding (DistilBERT)
-    position_offset: int = Field(default=0, ge=0, le=MAX_TOKENS)  # index of the first position; RoBERTa: 2
-    pre_norm: bool = False
-    activation: Activation = "gelu"
-    norm_eps: float = 1e-12
-    head: Literal["none", "mlm", "sequence", "tokens", "span"] = "mlm"
-    """Output head: none (features), masked language model, labels per sequence or per token, or answer spans."""
-    n_labels: int = Field(default=0, ge=0, le=1 << 20)
-    pooling: Literal["first", "mean"] = "first"
-    """Representation of a sequence: the output of its first token ([CLS]), or the mean over its tokens."""
-    pooler: bool = True
-    """Apply a dense layer between the pooled vector and the head."""
-    pooler_activation: Literal["tanh", "relu"] = "tanh"  # DistilBERT: relu
 
 
 class Bert(Model):

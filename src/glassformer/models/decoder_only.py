@@ -6,7 +6,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from glassformer.models.base import Kind, Model
+from glassformer.model_config import Kind
+from glassformer.models.base import Model
 from glassformer.models.decoding import TransformerState
 from glassformer.models.initialization import initial_std
 from glassformer.nn.attention import Rotary

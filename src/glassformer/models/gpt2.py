@@ -3,27 +3,13 @@
 from typing import Any
 
 from jaxtyping import Float, Int
-from pydantic import Field
 from torch import Tensor, nn
 
-from glassformer.limits import MAX_TOKENS
-from glassformer.model_config import Activation, AttentionModelConfig
+from glassformer.model_config import Gpt2Config
 from glassformer.models.decoder_only import DecoderOnly
 from glassformer.models.initialization import init_sinusoidal_
 from glassformer.nn.block import BlockConfig, TransformerBlock
 from glassformer.nn.dropout import Dropout
-
-
-class Gpt2Config(AttentionModelConfig):
-    """Decoder-only Transformer. Defaults: the model of 124 M parameters, Radford et al. 2019."""
-
-    d_model: int = Field(default=768, ge=2, le=1 << 14)
-    n_heads: int = Field(default=12, ge=1)
-    d_ff: int = Field(default=3072, ge=1, le=1 << 16)
-    n_layers: int = Field(default=12, ge=1, le=128)
-    max_len: int = Field(default=1024, ge=8, le=MAX_TOKENS)
-    activation: Activation = "gelu_tanh"
-    norm_eps: float = 1e-5
 
 
 class Gpt2(DecoderOnly):

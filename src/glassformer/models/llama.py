@@ -3,47 +3,15 @@
 from typing import Any
 
 from jaxtyping import Float, Int
-from pydantic import Field
 from torch import Tensor, nn
 
-from glassformer.limits import MAX_TOKENS
-from glassformer.model_config import Activation, AttentionModelConfig
+from glassformer.model_config import LlamaConfig
 from glassformer.models.decoder_only import DecoderOnly
 from glassformer.nn.attention import Rotary
 from glassformer.nn.block import BlockConfig, TransformerBlock
 from glassformer.nn.dropout import Dropout
 from glassformer.nn.norm import RMSNorm
 from glassformer.nn.positions import rotary_embedding
-
-
-class LlamaConfig(AttentionModelConfig):
-    """Decoder-only Transformer. Defaults: the model of 7 B parameters, Touvron et al. 2023, table 2. Comments name
-    values of other models.
-    """
-
-    d_model: int = Field(default=4096, ge=2, le=1 << 14)
-    n_heads: int = Field(default=32, ge=1)
-    n_kv_heads: int | None = Field(default=None, ge=1)
-    """Number of key/value heads, a divisor of n_heads. None: n_heads."""
-    d_head: int | None = Field(default=None, ge=2)
-    """Dimension of each head. None: d_model / n_heads."""
-    d_ff: int = Field(default=11_008, ge=1, le=1 << 16)
-    n_layers: int = Field(default=32, ge=1, le=128)
-    dropout: float = Field(default=0.0, ge=0, lt=1)
-    max_len: int = Field(default=2048, ge=8, le=MAX_TOKENS)
-    activation: Activation = "gated_silu"
-    norm_eps: float = 1e-6  # Llama 2: 1e-5
-    rope_theta: float = Field(default=10_000.0, gt=0)  # Llama 3: 500,000; Qwen2: 1,000,000
-    qkv_bias: bool = False  # Qwen2: True
-    tie_embeddings: bool = False  # small Qwen2 and Llama 3.2 models: True
-
-    def layout_faults(self) -> list[str]:
-        faults = super().layout_faults()
-        if self.n_heads % (self.n_kv_heads or self.n_heads):
-            faults.append(f"n_heads = {self.n_heads} is not divisible by n_kv_heads = {self.n_kv_heads}")
-        if (d_head := self.d_head or self.d_model // self.n_heads) % 2:
-            faults.append(f"d_head = {d_head} must be even, because rotary positions rotate pairs")
-        return faults
 
 
 class Llama(DecoderOnly):

@@ -5,10 +5,9 @@ from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Int
-from pydantic import Field
 from torch import Tensor, nn
 
-from glassformer.model_config import ModelConfig
+from glassformer.model_config import RnnConfig
 from glassformer.models.base import Model
 from glassformer.models.decoding import PAD_TO_MULTIPLE_OF
 from glassformer.nn.attention import Attention
@@ -16,12 +15,6 @@ from glassformer.nn.block import KeysValues
 from glassformer.nn.dropout import Dropout
 from glassformer.nn.linear import Linear, batch_invariant_linear
 from glassformer.nn.masks import padding_mask
-
-
-class RnnConfig(ModelConfig):
-    """Recurrent baseline: bidirectional LSTM encoder, LSTM decoder, additive attention (Bahdanau et al. 2014)."""
-
-    n_layers: int = Field(default=1, ge=1, le=16)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,17 +3,10 @@
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
-from pydantic import Field
 from torch import Tensor, nn
 
-from glassformer.model_config import ModelConfig
+from glassformer.model_config import SkipGramConfig
 from glassformer.models.base import Model
-
-
-class SkipGramConfig(ModelConfig):
-    """Skip-gram word vectors. Defaults: Mikolov et al. 2013."""
-
-    d_model: int = Field(default=300, ge=2, le=1 << 14)
 
 
 class SkipGram(Model):

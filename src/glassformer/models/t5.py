@@ -5,11 +5,9 @@ from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float, Int
-from pydantic import Field
 from torch import Tensor, nn
 
-from glassformer.limits import MAX_TOKENS
-from glassformer.model_config import Activation, AttentionModelConfig
+from glassformer.model_config import T5Config
 from glassformer.models.decoding import TransformerState
 from glassformer.models.encoder_decoder import EncoderDecoder
 from glassformer.nn.block import BlockConfig, TransformerBlock
@@ -19,31 +17,6 @@ from glassformer.nn.masks import padding_mask
 from glassformer.nn.norm import RMSNorm
 from glassformer.nn.overridable import overridable
 from glassformer.nn.positions import position_ids
-
-
-class T5Config(AttentionModelConfig):
-    """T5 encoder-decoder. Defaults: "base", Raffel et al. 2019; v1.1 has gated_gelu and a separate output matrix."""
-
-    d_model: int = Field(default=768, ge=2, le=1 << 14)
-    n_heads: int = Field(default=12, ge=1)
-    d_head: int = Field(default=64, ge=1)
-    d_ff: int = Field(default=3072, ge=1, le=1 << 16)
-    n_encoder_layers: int = Field(default=12, ge=1, le=128)
-    n_decoder_layers: int = Field(default=12, ge=1, le=128)
-    max_len: int = Field(default=512, ge=8, le=MAX_TOKENS)
-    n_buckets: int = Field(default=32, ge=4)
-    max_distance: int = Field(default=128, ge=8)
-    activation: Activation = "relu"
-    tie_embeddings: bool = True  # one matrix for embedding and output; False = v1.1
-    scale_output: bool = True  # multiply the decoder output by d_model^-0.5 before the output matrix; False = v1.1
-    norm_eps: float = 1e-6
-
-    def layout_faults(self) -> list[str]:
-        """Also: the decoder has a bucket for each distance up to n_buckets / 2; the others cover larger ones."""
-        faults = super().layout_faults()
-        if self.max_distance <= self.n_buckets // 2:
-            faults.append(f"max_distance {self.max_distance} is not more than half of n_buckets = {self.n_buckets}")
-        return faults
 
 
 def relative_position_bucket(

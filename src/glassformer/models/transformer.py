@@ -1,14 +1,13 @@
 """The original encoder-decoder Transformer."""
 
-from typing import Any, Literal
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
-from pydantic import Field
 from torch import Tensor, nn
 
-from glassformer.model_config import Activation, AttentionModelConfig
+from glassformer.model_config import TransformerConfig
 from glassformer.models.decoding import PAD_TO_MULTIPLE_OF, TransformerState
 from glassformer.models.encoder_decoder import EncoderDecoder
 from glassformer.nn.block import BlockConfig, TransformerBlock
@@ -17,26 +16,6 @@ from glassformer.nn.linear import batch_invariant_linear
 from glassformer.nn.masks import padding_mask
 from glassformer.nn.packing import HEAD_SIZES, Packing, Spans, packed_position_ids
 from glassformer.nn.positions import position_ids, sinusoids
-
-
-class TransformerConfig(AttentionModelConfig):
-    """Encoder-decoder Transformer. Defaults: "base", Vaswani et al. 2017, table 3."""
-
-    n_encoder_layers: int = Field(default=6, ge=1, le=128)
-    n_decoder_layers: int = Field(default=6, ge=1, le=128)
-    pre_norm: bool = False  # False = post-norm, as published
-    attention: Literal["dot", "additive"] = "dot"
-    activation: Activation = "relu"
-    sinusoid_layout: Literal["interleaved", "concat"] = "interleaved"
-    """Order of sines and cosines: alternating, as published, or all sines first (MarianMT)."""
-    learned_positions: bool = False  # a table for each side instead of sinusoids (BART)
-    embedding_norm: bool = False  # normalize the sum of embedding and position (BART)
-    scale_embedding: bool = True  # multiply embeddings by d_model^0.5
-    output_bias: bool = False  # bias of the output logits (MarianMT)
-
-    def layout_faults(self) -> list[str]:
-        odd = [f"d_model = {self.d_model} must be even, for pairs of sine and cosine"] if self.d_model % 2 else []
-        return super().layout_faults() + odd
 
 
 def n_positions(max_len: int) -> int:

@@ -11,7 +11,8 @@ from glassformer.errors import ConfigError
 from glassformer.kernels.build import source_hash
 from glassformer.kernels.library import load, load_or_warn
 from glassformer.measurement import Choice, choose
-from glassformer.models.bert import Bert, BertConfig
+from glassformer.model_config import BertConfig
+from glassformer.models.bert import Bert
 from glassformer.runtime.decoder import CompiledDecoder
 from glassformer.runtime.encoder import CompiledEncoder
 from glassformer.runtime.recorder import UnsupportedError

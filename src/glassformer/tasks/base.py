@@ -22,8 +22,9 @@ from glassformer.errors import CheckpointError, ConfigError
 from glassformer.metrics import Score
 from glassformer.metrics.registry import OutputType, statistics_of
 from glassformer.metrics.score import MetricFn
-from glassformer.models.base import Kind, Model
-from glassformer.models.families import FAMILIES, families_of_kind, family_of
+from glassformer.model_config import Kind, families_of_kind
+from glassformer.models.base import Model
+from glassformer.models.families import FAMILIES, family_of
 from glassformer.runtime.precision import in_precision
 from glassformer.runtime.storage import int8_tensors, model_of_int8
 from glassformer.tasks.held_out import HeldOut, SmallestHashes

@@ -21,7 +21,7 @@ from glassformer.generate.request import Sources
 from glassformer.keyword_options import DecodeOptions
 from glassformer.metrics import Score
 from glassformer.metrics.likelihood import bits_per_byte, perplexity
-from glassformer.models.base import Kind
+from glassformer.model_config import Kind
 from glassformer.objectives.loss import linear_cross_entropy
 from glassformer.tasks.base import ExampleT, Task
 from glassformer.tasks.documents import Document, DocumentTask

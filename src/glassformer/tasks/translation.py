@@ -34,8 +34,9 @@ from glassformer.metrics import Score, bleu, translation_scores
 from glassformer.metrics.registry import scores
 from glassformer.metrics.score import MetricFn
 from glassformer.metrics.translation import bleu_from, bleu_statistics
+from glassformer.model_config import TransformerConfig
 from glassformer.models.decoding import DecodesTogether
-from glassformer.models.transformer import Transformer, TransformerConfig
+from glassformer.models.transformer import Transformer
 from glassformer.objectives.loss import linear_cross_entropy
 from glassformer.runtime.precision import in_precision
 from glassformer.runtime.storage import has_weights
