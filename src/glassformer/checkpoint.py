@@ -15,22 +15,29 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING, Union
 
+import numpy as np
 import safetensors
-import safetensors.torch
-import torch
-from torch import Tensor
+import safetensors.numpy
+from numpy.typing import NDArray
 
 from glassformer.config import JsonObject
 from glassformer.errors import CheckpointError, ConfigError, FormatVersionError, UserError
 from glassformer.kernels.library import implementation
 from glassformer.limits import MAX_JSON_BYTES
+from glassformer.threads import n_threads
 from glassformer.version import __version__
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
-Contents = Mapping[str, str | Mapping[str, Tensor]]
+Arrays = Mapping[str, Union["Tensor", NDArray[np.generic]]]
+Contents = Mapping[str, str | Arrays]
 
 
 def save_folder(target: Path, contents: Contents) -> None:
@@ -95,7 +102,7 @@ def save_into_folder(folder: Path, contents: Contents) -> None:
         raise write_error(folder, error) from error
 
 
-def add_file(folder: Path, name: str, content: str | Mapping[str, Tensor]) -> None:
+def add_file(folder: Path, name: str, content: str | Arrays) -> None:
     """Add a file to a model folder, or replace it. After a crash, the folder is intact, perhaps without the file.
 
     Raises:
@@ -110,12 +117,21 @@ def add_file(folder: Path, name: str, content: str | Mapping[str, Tensor]) -> No
     write_text(folder / MANIFEST, json.dumps(manifest, indent=2))
 
 
-def to_bytes(content: str | Mapping[str, Tensor]) -> bytes:
+def to_bytes(content: str | Arrays) -> bytes:
     """Contents of a file: text, or tensors in safetensors format."""
     if isinstance(content, str):
         return content.encode()
-    tensors = {key: tensor.detach().cpu().contiguous() for key, tensor in content.items()}
-    return aligned(safetensors.torch.save(tensors, metadata={"format": "pt"}))
+    metadata = {"format": "pt"}
+    arrays = {name: array for name, array in content.items() if isinstance(array, np.ndarray)}
+    if len(arrays) == len(content):
+        return aligned(
+            safetensors.numpy.save({k: np.ascontiguousarray(a) for k, a in arrays.items()}, metadata=metadata)
+        )
+    import torch
+    from safetensors.torch import save
+
+    tensors = {key: torch.as_tensor(tensor).detach().cpu().contiguous() for key, tensor in content.items()}
+    return aligned(save(tensors, metadata=metadata))
 
 
 def write_files(folder: Path, contents: Contents) -> None:
@@ -128,12 +144,20 @@ def write_files(folder: Path, contents: Contents) -> None:
     manifest = {
         "format_version": FORMAT_VERSION,
         "glassformer": __version__,
-        "torch": torch.__version__,
-        "threads": torch.get_num_threads(),
+        "torch": installed_version("torch"),
+        "threads": n_threads(),
         "kernels": implementation(),
         "files": files,
     }
     write_synced(folder / MANIFEST, json.dumps(manifest, indent=2).encode())
+
+
+def installed_version(package: str) -> str | None:
+    """Version of an installed package; None: it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def aligned(data: bytes) -> bytes:
@@ -305,14 +329,16 @@ def to_json(value: Mapping[str, object]) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    """Read the tensors of a safetensors file.
+def read_tensors(path: Path) -> "dict[str, Tensor]":
+    """Read the tensors of a safetensors file, with PyTorch.
 
     Raises:
         CheckpointError: the file is missing or not in safetensors format.
     """
+    from safetensors.torch import load_file
+
     try:
-        return safetensors.torch.load_file(path)
+        return load_file(path)
     except (OSError, safetensors.SafetensorError) as error:
         raise CheckpointError(f"{path}: not readable as safetensors: {error}.") from None
 

@@ -17,14 +17,13 @@ from glassformer.config import DecodeConfig
 from glassformer.errors import UserError
 from glassformer.generate.engine import MORE_TOKENS
 from glassformer.generate.request import Sources
-from glassformer.interop.onnx_graph import MASKED, Graph, Pair, Writer
+from glassformer.interop.onnx_graph import MASKED, Cache, OnnxGraph, Pair, Writer
 from glassformer.interop.verification import Ids, Outputs
-from glassformer.kernels.program import IDS, POSITIONS, TYPES, Kind
-from glassformer.models.bert import Bert
 from glassformer.models.families import family_of
-from glassformer.runtime.decoder import record
-from glassformer.runtime.encoder import record_encoder
-from glassformer.runtime.recorder import Node, UnsupportedError
+from glassformer.recording.graphs import graph_of
+from glassformer.recording.precision import weights_of
+from glassformer.recording.recorder import UnsupportedError
+from glassformer.runtime.graph import Attend, Graph, Integers, Operation, Side, Store
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.regression import Regressor
 
@@ -62,60 +61,67 @@ def save(task: AnyTask, folder: Path) -> str:
     return f"{' and '.join(names)} for ONNX Runtime"
 
 
+def d_heads_of(graph: Graph) -> dict[Cache, int]:
+    """Dimension of each head in the caches of the last program."""
+    program = graph.programs["step" if "step" in graph.programs else "encode"]
+    return {(x.side, x.cache): x.d_head for x in program if isinstance(x, Attend)}
+
+
+def widths_of(program: Sequence[Operation]) -> dict[Cache, int]:
+    """Number of features of the keys that a program stores."""
+    return {(x.side, x.cache): x.keys.width for x in program if isinstance(x, Store)}
+
+
 def save_generator(model: Any, folder: Path) -> list[str]:
     """Write the encoder, if there is one, and the decoder of a model that generates text. Returns the file names."""
-    with torch.inference_mode():
-        encoder, decoder, n_layers = record(model)
-    d_heads = {node.cache: node.m for node in decoder if node.kind == Kind.ATTEND}
-    widths = {node.cache: node.width for node in decoder if node.kind == Kind.STORE}
-    sources = {node.cache - 1 + n_layers: node.width for node in encoder if node.kind == Kind.STORE and node.cache}
+    graph = graph_of(family_of(model), model.config)
+    encoder, decoder = graph.programs.get("encode", ()), graph.programs["step"]
+    d_heads, widths = d_heads_of(graph), widths_of(decoder)
+    sources = {cache: width for cache, width in widths_of(encoder).items() if cache[0] == "source"}
+    g = OnnxGraph(graph, weights_of(model))
     if encoder:
-        save_source_encoder(model, encoder, d_heads, n_layers, folder / ENCODER)
-
-    g = Graph(model)
+        save_source_encoder(OnnxGraph(graph, g.weights), encoder, d_heads, folder / ENCODER)
     ids = g.input("input_ids", ("batch", "length"))
     own_side = ".decoder" if encoder else ""
-    past = {cache: cache_inputs(g, cache, own_side, width, d_heads[cache]) for cache, width in widths.items()}
-    caches = {
-        cache: cache_inputs(g, cache - n_layers, ".encoder", width, d_heads[cache]) for cache, width in sources.items()
-    }
-    n_past, n_tokens = g.size(past[0][0], 2), g.size(ids, 1)
+    past = {cache: cache_inputs(g, cache[1], own_side, width, d_heads[cache]) for cache, width in widths.items()}
+    caches = {cache: cache_inputs(g, cache[1], ".encoder", width, d_heads[cache]) for cache, width in sources.items()}
+    n_past, n_tokens = g.size(next(iter(past.values()))[0], 2), g.size(ids, 1)
     total = g.op("Add", n_past, n_tokens)
     query_positions, key_positions = g.range(n_past, total), g.range(g.constant(0, np.int64), total)
     is_future = g.op(
         "Greater", g.op("Unsqueeze", key_positions, g.shape(0)), g.op("Unsqueeze", query_positions, g.shape(1))
     )
     causal_mask = g.op("Where", is_future, g.constant(MASKED), g.constant(0))
+    masks: dict[Side, str] = {"own": causal_mask}
     if encoder:
         positions = query_positions
-        masks = [causal_mask, g.padding_mask(g.input("encoder_attention_mask", ("batch", "source_length")))]
+        masks["source"] = g.padding_mask(g.input("encoder_attention_mask", ("batch", "source_length")))
     else:
         mask = g.input("attention_mask", ("batch", "total_length"))
         positions = g.input("position_ids", ("batch", "length"))
-        masks = [g.op("Add", causal_mask, g.padding_mask(mask))]
-    writer = Writer(g, {IDS: ids, POSITIONS: positions}, masks, query_positions, key_positions, d_heads, past, caches)
+        masks["own"] = g.op("Add", causal_mask, g.padding_mask(mask))
+    indices: dict[Integers, str] = {"token": ids, "position": positions}
+    writer = Writer(g, indices, masks, query_positions, key_positions, d_heads, past, caches)
     g.output("logits", writer.write(decoder), ("batch", "length", model.config.vocab_size))
     for cache in widths:
-        for name, value in zip(cache_names("present", cache, own_side), writer.caches[cache], strict=True):
+        for name, value in zip(cache_names("present", cache[1], own_side), writer.caches[cache], strict=True):
             g.output(name, value, ("batch", widths[cache] // d_heads[cache], "total_length", d_heads[cache]))
     g.save(folder / (DECODER if encoder else MODEL))
     return [ENCODER, DECODER] if encoder else [MODEL]
 
 
-def save_source_encoder(model: Any, nodes: Sequence[Node], d_heads: dict[int, int], n_layers: int, path: Path) -> None:
+def save_source_encoder(g: OnnxGraph, program: Sequence[Operation], d_heads: dict[Cache, int], path: Path) -> None:
     """Write the encoder of an encoder-decoder: source tokens -> keys and values of cross-attention."""
-    g = Graph(model)
     ids = g.input("input_ids", ("batch", "source_length"))
     mask = g.padding_mask(g.input("attention_mask", ("batch", "source_length")))
     positions = g.range(g.constant(0, np.int64), g.size(ids, 1))
-    own = {node.cache: node.m for node in nodes if node.kind == Kind.ATTEND}
-    own |= {1 + i: d_heads[n_layers + i] for i in range(n_layers)}
-    writer = Writer(g, {IDS: ids, POSITIONS: positions}, [mask], positions, positions, own)
-    writer.write(nodes)
-    widths = {node.cache: node.width for node in nodes if node.kind == Kind.STORE}
-    for i in range(n_layers):
-        for name, value in zip(cache_names("present", i, ".encoder"), writer.caches[1 + i], strict=True):
-            g.output(name, value, ("batch", widths[1 + i] // own[1 + i], "source_length", own[1 + i]))
+    d_heads = d_heads | {(x.side, x.cache): x.d_head for x in program if isinstance(x, Attend)}
+    writer = Writer(g, {"token": ids, "position": positions}, {"own": mask}, positions, positions, d_heads)
+    writer.write(program)
+    for cache, width in widths_of(program).items():
+        if cache[0] == "source":
+            for name, value in zip(cache_names("present", cache[1], ".encoder"), writer.caches[cache], strict=True):
+                g.output(name, value, ("batch", width // d_heads[cache], "source_length", d_heads[cache]))
     g.save(path)
 
 
@@ -124,7 +130,7 @@ def cache_names(prefix: str, layer: int, side: str) -> Pair:
     return f"{prefix}.{layer}{side}.key", f"{prefix}.{layer}{side}.value"
 
 
-def cache_inputs(g: Graph, layer: int, side: str, width: int, d_head: int) -> Pair:
+def cache_inputs(g: OnnxGraph, layer: int, side: str, width: int, d_head: int) -> Pair:
     """Inputs for the keys and values of a layer."""
     names = cache_names("past_key_values", layer, side)
     length = "source_length" if side == ".encoder" else "past_length"
@@ -135,48 +141,44 @@ def cache_inputs(g: Graph, layer: int, side: str, width: int, d_head: int) -> Pa
 
 def save_encoder(task: AnyTask, folder: Path) -> list[str]:
     """Write BERT with its head. The outputs are those of `verification.encoder_outputs`. Returns the file names."""
-    model: Bert = task.model
+    model = task.model
     c = model.config
-    g = Graph(model)
+    graph = graph_of(family_of(model), c)
+    g = OnnxGraph(graph, weights_of(model))
     ids = g.input("input_ids", ("batch", "length"))
     attention_mask = g.input("attention_mask", ("batch", "length"))
     types = g.input("token_type_ids", ("batch", "length")) if c.n_token_types > 1 else g.constant(0, np.int64)
     positions = g.range(g.constant(0, np.int64), g.size(ids, 1))
-    nodes = record_encoder(model)
-    d_heads = {node.cache: node.m for node in nodes if node.kind == Kind.ATTEND}
-    indices = {IDS: ids, POSITIONS: positions, TYPES: types}
-    hidden = Writer(g, indices, [g.padding_mask(attention_mask)], positions, positions, d_heads).write(nodes)
+    indices: dict[Integers, str] = {"token": ids, "position": positions, "type": types}
+    masks: dict[Side, str] = {"own": g.padding_mask(attention_mask)}
+    writer = Writer(g, indices, masks, positions, positions, d_heads_of(graph))
+    hidden = writer.write(graph.programs["encode"])
     if c.head == "none":
         g.output("last_hidden_state", hidden, ("batch", "length", c.d_model))
-    if c.head == "mlm":
-        x = g.linear(hidden, model.mlm_transform.weight, model.mlm_transform.bias)
-        norm = model.mlm_transform_norm
-        x = g.normalize(g.activate(x, c.activation), norm.weight, norm.bias, norm.eps)
-        g.output("logits", g.linear(x, model.embedding.weight, model.mlm_bias), ("batch", "length", c.vocab_size))
-    if model.classifier is not None:
-        per_text = c.head in ("sequence", "mlm")
-        x = pool(g, model, hidden, attention_mask) if per_text else hidden
-        x = g.linear(x, model.classifier.weight, model.classifier.bias)
+    else:
+        per_text = c.head == "sequence"
+        x = writer.write_head(
+            graph.programs["head"], pool(g, c.pooling, hidden, attention_mask) if per_text else hidden
+        )
         if isinstance(task, Regressor):
             low, high = task.range
             x = g.op("Add", g.op("Mul", x, g.constant(high - low)), g.constant((low + high) / 2))
-        name = "seq_relationship_logits" if c.head == "mlm" else "logits"
-        g.output(name, x, ("batch", c.n_labels) if per_text else ("batch", "length", c.n_labels))
+        n = c.vocab_size if c.head == "mlm" else c.n_labels
+        g.output("logits", x, ("batch", n) if per_text else ("batch", "length", n))
+    if "next" in graph.programs:
+        x = writer.write_head(graph.programs["next"], pool(g, c.pooling, hidden, attention_mask))
+        g.output("seq_relationship_logits", x, ("batch", c.n_labels))
     g.save(folder / MODEL)
     return [MODEL]
 
 
-def pool(g: Graph, model: Bert, hidden: str, attention_mask: str) -> str:
-    """See `Bert.pool`."""
-    if model.config.pooling == "first":
-        x = g.op("Gather", hidden, g.constant(0, np.int64), axis=1)
-    else:
-        is_token = g.op("Cast", g.op("Unsqueeze", attention_mask, g.shape(2)), to=TensorProto.FLOAT)
-        sums = (g.op("ReduceSum", y, g.shape(1), keepdims=0) for y in (g.op("Mul", hidden, is_token), is_token))
-        x = g.op("Div", *sums)
-    if model.pooler is None:
-        return str(x)
-    return g.activate(g.linear(x, model.pooler.weight, model.pooler.bias), model.config.pooler_activation)
+def pool(g: OnnxGraph, pooling: str, hidden: str, attention_mask: str) -> str:
+    """The representation of a text: the output of its first token, or the mean over its tokens."""
+    if pooling == "first":
+        return str(g.op("Gather", hidden, g.constant(0, np.int64), axis=1))
+    is_token = g.op("Cast", g.op("Unsqueeze", attention_mask, g.shape(2)), to=TensorProto.FLOAT)
+    sums = (g.op("ReduceSum", y, g.shape(1), keepdims=0) for y in (g.op("Mul", hidden, is_token), is_token))
+    return str(g.op("Div", *sums))
 
 
 # Use

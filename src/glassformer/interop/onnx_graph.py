@@ -1,4 +1,4 @@
-"""Graphs of ONNX, written from the operations that `runtime.recorder` records.
+"""Graphs of ONNX, written from the graph of a model (`runtime.graph`).
 
 Values are [batch, length, features]; keys and values of attention are [batch, heads, length, d_head].
 """
@@ -10,10 +10,26 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
-from torch import Tensor, nn
 
-from glassformer.kernels.program import ACTIVATIONS, POSITIONS, Kind
-from glassformer.runtime.recorder import Node
+from glassformer.runtime.graph import (
+    Activate,
+    Add,
+    Attend,
+    Gather,
+    Graph,
+    Integers,
+    Linear,
+    Multiply,
+    Normalize,
+    Operation,
+    Rotate,
+    Scale,
+    Side,
+    Store,
+    Table,
+    Weights,
+    array_of,
+)
 
 OPSET = 17
 IR_VERSION = 8
@@ -26,16 +42,21 @@ MASKED = -10_000.0
 """Added to the scores of masked keys. A softmax in fp32 gives them the weight 0."""
 
 
-class Graph:
-    """A graph that is being written."""
+class OnnxGraph:
+    """A graph of ONNX that is being written.
 
-    def __init__(self, model: nn.Module) -> None:
+    Args:
+        graph: the graph of a model.
+        weights: its weights.
+    """
+
+    def __init__(self, graph: Graph, weights: Weights) -> None:
+        self.graph, self.weights = graph, weights
         self.nodes: list[Any] = []
         self.initializers: dict[str, Any] = {}
         self.inputs: list[Any] = []
         self.outputs: list[Any] = []
         self.n_names = 0
-        self.parameter_names = {id(tensor): name for name, tensor in model.named_parameters()}
 
     def name(self, prefix: str) -> str:
         """A name that is not used yet."""
@@ -68,33 +89,39 @@ class Graph:
         """A shape; 0 stands for the size of this axis in the input."""
         return self.constant(sizes, np.int64)
 
-    def weight(self, tensor: Tensor, *, is_transposed: bool = False) -> str:
-        """A weight under the name that it has in the model. Weights that are used several times are stored once."""
-        name = self.parameter_names.setdefault(id(tensor), self.name("table"))
+    def weight(self, table: Table, *, is_transposed: bool = False) -> str:
+        """A table under the name that it has in the model. Those that are used several times are stored once."""
+        name = table.name
         if name in self.initializers and is_transposed:
             return str(self.op("Transpose", name, perm=[1, 0]))
+        array = array_of(table, self.weights, self.graph)
         if is_transposed:
-            tensor, name = tensor.T, f"{name}.T"
+            array, name = array.T, f"{name}.T"
         if name not in self.initializers:
-            array = np.ascontiguousarray(tensor.detach().float().cpu().numpy())
-            self.initializers[name] = numpy_helper.from_array(array, name)
+            self.initializers[name] = numpy_helper.from_array(np.ascontiguousarray(array), name)
         return name
 
-    def linear(self, x: str, weight: Tensor, bias: Tensor | None) -> str:
+    def linear(self, x: str, weight: Table, bias: Table | None) -> str:
         """x W^T + b."""
         product = self.op("MatMul", x, self.weight(weight, is_transposed=True))
         return str(product if bias is None else self.op("Add", product, self.weight(bias)))
 
-    def normalize(self, x: str, weight: Tensor, bias: Tensor | None, eps: float) -> str:
-        """LayerNorm, or without bias RMSNorm."""
-        if bias is not None:
-            return str(self.op("LayerNormalization", x, self.weight(weight), self.weight(bias), epsilon=eps))
+    def normalize(self, x: str, operation: Normalize) -> str:
+        """LayerNorm or RMSNorm."""
+        gain = self.vector(operation.gain, operation.width, 1)
+        if operation.norm == "layer":
+            bias = self.vector(operation.bias, operation.width, 0)
+            return str(self.op("LayerNormalization", x, gain, bias, epsilon=operation.epsilon))
         mean = self.op("ReduceMean", self.op("Mul", x, x), axes=[-1], keepdims=1)
-        root = self.op("Sqrt", self.op("Add", mean, self.constant(eps)))
-        return str(self.op("Mul", self.op("Div", x, root), self.weight(weight)))
+        root = self.op("Sqrt", self.op("Add", mean, self.constant(operation.epsilon)))
+        return str(self.op("Mul", self.op("Div", x, root), gain))
+
+    def vector(self, table: Table | None, width: int, fill: float) -> str:
+        """A table with a number for each feature; without one, `fill` for each."""
+        return self.constant([fill] * width) if table is None else self.weight(table)
 
     def activate(self, x: str, name: str) -> str:
-        """Activation function by its name in `kernels.program.ACTIVATIONS`."""
+        """Activation function by its name in `runtime.graph.Function`."""
         match name:
             case "relu" | "tanh":
                 return str(self.op(name.capitalize(), x))
@@ -139,12 +166,16 @@ class Graph:
 Pair = tuple[str, str]
 """Names of keys and values, each [batch, heads, length, d_head]."""
 
+Cache = tuple[Side, int]
+"""Side and number of a cache."""
+
 
 class Writer:
-    """Writes recorded nodes as operators of ONNX.
+    """Writes the operations of a program as operators of ONNX.
 
     Args:
-        indices: IDS, POSITIONS and TYPES -> name of the integers, [batch, length] or [length].
+        graph: the graph that is being written.
+        indices: name of the integers, [batch, length] or [length].
         masks: what is added to the scores of attention to the own sequence, and to those of attention to the source.
         query_positions: positions of the tokens, [length].
         key_positions: positions of all tokens of the sequence, [keys].
@@ -155,110 +186,112 @@ class Writer:
 
     def __init__(
         self,
-        graph: Graph,
-        indices: dict[int, str],
-        masks: Sequence[str],
+        graph: OnnxGraph,
+        indices: dict[Integers, str],
+        masks: dict[Side, str],
         query_positions: str,
         key_positions: str,
-        d_heads: dict[int, int],
-        past: dict[int, Pair] | None = None,
-        caches: dict[int, Pair] | None = None,
+        d_heads: dict[Cache, int],
+        past: dict[Cache, Pair] | None = None,
+        caches: dict[Cache, Pair] | None = None,
     ) -> None:
         self.graph, self.indices, self.masks, self.d_heads = graph, indices, masks, d_heads
         self.query_positions, self.key_positions = query_positions, key_positions
         self.past, self.caches = past or {}, caches or {}
 
-    def write(self, nodes: Sequence[Node]) -> str:
-        """Write all nodes. Returns the name of the last result, [batch, length, features]."""
-        values: dict[Node, str] = {}
+    def write(self, program: Sequence[Operation]) -> str:
+        """Write all operations. Returns the name of the last result, [batch, length, features]."""
+        values: dict[Operation, str] = {}
         result = ""
-        for node in nodes:
-            inputs = [values[x] for x in node.inputs]
-            if node.kind == Kind.STORE:
-                self.caches[node.cache] = self.store(node, *inputs)
+        for operation in program:
+            inputs = [values[x] for x in operation.inputs]
+            if isinstance(operation, Store):
+                self.caches[operation.side, operation.cache] = self.store(operation, *inputs)
             else:
-                result = values[node] = self.compute(node, *inputs)
+                result = values[operation] = self.compute(operation, *inputs)
         return result
 
-    def compute(self, node: Node, *inputs: str) -> str:
-        """Write one operation. Returns the name of its result, [batch, length, features]."""
-        g, tensors, x = self.graph, node.tensors, inputs[0] if inputs else ""
-        match node.kind:
-            case Kind.GATHER:
-                return str(g.op("Gather", g.weight(given(tensors[0])), self.indices[node.option]))
-            case Kind.SCALE:
-                return str(g.op("Mul", x, g.constant(node.number)))
-            case Kind.ADD:
-                return str(g.op("Add", *inputs))
-            case Kind.MULTIPLY:
-                return str(g.op("Mul", *inputs))
-            case Kind.ACTIVATE:
-                return g.activate(x, ACTIVATIONS[node.activation])
-            case Kind.NORMALIZE:
-                return g.normalize(x, given(tensors[0]), tensors[1], node.number)
-            case Kind.PRODUCT:
-                return g.linear(x, given(tensors[0]), tensors[1])
-            case Kind.ROTATE:
-                return self.rotate(node, x)
-            case Kind.ATTEND:
-                return self.attend(node, x)
-        raise AssertionError(node.kind)
+    def write_head(self, program: Sequence[Operation], x: str) -> str:
+        """Write a program that begins with an input. Returns the name of the last result."""
+        values = {program[0]: x}
+        for operation in program[1:]:
+            values[operation] = self.compute(operation, *(values[y] for y in operation.inputs))
+        return values[program[-1]]
 
-    def rotate(self, node: Node, x: str) -> str:
+    def compute(self, operation: Operation, *inputs: str) -> str:
+        """Write one operation. Returns the name of its result, [batch, length, features]."""
+        g, x = self.graph, inputs[0] if inputs else ""
+        match operation:
+            case Gather():
+                return str(g.op("Gather", g.weight(operation.table), self.indices[operation.by]))
+            case Scale():
+                return str(g.op("Mul", x, g.constant(operation.factor)))
+            case Add():
+                return str(g.op("Add", *inputs))
+            case Multiply():
+                return str(g.op("Mul", *inputs))
+            case Activate():
+                return g.activate(x, operation.function)
+            case Normalize():
+                return g.normalize(x, operation)
+            case Linear():
+                return g.linear(x, operation.weight, operation.bias)
+            case Rotate():
+                return self.rotate(operation, x)
+            case Attend():
+                return self.attend(operation, x)
+        raise AssertionError(operation)
+
+    def rotate(self, operation: Rotate, x: str) -> str:
         """Rotary positions: each pair (x_i, x_(i + d_head/2)) is rotated by the angle of its position."""
-        g = self.graph
-        heads = g.op("Reshape", x, g.shape(0, 0, node.width // node.m, node.m))
+        g, width, d_head = self.graph, operation.width, operation.d_head
+        heads = g.op("Reshape", x, g.shape(0, 0, width // d_head, d_head))
         first, second = g.op("Split", heads, n_outputs=2, axis=-1)
-        tables = [g.op("Gather", g.weight(given(tensor)), self.indices[POSITIONS]) for tensor in node.tensors]
+        positions = self.indices["position"]
+        tables = [g.op("Gather", g.weight(table), positions) for table in (operation.cosines, operation.sines)]
         cos, sin = (g.op("Unsqueeze", table, g.shape(-2)) for table in tables)
         rotated = (
             g.op("Sub", g.op("Mul", first, cos), g.op("Mul", second, sin)),
             g.op("Add", g.op("Mul", second, cos), g.op("Mul", first, sin)),
         )
-        return str(g.op("Reshape", g.op("Concat", *rotated, axis=-1), g.shape(0, 0, node.width)))
+        return str(g.op("Reshape", g.op("Concat", *rotated, axis=-1), g.shape(0, 0, width)))
 
-    def store(self, node: Node, k: str, v: str) -> Pair:
+    def store(self, operation: Store, k: str, v: str) -> Pair:
         """Keys and values of the tokens, after those of earlier tokens."""
-        pair = tuple(self.graph.split_heads(x, node.width, self.d_heads[node.cache]) for x in (k, v))
-        if node.cache in self.past:
-            pair = tuple(
-                self.graph.op("Concat", *both, axis=2) for both in zip(self.past[node.cache], pair, strict=True)
-            )
+        cache = operation.side, operation.cache
+        pair = tuple(self.graph.split_heads(x, operation.keys.width, self.d_heads[cache]) for x in (k, v))
+        if cache in self.past:
+            pair = tuple(self.graph.op("Concat", *both, axis=2) for both in zip(self.past[cache], pair, strict=True))
         return pair[0], pair[1]
 
-    def attend(self, node: Node, queries: str) -> str:
+    def attend(self, operation: Attend, queries: str) -> str:
         """Attention to the keys and values of a cache."""
-        g, n_heads = self.graph, node.width // node.m
-        q = g.split_heads(queries, node.width, node.m)
-        k, v = (self.repeat_heads(x, n_heads, node) for x in self.caches[node.cache])
+        g = self.graph
+        q = g.split_heads(queries, operation.width, operation.d_head)
+        k, v = (self.repeat_heads(x, operation) for x in self.caches[operation.side, operation.cache])
         scores = g.op("MatMul", q, g.op("Transpose", k, perm=[0, 1, 3, 2]))
-        if node.number != 1:
-            scores = g.op("Div", scores, g.constant(1 / node.number))
-        if node.tensors:
-            scores = g.op("Add", scores, self.position_bias(node))
-        weights = g.op("Softmax", g.op("Add", scores, self.masks[node.option]), axis=-1)
+        if operation.scale != 1:
+            scores = g.op("Div", scores, g.constant(1 / operation.scale))
+        if operation.bias is not None:
+            scores = g.op("Add", scores, self.position_bias(operation.bias))
+        weights = g.op("Softmax", g.op("Add", scores, self.masks[operation.side]), axis=-1)
         heads = g.op("Transpose", g.op("MatMul", weights, v), perm=[0, 2, 1, 3])
-        return str(g.op("Reshape", heads, g.shape(0, 0, node.width)))
+        return str(g.op("Reshape", heads, g.shape(0, 0, operation.width)))
 
-    def repeat_heads(self, x: str, n_heads: int, node: Node) -> str:
+    def repeat_heads(self, x: str, operation: Attend) -> str:
         """Give each of the query heads of a group the key/value head of the group."""
-        if node.group == 1:
+        group = operation.n_heads // operation.n_kv_heads
+        if group == 1:
             return x
         g = self.graph
-        repeated = g.op("Expand", g.op("Unsqueeze", x, g.shape(2)), g.shape(1, 1, node.group, 1, 1))
-        return str(g.op("Reshape", repeated, g.shape(0, n_heads, -1, node.m)))
+        repeated = g.op("Expand", g.op("Unsqueeze", x, g.shape(2)), g.shape(1, 1, group, 1, 1))
+        return str(g.op("Reshape", repeated, g.shape(0, operation.n_heads, -1, operation.d_head)))
 
-    def position_bias(self, node: Node) -> str:
+    def position_bias(self, bias: Table) -> str:
         """Bias of the scores by the distance of key and query, [heads, length, keys]."""
-        g = self.graph
+        g, reach = self.graph, bias.shape[0] // 2
         keys = g.op("Unsqueeze", self.key_positions, g.shape(0))
         queries = g.op("Unsqueeze", self.query_positions, g.shape(1))
-        reach, limit = (g.constant(limit, np.int64) for limit in (node.reach, 2 * node.reach))
-        index = g.op("Clip", g.op("Add", g.op("Sub", keys, queries), reach), g.constant(0, np.int64), limit)
-        return str(g.op("Gather", g.weight(given(node.tensors[0])), index, axis=1))
-
-
-def given(tensor: Tensor | None) -> Tensor:
-    """A tensor that this kind of node has."""
-    assert tensor is not None
-    return tensor
+        zero, offset, limit = (g.constant(number, np.int64) for number in (0, reach, 2 * reach))
+        index = g.op("Clip", g.op("Add", g.op("Sub", keys, queries), offset), zero, limit)
+        return str(g.op("Gather", g.weight(bias, is_transposed=True), index, axis=1))

@@ -110,7 +110,7 @@ class Instruction:
     """C-contiguous arrays."""
 
 
-class Shortlist:
+class Columns:
     """Some columns of the weight of `BEST`: `Shortlist` of program.h."""
 
     def __init__(self, ids: NDArray[np.int32], tables: Sequence[Array | None]) -> None:
@@ -142,7 +142,7 @@ class Batch:
     begins: tuple[Array, Array]
     lengths: tuple[Array, Array]
     """Part of `lists` that each row attends to. In self-attention, entry i is the slot of position i."""
-    shortlists: Sequence[Shortlist] = ()
+    shortlists: Sequence[Columns] = ()
     shortlist: NDArray[np.int32] | None = None
     """Of each row, an index of `shortlists`; -1: all columns. None: so for all rows."""
 
@@ -161,6 +161,14 @@ def aligned(shape: tuple[int, ...], dtype: type[np.generic]) -> Array:
     memory = np.zeros(n_bytes + 64, np.uint8)
     start = -memory.ctypes.data % 64
     return memory[start : start + n_bytes].view(dtype).reshape(shape)
+
+
+def aligned_rows(features: NDArray[np.float32]) -> Array:
+    """Features as a table of a `GATHER` in floats: rows of a multiple of 16 numbers."""
+    n, width = features.shape
+    rows = aligned((n, width + -width % 16), np.float32)
+    rows[:, :width] = features
+    return rows
 
 
 def address(array: Array | None) -> int | None:
@@ -219,7 +227,12 @@ class Executable:
 
     def set_table(self, index: int, which: int, table: Array) -> None:
         """Replace a table of an instruction."""
+        self.kept[f"table {index}.{which}"] = table
         self.ops[index].tables[which] = address(table)
+
+    def result(self, buffer: int, n_rows: int, width: int) -> NDArray[np.float32]:
+        """A copy of the content of a buffer after a run."""
+        return self.buffers[buffer][:n_rows, :width].copy()  # type: ignore[return-value]
 
     def reserve(self, n_rows: int) -> None:
         """Allocate the buffers for a number of rows, unless they have memory for it."""

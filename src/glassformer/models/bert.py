@@ -113,10 +113,21 @@ class Bert(Model):
         else:
             nonpad = (ids != self.config.pad_id)[..., None].to(hidden.dtype)
             x = (hidden * nonpad).sum(1) / nonpad.sum(1)
+        return self.pooled(x)
+
+    def pooled(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
+        """The pooler, if there is one, of the representation of a sequence."""
         if self.pooler is None:
             return x
         x = self.pooler(x)
         return x.relu() if self.config.pooler_activation == "relu" else x.tanh()
+
+    def head(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch outputs"]:
+        """Outputs of the head for the output of a token; for a sequence, for that of its first token or the mean."""
+        if self.config.head == "mlm":
+            return self.mlm_logits(x)
+        assert self.classifier is not None
+        return self.classifier(self.dropout(self.pooled(x) if self.config.head == "sequence" else x))
 
     def label_logits(
         self, hidden: Float[Tensor, "batch length d_model"], ids: Int[Tensor, "batch length"]

@@ -1,13 +1,18 @@
-"""Executes programs with PyTorch: the same quantization and exact integer products as the kernels in C."""
+"""Executes programs with PyTorch where there is no C library: the same quantization, and exact integer products. The
+only module of the runtime that imports torch.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor
 
 from glassformer.kernels.program import ACTIVATIONS, PANEL, Array, Batch, Instruction, Kind
-from glassformer.nn.positions import rotate
+from glassformer.kernels.quantize import unpack
+from glassformer.runtime.lowering import Step
 
 FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "": lambda x: x,
@@ -17,6 +22,52 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": F.silu,
     "tanh": torch.tanh,
 }
+
+
+class EagerProgram:
+    """A program with its weights as tensors."""
+
+    def __init__(self, instructions: Sequence[Instruction], steps: Sequence[Step]) -> None:
+        self.weights: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
+        """By the index of an instruction; see `run_eagerly`."""
+        for i, (instruction, step) in enumerate(zip(instructions, steps, strict=True)):
+            if step.matrix is None:
+                continue
+            weight, scale, bias, _ = instruction.tables
+            assert weight is not None
+            assert bias is not None
+            n, k = step.matrix.width, step.matrix.n_inputs
+            if scale is None:
+                arrays = weight[:, :k], np.empty(0, np.float32), bias[:n]
+            else:
+                arrays = unpack(weight, n, k), scale[:n].copy(), bias[:n].copy()
+            self.weights[i] = torch.from_numpy(arrays[0]), torch.from_numpy(arrays[1]), torch.from_numpy(arrays[2])
+
+    def run(
+        self, batch: Batch, caches: Sequence[tuple[Array, Array]], instructions: Sequence[Instruction]
+    ) -> NDArray[np.float32]:
+        """Execute the first instructions. Returns the result of the last."""
+        with torch.inference_mode():
+            return run_eagerly(instructions, self.weights, batch, caches).numpy()
+
+    def best(
+        self,
+        batch: Batch,
+        caches: Sequence[tuple[Array, Array]],
+        instructions: Sequence[Instruction],
+        k: int,
+        banned: tuple[int, ...],
+    ) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+        """As `Program.best`."""
+        logits = torch.from_numpy(self.run(batch, caches, instructions))
+        logits[:, list(banned)] = -torch.inf
+        for row, index in enumerate([] if batch.shortlist is None else batch.shortlist.tolist()):
+            if index >= 0:
+                is_excluded = torch.ones(logits.size(1), dtype=torch.bool)
+                is_excluded[batch.shortlists[index].ids] = False
+                logits[row, is_excluded] = -torch.inf
+        values, ids = logits.log_softmax(-1).topk(k)
+        return values.numpy(), ids.int().numpy()
 
 
 def quantize(x: Tensor, is_positive: bool) -> tuple[Tensor, Tensor]:
@@ -75,7 +126,9 @@ def run_eagerly(
             case Kind.ROTATE:
                 heads = a[:, : op.n].view(len(a), -1, 1, op.m)
                 cos, sin = (table[indices[1]][:, None, None] for table in tables)
-                result = rotate(heads, cos, sin).flatten(1)
+                first, second = heads.chunk(2, dim=-1)
+                rotated = torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)
+                result = rotated.flatten(1)
             case Kind.QUANTIZE:
                 result = a[:, : op.n]
             case Kind.STORE:

@@ -1,76 +1,68 @@
-"""BERT as a program of int8 kernels: all texts of a batch as rows, without padding."""
+"""Encoders without torch: all texts of a batch as rows, without padding."""
 
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from glassformer.kernels.library import Kernels
-from glassformer.kernels.program import IDS, TYPES
-from glassformer.models.bert import Bert
-from glassformer.runtime.decoder import text_batch
+from glassformer.kernels.program import Array
+from glassformer.model_config import ModelConfig
+from glassformer.runtime.graph import Graph, Weights, array_of
+from glassformer.runtime.model import check_sizes
 from glassformer.runtime.program import Program
-from glassformer.runtime.recorder import Index, Node, Recorder
 from glassformer.runtime.slots import SlotCaches
-from glassformer.runtime.tables import Tables
+from glassformer.runtime.state import text_batch
+from glassformer.runtime.tables import Floats, Tables
+from glassformer.runtime.verify import HEADS, n_entries, n_positions
 
 
-class CompiledEncoder:
-    """The encoder of a BERT model, without its head, in int8.
-
-    Args:
-        kernels: the C library. None: PyTorch, with the same quantization.
-        tables: the tables of the program. Default: computed from the weights.
-        is_quantized: False: fp32, with the model's own weights.
-
-    Raises:
-        UnsupportedError: the model uses a function that has no kernel.
-    """
+class RuntimeEncoder:
+    """An encoder as programs of kernels. Arguments: as of `RuntimeModel`. Its heads are in fp32."""
 
     def __init__(
-        self, model: Bert, kernels: Kernels | None, tables: Tables | None = None, *, is_quantized: bool = True
+        self,
+        graph: Graph,
+        config: ModelConfig,
+        kernels: Kernels | None,
+        weights: Weights,
+        stored: dict[str, Array] | None = None,
+        *,
+        is_quantized: bool = True,
     ) -> None:
-        self.max_type = max(model.config.n_token_types - 1, 0)
-        self.tables = tables or Tables()
-        self.program = Program(record_encoder(model), kernels, self.tables, is_quantized=is_quantized)
+        check_sizes(graph, config)
+        self.config, self.n_positions = config, n_positions(graph)
+        self.max_type = max(n_entries(graph, "type") - 1, 0)
+        self.tables = Tables(lambda table: array_of(table, weights, graph), stored)
+        self.program = Program(graph.programs["encode"], [], kernels, self.tables, is_quantized=is_quantized)
+        floats = Tables(self.tables.array)
+        self.heads = {
+            name: Program(graph.programs[name], [], kernels, floats, is_quantized=False)
+            for name in HEADS
+            if name in graph.programs
+        }
         self.caches = SlotCaches(self.program.cache_widths, self.program.cache_dtype)
         self.lock = threading.Lock()
         """The caches are used by one call at a time."""
 
-    def __call__(
-        self, texts: Sequence[Sequence[int]], token_types: Sequence[Sequence[int]]
-    ) -> list[Float[Tensor, "length d_model"]]:
-        """Output of the last layer for each token of each text.
+    def __call__(self, texts: Sequence[Sequence[int]], token_types: Sequence[Sequence[int]]) -> list[Floats]:
+        """Output of the last layer for each token of each text: [length, d_model].
 
         Args:
             texts: token ids of each text, with special tokens and without padding.
             token_types: token type ids of each text.
         """
         arrays = [np.array(text, np.int32) for text in texts]
-        types = np.minimum(np.concatenate([np.array(row, np.int32) for row in token_types]), self.max_type)
+        longest, ids = max(map(len, arrays), default=0), np.concatenate(arrays)
+        if len(ids) and (ids.min() < 0 or ids.max() >= self.config.vocab_size):
+            raise ValueError(f"a token id that is not in the vocabulary of {self.config.vocab_size:,}")
+        if self.n_positions is not None and longest > self.n_positions:
+            raise ValueError(f"a text of more than {self.n_positions:,} positions")
+        types = np.clip(np.concatenate([np.array(row, np.int32) for row in token_types]), 0, self.max_type)
         with self.lock:
             slots = [self.caches.take(len(text)) for text in arrays]
             batch = replace(text_batch(arrays, slots, is_causal=False), types=types.astype(np.int32))
             hidden = self.program.run(batch, self.caches.arrays)
             self.caches.release(slots)
-        return list(hidden.split([len(text) for text in texts]))  # type: ignore[no-untyped-call]
-
-
-def record_encoder(model: Bert) -> list[Node]:
-    """Record the encoder of a BERT model, without its head. All layers use cache 0.
-
-    Raises:
-        UnsupportedError: the model uses a function that has no kernel.
-    """
-    recorder = Recorder(model.config.max_len)
-    ids = torch.full((1, 5), next(i for i in range(model.config.vocab_size) if i != model.config.pad_id))
-    types = torch.zeros_like(ids)
-    recorder.track(ids, Index(IDS))
-    recorder.track(types, Index(TYPES))
-    with torch.inference_mode(), recorder:
-        model(ids, types)
-    return recorder.nodes
+        return np.split(hidden, np.cumsum([len(text) for text in texts])[:-1])

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from glassformer.kernels.program import Array, aligned, padded
 
 Ints = NDArray[np.int32]
+Indices = NDArray[np.intp]
 
 
 class SlotCaches:

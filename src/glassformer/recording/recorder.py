@@ -1,4 +1,4 @@
-"""Records the computation of a model as a list of nodes, while the model runs once on a small example.
+"""Records the computation of a model as a graph, while the model runs once on a small example.
 
 A row is one token of one sequence: all tensors that depend on the tokens become values of shape [rows, features]. Views
 of such tensors, such as the split into heads, do not change this layout and are not recorded.
@@ -8,62 +8,54 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode, resolve_name
 from torch.utils._pytree import tree_leaves
 
-from glassformer.kernels.program import ACTIVATIONS, IDS, POSITIONS, Kind
-from glassformer.models.t5 import T5
+from glassformer.models.t5 import T5, relative_position_bucket
 from glassformer.nn.attention import Attention, KeyValueCache
 from glassformer.nn.linear import batch_invariant_linear
 from glassformer.nn.positions import position_ids, rotary_embedding, rotate
+from glassformer.runtime.graph import (
+    Activate,
+    Add,
+    Attend,
+    Function,
+    Gather,
+    Integers,
+    Linear,
+    Multiply,
+    Normalize,
+    Operation,
+    Rotate,
+    Scale,
+    Side,
+    Store,
+    Table,
+)
 
 
 class UnsupportedError(Exception):
     """The computation contains a function that has no kernel."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Node:
-    """One operation on rows. Fields as in `kernels.program.Instruction`, with tensors instead of packed tables."""
-
-    kind: Kind
-    width: int
-    """Number of features of the result."""
-    inputs: tuple["Node", ...] = ()
-    tensors: tuple[Tensor | None, ...] = ()
-    m: int = 0
-    option: int = 0
-    cache: int = 0
-    number: float = 0.0
-    group: int = 1
-    reach: int = 0
-    activation: int = 0
-
-
 @dataclass(frozen=True, slots=True)
 class Index:
     """Integers of the rows: token ids, positions or token types, possibly mapped to other integers."""
 
-    which: int
+    by: Integers
     mapping: Callable[[Tensor], Tensor] | None = None
-
-    def table(self, weight: Tensor, n_positions: int) -> Tensor:
-        """The vectors of an embedding in the order of the unmapped integers."""
-        if self.mapping is None:
-            return weight
-        n = n_positions if self.which == POSITIONS else weight.size(0)
-        return weight[self.mapping(torch.arange(n))]
 
 
 @dataclass(frozen=True, slots=True)
 class Cached:
-    """Keys or values in a cache. `side`: 0 if a row attends to the tokens of its own sequence, 1 for the source's."""
+    """Keys or values in a cache. `side`: "own" if a row attends to the tokens of its own sequence."""
 
     cache: int
-    side: int
+    side: Side
 
 
 class PaddingMask:
@@ -74,31 +66,62 @@ class PaddingMask:
 class Rotation:
     """Cosines and sines of rotary positions, one row for each position."""
 
-    cosines: Tensor
-    sines: Tensor
+    cosines: Table
+    sines: Table
 
 
 @dataclass(frozen=True, slots=True)
 class Bias:
-    """Bias of the attention scores for each distance from -reach to reach of key and query: [heads, 2 reach + 1]."""
+    """Bias of the attention scores for each distance from -reach to reach of key and query: [2 reach + 1, heads]."""
 
-    table: Tensor
-    reach: int
+    table: Table
+
+
+class Tables:
+    """The tables of the graph of a model: its weights, rows of them, and constants."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.names = {id(parameter): name for name, parameter in model.named_parameters()}
+        self.constants: dict[str, np.ndarray] = {}
+        self.selected: dict[tuple[str, tuple[int, ...]], Table] = {}
+
+    def weight(self, tensor: Tensor | None) -> Table | None:
+        """The table of a tensor; of a tensor that is no parameter, a constant."""
+        if tensor is None:
+            return None
+        if id(tensor) in self.names:
+            return Table(self.names[id(tensor)], tuple(tensor.shape))
+        array = tensor.detach().float().contiguous().numpy()
+        for name, constant in self.constants.items():
+            if np.array_equal(constant, array):
+                return Table(name, constant.shape)
+        name = f"constant.{len(self.constants)}"
+        self.constants[name] = array
+        return Table(name, array.shape)
+
+    def rows(self, weight: Tensor, rows: Sequence[int]) -> Table:
+        """Some rows of a weight."""
+        name = self.names[id(weight)]
+        key = name, tuple(rows)
+        if key not in self.selected:
+            alias = f"rows.{len(self.selected)}"
+            self.selected[key] = Table(alias, (len(rows), *weight.shape[1:]), name, tuple(rows))
+        return self.selected[key]
 
 
 class Recorder(TorchFunctionMode):
     """Mode in which functions of torch, and those marked as `overridable`, are recorded.
 
     Args:
+        tables: those of the model.
         n_positions: number of positions for which tables of positions are made.
         caches: caches of the state that the model uses; their index is that of the program's caches.
-        own_cache: cache of self-attention without a cache of its own: in an encoder, where layers can share one.
     """
 
-    def __init__(self, n_positions: int, caches: Sequence[KeyValueCache] = (), own_cache: int = 0) -> None:
+    def __init__(self, tables: Tables, n_positions: int, caches: Sequence[KeyValueCache] = ()) -> None:
         super().__init__()
-        self.n_positions, self.caches, self.own_cache = n_positions, list(caches), own_cache
-        self.nodes: list[Node] = []
+        self.tables, self.n_positions, self.caches = tables, n_positions, list(caches)
+        self.program: list[Operation] = []
         self.values: dict[int, tuple[Tensor, Any]] = {}
         """By id of a tensor: the tensor, and what it stands for."""
 
@@ -110,13 +133,15 @@ class Recorder(TorchFunctionMode):
         """What an argument stands for; the argument itself if it does not depend on the rows."""
         return self.values[id(x)][1] if id(x) in self.values else x
 
-    def add(self, kind: Kind, width: int, *inputs: Node, **fields: Any) -> Node:
-        """Append a node."""
-        if not all(isinstance(node, Node) for node in inputs):
-            raise UnsupportedError(f"{kind.name.lower()} of something that is not a feature vector of the rows")
-        node = Node(kind, width, inputs, **fields)
-        self.nodes.append(node)
-        return node
+    def add(self, operation: type[Operation], *inputs: object, **fields: Any) -> Operation:
+        """Append an operation."""
+        if not all(isinstance(x, Operation) for x in inputs):
+            raise UnsupportedError(
+                f"{operation.__name__.lower()} of something that is not a feature vector of the rows"
+            )
+        added = operation(*inputs, **fields)
+        self.program.append(added)
+        return added
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -144,34 +169,38 @@ def same(recorder: Recorder, x: Any, *args: Any, **kwargs: Any) -> Any:
     return x
 
 
-def embedding(recorder: Recorder, index: Any, weight: Tensor, *args: Any, **kwargs: Any) -> Node:
+def embedding(recorder: Recorder, index: Any, weight: Tensor, *args: Any, **kwargs: Any) -> Operation:
     """`F.embedding`."""
     if not isinstance(index, Index):
         raise UnsupportedError("embedding of something that is not a token id, a position or a token type")
-    table = index.table(weight, recorder.n_positions)
-    return recorder.add(Kind.GATHER, weight.size(1), tensors=(table,), option=index.which)
+    if index.mapping is None:
+        return recorder.add(Gather, table=recorder.tables.weight(weight), by=index.by)
+    n = recorder.n_positions if index.by == "position" else weight.size(0)
+    return recorder.add(
+        Gather, table=recorder.tables.rows(weight, index.mapping(torch.arange(n)).tolist()), by=index.by
+    )
 
 
 def add(recorder: Recorder, x: Any, y: Any, **kwargs: Any) -> Any:
     """x + y, for two values of the rows, or an index and an integer."""
     if isinstance(x, Index):
         return mapped(x, lambda values: values + y)
-    return recorder.add(Kind.ADD, getattr(x, "width", 0), x, y)
+    return recorder.add(Add, x, y)
 
 
-def multiply(recorder: Recorder, x: Any, y: Any) -> Node:
+def multiply(recorder: Recorder, x: Any, y: Any) -> Operation:
     """x * y, for two values of the rows, or one and a number."""
     if isinstance(x, float | int):
         x, y = y, x
-    if isinstance(y, float | int) and isinstance(x, Node):
-        return recorder.add(Kind.SCALE, x.width, x, number=float(y))
-    return recorder.add(Kind.MULTIPLY, getattr(x, "width", 0), x, y)
+    if isinstance(y, float | int) and isinstance(x, Operation):
+        return recorder.add(Scale, x, factor=float(y))
+    return recorder.add(Multiply, x, y)
 
 
 def mapped(index: Index, function: Callable[[Tensor], Tensor]) -> Index:
     """An index to which a function is applied."""
     previous = index.mapping
-    return Index(index.which, function if previous is None else lambda values: function(previous(values)))
+    return Index(index.by, function if previous is None else lambda values: function(previous(values)))
 
 
 def clamp(recorder: Recorder, x: Any, *args: Any, **kwargs: Any) -> Index:
@@ -183,37 +212,37 @@ def clamp(recorder: Recorder, x: Any, *args: Any, **kwargs: Any) -> Index:
 
 def not_equal(recorder: Recorder, x: Any, y: Any) -> type[PaddingMask]:
     """ids != pad_id."""
-    if not isinstance(x, Index) or x.which != IDS:
+    if not isinstance(x, Index) or x.by != "token":
         raise UnsupportedError("a comparison of something that is not a token id")
     return PaddingMask
 
 
-def activation(name: str) -> Callable[..., Node]:
+def activation(name: Function) -> Callable[..., Operation]:
     """Handler of an activation function."""
 
-    def handler(recorder: Recorder, x: Node, approximate: str = "none", **kwargs: Any) -> Node:
-        which = "gelu_tanh" if approximate == "tanh" else name
-        return recorder.add(Kind.ACTIVATE, getattr(x, "width", 0), x, activation=ACTIVATIONS.index(which))
+    def handler(recorder: Recorder, x: Any, approximate: str = "none", **kwargs: Any) -> Operation:
+        return recorder.add(Activate, x, function="gelu_tanh" if approximate == "tanh" else name)
 
     return handler
 
 
 def layer_norm(
-    recorder: Recorder, x: Node, shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
-) -> Node:
+    recorder: Recorder, x: Any, shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
+) -> Operation:
     """`F.layer_norm`."""
-    return recorder.add(Kind.NORMALIZE, x.width, x, tensors=(weight, bias), number=eps)
+    gain, bias = map(recorder.tables.weight, (weight, bias))
+    return recorder.add(Normalize, x, gain=gain, bias=bias, epsilon=eps, norm="layer")
 
 
-def rms_norm(recorder: Recorder, x: Node, shape: Any, weight: Any = None, eps: float | None = None) -> Node:
+def rms_norm(recorder: Recorder, x: Any, shape: Any, weight: Any = None, eps: float | None = None) -> Operation:
     """`F.rms_norm`."""
     eps = torch.finfo(torch.float32).eps if eps is None else eps
-    return recorder.add(Kind.NORMALIZE, x.width, x, tensors=(weight, None), number=eps, option=1)
+    return recorder.add(Normalize, x, gain=recorder.tables.weight(weight), bias=None, epsilon=eps, norm="rms")
 
 
-def linear(recorder: Recorder, x: Node, weight: Tensor, bias: Tensor | None = None) -> Node:
+def linear(recorder: Recorder, x: Any, weight: Tensor, bias: Tensor | None = None) -> Operation:
     """`batch_invariant_linear`."""
-    return recorder.add(Kind.PRODUCT, weight.size(0), x, tensors=(weight, bias))
+    return recorder.add(Linear, x, weight=recorder.tables.weight(weight), bias=recorder.tables.weight(bias))
 
 
 def linear_shape(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -221,58 +250,63 @@ def linear_shape(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tenso
     return x.new_zeros(*x.shape[:-1], weight.size(0))
 
 
-def append(recorder: Recorder, cache: KeyValueCache, k: Node, v: Node) -> tuple[Cached, Cached]:
+def append(recorder: Recorder, cache: KeyValueCache, k: Any, v: Any) -> tuple[Cached, Cached]:
     """`KeyValueCache.append`."""
     index = recorder.caches.index(cache)
-    recorder.add(Kind.STORE, k.width, k, v, cache=index)
-    return Cached(index, 0), Cached(index, 0)
+    recorder.add(Store, k, v, cache=index, side="own")
+    return Cached(index, "own"), Cached(index, "own")
 
 
 def sdpa(
-    recorder: Recorder, module: Attention, q: Node, k: Any, v: Any, mask: Any, causal: bool, position_bias: Any
-) -> Node:
-    """`Attention.sdpa`."""
+    recorder: Recorder, module: Attention, q: Any, k: Any, v: Any, mask: Any, causal: bool, position_bias: Any
+) -> Operation:
+    """`Attention.sdpa`. Self-attention without a cache of its own, in an encoder, shares cache 0 of all layers."""
     if module.additive is not None:
         raise UnsupportedError("additive attention has no kernel")
     if causal or not (mask is None or mask is PaddingMask):
         raise UnsupportedError("attention with a mask other than that of the padding has no kernel")
-    if isinstance(k, Node):
-        recorder.add(Kind.STORE, k.width, k, v, cache=recorder.own_cache)
-        k = v = Cached(recorder.own_cache, 0)
+    if isinstance(k, Operation):
+        recorder.add(Store, k, v, cache=0, side="own")
+        k = v = Cached(0, "own")
     if not isinstance(k, Cached) or k != v:
         raise UnsupportedError("attention to something that is not in a cache")
     if not (position_bias is None or isinstance(position_bias, Bias)):
         raise UnsupportedError("a bias of the attention scores that is not a function of the distance has no kernel")
     return recorder.add(
-        Kind.ATTEND, module.n_heads * module.d_head, q, m=module.d_head, cache=k.cache, option=k.side,
-        number=module.scale, group=module.n_heads // module.n_kv_heads,
-        tensors=(position_bias.table,) if position_bias else (), reach=position_bias.reach if position_bias else 0,
+        Attend, q, cache=k.cache, side=k.side, d_head=module.d_head, n_kv_heads=module.n_kv_heads,
+        scale=module.scale, bias=position_bias.table if position_bias else None,
     )  # fmt: skip
 
 
 def positions_of(recorder: Recorder, ids: Any, start: int = 0) -> Index:
     """`position_ids`."""
-    return Index(POSITIONS)
+    return Index("position")
 
 
 def relative_bias(recorder: Recorder, model: T5, table: Any, query_positions: Any, n_keys: int) -> Bias:
     """`T5.compute_bias`: from `max_distance` on, the bias is constant."""
-    reach = model.config.max_distance
+    c, reach = model.config, model.config.max_distance
+    is_encoder = table is model.encoder_position_bias
     with torch._C.DisableTorchFunction():
-        bias = model.compute_bias(table, torch.tensor([reach]), 2 * reach + 1)
-    return Bias(bias[0, :, 0], reach)
+        buckets = relative_position_bucket(
+            torch.arange(-reach, reach + 1)[None],
+            n_buckets=c.n_buckets, max_distance=reach, bidirectional=is_encoder,
+        )  # fmt: skip
+    return Bias(recorder.tables.rows(table.weight, buckets[0].tolist()))
 
 
 def rotation(recorder: Recorder, index: Any, d_head: int, theta: float = 10_000.0) -> tuple[Rotation, Rotation]:
     """`rotary_embedding`."""
-    cosines, sines = (t[0] for t in rotary_embedding(torch.arange(recorder.n_positions), d_head, theta))
+    tables = [t[0] for t in rotary_embedding(torch.arange(recorder.n_positions), d_head, theta)]
+    cosines, sines = (recorder.tables.weight(table) for table in tables)
+    assert cosines is not None
+    assert sines is not None
     return Rotation(cosines, sines), Rotation(cosines, sines)
 
 
-def rotated(recorder: Recorder, x: Node, rotary: Rotation, _: Rotation) -> Node:
+def rotated(recorder: Recorder, x: Any, rotary: Rotation, _: Rotation) -> Operation:
     """`rotate`."""
-    tables = rotary.cosines, rotary.sines
-    return recorder.add(Kind.ROTATE, x.width, x, tensors=tables, m=2 * rotary.cosines.size(1))
+    return recorder.add(Rotate, x, cosines=rotary.cosines, sines=rotary.sines)
 
 
 IGNORED = {Tensor.new_full, Tensor.new_empty, Tensor.zero_}

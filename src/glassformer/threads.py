@@ -1,0 +1,42 @@
+"""The number of CPU threads that computations use: that of torch, where it is loaded."""
+
+import os
+import sys
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+VARIABLE = "OMP_NUM_THREADS"
+"""Environment variable that torch reads the number from when it is loaded."""
+
+
+def n_threads() -> int:
+    """Number of threads."""
+    if "torch" in sys.modules:
+        return int(sys.modules["torch"].get_num_threads())
+    with suppress(ValueError):
+        if (n := int(os.environ.get(VARIABLE, "").split(",")[0])) > 0:
+            return n
+    return n_cores()
+
+
+def set_n_threads(n: int) -> None:
+    """Use another number of threads, also in torch if it is loaded later."""
+    os.environ[VARIABLE] = str(n)
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(n)
+
+
+@cache
+def n_cores() -> int:
+    """Number of cores that this process may use. Two threads of one core count once, as in torch."""
+    if not hasattr(os, "sched_getaffinity"):
+        return os.cpu_count() or 1
+    processors = os.sched_getaffinity(0)
+    cores = set()
+    for i in processors:
+        siblings = f"{i}"
+        with suppress(OSError):
+            siblings = Path(f"/sys/devices/system/cpu/cpu{i}/topology/thread_siblings_list").read_text()
+        cores.add(siblings)
+    return max(1, len(cores))
