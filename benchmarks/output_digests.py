@@ -20,6 +20,7 @@ import torch
 
 import glassformer as gf
 from glassformer.config import DecodeConfig
+from glassformer.learning.registry import objective_of
 
 WORDS = "the a cat dog sat ran on under big small red house tree and then slept quickly".split()
 
@@ -100,7 +101,7 @@ def digest(folder: Path, name: str, data: str, options: dict) -> dict[str, str]:
     )
     dev = [line for line in (out / "data" / "dev.jsonl").read_text(encoding="utf-8").split("\n") if line]
     examples = [example_type(task)(**json.loads(line)) for line in dev]
-    digests["metrics"] = sha(dict(enumerate(task.validate(examples).values())))
+    digests["metrics"] = sha(dict(enumerate(objective_of(task).validate(examples).values())))
     outputs, scores = task.evaluate(examples)
     digests["scores"] = sha([outputs, [score.value for score in scores]])
     rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text(encoding="utf-8").split("\n") if line]

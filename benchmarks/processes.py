@@ -26,6 +26,7 @@ def measure() -> None:
 
     from glassformer.config import TrainConfig
     from glassformer.data.pairs import make_batch
+    from glassformer.learning.translation import TranslationObjective
     from glassformer.models.transformer import Transformer, TransformerConfig
     from glassformer.presets import ADAM
     from glassformer.tasks.translation import Translator
@@ -41,7 +42,7 @@ def measure() -> None:
         torch.manual_seed(0)
         model = Transformer(TransformerConfig(vocab_size=VOCAB))
         task = Translator(model, SimpleNamespace(vocab_size=VOCAB))
-        step = TrainingStep(task, config, print, processes)
+        step = TrainingStep(TranslationObjective(task), config, print, processes)
         rows = torch.randint(3, VOCAB, (PAIRS, 2, LENGTH - 1)).tolist()
         own = [rows[i] for i in processes.part(torch.arange(PAIRS).numpy())]
         batch = make_batch(own, pad_id=0, bos_id=1, eos_id=2)

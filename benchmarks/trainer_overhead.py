@@ -22,6 +22,7 @@ from benchmarks.machine import save
 from benchmarks.train_speed_gpu import LENGTH, pairs_file
 from glassformer.config import TrainConfig
 from glassformer.data.dataset import Dataset
+from glassformer.learning.registry import objective_of
 from glassformer.training.micro_batches import MicroBatches, make_sampler
 from glassformer.training.step import TrainingStep
 
@@ -47,9 +48,10 @@ def bare_step_s(folder: Path, preset: str) -> list[float]:
     config = TrainConfig.resolve({}, folder / "run.toml", environment={})
     task = gf.load(folder)
     task.model.train()
-    step = TrainingStep(task, config, print)
-    data = Dataset(folder / "data" / "train", task.fields)
-    sampler = make_sampler(step, data, task.lengths(data), config.batch_tokens, config.seed)
+    objective = objective_of(task)
+    step = TrainingStep(objective, config, print)
+    data = Dataset(folder / "data" / "train", objective.fields)
+    sampler = make_sampler(step, data, objective.lengths(data), config.batch_tokens, config.seed)
     micro_batches = MicroBatches(step, data, sampler, config.micro_batch_tokens)
     batches = [micro_batches(next(sampler)) for _ in range(STEPS[preset])]
     seconds = []

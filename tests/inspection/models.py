@@ -7,6 +7,7 @@ import torch
 from glassformer.models.families import FAMILIES
 from glassformer.tasks.registry import task_class
 from glassformer.tokens.tokenizer import Tokenizer
+from tests.tokens.options import tokenizer_options
 
 TEXTS = [
     "The black cat sat on the couch.",
@@ -50,7 +51,7 @@ def tokenizer_of(kind, extra_special_tokens):
 def make(name, family, *, kind="bpe", std=0.3, max_len=48, **sizes):
     """A task whose weights are all random."""
     task = task_class(name)
-    tokenizer = tokenizer_of(kind, tuple(task.extra_special_tokens))
+    tokenizer = tokenizer_of(kind, tokenizer_options(name)["extra_special_tokens"])
     labels = LABELS.get(name, ())
     model_class = FAMILIES[family]
     head = (

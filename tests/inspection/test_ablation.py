@@ -16,6 +16,7 @@ from glassformer.inspection.ablation import (
     find_component,
     prune,
 )
+from glassformer.learning.registry import objective_of
 from glassformer.tasks.registry import load
 from tests.inspection.models import make, text_for
 
@@ -105,14 +106,14 @@ def test_a_model_in_int8_cannot_be_changed(tmp_path):
 def test_results_are_metrics_without_each_part_by_descending_importance(kind):
     task = make("translation", "transformer")
     baseline, results = ablate(task, EXAMPLES, kind)
-    assert baseline == task.validate(EXAMPLES)
+    assert baseline == objective_of(task).validate(EXAMPLES)
     assert len(results) == {"heads": 16, "sublayers": 13, "layers": 5}[kind]
     assert [result.change["loss"] for result in results] == sorted(
         (result.change["loss"] for result in results), reverse=True
     )
     for result in results[:3]:
         with disabled_components(task.model, [result.component]):
-            assert task.validate(EXAMPLES) == result.metrics
+            assert objective_of(task).validate(EXAMPLES) == result.metrics
         assert result.change["loss"] == pytest.approx(result.metrics["loss"] - baseline["loss"])
 
 

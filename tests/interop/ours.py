@@ -6,6 +6,7 @@ from glassformer.models.families import FAMILIES
 from glassformer.tasks.registry import task_class
 from glassformer.tokens.tokenizer import Tokenizer
 from tests.interop.theirs import LINES
+from tests.tokens.options import tokenizer_options
 
 SIZES = dict(d_model=22, n_heads=11, d_ff=31, n_layers=2, max_len=29)
 LABELS = ("no", "yes", "maybe")
@@ -18,8 +19,7 @@ def make(name, family="bert", kind="bpe", **sizes):
         LINES,
         kind=kind,
         vocab_size=331,
-        extra_special_tokens=task.extra_special_tokens,
-        add_prefix_space=task.add_prefix_space,
+        **tokenizer_options(name),
     )
     labels = LABELS if task.has_classes else ()
     model_class = FAMILIES[family]

@@ -9,6 +9,7 @@ from glassformer import checkpoint
 from glassformer.errors import UserError
 from glassformer.generate.search import beam_search
 from glassformer.interop.huggingface import export_folder, import_folder
+from glassformer.learning.translation import TranslationObjective
 from glassformer.models.transformer import TransformerConfig
 from glassformer.tasks.registry import load
 from glassformer.tasks.translation import Translator
@@ -114,12 +115,13 @@ def test_a_translation_is_the_one_of_transformers(both):
 def test_the_output_bias_is_part_of_the_training_loss(tmp_path):
     make_theirs("marian", tmp_path)
     task = load(tmp_path / "ours", device="cpu")
-    batch = task.batch([([7, 8, 9], [11, 12]), ([13], [14, 15, 16])])
+    objective = TranslationObjective(task)
+    batch = objective.batch([([7, 8, 9], [11, 12]), ([13], [14, 15, 16])])
     with torch.no_grad():
         logits = task.model.logits(task.model(batch.src, batch.tgt_in))
         words = batch.tgt_out != PAD
         expected = torch.nn.functional.cross_entropy(logits[words], batch.tgt_out[words], reduction="sum")
-        torch.testing.assert_close(task.loss(batch), expected)
+        torch.testing.assert_close(objective.loss(batch), expected)
 
 
 def test_a_model_with_additive_attention_is_not_exported(tmp_path):

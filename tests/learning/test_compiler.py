@@ -159,11 +159,11 @@ def test_a_failing_compiler_means_a_warning_and_eager_training(backend):
     model = MODELS["gpt2"]().train()
     messages = []
     device = torch.device("cpu")
-    task = SimpleNamespace(
+    objective = SimpleNamespace(
         model=model, device=device, loss=lambda ids, label_smoothing: model(ids).square().sum(), static_shapes=False
     )
     config = TrainConfig(src=("a",), out="b", precision="fp32", **ADAM)
-    step = TrainingStep(task, config, messages.append)
+    step = TrainingStep(objective, config, messages.append)
     step.compiled = Compiled(model, backend=backend)
     step.n_targets.fill_(2)
     parts = [*inputs("gpt2", 0), *inputs("gpt2", 1)]

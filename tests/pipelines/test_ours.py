@@ -16,6 +16,7 @@ from glassformer.models.gpt2 import Gpt2, Gpt2Config
 from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.tasks.registry import task_class
 from glassformer.tokens.tokenizer import MASK, Tokenizer
+from tests.tokens.options import tokenizer_options
 
 TEXTS = ["The cat sat on the mat.", "A dog ran over the hill to Berlin!", "Where does Ann live? In Rome, with cats."]
 CAT, DOG, ANN = TEXTS
@@ -39,8 +40,7 @@ def build(name, kind="wordpiece"):
         TEXTS * 9,
         kind=kind,
         vocab_size=350,
-        extra_special_tokens=task.extra_special_tokens,
-        add_prefix_space=task.add_prefix_space,
+        **tokenizer_options(name),
     )
     ids = dict(pad_id=tokenizer.pad_id, bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id)
     sizes = {**SIZES, **ids, "vocab_size": tokenizer.vocab_size}

@@ -23,6 +23,7 @@ from glassformer.tasks.masked_lm import MaskedLM
 from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
 from tests.runtime.models import MODELS, model_of, transformer
+from tests.tokens.options import tokenizer_options
 
 LINES = ["the black cat sat on a couch", "a dog slept", "the cat and the dog"]
 
@@ -87,7 +88,7 @@ def test_the_weights_of_the_tables_are_those_of_the_model_rounded(name):
 
 
 def task_of(kind):
-    tokenizer = Tokenizer.train(LINES * 5, vocab_size=300, extra_special_tokens=kind.extra_special_tokens)
+    tokenizer = Tokenizer.train(LINES * 5, vocab_size=300, **tokenizer_options(kind.name))
     if kind is Translator:
         return Translator(transformer(), tokenizer)
     labels = ("no", "yes") if kind is Classifier else ()

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from glassformer.config import DecodeConfig
+from glassformer.learning.registry import objective_of
 from glassformer.models.bert import Bert, BertConfig
 from glassformer.models.gpt2 import Gpt2, Gpt2Config
 from glassformer.tasks.causal_lm import LanguageModel
@@ -74,12 +75,13 @@ def test_training_samples_windows_and_evaluation_counts_each_token_once(task):
     text = "abc déf ☃ " * 20
     size = task.model.config.max_len
     document = Document(text, is_whole=False, path="text", line=1)
-    rows, _ = task.encode([document])
+    objective = objective_of(task)
+    rows, _ = objective.encode([document])
     stream = task.tokenizer.encode(text)
     torch.manual_seed(5)
     starts = set()
     for _ in range(200):
-        batch = task.batch(rows)
+        batch = objective.batch(rows)
         for i, (ids, targets, weights) in enumerate(zip(batch.ids, batch.targets, batch.weights, strict=True)):
             n = int(weights.sum())
             predicted = targets[:n].tolist()

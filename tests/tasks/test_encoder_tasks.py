@@ -13,11 +13,13 @@ import glassformer as gf
 from glassformer.corpora.labeled import Labeled
 from glassformer.corpora.squad import QAExample
 from glassformer.corpora.tagged import Tagged
+from glassformer.learning.registry import objective_of
+from glassformer.learning.tagging import IGNORED_TAG
 from glassformer.models.bert import Bert, BertConfig
 from glassformer.tasks.classification import Classifier
 from glassformer.tasks.question_answering import QuestionAnswerer
 from glassformer.tasks.regression import Regressor
-from glassformer.tasks.tagging import IGNORED_TAG, Tagger
+from glassformer.tasks.tagging import Tagger
 from glassformer.tasks.windows import windows
 from glassformer.tokens.tokenizer import Tokenizer
 
@@ -50,8 +52,8 @@ def test_windows_cover_all_positions_and_have_the_requested_overlap(n, size, dat
 def test_the_tag_of_a_word_is_at_its_first_subword():
     task = build(Tagger, ("X", "Y"))
     words, tags = ("sat", "unheard", "cat"), ("X", "Y", "X")
-    rows, left = task.encode([Tagged(words, tags, "a", 1)])
-    batch = task.batch(rows)
+    rows, left = objective_of(task).encode([Tagged(words, tags, "a", 1)])
+    batch = objective_of(task).batch(rows)
     subwords = [len(ids) for ids in task.tokenizer.encode_words(words)]
     assert subwords[1] > 1
     expected = [IGNORED_TAG, 0, *[IGNORED_TAG] * (subwords[0] - 1), 1, *[IGNORED_TAG] * (subwords[1] - 1), 0]
@@ -89,7 +91,7 @@ def test_each_half_of_the_overlap_of_two_windows_comes_from_the_window_with_more
 def test_training_includes_all_words_of_a_long_sentence():
     task = build(Tagger, ("X", "Y"))
     words = tuple(WORDS * 11)
-    rows, _ = task.encode([Tagged(words, tuple("XY"[i % 2] for i in range(99)), "a", 1)])
+    rows, _ = objective_of(task).encode([Tagged(words, tuple("XY"[i % 2] for i in range(99)), "a", 1)])
     assert all(len(ids) <= task.limit for ids, _, _ in rows)
     assert sum(len(numbers) for _, _, numbers in rows) >= 99
 
@@ -100,7 +102,7 @@ def test_the_span_of_an_answer_is_encoded_at_its_position(n_before):
     context = "the cat sat " * n_before + "a black couch slept" + " on and on" * 20
     answer = "black couch"
     example = QAExample("1", "what ?", context, ((answer, context.index(answer)),), "a", 1)
-    rows, _ = task.encode([example])
+    rows, _ = objective_of(task).encode([example])
     spans = [(context_ids, span) for _, context_ids, span in rows if span != [0, 0]]
     assert spans
     for ids, (first, last) in spans:
@@ -122,7 +124,7 @@ def test_a_text_too_long_to_classify_is_truncated_with_a_warning_and_left_out_of
     assert len(task.run([" ".join(WORDS * 9), "cat"], warn=lambda i, what: warnings.append((i, what)))) == 2
     assert [i for i, _ in warnings] == [0]
     long = Labeled(" ".join(WORDS * 9), None, "a", "f", 1)
-    rows, left = task.encode([long, Labeled("cat", "dog", "b", "f", 2)])
+    rows, left = objective_of(task).encode([long, Labeled("cat", "dog", "b", "f", 2)])
     assert (len(rows), left) == (1, [long])
 
 
@@ -163,7 +165,7 @@ def test_validation_with_span_tags_accepts_other_predicted_tags(tag):
         task.model.classifier.weight.zero_()
         task.model.classifier.bias.copy_(torch.tensor([0.0, 0.0, 9.0]))
     dev = [Tagged(("the", "cat"), ("O", "B-X"), "a", 1)]
-    assert task.validate(dev)["score"] == 0
+    assert objective_of(task).validate(dev)["score"] == 0
     predicted, scores = task.evaluate(dev)
     assert predicted == [f"{tag} {tag}"]
     assert {score.name: score.value for score in scores}["F1"] == 0

@@ -9,6 +9,8 @@ import torch
 
 from glassformer import checkpoint
 from glassformer.cli import main
+from glassformer.learning.masked_lm import MaskedLMObjective
+from glassformer.learning.registry import objective_of
 from glassformer.models.bert import Bert, BertConfig
 from glassformer.tasks.documents import Document
 from glassformer.tasks.masked_lm import BertPretraining, MaskedLM
@@ -21,7 +23,11 @@ MAX_LEN = 17
 
 def make(kind="wordpiece", task=MaskedLM, **sizes):
     tokenizer = Tokenizer.train(
-        LINES, kind=kind, vocab_size=300, extra_special_tokens=task.extra_special_tokens, add_prefix_space=False
+        LINES,
+        kind=kind,
+        vocab_size=300,
+        extra_special_tokens=MaskedLMObjective.extra_special_tokens,
+        add_prefix_space=False,
     )
     t = tokenizer
     config = BertConfig(
@@ -37,7 +43,7 @@ def plain(*lines):
 
 def test_plain_text_is_one_stream_split_into_windows_of_the_maximum_length():
     task = make()
-    rows, too_long = task.encode(plain(*LINES) + plain(*LINES))
+    rows, too_long = objective_of(task).encode(plain(*LINES) + plain(*LINES))
     stream = task.tokenizer.encode("\n".join(LINES)) * 2
     assert [i for (row,) in rows for i in row] == stream
     assert {len(row) for (row,) in rows[:-1]} == {MAX_LEN - 2}
@@ -46,14 +52,14 @@ def test_plain_text_is_one_stream_split_into_windows_of_the_maximum_length():
 
 def test_documents_are_encoded_separately():
     task = make()
-    rows, _ = task.encode([Document(line, True, "x", i) for i, line in enumerate(LINES)])
+    rows, _ = objective_of(task).encode([Document(line, True, "x", i) for i, line in enumerate(LINES)])
     assert rows == [(ids,) for ids in task.tokenizer.encode_batch(LINES)]
 
 
 def test_targets_are_the_original_tokens_at_masked_positions():
     task = make()
-    rows, _ = task.encode(plain(*LINES))
-    batch = task.batch(rows[:5])
+    rows, _ = objective_of(task).encode(plain(*LINES))
+    batch = objective_of(task).batch(rows[:5])
     assert batch.n_targets == len(batch.targets) == len(batch.target_positions) > 0
     original = batch.ids.clone()
     original.view(-1)[batch.target_positions] = batch.targets
@@ -66,18 +72,18 @@ def test_targets_are_the_original_tokens_at_masked_positions():
 def test_the_loss_is_the_cross_entropy_of_the_masked_tokens():
     task = make()
     torch.nn.init.normal_(task.model.mlm_bias)
-    batch = task.batch(task.encode(plain(*LINES))[0][:5])
+    batch = objective_of(task).batch(objective_of(task).encode(plain(*LINES))[0][:5])
     logits = task.model.mlm_logits(task.model(batch.ids, batch.token_type_ids)).flatten(0, 1)[batch.target_positions]
     expected = torch.nn.functional.cross_entropy(logits, batch.targets, reduction="sum")
-    torch.testing.assert_close(task.loss(batch), expected)
-    task.loss(batch).backward()
+    torch.testing.assert_close(objective_of(task).loss(batch), expected)
+    objective_of(task).loss(batch).backward()
     assert task.model.mlm_bias.grad.abs().sum() > 0
 
 
 def test_validation_masks_the_same_tokens_each_time_and_leaves_the_random_state_unchanged():
     task = make()
     before = torch.get_rng_state()
-    first, second = task.validate(plain(*LINES)), task.validate(plain(*LINES))
+    first, second = objective_of(task).validate(plain(*LINES)), objective_of(task).validate(plain(*LINES))
     assert first == second
     assert torch.get_rng_state().equal(before)
 
@@ -87,12 +93,12 @@ def learned():
     """A model that has memorized the lines."""
     torch.manual_seed(1)
     task = make()
-    rows, _ = task.encode([Document(line, True, "x", i) for i, line in enumerate(LINES)])
+    rows, _ = objective_of(task).encode([Document(line, True, "x", i) for i, line in enumerate(LINES)])
     optimizer = torch.optim.Adam(task.model.parameters(), lr=0.01)
     for _ in range(140):
-        batch = task.batch(rows)
+        batch = objective_of(task).batch(rows)
         optimizer.zero_grad()
-        (task.loss(batch) / batch.n_targets).backward()
+        (objective_of(task).loss(batch) / batch.n_targets).backward()
         optimizer.step()
     return task
 
@@ -166,7 +172,7 @@ def test_a_continuation_token_is_joined_to_the_previous_word():
 def test_half_of_the_pairs_are_consecutive_lines():
     task = make("byte", task=BertPretraining)
     words = [f"{i}" for i in range(401)]
-    rows, _ = task.encode(plain(*words))
+    rows, _ = objective_of(task).encode(plain(*words))
     following = {tuple(a): b for a, b in pairwise(task.tokenizer.encode_batch(words))}
     n_random = sum(label for _, _, (label,) in rows)
     assert abs(n_random - 200) < 4 * 10
@@ -175,14 +181,14 @@ def test_half_of_the_pairs_are_consecutive_lines():
 
 def test_the_loss_is_the_sum_of_both_objectives():
     task = make(task=BertPretraining)
-    rows, _ = task.encode(plain(*LINES))
-    batch = task.batch(rows[:7])
-    words = MaskedLM.loss(task, batch)
+    rows, _ = objective_of(task).encode(plain(*LINES))
+    batch = objective_of(task).batch(rows[:7])
+    words = MaskedLMObjective(task).loss(batch)
     pairs = torch.nn.functional.cross_entropy(
         task.model.label_logits(task.model(batch.ids, batch.token_type_ids), batch.ids), batch.nsp_labels
     )
-    torch.testing.assert_close(task.loss(batch) / batch.n_targets, words / batch.n_targets + pairs)
-    assert set(task.validate(plain(*LINES))) == {"loss", "accuracy", "nsp_accuracy"}
+    torch.testing.assert_close(objective_of(task).loss(batch) / batch.n_targets, words / batch.n_targets + pairs)
+    assert set(objective_of(task).validate(plain(*LINES))) == {"loss", "accuracy", "nsp_accuracy"}
     second = batch.token_type_ids[0].bool() & (batch.ids[0] != task.tokenizer.pad_id)
     assert second.any()
 

@@ -5,10 +5,13 @@ import pytest
 import torch
 
 from glassformer.errors import UserError
+from glassformer.learning.embeddings import init_embeddings
+from glassformer.learning.skip_gram import SkipGramObjective
 from glassformer.models.skipgram import SkipGram, SkipGramConfig
+from glassformer.objectives.skip_gram import N_NEGATIVES, SUBSAMPLING_THRESHOLD, WINDOW, PairSampler
 from glassformer.tasks.documents import Document
-from glassformer.tasks.embeddings import init_embeddings, nearest_tokens
-from glassformer.tasks.skip_gram import N_NEGATIVES, SUBSAMPLING_THRESHOLD, WINDOW, WordVectors
+from glassformer.tasks.embeddings import nearest_tokens
+from glassformer.tasks.skip_gram import WordVectors
 from glassformer.tokens.tokenizer import Tokenizer
 
 ANIMALS, COLORS = ["cat", "dog", "cow", "hen", "fox"], ["red", "blue", "pink", "gray", "teal"]
@@ -32,13 +35,14 @@ def test_the_loss_equals_that_of_the_paper(vectors):
     torch.testing.assert_close(vectors.model(words, context_ids, negative_ids), expected)
 
 
-def test_pairs_are_within_the_window_and_include_all_adjacent_words(vectors):
+def test_pairs_are_within_the_window_and_include_all_adjacent_words():
     row = list(range(3, 14))  # all words are distinct, so that a word identifies its position
-    vectors.keep_probs[:] = 1
-    result = {(w, c) for seed in range(20) for w, c in as_pairs(vectors.sample_pairs([row], seed))}
+    sampler = PairSampler(np.ones(14))
+    sampler.keep_probs[:] = 1
+    result = {(w, c) for seed in range(20) for w, c in as_pairs(sampler.sample([row], seed))}
     assert all(1 <= abs(w - c) <= WINDOW for w, c in result)
     assert {(w, c) for w in row for c in row if 1 <= abs(w - c) <= WINDOW} == result
-    once = set(as_pairs(vectors.sample_pairs([row], 0)))
+    once = set(as_pairs(sampler.sample([row], 0)))
     assert {(w, c) for w in row for c in row if abs(w - c) == 1} <= once < result
 
 
@@ -46,22 +50,22 @@ def as_pairs(batch) -> list[tuple[int, int]]:
     return list(zip(batch.center_ids.tolist(), batch.context_ids.tolist(), strict=True))
 
 
-def test_frequent_words_are_subsampled_as_in_word2vec(vectors):
-    counts = np.ones(vectors.tokenizer.vocab_size)
+def test_frequent_words_are_subsampled_as_in_word2vec():
+    counts = np.ones(14)
     counts[5] = 10_000
-    vectors.set_counts(counts)
+    sampler = PairSampler(counts)
     frequency = 10_000 / counts.sum()
-    assert vectors.keep_probs[5] == pytest.approx(
+    assert sampler.keep_probs[5] == pytest.approx(
         (np.sqrt(frequency / SUBSAMPLING_THRESHOLD) + 1) * SUBSAMPLING_THRESHOLD / frequency
     )
-    assert vectors.keep_probs[6] == 1
+    assert sampler.keep_probs[6] == 1
 
 
-def test_negatives_are_sampled_in_proportion_to_the_word_counts_to_the_power_three_quarters(vectors):
-    counts = np.arange(vectors.tokenizer.vocab_size, dtype=float) ** 2
-    vectors.set_counts(counts)
-    vectors.keep_probs[:] = 1
-    batch = vectors.sample_pairs([list(range(3, 14))] * 400, seed=1)
+def test_negatives_are_sampled_in_proportion_to_the_word_counts_to_the_power_three_quarters():
+    counts = np.arange(14, dtype=float) ** 2
+    sampler = PairSampler(counts)
+    sampler.keep_probs[:] = 1
+    batch = sampler.sample([list(range(3, 14))] * 400, seed=1)
     assert batch.negative_ids.shape[1] == N_NEGATIVES
     result = torch.bincount(batch.negative_ids.flatten(), minlength=len(counts)) / batch.negative_ids.numel()
     expected = counts**0.75 / (counts**0.75).sum()
@@ -71,13 +75,14 @@ def test_negatives_are_sampled_in_proportion_to_the_word_counts_to_the_power_thr
 def test_words_with_similar_contexts_become_nearest_neighbors(vectors):
     rng = np.random.default_rng(3)
     lines = [" ".join(rng.choice(group, 6)) for _ in range(600) for group in (ANIMALS, COLORS)]
-    rows, _ = vectors.encode([Document(line, False, "a", 1) for line in lines])
+    objective = SkipGramObjective(vectors)
+    rows, _ = objective.encode([Document(line, False, "a", 1) for line in lines])
     optimizer = torch.optim.Adam(vectors.model.parameters(), lr=0.05)
-    vectors.keep_probs[:] = 1
+    objective.sampler.keep_probs[:] = 1
     for step in range(60):
-        batch = vectors.batch([rows[(20 * step + i) % len(rows)] for i in range(20)])
+        batch = objective.batch([rows[(20 * step + i) % len(rows)] for i in range(20)])
         optimizer.zero_grad()
-        (vectors.loss(batch) / batch.n_targets).backward()
+        (objective.loss(batch) / batch.n_targets).backward()
         optimizer.step()
     assert {token for token, _ in nearest_tokens(vectors, "cat", 4)} == set(ANIMALS) - {"cat"}
     assert {token for token, _ in nearest_tokens(vectors, "teal", 4)} == set(COLORS) - {"teal"}

@@ -35,12 +35,12 @@ def training_step(family: str, *, is_on: bool, precision: str = "fp32", **sizes)
     torch.manual_seed(5)
     model = MODELS[family](**sizes).train()
     n_sides = 2 if "n_encoder_layers" in type(model.config).model_fields else 1
-    task = SimpleNamespace(
+    objective = SimpleNamespace(
         model=model, device=torch.device("cpu"), static_shapes=False,
         loss=lambda ids, label_smoothing: model(*[ids] * n_sides).float().square().sum(),
     )  # fmt: skip
     config = TrainConfig(src=("a",), out="b", precision=precision, activation_checkpointing=is_on, **ADAM)
-    step = TrainingStep(task, config, print)
+    step = TrainingStep(objective, config, print)
     step.n_targets.fill_(7)
     return step
 

@@ -114,7 +114,7 @@ def test_the_batch_found_is_stored_and_trains_like_the_same_batch_given(trainer,
     before, state = weights(trainer), torch.get_rng_state()
     config = trainer.config.model_copy(update={"batch_tokens": None, "auto_batch": True})
     monkeypatch.setattr(trainer_module, "TrainingStep", lambda *_: trainer.step)
-    chosen = Trainer(trainer.task, trainer.data, config, None)
+    chosen = Trainer(trainer.objective, trainer.data, config, None)
     assert chosen.config.batch_tokens == chosen.sampler.batch_tokens == chosen.micro_batches.max_tokens == 12 * longest
     assert torch.equal(state, torch.get_rng_state())
     torch.testing.assert_close(weights(chosen), before, rtol=0, atol=0)

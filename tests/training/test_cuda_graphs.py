@@ -13,6 +13,9 @@ from glassformer.config import TrainConfig
 from glassformer.data.pairs import PairBatch, make_batch
 from glassformer.data.sampler import length_buckets
 from glassformer.errors import UserError
+from glassformer.learning.registry import objective_class
+from glassformer.learning.span_corruption import SpanCorruptionObjective
+from glassformer.learning.translation import TranslationObjective
 from glassformer.models.bert import Bert, BertConfig
 from glassformer.models.gpt2 import Gpt2, Gpt2Config
 from glassformer.models.llama import Llama, LlamaConfig
@@ -20,7 +23,7 @@ from glassformer.models.t5 import T5, T5Config
 from glassformer.presets import ADAM
 from glassformer.tasks.causal_lm import LanguageModel
 from glassformer.tasks.masked_lm import MaskedLM
-from glassformer.tasks.span_corruption import SpanCorruption
+from glassformer.tasks.span_corruption import SENTINELS, SpanCorruption
 from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
 from glassformer.training import cuda_graphs
@@ -211,83 +214,85 @@ class NoSynchronization(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def text_task(task_type, model_type, config_type):
-    tokenizer = Tokenizer.train(["a b c"] * 7, vocab_size=263, extra_special_tokens=task_type.extra_special_tokens)
+def text_objective(task_type, model_type, config_type):
+    objective_type = objective_class(task_type.name)
+    tokenizer = Tokenizer.train(["a b c"] * 7, vocab_size=263, extra_special_tokens=objective_type.extra_special_tokens)
     config = config_type(
         vocab_size=tokenizer.vocab_size, d_model=24, n_heads=4, d_ff=31, n_layers=2, max_len=16, **task_type.head_config
     )
-    return task_type(model_type(config), tokenizer)
+    return objective_type(task_type(model_type(config), tokenizer))
 
 
-TEXT_TASKS = [
-    lambda: text_task(LanguageModel, Gpt2, Gpt2Config),
-    lambda: text_task(LanguageModel, Llama, LlamaConfig),
-    lambda: text_task(MaskedLM, Bert, BertConfig),
+TEXT_OBJECTIVES = [
+    lambda: text_objective(LanguageModel, Gpt2, Gpt2Config),
+    lambda: text_objective(LanguageModel, Llama, LlamaConfig),
+    lambda: text_objective(MaskedLM, Bert, BertConfig),
 ]
 
 
-@pytest.mark.parametrize("make", TEXT_TASKS)
+@pytest.mark.parametrize("make", TEXT_OBJECTIVES)
 def test_a_padded_batch_of_texts_has_the_loss_of_the_batch(make):
-    task = make()
-    task.model.eval()
-    rows = [(torch.randint(5, task.tokenizer.vocab_size, (n,)).tolist(),) for n in (5, 14, 9)]
-    batch = task.batch(rows)
-    padded = batch.pad_to(5, 16, task.tokenizer.pad_id)
+    objective = make()
+    objective.model.eval()
+    rows = [(torch.randint(5, objective.tokenizer.vocab_size, (n,)).tolist(),) for n in (5, 14, 9)]
+    batch = objective.batch(rows)
+    padded = batch.pad_to(5, 16, objective.tokenizer.pad_id)
     assert len(padded.ids) == 5
     assert len(padded.target_positions) > len(batch.target_positions)
-    torch.testing.assert_close(task.loss(padded), task.loss(batch))
+    torch.testing.assert_close(objective.loss(padded), objective.loss(batch))
 
 
 def batch_of_texts(make):
-    task = make()
-    texts = torch.randint(5, task.tokenizer.vocab_size, (6, 14)).tolist()
-    return task, task.batch([(ids,) for ids in texts])
+    objective = make()
+    texts = torch.randint(5, objective.tokenizer.vocab_size, (6, 14)).tolist()
+    return objective, objective.batch([(ids,) for ids in texts])
 
 
 def packed_texts():
     """A window with several texts, each with its own attention mask and positions."""
-    task = TEXT_TASKS[0]()
-    t = task.tokenizer
+    objective = TEXT_OBJECTIVES[0]()
+    t = objective.tokenizer
     window = [t.bos_id, 5, 6, t.eos_id, t.bos_id, 7, 8, 9, t.eos_id]
-    batch = task.batch([(window,)] * 3)
+    batch = objective.batch([(window,)] * 3)
     assert batch.segments is not None
-    return task, batch
+    return objective, batch
 
 
 def pairs_for_t5():
     tokenizer = Tokenizer.train(["a b c"] * 7, vocab_size=263)
     sizes = dict(d_model=24, n_heads=4, d_head=6, d_ff=31, n_encoder_layers=1, n_decoder_layers=1)
-    task = Translator(T5(T5Config(vocab_size=tokenizer.vocab_size, **sizes)), tokenizer)
-    return task, task.batch(pairs(6, vocab_size=tokenizer.vocab_size))
+    objective = TranslationObjective(Translator(T5(T5Config(vocab_size=tokenizer.vocab_size, **sizes)), tokenizer))
+    return objective, objective.batch(pairs(6, vocab_size=tokenizer.vocab_size))
 
 
 def corrupted_spans():
-    tokenizer = Tokenizer.train(["a b c"] * 7, vocab_size=363, extra_special_tokens=SpanCorruption.extra_special_tokens)
+    tokenizer = Tokenizer.train(["a b c"] * 7, vocab_size=363, extra_special_tokens=SENTINELS)
     sizes = dict(d_model=24, n_heads=4, d_head=6, d_ff=31, n_encoder_layers=1, n_decoder_layers=1)
     task = SpanCorruption(T5(T5Config(vocab_size=tokenizer.vocab_size, **sizes)), tokenizer)
-    return task, task.batch([(list(range(5, 5 + n)),) for n in (2, 15, 9, 12)])
+    objective = SpanCorruptionObjective(task)
+    return objective, objective.batch([(list(range(5, 5 + n)),) for n in (2, 15, 9, 12)])
 
 
 @pytest.mark.parametrize("length", range(2, 67))
 def test_corrupted_texts_of_any_length_fit_into_the_shape_for_the_longest(length):
-    task, _ = corrupted_spans()
+    objective, _ = corrupted_spans()
     rows = [(list(range(5, 5 + n)),) for n in {2, max(2, length // 2), max(2, length - 1), length}]
-    batch = task.batch(rows)
-    padded = batch.pad_to(5, length + 1, task.tokenizer.pad_id)
+    batch = objective.batch(rows)
+    padded = batch.pad_to(5, length + 1, objective.tokenizer.pad_id)
     assert padded.src.size(1) == batch.src.size(1)
     assert padded.tgt_out.size(1) == batch.tgt_out.size(1)
-    task.model.eval()
-    torch.testing.assert_close(task.loss(padded), task.loss(batch))
+    objective.model.eval()
+    torch.testing.assert_close(objective.loss(padded), objective.loss(batch))
 
 
 @pytest.mark.parametrize(
-    "make", [*(partial(batch_of_texts, make) for make in TEXT_TASKS), packed_texts, pairs_for_t5, corrupted_spans]
+    "make", [*(partial(batch_of_texts, make) for make in TEXT_OBJECTIVES), packed_texts, pairs_for_t5, corrupted_spans]
 )
 def test_a_step_does_not_wait_for_the_device(make):
-    task, batch = make()
-    step = TrainingStep(task, TrainConfig(src=("a",), out="b", precision="bf16", max_grad_norm=1.0, **ADAM), print)
+    objective, batch = make()
+    step = TrainingStep(objective, TrainConfig(src=("a",), out="b", precision="bf16", max_grad_norm=1.0, **ADAM), print)
     step.use_graphs()
-    batches = [batch.pad_to(7, 16, task.tokenizer.pad_id)] * 2
+    batches = [batch.pad_to(7, 16, objective.tokenizer.pad_id)] * 2
     step(batches, 1e-3)  # the optimizer makes its state
     with NoSynchronization():
         step(batches, 1e-3)

@@ -172,7 +172,7 @@ def test_the_state_of_a_training_has_the_computed_size(trainer, monkeypatch, opt
     config = trainer.config.model_copy(
         update={"optimizer": optimizer, "ema": ema, "weight_decay": 0.0, "average_checkpoints": 1, **excluded}
     )
-    trainer = Trainer(trainer.task, trainer.data, config, None)
+    trainer = Trainer(trainer.objective, trainer.data, config, None)
     trainer.make_update(StopSignal())
     kept = [*trainer.step.parameters.values(), *(p.grad for p in trainer.step.parameters.values())]
     kept += [

@@ -7,6 +7,7 @@ import torch
 from glassformer.config import TrainConfig
 from glassformer.data.pairs import pack_pairs
 from glassformer.data.sampler import PackingSampler, pack_by_tokens
+from glassformer.learning.translation import TranslationObjective
 from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.nn.attention import Attention
 from glassformer.nn.packing import MAX_LENGTH, Packing, packed_position_ids
@@ -37,7 +38,7 @@ def test_a_packed_batch_has_the_loss_and_gradients_of_a_padded_one(trainer):
     loss = trainer.step([batch], 0.0)[0].clone()
     expected = gradients(trainer)
     trainer.step.optimizer.zero_grad()
-    pack = trainer.task.packed_batch(trainer.data.train.rows(np.arange(N_PAIRS)), 251, N_PAIRS + 19, 17)
+    pack = trainer.objective.packed_batch(trainer.data.train.rows(np.arange(N_PAIRS)), 251, N_PAIRS + 19, 17)
     assert pack.src.shape == pack.tgt_in.shape == pack.tgt_out.shape == (1, 251)
     torch.testing.assert_close(trainer.step([pack], 0.0)[0], loss, rtol=1e-6, atol=1e-6)
     actual = gradients(trainer)
@@ -266,6 +267,6 @@ def test_only_sequences_that_the_kernel_takes_are_packed():
     }
     assert can_pack == {(32, "dot"): True, (32, "additive"): False, (22, "dot"): False}
     task = Translator(Transformer(TransformerConfig(d_model=32, n_heads=2, **sizes)), tokenizer)
-    step = TrainingStep(task, TrainConfig(src=("a",), out="b", precision="bf16", **ADAM), print)
+    step = TrainingStep(TranslationObjective(task), TrainConfig(src=("a",), out="b", precision="bf16", **ADAM), print)
     step.use_graphs()
     assert not step.packs  # a CPU has no kernel for packed sequences

@@ -39,7 +39,7 @@ def test_the_operations_are_those_that_pytorch_counts(trainer, monkeypatch):
     pairs = [(rng.integers(3, 99, 6).tolist(), rng.integers(3, 99, 10).tolist()) for _ in range(5)]
     batch = make_batch(pairs, pad_id=trainer.task.tokenizer.pad_id, bos_id=1, eos_id=2)
     with FlopCounterMode(display=False) as counter:
-        trainer.task.loss(batch).backward()
+        trainer.objective.loss(batch).backward()
     c = trainer.model.config
     n_src, n_tgt = 7, 11
     causal_half = 3 * c.n_decoder_layers * 2 * len(pairs) * n_tgt**2 * c.d_model
@@ -47,7 +47,7 @@ def test_the_operations_are_those_that_pytorch_counts(trainer, monkeypatch):
     assert {name: x.tolist() for name, x in lengths.items()} == {"source": [n_src] * 5, "target": [n_tgt] * 5}
     actual = product_flop(trainer.model, batch, lengths)
     assert actual == pytest.approx(counter.get_total_flops() - causal_half, rel=1e-9)
-    packed = trainer.task.packed_batch(pairs, 71, 9, 17)
+    packed = trainer.objective.packed_batch(pairs, 71, 9, 17)
     lengths = token_lengths(packed, trainer.task.tokenizer.pad_id)
     assert product_flop(trainer.model, packed, lengths) == actual
 

@@ -11,6 +11,7 @@ from glassformer.checkpoint import read_tensors
 from glassformer.config import TrainConfig
 from glassformer.data.dataset import Dataset
 from glassformer.errors import UserError
+from glassformer.learning.translation import TranslationObjective
 from glassformer.models.transformer import TransformerConfig
 from glassformer.presets import ADAM
 from glassformer.tasks.translation import Translator
@@ -45,9 +46,10 @@ def trainer(tmp_path, tokenizer) -> Trainer:
         **ADAM,
     )  # fmt: skip
     data = SimpleNamespace(
-        train=Dataset.write(tmp_path / "data", pairs, Translator.fields, tokenizer.vocab_size), dev=["pair"] * 20
+        train=Dataset.write(tmp_path / "data", pairs, TranslationObjective.fields, tokenizer.vocab_size),
+        dev=["pair"] * 20,
     )
-    return Trainer(Translator.build(sizes, tokenizer), data, config, reporter=None)
+    return Trainer(TranslationObjective(Translator.build(sizes, tokenizer)), data, config, reporter=None)
 
 
 def weights(trainer: Trainer) -> dict[str, torch.Tensor]:
@@ -117,7 +119,7 @@ def test_parts_and_fillers_of_several_processes_sum_to_the_whole_batch(trainer):
 
 def test_the_loss_is_a_mean_over_target_tokens_and_the_norm_is_that_of_its_gradient(trainer):
     (batch,) = trainer.micro_batches(np.arange(N_PAIRS))
-    summed = trainer.task.loss(batch, label_smoothing=trainer.config.label_smoothing or 0.0)
+    summed = trainer.objective.loss(batch, label_smoothing=trainer.config.label_smoothing or 0.0)
     loss, grad_norm, n_tokens = trainer.step([batch], 0.0)
     assert n_tokens == batch.n_targets
     torch.testing.assert_close(loss, summed.detach() / n_tokens)
@@ -136,8 +138,8 @@ def test_the_first_update_changes_each_weight_by_the_rate_times_the_sign_of_its_
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_a_loss_that_is_not_finite_is_an_error_and_leaves_the_weights_unchanged(trainer, monkeypatch, value):
-    loss = trainer.task.loss
-    monkeypatch.setattr(trainer.task, "loss", lambda *args, **options: loss(*args, **options) * value)
+    loss = trainer.objective.loss
+    monkeypatch.setattr(trainer.objective, "loss", lambda *args, **options: loss(*args, **options) * value)
     before = weights(trainer)
     with pytest.raises(UserError, match=r"step 1: .*not finite.*\n.*--lr"):
         trainer.step(trainer.micro_batches(np.arange(N_PAIRS)), 1e-3)
@@ -198,10 +200,10 @@ def test_the_final_model_is_the_candidate_with_the_best_score(trainer, monkeypat
         """A score of 1 for the weights that are best."""
         name, weight = next(iter(trainer.step.parameters.items()))
         i = round((weight.detach() - last[name]).mean().item())
-        return {trainer.task.metric: float(CANDIDATES[i] == best)}
+        return {trainer.objective.metric: float(CANDIDATES[i] == best)}
 
     monkeypatch.setattr(trainer.validator, "metrics", metrics)
-    trainer.progress.last_score = trainer.progress.best_score = metrics()[trainer.task.metric]
+    trainer.progress.last_score = trainer.progress.best_score = metrics()[trainer.objective.metric]
     trainer.data.n_examples, trainer.data.dev, trainer.data.label_counts = N_PAIRS, [], {}
     messages = []
     finish(trainer, SimpleNamespace(log=messages.append))

@@ -12,6 +12,7 @@ from glassformer.corpora.labeled import Labeled
 from glassformer.corpora.squad import QAExample
 from glassformer.corpora.tagged import Tagged
 from glassformer.errors import UserError
+from glassformer.learning.registry import objective_class, objective_of
 from glassformer.models.bert import Bert, BertConfig
 from glassformer.models.gpt2 import Gpt2, Gpt2Config
 from glassformer.models.transformer import Transformer, TransformerConfig
@@ -36,27 +37,27 @@ from tests.training.test_distributed import in_all
 
 @pytest.fixture
 def validator(tmp_path):
-    """A dev set of 1,000 pairs and a task that records the arguments of the calls of its `validate`."""
+    """A dev set of 1,000 pairs and an objective that records the arguments of the calls of its `validate`."""
     calls = []
 
     def validate(examples, n_decoded=None):
         calls.append((len(examples), n_decoded))
         return {"bleu": 1.0, "loss": 1.0}
 
-    task = SimpleNamespace(
+    objective = SimpleNamespace(
         validate=validate, calls=calls, metric="bleu", rows_are_examples=True, validation_decodes=True,
-        model=SimpleNamespace(eval=lambda: None), contents=dict, device=torch.device("cpu"),
+        model=SimpleNamespace(eval=lambda: None), device=torch.device("cpu"),
     )  # fmt: skip
     config = TrainConfig(src=("a",), out=tmp_path, lr=1e-3)
     reporter = SimpleNamespace(validation=lambda *_: None)
-    return Validator(task, ["pair"] * 1000, config, reporter, ValidationState(), lambda: 0.0)
+    return Validator(objective, ["pair"] * 1000, config, reporter, ValidationState(), lambda: 0.0)
 
 
 @pytest.mark.parametrize("n_examples", [24_000, 40_000, 10**7])
 def test_a_validation_costs_at_most_its_fraction_of_the_training_since_the_last(validator, n_examples):
     validator.state.n_examples = n_examples
     validator.validate(StopSignal())
-    ((n_loss, n_decoded),) = validator.task.calls
+    ((n_loss, n_decoded),) = validator.objective.calls
     assert n_loss == 1000
     assert 16 <= n_decoded <= 1000
     cost = module.LOSS_COST * n_loss + validator.decode_cost * n_decoded
@@ -79,7 +80,7 @@ def test_all_validations_of_a_run_decode_the_same_examples(validator):
     for n_examples in (30_000, 90_000):
         validator.state.n_examples += n_examples
         validator.validate(StopSignal())
-    assert validator.task.calls[0] == validator.task.calls[1]
+    assert validator.objective.calls[0] == validator.objective.calls[1]
 
 
 @pytest.mark.parametrize(("n_examples", "expected"), [(20_000, 0), (120_000, 500), (10**7, 1000)])
@@ -98,7 +99,7 @@ def test_the_best_weights_are_those_of_the_best_score(validator):
     for step, score in enumerate((1.0, 3.0, 2.0, 3.0, 1.0), start=1):
         validator.state.step = step
         assert not validator.is_best
-        validator.task.validate = lambda examples, n_decoded, score=score: {"bleu": score}
+        validator.objective.validate = lambda examples, n_decoded, score=score: {"bleu": score}
         validator.validate(StopSignal())
         best.append(validator.is_best)
     assert best == [True, True, False, True, False]
@@ -110,7 +111,8 @@ def test_the_loss_selects_the_weights_if_few_examples_are_decoded(validator, n_d
     validator.state.n_decoded = n_decoded
     for step, (bleu, loss) in enumerate([(0.5, 3.0), (0.3, 2.0), (0.1, 2.5)], start=1):
         validator.state.step = step
-        validator.task.validate = lambda examples, n_decoded, found=(bleu, loss): {"bleu": found[0], "loss": found[1]}
+        found = {"bleu": bleu, "loss": loss}
+        validator.objective.validate = lambda examples, n_decoded, found=found: found
         validator.validate(StopSignal())
     assert validator.state.best_step == best
 
@@ -125,7 +127,7 @@ def test_evenly_spaced_examples_are_in_order_and_cover_all_items():
     ("cuda", False, [True, False, False, True]), ("cuda", True, [True] * 4), ("cpu", False, [True] * 4),
 ])  # fmt: skip
 def test_on_a_gpu_validations_take_at_most_their_fraction_of_the_time(validator, device, deterministic, has_time):
-    validator.task.device = torch.device(device)
+    validator.objective.device = torch.device(device)
     validator.config = validator.config.model_copy(update={"deterministic": deterministic})
     elapsed_s, found = [0.0, 250.0, 299.0, 301.0], []
     for i, now_s in enumerate(elapsed_s):
@@ -183,7 +185,9 @@ EXAMPLES = {
 @pytest.mark.parametrize("task_type", EXAMPLES)
 def test_the_metrics_of_examples_validated_in_parts_are_those_of_all(task_type):
     tokenizer = Tokenizer.train(
-        [" ".join(WORDS)] * 5, vocab_size=400, extra_special_tokens=task_type.extra_special_tokens
+        [" ".join(WORDS)] * 5,
+        vocab_size=400,
+        extra_special_tokens=objective_class(task_type.name).extra_special_tokens,
     )
     task = task_type(
         MODELS[task_type.kind](tokenizer.vocab_size, task_type), tokenizer, "cpu", LABELS[task_type is Regressor]
@@ -192,7 +196,8 @@ def test_the_metrics_of_examples_validated_in_parts_are_those_of_all(task_type):
         torch.nn.init.normal_(p, std=0.3)
     rng = random.Random(1)
     examples = [EXAMPLES[task_type](rng) for _ in range(41)]
-    expected = task.validate(examples)
+    objective = objective_of(task)
+    expected = objective.validate(examples)
     n_parts = []
 
     def in_parts(function, items):
@@ -200,8 +205,8 @@ def test_the_metrics_of_examples_validated_in_parts_are_those_of_all(task_type):
         n_parts.append(len(items))
         return [parts[i % 3][i // 3] for i in range(len(items))]
 
-    task.map_parts = in_parts
-    assert task.validate(examples) == pytest.approx(expected, abs=1e-6)
+    objective.map_parts = in_parts
+    assert objective.validate(examples) == pytest.approx(expected, abs=1e-6)
     assert n_parts
     assert min(n_parts) > 2
 
@@ -225,7 +230,7 @@ def test_each_process_computes_a_part_and_all_have_all_results(n):
         return [[2 * item] for item in items]
 
     items = list(range(n))
-    assert in_processes(lambda v: v.task.map_parts(double, items)) == [[[2 * i] for i in items]] * 3
+    assert in_processes(lambda v: v.objective.map_parts(double, items)) == [[[2 * i] for i in items]] * 3
     assert sorted(item for part in parts for item in part) == items
     assert all(parts)
 

@@ -57,6 +57,7 @@ def ablate(
     from glassformer.cli.lines import open_model, progress_bar
     from glassformer.errors import ConfigError
     from glassformer.inspection import ablation
+    from glassformer.learning.registry import objective_of
 
     check_new(html, force)
     if bool(prune) != bool(out) or (prune and parts != "heads"):
@@ -72,7 +73,7 @@ def ablate(
     selected = list(islice(task.read(sources, [ref] if ref else [], read_options(read, task)), examples))
     if not selected:
         raise ConfigError(f"{sources[0]}: no examples in it.")
-    unknown = {label for example in selected for label in task.labels_in(example)} - {*task.labels}
+    unknown = {label for example in selected for label in objective_of(task).labels_in(example)} - {*task.labels}
     if task.has_classes and unknown:
         names = ", ".join(sorted(unknown))
         raise ConfigError(f"labels that are not among the model's labels: {names}.\n  Leave their examples out.")
@@ -105,13 +106,14 @@ def save_pruned(
     """Write a model folder without the least important heads, and print its metrics, size and time."""
     from glassformer import checkpoint
     from glassformer.inspection import ablation
+    from glassformer.learning.registry import objective_of
     from glassformer.metrics.registry import metric
 
     before = ablation.validation_seconds(task, examples)
     n_before = sum(p.numel() for p in task.model.parameters())
     pruned_heads = ablation.prune(task, results, n_heads)
     after, n_after = ablation.validation_seconds(task, examples), sum(p.numel() for p in task.model.parameters())
-    metrics = task.validate(examples)
+    metrics = objective_of(task).validate(examples)
     checkpoint.save_folder(out, task.contents())
     print(f"without {', '.join(map(str, pruned_heads))}:", file=sys.stderr)
     changes = ", ".join(

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from glassformer.errors import ConfigError
 from glassformer.inspection.record import replaced
+from glassformer.learning.registry import objective_of
 from glassformer.metrics.registry import metric
 from glassformer.models.base import Model
 from glassformer.models.families import family_of
@@ -137,25 +138,26 @@ def ablate(
 
     Returns: the metrics of the full model, and one result per component.
     """
+    objective = objective_of(task)
     unchanged = task.model.register_forward_hook(lambda *_: None)  # computed as the others are: by its modules, in fp32
     try:
-        baseline = task.validate(examples)
+        baseline = objective.validate(examples)
     finally:
         unchanged.remove()
     results = []
     for component in components(task.model, kind):
         with disabled_components(task.model, [component]):
-            metrics = task.validate(examples)
+            metrics = objective.validate(examples)
         results.append(AblationResult(component, metrics, {name: metrics[name] - baseline[name] for name in baseline}))
         progress(1)
-    return baseline, sorted(results, key=lambda result: importance(task, result), reverse=True)
+    return baseline, sorted(results, key=lambda result: importance(result, objective.metric), reverse=True)
 
 
-def importance(task: AnyTask, result: AblationResult) -> float:
-    """Importance of a component: increase of the loss, or for a task without a loss the degradation of its metric."""
+def importance(result: AblationResult, main_metric: str) -> float:
+    """Importance of a component: increase of the loss, or without a loss the degradation of the main metric."""
     if "loss" in result.change:
         return result.change["loss"]
-    return -result.change[task.metric] if metric(task.metric).larger_is_better else result.change[task.metric]
+    return -result.change[main_metric] if metric(main_metric).larger_is_better else result.change[main_metric]
 
 
 def prune(task: AnyTask, results: Sequence[AblationResult], n: int) -> list[Component]:
@@ -172,7 +174,8 @@ def prune(task: AnyTask, results: Sequence[AblationResult], n: int) -> list[Comp
     check_prunable(model, n)
     n_left = {name: module.n_heads for name, module in model.named_modules() if isinstance(module, Attention)}
     removed: list[Component] = []
-    for component in (result.component for result in sorted(results, key=lambda result: importance(task, result))):
+    main_metric = objective_of(task).metric
+    for component in (result.component for result in sorted(results, key=lambda r: importance(r, main_metric))):
         if len(removed) == n:
             break
         if component.head is not None and n_left[component.name] > 1:
@@ -214,9 +217,10 @@ def check_prunable(model: Model, n: int = 0) -> None:
 
 def validation_seconds(task: AnyTask, examples: Sequence[CorpusExample], rounds: int = 3) -> float:
     """Time of one validation in seconds: the minimum of `rounds` runs."""
+    objective = objective_of(task)
     seconds = []
     for _ in range(rounds):
         start = time.perf_counter()
-        task.validate(examples)
+        objective.validate(examples)
         seconds.append(time.perf_counter() - start)
     return min(seconds)

@@ -24,7 +24,7 @@ from glassformer.tasks.summarization import Summarizer
 from glassformer.tasks.tagging import Tagger
 from glassformer.tokens.tokenizer import Tokenizer
 
-AnyEncoderTask = EncoderTask[Any, Any]
+AnyEncoderTask = EncoderTask[Any]
 AnyDecoderTask = DecoderTask[Any]
 """Tasks of one kind, with any type of examples."""
 

@@ -16,13 +16,15 @@ from glassformer.corpora.squad import QAExample
 from glassformer.corpora.tagged import Tagged
 from glassformer.data.dataset import IDS, Dataset
 from glassformer.errors import CheckpointError
+from glassformer.learning.base import AnyObjective
+from glassformer.learning.registry import objective_class
 from glassformer.metrics.registry import format_metric, metric
 from glassformer.tasks.base import AnyTask, CorpusExample
 from glassformer.tasks.causal_lm import LanguageModel
 from glassformer.tasks.classification import Classifier, text_of
 from glassformer.tasks.documents import Document, DocumentTask
 from glassformer.tasks.question_answering import QuestionAnswerer
-from glassformer.tasks.registry import TASKS, load, task_class
+from glassformer.tasks.registry import TASKS, load
 from glassformer.tasks.regression import Regressor
 from glassformer.tasks.tagging import Tagger
 from glassformer.tasks.translation import Translator
@@ -51,7 +53,8 @@ def run_report(run: Path, n_examples: int = 200) -> JsonObject:
     options = read_toml(run / "run.toml")
     if options.get("task") not in TASKS:
         raise CheckpointError(f"{run / 'run.toml'}: unknown task; this version has the tasks {', '.join(TASKS)}.")
-    task_type = task_class(options["task"])
+    objective_type = objective_class(options["task"])
+    task_type = objective_type.task_type
     lines = (run / "metrics.jsonl").read_text(encoding="utf-8").split("\n")
     rows = [json.loads(line) for line in lines[:-1] if line]  # the last line may be incomplete during training
     dev = [task_type.example_type(**json.loads(line)) for line in text_lines(run / "data" / "dev.jsonl")][:n_examples]
@@ -59,14 +62,14 @@ def run_report(run: Path, n_examples: int = 200) -> JsonObject:
     record: JsonObject = {
         "run": run.name,
         "task": options["task"],
-        "metric": task_type.metric,
+        "metric": objective_type.metric,
         "command": as_command(options),
         "options": options,
         "machine": checkpoint.read_json(run / "env.json") if (run / "env.json").exists() else {},
         "training": training,
-        "score": format_metric(task_type.metric, training[f"dev_{task_type.metric}"]) if training else "",
+        "score": format_metric(objective_type.metric, training[f"dev_{objective_type.metric}"]) if training else "",
         "curves": curves(rows),
-        "data": data_statistics(run, task_type),
+        "data": data_statistics(run, objective_type),
     }
     shown, outputs, model = dev[:N_SHOWN], {}, None
     for name, path in model_paths(run):
@@ -110,16 +113,16 @@ def curves(rows: Sequence[JsonObject]) -> dict[str, list[list[float]]]:
     return {name: points[:: -(-len(points) // 1000)] for name, points in results.items()}
 
 
-def data_statistics(run: Path, task_type: type[AnyTask]) -> JsonObject:
+def data_statistics(run: Path, objective_type: type[AnyObjective]) -> JsonObject:
     """Number of training examples, and for each field the lengths in tokens and the most frequent tokens."""
     folder = run / "data" / "train"
     if not folder.exists():
         return {}
-    dataset = Dataset(folder, task_type.fields)
+    dataset = Dataset(folder, objective_type.fields)
     tokenizer = Tokenizer.from_folder(run / "data")
     results: JsonObject = {"examples": len(dataset), "fields": {}}
     for name, field in dataset.fields.items():
-        if task_type.fields[name] != IDS or not len(field.values):
+        if objective_type.fields[name] != IDS or not len(field.values):
             continue
         lengths = np.asarray(field.lengths)
         counts, edges = np.histogram(lengths, bins=min(40, max(1, int(lengths.max()))))

@@ -1,11 +1,44 @@
 """Input corruption for denoising objectives: masked language modeling (MLM) and span corruption."""
 
+from dataclasses import dataclass, replace
+
 import torch
-from jaxtyping import Bool, Int
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
+
+from glassformer.data.batch import Batch, extend, extend_positions
+from glassformer.data.pairs import PairBatch
 
 MASK_FRACTION, RANDOM_FRACTION = 0.8, 0.1
 """Fractions of the selected tokens that are replaced by the mask and by a random token; the others are unchanged."""
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedLMBatch(Batch):
+    """Padded texts with masked tokens, the positions to predict, and the original tokens at these positions."""
+
+    ids: Int[Tensor, "batch length"]
+    token_type_ids: Int[Tensor, "batch length"]
+    target_positions: Int[Tensor, " targets"]
+    """Indices of the masked tokens, in the flattened `ids`."""
+    targets: Int[Tensor, " targets"]
+    target_weights: Float[Tensor, " targets"] | None = None
+    """Weight of the loss of each target: 0 for those added by `pad_to`. None: 1."""
+    nsp_labels: Int[Tensor, " batch"] | None = None
+    """Next-sentence labels of pairs: 0 if the second text follows the first, 1 if it was sampled at random."""
+
+    def pad_to(self, n_rows: int, length: int, pad_id: int) -> "MaskedLMBatch":
+        ids = extend(self.ids, n_rows, length, pad_id)
+        n, positions = len(self.targets), extend_positions(self.target_positions, self.ids.size(1), ids)
+        return replace(
+            self,
+            ids=ids,
+            token_type_ids=extend(self.token_type_ids, n_rows, length, 0),
+            target_positions=positions,
+            targets=F.pad(self.targets, (0, len(positions) - n)),
+            target_weights=(torch.arange(len(positions)) < n).float(),
+        )
 
 
 def mask_tokens(
@@ -91,3 +124,14 @@ def corrupt_spans(
     src = torch.where(starts, sentinel_ids, ids)[~noise_mask | starts]
     spans = torch.stack([sentinel_ids, ids], dim=1)
     return src, spans[torch.stack([starts, noise_mask], dim=1)]
+
+
+class CorruptedBatch(PairBatch):
+    """Sources without their spans, and the spans as targets."""
+
+    __slots__ = ()
+
+    def pad_to(self, n_rows: int, length: int, pad_id: int) -> "CorruptedBatch":
+        n = max(2, length - 1)  # without the end token
+        n_noise, n_spans = noise_counts(n)
+        return self.pad_sides(n_rows, n - n_noise + n_spans + 1, n_noise + n_spans + 1, pad_id)

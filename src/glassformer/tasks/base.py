@@ -1,7 +1,7 @@
-"""Base class of all tasks: a model with its tokenizer, its training loss, its metrics and its inference on raw text."""
+"""Base class of all tasks: a model with its tokenizer, its inference on raw text and its metrics."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import Field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypedDict, TypeVar
@@ -13,11 +13,8 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from glassformer import checkpoint
-from glassformer.config import DecodeConfig, JsonObject, TrainConfig, format_validation_error
+from glassformer.config import DecodeConfig, JsonObject, format_validation_error
 from glassformer.corpora.read_options import DETECT, ReadOptions
-from glassformer.data.batch import BatchT
-from glassformer.data.dataset import IDS, Dataset
-from glassformer.data.ragged import Row
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.metrics import Score
 from glassformer.metrics.registry import OutputType, statistics_of
@@ -27,7 +24,6 @@ from glassformer.models.base import Model
 from glassformer.models.families import FAMILIES, family_of
 from glassformer.runtime.precision import in_precision
 from glassformer.runtime.storage import int8_tensors, model_of_int8
-from glassformer.tasks.held_out import HeldOut, SmallestHashes
 from glassformer.tasks.texts import Warn, no_op
 from glassformer.tokens.tokenizer import Tokenizer
 
@@ -59,15 +55,18 @@ class Record(TypedDict):
 ExampleT = TypeVar("ExampleT", bound=CorpusExample)
 
 
-class Task(ABC, Generic[ExampleT, BatchT]):
+def no_metrics(name: str) -> ConfigError:
+    """Error for the evaluation of a task without examples."""
+    return ConfigError(f"{name} has no metrics on test sets.\n  Apply the model to text with `glassformer run`.")
+
+
+class Task(ABC, Generic[ExampleT]):
     """A trained model with its tokenizer, and what the task does with them.
 
-    The methods in the order of a training: `read` yields the examples of files, `encode` makes rows of token ids from
-    them, `batch` collates rows, `loss` computes the loss of a batch, and `validate` the metrics on dev examples. A
-    trained task is called with text; `run` and `records` apply it to lines of text, and `evaluate` computes its metrics
-    on a test set.
+    A task is called with text; `run` and `records` apply it to lines of text. `read` yields the examples of a test set,
+    and `evaluate` computes the metrics on them. How a task is trained is in its objective (`glassformer.learning`).
 
-    Type parameters: the dataclass of an example, and the batch type.
+    Type parameter: the dataclass of an example.
     """
 
     name: ClassVar[str]
@@ -83,56 +82,22 @@ class Task(ABC, Generic[ExampleT, BatchT]):
     """Command that applies a trained model."""
     example_input: ClassVar[str] = "some text"
     """A line of input, for the command that is suggested after the training."""
-    targets_name: ClassVar[str] = "tokens"
-    """What the targets of the loss are called in messages."""
-    too_long_advice: ClassVar[str | None] = None
-    """Advice for a corpus in which many examples are too long."""
     kind: ClassVar[Kind]
     """Kind of the model families that support the task."""
     example_type: ClassVar[type[CorpusExample]]
     """Dataclass of one example: ExampleT."""
     examples_name: ClassVar[str] = "examples"
     """What examples are called in messages."""
-    fields: ClassVar[dict[str, str]] = {"src": IDS, "tgt": IDS}
-    """Names and types of the fields of an encoded example."""
-    metric: ClassVar[str]
-    """The metric returned by `validate` that selects the best checkpoint."""
     output_type: ClassVar[OutputType | None] = None
     """Type of the outputs, whose metrics in `metrics.registry` are reported. None: the task computes its own."""
     head_config: ClassVar[JsonObject] = {}
     """Fields of the model config that the task sets, such as the output head."""
-    rows_are_examples: ClassVar[bool] = True
-    """Each example becomes one row of the training set, or a few. False for text that is split into windows."""
-    validation_decodes: ClassVar[bool] = False
-    """`validate` decodes, and takes `n_decoded`: the number of examples to decode."""
-    static_shapes: ClassVar[bool] = False
-    """`Batch.pad_to` pads batches to fixed shapes, and `loss` does not wait for the GPU: a CUDA graph can hold it."""
-    can_pack: ClassVar[bool] = False
-    """`packed_batch` makes batches without padding."""
     read_options: ClassVar[tuple[str, ...]] = ("format", "keys")
     """Options that `read` uses."""
-    held_out: ClassVar[type[HeldOut]] = SmallestHashes
-    """Selection of the dev examples, if no dev set is given."""
     has_classes: ClassVar[bool] = False
     """Labels are classes: the set of labels in the training examples."""
-    add_prefix_space: ClassVar[bool] = True
-    """Encode texts with a leading space, so that the first word has the same tokens as within a text."""
-    default_tokenizer: ClassVar[str] = "bpe"
-    """Tokenizer type used without --tokenizer."""
-    n_truncated: int = 0
-    """Number of examples of which `encode` cut off a part."""
     stored_attributes: ClassVar[tuple[str, ...]] = ()
     """Attributes, tuples of strings, that are stored in config.json."""
-    extra_special_tokens: ClassVar[tuple[str, ...]] = ()
-    """Special tokens of the tokenizer besides padding, start and end."""
-
-    map_parts: Callable[[Callable[[list[Any]], list[Any]], Sequence[Any]], list[Any]] = staticmethod(
-        lambda function, items: function(list(items))
-    )
-    """Results of a function for all items. In a training by several processes, each computes a part: `validate` calls
-    it for what takes time. The function returns a list with a result for each item of a list, as JSON-serializable
-    data; a result must not depend on the other items, nor on random numbers."""
-
     model: Any  # a model of `kind`; tasks of one family narrow the type
     __call__: Callable[..., Any]
     """Apply the task to a text or a list of texts. The arguments and the result depend on the task."""
@@ -186,16 +151,9 @@ class Task(ABC, Generic[ExampleT, BatchT]):
         checkpoint.check_empty(Path(folder))
         checkpoint.save_folder(Path(folder), self.contents(precision=precision))
 
-    def configure(self, config: TrainConfig) -> None:
-        """Set attributes from training options that only this task uses. By default none."""
-
-    def fit_statistics(self, data: Dataset) -> None:
-        """Compute statistics of the training set before training. By default none."""
-
     # Examples
 
     @classmethod
-    @abstractmethod
     def read(
         cls, src: Sequence[Path], tgt: Sequence[Path], options: ReadOptions = DETECT, log: Log | None = None
     ) -> Iterator[ExampleT]:
@@ -207,83 +165,19 @@ class Task(ABC, Generic[ExampleT, BatchT]):
 
         Raises:
             CorpusError: a file has the wrong format.
+            ConfigError: the task has no examples, and so no metrics.
         """
+        raise no_metrics(cls.name)
 
     @classmethod
-    @abstractmethod
     def texts(cls, example: ExampleT) -> Sequence[str]:
         """Texts of an example that the tokenizer is trained on."""
-
-    @classmethod
-    def key(cls, example: ExampleT) -> str:
-        """Text that identifies an example: equal keys are never both in the training set and in the dev set."""
-        return cls.texts(example)[0]
-
-    @classmethod
-    def labels_in(cls, example: ExampleT) -> Iterable[str]:
-        """Labels of an example, if the task has labels."""
         return ()
-
-    @classmethod
-    def group(cls, example: ExampleT) -> str:
-        """Name of the task that an example belongs to, in a mixture of tasks."""
-        return ""
-
-    @classmethod
-    def label_set(cls, labels: Iterable[str]) -> tuple[str, ...]:
-        """The labels to store with the model, from those of the training examples."""
-        return tuple(sorted(set(labels)))
 
     @classmethod
     def n_labels(cls, labels: Sequence[str]) -> int:
         """Number of outputs of the model's head."""
         return len(labels)
-
-    # Training
-
-    @abstractmethod
-    def encode(self, examples: Sequence[ExampleT]) -> tuple[list[Row], list[ExampleT]]:
-        """Encode examples as rows of `fields`. Returns the rows, and the examples that are too long for the model."""
-
-    def lengths(self, data: Dataset) -> NDArray[np.int64]:
-        """Length of each row in a padded batch, in tokens."""
-        return data.lengths
-
-    def needed_max_len(self, example: ExampleT) -> int:
-        """Smallest `max_len` of a model with which `encode` does not leave this example out."""
-        return max(map(len, self.tokenizer.encode_batch(self.texts(example)))) + 1
-
-    @classmethod
-    def wanted_max_len(cls, tokenizer: Tokenizer, example: ExampleT) -> int:
-        """`max_len` with which nothing of an example is cut off, for tasks whose default length follows the data; 0 for
-        others."""
-        return 0
-
-    def n_tokens(self, data: Dataset) -> list[int]:
-        """Number of tokens of each field that holds token ids."""
-        return [len(field.values) for name, field in data.fields.items() if self.fields[name] == IDS]
-
-    @abstractmethod
-    def batch(self, rows: Sequence[Row]) -> BatchT:
-        """Collate rows to a batch."""
-
-    def packed_batch(self, rows: Sequence[Row], n_tokens: int, n_sequences: int, longest: int) -> BatchT:
-        """Collate rows to a batch without padding, for models that take it (`Model.can_pack`).
-
-        Args:
-            n_tokens: number of positions of each side.
-            n_sequences: number of sequences, with those of padding that fill the positions.
-            longest: number of positions of the longest sequence.
-        """
-        raise NotImplementedError
-
-    @abstractmethod
-    def loss(self, batch: BatchT, *, label_smoothing: float = 0.0) -> Tensor:
-        """Loss of a batch, summed over its targets, in nats."""
-
-    @abstractmethod
-    def validate(self, examples: Sequence[ExampleT]) -> dict[str, float]:
-        """Metrics on dev examples: at least `metric`, and the loss if it is defined."""
 
     # Inference
 
@@ -307,11 +201,15 @@ class Task(ABC, Generic[ExampleT, BatchT]):
         outputs = self.run(lines, options, warn=warn)
         return [{"input": line, "output": output} for line, output in zip(lines, outputs, strict=True)]
 
-    @abstractmethod
     def evaluate(
         self, examples: Sequence[ExampleT], options: DecodeConfig | None = None
     ) -> tuple[list[str], list[Score]]:
-        """Outputs for examples, and the metrics of these outputs."""
+        """Outputs for examples, and the metrics of these outputs.
+
+        Raises:
+            ConfigError: the task has no metrics.
+        """
+        raise no_metrics(self.name)
 
     @classmethod
     def references(cls, examples: Sequence[ExampleT]) -> list[Any]:
@@ -428,5 +326,5 @@ class Task(ABC, Generic[ExampleT, BatchT]):
         }
 
 
-AnyTask = Task[Any, Any]
-"""A task of any type. Its examples and batches are only passed from one of its methods to another."""
+AnyTask = Task[Any]
+"""A task of any type. Its examples are only passed from one of its methods to another."""

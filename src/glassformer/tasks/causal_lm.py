@@ -1,20 +1,16 @@
 """Causal language modeling with decoder-only models: text completion and generation."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from typing import ClassVar, Unpack, overload
 
-import numpy as np
 import torch
 from jaxtyping import Float, Int
-from numpy.typing import NDArray
 from torch import Tensor
 
 from glassformer.config import DecodeConfig, JsonObject
-from glassformer.data.batch import Batch, extend, extend_positions, flat_positions, pad
-from glassformer.data.dataset import Dataset
+from glassformer.data.batch import pad
 from glassformer.data.ragged import Row
 from glassformer.errors import ConfigError
 from glassformer.generate.request import Sources
@@ -22,7 +18,6 @@ from glassformer.keyword_options import DecodeOptions
 from glassformer.metrics import Score
 from glassformer.metrics.likelihood import bits_per_byte, perplexity
 from glassformer.model_config import Kind
-from glassformer.objectives.loss import linear_cross_entropy
 from glassformer.tasks.base import ExampleT, Task
 from glassformer.tasks.documents import Document, DocumentTask
 from glassformer.tasks.generation import GeneratesText
@@ -38,45 +33,13 @@ TOKEN_SELECTION_OPTIONS = {"beam", "temperature", "top_k", "top_p", "min_p", "ty
 DEFAULT_MAX_NEW_TOKENS = 256
 """Maximum number of generated tokens, unless `max_length` is given."""
 
-MAX_VALIDATED = 20_000
-"""Approximate number of dev tokens used in a validation during training; `evaluate` uses all."""
 
-
-@dataclass(frozen=True, slots=True)
-class CausalLMBatch(Batch):
-    """Padded sequences of decoder input ids, with targets and the loss weight of each target."""
-
-    ids: Int[Tensor, "batch length"]
-    targets: Int[Tensor, "batch length"]
-    weights: Float[Tensor, "batch length"]
-    target_positions: Int[Tensor, " targets"]
-    """Indices of the targets with a weight greater than 0, in the flattened `targets`."""
-    segments: Int[Tensor, "batch length"] | None = None
-    """Index of the text that each token belongs to, if several texts are packed into a sequence."""
-
-    def pad_to(self, n_rows: int, length: int, pad_id: int) -> "CausalLMBatch":
-        shape = n_rows, length - 1  # the last token of a row is a target only
-        weights = extend(self.weights, *shape, 0)
-        weights[len(self.weights) :] = 0.0
-        return replace(
-            self,
-            ids=extend(self.ids, *shape, pad_id),
-            targets=extend(self.targets, *shape, pad_id),
-            weights=weights,
-            target_positions=extend_positions(
-                self.target_positions, self.weights.size(1), weights, filler=int(weights.argmin())
-            ),
-            segments=None if self.segments is None else extend(self.segments, *shape, -1),
-        )
-
-
-class DecoderTask(GeneratesText, Task[ExampleT, CausalLMBatch]):
+class DecoderTask(GeneratesText, Task[ExampleT]):
     """Base class of tasks by decoder-only models: generation of text after a prompt."""
 
     kind: ClassVar[Kind] = "decoder"
     streams: ClassVar[bool] = False
     """Print the output of a line on a terminal as it is generated."""
-    static_shapes = True
     decoding_defaults: ClassVar[JsonObject] = {}
     """Default decoding options of the task."""
 
@@ -181,28 +144,32 @@ class DecoderTask(GeneratesText, Task[ExampleT, CausalLMBatch]):
         prompt = self.truncate_prompt(self.prompt(text), max_new_tokens, warn)
         return prompt, min(max_new_tokens, self.model.config.max_len - len(prompt))
 
-    def loss(self, batch: CausalLMBatch, *, label_smoothing: float = 0.0) -> Tensor:
-        hidden = self.model(batch.ids, batch.segments)
-        positions = batch.target_positions
-        return linear_cross_entropy(
-            hidden.flatten(0, 1).index_select(0, positions),
-            self.model.output_weight,
-            batch.targets.flatten().index_select(0, positions),
-            label_smoothing=label_smoothing,
-            token_weights=batch.weights.flatten().index_select(0, positions),
-        )
+    def segments(self, ids: Int[Tensor, "batch length"]) -> Int[Tensor, "batch length"] | None:
+        """Index of the text that each token belongs to. None: each sequence is one text."""
+        return None
 
-    def negative_log_probs(self, rows: Sequence[Row]) -> Iterator[tuple[Tensor, Tensor]]:
-        """For each row the negative log-probabilities of its targets in nats, and the weights of the targets."""
-        for start in range(0, len(rows), 16):
-            batch = self.batch(rows[start : start + 16]).to(self.device)
+    def negative_log_probs(self, sequences: Sequence[Sequence[int]]) -> Iterator[tuple[Tensor, Tensor]]:
+        """For each sequence the negative log-probability of each token but the first in nats, with padding, and a mask
+        that is 1 for tokens and 0 for padding.
+        """
+        pad_id = self.tokenizer.pad_id
+        for start in range(0, len(sequences), 16):
+            part = sequences[start : start + 16]
+            ids = pad([sequence[:-1] for sequence in part], pad_id)
+            segments, targets = self.segments(ids), pad([sequence[1:] for sequence in part], pad_id).to(self.device)
             with torch.inference_mode():
-                logits = self.model.logits(self.model(batch.ids, batch.segments)).float()
-                nll = -logits.log_softmax(-1).gather(-1, batch.targets[..., None])[..., 0]
-            yield from zip(nll.cpu(), batch.weights.cpu(), strict=True)
+                hidden = self.model(ids.to(self.device), None if segments is None else segments.to(self.device))
+                log_probs = self.model.logits(hidden).float().log_softmax(-1)
+                nll = -log_probs.gather(-1, targets[..., None])[..., 0]
+            yield from zip(nll.cpu(), length_mask([len(sequence) - 1 for sequence in part]), strict=True)
 
 
-class LanguageModel(DocumentTask[CausalLMBatch], DecoderTask[Document]):
+def length_mask(lengths: Sequence[int]) -> Float[Tensor, "rows length"]:
+    """1 at the positions of each sequence, 0 after its end."""
+    return (torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]).float()
+
+
+class LanguageModel(DocumentTask, DecoderTask[Document]):
     """Causal language model: text completion.
 
     A plain text file is one stream of tokens, split into windows of the maximum length, each with a start token;
@@ -213,12 +180,10 @@ class LanguageModel(DocumentTask[CausalLMBatch], DecoderTask[Document]):
     name = "causal-lm"
     pipeline_tag = "text-generation"
     pipelines = ("text-generation",)
-    metric = "loss"
-    add_prefix_space = False
     streams = True
     decoding_defaults: ClassVar = {"temperature": 0.8, "top_k": 40}
 
-    def encode(self, examples: Sequence[Document]) -> tuple[list[Row], list[Document]]:
+    def rows(self, examples: Sequence[Document]) -> list[Row]:
         t, size = self.tokenizer, self.model.config.max_len
         rows: list[Row] = []
         for is_whole, group in groupby(examples, key=lambda e: e.is_whole):
@@ -229,40 +194,9 @@ class LanguageModel(DocumentTask[CausalLMBatch], DecoderTask[Document]):
                 # Each window begins with the last token of the previous one, so that every token is predicted once.
                 rows += [(stream[i : i + size + 1],) for i in range(0, max(1, len(stream) - 1), size)]
             else:
-                # Twice the window size: `batch` samples a window of the row, `nll_sums` uses the first window.
+                # Twice the window size: training samples a window of the row, `row_nlls` uses the first window.
                 rows += [([t.bos_id, *stream[i : i + 2 * size]],) for i in range(0, len(stream), size)]
-        return [row for row in rows if len(row[0]) > 1], []
-
-    def lengths(self, data: Dataset) -> NDArray[np.int64]:
-        return data.fields["ids"].lengths.clip(max=self.model.config.max_len + 1)
-
-    def n_tokens(self, data: Dataset) -> list[int]:
-        return [int(self.lengths(data).sum())]
-
-    def sample_window(self, row: Sequence[int]) -> Sequence[int]:
-        """Sample a window of the maximum length from a longer row, with torch's random state."""
-        n_excess = len(row) - 1 - self.model.config.max_len
-        if n_excess <= 0:
-            return row
-        start = int(torch.randint(n_excess + 1, ()))
-        return [row[0], *row[start + 1 : len(row) - n_excess + start]]
-
-    def batch(self, rows: Sequence[Row]) -> CausalLMBatch:
-        t = self.tokenizer
-        rows = [(self.sample_window(row),) for (row,) in rows]
-        ids = pad([row[:-1] for (row,) in rows], t.pad_id)
-        is_start = (ids == t.bos_id) if t.bos_id != t.eos_id else (ids == t.eos_id).roll(1, dims=1)
-        segments = is_start.cumsum(-1)
-        lengths = [len(row) - 1 for (row,) in rows]
-        weights = (torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]).float()
-        return CausalLMBatch(
-            n_targets=sum(lengths),
-            ids=ids,
-            targets=pad([row[1:] for (row,) in rows], t.pad_id),
-            weights=weights,
-            target_positions=flat_positions(weights > 0),
-            segments=segments if bool((segments != segments[:, :1]).any()) else None,
-        )
+        return [row for row in rows if len(row[0]) > 1]
 
     def run(self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op) -> list[str]:
         """Generate a continuation of each line, up to the first newline."""
@@ -270,21 +204,21 @@ class LanguageModel(DocumentTask[CausalLMBatch], DecoderTask[Document]):
             lines, lambda nonblank, warn: [text.split("\n")[0] for text in self.complete(nonblank, options, warn)], warn
         )
 
-    def nll_sums(self, examples: Sequence[Document], max_tokens: int | None = None) -> tuple[float, int, int]:
-        """Negative log-likelihood in nats, number of tokens, and number of bytes of the texts.
+    def segments(self, ids: Int[Tensor, "batch length"]) -> Int[Tensor, "batch length"] | None:
+        t = self.tokenizer
+        is_start = (ids == t.bos_id) if t.bos_id != t.eos_id else (ids == t.eos_id).roll(1, dims=1)
+        segments = is_start.cumsum(-1)
+        return segments if bool((segments != segments[:, :1]).any()) else None
 
-        Args:
-            max_tokens: use about this many tokens, in evenly spaced windows; the bytes are those of all texts.
-        """
-        size = self.model.config.max_len
-        rows = [(ids[: size + 1],) for (ids,) in self.encode(examples)[0]]
-        if max_tokens:
-            rows = rows[:: max(1, len(rows) * size // max_tokens)]
-        losses = self.map_parts(
-            lambda part: [(float((nll * w).sum()), float(w.sum())) for nll, w in self.negative_log_probs(part)], rows
-        )
-        n_bytes = sum(len(e.text.encode()) for e in examples)
-        return sum(x for x, _ in losses), round(sum(n for _, n in losses)), n_bytes
+    def row_nlls(self, rows: Sequence[Row]) -> list[tuple[float, int]]:
+        """Negative log-likelihood in nats, and number of tokens, of the first window of each row."""
+        windows = [ids[: self.model.config.max_len + 1] for (ids,) in rows]
+        return [(float((nll * mask).sum()), int(mask.sum())) for nll, mask in self.negative_log_probs(windows)]
+
+    def nll_sums(self, examples: Sequence[Document]) -> tuple[float, int, int]:
+        """Negative log-likelihood in nats, number of tokens, and number of bytes of the texts."""
+        losses = self.row_nlls(self.rows(examples))
+        return sum(x for x, _ in losses), sum(n for _, n in losses), sum(len(e.text.encode()) for e in examples)
 
     def evaluate(
         self, examples: Sequence[Document], options: DecodeConfig | None = None
@@ -295,10 +229,6 @@ class LanguageModel(DocumentTask[CausalLMBatch], DecoderTask[Document]):
             Score("perplexity", perplexity(nll, n_tokens)),
             Score("bits per byte", bits_per_byte(nll, n_bytes)),
         ]
-
-    def validate(self, examples: Sequence[Document]) -> dict[str, float]:
-        nll, n_tokens, _ = self.nll_sums(examples, MAX_VALIDATED)
-        return {"loss": nll / n_tokens}
 
 
 class TextStream:

@@ -1,38 +1,21 @@
 """Classification and regression of texts and pairs of texts with an encoder."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal, TypedDict, overload
 
-import numpy as np
 import torch
-import torch.nn.functional as F
-from jaxtyping import Float, Int
-from numpy.typing import NDArray
+from jaxtyping import Float
 from torch import Tensor
 
 from glassformer.config import DecodeConfig
 from glassformer.corpora.labeled import Labeled, read_labeled
 from glassformer.corpora.read_options import DETECT, ReadOptions
-from glassformer.data.batch import Batch, pad
-from glassformer.data.dataset import IDS, INTS, Dataset
-from glassformer.data.ragged import Row
 from glassformer.metrics import Score
-from glassformer.metrics.labels import accuracy, matthews
 from glassformer.metrics.registry import scores
 from glassformer.tasks.base import Log, Record
 from glassformer.tasks.encoder import EncoderTask, Texts, text_of_line
 from glassformer.tasks.texts import Text, Warn, check_texts, map_nonblank, no_op
-
-
-@dataclass(frozen=True, slots=True)
-class LabelBatch(Batch):
-    """Padded texts with the label of each: a class index, or a number."""
-
-    ids: Int[Tensor, "batch length"]
-    token_type_ids: Int[Tensor, "batch length"]
-    labels: Int[Tensor, " batch"] | Float[Tensor, " batch"]
 
 
 class LabelProbability(TypedDict):
@@ -49,20 +32,15 @@ class ClassificationRecord(Record):
     """Probability of each label; empty for a blank line."""
 
 
-class LabelTask(EncoderTask[Labeled, LabelBatch]):
+class LabelTask(EncoderTask[Labeled]):
     """Base class of tasks that predict one label per text or pair of texts."""
 
     example_type = Labeled
-    targets_name = "examples"
     head_config = {"head": "sequence", "pooler": True}
     read_options = ("format", "keys", "skip_bad")
     stored_attributes = ("inputs",)
     inputs: tuple[str, ...] = ()
     """Inputs of the training examples: "text", or "text" and "text_pair". Empty: not known."""
-
-    def fit_statistics(self, data: Dataset) -> None:
-        """Find out whether the training examples are pairs of texts."""
-        self.inputs = ("text", "text_pair") if data.fields["ids2"].lengths.any() else ("text",)
 
     @classmethod
     def read(
@@ -81,45 +59,6 @@ class LabelTask(EncoderTask[Labeled, LabelBatch]):
     def texts(cls, example: Labeled) -> Sequence[str]:
         return (example.text, example.text2) if example.text2 else (example.text,)
 
-    @classmethod
-    def key(cls, example: Labeled) -> str:
-        return "\t".join(cls.texts(example))
-
-    @classmethod
-    def labels_in(cls, example: Labeled) -> Iterable[str]:
-        return (example.label,)
-
-    def encode(self, examples: Sequence[Labeled]) -> tuple[list[Row], list[Labeled]]:
-        limit = self.model.config.max_len - self.n_specials
-        rows: list[Row] = []
-        too_long = []
-        for example, (first, second) in zip(examples, self.encode_texts(list(map(text_of, examples))), strict=True):
-            if len(first) + len(second) <= limit:
-                rows.append((first, second, [self.target(example)]))
-            else:
-                too_long.append(example)
-        return rows, too_long
-
-    def needed_max_len(self, example: Labeled) -> int:
-        return sum(map(len, self.tokenizer.encode_batch(self.texts(example)))) + self.n_specials
-
-    def target(self, example: Labeled) -> float:
-        """Training target of an example."""
-        raise NotImplementedError
-
-    def lengths(self, data: Dataset) -> NDArray[np.int64]:
-        first, second = list(data.fields.values())[:2]
-        return first.lengths + second.lengths + self.n_specials
-
-    def batch(self, rows: Sequence[Row]) -> LabelBatch:
-        sequences = [self.add_special_tokens(first, second) for first, second, _ in rows]
-        return LabelBatch(
-            n_targets=len(rows),
-            ids=pad([ids for ids, _ in sequences], self.tokenizer.pad_id),
-            token_type_ids=pad([token_type_ids for _, token_type_ids in sequences], 0),
-            labels=torch.tensor([label for _, _, (label,) in rows]),
-        )
-
     def logits(self, texts: Sequence[Text], warn: Warn = no_op) -> Float[Tensor, "texts labels"]:
         """Outputs of the head for each text, in fp32 on the CPU."""
         rows = self.encode_truncated(texts, warn)
@@ -128,11 +67,6 @@ class LabelTask(EncoderTask[Labeled, LabelBatch]):
             with torch.inference_mode():
                 logits[indices] = self.model.label_logits(hidden, ids).float().cpu()
         return logits
-
-    def shared_logits(self, examples: Sequence[Labeled]) -> Float[Tensor, "texts labels"]:
-        """`logits` of examples. See `map_parts`."""
-        texts = [text_of(example) for example in examples]
-        return torch.tensor(self.map_parts(lambda part: self.logits(part).tolist(), texts))
 
 
 def text_of(example: Labeled) -> Text:
@@ -146,17 +80,8 @@ class Classifier(LabelTask):
     name = "classification"
     pipeline_tag = "text-classification"
     pipelines = ("text-classification", "zero-shot-classification")
-    fields = {"ids": IDS, "ids2": IDS, "label": INTS}
-    metric = "accuracy"
     output_type = "classes"
     has_classes = True
-
-    def target(self, example: Labeled) -> int:
-        return self.labels.index(example.label)
-
-    def loss(self, batch: LabelBatch, *, label_smoothing: float = 0.0) -> Tensor:
-        logits = self.model.label_logits(self.model(batch.ids, batch.token_type_ids), batch.ids).float()
-        return F.cross_entropy(logits, batch.labels, reduction="sum", label_smoothing=label_smoothing)
 
     def probabilities(self, texts: Sequence[Text], warn: Warn = no_op) -> Float[Tensor, "texts labels"]:
         """Probability of each label, in the order of `labels`."""
@@ -221,14 +146,3 @@ class Classifier(LabelTask):
     @classmethod
     def references(cls, examples: Sequence[Labeled]) -> list[str]:
         return [example.label for example in examples]
-
-    def validate(self, examples: Sequence[Labeled]) -> dict[str, float]:
-        log_probs = self.shared_logits(examples).log_softmax(-1)
-        expected = [example.label for example in examples]
-        predicted = [self.labels[i] for i in log_probs.argmax(-1).tolist()]
-        targets = torch.tensor([self.target(example) for example in examples])
-        return {
-            "accuracy": accuracy(predicted, expected),
-            "mcc": matthews(predicted, expected),
-            "loss": float(F.nll_loss(log_probs, targets)),
-        }

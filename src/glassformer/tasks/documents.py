@@ -1,5 +1,6 @@
 """Reading of plain text and JSONL documents, shared by the tasks that train on text without labels."""
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,11 +9,9 @@ from glassformer.corpora.jsonl import invalid_text_reason, outline, read_objects
 from glassformer.corpora.lines import check_readable, chunks, read_lines
 from glassformer.corpora.pair_formats import format_of
 from glassformer.corpora.read_options import DETECT, ReadOptions, parse_keys
-from glassformer.data.batch import BatchT
-from glassformer.data.dataset import IDS
+from glassformer.data.ragged import Row
 from glassformer.errors import CorpusError
 from glassformer.tasks.base import Log, Task
-from glassformer.tasks.held_out import LastExamples
 
 LINES_PER_CHUNK = 64
 """Number of lines of a plain text file that form one document, for reading, encoding and holding out."""
@@ -29,14 +28,11 @@ class Document:
     line: int
 
 
-class DocumentTask(Task[Document, BatchT]):
+class DocumentTask(Task[Document]):
     """Base class of tasks on text without labels: plain text, or JSONL {"text": …}."""
 
     example_type = Document
     examples_name = "texts"
-    fields = {"ids": IDS}
-    rows_are_examples = False
-    held_out = LastExamples
 
     @classmethod
     def read(
@@ -51,6 +47,10 @@ class DocumentTask(Task[Document, BatchT]):
     @classmethod
     def texts(cls, example: Document) -> Sequence[str]:
         return (example.text,)
+
+    @abstractmethod
+    def rows(self, examples: Sequence[Document]) -> list[Row]:
+        """Token ids of texts, in the rows on which the loss is computed."""
 
 
 def text_chunks(path: Path) -> Iterator[Document]:

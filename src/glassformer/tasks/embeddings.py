@@ -1,4 +1,4 @@
-"""Nearest neighbors in an embedding table, and initialization of embeddings from another model."""
+"""Nearest neighbors in an embedding table."""
 
 from typing import Any
 
@@ -44,29 +44,3 @@ def word_initial_ids(tokenizer: Tokenizer) -> list[int]:
     if any(token.startswith(CONTINUATION) for token in tokens.values()):
         return [i for i, token in tokens.items() if not token.startswith(CONTINUATION)]
     return [i for i in tokens if tokenizer.starts_word(i)] or list(tokens)
-
-
-def init_embeddings(task: AnyTask, vectors: AnyTask) -> int:
-    """Copy the embeddings of another model for all tokens that both vocabularies have; returns their number.
-
-    The vectors are scaled to the standard deviation of the model's own embeddings.
-
-    Raises:
-        UserError: the vectors have another dimension than the embeddings.
-    """
-    ours, theirs = task.model.embedding.weight, vectors.model.embedding.weight
-    if ours.size(1) != theirs.size(1):
-        raise UserError(
-            f"the vectors have {theirs.size(1)} dimensions, the model has d_model = {ours.size(1)}.\n"
-            f"  Use --d-model {theirs.size(1)}, or train vectors with --d-model {ours.size(1)}."
-        )
-    rows = {vectors.tokenizer.token(i).strip(): i for i in range(vectors.tokenizer.vocab_size)}
-    n_shared = 0
-    with torch.no_grad():
-        scaled = theirs / theirs.std() * ours.std()
-        for i in range(task.tokenizer.vocab_size):
-            token = task.tokenizer.token(i).strip()
-            if token in rows and i != task.tokenizer.pad_id:
-                ours[i] = scaled[rows[token]]
-                n_shared += 1
-    return n_shared

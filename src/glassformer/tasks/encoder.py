@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from glassformer.config import Precision
-from glassformer.data.batch import BatchT, pad
+from glassformer.data.batch import pad
 from glassformer.generate.batches import batches_by_length
 from glassformer.models.bert import Bert
 from glassformer.models.decoding import PAD_TO_MULTIPLE_OF
@@ -22,7 +22,7 @@ BATCH_TOKENS = 4096
 """Maximum number of tokens per batch at inference, including padding."""
 
 
-class EncoderTask(Task[ExampleT, BatchT]):
+class EncoderTask(Task[ExampleT]):
     """Base class of encoder tasks: input format of texts and pairs of texts."""
 
     kind = "encoder"

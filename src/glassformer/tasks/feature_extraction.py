@@ -1,60 +1,24 @@
 """Feature extraction: sentence embeddings by an encoder without a head."""
 
 import json
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from glassformer.config import DecodeConfig
-from glassformer.corpora.read_options import DETECT, ReadOptions
-from glassformer.data.batch import Batch
-from glassformer.data.ragged import Row
-from glassformer.errors import ConfigError
-from glassformer.metrics import Score
-from glassformer.tasks.base import CorpusExample, Log
+from glassformer.tasks.base import CorpusExample
 from glassformer.tasks.encoder import EncoderTask, Texts, text_of_line
 from glassformer.tasks.texts import Warn, check_texts, no_op
 
-NOT_TRAINED = "feature-extraction cannot be trained; train another task and start it from this model with --init-from."
 
-
-class SentenceEmbedder(EncoderTask[CorpusExample, Batch]):
+class SentenceEmbedder(EncoderTask[CorpusExample]):
     """Computes an embedding of each text: the mean of the encoder outputs of its tokens, normalized to length 1."""
 
     name = "feature-extraction"
     pipelines = ("feature-extraction", "sentence-similarity")
     head_config = {"head": "none"}
-    metric = "loss"
-
-    @classmethod
-    def read(
-        cls, src: Sequence[Path], tgt: Sequence[Path], options: ReadOptions = DETECT, log: Log | None = None
-    ) -> Iterator[CorpusExample]:
-        raise ConfigError(NOT_TRAINED)
-
-    @classmethod
-    def texts(cls, example: CorpusExample) -> Sequence[str]:
-        raise ConfigError(NOT_TRAINED)
-
-    def encode(self, examples: Sequence[CorpusExample]) -> tuple[list[Row], list[CorpusExample]]:
-        raise ConfigError(NOT_TRAINED)
-
-    def batch(self, rows: Sequence[Row]) -> Batch:
-        raise ConfigError(NOT_TRAINED)
-
-    def loss(self, batch: Batch, *, label_smoothing: float = 0.0) -> Tensor:
-        raise ConfigError(NOT_TRAINED)
-
-    def validate(self, examples: Sequence[CorpusExample]) -> dict[str, float]:
-        raise ConfigError(NOT_TRAINED)
-
-    def evaluate(
-        self, examples: Sequence[CorpusExample], options: DecodeConfig | None = None
-    ) -> tuple[list[str], list[Score]]:
-        raise ConfigError(NOT_TRAINED)
 
     def __call__(self, texts: Texts, warn: Warn = no_op) -> Float[Tensor, "texts d_model"]:
         """Embeddings of length 1, so that their dot products are cosine similarities."""

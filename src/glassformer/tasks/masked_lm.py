@@ -3,30 +3,24 @@
 import random
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import groupby, pairwise
 from typing import overload
 
-import numpy as np
 import torch
-import torch.nn.functional as F
-from jaxtyping import Float, Int
-from numpy.typing import NDArray
+from jaxtyping import Int
 from torch import Tensor
 
 from glassformer.config import DecodeConfig, JsonObject
-from glassformer.data.batch import Batch, extend, extend_positions, flat_positions, pad
-from glassformer.data.dataset import IDS, INTS, Dataset
+from glassformer.data.batch import flat_positions, pad
 from glassformer.data.ragged import Row
 from glassformer.errors import UserError
 from glassformer.metrics import Score
 from glassformer.metrics.likelihood import perplexity
-from glassformer.objectives.denoise import mask_tokens
-from glassformer.objectives.loss import linear_cross_entropy
+from glassformer.objectives.denoise import MaskedLMBatch, mask_tokens
 from glassformer.tasks.base import Record
-from glassformer.tasks.causal_lm import MAX_VALIDATED
 from glassformer.tasks.documents import Document, DocumentTask
 from glassformer.tasks.encoder import EncoderTask
 from glassformer.tasks.texts import Warn, check_texts, no_op
@@ -38,33 +32,6 @@ SEED = 1
 
 VALIDATION_ROWS = 32
 """Batch size of validation."""
-
-
-@dataclass(frozen=True, slots=True)
-class MaskedLMBatch(Batch):
-    """Padded texts with masked tokens, the positions to predict, and the original tokens at these positions."""
-
-    ids: Int[Tensor, "batch length"]
-    token_type_ids: Int[Tensor, "batch length"]
-    target_positions: Int[Tensor, " targets"]
-    """Indices of the masked tokens, in the flattened `ids`."""
-    targets: Int[Tensor, " targets"]
-    target_weights: Float[Tensor, " targets"] | None = None
-    """Weight of the loss of each target: 0 for those added by `pad_to`. None: 1."""
-    nsp_labels: Int[Tensor, " batch"] | None = None
-    """Next-sentence labels of pairs: 0 if the second text follows the first, 1 if it was sampled at random."""
-
-    def pad_to(self, n_rows: int, length: int, pad_id: int) -> "MaskedLMBatch":
-        ids = extend(self.ids, n_rows, length, pad_id)
-        n, positions = len(self.targets), extend_positions(self.target_positions, self.ids.size(1), ids)
-        return replace(
-            self,
-            ids=ids,
-            token_type_ids=extend(self.token_type_ids, n_rows, length, 0),
-            target_positions=positions,
-            targets=F.pad(self.targets, (0, len(positions) - n)),
-            target_weights=(torch.arange(len(positions)) < n).float(),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +53,7 @@ class MaskedLMRecord(Record):
     """Fields of the most probable tokens (`MaskPrediction`) for each mask, best first."""
 
 
-class MaskedLM(DocumentTask[MaskedLMBatch], EncoderTask[Document, MaskedLMBatch]):
+class MaskedLM(DocumentTask, EncoderTask[Document]):
     """Masked language model: predicts the masked tokens of a text.
 
     A plain text file is one stream of tokens, split into windows of the maximum length. In JSONL {"text": …} every
@@ -98,26 +65,18 @@ class MaskedLM(DocumentTask[MaskedLMBatch], EncoderTask[Document, MaskedLMBatch]
     name = "masked-lm"
     pipeline_tag = "fill-mask"
     pipelines = ("fill-mask",)
-    metric = "loss"
     head_config = {"head": "mlm", "pooler": False}
-    add_prefix_space = False
-    extra_special_tokens = (MASK,)
-    static_shapes = True
 
-    # Training
+    # Loss
 
-    def encode(self, examples: Sequence[Document]) -> tuple[list[Row], list[Document]]:
+    def rows(self, examples: Sequence[Document]) -> list[Row]:
         size = self.model.config.max_len - 2
         rows: list[Row] = []
         for is_whole, group in groupby(examples, key=lambda e: e.is_whole):
             texts = self.tokenizer.encode_batch([e.text for e in group])
             streams = texts if is_whole else [[i for ids in texts for i in ids]]
             rows += [(ids[start : start + size],) for ids in streams for start in range(0, len(ids), size)]
-        return rows, []
-
-    def lengths(self, data: Dataset) -> NDArray[np.int64]:
-        texts = [field.lengths for name, field in data.fields.items() if self.fields[name] == IDS]
-        return np.sum(texts, axis=0) + self.n_specials
+        return rows
 
     @cached_property
     def special_ids(self) -> list[int]:
@@ -140,11 +99,11 @@ class MaskedLM(DocumentTask[MaskedLMBatch], EncoderTask[Document, MaskedLMBatch]
             raise UserError("the tokenizer has no mask token: this model cannot predict masked tokens.")
         return self.tokenizer.mask_id
 
-    def batch(self, rows: Sequence[Row]) -> MaskedLMBatch:
+    def masked_batch(self, rows: Sequence[Row]) -> MaskedLMBatch:
         """Mask random tokens of rows, with torch's random state. Each call draws new masks (dynamic masking)."""
-        return self.masked_batch([(row, []) for (row,) in rows])
+        return self.mask([(row, []) for (row,) in rows])
 
-    def masked_batch(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> MaskedLMBatch:
+    def mask(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> MaskedLMBatch:
         """Collate texts or pairs of texts to a batch and mask random tokens."""
         sequences = [self.add_special_tokens(*pair) for pair in pairs]
         ids = pad([sequence for sequence, _ in sequences], self.tokenizer.pad_id)
@@ -158,61 +117,19 @@ class MaskedLM(DocumentTask[MaskedLMBatch], EncoderTask[Document, MaskedLMBatch]
             targets=ids[prediction_mask],
         )
 
-    def loss(self, batch: MaskedLMBatch, *, label_smoothing: float = 0.0) -> Tensor:
-        return self.mlm_loss(batch, self.model(batch.ids, batch.token_type_ids), label_smoothing)
-
-    def mlm_loss(self, batch: MaskedLMBatch, hidden: Tensor, label_smoothing: float = 0.0) -> Tensor:
-        """Summed cross-entropy of the masked tokens, in nats."""
-        m = self.model
-        return linear_cross_entropy(
-            m.mlm_head(hidden.flatten(0, 1).index_select(0, batch.target_positions)),
-            m.embedding.weight,
-            batch.targets,
-            bias=m.mlm_bias,
-            label_smoothing=label_smoothing,
-            token_weights=batch.target_weights,
-        )
-
-    def evaluate(
-        self, examples: Sequence[Document], options: DecodeConfig | None = None
-    ) -> tuple[list[str], list[Score]]:
-        metrics = self.metrics(self.sums(examples))
-        return [], [
-            *(Score(name, x) for name, x in metrics.items()),
-            Score("perplexity", perplexity(metrics["loss"], 1)),
-        ]
-
-    def validate(self, examples: Sequence[Document]) -> dict[str, float]:
-        return self.metrics(self.sums(examples, MAX_VALIDATED))
-
-    def metrics(self, sums: Mapping[str, float]) -> dict[str, float]:
-        """Mean negative log-probability of a masked token in nats, and the fraction of correct predictions."""
-        n = max(1, sums["n"])
-        return {"loss": sums["nll"] / n, "accuracy": sums["n_correct"] / n}
-
-    def sums(self, examples: Sequence[Document], max_tokens: int | None = None) -> Counter[str]:
-        """Sums over the masked tokens of examples, for `metrics`. The masks are the same in every call.
-
-        Args:
-            max_tokens: use about this many tokens, in evenly spaced windows.
-        """
-        rows, _ = self.encode(examples)
-        if max_tokens:
-            rows = rows[:: max(1, sum(len(row[0]) for row in rows) // max_tokens)]
+    def fixed_batches(self, rows: Sequence[Row]) -> list[MaskedLMBatch]:
+        """`masked_batch` of rows with the same masks in every call, for validation and evaluation."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(SEED)
-            batches = [
-                self.batch(rows[start : start + VALIDATION_ROWS]) for start in range(0, len(rows), VALIDATION_ROWS)
+            return [
+                self.masked_batch(rows[start : start + VALIDATION_ROWS])
+                for start in range(0, len(rows), VALIDATION_ROWS)
             ]
 
-        @torch.inference_mode()
-        def sums_of(part: list[MaskedLMBatch]) -> list[dict[str, float]]:
-            return [self.batch_sums(batch.to(self.device)) for batch in part]
-
-        sums: Counter[str] = Counter()
-        for of_batch in self.map_parts(sums_of, batches):
-            sums.update(of_batch)
-        return sums
+    @torch.inference_mode()
+    def sums(self, batches: Sequence[MaskedLMBatch]) -> list[dict[str, float]]:
+        """Sums over the masked tokens of each batch, for `metrics`."""
+        return [self.batch_sums(batch.to(self.device)) for batch in batches]
 
     def batch_sums(self, batch: MaskedLMBatch) -> dict[str, float]:
         """Sums over the masked tokens of one batch."""
@@ -220,6 +137,27 @@ class MaskedLM(DocumentTask[MaskedLMBatch], EncoderTask[Document, MaskedLMBatch]
         log_probs = self.model.mlm_logits(hidden).float().log_softmax(-1)
         nll = -float(log_probs.gather(-1, batch.targets[:, None]).sum())
         return {"nll": nll, "n_correct": int((log_probs.argmax(-1) == batch.targets).sum()), "n": len(batch.targets)}
+
+    def metrics(self, sums: Iterable[Mapping[str, float]]) -> dict[str, float]:
+        """Mean negative log-probability of a masked token in nats, and the fraction of correct predictions."""
+        total = Counter[str]()
+        for of_batch in sums:
+            total.update(of_batch)
+        return self.metrics_of(total)
+
+    def metrics_of(self, sums: Mapping[str, float]) -> dict[str, float]:
+        """`metrics` from the sums over all batches."""
+        n = max(1, sums["n"])
+        return {"loss": sums["nll"] / n, "accuracy": sums["n_correct"] / n}
+
+    def evaluate(
+        self, examples: Sequence[Document], options: DecodeConfig | None = None
+    ) -> tuple[list[str], list[Score]]:
+        metrics = self.metrics(self.sums(self.fixed_batches(self.rows(examples))))
+        return [], [
+            *(Score(name, x) for name, x in metrics.items()),
+            Score("perplexity", perplexity(metrics["loss"], 1)),
+        ]
 
     # Inference
 
@@ -348,15 +286,13 @@ class BertPretraining(MaskedLM):
     """
 
     name = "bert-pretraining"
-    fields = {"ids": IDS, "ids2": IDS, "nsp_labels": INTS}
     head_config = {"head": "mlm", "pooler": True}
-    static_shapes = False  # copies of a row would count in the mean of the next-sentence losses
 
     @classmethod
     def n_labels(cls, labels: Sequence[str]) -> int:
         return 2
 
-    def encode(self, examples: Sequence[Document]) -> tuple[list[Row], list[Document]]:
+    def rows(self, examples: Sequence[Document]) -> list[Row]:
         lines = [[line for line in example.text.split("\n") if line.strip()] for example in examples]
         texts = [self.tokenizer.encode_batch(text) for text in lines if text]
         all_lines = [line for text in texts for line in text]
@@ -371,18 +307,11 @@ class BertPretraining(MaskedLM):
                         [int(is_random)],
                     )
                 )
-        return rows, []
+        return rows
 
-    def batch(self, rows: Sequence[Row]) -> MaskedLMBatch:
+    def masked_batch(self, rows: Sequence[Row]) -> MaskedLMBatch:
         nsp_labels = torch.tensor([label for _, _, (label,) in rows])
-        return replace(self.masked_batch([(first, second) for first, second, _ in rows]), nsp_labels=nsp_labels)
-
-    def loss(self, batch: MaskedLMBatch, *, label_smoothing: float = 0.0) -> Tensor:
-        """Sum of the losses of both objectives. Their means have equal weights."""
-        hidden = self.model(batch.ids, batch.token_type_ids)
-        assert batch.nsp_labels is not None
-        pairs = F.cross_entropy(self.model.label_logits(hidden, batch.ids).float(), batch.nsp_labels)
-        return self.mlm_loss(batch, hidden, label_smoothing) + pairs * batch.n_targets
+        return replace(self.mask([(first, second) for first, second, _ in rows]), nsp_labels=nsp_labels)
 
     def batch_sums(self, batch: MaskedLMBatch) -> dict[str, float]:
         assert batch.nsp_labels is not None
@@ -393,5 +322,5 @@ class BertPretraining(MaskedLM):
             "pairs": len(predicted),
         }
 
-    def metrics(self, sums: Mapping[str, float]) -> dict[str, float]:
-        return {**super().metrics(sums), "nsp_accuracy": sums["nsp_correct"] / max(1, sums["pairs"])}
+    def metrics_of(self, sums: Mapping[str, float]) -> dict[str, float]:
+        return {**super().metrics_of(sums), "nsp_accuracy": sums["nsp_correct"] / max(1, sums["pairs"])}

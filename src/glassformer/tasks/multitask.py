@@ -1,10 +1,8 @@
 """Multitask text-to-text models: the input begins with the name of the task, the output is text."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
 
 from glassformer.config import DecodeConfig, JsonObject
 from glassformer.corpora.columns import parse_number
@@ -18,7 +16,7 @@ from glassformer.metrics.labels import matthews
 from glassformer.metrics.registry import scores
 from glassformer.tasks.base import Log
 from glassformer.tasks.texts import Warn, no_op
-from glassformer.tasks.translation import TextToTextTask, evenly_spaced
+from glassformer.tasks.translation import TextToTextTask
 
 MAX_CLASSES = 20
 """Maximum number of distinct targets of a classification task; with more, targets are free text."""
@@ -46,9 +44,7 @@ class Multitask(TextToTextTask[PromptedExample]):
     example_type = PromptedExample
     examples_name = "examples"
     read_options = ("keys",)
-    metric = "exact"
     output_type = "texts"
-    validation_decodes = True
 
     @classmethod
     def families(cls) -> tuple[str, ...]:
@@ -67,10 +63,6 @@ class Multitask(TextToTextTask[PromptedExample]):
     @classmethod
     def texts(cls, example: PromptedExample) -> Sequence[str]:
         return example.src, example.tgt
-
-    @classmethod
-    def group(cls, example: PromptedExample) -> str:
-        return example.task
 
     def run(self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op) -> list[str]:
         """Generate the output of each line. A line has the format of training: the name of the task, then the text."""
@@ -98,23 +90,6 @@ class Multitask(TextToTextTask[PromptedExample]):
     @classmethod
     def references(cls, examples: Sequence[PromptedExample]) -> list[str]:
         return [example.tgt for example in examples]
-
-    def validate(self, examples: Sequence[PromptedExample], n_decoded: int | None = None) -> dict[str, float]:
-        """Fraction of exact matches, averaged over tasks, and the loss per target token in nats.
-
-        Args:
-            n_decoded: decode this many of the examples, evenly spaced; the loss is that of all. Default: all.
-        """
-        decoded = evenly_spaced(examples, n_decoded)
-        options = DecodeConfig(beam=1, batch_tokens=4096, precision=self.validation_precision)
-        outputs = self.map_parts(lambda examples: self.best_outputs(examples, options), decoded)
-        correct: dict[str, list[bool]] = {}
-        for output, example in zip(outputs, decoded, strict=True):
-            correct.setdefault(example.task, []).append(output == example.tgt)
-        return {
-            "exact": float(np.mean([np.mean(values) for values in correct.values()])),
-            "loss": self.reference_loss(examples),
-        }
 
 
 def example_from_record(record: JsonObject, path: str, number: int) -> PromptedExample:
@@ -157,22 +132,3 @@ def type_specific_score(predicted: Sequence[str], expected: Sequence[str]) -> tu
     if len(set(expected)) <= MAX_CLASSES:
         return "MCC", matthews(predicted, expected)
     return "BLEU", bleu(predicted, expected)
-
-
-def repetition_factors(
-    counts: Mapping[str, int], limit: int | None = None, temperature: float = 1.0
-) -> dict[str, float]:
-    """How often the examples of each task are repeated in an epoch, at least once.
-
-    The factors mix the tasks in proportion to min(n, limit)^(1/temperature).
-
-    Args:
-        counts: number of examples n of each task.
-        limit: maximum number of examples that a task counts as.
-        temperature: 1 mixes in proportion to size; larger values mix more evenly.
-
-    Source: Raffel et al. 2019, section 3.5.2.
-    """
-    factors = {task: min(n, limit or n) ** (1 / temperature) / n for task, n in counts.items()}
-    smallest = min(factors.values())
-    return {task: factor / smallest for task, factor in factors.items()}

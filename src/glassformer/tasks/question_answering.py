@@ -5,25 +5,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
-import torch.nn.functional as F
-from jaxtyping import Int
-from numpy.typing import NDArray
-from torch import Tensor
 
 from glassformer.config import DecodeConfig
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.corpora.squad import QAExample, read_questions
-from glassformer.data.batch import Batch, pad
-from glassformer.data.dataset import IDS, INTS, Dataset
-from glassformer.data.ragged import Row
 from glassformer.errors import CorpusError
 from glassformer.metrics import Score
-from glassformer.metrics.answers import (
-    answer_f1,
-    exact_match,
-)
 from glassformer.metrics.registry import scores
 from glassformer.tasks.base import Log
 from glassformer.tasks.encoder import EncoderTask
@@ -47,16 +35,7 @@ class Answer:
     """Probability of the first token times probability of the last token."""
 
 
-@dataclass(frozen=True, slots=True)
-class SpanBatch(Batch):
-    """Padded questions with contexts, and the first and last token position of each answer; 0 and 0 for no answer."""
-
-    ids: Int[Tensor, "batch length"]
-    token_type_ids: Int[Tensor, "batch length"]
-    spans: Int[Tensor, "batch 2"]
-
-
-class QuestionAnswerer(EncoderTask[QAExample, SpanBatch]):
+class QuestionAnswerer(EncoderTask[QAExample]):
     """Predicts the span of a context that answers a question; the span of [CLS] means that there is no answer.
 
     A context longer than the maximum length is read in overlapping windows.
@@ -69,11 +48,8 @@ class QuestionAnswerer(EncoderTask[QAExample, SpanBatch]):
     pipelines = ("question-answering",)
     example_type = QAExample
     examples_name = "questions"
-    targets_name = "positions"
     example_input = "Where does Ann live?\\tAnn lives in Oslo."
-    fields = {"question": IDS, "context": IDS, "span": INTS}
     read_options = ()
-    metric = "f1"
     output_type = "answers"
     head_config = {"head": "span"}
 
@@ -86,10 +62,6 @@ class QuestionAnswerer(EncoderTask[QAExample, SpanBatch]):
     @classmethod
     def texts(cls, example: QAExample) -> Sequence[str]:
         return example.question, example.context
-
-    @classmethod
-    def key(cls, example: QAExample) -> str:
-        return example.context
 
     @classmethod
     def n_labels(cls, labels: Sequence[str]) -> int:
@@ -106,56 +78,6 @@ class QuestionAnswerer(EncoderTask[QAExample, SpanBatch]):
         ids, offsets = self.tokenizer.offsets(context)
         size = self.model.config.max_len - self.n_specials - len(question_ids)
         return question_ids, list(windows(len(ids), size, size // 3)), ids, offsets
-
-    def encode(self, examples: Sequence[QAExample]) -> tuple[list[Row], list[QAExample]]:
-        rows: list[Row] = []
-        for example in examples:
-            question_ids, windows_of_context, ids, offsets = self.encode_parts(example.question, example.context)
-            for start, end in windows_of_context:
-                first, last = self.answer_span(example, offsets, start, end)
-                rows.append((question_ids, ids[start:end], [first, last]))
-        return rows, []
-
-    def answer_span(
-        self, example: QAExample, offsets: Sequence[tuple[int, int]], start: int, end: int
-    ) -> tuple[int, int]:
-        """First and last token of the first answer, counted from 1 at the start of the window; 0 and 0 if the window
-        does not contain the answer.
-        """
-        if not example.answers:
-            return 0, 0
-        text, answer_start = example.answers[0]
-        inside = [
-            i
-            for i, (char_start, char_end) in enumerate(offsets)
-            if char_start < answer_start + len(text) and char_end > answer_start and char_end > char_start
-        ]
-        if not inside or inside[0] < start or inside[-1] >= end:
-            return 0, 0
-        return inside[0] - start + 1, inside[-1] - start + 1
-
-    def lengths(self, data: Dataset) -> NDArray[np.int64]:
-        return data.fields["question"].lengths + data.fields["context"].lengths + self.n_specials
-
-    def batch(self, rows: Sequence[Row]) -> SpanBatch:
-        sequences = [self.add_special_tokens(question, context) for question, context, _ in rows]
-        spans = [
-            [position and position + len(question) + self.n_separators for position in span]
-            for question, _, span in rows
-        ]
-        return SpanBatch(
-            n_targets=2 * len(rows),
-            ids=pad([ids for ids, _ in sequences], self.tokenizer.pad_id),
-            token_type_ids=pad([token_type_ids for _, token_type_ids in sequences], 0),
-            spans=torch.tensor(spans),
-        )
-
-    def loss(self, batch: SpanBatch, *, label_smoothing: float = 0.0) -> Tensor:
-        logits = self.model.label_logits(self.model(batch.ids, batch.token_type_ids), batch.ids).float()
-        logits = logits.masked_fill((batch.ids == self.tokenizer.pad_id)[..., None], -torch.inf)
-        return F.cross_entropy(logits.transpose(1, 2)[:, 0], batch.spans[:, 0], reduction="sum") + F.cross_entropy(
-            logits.transpose(1, 2)[:, 1], batch.spans[:, 1], reduction="sum"
-        )
 
     def answers(self, questions: Sequence[tuple[str, str]], n_best: int = 1) -> list[list[Answer]]:
         """The best answers to each (question, context), best first. The candidates include "no answer"."""
@@ -231,17 +153,6 @@ class QuestionAnswerer(EncoderTask[QAExample, SpanBatch]):
     @classmethod
     def references(cls, examples: Sequence[QAExample]) -> list[list[str]]:
         return [[text for text, _ in example.answers] for example in examples]
-
-    def validate(self, examples: Sequence[QAExample]) -> dict[str, float]:
-        predicted = self.map_parts(
-            lambda questions: [best[0].text for best in self.answers(questions)],
-            [(example.question, example.context) for example in examples],
-        )
-        pairs = list(zip(predicted, self.references(examples), strict=True))
-        return {
-            "f1": sum(answer_f1(*pair) for pair in pairs) / len(pairs),
-            "em": sum(exact_match(*pair) for pair in pairs) / len(pairs),
-        }
 
 
 def question_of(line: str, index: int) -> tuple[str, str]:

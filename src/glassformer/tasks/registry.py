@@ -3,7 +3,7 @@
 import importlib
 import sys
 from pathlib import Path
-from typing import TypeVar, overload
+from typing import NamedTuple, TypeVar, overload
 
 import torch
 
@@ -13,28 +13,40 @@ from glassformer.tasks.base import AnyTask
 
 TaskT = TypeVar("TaskT", bound=AnyTask)
 
+
+class TaskRow(NamedTuple):
+    """Where a task is defined."""
+
+    module: str
+    """Name of its module in `tasks`, and of that of its objective in `learning`."""
+    task: str
+    """Name of its class."""
+    objective: str | None
+    """Name of the class of its objective. None: the task cannot be trained."""
+
+
 TASKS = {
-    "translation": "translation:Translator",
-    "classification": "classification:Classifier",
-    "regression": "regression:Regressor",
-    "tagging": "tagging:Tagger",
-    "question-answering": "question_answering:QuestionAnswerer",
-    "causal-lm": "causal_lm:LanguageModel",
-    "summarization": "summarization:Summarizer",
-    "multitask": "multitask:Multitask",
-    "span-corruption": "span_corruption:SpanCorruption",
-    "skip-gram": "skip_gram:WordVectors",
-    "feature-extraction": "feature_extraction:SentenceEmbedder",
-    "masked-lm": "masked_lm:MaskedLM",
-    "bert-pretraining": "masked_lm:BertPretraining",
+    "translation": TaskRow("translation", "Translator", "TranslationObjective"),
+    "classification": TaskRow("classification", "Classifier", "ClassificationObjective"),
+    "regression": TaskRow("regression", "Regressor", "RegressionObjective"),
+    "tagging": TaskRow("tagging", "Tagger", "TaggingObjective"),
+    "question-answering": TaskRow("question_answering", "QuestionAnswerer", "QuestionAnsweringObjective"),
+    "causal-lm": TaskRow("causal_lm", "LanguageModel", "CausalLMObjective"),
+    "summarization": TaskRow("summarization", "Summarizer", "SummarizationObjective"),
+    "multitask": TaskRow("multitask", "Multitask", "MultitaskObjective"),
+    "span-corruption": TaskRow("span_corruption", "SpanCorruption", "SpanCorruptionObjective"),
+    "skip-gram": TaskRow("skip_gram", "WordVectors", "SkipGramObjective"),
+    "feature-extraction": TaskRow("feature_extraction", "SentenceEmbedder", None),
+    "masked-lm": TaskRow("masked_lm", "MaskedLM", "MaskedLMObjective"),
+    "bert-pretraining": TaskRow("masked_lm", "BertPretraining", "BertPretrainingObjective"),
 }
-"""Module and class of each task, imported when needed."""
+"""All tasks. Their modules are imported when needed."""
 
 
 def task_class(name: str) -> type[AnyTask]:
     """The class of a task."""
-    module, _, class_name = TASKS[name].partition(":")
-    return getattr(importlib.import_module(f"glassformer.tasks.{module}"), class_name)
+    row = TASKS[name]
+    return getattr(importlib.import_module(f"glassformer.tasks.{row.module}"), row.task)
 
 
 @overload

@@ -1,24 +1,20 @@
 """Regression: a number for each text or pair of texts, with an encoder."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Self, overload
 
 import torch
-import torch.nn.functional as F
-from torch import Tensor
 
 from glassformer.config import DecodeConfig, JsonObject
 from glassformer.corpora.columns import parse_number
 from glassformer.corpora.labeled import Labeled
 from glassformer.corpora.read_options import DETECT, ReadOptions
-from glassformer.data.dataset import FLOATS, IDS
-from glassformer.errors import CheckpointError, CorpusError, UserError
+from glassformer.errors import CheckpointError, CorpusError
 from glassformer.metrics import Score
-from glassformer.metrics.correlation import pearson
 from glassformer.metrics.registry import scores
 from glassformer.tasks.base import Log
-from glassformer.tasks.classification import LabelBatch, LabelTask, text_of
+from glassformer.tasks.classification import LabelTask, text_of
 from glassformer.tasks.encoder import Texts, text_of_line
 from glassformer.tasks.texts import Text, Warn, check_texts, map_nonblank, no_op
 
@@ -33,8 +29,6 @@ class Regressor(LabelTask):
     pipeline_tag = "sentence-similarity"
     pipelines = ("text-classification", "sentence-similarity")
     head_task = "classification"
-    fields = {"ids": IDS, "ids2": IDS, "label": FLOATS}
-    metric = "pearson"
     output_type = "numbers"
 
     @classmethod
@@ -53,16 +47,6 @@ class Regressor(LabelTask):
                 yield example
         if log and n_bad:
             log(f"warning: {n_bad:,} labels are not numbers and were left out (--skip-bad). The first: {first_bad}.")
-
-    @classmethod
-    def label_set(cls, labels: Iterable[str]) -> tuple[str, ...]:
-        numbers = [float(label) for label in labels]
-        if min(numbers) == max(numbers):
-            raise UserError(
-                f"every label is {numbers[0]:g}: regression needs at least two different labels.\n"
-                "  Add examples with other labels."
-            )
-        return repr(min(numbers)), repr(max(numbers))
 
     @classmethod
     def n_labels(cls, labels: Sequence[str]) -> int:
@@ -85,14 +69,6 @@ class Regressor(LabelTask):
         """Minimum and maximum of the training labels."""
         low, high = map(float, self.labels)
         return low, high
-
-    def target(self, example: Labeled) -> float:
-        low, high = self.range
-        return (example.number() - low) / (high - low) - 0.5
-
-    def loss(self, batch: LabelBatch, *, label_smoothing: float = 0.0) -> Tensor:
-        predicted = self.model.label_logits(self.model(batch.ids, batch.token_type_ids), batch.ids).float()
-        return F.mse_loss(predicted[:, 0], batch.labels, reduction="sum")
 
     def predict_numbers(self, texts: Sequence[Text], warn: Warn = no_op) -> list[float]:
         """Predicted number of each text."""
@@ -132,11 +108,3 @@ class Regressor(LabelTask):
     @classmethod
     def parse_outputs(cls, outputs: Sequence[str]) -> list[float]:
         return list(map(float, outputs))
-
-    def validate(self, examples: Sequence[Labeled]) -> dict[str, float]:
-        predicted = self.shared_logits(examples)[:, 0]
-        targets = torch.tensor([self.target(example) for example in examples])
-        return {
-            "pearson": pearson(predicted.tolist(), [example.number() for example in examples]),
-            "loss": float(F.mse_loss(predicted, targets)),
-        }

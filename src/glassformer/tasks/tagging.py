@@ -1,44 +1,21 @@
 """Token classification: a tag for each word, for named entities or parts of speech."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import overload
 
 import numpy as np
 import torch
-import torch.nn.functional as F
-from jaxtyping import Int
-from numpy.typing import NDArray
 from torch import Tensor
 
 from glassformer.config import DecodeConfig
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.corpora.tagged import Tagged, read_tagged
-from glassformer.data.batch import Batch, pad
-from glassformer.data.dataset import IDS, INTS, Dataset
-from glassformer.data.ragged import Row
 from glassformer.metrics import Score
 from glassformer.metrics.registry import scores
-from glassformer.metrics.spans import (
-    are_span_tags,
-    entity_f1,
-    tag_accuracy,
-)
 from glassformer.tasks.base import Log, Record
 from glassformer.tasks.encoder import EncoderTask
 from glassformer.tasks.texts import Warn, check_texts, no_op
-
-IGNORED_TAG = -100
-"""Target of positions without a tag: special tokens, padding, and all subwords of a word but the first."""
-
-
-@dataclass(frozen=True, slots=True)
-class TagBatch(Batch):
-    """Padded sentences, with the tag of each word at its first subword and IGNORED_TAG elsewhere."""
-
-    ids: Int[Tensor, "batch length"]
-    tags: Int[Tensor, "batch length"]
 
 
 class TaggingRecord(Record):
@@ -55,7 +32,7 @@ def beside_words(words: Sequence[str], tags: Sequence[str]) -> str:
     return " ".join(f"{word}/{tag}" for word, tag in zip(words, tags, strict=True))
 
 
-class Tagger(EncoderTask[Tagged, TagBatch]):
+class Tagger(EncoderTask[Tagged]):
     """Predicts a tag for each word of a sentence, from the encoder output at the word's first subword.
 
     Source: Devlin et al. 2018, section 5.3.
@@ -66,10 +43,7 @@ class Tagger(EncoderTask[Tagged, TagBatch]):
     pipelines = ("token-classification",)
     example_type = Tagged
     examples_name = "sentences"
-    targets_name = "words"
-    fields = {"ids": IDS, "starts": INTS, "tags": INTS}
     read_options = ("keys",)
-    metric = "score"
     output_type = "tags"
     head_config = {"head": "tokens"}
     has_classes = True
@@ -84,25 +58,10 @@ class Tagger(EncoderTask[Tagged, TagBatch]):
     def texts(cls, example: Tagged) -> Sequence[str]:
         return (" ".join(example.words),)
 
-    @classmethod
-    def labels_in(cls, example: Tagged) -> Iterable[str]:
-        return example.tags
-
     @property
     def limit(self) -> int:
         """Maximum number of subwords in a window."""
         return self.model.config.max_len - 2
-
-    def encode(self, examples: Sequence[Tagged]) -> tuple[list[Row], list[Tagged]]:
-        tag_ids = {tag: i for i, tag in enumerate(self.labels)}
-        rows: list[Row] = []
-        for example in examples:
-            subwords = self.subword_ids(example.words)
-            for start, end in self.word_windows(subwords):
-                ids = [subword for word in subwords[start:end] for subword in word]
-                starts = np.cumsum([0, *map(len, subwords[start:end])])[:-1].tolist()
-                rows.append((ids, starts, [tag_ids[tag] for tag in example.tags[start:end]]))
-        return rows, []
 
     def subword_ids(self, words: Sequence[str]) -> list[list[int]]:
         """Subword ids of each word, truncated to `limit` per word."""
@@ -131,30 +90,6 @@ class Tagger(EncoderTask[Tagged, TagBatch]):
                 n_shared += len(subwords[next_start])
             start = next_start
         return windows
-
-    def lengths(self, data: Dataset) -> NDArray[np.int64]:
-        return data.fields["ids"].lengths + 2
-
-    def batch(self, rows: Sequence[Row]) -> TagBatch:
-        sentences, tags = [], []
-        for ids, starts, tag_ids in rows:
-            sentences.append(self.add_special_tokens(ids, [])[0])
-            targets = [IGNORED_TAG] * len(sentences[-1])
-            for start, tag_id in zip(starts, tag_ids, strict=True):
-                targets[start + 1] = tag_id
-            tags.append(targets)
-        return TagBatch(
-            n_targets=sum(len(tag_ids) for _, _, tag_ids in rows),
-            ids=pad(sentences, self.tokenizer.pad_id),
-            tags=pad(tags, IGNORED_TAG),
-        )
-
-    def loss(self, batch: TagBatch, *, label_smoothing: float = 0.0) -> Tensor:
-        logits = self.model.label_logits(self.model(batch.ids), batch.ids).float()
-        return F.cross_entropy(
-            logits.flatten(0, 1), batch.tags.flatten(), reduction="sum", ignore_index=IGNORED_TAG,
-            label_smoothing=label_smoothing,
-        )  # fmt: skip
 
     def log_probs(self, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
         """Natural log-probabilities [words, tags] of each sentence.
@@ -251,29 +186,3 @@ class Tagger(EncoderTask[Tagged, TagBatch]):
     @classmethod
     def parse_outputs(cls, outputs: Sequence[str]) -> list[list[str]]:
         return [output.split() for output in outputs]
-
-    def validate(self, examples: Sequence[Tagged]) -> dict[str, float]:
-        """Metrics on dev examples. `score` is the entity F1 if the tags mark spans, else the accuracy."""
-        tag_ids = {tag: i for i, tag in enumerate(self.labels)}
-
-        def results(part: list[Tagged]) -> list[tuple[list[int], float]]:
-            """Predicted labels and log-probability of the reference, of each sentence."""
-            rows = self.log_probs([example.words for example in part])
-            references = [[tag_ids[tag] for tag in example.tags] for example in part]
-            return [
-                (row.argmax(-1).tolist(), float(row[range(len(ids)), ids].sum()))
-                for row, ids in zip(rows, references, strict=True)
-            ]
-
-        of_sentences = self.map_parts(results, examples)
-        predicted = [[self.labels[i] for i in ids] for ids, _ in of_sentences]
-        expected = [list(example.tags) for example in examples]
-        n_words = sum(map(len, expected))
-        loss = -sum(log_prob for _, log_prob in of_sentences)
-        has_spans = are_span_tags([tag for tags in expected for tag in tags])
-        accuracy = tag_accuracy(predicted, expected)
-        return {
-            "score": entity_f1(predicted, expected) if has_spans else accuracy,
-            "accuracy": accuracy,
-            "loss": loss / n_words,
-        }

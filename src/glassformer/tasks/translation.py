@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from itertools import compress
 from pathlib import Path
 from typing import Literal, Self, TypeVar, Unpack, overload
 
@@ -12,16 +11,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from glassformer import checkpoint
-from glassformer.config import DecodeConfig, JsonObject, TrainConfig
+from glassformer.config import DecodeConfig, JsonObject
 from glassformer.corpora.corpus import Example, read_pairs
 from glassformer.corpora.doctor.diagnosis import PairChecker
 from glassformer.corpora.language_id import FILE as LANGUAGE_PROFILES
-from glassformer.corpora.language_id import MAX_SENTENCES, LanguageProfiles
-from glassformer.corpora.languages import languages_of
+from glassformer.corpora.language_id import LanguageProfiles
 from glassformer.corpora.read_options import DETECT, ReadOptions
-from glassformer.corpora.words import has_words, list_mark, scripts_of, source_scripts
-from glassformer.data.dataset import Dataset
-from glassformer.data.pairs import PairBatch, make_batch, pack_pairs
+from glassformer.corpora.words import has_words, list_mark, scripts_of
+from glassformer.data.pairs import PairBatch, make_batch
 from glassformer.data.ragged import Row
 from glassformer.errors import ConfigError
 from glassformer.generate.batches import batches_by_length
@@ -30,14 +27,13 @@ from glassformer.generate.search import Hypothesis
 from glassformer.generate.shortlist import FILE as SHORTLIST
 from glassformer.generate.shortlist import Shortlist
 from glassformer.keyword_options import DecodeOptions, TextOptions
-from glassformer.metrics import Score, bleu, translation_scores
+from glassformer.metrics import Score, translation_scores
 from glassformer.metrics.registry import scores
 from glassformer.metrics.score import MetricFn
 from glassformer.metrics.translation import bleu_from, bleu_statistics
 from glassformer.model_config import TransformerConfig
 from glassformer.models.decoding import DecodesTogether
 from glassformer.models.transformer import Transformer
-from glassformer.objectives.loss import linear_cross_entropy
 from glassformer.runtime.precision import in_precision
 from glassformer.runtime.storage import has_weights
 from glassformer.tasks.base import ExampleT, Log, StoredPrecision, Task
@@ -61,13 +57,11 @@ MIN_TOKENS = 16
 Item = TypeVar("Item")
 
 
-class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
+class TextToTextTask(GeneratesText, Task[ExampleT]):
     """Base class of tasks that generate a text from a source text with an encoder-decoder."""
 
     source_has_end_token = True
     kind = "encoder-decoder"
-    static_shapes = True
-    can_pack = True
     confidence: Confidence | None = None
     """Confidence of translations, if the folder has it."""
 
@@ -96,13 +90,6 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
     def build(cls, config: TransformerConfig, tokenizer: Tokenizer, device: torch.device | str = "cpu") -> Self:
         """An untrained translator with weights initialized from torch's random state."""
         return cls(Transformer(config), tokenizer, device)
-
-    def encode(self, examples: Sequence[ExampleT]) -> tuple[list[Row], list[ExampleT]]:
-        src, tgt = (self.tokenizer.encode_batch([self.texts(e)[side] for e in examples]) for side in (0, 1))
-        limit = self.model.config.max_len
-        rows: list[Row] = list(zip(src, tgt, strict=True))
-        fits = [max(map(len, row)) < limit for row in rows]
-        return list(compress(rows, fits)), [e for e, fit in zip(examples, fits, strict=True) if not fit]
 
     @property
     def validation_precision(self) -> Literal["auto", "fp32"]:
@@ -237,38 +224,10 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
                 results[i] = values[: len(pairs[i][1]) + 1]
         return results
 
-    def reference_loss(self, examples: Sequence[ExampleT]) -> float:
-        """Mean negative log-probability of the tokens of the references, in nats. See `map_parts`."""
-
-        def sums(pairs: list[Sequence[str]]) -> list[tuple[float, int]]:
-            rows = self.score([src for src, _ in pairs], [tgt for _, tgt in pairs])
-            return [(sum(log_probs), len(log_probs)) for log_probs in rows]
-
-        results = self.map_parts(sums, [self.texts(example) for example in examples])
-        return -sum(total for total, _ in results) / sum(n for _, n in results)
-
     def batch(self, rows: Sequence[Row]) -> PairBatch:
         """Collate pairs of token ids to a batch."""
         t = self.tokenizer
         return make_batch(rows, pad_id=t.pad_id, bos_id=t.bos_id, eos_id=t.eos_id)
-
-    def packed_batch(self, rows: Sequence[Row], n_tokens: int, n_sequences: int, longest: int) -> PairBatch:
-        t = self.tokenizer
-        return pack_pairs(rows, n_tokens, n_sequences, longest, pad_id=t.pad_id, bos_id=t.bos_id, eos_id=t.eos_id)
-
-    def loss(self, batch: PairBatch, *, label_smoothing: float = 0.0) -> Tensor:
-        """Label-smoothed cross-entropy, summed over the target tokens of a batch, in nats."""
-        # Not all encoder-decoders take packed sequences.
-        spans = () if batch.src_spans is None else (batch.src_spans, batch.tgt_spans)
-        hidden = self.model(batch.src, batch.tgt_in, *spans).flatten(0, 1)
-        return linear_cross_entropy(
-            hidden.index_select(0, batch.target_positions),
-            self.model.output_weight,
-            batch.tgt_out.flatten().index_select(0, batch.target_positions),
-            label_smoothing=label_smoothing,
-            bias=self.model.output_bias,
-            token_weights=batch.target_weights,
-        )
 
 
 class Translator(TextToTextTask[Example]):
@@ -278,12 +237,9 @@ class Translator(TextToTextTask[Example]):
     pipeline_tag = "translation"
     pipelines = ("translation", "text2text-generation")
     command = "translate"
-    too_long_advice = "--task summarization truncates long texts, if the targets are summaries"
     example_type = Example
     examples_name = "pairs"
-    metric = "bleu"
     output_type = "texts"
-    validation_decodes = True
     stored_attributes = ("languages", "scripts")
     languages: tuple[str, ...] = ()
     """Codes of source and target language; empty if they are not known."""
@@ -306,19 +262,6 @@ class Translator(TextToTextTask[Example]):
         if self.detection:
             contents[LANGUAGE_PROFILES] = self.detection.to_json()
         return contents
-
-    def configure(self, config: TrainConfig) -> None:
-        self.languages = languages_of(config.src, config.tgt, config.keys, config.languages)
-
-    def fit_statistics(self, data: Dataset) -> None:
-        """Find the scripts of the sources, in addition to those of the model that the training starts from."""
-        self.scripts = tuple(sorted({*self.scripts, *source_scripts(zip(*self.sample(data), strict=True))}))
-
-    def sample(self, data: Dataset) -> tuple[list[str], list[str]]:
-        """Sources and targets of a training set: `MAX_SENTENCES` evenly spaced ones."""
-        rows = data.rows(np.array(evenly_spaced(range(len(data)), MAX_SENTENCES)))
-        src, tgt = ([self.tokenizer.decode(list(row[side])) for row in rows] for side in (0, 1))
-        return src, tgt
 
     @cached_property
     def scripts_of_vocabulary(self) -> tuple[str, ...] | None:
@@ -397,23 +340,6 @@ class Translator(TextToTextTask[Example]):
     ) -> dict[str, tuple[NDArray[np.float64], MetricFn]]:
         bleu = {"BLEU": (bleu_statistics(outputs, cls.references(examples)), bleu_from)}
         return bleu | super().bootstrap_statistics(outputs, examples)
-
-    def validate(self, examples: Sequence[Example], n_decoded: int | None = None) -> dict[str, float]:
-        """BLEU of greedy translations, and the mean negative log-probability of the reference tokens in nats.
-
-        Args:
-            n_decoded: decode this many of the examples, evenly spaced; the loss is that of all. Default: all.
-        """
-        decoded = evenly_spaced(examples, n_decoded)
-        options = DecodeConfig(beam=1, batch_tokens=4096, precision=self.validation_precision)
-
-        def best_translations(sources: list[str]) -> list[str]:
-            # Early in training, models often do not generate the end token: limit the time of a validation.
-            translations = self.translate(sources, options, max_new_tokens=lambda n_tokens: 2 * n_tokens + 10)
-            return [nbest[0].text for nbest in translations]
-
-        hypotheses = self.map_parts(best_translations, [example.src for example in decoded])
-        return {"bleu": bleu(hypotheses, [example.tgt for example in decoded]), "loss": self.reference_loss(examples)}
 
 
 def evenly_spaced(items: Sequence[Item], n: int | None) -> Sequence[Item]:

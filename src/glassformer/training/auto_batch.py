@@ -45,9 +45,9 @@ def find_batch_tokens(step: TrainingStep, data: Dataset, lengths: NDArray[np.int
     at_start = meter.restart()
     n_rows, used, n_fitting = 1, 0, 1.0
     while n_rows <= min(n_fitting, max(2, TRIAL_TOKENS // longest)):
-        batch = step.task.batch(data.rows(np.resize(order, n_rows)))
+        batch = step.objective.batch(data.rows(np.resize(order, n_rows)))
         if step.graphs:
-            batch = batch.pad_to(n_rows, longest, step.task.tokenizer.pad_id)
+            batch = batch.pad_to(n_rows, longest, step.objective.tokenizer.pad_id)
         meter.restart()
         try:
             step.try_gradients(batch)

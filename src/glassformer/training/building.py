@@ -1,12 +1,12 @@
-"""The untrained task of a run."""
+"""The untrained task of a run, and its objective."""
 
 import torch
 
 from glassformer.config import TrainConfig
+from glassformer.learning.base import AnyObjective
+from glassformer.learning.embeddings import init_embeddings
 from glassformer.models.base import Model
 from glassformer.models.families import FAMILIES
-from glassformer.tasks.base import AnyTask
-from glassformer.tasks.embeddings import init_embeddings
 from glassformer.tasks.registry import load
 from glassformer.training.distributed import Processes
 from glassformer.training.memory import check_model_fits
@@ -15,18 +15,19 @@ from glassformer.training.scan import CorpusInfo
 
 def build(
     config: TrainConfig,
-    task_type: type[AnyTask],
+    objective_type: type[AnyObjective],
     corpus_info: CorpusInfo,
     base: Model | None,
     device: torch.device,
     processes: Processes,
-) -> AnyTask:
-    """Build the untrained task, with the weights of `base` where names and shapes match.
+) -> AnyObjective:
+    """Build the untrained task with its objective, with the weights of `base` where names and shapes match.
 
     Raises:
         UserError: the device has too little memory for the model.
     """
     assert config.family is not None
+    task_type = objective_type.task_type
     model_class = FAMILIES[config.family]
     config_class = model_class.config_class
     options = base.config.model_dump() if base else {}
@@ -52,10 +53,11 @@ def build(
     if base:
         load_matching_weights(model, base)
     task = task_type(model, tokenizer, device, corpus_info.labels)
-    task.configure(config)
+    objective = objective_type(task)
+    objective.configure(config)
     if config.embeddings:
         init_embeddings(task, load(config.embeddings, device="cpu"))
-    return task
+    return objective
 
 
 def load_matching_weights(model: Model, base: Model) -> None:

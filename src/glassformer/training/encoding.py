@@ -14,9 +14,10 @@ from glassformer.corpora.lines import chunks
 from glassformer.data.dataset import Dataset
 from glassformer.data.ragged import Row
 from glassformer.errors import CheckpointError, CorpusError
+from glassformer.learning.base import AnyObjective
+from glassformer.learning.multitask import repetition_factors
 from glassformer.limits import MAX_TOKENS
 from glassformer.tasks.base import AnyTask, CorpusExample, Log
-from glassformer.tasks.multitask import repetition_factors
 from glassformer.training.labels import N_LISTED, location
 from glassformer.training.scan import (
     CorpusInfo,
@@ -47,7 +48,7 @@ class PreparedData:
 
 
 @rare_garbage_collection()
-def encode(config: TrainConfig, task: AnyTask, corpus: CorpusInfo, log: Log) -> PreparedData:
+def encode(config: TrainConfig, objective: AnyObjective, corpus: CorpusInfo, log: Log) -> PreparedData:
     """Encode the training examples, if an earlier start of the run has not done it, and read the dev set.
 
     Raises:
@@ -56,9 +57,13 @@ def encode(config: TrainConfig, task: AnyTask, corpus: CorpusInfo, log: Log) -> 
     """
     folder = config.out / "data"
     if not (folder / "train").exists():
-        write_folder_atomically(folder / "train", lambda temporary: write_train(config, task, corpus, temporary, log))
+        write_folder_atomically(
+            folder / "train", lambda temporary: write_train(config, objective, corpus, temporary, log)
+        )
     return PreparedData(
-        Dataset(folder / "train", task.fields), read_dev(folder / "dev.jsonl", type(task)), corpus.label_counts
+        Dataset(folder / "train", objective.fields),
+        read_dev(folder / "dev.jsonl", objective.task_type),
+        corpus.label_counts,
     )
 
 
@@ -78,44 +83,45 @@ def read_dev(path: Path, task_type: type[AnyTask]) -> list[CorpusExample]:
     return dev
 
 
-def write_train(config: TrainConfig, task: AnyTask, corpus: CorpusInfo, folder: Path, log: Log) -> None:
+def write_train(config: TrainConfig, objective: AnyObjective, corpus: CorpusInfo, folder: Path, log: Log) -> None:
     """Encode the training examples and write them as a memory-mapped dataset.
 
     Raises:
         CorpusError: nothing to train on, or more than MAX_LEFT_OUT of the examples are too long.
     """
+    task = objective.task
     selectors = is_training(corpus.n_examples + len(corpus.held_out), corpus.held_out)
     too_long: list[CorpusExample] = []  # the first of them
     n_too_long = 0
 
     def training() -> Iterator[CorpusExample]:
-        return compress(read_corpus(config, type(task)), selectors)
+        return compress(read_corpus(config, objective.task_type), selectors)
 
     def encoded_chunks() -> Iterator[list[Row]]:
         nonlocal n_too_long
         # The tokenizer encodes a chunk on all cores while the next one is read and the previous one is written.
-        read = ahead(chunks(resample_mixture(training, task, config, log), ENCODED_TOGETHER))
-        for encoded, too_long_in_chunk in ahead(map(task.encode, read)):
+        read = ahead(chunks(resample_mixture(training, objective, config, log), ENCODED_TOGETHER))
+        for encoded, too_long_in_chunk in ahead(map(objective.encode, read)):
             n_too_long += len(too_long_in_chunk)
             too_long.extend(too_long_in_chunk[: TOO_LONG_SAMPLE - len(too_long)])
             yield encoded
 
-    train = Dataset.write(folder, chain.from_iterable(encoded_chunks()), task.fields, task.tokenizer.vocab_size)
+    train = Dataset.write(folder, chain.from_iterable(encoded_chunks()), objective.fields, task.tokenizer.vocab_size)
     limit = task.model.config.max_len - 1
     if n_too_long > MAX_LEFT_OUT * (len(train) + n_too_long):
-        raise CorpusError(too_long_message(config, task, too_long, n_too_long, len(train)))
+        raise CorpusError(too_long_message(config, objective, too_long, n_too_long, len(train)))
     if n_too_long:
         first = ", ".join(location(e) for e in too_long[:N_LISTED]) + (", …" if n_too_long > N_LISTED else "")
         log(
             f"warning: {n_too_long:,} {task.examples_name} longer than {limit} tokens were left out (--max-len):"
             f" {first}"
         )
-    if task.n_truncated:
+    if objective.n_truncated:
         log(
-            f"warning: of {task.n_truncated:,} {task.examples_name}, the end of the text was cut off, since the model"
-            f" has {task.model.config.max_len} positions (--max-len)"
+            f"warning: of {objective.n_truncated:,} {task.examples_name}, the end of the text was cut off, since the"
+            f" model has {task.model.config.max_len} positions (--max-len)"
         )
-    counts = task.n_tokens(train)
+    counts = objective.n_tokens(train)
     if not any(counts):
         raise CorpusError(f"{config.src[0]}: no {task.examples_name} to train on.")
     tokens = " + ".join(f"{n:,}" for n in counts if n)
@@ -123,21 +129,21 @@ def write_train(config: TrainConfig, task: AnyTask, corpus: CorpusInfo, folder: 
 
 
 def resample_mixture(
-    training: Callable[[], Iterator[CorpusExample]], task: AnyTask, config: TrainConfig, log: Log
+    training: Callable[[], Iterator[CorpusExample]], objective: AnyObjective, config: TrainConfig, log: Log
 ) -> Iterator[CorpusExample]:
     """The training examples, in which those of each task are repeated according to `repetition_factors`."""
     if config.mixing_limit is None and config.mixing_temperature == 1:
         yield from training()
         return
-    counts = Counter(task.group(e) for e in training())
+    counts = Counter(objective.group(e) for e in training())
     factors = repetition_factors(counts, config.mixing_limit, config.mixing_temperature)
     log("Mixture: " + ", ".join(f"{name} {n:,} x {factors[name]:.2f}" for name, n in counts.items()))
     pending = dict.fromkeys(counts, 0.0)
     for example in training():
-        pending[task.group(example)] += factors[task.group(example)]
-        while pending[task.group(example)] >= 1 - 1e-9:
+        pending[objective.group(example)] += factors[objective.group(example)]
+        while pending[objective.group(example)] >= 1 - 1e-9:
             yield example
-            pending[task.group(example)] -= 1
+            pending[objective.group(example)] -= 1
 
 
 def ahead(items: Iterator[ItemT]) -> Iterator[ItemT]:
@@ -150,19 +156,20 @@ def ahead(items: Iterator[ItemT]) -> Iterator[ItemT]:
 
 
 def too_long_message(
-    config: TrainConfig, task: AnyTask, too_long: Sequence[CorpusExample], n_too_long: int, n_train: int
+    config: TrainConfig, objective: AnyObjective, too_long: Sequence[CorpusExample], n_too_long: int, n_train: int
 ) -> str:
     """Error message for a corpus with too many examples above the maximum length, with suggestions.
 
     Args:
         too_long: the first of these examples.
     """
+    task = objective.task
     limit, n = task.model.config.max_len - 1, n_too_long + n_train
-    lengths = sorted(task.needed_max_len(example) for example in too_long)
+    lengths = sorted(objective.needed_max_len(example) for example in too_long)
     suggested = lengths[int(0.95 * (len(lengths) - 1))]
     advice = [f"--max-len {suggested} keeps most of them"] if suggested <= MAX_TOKENS and not config.init_from else []
-    if task.too_long_advice:
-        advice.append(task.too_long_advice)
+    if objective.too_long_advice:
+        advice.append(objective.too_long_advice)
     advice.append("or split the texts at sentence ends")
     return (
         f"{config.src[0]}: {n_too_long:,} of {n:,} {task.examples_name} ({n_too_long / n:.0%}) are longer than"

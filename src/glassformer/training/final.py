@@ -4,8 +4,8 @@ from torch import Tensor
 
 from glassformer import checkpoint
 from glassformer.config import JsonObject
+from glassformer.learning.translation import TranslationObjective
 from glassformer.metrics.registry import format_metric, metric
-from glassformer.tasks.translation import Translator
 from glassformer.training import translators
 from glassformer.training.environment import environment
 from glassformer.training.model_card import model_card, usage_example
@@ -19,6 +19,7 @@ def finish(trainer: Trainer, reporter: Reporter) -> None:
     All processes must call this.
     """
     progress, task, validator = trainer.progress, trainer.task, trainer.validator
+    main_metric = trainer.objective.metric
     # The copies are in CPU memory: a GPU may have no room for them.
     last = {name: value.to("cpu", copy=True) for name, value in task.model.state_dict().items()}
     candidates: dict[str, dict[str, Tensor]] = {}
@@ -34,9 +35,9 @@ def finish(trainer: Trainer, reporter: Reporter) -> None:
     if progress.best_step != progress.step and best.exists():
         checkpoint.verify(best)
         candidates["the best checkpoint"] = checkpoint.read_tensors(best / "model.safetensors")
-    if validator.decode_more(len(candidates)) or validator.selection({"loss": 0.0}) != task.metric:
+    if validator.decode_more(len(candidates)) or validator.selection({"loss": 0.0}) != main_metric:
         known = {}  # scores on fewer examples are not comparable; if the loss selects, the others are not known
-    selection = task.metric
+    selection = main_metric
     results: dict[str, dict[str, float]] = {}
     for name, weights in candidates.items():
         if (score := known.get(name)) is None:
@@ -44,7 +45,7 @@ def finish(trainer: Trainer, reporter: Reporter) -> None:
             results[name] = validator.metrics()
             selection = validator.selection(results[name])
         else:
-            results[name] = {task.metric: score}
+            results[name] = {main_metric: score}
     trainer.processes.lead(lambda: write_best(trainer, candidates, results, selection, reporter))
 
 
@@ -66,11 +67,12 @@ def write_best(
         The contents of training.json.
     """
     progress, config, task = trainer.progress, trainer.config, trainer.task
+    main_metric = trainer.objective.metric
     sign = 1 if metric(selection).larger_is_better else -1
     name = max(results, key=lambda candidate: sign * results[candidate][selection])  # the first in case of ties
-    score = results[name][task.metric]
+    score = results[name][main_metric]
     training = {
-        f"dev_{task.metric}": round(score, 4),
+        f"dev_{main_metric}": round(score, 4),
         "weights": name,
         "steps": progress.step,
         "targets": progress.n_tokens,
@@ -82,18 +84,18 @@ def write_best(
     }
     if trainer.data.label_counts:
         training["labels"] = trainer.data.label_counts
-    if isinstance(task, Translator):
+    if isinstance(trainer.objective, TranslationObjective):
         task.model.load_state_dict(candidates[name])
-        translators.complete(task, trainer.data, reporter.log)
+        translators.complete(trainer.objective, trainer.data, reporter.log)
     contents = {**task.contents(candidates[name]), "training.json": checkpoint.to_json(training)}
     checkpoint.save_into_folder(config.out, contents)
-    checkpoint.write_text(config.out / "README.md", model_card(config, task, training))
+    checkpoint.write_text(config.out / "README.md", model_card(config, task, main_metric, training))
     summary = ", ".join(
-        f"{' and '.join(format_metric(each, found[each]) for each in dict.fromkeys((task.metric, selection)))}"
+        f"{' and '.join(format_metric(each, found[each]) for each in dict.fromkeys((main_metric, selection)))}"
         f" for {candidate}"
         for candidate, found in results.items()
     )
-    if selection != task.metric:
+    if selection != main_metric:
         summary += f" (chosen by the loss: {trainer.validator.state.n_decoded} decoded examples are too few)"
     reporter.log(
         f"Trained {progress.step:,} steps in {duration(trainer.elapsed_s())}. Dev scores: {summary}.\n"

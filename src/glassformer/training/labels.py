@@ -4,6 +4,7 @@ from collections import Counter
 
 from glassformer.corpora.detect import task_of_labels
 from glassformer.errors import CorpusError
+from glassformer.learning.base import AnyObjective
 from glassformer.tasks.base import AnyTask, CorpusExample, Log
 
 N_LISTED = 3
@@ -19,7 +20,7 @@ def location(example: CorpusExample) -> str:
 
 
 def drop_unknown_labels(
-    dev: list[CorpusExample], counts: Counter[str], task_type: type[AnyTask], *, is_explicit: bool, log: Log
+    dev: list[CorpusExample], counts: Counter[str], objective_type: type[AnyObjective], *, is_explicit: bool, log: Log
 ) -> list[CorpusExample]:
     """Drop the dev examples with labels that do not occur in the training set. Logs a warning about rare labels.
 
@@ -30,16 +31,16 @@ def drop_unknown_labels(
     Raises:
         CorpusError: unknown labels in an explicit dev set, or no usable dev example.
     """
-    if not task_type.has_classes:
+    if not objective_type.task_type.has_classes:
         return dev
     rare = [label for label, n in counts.items() if n == 1]
     if rare:
         names = ", ".join(map(repr, rare[:N_LISTED]))
         log(f"warning: {len(rare):,} labels have only one training example each, too few to learn them: {names}")
-    usable = [e for e in dev if all(label in counts for label in task_type.labels_in(e))]
+    usable = [e for e in dev if all(label in counts for label in objective_type.labels_in(e))]
     if is_explicit and len(usable) < len(dev):
-        first = next(e for e in dev if not all(label in counts for label in task_type.labels_in(e)))
-        label = next(label for label in task_type.labels_in(first) if label not in counts)
+        first = next(e for e in dev if not all(label in counts for label in objective_type.labels_in(e)))
+        label = next(label for label in objective_type.labels_in(first) if label not in counts)
         raise CorpusError(
             f"{location(first)}: the label {label!r} does not occur in the training set.\n"
             f"  Labels of the training set: {', '.join(map(repr, sorted(counts)[:20]))}.\n"

@@ -63,19 +63,19 @@ class MicroBatches:
         """Collate the examples of a batch that this process computes."""
         if not len(indices):
             return []
-        task, rows = self.step.task, [self.data.rows(part) for part in self.split(indices)]
+        objective, rows = self.step.objective, [self.data.rows(part) for part in self.split(indices)]
         if self.is_packed(indices):
             n_tokens, n_examples = self.packed_size()
             n_sequences = n_examples + -(-n_tokens // MAX_LENGTH)
-            batches: list[Batch] = [task.packed_batch(own, n_tokens, n_sequences, MAX_LENGTH) for own in rows]
+            batches: list[Batch] = [objective.packed_batch(own, n_tokens, n_sequences, MAX_LENGTH) for own in rows]
         else:
-            batches = list(map(task.batch, rows))
+            batches = list(map(objective.batch, rows))
         final = batches
         if self.step.graphs and not self.is_packed(indices):
             _, length = self.padded_size(indices)
             of_batch = -(-(self.sampler.batch_tokens // length) // self.step.processes.size)
             n_rows = max(1, min(self.max_tokens // length, of_batch))
-            final = [batch.pad_to(n_rows, length, task.tokenizer.pad_id) for batch in batches]
+            final = [batch.pad_to(n_rows, length, objective.tokenizer.pad_id) for batch in batches]
         if self.on_made:
             self.on_made(batches, final)
         return final

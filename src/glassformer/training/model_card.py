@@ -19,8 +19,13 @@ def model_name(config: TrainConfig) -> str:
     return f"{config.family} from {config.init_from}" if config.init_from else f"{config.family} {config.preset}"
 
 
-def model_card(config: TrainConfig, task: AnyTask, training: JsonObject) -> str:
-    """Markdown text of the model card."""
+def model_card(config: TrainConfig, task: AnyTask, metric: str, training: JsonObject) -> str:
+    """Markdown text of the model card.
+
+    Args:
+        metric: the metric on the dev set.
+        training: the contents of training.json.
+    """
     n_parameters = sum(p.numel() for p in task.model.parameters())
     machine = training["machine"]
     return f"""---
@@ -32,7 +37,7 @@ pipeline_tag: {task.pipeline_tag}
 
 - {n_parameters:,} parameters, vocabulary of {task.tokenizer.vocab_size:,}
 - trained on {training[f"n_{task.examples_name}"]:,} {task.examples_name}
-- dev {format_metric(task.metric, training[f"dev_{task.metric}"])} ({training["weights"]})
+- dev {format_metric(metric, training[f"dev_{metric}"])} ({training["weights"]})
 - {training["steps"]:,} steps in {training["minutes"]} minutes, {config.precision}, {machine["processor"]},
   {config.threads} threads, torch {machine["torch"]}
 

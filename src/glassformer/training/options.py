@@ -9,12 +9,14 @@ from glassformer.config import TrainConfig
 from glassformer.corpora.detect import find_task
 from glassformer.corpora.pair_formats import PAIR_FORMATS
 from glassformer.errors import ConfigError
+from glassformer.learning.base import AnyObjective
+from glassformer.learning.registry import objective_class
 from glassformer.limits import MAX_TOKENS
 from glassformer.models.base import Model
 from glassformer.models.families import FAMILIES, family_of
 from glassformer.presets import ADAM, FINE_TUNING, preset, preset_for, presets_of
 from glassformer.tasks.base import AnyTask
-from glassformer.tasks.registry import TASKS, pick_device, task_class
+from glassformer.tasks.registry import TASKS, pick_device
 from glassformer.training.optimizer import OPTIMIZERS, OptimizerType
 from glassformer.training.scan import CorpusInfo, read_options
 from glassformer.training.schedule import SCHEDULES, Schedule
@@ -95,16 +97,17 @@ def merge_options(stored: TrainConfig, requested: TrainConfig) -> TrainConfig:
     return TrainConfig.resolve(old | changed, environment={})
 
 
-def select_task_type(config: TrainConfig, base: Model | None) -> type[AnyTask]:
-    """The task given by the options, else inferred from the corpus files.
+def select_objective_type(config: TrainConfig, base: Model | None) -> type[AnyObjective]:
+    """The objective of the task given by the options, else inferred from the corpus files.
 
     Raises:
-        ConfigError: unknown task, or the model family does not support it.
+        ConfigError: the task is unknown or cannot be trained, or the model family does not support it.
     """
     name = config.task or ("translation" if config.tgt else find_task(config.src, read_options(config)))
     if name not in TASKS:
         raise ConfigError(f"task {name!r}: unknown.\n  Known tasks: {', '.join(TASKS)}.")
-    task_type = task_class(name)
+    objective_type = objective_class(name)
+    task_type = objective_type.task_type
     read_options(config).check_used(task_type.read_options, name)
     family = model_family(config, task_type, base)
     if family not in task_type.families():
@@ -112,7 +115,7 @@ def select_task_type(config: TrainConfig, base: Model | None) -> type[AnyTask]:
         raise ConfigError(
             f"{name}: not supported by the model family {family}; use {' or '.join(task_type.families())}.\n  {advice}."
         )
-    return task_type
+    return objective_type
 
 
 def model_family(config: TrainConfig, task_type: type[AnyTask], base: Model | None) -> str:

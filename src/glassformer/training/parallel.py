@@ -13,20 +13,20 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from glassformer.data.batch import Batch
+from glassformer.learning.base import AnyObjective
 from glassformer.nn.block import TransformerBlock
-from glassformer.tasks.base import AnyTask
 from glassformer.training.distributed import Processes
 
 
 class LossModule(nn.Module):
-    """The loss of a task as a forward pass, so that data parallelism contains all uses of the weights."""
+    """The loss of an objective as a forward pass, so that data parallelism contains all uses of the weights."""
 
-    def __init__(self, task: AnyTask, label_smoothing: float) -> None:
+    def __init__(self, objective: AnyObjective, label_smoothing: float) -> None:
         super().__init__()
-        self.task, self.model, self.label_smoothing = task, task.model, label_smoothing
+        self.objective, self.model, self.label_smoothing = objective, objective.model, label_smoothing
 
     def forward(self, batch: Batch) -> Tensor:
-        return self.task.loss(batch, label_smoothing=self.label_smoothing)
+        return self.objective.loss(batch, label_smoothing=self.label_smoothing)
 
 
 def replicated(module: LossModule) -> DistributedDataParallel:
@@ -34,15 +34,16 @@ def replicated(module: LossModule) -> DistributedDataParallel:
     # Weights that the task does not use are possible, so DDP must look for them. A side effect is needed too: the
     # communication buckets do not change after the first update, so that a resumed run has the same last digits. DDP
     # warns if it finds none; `never_used` is one.
-    module.register_parameter("never_used", nn.Parameter(torch.zeros((), device=module.task.device)))
+    module.register_parameter("never_used", nn.Parameter(torch.zeros((), device=module.objective.device)))
     filterwarnings("ignore", "`broadcast_buffers` is deprecated")  # older versions have no other name
     return DistributedDataParallel(module, broadcast_buffers=False, find_unused_parameters=True)
 
 
-def with_copied_model(task: AnyTask) -> AnyTask:
-    """The task with a copy of its model."""
-    copied = copy(task)
-    copied.model = deepcopy(task.model)
+def with_copied_model(objective: AnyObjective) -> AnyObjective:
+    """The objective with a copy of its task, which has a copy of the model."""
+    copied = copy(objective)
+    copied.task = copy(objective.task)
+    copied.task.model = deepcopy(objective.model)
     return copied
 
 

@@ -220,7 +220,7 @@ class Profile:
             padded: the same batches with the padding that CUDA graphs need.
         """
         with self.run_timer.part("profiling"):
-            pad_id = self.step.task.tokenizer.pad_id
+            pad_id = self.step.objective.tokenizer.pad_id
             for batch, final in zip(batches, padded, strict=True):
                 lengths = token_lengths(batch, pad_id)
                 for name, of_rows in lengths.items():

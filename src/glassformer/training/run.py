@@ -29,7 +29,7 @@ from glassformer.training.options import (
     merge_options,
     model_family,
     resolve_options,
-    select_task_type,
+    select_objective_type,
     store_options,
     stored_options,
 )
@@ -93,8 +93,9 @@ def train_in(config: TrainConfig, processes: Processes, *, quiet: bool, started_
         )
         base_task = load(config.init_from, device="cpu") if config.init_from else None
         base = base_task.model if base_task else None
-        task_type = select_task_type(config, base)
-        reporter.targets_name = task_type.targets_name
+        objective_type = select_objective_type(config, base)
+        task_type = objective_type.task_type
+        reporter.targets_name = objective_type.targets_name
         family = model_family(config, task_type, base)
         check_blocks(config, family)
         check_model_fields(config, family, base)
@@ -102,7 +103,7 @@ def train_in(config: TrainConfig, processes: Processes, *, quiet: bool, started_
             MemoryMeter(pick_device(config.device))  # it can measure
 
         with processes.rank_0_first():
-            corpus = scan(config, task_type, reporter.log)
+            corpus = scan(config, objective_type, reporter.log)
             if processes.rank and (chosen := stored_options(config)):  # rank 0 chose for all
                 config = config.model_copy(update={name: getattr(chosen, name) for name in CHOSEN})
             config = resolve_options(config, task_type, corpus, base)
@@ -111,14 +112,15 @@ def train_in(config: TrainConfig, processes: Processes, *, quiet: bool, started_
             stack.enter_context(cpu_training.products_by(config.cpu_matmul))
             if choice:
                 reporter.log(choice)
-            task = build(config, task_type, corpus, base, device, processes)
+            objective = build(config, objective_type, corpus, base, device, processes)
+            task = objective.task
             if base_task:
                 translators.inherit(task, base_task, reporter.log)
-            data = encode(config, task, corpus, reporter.log)
+            data = encode(config, objective, corpus, reporter.log)
             if processes.rank == 0:
                 store_options(config)
-        task.fit_statistics(data.train)
-        trainer = Trainer(task, data, config, reporter, processes)
+        objective.fit_statistics(data.train)
+        trainer = Trainer(objective, data, config, reporter, processes)
         if step_folder:
             trainer.load(step_folder)
             warn_about_environment(step_folder, trainer.progress.n_processes, processes.size, reporter.log)

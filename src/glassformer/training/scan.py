@@ -20,9 +20,10 @@ from glassformer.config import JsonObject, TrainConfig
 from glassformer.corpora.lines import check_readable, chunks, refuse_streams
 from glassformer.corpora.read_options import ReadOptions
 from glassformer.errors import ConfigError, CorpusError
+from glassformer.learning.base import AnyObjective
+from glassformer.learning.held_out import MAX_HELD_OUT, HeldOut
 from glassformer.presets import vocab_size_for
 from glassformer.tasks.base import AnyTask, CorpusExample, Log
-from glassformer.tasks.held_out import MAX_HELD_OUT, HeldOut
 from glassformer.tasks.registry import find_model
 from glassformer.tokens.tokenizer import Tokenizer
 from glassformer.training.labels import check_are_classes, describe_labels, drop_unknown_labels
@@ -69,7 +70,7 @@ def rare_garbage_collection() -> Iterator[None]:
 
 
 @rare_garbage_collection()
-def scan(config: TrainConfig, task_type: type[AnyTask], log: Log) -> CorpusInfo:
+def scan(config: TrainConfig, objective_type: type[AnyObjective], log: Log) -> CorpusInfo:
     """Scan the corpus files, or read the result of an earlier scan in `data/` of the run folder.
 
     Raises:
@@ -80,7 +81,7 @@ def scan(config: TrainConfig, task_type: type[AnyTask], log: Log) -> CorpusInfo:
     if not (config.out / "run.toml").exists():  # the data may be from a killed run with other options
         shutil.rmtree(folder, ignore_errors=True)
     if not (folder / "corpus.json").exists():
-        write_folder_atomically(folder, lambda temporary: write_corpus(config, task_type, temporary, log))
+        write_folder_atomically(folder, lambda temporary: write_corpus(config, objective_type, temporary, log))
     corpus = checkpoint.read_json(folder / "corpus.json")
     check_unchanged(config, corpus["files"])
     return CorpusInfo(
@@ -93,29 +94,29 @@ def scan(config: TrainConfig, task_type: type[AnyTask], log: Log) -> CorpusInfo:
     )
 
 
-def write_corpus(config: TrainConfig, task_type: type[AnyTask], folder: Path, log: Log) -> None:
+def write_corpus(config: TrainConfig, objective_type: type[AnyObjective], folder: Path, log: Log) -> None:
     """Write the dev set, the tokenizer and corpus.json with the labels and the held-out examples."""
     refuse_streams(corpus_files(config), "training reads its text several times")
     check_readable(*corpus_files(config))
     files = [fingerprint(path) for path in corpus_files(config)]
     if config.dev_src:
-        dev, dev_hashes = read_dev_files(config, task_type)
-        n_examples, counts, overlap = scan_corpus(config, task_type, log, dev_hashes=dev_hashes)
+        dev, dev_hashes = read_dev_files(config, objective_type)
+        n_examples, counts, overlap = scan_corpus(config, objective_type, log, dev_hashes=dev_hashes)
         held_out = np.empty(0, np.int64)
-        log(f"Dev set: {len(dev):,} {task_type.examples_name} from {config.dev_src[0]}.")
+        log(f"Dev set: {len(dev):,} {objective_type.task_type.examples_name} from {config.dev_src[0]}.")
         warn_of_overlap(dev_hashes, overlap, config, log)
     else:
-        selection = task_type.held_out()
-        n_examples, counts, _ = scan_corpus(config, task_type, log, selection=selection)
+        selection = objective_type.held_out()
+        n_examples, counts, _ = scan_corpus(config, objective_type, log, selection=selection)
         held_out = selection.indices(config.src[0])
-        dev, counts_of_dev = held_out_examples(config, task_type, n_examples, held_out)
+        dev, counts_of_dev = held_out_examples(config, objective_type, n_examples, held_out)
         counts -= counts_of_dev
-        log(f"Dev set: {len(dev):,} {task_type.examples_name} held out from {n_examples:,}.")
-    dev = drop_unknown_labels(dev, counts, task_type, is_explicit=bool(config.dev_src), log=log)
+        log(f"Dev set: {len(dev):,} {objective_type.task_type.examples_name} held out from {n_examples:,}.")
+    dev = drop_unknown_labels(dev, counts, objective_type, is_explicit=bool(config.dev_src), log=log)
     if counts:
-        check_are_classes(counts, task_type, is_inferred=config.task is None)
-        log(describe_labels(counts, task_type))
-    tokenizer = make_tokenizer(config, task_type, n_examples, held_out, log)
+        check_are_classes(counts, objective_type.task_type, is_inferred=config.task is None)
+        log(describe_labels(counts, objective_type.task_type))
+    tokenizer = make_tokenizer(config, objective_type, n_examples, held_out, log)
     records = (json.dumps(asdict(example)) + "\n" for example in dev)
     checkpoint.write_synced(folder / "dev.jsonl", "".join(records).encode())
     for name, text in tokenizer.files().items():
@@ -124,9 +125,9 @@ def write_corpus(config: TrainConfig, task_type: type[AnyTask], folder: Path, lo
         "files": files,
         "n_examples": n_examples - len(held_out),
         "n_dev": len(dev),
-        "wanted_max_len": wanted_max_len(config, task_type, tokenizer),
-        "labels": task_type.label_set(counts),
-        "label_counts": dict(counts.most_common()) if task_type.has_classes else {},
+        "wanted_max_len": wanted_max_len(config, objective_type, tokenizer),
+        "labels": objective_type.label_set(counts),
+        "label_counts": dict(counts.most_common()) if objective_type.task_type.has_classes else {},
         "held_out": held_out.tolist(),
     }
     checkpoint.write_synced(folder / "corpus.json", checkpoint.to_json(record).encode())
@@ -134,7 +135,7 @@ def write_corpus(config: TrainConfig, task_type: type[AnyTask], folder: Path, lo
 
 def scan_corpus(
     config: TrainConfig,
-    task_type: type[AnyTask],
+    objective_type: type[AnyObjective],
     log: Log,
     *,
     selection: HeldOut | None = None,
@@ -151,13 +152,15 @@ def scan_corpus(
     """
     n_examples, has_text, counts = 0, False, Counter[str]()
     distinct, overlap = frozenset(dev_hashes), set[int]()
-    for examples in chunks(read_corpus(config, task_type, log), HASHED_TOGETHER):
-        has_text = has_text or any(text.strip() for example in examples for text in task_type.texts(example))
-        hashes = [text_hash(task_type.key(example)) for example in examples]
+    for examples in chunks(read_corpus(config, objective_type.task_type, log), HASHED_TOGETHER):
+        has_text = has_text or any(
+            text.strip() for example in examples for text in objective_type.task_type.texts(example)
+        )
+        hashes = [text_hash(objective_type.key(example)) for example in examples]
         overlap |= distinct.intersection(hashes)
         if selection:
             selection.add(np.array(hashes, np.uint64))
-        counts.update(label for example in examples for label in task_type.labels_in(example))
+        counts.update(label for example in examples for label in objective_type.labels_in(example))
         n_examples += len(hashes)
     if not has_text:
         blank = ": all lines are blank" if n_examples else ""
@@ -166,7 +169,7 @@ def scan_corpus(
 
 
 def held_out_examples(
-    config: TrainConfig, task_type: type[AnyTask], n_examples: int, held_out: NDArray[np.int64]
+    config: TrainConfig, objective_type: type[AnyObjective], n_examples: int, held_out: NDArray[np.int64]
 ) -> tuple[list[CorpusExample], Counter[str]]:
     """The first MAX_HELD_OUT held-out examples, and the number of all of them with each label.
 
@@ -176,8 +179,8 @@ def held_out_examples(
     dev: list[CorpusExample] = []
     counts: Counter[str] = Counter()
     is_held_out = (not is_for_training for is_for_training in is_training(n_examples, held_out))
-    for example in compress(read_corpus(config, task_type), is_held_out):
-        counts.update(task_type.labels_in(example))
+    for example in compress(read_corpus(config, objective_type.task_type), is_held_out):
+        counts.update(objective_type.labels_in(example))
         if len(dev) < MAX_HELD_OUT:
             dev.append(example)
     return dev, counts
@@ -200,16 +203,16 @@ def is_training(n_examples: int, held_out: Sequence[int] | NDArray[np.int64]) ->
     return selectors
 
 
-def read_dev_files(config: TrainConfig, task_type: type[AnyTask]) -> tuple[list[CorpusExample], list[int]]:
+def read_dev_files(config: TrainConfig, objective_type: type[AnyObjective]) -> tuple[list[CorpusExample], list[int]]:
     """The examples of the dev files, and the hashes of their keys.
 
     Raises:
         CorpusError: no example has text.
     """
-    dev = list(task_type.read(config.dev_src, config.dev_tgt, read_options(config)))
-    if not any(text.strip() for example in dev for text in task_type.texts(example)):
+    dev = list(objective_type.task_type.read(config.dev_src, config.dev_tgt, read_options(config)))
+    if not any(text.strip() for example in dev for text in objective_type.task_type.texts(example)):
         raise CorpusError(f"{config.dev_src[0]}: contains no text to validate on.\n  Give a file with text.")
-    return dev, [text_hash(task_type.key(example)) for example in dev]
+    return dev, [text_hash(objective_type.key(example)) for example in dev]
 
 
 def warn_of_overlap(dev_hashes: Sequence[int], overlap: Collection[int], config: TrainConfig, log: Log) -> None:
@@ -228,31 +231,31 @@ def warn_of_overlap(dev_hashes: Sequence[int], overlap: Collection[int], config:
 
 
 def make_tokenizer(
-    config: TrainConfig, task_type: type[AnyTask], n_examples: int, held_out: NDArray[np.int64], log: Log
+    config: TrainConfig, objective_type: type[AnyObjective], n_examples: int, held_out: NDArray[np.int64], log: Log
 ) -> Tokenizer:
     """The tokenizer of the model to start from, else one trained on the training examples."""
     if config.init_from:
         tokenizer = Tokenizer.from_folder(find_model(config.init_from))
         log(f"Tokenizer: from {config.init_from}, vocabulary of {tokenizer.vocab_size:,}.")
         return tokenizer
-    training = compress(read_corpus(config, task_type), is_training(n_examples, held_out))
-    kind = config.tokenizer or task_type.default_tokenizer
+    training = compress(read_corpus(config, objective_type.task_type), is_training(n_examples, held_out))
+    kind = config.tokenizer or objective_type.default_tokenizer
     tokenizer = Tokenizer.train(
-        (text for example in islice(training, TOKENIZER_EXAMPLES) for text in task_type.texts(example)),
+        (text for example in islice(training, TOKENIZER_EXAMPLES) for text in objective_type.task_type.texts(example)),
         kind=kind,  # type: ignore[arg-type]
         vocab_size=config.vocab_size or vocab_size_for(n_examples - len(held_out)),
-        extra_special_tokens=task_type.extra_special_tokens,
+        extra_special_tokens=objective_type.extra_special_tokens,
         lowercase=config.lowercase,
-        add_prefix_space=task_type.add_prefix_space,
+        add_prefix_space=objective_type.add_prefix_space,
     )
     log(f"Tokenizer: {kind}, vocabulary of {tokenizer.vocab_size:,}.")
     return tokenizer
 
 
-def wanted_max_len(config: TrainConfig, task_type: type[AnyTask], tokenizer: Tokenizer) -> int:
+def wanted_max_len(config: TrainConfig, objective_type: type[AnyObjective], tokenizer: Tokenizer) -> int:
     """`CorpusInfo.wanted_max_len`, from the first LENGTH_SAMPLE examples."""
-    examples = islice(read_corpus(config, task_type), LENGTH_SAMPLE)
-    lengths = sorted(task_type.wanted_max_len(tokenizer, example) for example in examples)
+    examples = islice(read_corpus(config, objective_type.task_type), LENGTH_SAMPLE)
+    lengths = sorted(objective_type.wanted_max_len(tokenizer, example) for example in examples)
     return lengths[int(LENGTH_QUANTILE * (len(lengths) - 1))]
 
 

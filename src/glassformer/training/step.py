@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from glassformer.config import TrainConfig
 from glassformer.data.batch import Batch
 from glassformer.errors import UserError
+from glassformer.learning.base import AnyObjective
 from glassformer.memory import is_out_of_memory
 from glassformer.nn.block import TransformerBlock
 from glassformer.nn.kernels import HAS_TRITON
-from glassformer.tasks.base import AnyTask
 from glassformer.training.compiler import Compiled
 from glassformer.training.cuda_graphs import CudaGraphs
 from glassformer.training.distributed import Processes
@@ -42,17 +42,21 @@ class TrainingStep:
     """
 
     def __init__(
-        self, task: AnyTask, config: TrainConfig, log: Callable[[str], None], processes: Processes | None = None
+        self,
+        objective: AnyObjective,
+        config: TrainConfig,
+        log: Callable[[str], None],
+        processes: Processes | None = None,
     ) -> None:
-        self.whole_task, self.config, self.log, self.processes = task, config, log, processes or Processes()
-        self.device = task.device
+        self.config, self.log, self.processes = config, log, processes or Processes()
+        self.device, self.whole_model = objective.device, objective.model
         self.is_sharded = config.shard and self.processes.size > 1
-        self.task = with_copied_model(task) if self.is_sharded else task
-        self.model = self.task.model
+        self.objective = with_copied_model(objective) if self.is_sharded else objective
+        self.model = self.objective.model
         for module in self.model.modules():
             if isinstance(module, TransformerBlock):
                 module.activation_checkpointing = config.activation_checkpointing
-        self.loss_module: nn.Module = LossModule(self.task, config.label_smoothing or 0.0)
+        self.loss_module: nn.Module = LossModule(self.objective, config.label_smoothing or 0.0)
         if self.is_sharded:
             shard_(self.loss_module, self.processes)
         self.parameters = dict(self.model.named_parameters())
@@ -84,7 +88,7 @@ class TrainingStep:
         """CUDA graphs can hold the steps: their shapes are few and nothing in them waits for the GPU."""
         return (
             self.device.type == "cuda"
-            and self.task.static_shapes
+            and self.objective.static_shapes
             and self.model.capturable
             and "capturable" in self.optimizer.defaults
             and not self.is_sharded
@@ -108,7 +112,7 @@ class TrainingStep:
     def packs(self) -> bool:
         """Batches are packed, where their sequences are short: there are kernels for attention of packed sequences."""
         has_kernels = self.device.type == "cuda" and HAS_TRITON and self.config.precision == "bf16"
-        return self.graphs is not None and has_kernels and self.task.can_pack and self.model.can_pack
+        return self.graphs is not None and has_kernels and self.objective.can_pack and self.model.can_pack
 
     @contextmanager
     def without_graphs(self) -> Iterator[None]:
@@ -122,12 +126,12 @@ class TrainingStep:
     def gather(self) -> None:
         """Copy sharded weights to the task's model. All processes must call this."""
         if self.is_sharded:
-            gather_weights(self.model, self.whole_task.model)
+            gather_weights(self.model, self.whole_model)
 
     def scatter(self) -> None:
         """Copy the weights of the task's model to the shards."""
         if self.is_sharded:
-            scatter_weights(self.whole_task.model, self.model)
+            scatter_weights(self.whole_model, self.model)
 
     def __call__(
         self, batches: Sequence[Batch], lr: float, fillers: Sequence[Batch] = (), n_targets: float | None = None

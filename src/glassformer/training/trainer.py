@@ -16,8 +16,8 @@ from glassformer.config import JsonObject, TrainConfig
 from glassformer.data.batch import Batch
 from glassformer.data.sampler import length_buckets
 from glassformer.errors import UserError
+from glassformer.learning.base import AnyObjective
 from glassformer.memory import is_out_of_memory
-from glassformer.tasks.base import AnyTask
 from glassformer.training.auto_batch import find_batch_tokens
 from glassformer.training.averages import Averages
 from glassformer.training.checkpoints import Checkpoints
@@ -73,7 +73,7 @@ class Trainer:
 
     def __init__(
         self,
-        task: AnyTask,
+        objective: AnyObjective,
         data: PreparedData,
         config: TrainConfig,
         reporter: Reporter,
@@ -85,10 +85,10 @@ class Trainer:
             processes: the group that trains together. Default: this process alone.
         """
         self.processes = processes or Processes()
-        self.task, self.data, self.config, self.reporter = task, data, config, reporter
-        self.model = task.model
-        self.step = TrainingStep(task, config, reporter.log if reporter else print, self.processes)
-        lengths = task.lengths(data.train)
+        self.objective, self.data, self.config, self.reporter = objective, data, config, reporter
+        self.task, self.model = objective.task, objective.model
+        self.step = TrainingStep(objective, config, reporter.log if reporter else print, self.processes)
+        lengths = objective.lengths(data.train)
         if config.batch_tokens is None:
             config = self.config = self.with_found_batch(length_buckets(lengths) if self.step.graphs else lengths)
         assert config.batch_tokens is not None
@@ -96,7 +96,7 @@ class Trainer:
         self.micro_batches = MicroBatches(self.step, data.train, self.sampler, config.micro_batch_tokens)
         self.averages = Averages(config.ema)
         self.progress = TrainerState()
-        self.validator = Validator(task, data.dev, config, reporter, self.progress, self.elapsed_s, self.processes)
+        self.validator = Validator(objective, data.dev, config, reporter, self.progress, self.elapsed_s, self.processes)
         self.log = StepLog(self.step, reporter, self.elapsed_s)
         self.started_s = time.monotonic()
         self.saved_step: int | None = None

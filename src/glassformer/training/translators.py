@@ -6,6 +6,7 @@ from typing import Any
 from glassformer.corpora.language_id import LanguageProfiles
 from glassformer.data.dataset import Dataset
 from glassformer.errors import UserError
+from glassformer.learning.translation import TranslationObjective
 from glassformer.tasks.base import AnyTask, Log
 from glassformer.tasks.confidence import fit_confidence
 from glassformer.tasks.translation import Translator, evenly_spaced
@@ -34,20 +35,21 @@ def inherit(task: AnyTask, base: AnyTask, log: Log) -> None:
     task.detection, task.confidence, task.shortlist = base.detection, base.confidence, base.shortlist
 
 
-def complete(task: Translator, data: PreparedData, log: Log) -> None:
+def complete(objective: TranslationObjective, data: PreparedData, log: Log) -> None:
     """Fit confidence and language profiles to the data of a training. Where it has too little, those of the initial
     model are kept."""
+    task = objective.task
     add_confidence(task, data.dev, log)
     if task.shortlist:
         log("Shortlist: that of the initial model. Learn it again with `glassformer shortlist`.")
     if task.languages:
-        profiles = [language_profiles(task, data.train), *([task.detection] if task.detection else [])]
+        profiles = [language_profiles(objective, data.train), *([task.detection] if task.detection else [])]
         task.detection = LanguageProfiles.merged(profiles)
 
 
-def language_profiles(task: Translator, data: Dataset) -> LanguageProfiles:
+def language_profiles(objective: TranslationObjective, data: Dataset) -> LanguageProfiles:
     """Profiles for the detection of both languages, from examples of the training set."""
-    return LanguageProfiles.fit(dict(zip(task.languages, task.sample(data), strict=True)))
+    return LanguageProfiles.fit(dict(zip(objective.task.languages, objective.sample(data), strict=True)))
 
 
 def add_confidence(task: Translator, dev: Sequence[Any], log: Log) -> None:

@@ -11,8 +11,8 @@ from glassformer import checkpoint
 from glassformer.config import JsonObject, TrainConfig
 from glassformer.errors import NonFiniteError, UserError
 from glassformer.kernels.library import implementation
+from glassformer.learning.base import AnyObjective
 from glassformer.metrics.registry import metric
-from glassformer.tasks.base import AnyTask
 from glassformer.training.distributed import Processes
 from glassformer.training.progress import Reporter
 from glassformer.training.schedule import crossed
@@ -64,7 +64,7 @@ class Validator:
 
     def __init__(
         self,
-        task: AnyTask,
+        objective: AnyObjective,
         dev: Sequence[Any],
         config: TrainConfig,
         reporter: Reporter,
@@ -79,11 +79,11 @@ class Validator:
             elapsed_s: returns the time of training in seconds.
             processes: the group whose processes validate together.
         """
-        self.task, self.dev, self.config, self.reporter = task, dev, config, reporter
+        self.objective, self.dev, self.config, self.reporter = objective, dev, config, reporter
         self.state, self.elapsed_s, self.processes = state, elapsed_s, processes or Processes()
         self.stop = StopSignal()
         if self.processes.size > 1:
-            self.task.map_parts = self.map_parts
+            self.objective.map_parts = self.map_parts
 
     def is_due(self, before: float, after: float) -> bool:
         """Whether to validate after this update: at the end, every `validate_every` steps if given, else at
@@ -104,7 +104,7 @@ class Validator:
 
         Only trainings whose results may differ from run to run depend on it: those on a GPU, unless deterministic.
         """
-        if self.task.device.type == "cpu" or self.config.deterministic:
+        if self.objective.device.type == "cpu" or self.config.deterministic:
             return True
         times = [self.elapsed_s(), self.state.validation_s, self.state.last_validation_s]
         elapsed_s, past_s, next_s = self.processes.gather(times)[0]  # the clock of rank 0
@@ -117,11 +117,11 @@ class Validator:
         does not decode, only the sign has a meaning.
         """
         n_dev = len(self.dev)
-        if not self.task.rows_are_examples:
+        if not self.objective.rows_are_examples:
             return n_dev  # rows are windows of a text; the task validates on a sample of limited size
         n_examples = self.state.n_examples - self.state.n_examples_validated
         budget = MAX_VALIDATION_COST * n_examples - LOSS_COST * n_dev
-        if not self.task.validation_decodes:
+        if not self.objective.validation_decodes:
             return budget
         n_decoded = budget / self.decode_cost
         return n_decoded if n_decoded >= min(MIN_DECODED, n_dev) else -1.0
@@ -153,7 +153,7 @@ class Validator:
             Interrupted: a signal arrived before the metrics were computed.
         """
         state, started_s = self.state, time.monotonic()
-        if self.task.validation_decodes and state.n_decoded is None:
+        if self.objective.validation_decodes and state.n_decoded is None:
             state.n_decoded = min(len(self.dev), max(MIN_DECODED, int(self.n_affordable_decodings())))
         with stop.interrupting() if self.processes.size == 1 else nullcontext():
             metrics = self.metrics(stop)
@@ -162,10 +162,12 @@ class Validator:
         note = f", {state.n_decoded:,} of {len(self.dev):,} examples decoded" if state.n_decoded else ""
         if state.best_score is None or not metric(selection).is_better(state.best_score, score):
             state.best_score, state.best_step = score, state.step
-            note += ", best so far" if selection == self.task.metric else ", best dev loss so far"
+            note += ", best so far" if selection == self.objective.metric else ", best dev loss so far"
         state.last_score = score
         record = {f"dev_{name}": value for name, value in metrics.items()}
-        self.reporter.validation({"step": state.step, **record, "elapsed_s": self.elapsed_s()}, self.task.metric, note)
+        self.reporter.validation(
+            {"step": state.step, **record, "elapsed_s": self.elapsed_s()}, self.objective.metric, note
+        )
         state.n_examples_validated = state.n_examples
         state.last_validation_s = time.monotonic() - started_s
         state.validation_s += state.last_validation_s
@@ -174,7 +176,7 @@ class Validator:
         """The metric that selects the best weights: the main metric, or the loss if few examples are decoded for it."""
         n_decoded = self.state.n_decoded
         is_noise = n_decoded is not None and n_decoded < min(MIN_COMPARED, len(self.dev))
-        return "loss" if is_noise and "loss" in metrics else self.task.metric
+        return "loss" if is_noise and "loss" in metrics else self.objective.metric
 
     @property
     def is_best(self) -> bool:
@@ -182,7 +184,7 @@ class Validator:
         return self.state.best_score is not None and self.state.best_step == self.state.step
 
     def map_parts(self, function: Callable[[list[Any]], list[Any]], items: Sequence[Any]) -> list[Any]:
-        """`Task.map_parts` of several processes.
+        """`Objective.map_parts` of several processes.
 
         Raises:
             Interrupted: a signal arrived in one of the processes.
@@ -212,13 +214,13 @@ class Validator:
             UserError: the model has diverged: its outputs or its loss are not finite numbers.
         """
         self.stop = stop or StopSignal()
-        self.task.model.eval()
+        self.objective.model.eval()
         advice = (
             f"  Train again, into another folder, with a lower --lr than {self.config.lr:g} or with --precision fp32."
         )
         try:
-            decoding = {"n_decoded": self.state.n_decoded} if self.task.validation_decodes else {}
-            metrics = self.task.validate(self.dev, **decoding)
+            decoding = {"n_decoded": self.state.n_decoded} if self.objective.validation_decodes else {}
+            metrics = self.objective.validate(self.dev, **decoding)
         except NonFiniteError:
             raise UserError(
                 f"step {self.state.step}: the training diverged: the model's outputs on the dev set are not finite"

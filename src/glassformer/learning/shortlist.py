@@ -6,6 +6,7 @@ from glassformer.corpora.corpus import Example
 from glassformer.corpora.lines import chunks
 from glassformer.errors import UserError
 from glassformer.generate.shortlist import Pair, Shortlist
+from glassformer.learning.translation import TranslationObjective
 from glassformer.tasks.texts import no_op
 from glassformer.tasks.translation import Translator
 
@@ -24,9 +25,11 @@ def learn_shortlist(task: Translator, pairs: Iterable[Example], progress: Callab
         UserError: there are no pairs.
     """
 
+    objective = TranslationObjective(task)
+
     def rows() -> Iterator[Pair]:
         for chunk in chunks((pair for pair in pairs if pair.src.strip() and pair.tgt.strip()), CHUNK):
-            yield from ((src, tgt) for src, tgt in task.encode(chunk)[0])
+            yield from ((src, tgt) for src, tgt in objective.encode(chunk)[0])
 
     learned = Shortlist.learn(rows(), task.model.config.vocab_size, task.tokenizer.eos_id, progress)
     if not len(learned.targets):

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glassformer.errors import CorpusError
-from glassformer.tasks import held_out
-from glassformer.tasks.held_out import LastExamples, SmallestHashes
+from glassformer.learning import held_out
+from glassformer.learning.held_out import LastExamples, SmallestHashes
 
 
 def selected(selection, hashes, cuts):
