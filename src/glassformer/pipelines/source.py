@@ -12,7 +12,8 @@ from glassformer.interop.architectures import ARCHITECTURES
 from glassformer.interop.hub import resolve_model_folder
 from glassformer.interop.huggingface import load_hf_folder
 from glassformer.tasks.base import AnyTask, Task
-from glassformer.tasks.registry import load, pick_device
+from glassformer.devices import pick_device
+from glassformer.tasks.registry import load
 
 Device = str | int | torch.device | None
 """A device name or index; -1 is the CPU. None: the best available device."""

@@ -26,6 +26,14 @@ def graph_of(family: str, config: ModelConfig) -> Graph:
     return recorded(FAMILIES[family], type(config), config.model_dump_json())
 
 
+def graph_or_none(family: str, config: ModelConfig) -> Graph | None:
+    """The graph of the models of a family; None if they use a function that has no kernel."""
+    try:
+        return graph_of(family, config)
+    except UnsupportedError:
+        return None
+
+
 @lru_cache(maxsize=32)
 def recorded(model_class: type[Model], config_class: type[ModelConfig], config: str) -> Graph:
     """`graph_of`, recorded from a model whose weights are zeros without memory: a graph does not depend on them."""

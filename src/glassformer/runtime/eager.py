@@ -28,9 +28,9 @@ class EagerProgram:
     """A program with its weights as tensors."""
 
     def __init__(self, instructions: Sequence[Instruction], steps: Sequence[Step]) -> None:
-        self.weights: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
-        """By the index of an instruction; see `run_eagerly`."""
-        for i, (instruction, step) in enumerate(zip(instructions, steps, strict=True)):
+        self.weights: dict[tuple[int, int], tuple[Tensor, Tensor, Tensor]] = {}
+        """By `key_of` an instruction; see `run_eagerly`."""
+        for instruction, step in zip(instructions, steps, strict=True):
             if step.matrix is None:
                 continue
             weight, scale, bias, _ = instruction.tables
@@ -41,14 +41,30 @@ class EagerProgram:
                 arrays = weight[:, :k], np.empty(0, np.float32), bias[:n]
             else:
                 arrays = unpack(weight, n, k), scale[:n].copy(), bias[:n].copy()
-            self.weights[i] = torch.from_numpy(arrays[0]), torch.from_numpy(arrays[1]), torch.from_numpy(arrays[2])
+            self.weights[key_of(instruction)] = (
+                torch.from_numpy(arrays[0]),
+                torch.from_numpy(arrays[1]),
+                torch.from_numpy(arrays[2]),
+            )
 
     def run(
         self, batch: Batch, caches: Sequence[tuple[Array, Array]], instructions: Sequence[Instruction]
     ) -> NDArray[np.float32]:
-        """Execute the first instructions. Returns the result of the last."""
+        """Execute instructions. Returns the result of the last."""
         with torch.inference_mode():
-            return run_eagerly(instructions, self.weights, batch, caches).numpy()
+            return run_eagerly(instructions, self.weights, batch, caches)[-1].numpy()
+
+    def run_for(
+        self,
+        batch: Batch,
+        caches: Sequence[tuple[Array, Array]],
+        instructions: Sequence[Instruction],
+        buffers: Sequence[int],
+    ) -> list[NDArray[np.float32]]:
+        """Execute instructions. Returns the content of buffers."""
+        with torch.inference_mode():
+            results = run_eagerly(instructions, self.weights, batch, caches)
+        return [results[buffer].numpy() for buffer in buffers]
 
     def best(
         self,
@@ -70,6 +86,11 @@ class EagerProgram:
         return values.numpy(), ids.int().numpy()
 
 
+def key_of(instruction: Instruction) -> tuple[int, int]:
+    """What identifies the weights of a product."""
+    return id(instruction.tables[0]), id(instruction.tables[2])
+
+
 def quantize(x: Tensor, is_positive: bool) -> tuple[Tensor, Tensor]:
     """Bytes of each row without the 128 that the kernel adds, as int8, and their scale."""
     top = 255.0 if is_positive else 127.0
@@ -80,14 +101,14 @@ def quantize(x: Tensor, is_positive: bool) -> tuple[Tensor, Tensor]:
 
 def run_eagerly(
     instructions: Sequence[Instruction],
-    weights: Mapping[int, tuple[Tensor, Tensor, Tensor]],
+    weights: Mapping[tuple[int, int], tuple[Tensor, Tensor, Tensor]],
     batch: Batch,
     caches: Sequence[tuple[Array, Array]],
-) -> Tensor:
-    """Execute a program. Returns the result of its last operation.
+) -> dict[int, Tensor]:
+    """Execute a program. Returns the content of each buffer, and under -1 the result of the last operation.
 
     Args:
-        weights: index of an instruction -> quantized weight, scale of each output feature, bias. If the weight is not
+        weights: `key_of` an instruction -> quantized weight, scale of each output feature, bias. If the weight is not
             int8, the product is computed in its precision instead.
     """
     buffers: dict[int, Tensor] = {}
@@ -95,7 +116,7 @@ def run_eagerly(
     indices = [torch.from_numpy(x).long() for x in (batch.ids, batch.positions, batch.types)]
     slots = torch.from_numpy(batch.slots).long()
     result = torch.empty(0, 0)
-    for i, op in enumerate(instructions):
+    for op in instructions:
         # Results of linear layers are wider than their parts.
         a = buffers.get(op.a.buffer, result)[:, op.a.column :]
         b = buffers.get(op.b.buffer, result)[:, op.b.column :]
@@ -136,7 +157,7 @@ def run_eagerly(
                     cache[slots, : op.n] = x[:, : op.n].to(cache.dtype)
                 continue
             case Kind.PRODUCT:
-                weight, scale, bias = weights[i]
+                weight, scale, bias = weights[key_of(op)]
                 if weight.dtype != torch.int8:
                     result = F.linear(a, weight, bias)
                 else:
@@ -148,7 +169,8 @@ def run_eagerly(
             case _:
                 raise AssertionError(op.kind)
         buffers[op.out.buffer] = result
-    return result
+    buffers[-1] = result
+    return buffers
 
 
 def byte_product(x: Tensor, is_positive: bool, weight: Tensor, scale: Tensor, bias: Tensor) -> Tensor:

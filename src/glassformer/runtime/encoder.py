@@ -9,7 +9,7 @@ import numpy as np
 from glassformer.kernels.library import Kernels
 from glassformer.kernels.program import Array
 from glassformer.model_config import ModelConfig
-from glassformer.runtime.graph import Graph, Weights, array_of
+from glassformer.runtime.graph import Graph, ProgramName, Weights, array_of
 from glassformer.runtime.model import check_sizes
 from glassformer.runtime.program import Program
 from glassformer.runtime.slots import SlotCaches
@@ -66,3 +66,11 @@ class RuntimeEncoder:
             hidden = self.program.run(batch, self.caches.arrays)
             self.caches.release(slots)
         return np.split(hidden, np.cumsum([len(text) for text in texts])[:-1])
+
+    def outputs(self, features: Floats, head: ProgramName = "head") -> Floats:
+        """Outputs of a head for rows of features: [rows, outputs].
+
+        Args:
+            features: outputs of the encoder for tokens; for a sequence, that of its first token or the mean.
+        """
+        return self.heads[head].run_head(features)

@@ -14,6 +14,7 @@ from glassformer.model_config import ModelConfig
 from glassformer.runtime.graph import Graph, Weights, array_of
 from glassformer.runtime.program import Program, cache_widths_of
 from glassformer.runtime.slots import Ints, SlotCaches
+from glassformer.runtime.softmax import log_softmax
 from glassformer.runtime.state import NONE, SlotState, concatenated, text_batch
 from glassformer.runtime.tables import Floats, Tables
 from glassformer.runtime.verify import n_entries, n_positions
@@ -162,19 +163,22 @@ class RuntimeModel:
             return self.decode.run(self.checked(state.batch(ids.astype(np.int32))), self.caches)
 
     def score(
-        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], source_of: Sequence[int]
+        self,
+        inputs: Sequence[Sequence[int]],
+        targets: Sequence[Sequence[int]],
+        sources: Sequence[Sequence[int]] = (),
+        source_of: Sequence[int] = (),
     ) -> list[list[float]]:
-        """Natural log-probabilities of the tokens of targets.
+        """Natural log-probability of each target token, given the tokens up to the same place of the input.
 
         Args:
-            sources: token ids, including the end-of-sentence token; of a model without an encoder, a start token.
-            targets: token ids, including the end-of-sentence token.
-            source_of: index of the source of each target.
+            inputs: token ids of each text, beginning with a start token.
+            targets: token ids that follow those of the input: as many.
+            sources: token ids of the sources, including the end-of-sentence token; none for a model without an encoder.
+            source_of: index of the source of each text.
         """
-        firsts = [self.config.bos_id if self.encode else sources[i][-1] for i in source_of]
-        inputs = [[first, *target[:-1]] for first, target in zip(firsts, targets, strict=True)]
         results: list[list[float]] = []
-        for part, logits in self.logits_of(sources if self.encode else [], inputs, source_of):
+        for part, logits in self.logits_of(inputs, sources, source_of):
             chosen = np.concatenate([np.array(target, np.int64) for target in targets[part]])
             log_probs = log_softmax(logits)[np.arange(len(chosen)), chosen]
             ends = np.cumsum([len(target) for target in targets[part]])[:-1]
@@ -182,27 +186,31 @@ class RuntimeModel:
         return results
 
     def logits_of(
-        self, sources: Sequence[Sequence[int]], inputs: Sequence[Sequence[int]], source_of: Sequence[int]
+        self,
+        inputs: Sequence[Sequence[int]],
+        sources: Sequence[Sequence[int]] = (),
+        source_of: Sequence[int] = (),
     ) -> Iterator[tuple[slice, Floats]]:
-        """Logits for texts that are given, some texts at a time: the part of the texts, and [tokens, vocab].
+        """Logits after each token of given texts, some texts at a time: the part of the texts, and [tokens, vocab].
+        Arguments: as of `score`."""
+        for part, batch in self.batches_of(inputs, sources, source_of):
+            yield part, self.decode.run(batch, self.caches)
 
-        Args:
-            sources: token ids of the sources; empty for a model without an encoder.
-            inputs: token ids of the texts, beginning with the start token.
-            source_of: index of the source of each text.
-        """
+    def batches_of(
+        self, inputs: Sequence[Sequence[int]], sources: Sequence[Sequence[int]], source_of: Sequence[int]
+    ) -> Iterator[tuple[slice, Batch]]:
+        """The rows of given texts, some texts at a time, whose slots are free again after the next step of the
+        iteration. Arguments: as of `score`."""
         texts = [np.array(ids, np.int32) for ids in inputs]
         with self.lock:
-            slots = [NONE[:0]]
+            slots: list[Ints] = []
             if self.encode:
                 slots = self.process(self.encode, [np.array(ids, np.int32) for ids in sources], self.sources, False)
             for part in parts_of(texts):
                 taken = [self.targets.take(len(text)) for text in texts[part]]
-                batch = self.batch_of_texts(texts[part], taken, slots, source_of[part])
-                yield part, self.decode.run(batch, self.caches)
+                yield part, self.batch_of_texts(texts[part], taken, slots, source_of[part])
                 self.targets.release(taken)
-            if self.encode:
-                self.sources.release(slots)
+            self.sources.release(slots)
 
     def batch_of_texts(
         self, texts: Sequence[Ints], taken: Sequence[Ints], slots: Sequence[Ints], source_of: Sequence[int]
@@ -249,9 +257,3 @@ def parts_of(texts: Sequence[Ints]) -> Iterator[slice]:
             last += 1
         yield slice(first, last)
         first = last
-
-
-def log_softmax(logits: Floats) -> Floats:
-    """Logarithms of the softmax of each row."""
-    shifted = logits - logits.max(1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(1, keepdims=True))

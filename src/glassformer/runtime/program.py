@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glassformer.kernels.library import Kernels
-from glassformer.kernels.program import IDS, Array, Batch, Columns, Executable, Kind, aligned_rows
+from glassformer.kernels.program import IDS, Array, Batch, Columns, Executable, Instruction, Kind, aligned_rows
 from glassformer.kernels.quantize import EXCLUDED, aligned_copy, select
 from glassformer.runtime.graph import Attend, Operation, Side, Store
 from glassformer.runtime.lowering import Step, lower, nodes_of
@@ -134,6 +135,23 @@ class Program:
             executable.set_table(0, 2, rows)
             executable.run(batch, (), n_threads())
             return executable.result(self.instructions[-1].out.buffer, len(batch), self.width)
+
+    def changed(self, instructions: list[Instruction], widths: list[int]) -> "Program":
+        """A program with other instructions, which use tables of this one, and other buffers."""
+        other = copy(self)
+        other.instructions, other.executables, other.lock = instructions, {}, threading.Lock()
+        other.lowered = replace(self.lowered, widths=widths)
+        return other
+
+    def run_for(self, batch: Batch, caches: Caches, buffers: Sequence[int]) -> list[NDArray[np.float32]]:
+        """Execute the program. Returns the content of buffers."""
+        if self.eager:
+            return self.eager.run_for(batch, caches, self.instructions, buffers)
+        with self.lock:
+            executable = self.executable(self.instructions[-1].kind)
+            executable.run(batch, caches, n_threads())
+            widths = self.lowered.widths
+            return [executable.result(buffer, len(batch), widths[buffer]) for buffer in buffers]
 
     def columns(self, ids: NDArray[np.int32]) -> Columns:
         """Some columns of the last linear layer.

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from glassformer.errors import CheckpointError, ConfigError, UserError
+from glassformer.errors import CheckpointError, ConfigError
 from glassformer.kernels.library import Kernels, load_or_warn
 from glassformer.kernels.program import Array
 from glassformer.model_config import ModelConfig
@@ -30,16 +30,17 @@ NO_WEIGHTS = (
 class StoredModel:
     """The files of a model: its weights, or its tables in int8, mapped into memory, and its graph."""
 
-    def __init__(self, folder: Path, config: ModelConfig, graph: Graph | None, *, is_int8: bool) -> None:
+    def __init__(self, folder: Path, family: str, config: ModelConfig, graph: Graph | None, *, is_int8: bool) -> None:
         """
         Args:
             folder: folder of `WEIGHTS_FILE`.
+            family: name of the family of the model.
             graph: None: the model has operations without a kernel, or the graph is not known.
 
         Raises:
             CheckpointError: the files do not fit together.
         """
-        self.folder, self.config, self.graph, self.is_int8 = folder, config, graph, is_int8
+        self.folder, self.family, self.config, self.graph, self.is_int8 = folder, family, config, graph, is_int8
         self.arrays = read_arrays(folder / WEIGHTS_FILE)
         self.kept: dict[str, RuntimeModel | RuntimeEncoder] = {}
         """Precision -> model."""
@@ -101,29 +102,6 @@ class StoredModel:
             for name, array in self.arrays.items()
             if not (self.is_int8 and name.startswith(PREFIX))
         }
-
-    def all_weights(self) -> dict[str, Floats]:
-        """The weights by name; of a folder in int8 those that its tables contain, rounded to int8.
-
-        Raises:
-            UserError: the tables do not contain all weights. Those of T5 do not: they have its biases by distance.
-        """
-        if not self.is_int8:
-            return self.weights()
-        if not self.has_all_weights:
-            raise UserError(NO_WEIGHTS)
-        weights = self.weights() | dict(self.kept["int8"].tables.weights())
-        assert self.graph is not None
-        return {name: np.ascontiguousarray(weights[name]) for name in self.graph.weights}
-
-    @property
-    def has_all_weights(self) -> bool:
-        """Whether the folder has all weights, if only rounded to int8."""
-        if not self.is_int8:
-            return True
-        assert self.graph is not None
-        in_tables = {table.name for table in self.graph.tables.values()}
-        return all(name.startswith(KEPT) or name in in_tables for name in self.graph.weights)
 
 
 def check_weights(graph: Graph, arrays: Mapping[str, Array], *, is_int8: bool) -> None:

@@ -1,6 +1,6 @@
 """The tables of lowered programs, as the kernels read them: computed from weights, or read from a folder."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,6 @@ class Tables:
         """By kind, width and tables of a node: the first such node, and its tables, which several programs use."""
         self.bytes: dict[Key, tuple[Matrix, tuple[Array, ...]]] = {}
         """By the weights of a matrix: the first such matrix, and its tables, which do not depend on the bias."""
-        self.biases: list[tuple[Matrix, Array]] = []
 
     def add(self, shapes: Shapes, compute: Callable[[], tuple[Array, ...]]) -> tuple[Array, ...]:
         """The next tables.
@@ -110,7 +109,6 @@ class Tables:
         panels, scale, offset = self.bytes_of(matrix)
         n = padded(matrix.width)
         (bias,) = self.add([((n,), np.float32)], lambda: (self.bias(matrix, fill=fill),))
-        self.biases.append((matrix, bias))
         return panels, scale, bias, offset
 
     def bias(self, matrix: Matrix, *, fill: float) -> Floats:
@@ -153,22 +151,17 @@ class Tables:
             self.bytes[key] = matrix, self.add(shapes, packed)
         return self.bytes[key][1]
 
-    def weights(self) -> Iterator[tuple[str, Floats]]:
-        """Name and values of each table of which the tables in int8 were made: weights rounded to int8."""
+    def dense(self, table: Table) -> Floats:
+        """A weight of a linear layer in fp32; of a folder in int8, rounded."""
+        if self.stored is None:
+            return self.array(table)
         for matrix, (panels, scale, _) in self.bytes.values():
-            dense = unpack(panels, matrix.width, matrix.n_inputs) * np.asarray(scale)[: matrix.width, None]
             for (weight, _), column in zip(matrix.layers, matrix.columns, strict=True):
-                yield weight.name, dense[column : column + weight.shape[0]]
-        for matrix, array in self.biases:
-            for (_, bias), column in zip(matrix.layers, matrix.columns, strict=True):
-                if bias is not None:
-                    yield bias.name, np.asarray(array, np.float32)[column : column + bias.shape[0]]
-        for node, arrays in self.shared.values():
-            tables = node.tables if node.kind == Kind.NORMALIZE else [t for t in node.tables if t is not None]
-            for table, array in zip(tables, arrays, strict=True):
-                if table is not None:
-                    values = array.T if node.kind == Kind.ATTEND else array[..., : table.shape[-1]]
-                    yield table.name, np.asarray(values, np.float32)
+                if weight.name == table.name:
+                    rows = slice(column, column + weight.shape[0])
+                    dense: Floats = unpack(panels, matrix.width, matrix.n_inputs)[rows] * np.asarray(scale)[rows, None]
+                    return dense
+        raise KeyError(table.name)
 
 
 def stored_size(n: int, itemsize: int) -> int:

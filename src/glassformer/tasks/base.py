@@ -4,28 +4,34 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import Field
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, Self, TypedDict, TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from pydantic import ValidationError
-from torch import Tensor
 
 from glassformer import checkpoint
 from glassformer.config import DecodeConfig, JsonObject, format_validation_error
 from glassformer.corpora.read_options import DETECT, ReadOptions
-from glassformer.errors import CheckpointError, ConfigError
+from glassformer.devices import Device, has_torch
+from glassformer.errors import CheckpointError, ConfigError, UserError
 from glassformer.metrics import Score
 from glassformer.metrics.registry import OutputType, statistics_of
 from glassformer.metrics.score import MetricFn
-from glassformer.model_config import Kind, families_of_kind
-from glassformer.models.base import Model
-from glassformer.models.families import FAMILIES, family_of
-from glassformer.runtime.precision import in_precision
-from glassformer.runtime.storage import int8_tensors, model_of_int8
+from glassformer.model_config import FAMILIES, Kind, ModelConfig, families_of_kind
+from glassformer.runtime import graph_file
+from glassformer.runtime.arrays import read_arrays
+from glassformer.runtime.graph import Graph
+from glassformer.runtime.stored import KEPT, WEIGHTS_FILE, StoredModel
+from glassformer.tasks.model import TaskModel
 from glassformer.tasks.texts import Warn, no_op
 from glassformer.tokens.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from glassformer.models.base import Model
 
 Log = Callable[[str], None]
 
@@ -98,21 +104,42 @@ class Task(ABC, Generic[ExampleT]):
     """Labels are classes: the set of labels in the training examples."""
     stored_attributes: ClassVar[tuple[str, ...]] = ()
     """Attributes, tuples of strings, that are stored in config.json."""
-    model: Any  # a model of `kind`; tasks of one family narrow the type
     __call__: Callable[..., Any]
     """Apply the task to a text or a list of texts. The arguments and the result depend on the task."""
 
     def __init__(
         self,
-        model: Model,
+        model: "Model | StoredModel",
         tokenizer: Tokenizer,
-        device: torch.device | str = "cpu",
+        device: "torch.device | str" = "cpu",
         labels: Sequence[str] = (),
     ) -> None:
-        self.device = torch.device(device)
-        self.model = model.to(self.device).eval()
+        """
+        Args:
+            model: a model of `kind`, or the files of one.
+        """
+        self.source = TaskModel(model, Device(device))
         self.tokenizer = tokenizer
         self.labels = tuple(labels)
+
+    @property
+    def model(self) -> Any:
+        """The model as a module of PyTorch, which is made of the files of the folder when it is needed.
+
+        Raises:
+            UserError: the folder has no weights, since it was exported in int8; or PyTorch is not installed.
+        """
+        return self.source.module
+
+    @property
+    def config(self) -> Any:
+        """Configuration of the model."""
+        return self.source.config
+
+    @property
+    def device(self) -> Device:
+        """Device that the model computes on."""
+        return self.source.device
 
     @classmethod
     def families(cls) -> tuple[str, ...]:
@@ -120,22 +147,21 @@ class Task(ABC, Generic[ExampleT]):
         return families_of_kind(cls.kind)
 
     def __repr__(self) -> str:
-        n_parameters = sum(p.numel() for p in self.model.parameters())
+        n_parameters = self.source.n_parameters
         size = f"{n_parameters / 1e6:.1f} M" if n_parameters >= 1e5 else f"{n_parameters:,}"
         labels = f", labels={list(self.labels[:5])}{' and more' if len(self.labels) > 5 else ''}" if self.labels else ""
         return (
-            f"{type(self).__name__}(task={self.name!r}, family={family_of(self.model)!r}, parameters={size},"
-            f" vocab_size={self.tokenizer.vocab_size:,}, max_len={self.model.config.max_len}{labels},"
+            f"{type(self).__name__}(task={self.name!r}, family={self.source.family!r}, parameters={size},"
+            f" vocab_size={self.tokenizer.vocab_size:,}, max_len={self.config.max_len}{labels},"
             f" device={str(self.device)!r})"
         )
 
-    def to(self, device: torch.device | str) -> Self:
+    def to(self, device: "torch.device | str") -> Self:
         """Move the model to a device. Returns the task itself."""
         try:
-            self.model.to(torch.device(device))
+            self.source.to(Device(device))
         except (RuntimeError, AssertionError) as error:
             raise ConfigError(f"device {device!r} is not available: {str(error).splitlines()[0]}") from None
-        self.device = torch.device(device)
         return self
 
     def save(self, folder: str | Path, *, precision: StoredPrecision = "fp32") -> None:
@@ -245,7 +271,7 @@ class Task(ABC, Generic[ExampleT]):
     # Folders
 
     @classmethod
-    def from_folder(cls, folder: Path, config: JsonObject, device: torch.device) -> Self:
+    def from_folder(cls, folder: Path, config: JsonObject, device: Device) -> Self:
         """Load the task from a verified folder.
 
         Args:
@@ -263,9 +289,8 @@ class Task(ABC, Generic[ExampleT]):
             raise CheckpointError(f"{folder / 'config.json'}: {cls.name} is not supported by model family {family!r}.")
         if not isinstance(labels, (list, tuple)) or not all(isinstance(label, str) for label in labels):
             raise CheckpointError(f"{folder / 'config.json'}: damaged: labels is {labels!r}, not a list of strings.")
-        model_class = FAMILIES[family]
         try:
-            model_config = model_class.config_class.model_validate(config)
+            model_config = FAMILIES[family].config_class.model_validate(config)
         except ValidationError as error:
             raise CheckpointError(f"{folder / 'config.json'}: {format_validation_error(error, {})}") from None
         n_labels = getattr(model_config, "n_labels", len(labels))
@@ -282,14 +307,8 @@ class Task(ABC, Generic[ExampleT]):
             raise CheckpointError(
                 f"{folder / 'config.json'}: damaged: head is {found!r}, expected {head!r} for {cls.name}."
             )
-        tensors = checkpoint.read_tensors(folder / "model.safetensors")
-        try:
-            if is_int8:
-                model = model_of_int8(model_class, model_config, tensors)
-            else:
-                model = model_class.from_state_dict(model_config, tensors)
-        except CheckpointError as error:
-            raise CheckpointError(f"{folder / 'model.safetensors'}: {error}") from None
+        graph = read_graph(folder, family, model_config)
+        model = StoredModel(folder, family, model_config, graph, is_int8=is_int8)
         task = cls(model, tokenizer, device, labels)
         for name, value in stored.items():
             if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
@@ -298,8 +317,8 @@ class Task(ABC, Generic[ExampleT]):
         return task
 
     def contents(
-        self, tensors: dict[str, Tensor] | None = None, *, precision: StoredPrecision = "fp32"
-    ) -> dict[str, str | dict[str, Tensor]]:
+        self, tensors: "dict[str, Tensor] | None" = None, *, precision: StoredPrecision = "fp32"
+    ) -> dict[str, str | checkpoint.Arrays]:
         """Files of a model folder from which `load` restores this task.
 
         Args:
@@ -309,21 +328,65 @@ class Task(ABC, Generic[ExampleT]):
         Raises:
             UserError: the model cannot be stored in this precision.
         """
-        if precision == "int8":
-            tensors = int8_tensors(self.model, in_precision(self.model, "int8"))
+        weights: checkpoint.Arrays = tensors or (self.int8_tables() if precision == "int8" else self.source.weights)
         config = {
             "task": self.name,
-            "model_type": f"glassformer-{family_of(self.model)}",
-            **self.model.config.model_dump(),
+            **self.family_config,
             **({"labels": self.labels} if self.labels else {}),
             **{name: value for name in self.stored_attributes if (value := getattr(self, name))},
             **({"precision": precision} if precision != "fp32" else {}),
         }
-        return {
-            "config.json": checkpoint.to_json(config),
-            **self.tokenizer.files(),
-            "model.safetensors": tensors or self.model.state_dict(),
-        }
+        contents: dict[str, str | checkpoint.Arrays] = {
+            "config.json": checkpoint.to_json(config), **self.tokenizer.files(), WEIGHTS_FILE: weights,
+        }  # fmt: skip
+        if graph := self.source.graph:
+            contents[graph_file.FILE] = graph_file.to_json(graph, self.family_config)
+            if graph.constants:
+                contents[graph_file.CONSTANTS_FILE] = graph.constants
+        return contents
+
+    @property
+    def family_config(self) -> JsonObject:
+        """Family and configuration of the model, as in config.json."""
+        return {"model_type": f"glassformer-{self.source.family}", **self.config.model_dump()}
+
+    def int8_tables(self) -> checkpoint.Arrays:
+        """The arrays of a folder in int8: the tables of the programs, and the weights that are used in fp32.
+
+        Raises:
+            UserError: the output layer of the model is not in the programs.
+        """
+        if self.head_config.get("head") == "mlm":
+            raise UserError(
+                "a masked language model cannot be exported in int8: its output layer is computed in fp32.\n"
+                "  Use --precision int8 with the model folder itself."
+            )
+        programs = self.source.in_precision("int8")
+        stored = self.source.stored
+        weights = stored.arrays if stored is not None and stored.is_int8 else self.source.weights
+        kept = {name: weight for name, weight in weights.items() if name.startswith(KEPT)}
+        return {**kept, **programs.tables.to_store()}
+
+
+def read_graph(folder: Path, family: str, config: ModelConfig) -> Graph | None:
+    """The graph of a model folder; of an older folder that has none, recorded if PyTorch is installed.
+
+    Raises:
+        CheckpointError: the file is damaged, must not be executed, or is of another configuration.
+    """
+    files = checkpoint.read_json(folder / checkpoint.MANIFEST)["files"]
+    if graph_file.FILE not in files:
+        if not has_torch():
+            return None
+        from glassformer.recording.graphs import graph_or_none
+
+        return graph_or_none(family, config)
+    constants = read_arrays(folder / graph_file.CONSTANTS_FILE) if graph_file.CONSTANTS_FILE in files else {}
+    record = checkpoint.read_json(folder / graph_file.FILE)
+    try:
+        return graph_file.from_json(record, {"model_type": f"glassformer-{family}", **config.model_dump()}, constants)
+    except CheckpointError as error:
+        raise CheckpointError(f"{folder}: {error}") from None
 
 
 AnyTask = Task[Any]

@@ -4,15 +4,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal, TypedDict, overload
 
-import torch
+import numpy as np
 from jaxtyping import Float
-from torch import Tensor
+from numpy import ndarray
 
 from glassformer.config import DecodeConfig
 from glassformer.corpora.labeled import Labeled, read_labeled
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.metrics import Score
 from glassformer.metrics.registry import scores
+from glassformer.runtime.softmax import softmax
 from glassformer.tasks.base import Log, Record
 from glassformer.tasks.encoder import EncoderTask, Texts, text_of_line
 from glassformer.tasks.texts import Text, Warn, check_texts, map_nonblank, no_op
@@ -59,13 +60,13 @@ class LabelTask(EncoderTask[Labeled]):
     def texts(cls, example: Labeled) -> Sequence[str]:
         return (example.text, example.text2) if example.text2 else (example.text,)
 
-    def logits(self, texts: Sequence[Text], warn: Warn = no_op) -> Float[Tensor, "texts labels"]:
-        """Outputs of the head for each text, in fp32 on the CPU."""
+    def logits(self, texts: Sequence[Text], warn: Warn = no_op) -> Float[ndarray, "texts labels"]:
+        """Outputs of the head for each text, in fp32."""
         rows = self.encode_truncated(texts, warn)
-        logits = torch.empty(len(rows), self.model.config.n_labels)
-        for indices, hidden, ids in self.hidden(rows):
-            with torch.inference_mode():
-                logits[indices] = self.model.label_logits(hidden, ids).float().cpu()
+        logits = np.empty((len(rows), self.config.n_labels), np.float32)
+        encoder = self.encoder
+        for indices, hidden in self.hidden(rows):
+            logits[indices] = encoder.outputs(self.pooled(hidden))
         return logits
 
 
@@ -83,9 +84,9 @@ class Classifier(LabelTask):
     output_type = "classes"
     has_classes = True
 
-    def probabilities(self, texts: Sequence[Text], warn: Warn = no_op) -> Float[Tensor, "texts labels"]:
+    def probabilities(self, texts: Sequence[Text], warn: Warn = no_op) -> Float[ndarray, "texts labels"]:
         """Probability of each label, in the order of `labels`."""
-        return self.logits(texts, warn).softmax(-1)
+        return softmax(self.logits(texts, warn))
 
     @overload
     def __call__(self, texts: Text, *extra: object, return_all: Literal[False] = False) -> str: ...

@@ -1,12 +1,11 @@
 """Nearest neighbors in an embedding table."""
 
-from typing import Any
-
-import torch
-import torch.nn.functional as F
+import numpy as np
 
 from glassformer.errors import UserError
+from glassformer.runtime.softmax import best_of
 from glassformer.tasks.base import AnyTask
+from glassformer.tasks.skip_gram import EMBEDDING
 from glassformer.tokens.tokenizer import Tokenizer
 from glassformer.tokens.wordpiece import CONTINUATION
 
@@ -19,22 +18,21 @@ def nearest_tokens(task: AnyTask, word: str, n: int = 10) -> list[tuple[str, flo
     Raises:
         UserError: the word is not in the vocabulary, or the model has no embedding table.
     """
-    table: Any = getattr(getattr(task.model, "embedding", None), "weight", None)
-    if table is None:
+    if EMBEDDING not in task.source.weights:
         raise UserError("this model has no embedding table.")
+    table = task.source.array(EMBEDDING)
     ids = task.tokenizer.encode(word)
     unknown = task.tokenizer.unk_id
     if not ids or (unknown is not None and unknown in ids):
         raise UserError(f"{word!r}: not in the vocabulary of the model.")
-    with torch.no_grad():
-        cosines = F.normalize(table, dim=-1) @ F.normalize(table[ids].mean(0), dim=0)
-        is_candidate = torch.zeros(len(table), dtype=torch.bool)
-        is_candidate[word_initial_ids(task.tokenizer)] = True
-        is_candidate[ids] = False
-        best = cosines.masked_fill(~is_candidate, -torch.inf).topk(min(n, int(is_candidate.sum())))
-    return [
-        (task.tokenizer.token(i), value) for value, i in zip(best.values.tolist(), best.indices.tolist(), strict=True)
-    ]
+    mean = table[ids].mean(0)
+    norms = np.maximum(np.linalg.norm(table, axis=1), 1e-12)
+    cosines = table @ mean / norms / max(float(np.linalg.norm(mean)), 1e-12)
+    is_candidate = np.zeros(len(table), bool)
+    is_candidate[word_initial_ids(task.tokenizer)] = True
+    is_candidate[ids] = False
+    cosines[~is_candidate] = -np.inf
+    return [(task.tokenizer.token(i), float(cosines[i])) for i in best_of(cosines, min(n, int(is_candidate.sum())))]
 
 
 def word_initial_ids(tokenizer: Tokenizer) -> list[int]:

@@ -2,16 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from glassformer.config import Precision
-from glassformer.data.batch import pad
 from glassformer.generate.batches import batches_by_length
-from glassformer.models.bert import Bert
-from glassformer.models.decoding import PAD_TO_MULTIPLE_OF
-from glassformer.runtime.encoder import CompiledEncoder
-from glassformer.runtime.precision import in_precision
+from glassformer.runtime.encoder import RuntimeEncoder
+from glassformer.runtime.softmax import Floats
 from glassformer.tasks.base import ExampleT, Task
 from glassformer.tasks.texts import Text, Warn
 
@@ -26,14 +22,13 @@ class EncoderTask(Task[ExampleT]):
     """Base class of encoder tasks: input format of texts and pairs of texts."""
 
     kind = "encoder"
-    model: Bert
     precision: Precision = "fp32"
     """Arithmetic of the encoder at inference, which can be changed at any time: `task.precision = "int8"`."""
 
     @property
     def n_separators(self) -> int:
         """Number of separators between the texts of a pair. RoBERTa, recognized by its position offset, has two."""
-        return 2 if self.model.config.position_offset else 1
+        return 2 if self.config.position_offset else 1
 
     @property
     def n_specials(self) -> int:
@@ -50,7 +45,7 @@ class EncoderTask(Task[ExampleT]):
 
     def truncate_pair(self, first: list[int], second: list[int]) -> tuple[list[int], list[int]]:
         """Truncate a pair in place to the maximum length, the longer text first."""
-        n_excess = len(first) + len(second) + self.n_specials - self.model.config.max_len
+        n_excess = len(first) + len(second) + self.n_specials - self.config.max_len
         while n_excess > 0:
             longer = first if len(first) >= len(second) else second
             n = min(n_excess, max(1, abs(len(first) - len(second))))
@@ -68,37 +63,40 @@ class EncoderTask(Task[ExampleT]):
     def encode_truncated(self, texts: Sequence[Text], warn: Warn) -> list[tuple[list[int], list[int]]]:
         """`encode_texts`, truncated to the maximum length. `warn` is called for each truncated text."""
         rows = self.encode_texts(texts)
-        limit = self.model.config.max_len - self.n_specials
+        limit = self.config.max_len - self.n_specials
         for i, (first, second) in enumerate(rows):
             if len(first) + len(second) > limit:
                 warn(i, f"longer than the maximum length of {limit} tokens: its end was cut off")
                 self.truncate_pair(first, second)
         return rows
 
-    def hidden(self, rows: Sequence[tuple[list[int], list[int]]]) -> Iterator[tuple[list[int], Tensor, Tensor]]:
+    @property
+    def encoder(self) -> RuntimeEncoder:
+        """The encoder in its precision."""
+        encoder: RuntimeEncoder = self.source.in_precision(self.precision)
+        return encoder
+
+    def hidden(self, rows: Sequence[tuple[list[int], list[int]]]) -> Iterator[tuple[list[int], list[Floats]]]:
         """Run the encoder on rows without special tokens. Yields what `run_encoder` yields."""
         yield from self.run_encoder([self.add_special_tokens(*row) for row in rows])
 
     def run_encoder(
         self, inputs: Sequence[tuple[Sequence[int], Sequence[int]]]
-    ) -> Iterator[tuple[list[int], Tensor, Tensor]]:
+    ) -> Iterator[tuple[list[int], list[Floats]]]:
         """Run the encoder on token ids with token type ids, in batches of similar length.
 
         Yields:
-            The indices of the inputs in the batch, the encoder output, and the padded token ids.
+            The indices of the inputs in the batch, and the encoder output of each: [tokens, d_model].
         """
+        encoder = self.encoder
         for indices in batches_by_length([len(ids) for ids, _ in inputs], BATCH_TOKENS):
             texts, types = ([inputs[i][side] for i in indices] for side in (0, 1))
-            ids = pad(texts, self.tokenizer.pad_id, PAD_TO_MULTIPLE_OF).to(self.device)
-            with torch.inference_mode():  # not around the yield: it would apply to the caller
-                model = in_precision(self.model, self.precision)
-                if isinstance(model, CompiledEncoder):
-                    hidden = torch.zeros(*ids.shape, self.model.config.d_model)
-                    for row, states in zip(hidden, model(texts, types), strict=True):
-                        row[: len(states)] = states
-                else:
-                    hidden = model(ids, pad(types, 0, PAD_TO_MULTIPLE_OF).to(self.device))
-            yield indices, hidden.to(self.model.embedding.weight.dtype), ids
+            yield indices, encoder(texts, types)
+
+    def pooled(self, states: Sequence[Floats]) -> Floats:
+        """The representation of each text, [texts, d_model]: the encoder output of its first token, or the mean."""
+        is_first = self.config.pooling == "first"
+        return np.stack([of_text[0] if is_first else of_text.mean(0) for of_text in states])
 
 
 def text_of_line(line: str) -> Text:

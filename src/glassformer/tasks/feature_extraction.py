@@ -3,9 +3,9 @@
 import json
 from collections.abc import Sequence
 
-import torch
+import numpy as np
 from jaxtyping import Float
-from torch import Tensor
+from numpy import ndarray
 
 from glassformer.config import DecodeConfig
 from glassformer.tasks.base import CorpusExample
@@ -20,17 +20,16 @@ class SentenceEmbedder(EncoderTask[CorpusExample]):
     pipelines = ("feature-extraction", "sentence-similarity")
     head_config = {"head": "none"}
 
-    def __call__(self, texts: Texts, warn: Warn = no_op) -> Float[Tensor, "texts d_model"]:
+    def __call__(self, texts: Texts, warn: Warn = no_op) -> Float[ndarray, "texts d_model"]:
         """Embeddings of length 1, so that their dot products are cosine similarities."""
         rows = self.encode_truncated(check_texts(self, texts, pairs=True), warn)
-        vectors = torch.empty(len(rows), self.model.config.d_model)
-        for indices, hidden, ids in self.hidden(rows):
-            is_token = (ids != self.tokenizer.pad_id)[..., None]
-            mean = (hidden * is_token).sum(1) / is_token.sum(1)
-            vectors[indices] = torch.nn.functional.normalize(mean.float(), dim=-1).cpu()
+        vectors = np.empty((len(rows), self.config.d_model), np.float32)
+        for indices, hidden in self.hidden(rows):
+            means = np.stack([states.mean(0) for states in hidden])
+            vectors[indices] = means / np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
         return vectors
 
-    def embed(self, texts: Texts) -> Float[Tensor, "texts d_model"]:
+    def embed(self, texts: Texts) -> Float[ndarray, "texts d_model"]:
         """The same as calling the task: a vector of length 1 for each text."""
         return self(texts)
 

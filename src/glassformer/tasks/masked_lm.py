@@ -7,25 +7,28 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import groupby, pairwise
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
-import torch
-from jaxtyping import Int
-from torch import Tensor
+import numpy as np
 
 from glassformer.config import DecodeConfig, JsonObject
-from glassformer.data.batch import flat_positions, pad
 from glassformer.data.ragged import Row
+from glassformer.devices import require_torch
 from glassformer.errors import UserError
 from glassformer.metrics import Score
 from glassformer.metrics.likelihood import perplexity
-from glassformer.objectives.denoise import MaskedLMBatch, mask_tokens
+from glassformer.runtime.softmax import best_of, softmax
 from glassformer.tasks.base import Record
 from glassformer.tasks.documents import Document, DocumentTask
 from glassformer.tasks.encoder import EncoderTask
 from glassformer.tasks.texts import Warn, check_texts, no_op
 from glassformer.tokens.tokenizer import MASK
 from glassformer.tokens.wordpiece import CONTINUATION
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from glassformer.objectives.denoise import MaskedLMBatch
 
 SEED = 1
 """Random seed of the masks in validation and evaluation, so that all validations use the same masks."""
@@ -70,7 +73,7 @@ class MaskedLM(DocumentTask, EncoderTask[Document]):
     # Loss
 
     def rows(self, examples: Sequence[Document]) -> list[Row]:
-        size = self.model.config.max_len - 2
+        size = self.config.max_len - 2
         rows: list[Row] = []
         for is_whole, group in groupby(examples, key=lambda e: e.is_whole):
             texts = self.tokenizer.encode_batch([e.text for e in group])
@@ -84,8 +87,10 @@ class MaskedLM(DocumentTask, EncoderTask[Document]):
         return [i for i, token in self.tokenizer.backend.get_added_tokens_decoder().items() if token.special]
 
     @cached_property
-    def text_token_ids(self) -> Int[Tensor, " words"]:
+    def text_token_ids(self) -> "Tensor":
         """Ids of all tokens but special ones: the candidates for random replacement."""
+        import torch
+
         return torch.tensor(sorted({*range(self.tokenizer.vocab_size)} - {*self.special_ids}))
 
     @property
@@ -99,12 +104,17 @@ class MaskedLM(DocumentTask, EncoderTask[Document]):
             raise UserError("the tokenizer has no mask token: this model cannot predict masked tokens.")
         return self.tokenizer.mask_id
 
-    def masked_batch(self, rows: Sequence[Row]) -> MaskedLMBatch:
+    def masked_batch(self, rows: Sequence[Row]) -> "MaskedLMBatch":
         """Mask random tokens of rows, with torch's random state. Each call draws new masks (dynamic masking)."""
         return self.mask([(row, []) for (row,) in rows])
 
-    def mask(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> MaskedLMBatch:
+    def mask(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> "MaskedLMBatch":
         """Collate texts or pairs of texts to a batch and mask random tokens."""
+        import torch
+
+        from glassformer.data.batch import flat_positions, pad
+        from glassformer.objectives.denoise import MaskedLMBatch, mask_tokens
+
         sequences = [self.add_special_tokens(*pair) for pair in pairs]
         ids = pad([sequence for sequence, _ in sequences], self.tokenizer.pad_id)
         maskable = ~torch.isin(ids, torch.tensor(self.special_ids))
@@ -117,8 +127,11 @@ class MaskedLM(DocumentTask, EncoderTask[Document]):
             targets=ids[prediction_mask],
         )
 
-    def fixed_batches(self, rows: Sequence[Row]) -> list[MaskedLMBatch]:
+    def fixed_batches(self, rows: Sequence[Row]) -> "list[MaskedLMBatch]":
         """`masked_batch` of rows with the same masks in every call, for validation and evaluation."""
+        require_torch(f"The evaluation of {self.name}")
+        import torch
+
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(SEED)
             return [
@@ -126,12 +139,14 @@ class MaskedLM(DocumentTask, EncoderTask[Document]):
                 for start in range(0, len(rows), VALIDATION_ROWS)
             ]
 
-    @torch.inference_mode()
-    def sums(self, batches: Sequence[MaskedLMBatch]) -> list[dict[str, float]]:
+    def sums(self, batches: "Sequence[MaskedLMBatch]") -> list[dict[str, float]]:
         """Sums over the masked tokens of each batch, for `metrics`."""
-        return [self.batch_sums(batch.to(self.device)) for batch in batches]
+        import torch
 
-    def batch_sums(self, batch: MaskedLMBatch) -> dict[str, float]:
+        with torch.inference_mode():
+            return [self.batch_sums(batch.to(self.device)) for batch in batches]
+
+    def batch_sums(self, batch: "MaskedLMBatch") -> dict[str, float]:
         """Sums over the masked tokens of one batch."""
         hidden = self.model(batch.ids, batch.token_type_ids).flatten(0, 1)[batch.target_positions]
         log_probs = self.model.mlm_logits(hidden).float().log_softmax(-1)
@@ -210,26 +225,27 @@ class MaskedLM(DocumentTask, EncoderTask[Document]):
         Masks beyond the maximum length have no predictions; `warn` is called with the index of such a text.
         """
         rows: list[tuple[list[int], list[int]]] = []
-        limit = self.model.config.max_len - 2
+        limit = self.config.max_len - 2
         for i, text in enumerate(texts):
             ids = self.encode_masked(text)
             if len(ids) > limit:
                 warn(i, f"longer than the maximum length of {limit} tokens: its end was cut off")
             rows.append((ids[:limit], []))
         predictions: list[list[list[MaskPrediction]]] = [[] for _ in texts]
-        for indices, hidden, batch_ids in self.hidden(rows):
-            for index, states, ids in zip(indices, hidden, batch_ids, strict=True):
-                with torch.inference_mode():
-                    probs = self.model.mlm_logits(states[ids == self.mask_id]).float().softmax(-1)
-                best = probs.topk(min(top_k, probs.size(-1)))
-                for n_before, pair in enumerate(zip(best.values.tolist(), best.indices.tolist(), strict=True)):
+        encoder = self.encoder
+        for indices, hidden in self.hidden(rows):
+            for index, states in zip(indices, hidden, strict=True):
+                is_mask = np.array([False, *(i == self.mask_id for i in rows[index][0]), False])
+                probs = softmax(encoder.outputs(states[is_mask])) if is_mask.any() else []
+                best = [[(float(row[i]), i) for i in best_of(row, top_k)] for row in probs]
+                for n_before, pairs in enumerate(best):
                     unfilled: list[int | None] = [None] * n_before
                     predictions[index].append(
                         [
                             MaskPrediction(
                                 self.tokenizer.token(i), i, score, self.fill_masks(texts[index], [*unfilled, i])
                             )
-                            for score, i in zip(*pair, strict=True)
+                            for score, i in pairs
                         ]
                     )
         return predictions
@@ -309,11 +325,13 @@ class BertPretraining(MaskedLM):
                 )
         return rows
 
-    def masked_batch(self, rows: Sequence[Row]) -> MaskedLMBatch:
+    def masked_batch(self, rows: Sequence[Row]) -> "MaskedLMBatch":
+        import torch
+
         nsp_labels = torch.tensor([label for _, _, (label,) in rows])
         return replace(self.mask([(first, second) for first, second, _ in rows]), nsp_labels=nsp_labels)
 
-    def batch_sums(self, batch: MaskedLMBatch) -> dict[str, float]:
+    def batch_sums(self, batch: "MaskedLMBatch") -> dict[str, float]:
         assert batch.nsp_labels is not None
         predicted = self.model.label_logits(self.model(batch.ids, batch.token_type_ids), batch.ids).argmax(-1)
         return {

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
+import numpy as np
 
 from glassformer.config import DecodeConfig
 from glassformer.corpora.read_options import DETECT, ReadOptions
@@ -13,6 +13,7 @@ from glassformer.corpora.squad import QAExample, read_questions
 from glassformer.errors import CorpusError
 from glassformer.metrics import Score
 from glassformer.metrics.registry import scores
+from glassformer.runtime.softmax import best_of, softmax
 from glassformer.tasks.base import Log
 from glassformer.tasks.encoder import EncoderTask
 from glassformer.tasks.texts import Warn, map_nonblank, no_op
@@ -73,10 +74,10 @@ class QuestionAnswerer(EncoderTask[QAExample]):
         """Token ids of the question, windows of the context, token ids of the context and their character offsets."""
         # At least half of the maximum length is left for the context.
         question_ids = self.tokenizer.encode(question)[
-            : min(MAX_QUESTION_TOKENS, (self.model.config.max_len - self.n_specials) // 2)
+            : min(MAX_QUESTION_TOKENS, (self.config.max_len - self.n_specials) // 2)
         ]
         ids, offsets = self.tokenizer.offsets(context)
-        size = self.model.config.max_len - self.n_specials - len(question_ids)
+        size = self.config.max_len - self.n_specials - len(question_ids)
         return question_ids, list(windows(len(ids), size, size // 3)), ids, offsets
 
     def answers(self, questions: Sequence[tuple[str, str]], n_best: int = 1) -> list[list[Answer]]:
@@ -91,32 +92,25 @@ class QuestionAnswerer(EncoderTask[QAExample]):
                 origins.append((question_index, start, len(question_ids) + 1 + self.n_separators))
         candidates: list[list[Answer]] = [[] for _ in questions]
         no_answer_probs = [1.0] * len(questions)
-        for indices, hidden, batch_ids in self.hidden(rows):
-            with torch.inference_mode():
-                logits = self.model.label_logits(hidden, batch_ids).float()
-                padding = (batch_ids == self.tokenizer.pad_id)[..., None]
-                probs = logits.masked_fill(padding, -torch.inf).softmax(1).cpu()
-            for window_probs, row_index in zip(probs, indices, strict=True):
+        encoder = self.encoder
+        for indices, hidden in self.hidden(rows):
+            for states, row_index in zip(hidden, indices, strict=True):
+                window_probs = softmax(encoder.outputs(states), axis=0)
                 question_index, start, context_start = origins[row_index]
                 n = len(rows[row_index][1])
                 no_answer_probs[question_index] = min(
                     no_answer_probs[question_index], float(window_probs[0, 0] * window_probs[0, 1])
                 )
-                span_scores = (
-                    window_probs[context_start : context_start + n, 0, None]
-                    * window_probs[None, context_start : context_start + n, 1]
-                )
-                span_scores = span_scores.triu().tril(MAX_ANSWER_TOKENS - 1)
-                best = span_scores.flatten().topk(min(n_best + 4, n * n))
-                for score, flat_index in zip(best.values.tolist(), best.indices.tolist(), strict=True):
+                first, last = window_probs[context_start : context_start + n].T
+                span_scores = np.tril(np.triu(first[:, None] * last[None]), MAX_ANSWER_TOKENS - 1).ravel()
+                for flat_index in best_of(span_scores, n_best + 4):
                     char_start = offsets_by_question[question_index][start + flat_index // n][0]
                     char_end = offsets_by_question[question_index][start + flat_index % n][1]
                     text = questions[question_index][1][char_start:char_end]
                     stripped = text.strip()
                     if stripped:
-                        candidates[question_index].append(
-                            Answer(stripped, char_start + len(text) - len(text.lstrip()), score)
-                        )
+                        begin = char_start + len(text) - len(text.lstrip())
+                        candidates[question_index].append(Answer(stripped, begin, float(span_scores[flat_index])))
         results = []
         for answers, no_answer_prob in zip(candidates, no_answer_probs, strict=True):
             distinct = {(answer.start, answer.text): answer for answer in sorted(answers, key=lambda a: a.score)}

@@ -5,9 +5,8 @@ import sys
 from pathlib import Path
 from typing import NamedTuple, TypeVar, overload
 
-import torch
-
 from glassformer import checkpoint
+from glassformer.devices import pick_device
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.tasks.base import AnyTask
 
@@ -104,22 +103,3 @@ def find_model(folder: Path) -> Path:
         raise CheckpointError(f"{folder}: the training has not saved a checkpoint yet.")
     print(f"note: the training in {folder} has not finished; using {step_folder.relative_to(folder)}.", file=sys.stderr)
     return step_folder
-
-
-def pick_device(name: str) -> torch.device:
-    """Device by name; "auto" selects CUDA, else MPS, else the CPU.
-
-    Raises:
-        ConfigError: the device is not available.
-    """
-    available: dict[str, bool] = {
-        "cuda": torch.cuda.is_available(),
-        "mps": torch.backends.mps.is_available(),
-        "cpu": True,
-    }
-    if name == "auto":
-        name = next(device for device, is_available in available.items() if is_available)
-    if not available.get(name):
-        names = ", ".join(device for device, is_available in available.items() if is_available)
-        raise ConfigError(f"device {name!r} is not available; available: {names}.")
-    return torch.device(name)

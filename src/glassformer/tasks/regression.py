@@ -4,12 +4,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Self, overload
 
-import torch
-
 from glassformer.config import DecodeConfig, JsonObject
 from glassformer.corpora.columns import parse_number
 from glassformer.corpora.labeled import Labeled
 from glassformer.corpora.read_options import DETECT, ReadOptions
+from glassformer.devices import Device
 from glassformer.errors import CheckpointError, CorpusError
 from glassformer.metrics import Score
 from glassformer.metrics.registry import scores
@@ -53,7 +52,7 @@ class Regressor(LabelTask):
         return 1
 
     @classmethod
-    def from_folder(cls, folder: Path, config: JsonObject, device: torch.device) -> Self:
+    def from_folder(cls, folder: Path, config: JsonObject, device: Device) -> Self:
         labels = config.get("labels")
         if isinstance(labels, list) and all(isinstance(label, str) for label in labels):
             numbers = [parse_number(label) for label in labels]

@@ -2,20 +2,25 @@
 
 import json
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from jaxtyping import Float
-from torch import Tensor
+from numpy import ndarray
 
 from glassformer.config import DecodeConfig
 from glassformer.data.ragged import Row
+from glassformer.devices import require_torch
 from glassformer.errors import UserError
 from glassformer.metrics import Score
-from glassformer.models.skipgram import SkipGram
-from glassformer.objectives.skip_gram import PairSampler
 from glassformer.tasks.documents import Document, DocumentTask
 from glassformer.tasks.texts import Warn, no_op
+
+if TYPE_CHECKING:
+    from glassformer.objectives.skip_gram import PairSampler
+
+EMBEDDING = "embedding.weight"
+"""Name of the weight that has the vectors."""
 
 MAX_WORDS_PER_ROW = 200
 """Texts are split into rows of at most this many words; windows do not cross rows."""
@@ -31,7 +36,6 @@ class WordVectors(DocumentTask):
 
     name = "skip-gram"
     kind = "word-vectors"
-    model: SkipGram
 
     def rows(self, examples: Sequence[Document]) -> list[Row]:
         rows: list[Row] = []
@@ -39,8 +43,10 @@ class WordVectors(DocumentTask):
             rows += [(ids[i : i + MAX_WORDS_PER_ROW],) for i in range(0, len(ids), MAX_WORDS_PER_ROW)]
         return [row for row in rows if len(row[0]) > 1]
 
-    def mean_loss(self, examples: Sequence[Document], sampler: PairSampler) -> float:
+    def mean_loss(self, examples: Sequence[Document], sampler: "PairSampler") -> float:
         """Loss per pair of the first rows of examples, in nats. The pairs are the same in every call."""
+        import torch
+
         batch = sampler.sample([row for (row,) in self.rows(examples)[:MAX_EVALUATED_ROWS]], seed=0).to(self.device)
         with torch.inference_mode():
             return float(self.model(batch.center_ids, batch.context_ids, batch.negative_ids)) / batch.n_targets
@@ -48,10 +54,13 @@ class WordVectors(DocumentTask):
     def evaluate(
         self, examples: Sequence[Document], options: DecodeConfig | None = None
     ) -> tuple[list[str], list[Score]]:
+        require_torch(f"The evaluation of {self.name}")
+        from glassformer.objectives.skip_gram import PairSampler
+
         sampler = PairSampler(np.ones(self.tokenizer.vocab_size))  # the counts of the training are not stored
         return [], [Score("loss", self.mean_loss(examples, sampler), "nats:pair")]
 
-    def __call__(self, text: str) -> Float[Tensor, " d_model"]:
+    def __call__(self, text: str) -> Float[ndarray, " d_model"]:
         """Vector of a word; mean of the vectors if the text has several words.
 
         Raises:
@@ -63,7 +72,7 @@ class WordVectors(DocumentTask):
         ids = self.tokenizer.encode(text)
         if not ids:
             raise UserError(f"{text!r}: contains no word.")
-        return self.model.embedding.weight[ids].mean(0).detach().cpu()
+        return self.source.array(EMBEDDING)[ids].mean(0)
 
     def run(self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op) -> list[str]:
         """A JSON list of numbers for each line: the mean of the vectors of its words."""

@@ -1,17 +1,17 @@
 """Span corruption: the pretraining objective of T5, on plain text."""
 
 from collections.abc import Sequence
-
-import torch
+from typing import TYPE_CHECKING
 
 from glassformer.config import DecodeConfig
-from glassformer.data.pairs import PairBatch, make_batch
 from glassformer.data.ragged import Row
+from glassformer.devices import require_torch
 from glassformer.metrics import Score
-from glassformer.objectives.denoise import CorruptedBatch, corrupt_spans, span_mask
-from glassformer.objectives.loss import pair_cross_entropy
 from glassformer.tasks.documents import Document, DocumentTask
 from glassformer.tasks.translation import TextToTextTask
+
+if TYPE_CHECKING:
+    from glassformer.data.pairs import PairBatch
 
 SENTINELS = tuple(f"<extra_id_{i}>" for i in range(100))
 """Special tokens, of which one stands for each removed span."""
@@ -35,14 +35,19 @@ class SpanCorruption(DocumentTask, TextToTextTask[Document]):
         return "t5", "transformer"
 
     def rows(self, examples: Sequence[Document]) -> list[Row]:
-        size = self.model.config.max_len - 1
+        size = self.config.max_len - 1
         rows: list[Row] = []
         for ids in self.tokenizer.encode_batch([e.text for e in examples]):
             rows += [(ids[i : i + size],) for i in range(0, len(ids), size)]
         return [row for row in rows if len(row[0]) > 1]
 
-    def corrupted_batch(self, rows: Sequence[Row]) -> PairBatch:
+    def corrupted_batch(self, rows: Sequence[Row]) -> "PairBatch":
         """Remove random spans of rows, with torch's random state."""
+        import torch
+
+        from glassformer.data.pairs import make_batch
+        from glassformer.objectives.denoise import CorruptedBatch, corrupt_spans, span_mask
+
         t = self.tokenizer
         sentinels = torch.tensor([t.special_id(token) for token in SENTINELS])
         corrupted = []
@@ -52,18 +57,25 @@ class SpanCorruption(DocumentTask, TextToTextTask[Document]):
         batch = make_batch(corrupted, pad_id=t.pad_id, bos_id=t.bos_id, eos_id=t.eos_id)
         return CorruptedBatch(batch.n_targets, **batch.tensors())
 
-    def fixed_batches(self, examples: Sequence[Document]) -> list[PairBatch]:
+    def fixed_batches(self, examples: Sequence[Document]) -> "list[PairBatch]":
         """Batches of a sample of the rows of examples, with the same spans in every call."""
+        require_torch(f"The evaluation of {self.name}")
+        import torch
+
         rows = self.rows(examples)
         rows = rows[:: max(1, len(rows) // N_VALIDATION_ROWS)]
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(1)
             return [self.corrupted_batch(rows[start : start + 16]) for start in range(0, len(rows), 16)]
 
-    @torch.inference_mode()
-    def losses(self, batches: Sequence[PairBatch]) -> list[float]:
+    def losses(self, batches: "Sequence[PairBatch]") -> list[float]:
         """Summed loss of each batch, in nats."""
-        return [float(pair_cross_entropy(self.model, batch.to(self.device))) for batch in batches]
+        import torch
+
+        from glassformer.objectives.loss import pair_cross_entropy
+
+        with torch.inference_mode():
+            return [float(pair_cross_entropy(self.model, batch.to(self.device))) for batch in batches]
 
     def evaluate(
         self, examples: Sequence[Document], options: DecodeConfig | None = None

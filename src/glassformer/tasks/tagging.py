@@ -5,14 +5,13 @@ from pathlib import Path
 from typing import overload
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from glassformer.config import DecodeConfig
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.corpora.tagged import Tagged, read_tagged
 from glassformer.metrics import Score
 from glassformer.metrics.registry import scores
+from glassformer.runtime.softmax import Floats, log_softmax
 from glassformer.tasks.base import Log, Record
 from glassformer.tasks.encoder import EncoderTask
 from glassformer.tasks.texts import Warn, check_texts, no_op
@@ -61,7 +60,7 @@ class Tagger(EncoderTask[Tagged]):
     @property
     def limit(self) -> int:
         """Maximum number of subwords in a window."""
-        return self.model.config.max_len - 2
+        return self.config.max_len - 2
 
     def subword_ids(self, words: Sequence[str]) -> list[list[int]]:
         """Subword ids of each word, truncated to `limit` per word."""
@@ -91,7 +90,7 @@ class Tagger(EncoderTask[Tagged]):
             start = next_start
         return windows
 
-    def log_probs(self, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
+    def log_probs(self, sentences: Sequence[Sequence[str]]) -> list[Floats]:
         """Natural log-probabilities [words, tags] of each sentence.
 
         In the overlap of two windows, the first half of the words is taken from the earlier window, the second half
@@ -99,7 +98,7 @@ class Tagger(EncoderTask[Tagged]):
         """
         rows: list[list[int]] = []
         origins: list[tuple[int, int, int, list[int]]] = []  # sentence, its words [start, end), their first subwords
-        results = [torch.empty(len(words), len(self.labels)) for words in sentences]
+        results = [np.empty((len(words), len(self.labels)), np.float32) for words in sentences]
         for sentence_index, words in enumerate(sentences):
             if not words:
                 continue
@@ -116,12 +115,11 @@ class Tagger(EncoderTask[Tagged]):
                     stop = next_start + (end - next_start) // 2
                 rows.append(ids)
                 origins.append((sentence_index, start + skip, stop, first_subwords[skip : stop - start]))
-        for indices, hidden, batch_ids in self.hidden([(row, []) for row in rows]):
-            with torch.inference_mode():
-                log_probs = self.model.label_logits(hidden, batch_ids).float().log_softmax(-1).cpu()
-            for index, window_log_probs in zip(indices, log_probs, strict=True):
+        encoder = self.encoder
+        for indices, hidden in self.hidden([(row, []) for row in rows]):
+            for index, states in zip(indices, hidden, strict=True):
                 sentence_index, start, end, first_subwords = origins[index]
-                results[sentence_index][start:end] = window_log_probs[first_subwords]
+                results[sentence_index][start:end] = log_softmax(encoder.outputs(states[first_subwords]))
         return results
 
     def tags(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
@@ -159,9 +157,8 @@ class Tagger(EncoderTask[Tagged]):
         words = [line.split() for line in lines]
         records: list[TaggingRecord] = []
         for line, tokens, row in zip(lines, words, self.log_probs(words), strict=True):
-            best = row.max(-1)
-            tags = [self.labels[i] for i in best.indices.tolist()]
-            probabilities = best.values.exp().tolist()
+            tags = [self.labels[i] for i in row.argmax(-1).tolist()]
+            probabilities = np.exp(row.max(-1)).tolist()
             records.append(
                 {
                     "input": line,

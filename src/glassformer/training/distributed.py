@@ -27,7 +27,7 @@ from torch.distributed.rendezvous import rendezvous
 
 from glassformer.config import JsonObject, TrainConfig
 from glassformer.errors import ConfigError, UserError
-from glassformer.tasks.registry import pick_device
+from glassformer.devices import pick_device
 
 VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 """Environment variables by which a launcher describes the group to each process."""

@@ -11,7 +11,7 @@ from glassformer.config import JsonObject, TrainConfig
 from glassformer.kernels.library import implementation
 from glassformer.measurement import processor
 from glassformer.tasks.base import Log
-from glassformer.tasks.registry import pick_device
+from glassformer.devices import pick_device
 from glassformer.training.distributed import Processes
 from glassformer.version import __version__
 

@@ -16,7 +16,8 @@ from glassformer.models.base import Model
 from glassformer.models.families import FAMILIES, family_of
 from glassformer.presets import ADAM, FINE_TUNING, preset, preset_for, presets_of
 from glassformer.tasks.base import AnyTask
-from glassformer.tasks.registry import TASKS, pick_device
+from glassformer.devices import pick_device
+from glassformer.tasks.registry import TASKS
 from glassformer.training.optimizer import OPTIMIZERS, OptimizerType
 from glassformer.training.scan import CorpusInfo, read_options
 from glassformer.training.schedule import SCHEDULES, Schedule

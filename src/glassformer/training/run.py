@@ -11,7 +11,8 @@ from glassformer.config import JsonObject, TrainConfig
 from glassformer.errors import ConfigError
 from glassformer.nn import cpu_training
 from glassformer.tasks.base import AnyTask
-from glassformer.tasks.registry import load, pick_device
+from glassformer.devices import pick_device
+from glassformer.tasks.registry import load
 from glassformer.training import launch, translators
 from glassformer.training.arithmetic import CHOSEN, choose_arithmetic, model_sizes
 from glassformer.training.building import build
