@@ -110,6 +110,7 @@ def step(options):
 def preparation(options):
     """Print the cost of corpus preparation, and the seconds in which the tokenizer library encodes the same text."""
     from glassformer.config import TrainConfig
+    from glassformer.learning.translation import TranslationObjective
     from glassformer.tasks.translation import Translator
     from glassformer.training.building import build
     from glassformer.training.distributed import Processes
@@ -125,14 +126,14 @@ def preparation(options):
         before = resident_mb()
         clocks = {"wall": time.perf_counter, "cpu": time.process_time}
         start = {name: clock() for name, clock in clocks.items()}
-        corpus = scan(config, Translator, lambda message: None)
+        corpus = scan(config, TranslationObjective, lambda message: None)
         tokenizer_made = {name: clock() - start[name] for name, clock in clocks.items()} | {"mb": resident_mb()}
         resolved = resolve_options(config, Translator, corpus, None)
-        task = build(resolved, Translator, corpus, None, torch.device("cpu"), Processes())
-        encode(config, task, corpus, lambda message: None)
+        objective = build(resolved, TranslationObjective, corpus, None, torch.device("cpu"), Processes())
+        encode(config, objective, corpus, lambda message: None)
         seconds = {name: clock() - start[name] for name, clock in clocks.items()}
         mb = resident_mb() - before
-        library = library_seconds(task.tokenizer.backend, files, options["pairs"], clocks)
+        library = library_seconds(objective.tokenizer.backend, files, options["pairs"], clocks)
     encoding = {name: seconds[name] - tokenizer_made[name] for name in clocks}
     row = {
         "seconds": round(seconds["wall"], 2),

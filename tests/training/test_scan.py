@@ -9,8 +9,8 @@ import torch
 
 from glassformer.config import TrainConfig
 from glassformer.errors import CorpusError
-from glassformer.tasks.classification import Classifier
-from glassformer.tasks.translation import Translator
+from glassformer.learning.classification import ClassificationObjective
+from glassformer.learning.translation import TranslationObjective
 from glassformer.training import encoding
 from glassformer.training import scan as module
 from glassformer.training.building import build
@@ -20,15 +20,15 @@ from glassformer.training.options import resolve_options
 from glassformer.training.scan import scan, text_hash
 
 
-def prepared(folder, task_type=Translator, log=lambda message: None, **options):
+def prepared(folder, objective_type=TranslationObjective, log=lambda message: None, **options):
     """Prepare a corpus. Returns the task, the data, and the contents of all files of the folder `data`."""
     config = TrainConfig(out=folder, steps=1, preset="tiny", vocab_size=300, **options)
-    corpus = scan(config, task_type, log)
-    resolved = resolve_options(config, task_type, corpus, None)
-    task = build(resolved, task_type, corpus, None, torch.device("cpu"), Processes())
-    data = encode(config, task, corpus, log)
+    corpus = scan(config, objective_type, log)
+    resolved = resolve_options(config, objective_type.task_type, corpus, None)
+    objective = build(resolved, objective_type, corpus, None, torch.device("cpu"), Processes())
+    data = encode(config, objective, corpus, log)
     files = {path.name: path.read_bytes() for path in (folder / "data").rglob("*") if path.is_file()}
-    return task, data, files
+    return objective.task, data, files
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_labels_that_only_held_out_examples_have_are_not_labels_of_the_model(tmp
     rows = [f"{'rare' if text in held_out else 'ab'[i % 2]}\t{text}\n" for i, text in enumerate(texts)]
     (tmp_path / "train.tsv").write_text("label\ttext\n" + "".join(rows), encoding="utf-8")
     with pytest.raises(CorpusError, match="no held-out example has a label"):
-        prepared(tmp_path / "run", Classifier, src=[tmp_path / "train.tsv"], task="classification")
+        prepared(tmp_path / "run", ClassificationObjective, src=[tmp_path / "train.tsv"], task="classification")
 
 
 def test_the_preparation_leaves_the_garbage_collection_as_it_was(tmp_path, pairs):

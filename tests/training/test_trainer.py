@@ -240,7 +240,7 @@ def test_a_signal_interrupts_a_validation_which_is_then_due_again(trainer, monke
         os.kill(os.getpid(), signal.SIGINT)
         raise AssertionError("the validation was not interrupted")
 
-    monkeypatch.setattr(trainer.task, "validate", interrupted)
+    monkeypatch.setattr(trainer.objective, "validate", interrupted)
     trainer.progress.validation_due = True
     with pytest.raises(Stopped) as stopped, stop_on_signal() as stop:
         trainer.validate_and_save(stop)

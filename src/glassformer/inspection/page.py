@@ -6,17 +6,20 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from glassformer.config import JsonObject
-from glassformer.inspection.ablation import AblationResult
 from glassformer.inspection.arrays import pack
 from glassformer.inspection.bundle import bundle, hash_of, source
 from glassformer.inspection.worked_example import WorkedExample
 from glassformer.metrics.registry import metric
 from glassformer.tokens.tokenizer import well_formed
+
+if TYPE_CHECKING:  # the server writes pages, and removes no parts of models
+    from glassformer.inspection.ablation import AblationResult
 
 VENDORED = ("d3", "plot")
 
@@ -78,7 +81,7 @@ def profile_page(record: JsonObject) -> str:
     return page(f"glassformer train --profile: {record['run']}", record, "profile")
 
 
-def ablation_page(baseline: dict[str, float], results: Sequence[AblationResult], kind: str, n_examples: int) -> str:
+def ablation_page(baseline: dict[str, float], results: "Sequence[AblationResult]", kind: str, n_examples: int) -> str:
     """Page of `glassformer ablate --html`."""
     rows = [{**asdict(result.component), "metrics": result.metrics, "change": result.change} for result in results]
     record = {"baseline": baseline, "parts": kind, "examples": n_examples, "losses": rows}
