@@ -16,10 +16,12 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import safetensors
 import safetensors.torch
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from glassformer.config import JsonObject
@@ -30,7 +32,9 @@ from glassformer.version import __version__
 
 FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
-Contents = Mapping[str, str | Mapping[str, Tensor]]
+FileContent = str | Mapping[str, Tensor] | Mapping[str, NDArray[Any]]
+"""Text, or named tensors or arrays."""
+Contents = Mapping[str, FileContent]
 
 
 def save_folder(target: Path, contents: Contents) -> None:
@@ -95,7 +99,7 @@ def save_into_folder(folder: Path, contents: Contents) -> None:
         raise write_error(folder, error) from error
 
 
-def add_file(folder: Path, name: str, content: str | Mapping[str, Tensor]) -> None:
+def add_file(folder: Path, name: str, content: FileContent) -> None:
     """Add a file to a model folder, or replace it. After a crash, the folder is intact, perhaps without the file.
 
     Raises:
@@ -110,11 +114,11 @@ def add_file(folder: Path, name: str, content: str | Mapping[str, Tensor]) -> No
     write_text(folder / MANIFEST, json.dumps(manifest, indent=2))
 
 
-def to_bytes(content: str | Mapping[str, Tensor]) -> bytes:
-    """Contents of a file: text, or tensors in safetensors format."""
+def to_bytes(content: FileContent) -> bytes:
+    """Contents of a file: text, or tensors or arrays in safetensors format."""
     if isinstance(content, str):
         return content.encode()
-    tensors = {key: tensor.detach().cpu().contiguous() for key, tensor in content.items()}
+    tensors = {key: torch.as_tensor(tensor).detach().cpu().contiguous() for key, tensor in content.items()}
     return aligned(safetensors.torch.save(tensors, metadata={"format": "pt"}))
 
 

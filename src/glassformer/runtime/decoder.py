@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
 from numpy.typing import NDArray
-from torch import Tensor
 
+from glassformer.generate import protocol
 from glassformer.kernels.library import Kernels
 from glassformer.kernels.program import IDS, Array, Batch, Kind, Shortlist
 from glassformer.models.base import Model
@@ -85,13 +84,12 @@ class SlotState:
             self.shortlists, self.shortlist[self.sentence] if self.shortlists else None,
         )  # fmt: skip
 
-    def select(self, rows: Int[Tensor, " rows"], sentences: Int[Tensor, " sentences"] | None = None) -> None:
+    def select(self, rows: protocol.Ints, sentences: protocol.Ints | None = None) -> None:
         """Reorder: row i becomes the former row `rows[i]`; rows may repeat. Keep only `sentences` (None: all)."""
-        index = rows.numpy()
-        self.slots, self.positions, self.sentence = self.slots[index], self.positions[index], self.sentence[index]
+        self.slots, self.positions, self.sentence = self.slots[rows], self.positions[rows], self.sentence[rows]
         if sentences is None:
             return
-        kept = sentences.numpy()
+        kept = sentences
         number = np.full(len(self.source_slots), -1, np.int32)
         number[kept] = np.arange(len(kept))
         self.sources.release([slots for i, slots in enumerate(self.source_slots) if number[i] < 0])
@@ -132,32 +130,33 @@ class CompiledDecoder:
         self.targets = SlotCaches(self.decode.cache_widths[:n_layers], self.decode.cache_dtype)
         self.sources = SlotCaches(self.encode.cache_widths if self.encode else [], self.decode.cache_dtype)
         self.cache_bytes = 2 * np.dtype(self.decode.cache_dtype).itemsize
+        self.joins = True
         self.lock = threading.RLock()
         """The caches are changed by one call at a time."""
         self.all_caches: Sequence[tuple[Array, Array]] = ()
         self.memory: tuple[Sequence[tuple[Array, Array]], Sequence[tuple[Array, Array]]] = (), ()
         """The arrays of which `all_caches` consists."""
 
-    def start(self, src: Int[Tensor, "sentences src"], n_hypotheses: int = 1) -> tuple[SlotState, Int[Tensor, " rows"]]:
-        """Encode the sources and create the decoder state for `n_hypotheses` adjacent hypotheses of each."""
-        targets, sources = self.targets, self.sources
+    @torch.inference_mode()
+    def start(self, sources: Sequence[Sequence[int]], n_hypotheses: int = 1) -> tuple[SlotState, protocol.Ints]:
+        """See `Decodable`."""
+        texts = [np.array(ids, np.int32) for ids in sources]
         if self.encode is None:
-            prompts = [row.astype(np.int32) for row in src[:, :-1].numpy()]
-            slots = self.process(self.decode, prompts, targets)
-            state = SlotState(targets, sources, [NONE[:0]] * len(src), n_hypotheses)
-            state.positions[:] = src.size(1) - 1
-            state.slots = np.repeat(np.stack([np.pad(s, (0, 16)) for s in slots]), n_hypotheses, 0)
+            prompts = [text[:-1] for text in texts]
+            slots = self.process(self.decode, prompts, self.targets)
+            state = SlotState(self.targets, self.sources, [NONE[:0]] * len(texts), n_hypotheses)
+            lengths = np.array([len(prompt) for prompt in prompts], np.int32)
+            state.positions = np.repeat(lengths, n_hypotheses)
+            width = int(lengths.max()) + 16
+            state.slots = np.repeat(np.stack([np.pad(s, (0, width - len(s))) for s in slots]), n_hypotheses, 0)
             state.used = [(s, np.full(len(s), i, np.int32)) for i, s in enumerate(slots)]
-            last = src[:, -1].repeat_interleave(n_hypotheses)
-        else:
-            texts = [row[row != self.config.pad_id].astype(np.int32) for row in src.numpy()]
-            slots = self.process(self.encode, texts, sources, is_causal=False)
-            state = SlotState(targets, sources, slots, n_hypotheses)
-            last = src.new_full((len(src) * n_hypotheses,), self.config.bos_id)
-        return state, last
+            return state, np.repeat([text[-1] for text in texts], n_hypotheses)
+        slots = self.process(self.encode, texts, self.sources, is_causal=False)
+        last = np.full(len(texts) * n_hypotheses, self.config.bos_id)
+        return SlotState(self.targets, self.sources, slots, n_hypotheses), last
 
     def restrict(self, state: SlotState, tokens: Sequence[Ints | None]) -> None:
-        """Restrict `best` to a shortlist of tokens.
+        """Restrict `next_tokens` to a shortlist of tokens.
 
         Args:
             tokens: for each sentence of the state, the tokens that may follow, ascending; None: all.
@@ -231,33 +230,19 @@ class CompiledDecoder:
             self.memory, self.all_caches = memory, [*memory[0], *memory[1][1:]]
         return self.all_caches
 
-    def step(self, ids: Int[Tensor, " rows"], state: SlotState) -> Float[Tensor, "rows vocab"]:
-        """Logits of the next token, given the last token of each hypothesis. Updates the state."""
+    @torch.inference_mode()
+    def logits(self, ids: protocol.Ints, state: SlotState) -> NDArray[np.float32]:
+        """See `Decodable`."""
         with self.lock:
-            batch = state.batch(ids.numpy().astype(np.int32))
-            return self.decode.run(batch, self.caches)
+            return self.decode.run(state.batch(ids.astype(np.int32)), self.caches).numpy()
 
-    def best(
-        self, ids: Int[Tensor, " rows"], state: SlotState, k: int, banned_ids: Sequence[int] = ()
-    ) -> tuple[Float[Tensor, "rows k"], Int[Tensor, "rows k"]]:
-        """The k most probable next tokens and their log-probabilities, best first. Updates the state.
-
-        Args:
-            banned_ids: ids of tokens that are excluded.
-        """
-        ((log_probs, tokens),) = self.best_together([(ids, state)], k, banned_ids)
-        return torch.from_numpy(log_probs), torch.from_numpy(tokens)
-
-    def best_together(
-        self, steps: Sequence[tuple[Int[Tensor, " rows"], SlotState]], k: int, banned_ids: Sequence[int] = ()
-    ) -> list[tuple[NDArray[np.float32], NDArray[np.int64]]]:
-        """As `best`, for several states in one step.
-
-        Args:
-            steps: last token of each hypothesis, and the decoder state.
-        """
+    @torch.inference_mode()
+    def next_tokens(
+        self, steps: Sequence[tuple[protocol.Ints, SlotState]], k: int, banned_ids: Sequence[int] = ()
+    ) -> list[protocol.Candidates]:
+        """See `Decodable`."""
         with self.lock:
-            batches = [state.batch(ids.numpy().astype(np.int32)) for ids, state in steps]
+            batches = [state.batch(ids.astype(np.int32)) for ids, state in steps]
             log_probs, tokens = self.decode.best(joined(batches), self.caches, k, tuple(banned_ids))
         if len(batches) == 1:
             return [(log_probs, tokens.astype(np.int64))]
@@ -359,11 +344,12 @@ def verify(model: Any) -> None:
     src[src == model.config.pad_id] = (model.config.pad_id + 1) % model.config.vocab_size
     if model.kind == "encoder-decoder":
         src[1, 4:] = model.config.pad_id
+    sources = [row[row != model.config.pad_id].tolist() for row in src]
     with torch.inference_mode():
-        (state, last), (expected_state, _) = recorded.start(src), model.start(src)
+        (state, _), (expected_state, last) = recorded.start(sources), model.start(src)
         for _ in range(3):
-            logits, expected = recorded.step(last, state), model.step(last, expected_state).float()
+            logits, expected = recorded.logits(last.numpy(), state), model.step(last, expected_state).float()
             tolerance = 1e-4 * float(expected.abs().max())
-            if not torch.allclose(logits, expected, atol=tolerance, rtol=0):
+            if not torch.allclose(torch.from_numpy(logits), expected, atol=tolerance, rtol=0):
                 raise UnsupportedError("the recorded program computes other logits than the model")
             last = torch.randint(model.config.vocab_size, last.shape, generator=generator)

@@ -400,7 +400,7 @@ class Task(ABC, Generic[ExampleT, BatchT]):
 
     def contents(
         self, tensors: dict[str, Tensor] | None = None, *, precision: StoredPrecision = "fp32"
-    ) -> dict[str, str | dict[str, Tensor]]:
+    ) -> dict[str, checkpoint.FileContent]:
         """Files of a model folder from which `load` restores this task.
 
         Args:

@@ -8,8 +8,8 @@ from torch import Tensor
 from glassformer.config import Precision
 from glassformer.data.batch import BatchT, pad
 from glassformer.generate.batches import batches_by_length
+from glassformer.generate.protocol import PAD_TO_MULTIPLE_OF
 from glassformer.models.bert import Bert
-from glassformer.models.decoding import PAD_TO_MULTIPLE_OF
 from glassformer.runtime.encoder import CompiledEncoder
 from glassformer.runtime.precision import in_precision
 from glassformer.tasks.base import ExampleT, Task

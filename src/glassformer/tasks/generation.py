@@ -6,8 +6,9 @@ import torch
 
 from glassformer.config import DecodeConfig
 from glassformer.generate.engine import Engine
+from glassformer.generate.protocol import Decodable
 from glassformer.generate.shortlist import Shortlist
-from glassformer.models.decoding import Decodable
+from glassformer.models.decoding import decodable
 from glassformer.runtime.precision import in_precision
 from glassformer.tokens.tokenizer import Tokenizer
 
@@ -34,10 +35,9 @@ class GeneratesText:
             options: decoding options; only `precision` and `batch_tokens` are used.
             model: model that decodes. Default: that of the task.
         """
-        model = model or in_precision(self.model, options.precision)
+        model = model or decodable(in_precision(self.model, options.precision))
         return Engine(
-            model, pad_id=self.tokenizer.pad_id, eos_id=self.tokenizer.eos_id,
-            max_len=self.model.config.max_len, device=self.device, batch_tokens=options.batch_tokens,
-            banned_ids=self.banned_ids, token_bytes=lambda: self.tokenizer.token_bytes,
-            shortlist=self.shortlist,
+            model, eos_id=self.tokenizer.eos_id, max_len=self.model.config.max_len, device=str(self.device),
+            batch_tokens=options.batch_tokens, banned_ids=self.banned_ids,
+            token_bytes=lambda: self.tokenizer.token_bytes, shortlist=self.shortlist,
         )  # fmt: skip

@@ -34,7 +34,7 @@ from glassformer.metrics import Score, bleu, translation_scores
 from glassformer.metrics.registry import scores
 from glassformer.metrics.score import MetricFn
 from glassformer.metrics.translation import bleu_from, bleu_statistics
-from glassformer.models.decoding import DecodesTogether
+from glassformer.models.decoding import decodable
 from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.objectives.loss import linear_cross_entropy
 from glassformer.runtime.precision import in_precision
@@ -78,12 +78,13 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
             task.confidence = Confidence.from_record(checkpoint.read_json(folder / CONFIDENCE))
         if SHORTLIST in files:
             tensors = checkpoint.read_tensors(folder / SHORTLIST)
-            task.shortlist = Shortlist.from_tensors(tensors, task.model.config.vocab_size)
+            arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
+            task.shortlist = Shortlist.from_tensors(arrays, task.model.config.vocab_size)
         return task
 
     def contents(
         self, tensors: dict[str, Tensor] | None = None, *, precision: StoredPrecision = "fp32"
-    ) -> dict[str, str | dict[str, Tensor]]:
+    ) -> dict[str, checkpoint.FileContent]:
         contents = super().contents(tensors, precision=precision)
         if self.confidence:
             contents[CONFIDENCE] = checkpoint.to_json(self.confidence.to_record())
@@ -193,7 +194,7 @@ class TextToTextTask(GeneratesText, Task[ExampleT, PairBatch]):
     def uses_shortlist(self, precision: str) -> bool:
         """Whether decoding in a precision computes the probabilities of some tokens only."""
         is_int8 = precision not in ("fp32", "bf16") or not has_weights(self.model)
-        return is_int8 and isinstance(in_precision(self.model, precision), DecodesTogether)
+        return is_int8 and decodable(in_precision(self.model, precision)).joins
 
     def list_mark(self, text: str) -> str:
         """What a text begins with that stays as it is. By default nothing."""
@@ -300,7 +301,7 @@ class Translator(TextToTextTask[Example]):
 
     def contents(
         self, tensors: dict[str, Tensor] | None = None, *, precision: StoredPrecision = "fp32"
-    ) -> dict[str, str | dict[str, Tensor]]:
+    ) -> dict[str, checkpoint.FileContent]:
         contents = super().contents(tensors, precision=precision)
         if self.detection:
             contents[LANGUAGE_PROFILES] = self.detection.to_json()
