@@ -17,10 +17,11 @@ import torch
 
 from benchmarks.machine import alternate, save, threads
 from benchmarks.marian import marian_with_weights_of
-from glassformer.generate.processors import search_processors
+from glassformer.generate.rules import search_rules
 from glassformer.generate.search import beam_search
 from glassformer.interop.ctranslate2 import save_model
 from glassformer.kernels.library import load
+from glassformer.models.decoding import decodable
 from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.runtime.precision import in_precision
 
@@ -57,7 +58,7 @@ def main():
             options = dict(num_beams=beam, do_sample=False, min_new_tokens=OUT, max_new_tokens=OUT)
             tasks = {
                 f"glassformer {dtype}": lambda model=model: beam_search(
-                    model, src, [OUT] * batch, eos_id=2, processors=search_processors((0, 1, 2)), beam=beam
+                    decodable(model), src.tolist(), [OUT] * batch, eos_id=2, rules=search_rules((0, 1, 2)), beam=beam
                 )
                 for dtype, model in models.items()
             }

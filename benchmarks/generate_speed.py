@@ -15,9 +15,10 @@ from transformers import GPT2Config as TheirConfig
 from transformers import GPT2LMHeadModel, StoppingCriteria, StoppingCriteriaList
 
 from benchmarks.machine import save, threads
-from glassformer.generate.processors import search_processors
+from glassformer.generate.rules import search_rules
 from glassformer.generate.search import BeamSearch
 from glassformer.kernels.library import load
+from glassformer.models.decoding import decodable
 from glassformer.models.gpt2 import Gpt2, Gpt2Config
 from glassformer.runtime.precision import in_precision
 
@@ -49,12 +50,13 @@ def windows(times, ends):
 
 @torch.inference_mode()
 def ours(model, prompt, n):
+    decoder = decodable(model)
     search = BeamSearch(
-        *model.start(prompt), [n] * len(prompt), eos_id=VOCAB - 1, processors=search_processors((VOCAB - 1,)), beam=1
+        *decoder.start(prompt.tolist()), [n] * len(prompt), eos_id=VOCAB - 1, rules=search_rules((VOCAB - 1,)), beam=1
     )
     times = []
     while len(search.alive):
-        search.advance(*search.candidates(model))
+        search.advance(*search.candidates(decoder))
         times.append(time.perf_counter())
     return windows(times, OURS_ENDS)
 

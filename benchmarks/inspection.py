@@ -36,13 +36,18 @@ import sys, time, torch
 from glassformer.models.transformer import Transformer
 from glassformer.models.transformer import TransformerConfig
 from glassformer.generate.search import beam_search
+try:
+    from glassformer.models.decoding import TorchDecoder
+    decodable = lambda model, src: (TorchDecoder(model), src.tolist())
+except ImportError:
+    decodable = lambda model, src: (model, src)  # before search was without PyTorch
 torch.set_num_threads(int(sys.argv[1])); torch.manual_seed(0)
 model = Transformer(TransformerConfig(vocab_size=8000))
 src, tgt = torch.randint(3, 8000, (2, 64, 20))
 def step():
     model.train(); model.zero_grad(); model(src, tgt).square().mean().backward()
 def decode():
-    model.eval(); beam_search(model, src[:16], [12] * 16, eos_id=2)
+    model.eval(); beam_search(*decodable(model, src[:16]), [12] * 16, eos_id=2)
 for name, run in (("step", step), ("decode", decode)):
     run(); start = time.perf_counter()
     for _ in range(3): run()

@@ -29,11 +29,18 @@ try:
     from glassformer.generate.search import beam_search
 except ImportError:
     from glassformer.generate.search import search as beam_search  # before the function was renamed
+decodable = lambda model, src: (model, src)
 try:
-    from glassformer.generate.processors import search_processors
-    banned = {"processors": search_processors((0, 1, 2))}
-except ModuleNotFoundError:
-    banned = {"banned_ids": (0, 1, 2)}  # before the argument was generalized
+    from glassformer.generate.rules import search_rules
+    from glassformer.models.decoding import TorchDecoder
+    banned = {"rules": search_rules((0, 1, 2))}
+    decodable = lambda model, src: (TorchDecoder(model), src.tolist())
+except ModuleNotFoundError:  # before search was without PyTorch
+    try:
+        from glassformer.generate.processors import search_processors
+        banned = {"processors": search_processors((0, 1, 2))}
+    except ModuleNotFoundError:
+        banned = {"banned_ids": (0, 1, 2)}  # before the argument was generalized
 from glassformer.models.transformer import Transformer
 try:
     from glassformer.objectives.loss import linear_cross_entropy
@@ -69,7 +76,7 @@ for name, (d_model, d_ff, n_heads, n_layers), n in (("tiny", (128, 256, 4, 4), 9
     print(f"training step {name}", seconds(step, n))
     model.eval()
     src = torch.randint(4, 8000, (32, 20))
-    decode = lambda: beam_search(model, src, [30] * 32, eos_id=2, beam=4, **banned)
+    decode = lambda: beam_search(*decodable(model, src), [30] * 32, eos_id=2, beam=4, **banned)
     print(f"decoding {name}", seconds(decode, n))
 """
 

@@ -211,7 +211,8 @@ class DecodeConfig(Config):
         default=None,
         gt=0,
         le=100,
-        description="Divide positive logits of generated tokens by it, multiply negative ones.",
+        description="Divide positive logits of generated tokens by it, multiply negative ones. Each step then computes"
+        " the scores of all tokens, which takes longer.",
     )
     min_length: int = Field(default=0, ge=0, le=MAX_TOKENS, description="Minimum number of output tokens.")
     prefix: str = Field(default="", description="Text that each translation begins with.")

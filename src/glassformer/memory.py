@@ -1,10 +1,10 @@
 """Memory of a device: what is available, and whether an error says that there was too little."""
 
 import re
+import sys
 from contextlib import suppress
 from pathlib import Path
-
-import torch
+from typing import Any
 
 OUT_OF_MEMORY = re.compile("out of memory|can't allocate memory|CUBLAS_STATUS_ALLOC_FAILED", re.IGNORECASE)
 """Words of the messages for it. On a CPU, PyTorch's error has no class of its own."""
@@ -12,21 +12,26 @@ OUT_OF_MEMORY = re.compile("out of memory|can't allocate memory|CUBLAS_STATUS_AL
 
 def is_out_of_memory(error: BaseException | None) -> bool:
     """Whether an error, or one during whose handling it was raised, is for memory that could not be allocated."""
+    torch: Any = sys.modules.get("torch")
+    classes = (MemoryError, torch.OutOfMemoryError) if torch else MemoryError
     while error is not None:
-        if isinstance(error, MemoryError | torch.OutOfMemoryError) or (
-            isinstance(error, RuntimeError) and OUT_OF_MEMORY.search(str(error))
-        ):
+        if isinstance(error, classes) or (isinstance(error, RuntimeError) and OUT_OF_MEMORY.search(str(error))):
             return True
         error = error.__context__
     return False
 
 
-def available_bytes(device: torch.device) -> int | None:
-    """Memory that can still be allocated, on a CPU by all processes together. None: unknown."""
-    if device.type == "cuda":
+def available_bytes(device: str) -> int | None:
+    """Memory that can still be allocated, on a CPU by all processes together. None: unknown.
+
+    Args:
+        device: name of a device of PyTorch, such as "cpu" or "cuda:0".
+    """
+    if device.startswith("cuda"):
+        torch: Any = sys.modules["torch"]
         free, _ = torch.cuda.mem_get_info(device)
-        return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-    if device.type != "cpu":
+        return int(free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device))
+    if device != "cpu":
         return None
     limits = []
     with suppress(OSError, ValueError):

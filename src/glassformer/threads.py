@@ -12,8 +12,8 @@ VARIABLE = "OMP_NUM_THREADS"
 
 def n_threads() -> int:
     """Number of threads."""
-    if "torch" in sys.modules:
-        return int(sys.modules["torch"].get_num_threads())
+    if torch := sys.modules.get("torch"):
+        return int(torch.get_num_threads())
     with suppress(ValueError):
         if (n := int(os.environ.get(VARIABLE, "").split(",")[0])) > 0:
             return n
@@ -23,8 +23,8 @@ def n_threads() -> int:
 def set_n_threads(n: int) -> None:
     """Use another number of threads, also in torch if it is loaded later."""
     os.environ[VARIABLE] = str(n)
-    if "torch" in sys.modules:
-        sys.modules["torch"].set_num_threads(n)
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(n)
 
 
 @cache

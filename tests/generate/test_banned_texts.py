@@ -7,7 +7,7 @@ import torch
 
 from glassformer.config import DecodeConfig
 from glassformer.errors import ConfigError
-from glassformer.generate.processors import ban_texts
+from glassformer.generate.rules import BannedTexts
 from glassformer.models.transformer import TransformerConfig
 from glassformer.tasks.terms import terms_of
 from glassformer.tasks.translation import Translator
@@ -22,7 +22,7 @@ def test_a_token_is_excluded_if_the_text_would_contain_a_banned_one(seed):
     word = lambda n: bytes(rng.choice(b"ab") for _ in range(n))
     token_bytes = [b"", *(word(rng.randrange(1, 4)) for _ in range(30))]
     banned = [word(rng.randrange(1, 6)).decode() for _ in range(3)]
-    rule = ban_texts(banned, token_bytes).rule
+    rule = BannedTexts(tuple(banned), token_bytes).excluded
     for _ in range(50):
         before: list[int] = []
         while len(before) < 8:

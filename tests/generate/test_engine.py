@@ -17,6 +17,7 @@ from glassformer.generate.engine import Engine
 from glassformer.generate.request import Sources
 from glassformer.generate.shortlist import Shortlist
 from glassformer.kernels.library import load
+from glassformer.models.decoding import TorchDecoder
 from glassformer.runtime.decoder import CompiledDecoder
 from tests.generate.test_invariance import BOS, EOS, PAD, VOCAB, random_model
 
@@ -40,7 +41,7 @@ SHORTLIST = Shortlist(
 @pytest.fixture(params=["eager", "compiled", "compiled without C"], scope="module")
 def model(request):
     if request.param == "eager":
-        return random_model(32)
+        return TorchDecoder(random_model(32))
     kernels, reason = load()
     if request.param == "compiled" and kernels is None:
         pytest.skip(reason)
@@ -49,8 +50,7 @@ def model(request):
 
 def engine_of(model, batch_tokens=64, **options):
     return Engine(
-        model, pad_id=PAD, eos_id=EOS, max_len=30, device=torch.device("cpu"), batch_tokens=batch_tokens,
-        banned_ids=(PAD, BOS), shortlist=SHORTLIST, **options,
+        model, eos_id=EOS, max_len=30, batch_tokens=batch_tokens, banned_ids=(PAD, BOS), shortlist=SHORTLIST, **options,
     )  # fmt: skip
 
 
@@ -157,7 +157,7 @@ def test_tokens_are_reported_as_they_come(model, options):
 
 
 def test_a_waiting_request_begins_when_another_ends():
-    model = random_model(32)
+    model = TorchDecoder(random_model(32))
     engine = engine_of(model, batch_tokens=8)
     for _ in range(2):
         engine.submit([5, EOS], OPTIONS[1], max_new_tokens=4)
@@ -166,21 +166,21 @@ def test_a_waiting_request_begins_when_another_ends():
     assert len(finish(engine)) == 2
 
 
-class Small:
+class Small(TorchDecoder):
     """A model for which batches of more than `limit` sources do not fit in memory."""
 
     def __init__(self, model, limit):
-        self.model, self.limit, self.pad_to_multiple_of = model, limit, model.pad_to_multiple_of
-        self.step, self.config = model.step, model.config
+        super().__init__(model.model)
+        self.limit = limit
 
-    def start(self, src, n_hypotheses=1):
-        if len(src) > self.limit:
+    def start(self, sources, n_hypotheses=1):
+        if len(sources) > self.limit:
             raise RuntimeError("[enforce fail at alloc_cpu.cpp:121] DefaultCPUAllocator: can't allocate memory")
-        return self.model.start(src, n_hypotheses)
+        return super().start(sources, n_hypotheses)
 
 
 def test_a_batch_that_does_not_fit_in_memory_is_halved_with_a_warning():
-    model = random_model(32)
+    model = TorchDecoder(random_model(32))
     sources = [[5, i, EOS] for i in range(3, 20)]
     options = DecodeConfig(beam=2, batch_tokens=8 * 16)
     decode = lambda model: engine_of(model, batch_tokens=8 * 16).decode(Sources(sources, options))
@@ -195,18 +195,18 @@ def test_a_batch_that_does_not_fit_in_memory_is_halved_with_a_warning():
 @pytest.mark.parametrize("step", range(1, 8))
 def test_no_result_is_lost_when_the_memory_is_insufficient_in_any_step(step):
     """Two batches of different lengths; one fails after the other has advanced."""
-    model, options = random_model(32), DecodeConfig(beam=1, batch_tokens=64)
+    model, options = TorchDecoder(random_model(32)), DecodeConfig(beam=1, batch_tokens=64)
     sources = [[5, 6, EOS], [7, 6, EOS], [5] * 8 + [EOS], [6] * 8 + [EOS]]
     limits = [2 if len(source) > 3 else 9 for source in sources]
     expected = engine_of(model).decode(Sources(sources, options, limits))
     failing, n_steps = Small(model, 99), itertools.count(1)
 
-    def model_step(ids, state):
+    def next_tokens(steps, k, banned_ids):
         if next(n_steps) == step:
             raise torch.OutOfMemoryError
-        return model.step(ids, state)
+        return model.next_tokens(steps, k, banned_ids)
 
-    failing.step = model_step
+    failing.next_tokens = next_tokens
     with pytest.warns(UserWarning, match="batches have at most 32 tokens"):
         assert engine_of(failing).decode(Sources(sources, options, limits)) == expected
 
@@ -217,7 +217,7 @@ def test_no_more_requests_are_decoded_together_than_fit_in_memory(model, n_toget
     options = DecodeConfig(beam=2, batch_tokens=8 * 16)
     decode = lambda model: engine_of(model, batch_tokens=8 * 16).decode(Sources(sources, options))
     expected = decode(model)
-    needed = engine_module.bytes_needed(model, 2, 3 + 30, engine_of(model).cache_bytes)
+    needed = engine_module.bytes_needed(model, 2, 3 + 30)
     monkeypatch.setattr(engine_module, "available_bytes", lambda device: n_together * needed / engine_module.USABLE)
     engine = engine_of(model, batch_tokens=8 * 16)
     for source in sources:
@@ -241,4 +241,4 @@ def test_an_empty_source_and_a_limit_below_1_are_refused(model):
 
 def test_a_shortlist_that_the_model_cannot_use_is_an_error():
     with pytest.raises(ValueError, match="the model uses none"):
-        engine_of(random_model(32)).submit([5, EOS], DecodeConfig(shortlist=True), max_new_tokens=3)
+        engine_of(TorchDecoder(random_model(32))).submit([5, EOS], DecodeConfig(shortlist=True), max_new_tokens=3)

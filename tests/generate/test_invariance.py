@@ -7,11 +7,13 @@ import torch
 
 from glassformer.config import DecodeConfig
 from glassformer.generate.batches import batches_by_length, padded_length
-from glassformer.generate.processors import search_processors
+from glassformer.generate.rules import search_rules
 from glassformer.generate.search import beam_search
+from glassformer.models.decoding import decodable
 from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
+from tests.generate.sources import unpadded
 
 PAD, BOS, EOS = 0, 1, 2
 VOCAB, SRC, TGT = 23, 11, 13
@@ -95,9 +97,10 @@ def differing(ours: list, theirs: list) -> list[int]:
 def test_searching_in_a_batch_equals_searching_alone():
     model = random_model(32)
     src, limits = ragged([8, 1, 5, 7, 2], 8), [11, 3, 7, 5, 13]
-    ask = dict(eos_id=EOS, processors=search_processors((PAD, BOS)), beam=3, nbest=3)
-    together = beam_search(model, src, limits, **ask)
-    alone = [beam_search(model, src[i : i + 1], limits[i : i + 1], **ask)[0] for i in range(5)]
+    ask = dict(eos_id=EOS, rules=search_rules((PAD, BOS)), beam=3, nbest=3)
+    model, sources = decodable(model), unpadded(src, PAD)
+    together = beam_search(model, sources, limits, **ask)
+    alone = [beam_search(model, sources[i : i + 1], limits[i : i + 1], **ask)[0] for i in range(5)]
     assert differing(together, alone) == []
 
 

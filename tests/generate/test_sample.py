@@ -1,10 +1,12 @@
+import numpy as np
 import pytest
 import torch
 
 from glassformer.config import DecodeConfig
-from glassformer.generate.processors import apply, sampling_processors, search_processors
+from glassformer.generate.rules import apply, sampling_rules, search_rules
 from glassformer.generate.sample import Sampling, uniform_numbers
 from glassformer.generate.search import Hypothesis
+from glassformer.models.decoding import decodable
 from glassformer.models.gpt2 import Gpt2, Gpt2Config
 
 EOS, VOCAB = 2, 23
@@ -19,11 +21,10 @@ def model() -> Gpt2:
     return model
 
 
-@torch.inference_mode()
 def sample(model, src, limits, **options):
     """One sampled continuation of each source."""
-    steps = [[] for _ in limits]
-    sampling = Sampling(*model.start(src), limits, **options)
+    model, steps = decodable(model), [[] for _ in limits]
+    sampling = Sampling(*model.start(src.tolist()), limits, **options)
     while sampling.alive:
         for row, token, log_prob in sampling.step(model):
             steps[row].append((token, log_prob))
@@ -33,13 +34,14 @@ def sample(model, src, limits, **options):
 
 def as_dense(logits, **options) -> torch.Tensor:
     """Probabilities of the distribution to sample from."""
-    no_tokens = torch.empty(len(logits), 0, dtype=torch.long)
-    return apply(sampling_processors(DecodeConfig(**options)), logits.double(), no_tokens).softmax(-1)
+    no_tokens = np.empty((len(logits), 0), np.int64)
+    scores = apply(sampling_rules(DecodeConfig(**options)), logits.double().numpy(), no_tokens)
+    return torch.from_numpy(scores).softmax(-1)
 
 
 def drawn(**options) -> dict:
     """Arguments of `sample` for options of sampling."""
-    return {"warpers": sampling_processors(DecodeConfig(**options))}
+    return {"warpers": sampling_rules(DecodeConfig(**options))}
 
 
 def test_without_limits_every_token_keeps_its_probability():
@@ -93,8 +95,8 @@ def test_banned_ngrams_are_not_repeated(model, n):
     options = dict(eos_id=EOS, seed=3, indices=range(100), **drawn(top_k=4))
     banned_ngram_tokens = lambda ids: len(ids) - n + 1 - len({tuple(ids[i : i + n]) for i in range(len(ids) - n + 1)})
     assert any(banned_ngram_tokens(best.ids) for (best,) in sample(model, src, [17] * 100, **options))
-    processors = search_processors(options=DecodeConfig(no_repeat_ngram_size=n))
-    for (best,) in sample(model, src, [17] * 100, **options, processors=processors):
+    rules = search_rules(options=DecodeConfig(no_repeat_ngram_size=n))
+    for (best,) in sample(model, src, [17] * 100, **options, rules=rules):
         assert banned_ngram_tokens(best.ids) == 0
         with torch.no_grad():
             log_probs = model.logits(model(torch.tensor([[5, 7, *best.ids[:-1]]])))[0, 1:].log_softmax(-1)
@@ -152,12 +154,12 @@ def test_typical_p_keeps_the_tokens_nearest_to_the_entropy(p):
 
 def test_repetition_penalty_and_minimum_length():
     logits = torch.tensor([[2.0, -1.0, 3.0, 0.5]])
-    processors = search_processors(options=DecodeConfig(repetition_penalty=2.0, min_length=2), eos_id=2)
-    changed = apply(processors, logits.clone(), torch.tensor([[0]]))
+    rules = search_rules(options=DecodeConfig(repetition_penalty=2.0, min_length=2), eos_id=2)
+    changed = torch.from_numpy(apply(rules, logits.numpy().copy(), np.array([[0]])))
     expected = torch.tensor([[1.0, -1.0, 3.0, 0.5]]).log_softmax(-1)
     expected[0, 2] = -torch.inf
     torch.testing.assert_close(changed, expected)
-    changed = apply(processors, logits.clone(), torch.tensor([[0, 1]]))
+    changed = torch.from_numpy(apply(rules, logits.numpy().copy(), np.array([[0, 1]])))
     torch.testing.assert_close(changed, torch.tensor([[1.0, -2.0, 3.0, 0.5]]).log_softmax(-1))
 
 
@@ -168,7 +170,7 @@ def test_sampled_tokens_have_the_frequencies_of_the_distribution(model):
     drawn_tokens = [
         hypotheses[0].ids[0]
         for hypotheses in sample(
-            model, src, [1] * n, eos_id=EOS, indices=range(n), processors=search_processors(), **drawn(temperature=1.0)
+            model, src, [1] * n, eos_id=EOS, indices=range(n), rules=search_rules(), **drawn(temperature=1.0)
         )
     ]
     with torch.inference_mode():

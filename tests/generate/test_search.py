@@ -1,11 +1,13 @@
 from itertools import product
 
+import numpy as np
 import pytest
 import torch
 
 from glassformer.config import DecodeConfig
-from glassformer.generate.processors import search_processors
-from glassformer.generate.search import beam_search, blockwise_topk, length_penalty
+from glassformer.generate.protocol import ComputesLogits
+from glassformer.generate.rules import search_rules
+from glassformer.generate.search import beam_search, length_penalty
 
 PAD, BOS, EOS = 0, 1, 2
 WORDS = (3, 4, 5)
@@ -26,40 +28,40 @@ class Prefixes:
         self.sources = [self.sources[i] for i in rows.tolist()]
 
 
-class Table:
+class Table(ComputesLogits):
     """A `Decodable` with random logits that are a function of the source and the prefix."""
+
+    config = None
 
     def __init__(self, seed: int, vocab_size: int = VOCAB, spread: float = 2.0):
         self.seed, self.vocab_size, self.spread = seed, vocab_size, spread
 
-    def logits(self, source: int, prefix: tuple[int, ...]) -> torch.Tensor:
+    def row(self, source: int, prefix: tuple[int, ...]) -> torch.Tensor:
         number = hash((self.seed, source, prefix)) % (1 << 31)
         return torch.randn(self.vocab_size, generator=torch.Generator().manual_seed(number)) * self.spread
 
     def log_probs(self, source: int, prefix: tuple[int, ...], banned=BANNED) -> list[float]:
-        logits = self.logits(source, prefix)
+        logits = self.row(source, prefix)
         logits[list(banned)] = -torch.inf
         return logits.log_softmax(-1).tolist()
 
-    pad_to_multiple_of = 8
+    def start(self, sources, n_hypotheses=1):
+        return Prefixes([first for first, *_ in sources], n_hypotheses), np.full(len(sources) * n_hypotheses, BOS)
 
-    def start(self, src, n_hypotheses=1):
-        return Prefixes(src[:, 0].tolist(), n_hypotheses), torch.full((len(src) * n_hypotheses,), BOS)
-
-    def step(self, ids, state):
+    def logits(self, ids, state):
         state.rows = [(*row, last) for row, last in zip(state.rows, ids.tolist(), strict=True)]
-        return torch.stack(
-            [self.logits(source, row[1:]) for source, row in zip(state.sources, state.rows, strict=True)]
+        return np.stack(
+            [self.row(source, row[1:]).numpy() for source, row in zip(state.sources, state.rows, strict=True)]
         )
 
 
-def sources(*names: int) -> torch.Tensor:
-    return torch.tensor(names)[:, None]
+def sources(*names: int) -> list[list[int]]:
+    return [[name] for name in names]
 
 
 def ask(model, src, max_lengths, no_repeat_ngram_size=None, **options):
-    processors = search_processors(BANNED, DecodeConfig(no_repeat_ngram_size=no_repeat_ngram_size))
-    return beam_search(model, src, max_lengths, eos_id=EOS, processors=processors, **options)
+    rules = search_rules(BANNED, DecodeConfig(no_repeat_ngram_size=no_repeat_ngram_size))
+    return beam_search(model, src, max_lengths, eos_id=EOS, rules=rules, **options)
 
 
 def score(table: Table, source: int, ids: tuple[int, ...], alpha: float) -> float:
@@ -143,9 +145,9 @@ def test_early_stopping_saves_steps():
     calls = []
 
     class Counting(Table):
-        def step(self, ids, state):
+        def logits(self, ids, state):
             calls.append(len(ids))
-            logits = super().step(ids, state)
+            logits = super().logits(ids, state)
             logits[:, EOS] += 30
             return logits
 
@@ -172,8 +174,8 @@ def test_hypotheses_are_distinct_and_sorted_by_score():
 
 def test_banned_tokens_are_never_generated():
     class Tempting(Table):
-        def logits(self, source, prefix):
-            logits = super().logits(source, prefix)
+        def row(self, source, prefix):
+            logits = super().row(source, prefix)
             logits[list(BANNED)] += 30
             return logits
 
@@ -200,8 +202,8 @@ def test_no_repeat_ngram_search_equals_enumeration_without_repetitions(n):
 
 def test_each_sentence_has_its_own_maximum_length():
     class Endless(Table):
-        def logits(self, source, prefix):
-            logits = super().logits(source, prefix)
+        def row(self, source, prefix):
+            logits = super().row(source, prefix)
             logits[EOS] = -30
             return logits
 
@@ -235,13 +237,3 @@ def test_length_penalty_is_that_of_wu_et_al():
     for n in (1, 7, 53):
         assert length_penalty(n, 0.6) == pytest.approx((5 + n) ** 0.6 / 6**0.6)
     assert length_penalty(53, 0.0) == 1.0
-
-
-@pytest.mark.parametrize("vocab", [37, 128 * 17, 128 * 17 + 5])
-def test_blockwise_topk_equals_topk(vocab):
-    x = torch.randn(11, vocab)
-    x[:, 3:7] = -torch.inf
-    values, ids = blockwise_topk(x, 7)
-    expected = x.topk(7)
-    assert torch.equal(values, expected.values)
-    assert torch.equal(ids, expected.indices)

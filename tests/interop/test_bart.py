@@ -10,7 +10,9 @@ from glassformer.config import DecodeConfig
 from glassformer.errors import UserError
 from glassformer.generate.search import beam_search
 from glassformer.interop.huggingface import export_folder, import_folder
+from glassformer.models.decoding import decodable
 from glassformer.tasks.registry import load
+from tests.generate.sources import unpadded
 from tests.interop.theirs import LINES, ragged, random_model, up_to, write_byte_level
 
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
@@ -58,7 +60,9 @@ def test_logits_are_transformers_over_ragged_batches(both):
 def test_search_gives_transformers_tokens(both, beam):
     task, _, models = both
     src = ragged(task.model.config.vocab_size, PAD)
-    found = beam_search(task.model, src, [MAX_LEN] * len(src), eos_id=END, beam=beam, alpha=0.0)
+    found = beam_search(
+        decodable(task.model), unpadded(src, PAD), [MAX_LEN] * len(src), eos_id=END, beam=beam, alpha=0.0
+    )
     for model in models:
         with torch.no_grad():
             expected = model.generate(

@@ -11,6 +11,7 @@ transformers = pytest.importorskip("transformers")
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.generate.search import beam_search
 from glassformer.interop.huggingface import export_folder, import_folder
+from glassformer.models.decoding import decodable
 from glassformer.models.llama import LlamaConfig
 from glassformer.tasks.registry import load
 from tests.interop.theirs import LINES, ragged, random_model, up_to, write_byte_level
@@ -83,7 +84,9 @@ def test_search_gives_transformers_tokens(task, model, beam, length):
             input_ids=prompts, attention_mask=torch.ones_like(prompts), num_beams=beam, do_sample=False,
             max_new_tokens=MAX_LEN, length_penalty=0.0, early_stopping=True, bad_words_ids=None, pad_token_id=PAD,
         )  # fmt: skip
-    hypotheses = beam_search(task.model, prompts, [MAX_LEN] * len(prompts), eos_id=EOS, beam=beam, alpha=0.0)
+    hypotheses = beam_search(
+        decodable(task.model), prompts.tolist(), [MAX_LEN] * len(prompts), eos_id=EOS, beam=beam, alpha=0.0
+    )
     for ours_best, theirs_ids in zip(hypotheses, expected[:, length:].tolist(), strict=True):
         assert ours_best[0].ids == up_to(EOS, theirs_ids)
 

@@ -10,10 +10,12 @@ from glassformer.errors import UserError
 from glassformer.generate.search import beam_search
 from glassformer.interop.huggingface import export_folder, import_folder
 from glassformer.learning.translation import TranslationObjective
+from glassformer.models.decoding import decodable
 from glassformer.models.transformer import TransformerConfig
 from glassformer.tasks.registry import load
 from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
+from tests.generate.sources import unpadded
 from tests.interop.theirs import LINES, TEXTS, ragged, random_model, up_to, write_unigram
 
 PAD, END, MAX_LEN = 0, 1, 11
@@ -77,7 +79,9 @@ def test_logits_are_transformers_over_ragged_batches(both):
 def test_search_gives_transformers_tokens(both, beam):
     task, _, models = both
     src, end = ragged(task.model.config.vocab_size, PAD), task.tokenizer.eos_id
-    found = beam_search(task.model, src, [MAX_LEN] * len(src), eos_id=end, beam=beam, alpha=0.0)
+    found = beam_search(
+        decodable(task.model), unpadded(src, PAD), [MAX_LEN] * len(src), eos_id=end, beam=beam, alpha=0.0
+    )
     for model in models:
         with torch.no_grad():
             expected = model.generate(

@@ -8,8 +8,10 @@ transformers = pytest.importorskip("transformers")
 from glassformer import checkpoint
 from glassformer.generate.search import beam_search
 from glassformer.interop.huggingface import export_folder, import_folder
+from glassformer.models.decoding import decodable
 from glassformer.models.t5 import relative_position_bucket
 from glassformer.tasks.registry import load
+from tests.generate.sources import unpadded
 from tests.interop.theirs import LINES, ragged, random_model, up_to, write_unigram
 
 PAD, END, MAX_LEN = 0, 1, 11
@@ -71,7 +73,9 @@ def test_logits_are_transformers_over_ragged_batches(task, models, with_grad):
 @pytest.mark.parametrize("beam", [1, 4])
 def test_search_gives_transformers_tokens(task, models, beam):
     src = ragged(task.model.config.vocab_size, PAD)
-    found = beam_search(task.model, src, [MAX_LEN] * len(src), eos_id=END, beam=beam, alpha=0.0)
+    found = beam_search(
+        decodable(task.model), unpadded(src, PAD), [MAX_LEN] * len(src), eos_id=END, beam=beam, alpha=0.0
+    )
     for model in models:
         with torch.no_grad():
             expected = model.generate(

@@ -7,11 +7,13 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from glassformer.data.pairs import make_batch
-from glassformer.generate.processors import search_processors
+from glassformer.generate.rules import search_rules
 from glassformer.generate.search import beam_search
+from glassformer.models.decoding import decodable
 from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.objectives.loss import linear_cross_entropy
 from glassformer.training.schedule import learning_rate
+from tests.generate.sources import unpadded
 
 PAD, BOS, EOS = SPECIAL = 0, 1, 2
 SYMBOLS = range(3, 14)
@@ -56,5 +58,7 @@ def test_unseen_sequences_come_out_without_a_mistake(name):
     unseen = [ids for ids in sequences(2 * N_UNSEEN, rng) if tuple(ids) not in seen][:N_UNSEEN]
     assert len(unseen) == N_UNSEEN
     src = make_batch([(ids, []) for ids in unseen], pad_id=PAD, bos_id=BOS, eos_id=EOS).src
-    found = beam_search(model, src, [12] * N_UNSEEN, eos_id=EOS, processors=search_processors((PAD, BOS)), beam=1)
+    found = beam_search(
+        decodable(model), unpadded(src, PAD), [12] * N_UNSEEN, eos_id=EOS, rules=search_rules((PAD, BOS)), beam=1
+    )
     assert [best.ids for (best,) in found] == [[*task(ids), EOS] for ids in unseen]

@@ -3,9 +3,11 @@
 import pytest
 import torch
 
-from glassformer.generate.processors import search_processors
+from glassformer.generate.rules import search_rules
 from glassformer.generate.search import beam_search
+from glassformer.models.decoding import decodable
 from glassformer.models.transformer import Transformer, TransformerConfig
+from tests.generate.sources import unpadded
 
 pytest.importorskip("transformers")
 
@@ -57,7 +59,13 @@ def test_search_gives_marians_tokens(both, src, beam):
             length_penalty=0.0, early_stopping=True, bad_words_ids=[[PAD], [BOS]],
         )  # fmt: skip
     found = beam_search(
-        ours, src, [max_len] * len(src), eos_id=EOS, processors=search_processors((PAD, BOS)), beam=beam, alpha=0.0
+        decodable(ours),
+        unpadded(src, PAD),
+        [max_len] * len(src),
+        eos_id=EOS,
+        rules=search_rules((PAD, BOS)),
+        beam=beam,
+        alpha=0.0,
     )
     for ours_best, theirs_ids in zip(found, expected.tolist(), strict=True):
         ids = [i for i in theirs_ids[1:] if i != PAD]

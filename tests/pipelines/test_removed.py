@@ -8,7 +8,7 @@ transformers = pytest.importorskip("transformers")
 import torch
 
 from glassformer import pipeline
-from glassformer.generate.processors import apply, temperature, top_k, top_p
+from glassformer.generate.rules import Temperature, TopK, TopP, apply
 from glassformer.pipelines.generation_config import (
     TEXT_GENERATION_DEFAULTS,
     TEXT_TO_TEXT_DEFAULTS,
@@ -197,12 +197,13 @@ def test_warped_logits_match_transformers(options, min_tokens_to_keep):
             None, expected
         )
     warpers = {
-        "temperature": temperature,
-        "top_k": lambda k: top_k(max(k, min_tokens_to_keep)),
-        "top_p": lambda p: top_p(p, min_tokens_to_keep),
+        "temperature": Temperature,
+        "top_k": lambda k: TopK(max(k, min_tokens_to_keep)),
+        "top_p": lambda p: TopP(p, min_tokens_to_keep),
     }
     chosen = [make(options[name]) for name, make in warpers.items() if name in options]
-    torch.testing.assert_close(apply(chosen, scores, torch.empty(5, 0, dtype=torch.long)), expected)
+    found = apply(chosen, scores.numpy(), np.empty((5, 0), np.int64))
+    torch.testing.assert_close(torch.from_numpy(found), expected)
 
 
 def test_beams_are_sampled_without_replacement_by_probability(folder):

@@ -7,13 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glassformer.config import DecodeConfig
-from glassformer.generate.processors import search_processors
+from glassformer.generate.rules import Rule, search_rules
 from glassformer.generate.search import beam_search
 from glassformer.kernels.library import load
+from glassformer.models.decoding import decodable
 from glassformer.models.rnn import Rnn, RnnConfig
 from glassformer.runtime.decoder import CompiledDecoder, verify
 from glassformer.runtime.precision import in_precision
 from glassformer.runtime.recorder import UnsupportedError
+from tests.generate.sources import unpadded
 from tests.runtime.models import MAX_LEN, MODELS, VOCAB, model_of, transformer
 
 PAD, BOS, EOS = 0, 1, 2
@@ -21,6 +23,15 @@ KERNELS, _ = load()
 FAMILIES = {name: model_of(name) for name in ("transformer", "GPT-2", "Llama")}
 DECODERS = {name: CompiledDecoder(model, KERNELS) for name, model in FAMILIES.items()}
 IN_FP32 = CompiledDecoder(FAMILIES["transformer"], KERNELS, is_quantized=False)
+
+
+class Unchanged(Rule):
+    """A rule without a fast form that changes nothing."""
+
+    def apply(self, scores, ids):
+        return scores
+
+
 families = pytest.mark.parametrize("name", MODELS)
 
 
@@ -35,9 +46,18 @@ def sources(model, lengths, seed=5):
     return ids
 
 
+def lists(model, src):
+    """Sources as lists without padding; all of a prompt."""
+    return src.tolist() if is_decoder_only(model) else unpadded(src, PAD)
+
+
+def is_decoder_only(model):
+    return model.encode is None if isinstance(model, CompiledDecoder) else model.kind == "decoder"
+
+
 def search(model, src, limits, **options):
-    options = {"eos_id": EOS, "beam": 3, "nbest": 3, "processors": search_processors((PAD, BOS))} | options
-    return beam_search(model, src, limits, **options)
+    options = {"eos_id": EOS, "beam": 3, "nbest": 3, "rules": search_rules((PAD, BOS))} | options
+    return beam_search(decodable(model), lists(model, src), limits, **options)
 
 
 @families
@@ -52,12 +72,13 @@ def test_logits_in_int8_are_close_to_those_in_fp32(name, kernels):
     model = model_of(name)
     decoder = CompiledDecoder(model, kernels)
     src = sources(model, [7, 3, 5])
-    (state, last), (expected_state, _) = decoder.start(src, 2), model.start(src, 2)
+    (state, _), (expected_state, last) = decoder.start(lists(model, src), 2), model.start(src, 2)
     for step in range(5):
-        logits, expected = decoder.step(last, state), model.step(last, expected_state)
+        logits = torch.from_numpy(decoder.logits(last.numpy(), state))
+        expected = model.step(last, expected_state)
         assert (logits - expected).norm() < 0.06 * expected.norm(), step
         rows = torch.tensor([1, 1, 2, 3, 5, 4])
-        state.select(rows)
+        state.select(rows.numpy())
         expected_state.select(rows)
         last = torch.randint(3, VOCAB, last.shape)
 
@@ -72,11 +93,11 @@ def test_scores_of_whole_targets_are_those_of_single_steps(name, kernels):
     targets = [[9, 4, 7, EOS], [8, EOS], [30, 31, 32, 33, EOS]]
     found = decoder.score([row[row != PAD].tolist() for row in src], targets, [1, 0, 1])
     for target, source, log_probs in zip(targets, [1, 0, 1], found, strict=True):
-        state, last = decoder.start(src[source : source + 1, : 7 if source == 0 else 3])
+        state, last = decoder.start(unpadded(src[source : source + 1], PAD))
         for token, log_prob in zip(target, log_probs, strict=True):
-            logits = decoder.step(last, state)
+            logits = torch.from_numpy(decoder.logits(last, state))
             assert log_prob == pytest.approx(float(logits.log_softmax(-1)[0, token]), abs=1e-5)
-            last = torch.tensor([token])
+            last = np.array([token])
 
 
 @families
@@ -96,11 +117,12 @@ def test_the_kernels_in_fp32_compute_the_logits_of_the_model(name):
     model = model_of(name)
     decoder = CompiledDecoder(model, KERNELS, is_quantized=False)
     src = sources(model, [7, 3, 5])
-    (state, last), (expected_state, _) = decoder.start(src, 2), model.start(src, 2)
+    (state, _), (expected_state, last) = decoder.start(lists(model, src), 2), model.start(src, 2)
     for _ in range(5):
-        torch.testing.assert_close(decoder.step(last, state), model.step(last, expected_state), rtol=1e-4, atol=1e-4)
+        logits = torch.from_numpy(decoder.logits(last.numpy(), state))
+        torch.testing.assert_close(logits, model.step(last, expected_state), rtol=1e-4, atol=1e-4)
         rows = torch.tensor([1, 1, 2, 3, 5, 4])
-        state.select(rows)
+        state.select(rows.numpy())
         expected_state.select(rows)
         last = torch.randint(3, VOCAB, last.shape)
 
@@ -181,11 +203,11 @@ def test_the_number_of_threads_does_not_change_the_result(decoder):
 
 
 def test_best_of_all_logits_and_of_the_kernel_agree():
-    """Processors other than bans need all logits."""
+    """A rule without a fast form needs all logits."""
     decoder = DECODERS["transformer"]
     src = sources(FAMILIES["transformer"], [7, 3, 5])
-    processors = [*search_processors((PAD, BOS)), lambda scores, ids: scores]
-    fast, full = search(decoder, src, [11] * 3), search(decoder, src, [11] * 3, processors=processors)
+    rules = [*search_rules((PAD, BOS)), Unchanged()]
+    fast, full = search(decoder, src, [11] * 3), search(decoder, src, [11] * 3, rules=rules)
     for ours, theirs in zip(fast, full, strict=True):
         assert [h.ids for h in ours] == [h.ids for h in theirs]
         assert ours[0].log_probs == pytest.approx(theirs[0].log_probs, abs=1e-4)
@@ -195,9 +217,9 @@ def test_long_outputs_use_more_slots_than_the_first_arrays_have():
     model = model_of("transformer")
     decoder = CompiledDecoder(model, KERNELS)
     src = sources(model, [19] * 37)
-    banned = search_processors((PAD, BOS, EOS))
-    together = search(decoder, src, [MAX_LEN] * 37, processors=banned)
-    assert together[36] == search(decoder, src[36:], [MAX_LEN], processors=banned)[0]
+    banned = search_rules((PAD, BOS, EOS))
+    together = search(decoder, src, [MAX_LEN] * 37, rules=banned)
+    assert together[36] == search(decoder, src[36:], [MAX_LEN], rules=banned)[0]
 
 
 @pytest.mark.parametrize(
@@ -235,17 +257,17 @@ def test_auto_is_int8_with_fast_kernels_and_fp32_without(monkeypatch):
 
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize("option", ["no_repeat_ngram_size", "min_length", "ban", "prefix"])
-def test_rules_for_the_most_probable_tokens_exclude_what_the_processors_exclude(name, option):
+def test_rules_for_the_most_probable_tokens_exclude_is_excluded_from_all_logits(name, option):
     decoder = DECODERS[name]
     src = sources(FAMILIES[name], [7, 3, 5])
     first, second, third, *_ = search(decoder, src, [11] * 3)[0][0].ids
     texts = [b"c" if i in (first, second) else b"b" if i == third else b"a" for i in range(VOCAB)]
     value = {"no_repeat_ngram_size": 1, "min_length": 9, "ban": ("c", "aaab", "baaa"), "prefix": (7, 9)}[option]
     given = {"prefix": value} if option == "prefix" else {"options": DecodeConfig(**{option: value})}
-    processors = search_processors((PAD, BOS), eos_id=second, token_bytes=texts, **given)
+    rules = search_rules((PAD, BOS), eos_id=second, token_bytes=texts, **given)
     options = {"eos_id": second}
-    fast = search(decoder, src, [11] * 3, processors=processors, **options)
-    full = search(decoder, src, [11] * 3, processors=[*processors, lambda scores, ids: scores], **options)
+    fast = search(decoder, src, [11] * 3, rules=rules, **options)
+    full = search(decoder, src, [11] * 3, rules=[*rules, Unchanged()], **options)
     assert fast != search(decoder, src, [11] * 3, **options)
     for ours, theirs in zip(fast, full, strict=True):
         assert [h.ids for h in ours] == [h.ids for h in theirs]
@@ -258,13 +280,14 @@ def test_with_a_shortlist_the_best_tokens_are_those_of_the_list(kernels):
     decoder = CompiledDecoder(model_of("transformer"), kernels)
     srcs = [sources(FAMILIES["transformer"], [7, 3, 5]), sources(FAMILIES["transformer"], [4])]
     lists = [np.arange(3, VOCAB, 2, dtype=np.int32), None, np.array([EOS, 7, 8, 9, 11], np.int32)]
-    (first, last), (second, last_of_second) = (decoder.start(src, 2) for src in srcs)
-    (all_first, _), (all_second, _) = (decoder.start(src, 2) for src in srcs)
+    (first, last), (second, last_of_second) = (decoder.start(unpadded(src, PAD), 2) for src in srcs)
+    (all_first, _), (all_second, _) = (decoder.start(unpadded(src, PAD), 2) for src in srcs)
     decoder.restrict(first, lists)
     rows = [0, 0, 1, 1, 2, 2]
     for step in range(3):
-        found = decoder.best_together([(last, first), (last_of_second, second)], 4, (PAD, BOS))
-        logits = decoder.step(last, all_first), decoder.step(last_of_second, all_second)
+        found = decoder.next_tokens([(last, first), (last_of_second, second)], 4, (PAD, BOS))
+        logits = decoder.logits(last, all_first), decoder.logits(last_of_second, all_second)
+        logits = map(torch.from_numpy, logits)
         for values, (log_probs, ids), sentences in zip(logits, found, [rows, [-1, -1]], strict=True):
             for row, sentence in enumerate(sentences):
                 allowed = lists[sentence] if sentence >= 0 else None
@@ -273,9 +296,9 @@ def test_with_a_shortlist_the_best_tokens_are_those_of_the_list(kernels):
                 assert ids[row].tolist() == allowed[expected.indices].tolist(), (step, row)
                 assert log_probs[row].tolist() == pytest.approx(expected.values.tolist(), abs=1e-4)
         if step == 1:  # the first sentence is done; hypotheses change places
-            kept = torch.tensor([3, 2, 5, 5])
-            first.select(kept, torch.tensor([1, 2]))
-            all_first.select(kept, torch.tensor([1, 2]))
+            kept = np.array([3, 2, 5, 5])
+            first.select(kept, np.array([1, 2]))
+            all_first.select(kept, np.array([1, 2]))
             last, rows = last[kept], [1, 1, 2, 2]
 
 
@@ -287,9 +310,9 @@ def test_a_shortlist_of_all_tokens_changes_nothing_in_any_instruction_set():
         KERNELS.select(variant)
         results = []
         for is_restricted in (False, True):
-            state, last = decoder.start(src, 3)
+            state, last = decoder.start(unpadded(src, PAD), 3)
             if is_restricted:
                 decoder.restrict(state, [np.arange(VOCAB, dtype=np.int32)] * 40)
-            results.append([x.tolist() for x in decoder.best(last, state, 5)])
+            results.append([x.tolist() for x in decoder.next_tokens([(last, state)], 5)[0]])
         assert results[0] == results[1]
     KERNELS.select(next(iter(KERNELS.supported)))

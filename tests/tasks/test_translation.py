@@ -1,11 +1,11 @@
 """Translation of texts that are longer than the maximum length."""
 
 import pytest
-import torch
 
 from glassformer.config import DecodeConfig
-from glassformer.generate.processors import search_processors
+from glassformer.generate.rules import search_rules
 from glassformer.generate.search import beam_search
+from glassformer.models.decoding import decodable
 from glassformer.models.transformer import TransformerConfig
 from glassformer.tasks import splitting
 from glassformer.tasks.translation import Translator
@@ -65,11 +65,11 @@ def test_a_source_of_maximum_length_is_translated_in_one_part(translator, length
     src = [*t.encode("z" * length), t.eos_id]
     assert len(src) == length + 2  # a word begins with a space
     ((expected,),) = beam_search(
-        translator.model,
-        torch.tensor([src]),
+        decodable(translator.model),
+        [src],
         [3],
         eos_id=t.eos_id,
-        processors=search_processors((t.pad_id, t.bos_id)),
+        rules=search_rules((t.pad_id, t.bos_id)),
         beam=1,
     )
     assert result.tokens == [t.token(i) for i in expected.ids]

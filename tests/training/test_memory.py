@@ -153,16 +153,16 @@ def test_the_allocator_of_the_cpu_raises_such_an_error():
 
 def test_available_memory_is_known_on_linux_and_below_the_limit_of_a_container(monkeypatch, tmp_path):
     total = proc_bytes(Path("/proc/meminfo"), "MemTotal")
-    assert 0 < available_bytes(torch.device("cpu")) < total
+    assert 0 < available_bytes("cpu") < total
     read_text = Path.read_text
     monkeypatch.setattr(Path, "read_text", lambda path: "4096\n" if path.name == "memory.max" else read_text(path))
-    assert available_bytes(torch.device("cpu")) == 4096
+    assert available_bytes("cpu") == 4096
     monkeypatch.setattr(Path, "read_text", lambda path: "max\n")
-    assert available_bytes(torch.device("cpu")) is None
+    assert available_bytes("cpu") is None
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (100, 1000))
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 30)
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 7)
-    assert available_bytes(torch.device("cuda")) == 123
+    assert available_bytes("cuda") == 123
 
 
 @pytest.mark.parametrize("ema", [None, 0.9])

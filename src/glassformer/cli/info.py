@@ -34,7 +34,7 @@ def hardware_record() -> JsonObject:
     from glassformer.training.arithmetic import Sizes, candidates, choose_among, describe
 
     kernels, reason = load()
-    memory = available_bytes(torch.device("cpu"))
+    memory = available_bytes("cpu")
     base = TransformerConfig(vocab_size=8_000)
     sizes = Sizes(base.d_model, base.d_ff, base.n_encoder_layers, base.vocab_size)
     training = choose_among(sizes, candidates(torch.device("cpu")))

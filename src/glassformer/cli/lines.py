@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
-import torch
 from rich.console import Console
 from rich.progress import Progress
 
@@ -29,6 +28,7 @@ from glassformer.tasks.terms import terms_of
 from glassformer.tasks.texts import Warn, no_op
 from glassformer.tasks.translated import Translation, record_of
 from glassformer.tasks.translation import Translator
+from glassformer.threads import set_n_threads
 
 Item = TypeVar("Item")
 
@@ -61,7 +61,7 @@ def open_model(
     if quiet:
         warnings.simplefilter("ignore")
     if threads:
-        torch.set_num_threads(threads)
+        set_n_threads(threads)
     task = load(folder, device=device)
     if tasks and task.name not in tasks:
         raise ConfigError(

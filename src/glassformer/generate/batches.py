@@ -2,12 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-import torch
-from jaxtyping import Int
-from torch import Tensor
-
-from glassformer.data.batch import pad
-from glassformer.models.decoding import PAD_TO_MULTIPLE_OF, Decodable
+from glassformer.generate.protocol import PAD_TO_MULTIPLE_OF
 
 
 def padded_length(n_tokens: int, pad_to_multiple_of: int = PAD_TO_MULTIPLE_OF) -> int:
@@ -29,11 +24,3 @@ def batches_by_length(
         batch.append(i)
     if batch:
         yield batch
-
-
-def source_batches(
-    model: Decodable, sources: Sequence[Sequence[int]], batch_tokens: int, pad_id: int, device: torch.device
-) -> Iterator[tuple[list[int], Int[Tensor, "sentences src"]]]:
-    """Batches of sources of equal padded length, longest first: the indices of the sources, and the padded batch."""
-    for indices in batches_by_length([len(ids) for ids in sources], batch_tokens, model.pad_to_multiple_of):
-        yield indices, pad([sources[i] for i in indices], pad_id, model.pad_to_multiple_of).to(device)

@@ -1,7 +1,7 @@
 """Decoding of requests that arrive at any time, in batches that change from step to step.
 
-The result of a request does not depend on the others. Sources that are decoded together by PyTorch have the same padded
-length; the rows of a compiled decoder have no padding, and one of its steps computes all requests.
+The result of a request does not depend on the others. Sources that are decoded together with padding have the same
+padded length; a model that joins requests has no padding, and one of its steps computes all requests.
 """
 
 import math
@@ -9,34 +9,27 @@ import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
-
-import torch
 
 from glassformer.config import DecodeConfig
-from glassformer.data.batch import pad
 from glassformer.errors import UserError
 from glassformer.generate.batches import padded_length
-from glassformer.generate.processors import sampling_processors, search_processors
+from glassformer.generate.protocol import Decodable
 from glassformer.generate.request import Decoding, Event, Request, RequestBatch, ResultT, Sources, results, sampled
+from glassformer.generate.rules import sampling_rules, search_rules
 from glassformer.generate.sample import Sampling
 from glassformer.generate.search import BeamSearch, Hypothesis
 from glassformer.generate.shortlist import Shortlist
 from glassformer.memory import available_bytes, is_out_of_memory
-from glassformer.models.decoding import Decodable, DecodesTogether
 
 MIN_JOINING = 8
-"""A batch of a compiled decoder is extended when one part in this number of the budget is free, not for each sentence:
-sentences that begin together cost less."""
+"""A model that joins requests is given new ones when one part in this number of the budget is free, not for each
+sentence: sentences that begin together cost less."""
 
 USABLE = 0.5
 """Part of the available memory that is used."""
 
 LOGIT_BYTES = 16
 """For each hypothesis and entry of the vocabulary: logits, log-probabilities, sums of the hypotheses and a copy."""
-
-CACHE_BYTES = 12
-"""For each key and value: fp32, and a copy while a cache grows or is reordered; those of cross-attention."""
 
 MORE_TOKENS = 50
 """Number of tokens that an output may have beyond those of its source. Source: Vaswani et al. 2017, section 6.1."""
@@ -49,10 +42,9 @@ class Engine:
         self,
         model: Decodable,
         *,
-        pad_id: int,
         eos_id: int,
         max_len: int,
-        device: torch.device,
+        device: str = "cpu",
         batch_tokens: int,
         banned_ids: Sequence[int] = (),
         token_bytes: Callable[[], Sequence[bytes]] = tuple,
@@ -61,25 +53,17 @@ class Engine:
         """
         Args:
             model: the model.
-            pad_id: id of the padding token.
             eos_id: id of the end-of-sentence token.
             max_len: maximum target length of the model, in tokens.
-            device: device of the model.
+            device: name of the device whose memory the model uses, such as "cpu" or "cuda:0".
             batch_tokens: maximum number of source tokens that are decoded together, including padding, or one source.
             banned_ids: ids of tokens that are never generated, such as padding.
             token_bytes: returns the bytes that each token adds to a text; for banned texts.
             shortlist: for requests with the option `shortlist`.
         """
         self.token_bytes, self.shortlist = token_bytes, shortlist
-        self.model, self.pad_id, self.eos_id, self.max_len, self.device = model, pad_id, eos_id, max_len, device
+        self.model, self.eos_id, self.max_len = model, eos_id, max_len
         self.batch_tokens, self.banned_ids = batch_tokens, tuple(banned_ids)
-        # Whether a class has the methods of a protocol is looked up at length: once, not in each step.
-        self.joining_model = model if isinstance(model, DecodesTogether) else None
-        self.joins = self.joining_model is not None
-        """New requests are decoded in the same steps as those that are not done."""
-        self.cache_bytes = self.joining_model.cache_bytes if self.joining_model else CACHE_BYTES
-        self.mixes_lengths = self.joins and model.pad_to_multiple_of > 1
-        """Sources of different lengths begin together."""
         available = available_bytes(device)
         self.available_bytes = math.inf if available is None else USABLE * available
         """Memory for the requests that are decoded together."""
@@ -110,22 +94,22 @@ class Engine:
         Raises:
             ValueError: the source is empty, the maximum is below 1, or there is no shortlist, or the model uses none.
         """
-        if options.shortlist and not (self.shortlist and self.joins):
+        if options.shortlist and not (self.shortlist and self.model.joins):
             raise ValueError("a shortlist is asked for, but none is there, or the model uses none")
         limit = min(self.max_len, max_new_tokens + len(prefix))
         if not source or limit < 1:
             raise ValueError(f"source of {len(source)} tokens, at most {limit} new tokens: both must be at least 1")
         with self.lock:
             request_id, self.n_requests = self.n_requests, self.n_requests + 1
-            n_tokens = padded_length(len(source), 1 if self.joins else self.model.pad_to_multiple_of)
+            n_tokens = padded_length(len(source), 1 if self.model.joins else self.model.pad_to_multiple_of)
             index = request_id if index is None else index
-            n_bytes = bytes_needed(self.model, options.beam, len(source) + limit, self.cache_bytes)
+            n_bytes = bytes_needed(self.model, options.beam, len(source) + limit)
             self.waiting.append(Request(request_id, source, options, limit, index, n_tokens, n_bytes, prefix))
             return request_id
 
     def cancel(self, request_id: int) -> None:
         """Remove a request. Without effect if it is done."""
-        with self.lock, torch.inference_mode():
+        with self.lock:
             self.waiting = deque(request for request in self.waiting if request.request_id != request_id)
             for batch in self.batches:
                 for i, request in enumerate(batch.requests):
@@ -151,7 +135,7 @@ class Engine:
             UserError: the memory is insufficient for one request.
         """
         events: list[Event] = []
-        with self.lock, torch.inference_mode():
+        with self.lock:
             try:
                 self.begin_waiting()
                 self.advance(events)
@@ -182,7 +166,7 @@ class Engine:
             n_tokens = n_bytes = 0
             while self.waiting:
                 request = self.waiting.popleft()
-                is_equal = self.mixes_lengths or request.n_tokens == first.n_tokens
+                is_equal = self.model.joins or request.n_tokens == first.n_tokens
                 is_equal &= request.prefix == first.prefix
                 fits = n_tokens + request.n_tokens <= free and n_bytes + request.n_bytes <= free_bytes
                 if requests and not fits:
@@ -208,39 +192,36 @@ class Engine:
 
     def has_room(self, free: int, free_bytes: float) -> bool:
         """Whether the next waiting request is begun now."""
-        enough = self.batch_tokens // MIN_JOINING if self.joins else 0
+        enough = self.batch_tokens // MIN_JOINING if self.model.joins else 0
         return free >= max(self.waiting[0].n_tokens, enough) and free_bytes >= self.waiting[0].n_bytes
 
     def begin(self, requests: list[Request]) -> RequestBatch:
         """Encode the sources of requests with equal options."""
         options = requests[0].options
-        src = pad([request.source for request in requests], self.pad_id, self.model.pad_to_multiple_of)
-        state, last = self.model.start(src.to(self.device))
+        state, last = self.model.start([request.source for request in requests])
         limits = [request.max_new_tokens for request in requests]
-        processors = search_processors(
+        rules = search_rules(
             self.banned_ids, options, eos_id=self.eos_id, prefix=requests[0].prefix,
             token_bytes=self.token_bytes() if options.ban else (),
         )  # fmt: skip
         if options.do_sample:
             indices = [request.index for request in requests]
-            warpers = sampling_processors(options)
             return RequestBatch(
                 requests,
                 Sampling(
-                    state, last, limits, eos_id=self.eos_id, processors=processors, warpers=warpers,
+                    state, last, limits, eos_id=self.eos_id, rules=rules, warpers=sampling_rules(options),
                     seed=options.seed, indices=indices,
                 ),
             )  # fmt: skip
         begun = BeamSearch(
-            state, last, limits, eos_id=self.eos_id, processors=processors, beam=options.beam,
-            alpha=options.length_penalty, nbest=options.nbest,
+            state, last, limits, eos_id=self.eos_id, rules=rules, beam=options.beam, alpha=options.length_penalty,
+            nbest=options.nbest,
         )  # fmt: skip
         if options.shortlist:
             assert self.shortlist
-            assert self.joining_model is not None
-            assert begun.rules is not None
+            assert begun.fast is not None
             tokens = [self.shortlist.tokens(request.source, self.banned_ids) for request in requests]
-            self.joining_model.restrict(state, tokens)
+            self.model.restrict(state, tokens)
         return RequestBatch(requests, begun)
 
     def advance(self, events: list[Event]) -> None:
@@ -248,13 +229,12 @@ class Engine:
         together = [
             (batch, batch.search)
             for batch in self.batches
-            if self.joins and isinstance(batch.search, BeamSearch) and batch.search.rules is not None
+            if self.model.joins and isinstance(batch.search, BeamSearch) and batch.search.fast is not None
         ]
-        if together and self.joining_model is not None:
-            searches = [search for _, search in together]
-            n = min(max(search.n_most_probable() for search in searches), self.joining_model.vocab_size)
-            steps = [(search.last, search.state) for search in searches]
-            best = self.joining_model.best_together(steps, n, self.banned_ids)
+        if together:
+            n = min(max(search.n_most_probable() for _, search in together), self.model.vocab_size)
+            steps = [(search.last, search.state) for _, search in together]
+            best = self.model.next_tokens(steps, n, self.banned_ids)
             for (batch, search), (values, tokens) in zip(together, best, strict=True):
                 events += results(batch, search, search.advance(*search.allowed(values, tokens)))
         done_together = {id(batch) for batch, _ in together}
@@ -340,13 +320,12 @@ def insufficient_memory(n_tokens: int) -> UserError:
     )
 
 
-def bytes_needed(model: Any, beam: int, length: int, cache_bytes: int) -> int:
+def bytes_needed(model: Decodable, beam: int, length: int) -> int:
     """Estimate of the memory of a request: logits, log-probabilities and totals of the vocabulary, keys and values.
 
     Args:
         length: number of tokens of source and output.
-        cache_bytes: size of a number in the caches.
     """
     config = model.config
     n_layers = getattr(config, "n_decoder_layers", 0) or getattr(config, "n_layers", 0)
-    return beam * (LOGIT_BYTES * config.vocab_size + cache_bytes * 2 * length * n_layers * config.d_model)
+    return beam * (LOGIT_BYTES * model.vocab_size + model.cache_bytes * 2 * length * n_layers * config.d_model)

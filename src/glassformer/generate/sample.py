@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 
 import numpy as np
-import torch
-from jaxtyping import Float, Int
-from torch import Tensor
+from numpy.typing import NDArray
 
 from glassformer.errors import NON_FINITE, NonFiniteError
-from glassformer.generate.processors import LogitsProcessor, apply, log_softmax
-from glassformer.models.decoding import Decodable, DecoderState
+from glassformer.generate.protocol import Decodable, Ints, State
+from glassformer.generate.rules import LogSoftmax, Rule, apply
+from glassformer.generate.scores import Scores, softmax
 
 
 def uniform_numbers(seed: int, index: int, n: int) -> np.ndarray:
@@ -25,13 +24,13 @@ class Sampling:
 
     def __init__(
         self,
-        state: DecoderState,
-        last: Int[Tensor, " sentences"],
+        state: State,
+        last: Ints,
         max_new_tokens: Sequence[int],
         *,
         eos_id: int,
-        processors: Sequence[LogitsProcessor] = (log_softmax,),
-        warpers: Sequence[LogitsProcessor] = (),
+        rules: Sequence[Rule] = (LogSoftmax(),),
+        warpers: Sequence[Rule] = (),
         seed: int = 1,
         indices: Sequence[int] = (0,),
     ) -> None:
@@ -41,18 +40,17 @@ class Sampling:
             last: its first input token.
             max_new_tokens: maximum number of generated tokens of each source, including the end-of-sentence token.
             eos_id: id of the end-of-sentence token.
-            processors: convert the logits to log-probabilities and apply constraints, such as `search_processors`
-                returns.
-            warpers: shape the distribution to sample from, such as `sampling_processors` returns.
+            rules: convert the logits to log-probabilities and apply constraints, such as `search_rules` returns.
+            warpers: shape the distribution to sample from, such as `sampling_rules` returns.
             seed: seed of the random numbers.
             indices: index of each source among all texts of the call; with the seed it determines the random numbers.
         """
         self.state, self.last, self.max_new_tokens, self.eos_id = state, last, max_new_tokens, eos_id
-        self.processors, self.warpers = processors, warpers
+        self.rules, self.warpers = rules, warpers
         self.draws = [uniform_numbers(seed, index, n) for index, n in zip(indices, max_new_tokens, strict=True)]
         self.alive = list(range(len(last)))
         """Source of each row."""
-        self.ids = torch.empty(len(last), 0, dtype=torch.long, device=last.device)
+        self.ids = np.empty((len(last), 0), np.int64)
         self.ended: set[int] = set()
         """Sources that have ended and whose rows are not removed yet."""
 
@@ -61,15 +59,14 @@ class Sampling:
         """The sources that have not ended."""
         return self.alive
 
-    @torch.inference_mode()
     def step(self, model: Decodable) -> list[tuple[int, int, float]]:
         """Sample one token of each source. Returns source, token id and natural log-probability."""
-        device, length = self.last.device, self.ids.size(1)
-        log_probs = apply(self.processors, model.step(self.last, self.state).float(), self.ids)
-        u = torch.tensor([self.draws[source][length] for source in self.alive], dtype=torch.float64, device=device)
-        self.last = sample_tokens(apply(self.warpers, log_probs.double(), self.ids), u)
-        self.ids = torch.cat([self.ids, self.last[:, None]], dim=1)
-        token_log_probs = log_probs.gather(1, self.last[:, None])[:, 0]
+        length = self.ids.shape[1]
+        log_probs = apply(self.rules, model.logits(self.last, self.state), self.ids)
+        u = np.array([self.draws[source][length] for source in self.alive])
+        self.last = sample_tokens(apply(self.warpers, log_probs.astype(np.float64), self.ids), u)
+        self.ids = np.concatenate([self.ids, self.last[:, None]], axis=1)
+        token_log_probs = np.take_along_axis(log_probs, self.last[:, None], 1)[:, 0]
         sampled = list(zip(self.alive, self.last.tolist(), token_log_probs.tolist(), strict=True))
         self.ended |= {s for s, token, _ in sampled if token == self.eos_id or length + 1 >= self.max_new_tokens[s]}
         return sampled
@@ -78,18 +75,17 @@ class Sampling:
         """End a source."""
         self.ended.add(source)
 
-    @torch.inference_mode()
     def remove_ended(self) -> None:
         """Remove the rows of the sources that have ended."""
         keep = [i for i, source in enumerate(self.alive) if source not in self.ended]
         if len(keep) < len(self.alive):
-            kept = torch.tensor(keep, dtype=torch.long, device=self.last.device)
+            kept = np.array(keep, np.int64)
             self.state.select(kept, kept)
             self.alive = [self.alive[i] for i in keep]
             self.last, self.ids = self.last[kept], self.ids[kept]
 
 
-def sample_tokens(scores: Float[Tensor, "rows vocab"], u: Float[Tensor, " rows"]) -> Int[Tensor, " rows"]:
+def sample_tokens(scores: Scores, u: NDArray[np.float64]) -> NDArray[np.int64]:
     """Sample a token of each row from the softmax of its scores, by inversion of the cumulative distribution function.
 
     Args:
@@ -100,9 +96,9 @@ def sample_tokens(scores: Float[Tensor, "rows vocab"], u: Float[Tensor, " rows"]
     Raises:
         NonFiniteError: all tokens of a row are excluded, or a score is not a number.
     """
-    cumulative = scores.double().softmax(-1).cumsum(-1)
-    total = cumulative[:, -1:]
-    if not bool((total > 0).all()):
+    cumulative = softmax(scores.astype(np.float64)).cumsum(axis=1)
+    total = cumulative[:, -1]
+    if not (total > 0).all():
         raise NonFiniteError(NON_FINITE)
     # Rounding of the sum must not select a token of probability 0 at the end.
-    return torch.searchsorted(cumulative, torch.minimum(u[:, None], total.nextafter(total - 1)), right=True)[:, 0]
+    return (cumulative <= np.minimum(u, np.nextafter(total, 0))[:, None]).sum(axis=1)

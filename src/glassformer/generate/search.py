@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import torch
-from jaxtyping import Float, Int
 from numpy.typing import NDArray
-from torch import Tensor
 
-from glassformer.generate.processors import LogitsProcessor, apply, candidate_rules, log_softmax
-from glassformer.models.decoding import Decodable, DecoderState, DecodesBest
+from glassformer.generate.protocol import Candidates, Decodable, Ints, State
+from glassformer.generate.rules import LogSoftmax, Rule, apply, fast_form
+from glassformer.generate.scores import best_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +30,7 @@ class SearchStep:
     """The 2 x beam best extensions of the hypotheses of one sentence at one step of beam search, best first."""
 
     sentence: int
-    """Row of the sentence in `src`."""
+    """Index of the sentence."""
     length: int
     """Number of tokens of the extended hypotheses."""
     parents: list[int]
@@ -55,26 +53,6 @@ def length_penalty(n_tokens: int, alpha: float) -> float:
     return float(((5 + n_tokens) / 6) ** alpha)
 
 
-TOPK_BLOCK = 128
-"""Number of vocabulary entries per block in `blockwise_topk`."""
-
-
-def blockwise_topk(x: Float[Tensor, "rows vocab"], k: int) -> tuple[Float[Tensor, "rows k"], Int[Tensor, "rows k"]]:
-    """Faster `topk`: search only the k blocks with the largest maxima, which contain all top k values."""
-    n_blocks = x.size(1) // TOPK_BLOCK
-    if n_blocks <= 2 * k:
-        values, ids = x.topk(k)
-        return values, ids
-    blocks, rest = x[:, : n_blocks * TOPK_BLOCK].view(len(x), n_blocks, TOPK_BLOCK), x[:, n_blocks * TOPK_BLOCK :]
-    best = blocks.amax(-1).topk(k).indices[..., None]
-    values = torch.cat([blocks.gather(1, best.expand(-1, -1, TOPK_BLOCK)).flatten(1), rest], dim=1)
-    ids = torch.arange(x.size(1), device=x.device)
-    indices = (best * TOPK_BLOCK + ids[:TOPK_BLOCK]).flatten(1)
-    indices = torch.cat([indices, ids[n_blocks * TOPK_BLOCK :].expand(len(x), -1)], dim=1)
-    values, index = values.topk(k)
-    return values, indices.gather(1, index)
-
-
 class BeamSearch:
     """Beam search for some sentences, step by step.
 
@@ -86,12 +64,12 @@ class BeamSearch:
 
     def __init__(
         self,
-        state: DecoderState,
-        last: Int[Tensor, " sentences"],
+        state: State,
+        last: Ints,
         max_new_tokens: Sequence[int],
         *,
         eos_id: int,
-        processors: Sequence[LogitsProcessor] = (log_softmax,),
+        rules: Sequence[Rule] = (LogSoftmax(),),
         beam: int = 4,
         alpha: float = 0.6,
         nbest: int = 1,
@@ -103,18 +81,18 @@ class BeamSearch:
             last: its first input token.
             max_new_tokens: maximum number of generated tokens of each sentence, including the end-of-sentence token.
             eos_id: id of the end-of-sentence token.
-            processors: convert the logits to log-probabilities and apply constraints, such as `search_processors`
-                returns.
+            rules: convert the logits to log-probabilities and apply constraints, such as `search_rules` returns. If
+                they have no fast form, each step computes all logits.
             beam: beam size.
             alpha: exponent of the length penalty.
             nbest: number of hypotheses to return per sentence, at most `beam`.
             report: called with the extensions of each sentence at each step.
         """
         self.state, self.last = state, last
-        self.max_new_tokens, self.eos_id, self.processors = max_new_tokens, eos_id, processors
+        self.max_new_tokens, self.eos_id, self.rules = max_new_tokens, eos_id, rules
         self.beam, self.alpha, self.nbest, self.report = beam, alpha, nbest, report
-        self.rules = candidate_rules(processors)
-        """What `processors` exclude, if the search needs only the most probable tokens; None: it needs all logits."""
+        self.fast = fast_form(rules)
+        """The rules, if the search needs only the most probable tokens; None: it needs all logits."""
         self.excluded: list[set[int]] = []
         """Tokens that must not follow each hypothesis in the next step."""
         n_sentences = len(last)
@@ -140,32 +118,27 @@ class BeamSearch:
         """Number of extensions of each hypothesis that a step considers."""
         return 2 * self.beam
 
-    def candidates(self, model: Decodable) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Compute the next step of the model. Returns log-probabilities and ids of the most probable tokens of each
-        hypothesis, best first."""
-        if self.rules is not None and isinstance(model, DecodesBest):
-            best = model.best(
-                self.last, self.state, min(self.n_most_probable(), model.vocab_size), self.rules.banned_ids
-            )
-            return self.allowed(*(x.cpu().numpy() for x in best))
-        ids = torch.from_numpy(self.ids).to(self.last.device)
-        scores = apply(self.processors, model.step(self.last, self.state).float(), ids)
-        values, tokens = (x.cpu().numpy() for x in blockwise_topk(scores, min(self.n_candidates, scores.size(-1))))
-        return values, tokens
+    def candidates(self, model: Decodable) -> Candidates:
+        """Compute the next step of the model. Returns the extensions of each hypothesis to consider."""
+        if self.fast is not None:
+            n = min(self.n_most_probable(), model.vocab_size)
+            (candidates,) = model.next_tokens([(self.last, self.state)], n, self.fast.banned_ids)
+            return self.allowed(*candidates)
+        scores = apply(self.rules, model.logits(self.last, self.state), self.ids)
+        values, tokens = best_tokens(scores, min(self.n_candidates, scores.shape[1]))
+        return values.astype(np.float32, copy=False), tokens
 
     def n_most_probable(self) -> int:
         """Number of most probable tokens of each hypothesis that contain all candidates of the next step."""
-        assert self.rules is not None
-        self.excluded = self.rules.excluded(self.ids) if self.rules.exclusions else []
+        assert self.fast is not None
+        self.excluded = self.fast.excluded(self.ids)
         return self.n_candidates + max(map(len, self.excluded), default=0)
 
-    def allowed(
-        self, values: NDArray[np.float32], tokens: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    def allowed(self, values: NDArray[np.float32], tokens: NDArray[np.int64]) -> Candidates:
         """The candidates among the most probable tokens, after `n_most_probable`."""
-        assert self.rules is not None
-        if self.length in self.rules.forced:
-            forced = self.rules.forced[self.length]
+        assert self.fast is not None
+        if self.length in self.fast.forced:
+            forced = self.fast.forced[self.length]
             return np.zeros((len(values), 1), np.float32), np.full((len(values), 1), forced, np.int64)
         if any(self.excluded):
             is_excluded = [[t in x for t in row] for row, x in zip(tokens.tolist(), self.excluded, strict=True)]
@@ -246,10 +219,8 @@ class BeamSearch:
 
     def keep(self, rows: NDArray[np.int64], blocks: NDArray[np.int64]) -> None:
         """Continue with these rows of the decoder state, and these blocks of hypotheses."""
-        device = self.last.device
-        self.last = torch.from_numpy(self.ids[:, -1].copy()).to(device)
-        kept = torch.from_numpy(blocks).to(device) if len(blocks) < len(self.alive) else None
-        self.state.select(torch.from_numpy(rows).to(device), kept)
+        self.last = self.ids[:, -1].copy()
+        self.state.select(rows, blocks if len(blocks) < len(self.alive) else None)
         self.select_blocks(blocks)
 
     def select_blocks(self, blocks: NDArray[np.int64]) -> None:
@@ -262,15 +233,14 @@ class BeamSearch:
         """Remove a sentence."""
         blocks = np.flatnonzero(self.alive != sentence)
         if self.length == 0:
-            rows, self.last = blocks, self.last[torch.from_numpy(blocks).to(self.last.device)]
+            rows, self.last = blocks, self.last[blocks]
         else:
             rows = (blocks[:, None] * self.sums.shape[1] + np.arange(self.sums.shape[1])).ravel()
         self.sums, self.ids, self.log_probs = self.sums[blocks], self.ids[rows], self.log_probs[rows]
         if self.length:
             self.keep(rows, blocks)
         else:
-            index = torch.from_numpy(blocks).to(self.last.device)
-            self.state.select(index, index)
+            self.state.select(blocks, blocks)
             self.select_blocks(blocks)
 
 
@@ -285,22 +255,21 @@ class Extensions:
     """Row of the extended hypothesis."""
 
 
-@torch.inference_mode()
 def beam_search(
-    model: Decodable, src: Int[Tensor, "sentences src"], max_new_tokens: Sequence[int], **options: Any
+    model: Decodable, sources: Sequence[Sequence[int]], max_new_tokens: Sequence[int], **options: Any
 ) -> list[list[Hypothesis]]:
     """Beam search: the best hypotheses of each source, best first.
 
     Args:
         model: the model.
-        src: padded sources.
+        sources: token ids of each source, without padding.
         max_new_tokens: maximum number of generated tokens of each sentence, including the end-of-sentence token.
         options: as of `BeamSearch`.
     """
-    search = BeamSearch(*model.start(src), max_new_tokens, **options)
+    search = BeamSearch(*model.start(sources), max_new_tokens, **options)
     while len(search.alive):
         search.advance(*search.candidates(model))
-    return [search.best_hypotheses(sentence) for sentence in range(len(src))]
+    return [search.best_hypotheses(sentence) for sentence in range(len(sources))]
 
 
 def best_extensions(

@@ -7,11 +7,10 @@ Sources: Brown et al. 1993, section 4.1 (Model 1); Jean et al. 2015, section 3.2
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from glassformer.errors import CheckpointError
 
@@ -102,22 +101,21 @@ class Shortlist:
         is_listed[list(excluded)] = False
         return np.flatnonzero(is_listed).astype(np.int32)
 
-    def to_tensors(self) -> dict[str, Tensor]:
+    def to_tensors(self) -> dict[str, Ints]:
         """Contents of the file in a model folder."""
-        arrays = {"frequent": self.frequent, "begins": self.begins, "targets": self.targets}
-        return {name: torch.from_numpy(array) for name, array in arrays.items()}
+        return {"frequent": self.frequent, "begins": self.begins, "targets": self.targets}
 
     @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor], vocab_size: int) -> "Shortlist":
+    def from_tensors(cls, tensors: Mapping[str, NDArray[Any]], vocab_size: int) -> "Shortlist":
         """The shortlist of a file.
 
         Raises:
             CheckpointError: the file is damaged, or of another vocabulary.
         """
         names = ("frequent", "begins", "targets")
-        if set(tensors) != set(names) or any(t.dtype != torch.int32 or t.dim() != 1 for t in tensors.values()):
+        if set(tensors) != set(names) or any(t.dtype != np.int32 or t.ndim != 1 for t in tensors.values()):
             raise CheckpointError(f"{FILE}: damaged.")
-        frequent, begins, targets = (tensors[name].numpy() for name in names)
+        frequent, begins, targets = (tensors[name] for name in names)
         tokens = np.concatenate([frequent, targets])
         if (
             len(begins) != vocab_size + 1 or begins[0] != 0 or begins[-1] != len(targets) or (np.diff(begins) < 0).any()

@@ -12,9 +12,10 @@ from torch import Tensor
 from glassformer.config import DecodeConfig
 from glassformer.errors import ConfigError, UserError
 from glassformer.generate.engine import MORE_TOKENS
-from glassformer.generate.processors import search_processors
+from glassformer.generate.rules import search_rules
 from glassformer.generate.search import SearchStep, beam_search
 from glassformer.inspection.search_tree import RecordedSearch
+from glassformer.models.decoding import decodable
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.causal_lm import DecoderTask
 from glassformer.tasks.encoder import EncoderTask
@@ -288,11 +289,11 @@ def record_search(
     """Run a search and record its steps."""
     steps: list[SearchStep] = []
     (hypotheses,) = beam_search(
-        task.model,
-        torch.tensor([src], device=task.device),
+        decodable(task.model),
+        [src],
         [limit],
         eos_id=task.tokenizer.eos_id,
-        processors=search_processors(
+        rules=search_rules(
             banned_ids,
             options,
             eos_id=task.tokenizer.eos_id,

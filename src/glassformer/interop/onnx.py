@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import torch
-from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from onnx import TensorProto
-from torch import Tensor
 
 from glassformer import checkpoint
 from glassformer.config import DecodeConfig
 from glassformer.errors import UserError
 from glassformer.generate.engine import MORE_TOKENS
+from glassformer.generate.protocol import ComputesLogits, Ints
 from glassformer.generate.request import Sources
+from glassformer.generate.scores import log_softmax
 from glassformer.interop.onnx_graph import MASKED, Cache, OnnxGraph, Pair, Writer
 from glassformer.interop.verification import Ids, Outputs
 from glassformer.models.families import family_of
@@ -195,19 +195,19 @@ class OnnxState:
     def __init__(self, inputs: dict[str, NDArray[Any]]) -> None:
         self.inputs = inputs
 
-    def select(self, rows: Int[Tensor, " rows"], sentences: Int[Tensor, " sentences"] | None = None) -> None:
+    def select(self, rows: Ints, sentences: Ints | None = None) -> None:
         """Reorder: row i becomes the former row `rows[i]`; rows may repeat."""
-        self.inputs = {name: array[rows.numpy()] for name, array in self.inputs.items()}
+        self.inputs = {name: array[rows] for name, array in self.inputs.items()}
 
 
-class OnnxModel:
-    """A model in ONNX Runtime, with the interface of `verification.ExportedModel`. If it generates text, it has the
-    methods of `Decodable`: all of `glassformer.generate` applies to it.
+class OnnxModel(ComputesLogits):
+    """A model in ONNX Runtime, with the interface of `verification.ExportedModel`. If it generates text, it is a
+    `Decodable`: all of `glassformer.generate` applies to it.
     """
 
     def __init__(self, folder: Path, task: Any) -> None:
         self.task, self.config = task, task.model.config
-        self.pad_to_multiple_of = 1
+        self.vocab_size: int = self.config.vocab_size
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = torch.get_num_threads()
         names = [ENCODER, DECODER] if task.kind == "encoder-decoder" else [MODEL]
@@ -227,31 +227,32 @@ class OnnxModel:
                 inputs[x.name] = np.zeros((len(ids), x.shape[1], 0, x.shape[3]), np.float32)
         return OnnxState(inputs)
 
-    def decode(self, ids: NDArray[np.int64], state: OnnxState) -> Float[Tensor, "rows length vocab"]:
-        """Logits of the next token after each of the given tokens. Updates the state."""
+    def decode(self, ids: NDArray[np.int64], state: OnnxState) -> NDArray[np.float32]:
+        """Logits of the next token after each of the given tokens: [rows, length, vocab]. Updates the state."""
         inputs = {"input_ids": ids}
         if self.encoder is None:
             n_past = state.inputs["past_key_values.0.key"].shape[2]
             inputs["attention_mask"] = np.ones((len(ids), n_past + ids.shape[1]), np.int64)
             inputs["position_ids"] = np.tile(np.arange(n_past, n_past + ids.shape[1]), (len(ids), 1))
         outputs = outputs_of(self.model, inputs | state.inputs)
-        logits = torch.from_numpy(outputs.pop("logits"))
+        logits: NDArray[np.float32] = outputs.pop("logits")
         state.inputs |= as_past(outputs)
         return logits
 
-    def start(self, src: Int[Tensor, "sentences src"], n_hypotheses: int = 1) -> tuple[OnnxState, Int[Tensor, " rows"]]:
+    def start(self, sources: Sequence[Ids], n_hypotheses: int = 1) -> tuple[OnnxState, Ints]:
         """See `Decodable`."""
-        state, last = self.initial_state(src.numpy()), torch.full((len(src),), self.config.bos_id)
+        src = np.array(sources, np.int64)
+        state, last = self.initial_state(src), np.full(len(src), self.config.bos_id)
         if self.encoder is None:
             last = src[:, -1]
-            if src.size(1) > 1:
-                self.decode(src[:, :-1].numpy(), state)
-        state.select(torch.arange(len(src)).repeat_interleave(n_hypotheses))
-        return state, last.repeat_interleave(n_hypotheses)
+            if src.shape[1] > 1:
+                self.decode(src[:, :-1], state)
+        state.select(np.repeat(np.arange(len(src)), n_hypotheses))
+        return state, np.repeat(last, n_hypotheses)
 
-    def step(self, ids: Int[Tensor, " rows"], state: OnnxState) -> Float[Tensor, "rows vocab"]:
+    def logits(self, ids: Ints, state: OnnxState) -> NDArray[np.float32]:
         """See `Decodable`."""
-        return self.decode(ids[:, None].numpy(), state)[:, -1]
+        return self.decode(ids[:, None], state)[:, -1]
 
     def generate(self, sources: Sequence[Ids], max_new_tokens: int) -> list[list[int]]:
         """See `ExportedModel`."""
@@ -265,7 +266,7 @@ class OnnxModel:
         for source, output in zip(sources, outputs, strict=True):
             before = source if self.encoder is None else [self.config.bos_id]
             logits = self.decode(np.array([[*before, *output[:-1]]]), self.initial_state(np.array([source])))
-            table = logits[0, len(before) - 1 :].log_softmax(-1)
+            table = log_softmax(logits[0, len(before) - 1 :])
             results.append(table[range(len(output)), list(output)].tolist())
         return results
 

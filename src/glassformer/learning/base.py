@@ -93,7 +93,7 @@ class Objective(ABC, Generic[ExampleT, BatchT]):
     @property
     def device(self) -> torch.device:
         """Device of the model."""
-        return self.task.device
+        return torch.device(self.task.device)
 
     def configure(self, config: TrainConfig) -> None:
         """Set attributes from training options that only this task uses. By default none."""

@@ -16,7 +16,7 @@ from glassformer.learning.base import Objective
 from glassformer.learning.documents import MAX_VALIDATED, DocumentObjective
 from glassformer.objectives.loss import linear_cross_entropy
 from glassformer.tasks.base import ExampleT
-from glassformer.tasks.causal_lm import DecoderTask, LanguageModel, length_mask
+from glassformer.tasks.causal_lm import DecoderTask, LanguageModel
 from glassformer.tasks.documents import Document
 
 
@@ -66,6 +66,11 @@ class DecoderObjective(Objective[ExampleT, CausalLMBatch]):
         )
 
 
+def length_mask(lengths: Sequence[int]) -> Float[Tensor, "rows length"]:
+    """1 at the positions of each sequence, 0 after its end."""
+    return (torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]).float()
+
+
 class CausalLMObjective(DocumentObjective[CausalLMBatch], DecoderObjective[Document]):
     """Cross-entropy of the next token of text."""
 
@@ -98,8 +103,15 @@ class CausalLMObjective(DocumentObjective[CausalLMBatch], DecoderObjective[Docum
             targets=pad([window[1:] for window in windows], pad_id),
             weights=weights,
             target_positions=flat_positions(weights > 0),
-            segments=self.task.segments(ids),
+            segments=self.segments(ids),
         )
+
+    def segments(self, ids: Int[Tensor, "batch length"]) -> Int[Tensor, "batch length"] | None:
+        """Index of the text that each token belongs to. None: each sequence is one text."""
+        t = self.tokenizer
+        is_start = (ids == t.bos_id) if t.bos_id != t.eos_id else (ids == t.eos_id).roll(1, dims=1)
+        segments = is_start.cumsum(-1)
+        return segments if bool((segments != segments[:, :1]).any()) else None
 
     def validate(self, examples: Sequence[Document]) -> dict[str, float]:
         """Loss per token of about MAX_VALIDATED tokens, in evenly spaced rows."""

@@ -88,10 +88,8 @@ class SummarizationObjective(DecoderObjective[Example]):
 
         def losses(part: list[Row]) -> list[float]:
             return [
-                float(nll[int(prompt[0]) - 1 : len(ids) - 1].sum())
-                for (ids, prompt), (nll, _) in zip(
-                    part, self.task.negative_log_probs([ids for ids, _ in part]), strict=True
-                )
+                float(nll[int(prompt[0]) - 1 :].sum())
+                for (ids, prompt), nll in zip(part, self.task.negative_log_probs([ids for ids, _ in part]), strict=True)
             ]
 
         n = sum(len(ids) - int(prompt[0]) for ids, prompt in rows)

@@ -129,6 +129,11 @@ class Bert(Model):
         assert self.classifier is not None
         return self.classifier(self.dropout(self.pooled(x) if self.config.head == "sequence" else x))
 
+    def next_head(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch labels"]:
+        """Outputs of the head for next-sentence prediction, for the output of the first token."""
+        assert self.classifier is not None
+        return self.classifier(self.dropout(self.pooled(x)))
+
     def label_logits(
         self, hidden: Float[Tensor, "batch length d_model"], ids: Int[Tensor, "batch length"]
     ) -> Float[Tensor, "..."]:

@@ -1,32 +1,36 @@
-"""The protocols that decoding requires of a model, and the decoder state of Transformers."""
+"""Models of PyTorch as models that generate text, and the decoder state of Transformers."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+import torch
 from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
+from glassformer.generate.batches import padded_length
+from glassformer.generate.protocol import Candidates, ComputesLogits, Decodable, Ints
 from glassformer.nn.attention import KeyValueCache
 from glassformer.nn.block import KeysValues
-
-PAD_TO_MULTIPLE_OF = 8
-"""Sources are padded to a multiple of this number of tokens. Only sources of one padded length are decoded together, so
-that the result does not depend on the other sentences of the batch."""
 
 
 @runtime_checkable
 class DecoderState(Protocol):
-    """Decoder state of the hypotheses of a batch."""
+    """Decoder state of a model of PyTorch."""
 
     def select(self, rows: Int[Tensor, " rows"], sentences: Int[Tensor, " sentences"] | None = None) -> None:
-        """Reorder: row i becomes the former row `rows[i]`; rows may repeat. Keep only `sentences` (None: all)."""
+        """See `glassformer.generate.protocol.State`."""
 
 
 @runtime_checkable
-class Decodable(Protocol):
-    """A model that generates text token by token from source sequences or prompts."""
+class TorchModel(Protocol):
+    """A model of PyTorch that generates text token by token from source sequences or prompts: what a model family
+    implements, and `TorchDecoder` uses."""
+
+    @property
+    def config(self) -> Any:
+        """Configuration, with `vocab_size` and `pad_id`."""
 
     @property
     def pad_to_multiple_of(self) -> int:
@@ -45,44 +49,90 @@ class Decodable(Protocol):
         """Logits of the next token, given the last token of each hypothesis. Updates the state."""
 
 
-@runtime_checkable
-class DecodesBest(Protocol):
-    """A `Decodable` that can compute the most probable next tokens without all logits."""
+class TorchState:
+    """Decoder state of a model of PyTorch, with the indices of NumPy."""
 
-    vocab_size: int
+    def __init__(self, state: DecoderState, device: torch.device) -> None:
+        self.state, self.device = state, device
 
-    def best(
-        self, ids: Int[Tensor, " rows"], state: Any, k: int, banned_ids: Sequence[int] = ()
-    ) -> tuple[Float[Tensor, "rows k"], Int[Tensor, "rows k"]]:
-        """Log-probabilities and ids of the k most probable next tokens, best first. Updates the state.
-
-        Args:
-            banned_ids: ids of tokens with probability 0.
-        """
+    @torch.inference_mode()
+    def select(self, rows: Ints, sentences: Ints | None = None) -> None:
+        """Reorder: row i becomes the former row `rows[i]`; rows may repeat. Keep only `sentences` (None: all)."""
+        kept = None if sentences is None else torch.from_numpy(sentences).to(self.device)
+        self.state.select(torch.from_numpy(rows).to(self.device), kept)
 
 
-@runtime_checkable
-class DecodesTogether(DecodesBest, Protocol):
-    """A `DecodesBest` of which one step can process the hypotheses of several decoder states."""
+class TorchDecoder(ComputesLogits):
+    """A model of PyTorch as `Decodable`. In each step, the most probable tokens are selected on its device."""
 
-    cache_bytes: int
-    """Memory for each key and value, with the copy that is made while a cache grows."""
+    def __init__(self, model: TorchModel) -> None:
+        self.model, self.config = model, model.config
+        self.vocab_size: int = model.config.vocab_size
+        self.pad_to_multiple_of = model.pad_to_multiple_of
 
-    def best_together(
-        self, steps: Sequence[tuple[Int[Tensor, " rows"], Any]], k: int, banned_ids: Sequence[int] = ()
-    ) -> list[tuple[NDArray[np.float32], NDArray[np.int64]]]:
-        """As `best`, for several states.
+    @property
+    def device(self) -> torch.device:
+        """Device of the weights."""
+        return next(self.model.parameters()).device  # type: ignore[attr-defined]
 
-        Args:
-            steps: last token of each hypothesis, and the decoder state.
-        """
+    @torch.inference_mode()
+    def start(self, sources: Sequence[Sequence[int]], n_hypotheses: int = 1) -> tuple[TorchState, Ints]:
+        """See `Decodable`."""
+        width = padded_length(max(map(len, sources)), self.pad_to_multiple_of)
+        src = np.full((len(sources), width), self.config.pad_id, np.int64)
+        for row, source in zip(src, sources, strict=True):
+            row[: len(source)] = source
+        device = self.device
+        state, last = self.model.start(torch.from_numpy(src).to(device), n_hypotheses)
+        return TorchState(state, device), last.cpu().numpy()
 
-    def restrict(self, state: Any, tokens: Sequence[NDArray[np.int32] | None]) -> None:
-        """Restrict `best` to a shortlist of tokens.
+    def logits_on_device(self, ids: Ints, state: TorchState) -> Float[Tensor, "rows vocab"]:
+        """Logits of the next token in fp32."""
+        return self.model.step(torch.from_numpy(ids).to(state.device), state.state).float()
 
-        Args:
-            tokens: for each sentence of the state, the tokens that may follow, ascending; None: all.
-        """
+    @torch.inference_mode()
+    def logits(self, ids: Ints, state: TorchState) -> NDArray[np.float32]:
+        """See `Decodable`."""
+        return self.logits_on_device(ids, state).cpu().numpy()
+
+    @torch.inference_mode()
+    def next_tokens(
+        self, steps: Sequence[tuple[Ints, TorchState]], k: int, banned_ids: Sequence[int] = ()
+    ) -> list[Candidates]:
+        """See `Decodable`."""
+        candidates = []
+        for ids, state in steps:
+            scores = self.logits_on_device(ids, state)
+            scores[:, list(banned_ids)] = -torch.inf
+            values, tokens = blockwise_topk(scores.log_softmax(-1), k)
+            candidates.append((values.cpu().numpy(), tokens.cpu().numpy()))
+        return candidates
+
+
+def decodable(model: Any) -> Decodable:
+    """A model as `Decodable`: models of PyTorch by `TorchDecoder`, others as they are."""
+    is_torch = isinstance(model, nn.Module)
+    return TorchDecoder(model) if is_torch else model
+
+
+TOPK_BLOCK = 128
+"""Number of vocabulary entries per block in `blockwise_topk`."""
+
+
+def blockwise_topk(x: Float[Tensor, "rows vocab"], k: int) -> tuple[Float[Tensor, "rows k"], Int[Tensor, "rows k"]]:
+    """Faster `topk`: search only the k blocks with the largest maxima, which contain all top k values."""
+    n_blocks = x.size(1) // TOPK_BLOCK
+    if n_blocks <= 2 * k:
+        values, ids = x.topk(k)
+        return values, ids
+    blocks, rest = x[:, : n_blocks * TOPK_BLOCK].view(len(x), n_blocks, TOPK_BLOCK), x[:, n_blocks * TOPK_BLOCK :]
+    best = blocks.amax(-1).topk(k).indices[..., None]
+    values = torch.cat([blocks.gather(1, best.expand(-1, -1, TOPK_BLOCK)).flatten(1), rest], dim=1)
+    ids = torch.arange(x.size(1), device=x.device)
+    indices = (best * TOPK_BLOCK + ids[:TOPK_BLOCK]).flatten(1)
+    indices = torch.cat([indices, ids[n_blocks * TOPK_BLOCK :].expand(len(x), -1)], dim=1)
+    values, index = values.topk(k)
+    return values, indices.gather(1, index)
 
 
 class TransformerState:

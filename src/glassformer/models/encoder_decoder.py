@@ -5,9 +5,10 @@ from typing import Any, ClassVar
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from glassformer.generate.protocol import PAD_TO_MULTIPLE_OF
 from glassformer.model_config import Kind
 from glassformer.models.base import Model
-from glassformer.models.decoding import PAD_TO_MULTIPLE_OF, TransformerState
+from glassformer.models.decoding import TransformerState
 from glassformer.nn.masks import padding_mask
 
 

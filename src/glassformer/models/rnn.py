@@ -7,9 +7,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from glassformer.generate.protocol import PAD_TO_MULTIPLE_OF
 from glassformer.model_config import RnnConfig
 from glassformer.models.base import Model
-from glassformer.models.decoding import PAD_TO_MULTIPLE_OF
 from glassformer.nn.attention import Attention
 from glassformer.nn.block import KeysValues
 from glassformer.nn.dropout import Dropout

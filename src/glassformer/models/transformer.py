@@ -7,8 +7,9 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from glassformer.generate.protocol import PAD_TO_MULTIPLE_OF
 from glassformer.model_config import TransformerConfig
-from glassformer.models.decoding import PAD_TO_MULTIPLE_OF, TransformerState
+from glassformer.models.decoding import TransformerState
 from glassformer.models.encoder_decoder import EncoderDecoder
 from glassformer.nn.block import BlockConfig, TransformerBlock
 from glassformer.nn.dropout import Dropout

@@ -8,11 +8,10 @@ import re
 import warnings
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
-
-import torch
+from typing import TYPE_CHECKING, Any, Union, get_args
 
 from glassformer.config import Precision
+from glassformer.devices import require_torch
 from glassformer.errors import ConfigError
 from glassformer.pipelines.base import Pipeline
 from glassformer.pipelines.feature_extraction import FeatureExtraction
@@ -26,6 +25,9 @@ from glassformer.pipelines.token_classification import TokenClassification
 from glassformer.pipelines.zero_shot_classification import ZeroShotClassification
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.encoder import EncoderTask
+
+if TYPE_CHECKING:
+    import torch
 
 __all__ = ["Pipeline", "pipeline"]
 
@@ -62,8 +64,8 @@ def pipeline(
     token: str | bool | None = None,
     use_fast: bool = True,
     trust_remote_code: bool | None = None,
-    dtype: str | torch.dtype | None = None,
-    torch_dtype: str | torch.dtype | None = None,
+    dtype: Union[str, "torch.dtype", None] = None,
+    torch_dtype: Union[str, "torch.dtype", None] = None,
     precision: Precision = "fp32",
     **options: object,
 ) -> AnyPipeline:
@@ -120,10 +122,12 @@ def pipeline(
             f"{source.name}: not trained for {name}; the task of this model is {source.task.name}.\n"
             f"  Supported pipelines: {', '.join(supported) or 'none'}."
         )
-    source.task.device = torch_device
     if isinstance(source.task, EncoderTask):
         source.task.precision = precision
-    source.task.model.to(torch_device, torch.bfloat16 if dtypes == {"bfloat16"} else None)
+    source.task.to(torch_device)
+    if dtypes == {"bfloat16"}:
+        require_torch("dtype = bfloat16")
+        source.task.model.bfloat16()
     return PIPELINES[pipeline_name](source, ALIASES.get(name, name), **options)
 
 

@@ -7,12 +7,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, Protocol, Self, TypeGuard, TypeVar
 
-import torch
-
 from glassformer import checkpoint
 from glassformer.config import Config
+from glassformer.devices import Device
 from glassformer.errors import ConfigError
-from glassformer.interop.huggingface import hf_folder_contents
 from glassformer.pipelines.source import Source
 from glassformer.pipelines.tokenizer_adapter import TokenizerAdapter
 from glassformer.tasks.base import AnyTask
@@ -75,7 +73,7 @@ class Pipeline(ABC, Generic[OptionsT]):
     options_type: type[OptionsT]
     """Arguments of the calls."""
     model: AnyTask
-    """The glassformer task. Its `.model` is the nn.Module."""
+    """The glassformer task. Its `.model` is the module of PyTorch."""
 
     def __init__(self, source: Source, name: str, **options: object) -> None:
         self.source, self.task = source, name
@@ -90,7 +88,7 @@ class Pipeline(ABC, Generic[OptionsT]):
         return name in source.pipelines
 
     @property
-    def device(self) -> torch.device:
+    def device(self) -> Device:
         return self.model.device
 
     def __call__(self, inputs: object, **options: object) -> Output:
@@ -123,6 +121,8 @@ class Pipeline(ABC, Generic[OptionsT]):
         if self.source.is_native:
             self.model.save(folder)
             return
+        from glassformer.interop.huggingface import hf_folder_contents
+
         checkpoint.check_empty(Path(folder))
         checkpoint.save_folder(Path(folder), hf_folder_contents(self.model))
 

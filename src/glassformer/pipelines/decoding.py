@@ -8,27 +8,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
-from glassformer.generate.batches import source_batches
-from glassformer.generate.processors import (
+from glassformer.generate.batches import batches_by_length
+from glassformer.generate.protocol import Decodable, State
+from glassformer.generate.rules import (
+    BannedPhrases,
+    BannedTokens,
     ForcedToken,
-    LogitsProcessor,
+    LogSoftmax,
+    MinLength,
+    NoRepeatNgrams,
+    RepetitionPenalty,
+    Rule,
+    Temperature,
+    TopK,
+    TopP,
     apply,
-    ban_phrases,
-    ban_tokens,
-    log_softmax,
-    min_length,
-    no_repeat_ngrams,
-    repetition_penalty,
-    temperature,
-    top_k,
-    top_p,
 )
 from glassformer.generate.sample import sample_tokens
-from glassformer.models.decoding import Decodable, DecoderState
+from glassformer.generate.scores import Scores, best_tokens
 from glassformer.pipelines.generation_config import GenerationConfig
+
+TokenIds = NDArray[np.int64]
+"""Tokens of each hypothesis, beginning with the prompt: [rows, length]."""
 
 BATCH_TOKENS = 1024
 """Maximum number of prompt tokens per batch, including padding."""
@@ -58,8 +61,6 @@ def generate_ids(
     config: GenerationConfig,
     *,
     seed: int,
-    pad_id: int,
-    device: torch.device,
     decoder_only: bool,
     max_positions: int | None,
 ) -> list[list[list[int]]]:
@@ -71,22 +72,22 @@ def generate_ids(
     """
     results: list[list[list[int]]] = [[] for _ in prompts]
     n = config.num_return_sequences
-    for indices, src in source_batches(model, prompts, BATCH_TOKENS, pad_id, device):
-        with torch.inference_mode():
-            if config.num_beams == 1:
-                src = src.repeat_interleave(n, dim=0)
-            state, last = model.start(src, config.num_beams)
-            if not decoder_only and config.decoder_start_token_id is not None:
-                last = torch.full_like(last, config.decoder_start_token_id)
-            prefix_ids = src.repeat_interleave(config.num_beams, dim=0) if decoder_only else last[:, None]
-            max_length = config.total_max_length(prefix_ids.size(1), max_positions)
-            if config.num_beams == 1:
-                rngs = [random_generator(seed, n * i + j) for i in indices for j in range(n)]
-                sequences = greedy_or_sample(model, state, prefix_ids, config, max_length, rngs)
-                by_prompt = [sequences[start : start + n] for start in range(0, len(sequences), n)]
-            else:
-                rngs = [random_generator(seed, i) for i in indices]
-                by_prompt = beam_search(model, state, prefix_ids, config, max_length, rngs)
+    lengths = [len(prompt) for prompt in prompts]
+    for indices in batches_by_length(lengths, BATCH_TOKENS, model.pad_to_multiple_of):
+        copies = n if config.num_beams == 1 else 1
+        sources = [prompts[i] for i in indices for _ in range(copies)]
+        state, last = model.start(sources, config.num_beams)
+        if not decoder_only and config.decoder_start_token_id is not None:
+            last = np.full_like(last, config.decoder_start_token_id)
+        prefix_ids = np.repeat(sources, config.num_beams, axis=0) if decoder_only else last[:, None].astype(np.int64)
+        max_length = config.total_max_length(prefix_ids.shape[1], max_positions)
+        if config.num_beams == 1:
+            rngs = [random_generator(seed, n * i + j) for i in indices for j in range(n)]
+            sequences = greedy_or_sample(model, state, prefix_ids, config, max_length, rngs)
+            by_prompt = [sequences[start : start + n] for start in range(0, len(sequences), n)]
+        else:
+            rngs = [random_generator(seed, i) for i in indices]
+            by_prompt = beam_search(model, state, prefix_ids, config, max_length, rngs)
         for i, returned in zip(indices, by_prompt, strict=True):
             results[i] = returned
     return results
@@ -99,24 +100,23 @@ def random_generator(seed: int, index: int) -> np.random.Generator:
 
 def greedy_or_sample(
     model: Decodable,
-    state: DecoderState,
-    prefix_ids: Tensor,
+    state: State,
+    prefix_ids: TokenIds,
     config: GenerationConfig,
     max_length: int,
     rngs: Sequence[np.random.Generator],
 ) -> list[list[int]]:
     """Generate with the most probable token or a sampled token at each step."""
-    n_prompt = prefix_ids.size(1)
+    n_prompt = prefix_ids.shape[1]
     generated: list[list[int]] = [[] for _ in range(len(prefix_ids))]
     active, ids = list(range(len(prefix_ids))), prefix_ids
-    processors = logits_processors(config, n_prompt, max_length)
+    rules = generation_rules(config, n_prompt, max_length)
     while True:
-        scores = apply(processors, model.step(ids[:, -1], state).float(), ids)
+        scores = apply(rules, model.logits(ids[:, -1], state), ids)
         if config.do_sample:
-            u = torch.tensor([rngs[row].random() for row in active], dtype=torch.float64, device=ids.device)
-            next_ids = sample_tokens(scores, u)
+            next_ids = sample_tokens(scores, np.array([rngs[row].random() for row in active]))
         else:
-            next_ids = scores.argmax(-1)
+            next_ids = scores.argmax(axis=-1)
         keep = []
         for i, (row, token) in enumerate(zip(active, next_ids.tolist(), strict=True)):
             generated[row].append(token)
@@ -124,17 +124,17 @@ def greedy_or_sample(
                 keep.append(i)
         if not keep:
             return generated
-        kept = torch.tensor(keep, device=ids.device)
+        kept = np.array(keep)
         if len(keep) < len(active):
             state.select(kept, kept)
-        ids = torch.cat([ids[kept], next_ids[kept, None]], dim=1)
+        ids = np.concatenate([ids[kept], next_ids[kept, None]], axis=1)
         active = [active[i] for i in keep]
 
 
 def beam_search(
     model: Decodable,
-    state: DecoderState,
-    prefix_ids: Tensor,
+    state: State,
+    prefix_ids: TokenIds,
     config: GenerationConfig,
     max_length: int,
     rngs: Sequence[np.random.Generator],
@@ -148,21 +148,21 @@ def beam_search(
     score. The bound uses the current number of generated tokens, or with early_stopping "never" the number that
     maximizes the score.
     """
-    n, n_prompt = config.num_beams, prefix_ids.size(1)
+    n, n_prompt = config.num_beams, prefix_ids.shape[1]
     n_considered = max(2, 1 + len(config.eos_token_id)) * n
     finished = [BeamHypotheses(n) for _ in range(len(prefix_ids) // n)]
-    sums = torch.full((len(finished), n), DUPLICATE_BEAM_SCORE, device=prefix_ids.device)
+    sums = np.full((len(finished), n), DUPLICATE_BEAM_SCORE, np.float32)
     sums[:, 0] = 0.0
     active, ids = list(range(len(finished))), prefix_ids
-    processors = logits_processors(config, n_prompt, max_length)
+    rules = generation_rules(config, n_prompt, max_length)
     for length in range(n_prompt + 1, max_length + 1):
-        scores = apply(processors, model.step(ids[:, -1], state).float(), ids)
-        vocab = scores.size(-1)
-        totals = (scores + sums.view(-1, 1)).view(len(active), -1)
+        scores = apply(rules, model.logits(ids[:, -1], state), ids)
+        vocab = scores.shape[-1]
+        totals = (scores + sums.reshape(-1, 1)).reshape(len(active), -1)
         index = topk_or_sampled(
-            totals, min(n_considered, totals.size(1)), [rngs[i] for i in active] if config.do_sample else None
+            totals, min(n_considered, totals.shape[1]), [rngs[i] for i in active] if config.do_sample else None
         )
-        totals = totals.gather(1, index)
+        totals = np.take_along_axis(totals, index, 1)
         n_generated = length - n_prompt
         blocks, columns = [], []
         for block, text in enumerate(active):
@@ -186,47 +186,47 @@ def beam_search(
             columns.append(continuing)
         if not blocks:
             break
-        keep, column = torch.tensor(blocks, device=ids.device), torch.tensor(columns, device=ids.device)
-        index = index[keep].gather(1, column)
-        parents = (index // vocab + n * keep[:, None]).flatten()
-        ids = torch.cat([ids[parents], (index % vocab).view(-1, 1)], dim=1)
-        sums = totals[keep].gather(1, column)
+        keep, column = np.array(blocks), np.array(columns)
+        index = np.take_along_axis(index[keep], column, 1)
+        parents = (index // vocab + n * keep[:, None]).ravel()
+        ids = np.concatenate([ids[parents], (index % vocab).reshape(-1, 1)], axis=1)
+        sums = np.take_along_axis(totals[keep], column, 1)
         state.select(parents, keep if len(keep) < len(active) else None)
         active = [active[block] for block in blocks]
     return [[ids for _, ids in done.best[: config.num_return_sequences]] for done in finished]
 
 
-def topk_or_sampled(totals: Tensor, k: int, rngs: Sequence[np.random.Generator] | None) -> Tensor:
+def topk_or_sampled(totals: Scores, k: int, rngs: Sequence[np.random.Generator] | None) -> NDArray[np.int64]:
     """Indices of the k largest totals of each row, or of k samples without replacement in the order of sampling."""
     if rngs is None:
-        return totals.topk(k).indices
+        return best_tokens(totals, k)[1]
     # Gumbel-top-k: the k largest log-probabilities after adding Gumbel noise are a sample without replacement
     # (Yellott 1977).
-    noise = np.stack([-np.log(-np.log(rng.random(totals.size(1)) + 1e-300)) for rng in rngs])
-    return (totals.double() + torch.from_numpy(noise).to(totals.device)).topk(k).indices
+    noise = np.stack([-np.log(-np.log(rng.random(totals.shape[1]) + 1e-300)) for rng in rngs])
+    return best_tokens(totals.astype(np.float64) + noise, k)[1]
 
 
-def logits_processors(config: GenerationConfig, n_prompt: int, max_length: int) -> list[LogitsProcessor]:
-    """The logits processors of a generation config, in the order of transformers: penalties and constraints, forced
-    tokens, then temperature, top-k and top-p.
+def generation_rules(config: GenerationConfig, n_prompt: int, max_length: int) -> list[Rule]:
+    """The rules of a generation config, in the order of transformers: penalties and constraints, forced tokens, then
+    temperature, top-k and top-p.
     """
-    c, eos = config, list(config.eos_token_id)
-    words = [list(word) for word in c.bad_words_ids]
-    banned = [*c.suppress_tokens, *(word[0] for word in words if len(word) == 1 and word != eos[:1])]
+    c, eos = config, config.eos_token_id
+    words = [tuple(word) for word in c.bad_words_ids]
+    banned = (*c.suppress_tokens, *(word[0] for word in words if len(word) == 1 and word != eos[:1]))
     min_total = max(c.min_length, n_prompt + c.min_new_tokens if c.min_new_tokens else 0)
     n_kept = 1 if c.num_beams == 1 else len(eos) + 1  # beam search needs a token that does not end the text
-    chosen: list[tuple[object, LogitsProcessor]] = [
-        (c.num_beams > 1, log_softmax),
-        (c.repetition_penalty != 1.0, repetition_penalty(c.repetition_penalty)),
-        (c.no_repeat_ngram_size, no_repeat_ngrams(c.no_repeat_ngram_size)),
-        (True, ban_tokens(banned)),
-        (True, ban_phrases([word for word in words if len(word) > 1])),
-        (True, min_length(min_total, eos)),
+    chosen: list[tuple[object, Rule]] = [
+        (c.num_beams > 1, LogSoftmax()),
+        (c.repetition_penalty != 1.0, RepetitionPenalty(c.repetition_penalty)),
+        (c.no_repeat_ngram_size, NoRepeatNgrams(c.no_repeat_ngram_size or 0)),
+        (banned, BannedTokens(banned)),
+        (True, BannedPhrases(tuple(word for word in words if len(word) > 1))),
+        (min_total, MinLength(min_total, eos)),
         (c.forced_bos_token_id is not None, ForcedToken(c.forced_bos_token_id or 0, 1)),
         (c.forced_eos_token_id is not None, ForcedToken(c.forced_eos_token_id or 0, max_length - 1)),
-        (c.do_sample, temperature(c.temperature)),
-        (c.do_sample and c.top_k, top_k(max(c.top_k or 0, n_kept))),
-        (c.do_sample and c.top_p < 1.0, top_p(c.top_p, n_kept)),
-        (c.renormalize_logits, log_softmax),
+        (c.do_sample, Temperature(c.temperature)),
+        (c.do_sample and c.top_k, TopK(max(c.top_k or 0, n_kept))),
+        (c.do_sample and c.top_p < 1.0, TopP(c.top_p, n_kept)),
+        (c.renormalize_logits, LogSoftmax()),
     ]
-    return [processor for applies, processor in chosen if applies]
+    return [rule for applies, rule in chosen if applies]

@@ -1,12 +1,14 @@
 """feature-extraction: hidden states of tokens, from an encoder or a decoder-only model."""
 
-import torch
+import numpy as np
 from pydantic import Field
 
 from glassformer.config import Config
+from glassformer.devices import require_torch
 from glassformer.pipelines.base import Options, Output, Pipeline, warn_truncated
 from glassformer.pipelines.source import Source
-from glassformer.pipelines.tokenizer_adapter import encode_batches
+from glassformer.pipelines.tokenizer_adapter import encoder_batches
+from glassformer.runtime.graph import Floats
 
 
 class TokenizeOptions(Config):
@@ -34,7 +36,7 @@ class FeatureExtraction(Pipeline[FeatureExtractionOptions]):
 
     @classmethod
     def supports(cls, source: Source, name: str) -> bool:
-        return source.task.model.kind in ("encoder", "decoder")
+        return source.task.kind in ("encoder", "decoder")
 
     def run(self, inputs: list[object], options: FeatureExtractionOptions) -> list[Output]:
         tokenize = options.tokenize_kwargs
@@ -47,8 +49,13 @@ class FeatureExtraction(Pipeline[FeatureExtractionOptions]):
             if overflow and not truncates and not max_length:
                 warn_truncated(limit, "end")
             encoded_texts.append((window.ids, window.token_type_ids))
-        results: list[torch.Tensor] = [torch.empty(0)] * len(encoded_texts)
-        for indices, hidden, _ in encode_batches(self.model, encoded_texts):
-            for i, vectors in zip(indices, hidden.float().cpu(), strict=True):
-                results[i] = vectors[None, : len(encoded_texts[i][0])].clone()
-        return list(results) if options.return_tensors else [vectors.tolist() for vectors in results]
+        results: list[Floats] = [np.empty(0, np.float32)] * len(encoded_texts)
+        for indices, hidden in encoder_batches(self.model, encoded_texts):
+            for i, states in zip(indices, hidden, strict=True):
+                results[i] = states[None]
+        if options.return_tensors:
+            require_torch("return_tensors")
+            import torch
+
+            return [torch.from_numpy(states.copy()) for states in results]
+        return [states.tolist() for states in results]

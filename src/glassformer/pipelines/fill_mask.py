@@ -3,14 +3,15 @@
 import warnings
 from collections.abc import Mapping
 
-import torch
+import numpy as np
 from pydantic import Field
 
 from glassformer.config import JsonObject
 from glassformer.errors import ConfigError, UserError
+from glassformer.generate.scores import best_tokens, softmax
 from glassformer.pipelines.base import Options, Output, Pipeline, warn_truncated
 from glassformer.pipelines.feature_extraction import TokenizeOptions
-from glassformer.pipelines.tokenizer_adapter import encode_batches
+from glassformer.pipelines.tokenizer_adapter import encoder_batches
 from glassformer.tasks.masked_lm import MaskedLM
 
 TOP_K = 5
@@ -44,22 +45,19 @@ class FillMask(Pipeline[FillMaskOptions]):
         encoded_texts = [self.read(text, options) for text in texts]
         targets = self.targets(options.targets)
         results: list[Output] = [None] * len(encoded_texts)
-        for indices, hidden, ids in encode_batches(self.model, encoded_texts):
-            for i, states, row in zip(indices, hidden, ids, strict=True):
-                with torch.inference_mode():
-                    logits = self.model.model.mlm_logits(states[row == self.model.mask_id])
-                    probs = logits.float().softmax(-1).cpu()
+        encoder = self.model.encoder
+        for indices, hidden in encoder_batches(self.model, encoded_texts):
+            for i, states in zip(indices, hidden, strict=True):
+                ids = encoded_texts[i][0]
+                probs = softmax(encoder.outputs(states[np.array(ids) == self.model.mask_id]))
                 if targets:
-                    kept = torch.zeros_like(probs)
-                    kept[:, targets] = 1.0
-                    probs = torch.where(kept.bool(), probs, -1.0)
-                best = probs.topk(min(options.top_k or TOP_K, len(targets) or probs.size(-1)))
+                    others = np.ones(probs.shape[1], bool)
+                    others[targets] = False
+                    probs[:, others] = -1.0
+                values, tokens = best_tokens(probs, min(options.top_k or TOP_K, len(targets) or probs.shape[1]))
                 masks = [
-                    [
-                        self.format_output(texts[i], encoded_texts[i][0], mask, *pair)
-                        for pair in zip(*pairs, strict=True)
-                    ]
-                    for mask, pairs in enumerate(zip(best.values.tolist(), best.indices.tolist(), strict=True))
+                    [self.format_output(texts[i], ids, mask, *pair) for pair in zip(*pairs, strict=True)]
+                    for mask, pairs in enumerate(zip(values.tolist(), tokens.tolist(), strict=True))
                 ]
                 results[i] = masks[0] if len(masks) == 1 else masks
         return results

@@ -1,10 +1,11 @@
 """Generation parameters: the arguments of `generate` in transformers, and their values in the files of a model."""
 
+import secrets
+import sys
 import warnings
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import Any, Literal
 
-import torch
 from pydantic import Field
 
 from glassformer.config import DecodeConfig, JsonObject
@@ -38,7 +39,7 @@ class GenerateOptions(Options):
     top_p: float | None = Field(default=None, gt=0, le=1)
     """Sample from the most probable tokens whose probabilities sum to at least top_p."""
     seed: int | None = Field(default=None, ge=0, lt=1 << 63)
-    """Seed of sampling. The result also depends on the index of the text. Default: drawn from torch's random state."""
+    """Seed of sampling. The result also depends on the index of the text. Default: drawn at random."""
     length_penalty: float | None = None
     """The score of a hypothesis is divided by length^length_penalty. glassformer folders: by
     ((5 + length) / 6)^length_penalty, as `glassformer translate` does."""
@@ -193,8 +194,8 @@ def check_combinations(config: GenerationConfig, explicit: JsonObject) -> None:
 
 
 def resolve_seed(options: GenerateOptions) -> int:
-    """Seed set by the caller, or a seed drawn from torch's random state."""
-    return int(torch.randint(1 << 62, ())) if options.seed is None else options.seed
+    """Seed set by the caller, or a seed drawn at random: from torch's random state, where torch is loaded."""
+    return random_seed() if options.seed is None else options.seed
 
 
 DECODE_CONFIG_NAMES = {
@@ -268,3 +269,9 @@ def warn_unused_sampling(sampling: JsonObject) -> None:
     unused = [name for name, value in sampling.items() if (name, value) not in (("temperature", 1.0), ("top_p", 1.0))]
     if unused:
         warnings.warn(f"{', '.join(unused)}: no effect without do_sample=True.", UserWarning, stacklevel=2)
+
+
+def random_seed() -> int:
+    """A seed drawn at random: where torch is loaded, from its state, so that `torch.manual_seed` has an effect."""
+    torch: Any = sys.modules.get("torch")
+    return int(torch.randint(1 << 62, ())) if torch else secrets.randbelow(1 << 62)

@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from pydantic import Field
 
 from glassformer.config import JsonObject
 from glassformer.errors import ConfigError
 from glassformer.pipelines.base import Options, Output, Pipeline
-from glassformer.pipelines.tokenizer_adapter import Window, encode_batches
+from glassformer.pipelines.tokenizer_adapter import Window, encoder_batches
+from glassformer.tasks.question_answering import QuestionAnswerer
 
 Answer = JsonObject
 FloatArray = NDArray[np.float32]
@@ -50,6 +50,7 @@ class QuestionAnswering(Pipeline[QuestionAnsweringOptions]):
     """
 
     options_type = QuestionAnsweringOptions
+    model: QuestionAnswerer
 
     def __call__(
         self, inputs: object = None, context: str | Sequence[str] | None = None, /, **options: object
@@ -109,11 +110,10 @@ class QuestionAnswering(Pipeline[QuestionAnsweringOptions]):
     def logits(self, windows: Sequence[Window]) -> list[FloatArray]:
         """Logits of the first and last token of the answer for each window, [tokens, 2]."""
         results: list[FloatArray] = [np.empty(0, np.float32)] * len(windows)
-        for indices, hidden, ids in encode_batches(self.model, [(w.ids, w.token_type_ids) for w in windows]):
-            with torch.inference_mode():
-                logits = self.model.model.label_logits(hidden, ids).float().cpu().numpy()
-            for i, rows in zip(indices, logits, strict=True):
-                results[i] = rows[: len(windows[i].ids)]
+        encoder = self.model.encoder
+        for indices, hidden in encoder_batches(self.model, [(w.ids, w.token_type_ids) for w in windows]):
+            for i, states in zip(indices, hidden, strict=True):
+                results[i] = encoder.outputs(states)
         return results
 
     def best_answers(

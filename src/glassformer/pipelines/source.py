@@ -2,20 +2,21 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-
-import torch
+from typing import TYPE_CHECKING, Union
 
 from glassformer import checkpoint
 from glassformer.config import JsonObject, Precision
+from glassformer.devices import Device as DeviceName
+from glassformer.devices import has_torch, pick_device, require_torch
 from glassformer.errors import CheckpointError, ConfigError
-from glassformer.interop.architectures import ARCHITECTURES
 from glassformer.interop.hub import resolve_model_folder
-from glassformer.interop.huggingface import load_hf_folder
 from glassformer.tasks.base import AnyTask, Task
-from glassformer.devices import pick_device
 from glassformer.tasks.registry import load
 
-Device = str | int | torch.device | None
+if TYPE_CHECKING:
+    import torch
+
+Device = Union[str, int, "torch.device", None]
 """A device name or index; -1 is the CPU. None: the best available device."""
 
 
@@ -40,6 +41,10 @@ class Source:
     @property
     def pipelines(self) -> tuple[str, ...]:
         """Names of the pipelines that the architecture, else the task names. The first is the default."""
+        if self.is_native:
+            return self.task.pipelines
+        from glassformer.interop.architectures import ARCHITECTURES
+
         architecture = ARCHITECTURES.get(str(self.config.get("model_type")))
         return (architecture.pipelines if architecture else ()) or self.task.pipelines
 
@@ -79,6 +84,9 @@ def load_source(model: str | Path | AnyTask, *, revision: str | None = None, tok
         read_json_or_empty(folder / "tokenizer_config.json"),
     )
     generation_config = read_json_or_empty(folder / "generation_config.json") or config
+    require_torch("A model of Hugging Face")
+    from glassformer.interop.huggingface import load_hf_folder
+
     return Source(load_hf_folder(folder), str(model), folder, config, generation_config, tokenizer_config)
 
 
@@ -95,7 +103,7 @@ def read_json_or_empty(path: Path) -> JsonObject:
     return checkpoint.read_json(path) if path.exists() else {}
 
 
-def resolve_device(device: Device) -> torch.device:
+def resolve_device(device: Device) -> DeviceName:
     """Resolve a device argument of transformers: None, a name, a torch.device or an index; -1 is the CPU.
 
     Raises:
@@ -105,16 +113,24 @@ def resolve_device(device: Device) -> torch.device:
         return pick_device("auto")
     if isinstance(device, int):
         if device < 0:
-            return torch.device("cpu")
-        if device >= max(1, torch.cuda.device_count()):
-            raise ConfigError(f"device {device} is not available: this machine has {torch.cuda.device_count()} GPUs.")
-        return torch.device("cuda", device) if torch.cuda.is_available() else pick_device("auto")
+            return DeviceName("cpu")
+        n_gpus = n_cuda_devices()
+        if device >= max(1, n_gpus):
+            raise ConfigError(f"device {device} is not available: this machine has {n_gpus} GPUs.")
+        return DeviceName(f"cuda:{device}") if n_gpus else pick_device("auto")
     type_, _, index = str(device).partition(":")
     resolved = pick_device(type_)
     if not index:
         return resolved
-    if resolved.type == "cuda" and not (index.isdecimal() and int(index) < torch.cuda.device_count()):
-        raise ConfigError(
-            f"device {str(device)!r} is not available: this machine has {torch.cuda.device_count()} CUDA devices."
-        )
-    return torch.device(str(device))
+    if resolved.type == "cuda" and not (index.isdecimal() and int(index) < n_cuda_devices()):
+        raise ConfigError(f"device {str(device)!r} is not available: this machine has {n_cuda_devices()} CUDA devices.")
+    return DeviceName(device)
+
+
+def n_cuda_devices() -> int:
+    """Number of GPUs that PyTorch can use."""
+    if not has_torch():
+        return 0
+    import torch
+
+    return torch.cuda.device_count()

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from pydantic import field_validator
 
 from glassformer.config import JsonObject
 from glassformer.errors import ConfigError
 from glassformer.pipelines.base import Options, Output, Pipeline, warn_truncated
-from glassformer.pipelines.tokenizer_adapter import Window, encode_batches
+from glassformer.pipelines.tokenizer_adapter import Window, encoder_batches
+from glassformer.tasks.classification import LabelTask
 from glassformer.tasks.regression import Regressor
 
 
@@ -40,6 +40,7 @@ class TextClassification(Pipeline[TextClassificationOptions]):
     """
 
     options_type = TextClassificationOptions
+    model: LabelTask
 
     def each(self, inputs: object, options: Mapping[str, object]) -> Output:
         results = super().each(inputs, options)
@@ -74,14 +75,14 @@ class TextClassification(Pipeline[TextClassificationOptions]):
 
     def logits(self, windows: list[Window]) -> NDArray[np.float32]:
         """Outputs of the head, [windows, labels]; for regression the predicted numbers."""
-        results = torch.empty(len(windows), self.model.model.config.n_labels)
-        for indices, hidden, ids in encode_batches(self.model, [(w.ids, w.token_type_ids) for w in windows]):
-            with torch.inference_mode():
-                results[indices] = self.model.model.label_logits(hidden, ids).float().cpu()
+        results = np.empty((len(windows), self.model.config.n_labels), np.float32)
+        encoder = self.model.encoder
+        for indices, hidden in encoder_batches(self.model, [(w.ids, w.token_type_ids) for w in windows]):
+            results[indices] = encoder.outputs(self.model.pooled(hidden))
         if isinstance(self.model, Regressor):
             low, high = self.model.range
             results = low + (high - low) * (results + 0.5)
-        return results.numpy()
+        return results
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from pydantic import field_validator
 
 from glassformer.config import JsonObject
 from glassformer.errors import ConfigError
+from glassformer.generate.scores import softmax
 from glassformer.pipelines.base import Options, Output, Pipeline, warn_truncated
-from glassformer.pipelines.tokenizer_adapter import Window, encode_batches
+from glassformer.pipelines.tokenizer_adapter import Window, encoder_batches
+from glassformer.tasks.tagging import Tagger
 
 Entity = JsonObject
 Scores = NDArray[np.float32]
@@ -74,6 +75,7 @@ class TokenClassification(Pipeline[TokenClassificationOptions]):
     """
 
     options_type = TokenClassificationOptions
+    model: Tagger
 
     def each(self, inputs: object, options: Mapping[str, object]) -> Output:
         merged = {**self.options, **options}
@@ -126,11 +128,10 @@ class TokenClassification(Pipeline[TokenClassificationOptions]):
     def scores(self, windows: Sequence[Window]) -> list[Scores]:
         """Label probabilities of the tokens of each window, [tokens, labels]."""
         results: list[Scores] = [np.empty(0, np.float32)] * len(windows)
-        for indices, hidden, ids in encode_batches(self.model, [(w.ids, w.token_type_ids) for w in windows]):
-            with torch.inference_mode():
-                probs = self.model.model.label_logits(hidden, ids).float().softmax(-1).cpu().numpy()
-            for i, rows in zip(indices, probs, strict=True):
-                results[i] = rows[: len(windows[i].ids)]
+        encoder = self.model.encoder
+        for indices, hidden in encoder_batches(self.model, [(w.ids, w.token_type_ids) for w in windows]):
+            for i, states in zip(indices, hidden, strict=True):
+                results[i] = softmax(encoder.outputs(states))
         return results
 
     def entities(

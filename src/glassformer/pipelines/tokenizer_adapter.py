@@ -6,16 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import tokenizers
-import torch
 from tokenizers import pre_tokenizers, processors
-from torch import Tensor
 
 from glassformer.config import JsonObject
-from glassformer.data.batch import pad
+from glassformer.devices import require_torch
 from glassformer.errors import CheckpointError, UserError
 from glassformer.generate.batches import batches_by_length
 from glassformer.limits import MAX_TOKENS
 from glassformer.pipelines.source import Source
+from glassformer.runtime.graph import Floats
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.encoder import EncoderTask
 from glassformer.tokens.tokenizer import well_formed, wrap_native_errors
@@ -74,7 +73,7 @@ class TokenizerAdapter:
         self.backend = build_tokenizer(source)
         self.lock = threading.Lock()
         """Truncation is a setting of the backend, not an argument: one thread encodes at a time."""
-        self.is_encoder = task.model.kind == "encoder"
+        self.is_encoder = task.kind == "encoder"
         template = source.tokenizer_config.get("chat_template")
         self.chat_template = template if isinstance(template, str) else None
         self.special_names = t.special_tokens
@@ -82,10 +81,10 @@ class TokenizerAdapter:
         self.pad_token_id, self.eos_token_id, self.mask_token_id = t.pad_id, t.eos_id, t.mask_id
         self.cls_token_id, self.sep_token_id = t.bos_id, t.eos_id
         self.clean_up_spaces = bool(source.tokenizer_config.get("clean_up_tokenization_spaces", False))
-        self.max_positions = int(task.model.config.max_len) if task.model.has_position_limit else MAX_TOKENS
+        self.max_positions = int(task.config.max_len) if task.source.has_position_limit else MAX_TOKENS
         """Maximum number of tokens that the model accepts."""
         max_length = source.tokenizer_config.get("model_max_length")
-        self.model_max_length = int(min(float(max_length or "inf"), task.model.config.max_len))
+        self.model_max_length = int(min(float(max_length or "inf"), task.config.max_len))
         """Maximum number of tokens of a truncated text, including special tokens."""
         names = source.tokenizer_config.get("model_input_names")
         # The TokenizersBackend of transformers 5 returns no token type ids by default.
@@ -187,6 +186,9 @@ class TokenizerAdapter:
                 name: [[*row, *[fill.get(name, 0)] * (n - len(row))] for row in rows] for name, rows in columns.items()
             }
         if return_tensors == "pt":
+            require_torch("return_tensors")
+            import torch
+
             return {name: torch.tensor(rows) for name, rows in columns.items()}
         return {name: rows[0] for name, rows in columns.items()} if isinstance(text, str) else dict(columns)
 
@@ -222,7 +224,7 @@ def build_tokenizer(source: Source) -> tokenizers.Tokenizer:
     Names of special tokens in a text are special tokens for transformers, and plain text for glassformer.
     """
     task = source.task
-    is_encoder = task.model.kind == "encoder"
+    is_encoder = task.kind == "encoder"
     if source.folder and (source.folder / "tokenizer.json").exists():
         backend = wrap_native_errors(
             lambda: tokenizers.Tokenizer.from_file(str(source.folder / "tokenizer.json")),  # type: ignore[operator]
@@ -246,17 +248,18 @@ def build_tokenizer(source: Source) -> tokenizers.Tokenizer:
     return backend
 
 
-def encode_batches(
+def encoder_batches(
     task: AnyTask, inputs: Sequence[tuple[Sequence[int], Sequence[int]]]
-) -> Iterator[tuple[list[int], Tensor, Tensor]]:
+) -> Iterator[tuple[list[int], list[Floats]]]:
     """Output of the last layer for inputs of (ids, token type ids), batch by batch.
 
-    Yields: indices of the inputs in the batch, hidden states [batch, tokens, d_model], padded ids [batch, tokens].
+    Yields: indices of the inputs in the batch, hidden states of each [tokens, d_model].
     """
     if isinstance(task, EncoderTask):
         yield from task.run_encoder(inputs)
         return
+    require_torch("feature-extraction with a decoder")
+    from glassformer.recording.modules import hidden_states
+
     for indices in batches_by_length([len(ids) for ids, _ in inputs], BATCH_TOKENS, 1):
-        ids = pad([inputs[i][0] for i in indices], task.tokenizer.pad_id, 1).to(task.device)
-        with torch.inference_mode():
-            yield indices, task.model(ids), ids
+        yield indices, hidden_states(task.model, [inputs[i][0] for i in indices])

@@ -23,7 +23,7 @@ def graph_of(family: str, config: ModelConfig) -> Graph:
     Raises:
         UnsupportedError: they use a function that has no kernel.
     """
-    return recorded(FAMILIES[family], type(config), config.model_dump_json())
+    return recorded(FAMILIES[family], type(config), config.model_dump_json())  # type: ignore[arg-type]
 
 
 def graph_or_none(family: str, config: ModelConfig) -> Graph | None:
@@ -115,7 +115,7 @@ def record_encoder(model: Any) -> Graph:
     if c.head != "none":
         programs["head"] = record_head(tables, c, model.head)
     if c.head == "mlm" and model.classifier is not None:
-        programs["next"] = record_head(tables, c, lambda x: model.classifier(model.pooled(x)))
+        programs["next"] = record_head(tables, c, model.next_head)
     return Graph(programs, shapes_of(model), tables.constants)
 
 

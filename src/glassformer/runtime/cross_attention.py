@@ -1,20 +1,23 @@
 """What each source token contributes to each target token through cross-attention, without torch."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from glassformer.generate.scores import softmax
 from glassformer.kernels.program import Instruction, Kind, Place
-from glassformer.runtime.graph import Attend, Linear
-from glassformer.runtime.model import RuntimeModel
+from glassformer.runtime.graph import Attend, Floats, Linear
 from glassformer.runtime.program import Program
-from glassformer.runtime.softmax import Floats, softmax
+
+if TYPE_CHECKING:
+    from glassformer.runtime.model import RuntimeModel
 
 
 class CrossAttention:
     """The cross-attention of a model, as programs that keep the queries."""
 
-    def __init__(self, model: RuntimeModel) -> None:
+    def __init__(self, model: "RuntimeModel") -> None:
         self.model = model
         step = model.graph.programs["step"]
         self.attentions = [x for x in step if isinstance(x, Attend) and x.side == "source"]
@@ -25,7 +28,7 @@ class CrossAttention:
         last = step[-1]
         assert isinstance(last, Linear)
         embeddings = tables.dense(last.weight)
-        self.embeddings: Floats = embeddings - embeddings.mean(0)
+        self.embeddings: Floats = embeddings - embeddings.mean(0, keepdims=True)
         """Output embedding of each token minus the mean of all tokens, which changes no probability."""
         self.program, self.buffers = with_queries(model.decode, model.n_layers)
 
@@ -47,7 +50,7 @@ class CrossAttention:
                 slots = batch.lists[1][batch.begins[1][first] :][: len(source) + 1]
                 layers = range(len(queries))
                 of_layers = [self.of_layer(i, queries[i][rows], slots, self.embeddings[list(target)]) for i in layers]
-                results.append(np.mean(of_layers, axis=0, dtype=np.float32)[:, : len(source)])
+                results.append(np.stack(of_layers).mean(0)[:, : len(source)])
                 first += len(target) + 1
         return results
 

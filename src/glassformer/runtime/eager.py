@@ -38,9 +38,9 @@ class EagerProgram:
             assert bias is not None
             n, k = step.matrix.width, step.matrix.n_inputs
             if scale is None:
-                arrays = weight[:, :k], np.empty(0, np.float32), bias[:n]
+                arrays: list[Array] = [weight[:, :k], np.empty(0, np.float32), bias[:n]]
             else:
-                arrays = unpack(weight, n, k), scale[:n].copy(), bias[:n].copy()
+                arrays = [unpack(weight, n, k), scale[:n].copy(), bias[:n].copy()]
             self.weights[key_of(instruction)] = (
                 torch.from_numpy(arrays[0]),
                 torch.from_numpy(arrays[1]),

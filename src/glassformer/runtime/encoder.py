@@ -9,12 +9,12 @@ import numpy as np
 from glassformer.kernels.library import Kernels
 from glassformer.kernels.program import Array
 from glassformer.model_config import ModelConfig
-from glassformer.runtime.graph import Graph, ProgramName, Weights, array_of
+from glassformer.runtime.graph import Floats, Graph, ProgramName, Weights, array_of
 from glassformer.runtime.model import check_sizes
 from glassformer.runtime.program import Program
 from glassformer.runtime.slots import SlotCaches
 from glassformer.runtime.state import text_batch
-from glassformer.runtime.tables import Floats, Tables
+from glassformer.runtime.tables import Tables
 from glassformer.runtime.verify import HEADS, n_entries, n_positions
 
 

@@ -213,11 +213,13 @@ class Graph:
         return {table.name: table for operation in self.operations() for table in operation.tables}
 
 
-Weights = Mapping[str, NDArray[np.float32]]
+Floats = NDArray[np.float32]
+
+Weights = Mapping[str, Floats]
 """Name -> weight."""
 
 
-def array_of(table: Table, weights: Weights, graph: Graph) -> NDArray[np.float32]:
+def array_of(table: Table, weights: Weights, graph: Graph) -> Floats:
     """The numbers of a table."""
     if table.name in graph.constants:
         return graph.constants[table.name]

@@ -120,7 +120,7 @@ def parse(record: JsonObject, constants: Mapping[str, NDArray[np.float32]]) -> G
 
 def integers_of(value: object, what: str) -> tuple[int, ...]:
     """Integers of the file: a shape, or rows."""
-    need(isinstance(value, list) and len(value) > 0, what)  # type: ignore[arg-type]
+    need(isinstance(value, list) and len(value) > 0, what)
     need(all(type(x) is int and 0 <= x < MAX_INTEGER for x in value), what)  # type: ignore[attr-defined]
     return tuple(value)  # type: ignore[arg-type]
 
@@ -130,7 +130,7 @@ def value_of(
 ) -> object:
     """The value of a field."""
     if kind is Operation:
-        need(type(value) is int and 0 <= value < len(operations), f"{what} is not an earlier operation")  # type: ignore[operator]
+        need(type(value) is int and 0 <= value < len(operations), f"{what} is not an earlier operation")
         return operations[value]  # type: ignore[call-overload]
     if kind is Table or kind == (Table | None):
         if value is None and kind is not Table:
@@ -138,7 +138,7 @@ def value_of(
         need(isinstance(value, str) and value in tables, f"{what} is not a table")
         return tables[value]  # type: ignore[index]
     if kind is int:
-        need(type(value) is int and 0 <= value < MAX_INTEGER, f"{what} is {value!r}")  # type: ignore[operator]
+        need(type(value) is int and 0 <= value < MAX_INTEGER, f"{what} is {value!r}")
     elif kind is float:
         need(type(value) in (int, float) and abs(value) < 1e30, f"{what} is {value!r}")  # type: ignore[arg-type]
         return float(value)  # type: ignore[arg-type]

@@ -3,20 +3,22 @@
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from glassformer.errors import CheckpointError
+from glassformer.generate.scores import log_softmax
 from glassformer.kernels.library import Kernels
 from glassformer.kernels.program import Array, Batch
 from glassformer.model_config import ModelConfig
-from glassformer.runtime.graph import Graph, Weights, array_of
+from glassformer.runtime.cross_attention import CrossAttention
+from glassformer.runtime.graph import Floats, Graph, Weights, array_of
 from glassformer.runtime.program import Program, cache_widths_of
 from glassformer.runtime.slots import Ints, SlotCaches
-from glassformer.runtime.softmax import log_softmax
 from glassformer.runtime.state import NONE, SlotState, concatenated, text_batch
-from glassformer.runtime.tables import Floats, Tables
+from glassformer.runtime.tables import Tables
 from glassformer.runtime.verify import n_entries, n_positions
 
 MAX_ROWS = 512
@@ -52,6 +54,7 @@ class RuntimeModel:
         """
         check_sizes(graph, config)
         self.graph, self.config, self.vocab_size = graph, config, config.vocab_size
+        self.is_quantized = is_quantized
         self.pad_to_multiple_of = 8 if "encode" in graph.programs else 1
         self.n_positions = n_positions(graph)
         self.tables = Tables(lambda table: array_of(table, weights, graph), stored)
@@ -115,6 +118,11 @@ class RuntimeModel:
                     batch = self.checked(text_batch(texts[part], slots[part], is_causal))
                     program.store(batch, caches.arrays)
             return slots
+
+    @cached_property
+    def cross_attention(self) -> CrossAttention:
+        """What source tokens contribute to target tokens."""
+        return CrossAttention(self)
 
     def checked(self, batch: Batch) -> Batch:
         """The rows of a step, after the check that the tables have their tokens and positions: the kernels have none.

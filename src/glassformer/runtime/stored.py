@@ -11,10 +11,10 @@ from glassformer.kernels.program import Array
 from glassformer.model_config import ModelConfig
 from glassformer.runtime.arrays import read_arrays
 from glassformer.runtime.encoder import RuntimeEncoder
-from glassformer.runtime.graph import Graph
+from glassformer.runtime.graph import Floats, Graph
 from glassformer.runtime.model import RuntimeModel
 from glassformer.runtime.precision import fast_kernels, measured_choice
-from glassformer.runtime.tables import PREFIX, Floats
+from glassformer.runtime.tables import PREFIX
 
 WEIGHTS_FILE = "model.safetensors"
 

@@ -3,18 +3,16 @@
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from glassformer.errors import CheckpointError
 from glassformer.kernels.program import PANEL, Array, Kind, padded
 from glassformer.kernels.quantize import half_table, pack, quantize_weight, unpack
-from glassformer.runtime.graph import Table
+from glassformer.runtime.graph import Floats, Table
 from glassformer.runtime.lowering import Matrix, Node
 
 PREFIX = "int8."
 """Prefix of the names of tables in a folder."""
 
-Floats = NDArray[np.float32]
 Shapes = Sequence[tuple[tuple[int, ...], type[np.generic]]]
 Key = tuple[object, ...]
 
@@ -159,8 +157,8 @@ class Tables:
             for (weight, _), column in zip(matrix.layers, matrix.columns, strict=True):
                 if weight.name == table.name:
                     rows = slice(column, column + weight.shape[0])
-                    dense: Floats = unpack(panels, matrix.width, matrix.n_inputs)[rows] * np.asarray(scale)[rows, None]
-                    return dense
+                    scales = np.asarray(scale, np.float32)[rows, None]
+                    return unpack(panels, matrix.width, matrix.n_inputs)[rows] * scales
         raise KeyError(table.name)
 
 

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import torch
-
 from glassformer.config import DecodeConfig, JsonObject
 from glassformer.errors import UserError
 from glassformer.tasks.causal_lm import DecoderTask, truncate_at_stop
@@ -64,7 +62,7 @@ def whole_prompt(task: DecoderTask[Any], text: str, options: DecodeConfig) -> tu
     Raises:
         ContextLengthError: the prompt would have to be cut.
     """
-    n_tokens, max_len = len(task.prompt(text)), task.model.config.max_len
+    n_tokens, max_len = len(task.prompt(text)), task.config.max_len
     if not isinstance(task, Summarizer) and 0 < max_len - n_tokens < task.max_new_tokens(options):
         options = options.model_copy(update={"max_length": max_len - n_tokens})
     prompt, limit = task.limited_prompt(text, options, no_op)
@@ -91,10 +89,10 @@ def limited(
 
 def plain(value: Any) -> Any:
     """A result of a pipeline in types of JSON."""
-    if isinstance(value, torch.Tensor):
+    if hasattr(value, "tolist"):  # an array or a tensor
         return value.tolist()
     if isinstance(value, dict):
         return {key: plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [plain(inner) for inner in value]
-    return value.item() if hasattr(value, "item") else value
+    return value

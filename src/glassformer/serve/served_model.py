@@ -7,11 +7,11 @@ from typing import Any
 
 from glassformer.config import DecodeConfig, JsonObject, Precision
 from glassformer.corpora.language_id import FILE as LANGUAGE_PROFILES
+from glassformer.devices import has_torch
 from glassformer.generate.engine import Engine
 from glassformer.generate.request import Sources
 from glassformer.pipelines import pipeline
 from glassformer.pipelines.base import Pipeline
-from glassformer.runtime.storage import can_have_weights, has_weights
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.causal_lm import DecoderTask
 from glassformer.tasks.classification import LabelTask
@@ -58,7 +58,7 @@ class ServedModel:
         models, tokens read in a second."""
         if self.engine is None:
             return READING_SPEED
-        n_tokens = min(WARM_UP_TOKENS, self.task.model.config.max_len // 2)
+        n_tokens = min(WARM_UP_TOKENS, self.task.config.max_len // 2)
         options = DecodeConfig(beam=4, precision=self.precision, max_length=n_tokens, min_length=n_tokens - 1)
         ids = [i for i in range(self.task.tokenizer.vocab_size) if i not in self.engine.banned_ids]
         source = [*(ids[len(ids) // 2 :] * n_tokens)[: n_tokens - 1], self.task.tokenizer.eos_id]
@@ -70,12 +70,11 @@ class ServedModel:
     def features(self) -> list[str]:
         """What the model can add to its outputs."""
         features = []
-        if has_weights(self.task.model):
+        stored = self.task.source.stored
+        if has_torch() and not (stored is not None and stored.is_int8):
             features.append("inspect")
         if isinstance(self.task, TextToTextTask):
-            features.append("prefix")
-            if can_have_weights(self.task.model):
-                features.append("align")
+            features += ["prefix", "align"]
             if self.task.confidence:
                 features.append("confidence")
         return features

@@ -131,6 +131,10 @@ class Task(ABC, Generic[ExampleT]):
         """
         return self.source.module
 
+    @model.setter
+    def model(self, model: "Model") -> None:
+        self.source = TaskModel(model, self.device)
+
     @property
     def config(self) -> Any:
         """Configuration of the model."""
@@ -381,7 +385,9 @@ def read_graph(folder: Path, family: str, config: ModelConfig) -> Graph | None:
         from glassformer.recording.graphs import graph_or_none
 
         return graph_or_none(family, config)
-    constants = read_arrays(folder / graph_file.CONSTANTS_FILE) if graph_file.CONSTANTS_FILE in files else {}
+    has_constants = graph_file.CONSTANTS_FILE in files
+    arrays = read_arrays(folder / graph_file.CONSTANTS_FILE) if has_constants else {}
+    constants = {name: array.astype(np.float32, copy=False) for name, array in arrays.items()}
     record = checkpoint.read_json(folder / graph_file.FILE)
     try:
         return graph_file.from_json(record, {"model_type": f"glassformer-{family}", **config.model_dump()}, constants)

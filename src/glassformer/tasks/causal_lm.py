@@ -2,15 +2,13 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import ClassVar, Unpack, overload
 
-import torch
-from jaxtyping import Float, Int
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
 from glassformer.config import DecodeConfig, JsonObject
-from glassformer.data.batch import pad
 from glassformer.data.ragged import Row
 from glassformer.errors import ConfigError
 from glassformer.generate.request import Sources
@@ -54,7 +52,7 @@ class DecoderTask(GeneratesText, Task[ExampleT]):
         """Keep the end of a prompt: as many tokens as leave `max_new_tokens` positions free, but at least half of the
         maximum length.
         """
-        max_len = self.model.config.max_len
+        max_len = self.config.max_len
         n_kept = max(max_len - max_new_tokens, max_len // 2)
         if len(ids) > n_kept:
             warn(f"longer than the maximum prompt length of {n_kept} tokens: its beginning was cut off")
@@ -113,7 +111,7 @@ class DecoderTask(GeneratesText, Task[ExampleT]):
         """Maximum number of tokens to generate: `max_length`, else half of the maximum length of the model, at most
         DEFAULT_MAX_NEW_TOKENS.
         """
-        max_len = self.model.config.max_len
+        max_len = self.config.max_len
         return min(options.max_length or min(DEFAULT_MAX_NEW_TOKENS, max_len // 2), max_len - 1)
 
     def stream(
@@ -142,31 +140,34 @@ class DecoderTask(GeneratesText, Task[ExampleT]):
         """Token ids of the prompt for a text, truncated if it is too long, and the maximum number of new tokens."""
         max_new_tokens = self.max_new_tokens(options)
         prompt = self.truncate_prompt(self.prompt(text), max_new_tokens, warn)
-        return prompt, min(max_new_tokens, self.model.config.max_len - len(prompt))
+        return prompt, min(max_new_tokens, self.config.max_len - len(prompt))
 
-    def segments(self, ids: Int[Tensor, "batch length"]) -> Int[Tensor, "batch length"] | None:
-        """Index of the text that each token belongs to. None: each sequence is one text."""
-        return None
+    def begins_text(self, before: int | None, token: int) -> bool:
+        """Whether a token begins a text within a sequence.
 
-    def negative_log_probs(self, sequences: Sequence[Sequence[int]]) -> Iterator[tuple[Tensor, Tensor]]:
-        """For each sequence the negative log-probability of each token but the first in nats, with padding, and a mask
-        that is 1 for tokens and 0 for padding.
+        Args:
+            before: the token before it; None: none.
         """
-        pad_id = self.tokenizer.pad_id
-        for start in range(0, len(sequences), 16):
-            part = sequences[start : start + 16]
-            ids = pad([sequence[:-1] for sequence in part], pad_id)
-            segments, targets = self.segments(ids), pad([sequence[1:] for sequence in part], pad_id).to(self.device)
-            with torch.inference_mode():
-                hidden = self.model(ids.to(self.device), None if segments is None else segments.to(self.device))
-                log_probs = self.model.logits(hidden).float().log_softmax(-1)
-                nll = -log_probs.gather(-1, targets[..., None])[..., 0]
-            yield from zip(nll.cpu(), length_mask([len(sequence) - 1 for sequence in part]), strict=True)
+        return False
 
-
-def length_mask(lengths: Sequence[int]) -> Float[Tensor, "rows length"]:
-    """1 at the positions of each sequence, 0 after its end."""
-    return (torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]).float()
+    def negative_log_probs(self, sequences: Sequence[Sequence[int]]) -> list[NDArray[np.float32]]:
+        """For each sequence the negative log-probability of each token but the first, given those of its text, in
+        nats, in fp32."""
+        inputs: list[Sequence[int]] = []
+        targets: list[Sequence[int]] = []
+        for ids in sequences:
+            starts = [i for i in range(1, len(ids) - 1) if self.begins_text(ids[i - 1], ids[i])]
+            for start, end in pairwise([0, *starts, len(ids) - 1]):
+                inputs.append(ids[start:end])
+                targets.append(ids[start + 1 : end + 1])
+        scores = iter(self.source.in_precision("fp32").score(inputs, targets))
+        results = []
+        for ids in sequences:
+            nll: list[float] = []
+            while len(nll) < len(ids) - 1:
+                nll += next(scores)
+            results.append(-np.array(nll, np.float32))
+        return results
 
 
 class LanguageModel(DocumentTask, DecoderTask[Document]):
@@ -184,7 +185,7 @@ class LanguageModel(DocumentTask, DecoderTask[Document]):
     decoding_defaults: ClassVar = {"temperature": 0.8, "top_k": 40}
 
     def rows(self, examples: Sequence[Document]) -> list[Row]:
-        t, size = self.tokenizer, self.model.config.max_len
+        t, size = self.tokenizer, self.config.max_len
         rows: list[Row] = []
         for is_whole, group in groupby(examples, key=lambda e: e.is_whole):
             stream: list[int] = []
@@ -204,16 +205,14 @@ class LanguageModel(DocumentTask, DecoderTask[Document]):
             lines, lambda nonblank, warn: [text.split("\n")[0] for text in self.complete(nonblank, options, warn)], warn
         )
 
-    def segments(self, ids: Int[Tensor, "batch length"]) -> Int[Tensor, "batch length"] | None:
+    def begins_text(self, before: int | None, token: int) -> bool:
         t = self.tokenizer
-        is_start = (ids == t.bos_id) if t.bos_id != t.eos_id else (ids == t.eos_id).roll(1, dims=1)
-        segments = is_start.cumsum(-1)
-        return segments if bool((segments != segments[:, :1]).any()) else None
+        return token == t.bos_id if t.bos_id != t.eos_id else before == t.eos_id
 
     def row_nlls(self, rows: Sequence[Row]) -> list[tuple[float, int]]:
         """Negative log-likelihood in nats, and number of tokens, of the first window of each row."""
-        windows = [ids[: self.model.config.max_len + 1] for (ids,) in rows]
-        return [(float((nll * mask).sum()), int(mask.sum())) for nll, mask in self.negative_log_probs(windows)]
+        windows = [ids[: self.config.max_len + 1] for (ids,) in rows]
+        return [(float(nll.sum()), len(nll)) for nll in self.negative_log_probs(windows)]
 
     def nll_sums(self, examples: Sequence[Document]) -> tuple[float, int, int]:
         """Negative log-likelihood in nats, number of tokens, and number of bytes of the texts."""

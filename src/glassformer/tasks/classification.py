@@ -11,9 +11,9 @@ from numpy import ndarray
 from glassformer.config import DecodeConfig
 from glassformer.corpora.labeled import Labeled, read_labeled
 from glassformer.corpora.read_options import DETECT, ReadOptions
+from glassformer.generate.scores import softmax
 from glassformer.metrics import Score
 from glassformer.metrics.registry import scores
-from glassformer.runtime.softmax import softmax
 from glassformer.tasks.base import Log, Record
 from glassformer.tasks.encoder import EncoderTask, Texts, text_of_line
 from glassformer.tasks.texts import Text, Warn, check_texts, map_nonblank, no_op

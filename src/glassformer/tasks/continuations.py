@@ -9,7 +9,6 @@ from glassformer.config import DecodeConfig
 from glassformer.corpora.terms import matches
 from glassformer.documents.inline import Detached, detach, put_back
 from glassformer.generate.request import Decoding, Sources
-from glassformer.runtime.storage import can_have_weights
 from glassformer.tasks.alignment import align
 from glassformer.tasks.steps import add_alignment, join, output_of, parts_of, with_confidence
 from glassformer.tasks.terms import Terms, meet_requirements
@@ -50,9 +49,10 @@ class Begun:
         bare = terms.protect.sub("", prefix)
         return cls(detached.core if detached else text, " ".join(bare.split()), prefix, detached)
 
-    def needs_alignment(self, model: Any) -> bool:
-        """Whether protected spans are to be placed by the word alignment of a model."""
-        return bool(self.detached and self.detached.inner) and can_have_weights(model)
+    @property
+    def needs_alignment(self) -> bool:
+        """Whether protected spans are to be placed by word alignment."""
+        return bool(self.detached and self.detached.inner)
 
     def put_back(self, translation: str, alignment: Sequence[tuple[int, int]]) -> str:
         """The translation with the protected spans, those that are not in its beginning after it.
@@ -117,7 +117,7 @@ def continuations(
     if options.confidence:
         results = [[with_confidence(task, translation)] for (translation,) in results]
     for (translation,), result in zip(results, results, strict=True):
-        alignment = align(task, [text], [translation.text])[0] if begun.needs_alignment(task.model) else []
+        alignment = align(task, [text], [translation.text])[0] if begun.needs_alignment else []
         result[0] = replace(translation, source=whole, text=mark + begun.put_back(translation.text, alignment))
     if options.align:
         add_alignment(task, results)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from glassformer.errors import UserError
-from glassformer.runtime.softmax import best_of
+from glassformer.generate.scores import best_of
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.skip_gram import EMBEDDING
 from glassformer.tokens.tokenizer import Tokenizer

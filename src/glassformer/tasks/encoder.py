@@ -7,7 +7,7 @@ import numpy as np
 from glassformer.config import Precision
 from glassformer.generate.batches import batches_by_length
 from glassformer.runtime.encoder import RuntimeEncoder
-from glassformer.runtime.softmax import Floats
+from glassformer.runtime.graph import Floats
 from glassformer.tasks.base import ExampleT, Task
 from glassformer.tasks.texts import Text, Warn
 

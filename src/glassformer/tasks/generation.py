@@ -2,22 +2,22 @@
 
 from typing import Any
 
-import torch
-
 from glassformer.config import DecodeConfig
+from glassformer.devices import Device
 from glassformer.generate.engine import Engine
+from glassformer.generate.protocol import Decodable
 from glassformer.generate.shortlist import Shortlist
-from glassformer.models.decoding import Decodable
-from glassformer.runtime.precision import in_precision
+from glassformer.tasks.model import TaskModel
 from glassformer.tokens.tokenizer import Tokenizer
 
 
 class GeneratesText:
     """Mixin of tasks whose models generate text."""
 
-    model: Any
+    source: TaskModel
+    config: Any
     tokenizer: Tokenizer
-    device: torch.device
+    device: Device
     shortlist: Shortlist | None = None
     """Vocabulary shortlist, if the model folder has it."""
 
@@ -34,10 +34,9 @@ class GeneratesText:
             options: decoding options; only `precision` and `batch_tokens` are used.
             model: model that decodes. Default: that of the task.
         """
-        model = model or in_precision(self.model, options.precision)
+        model = model or self.source.in_precision(options.precision)
         return Engine(
-            model, pad_id=self.tokenizer.pad_id, eos_id=self.tokenizer.eos_id,
-            max_len=self.model.config.max_len, device=self.device, batch_tokens=options.batch_tokens,
-            banned_ids=self.banned_ids, token_bytes=lambda: self.tokenizer.token_bytes,
-            shortlist=self.shortlist,
+            model, eos_id=self.tokenizer.eos_id, max_len=self.config.max_len, device=self.device,
+            batch_tokens=options.batch_tokens, banned_ids=self.banned_ids,
+            token_bytes=lambda: self.tokenizer.token_bytes, shortlist=self.shortlist,
         )  # fmt: skip

@@ -15,9 +15,9 @@ from glassformer.config import DecodeConfig, JsonObject
 from glassformer.data.ragged import Row
 from glassformer.devices import require_torch
 from glassformer.errors import UserError
+from glassformer.generate.scores import best_of, softmax
 from glassformer.metrics import Score
 from glassformer.metrics.likelihood import perplexity
-from glassformer.runtime.softmax import best_of, softmax
 from glassformer.tasks.base import Record
 from glassformer.tasks.documents import Document, DocumentTask
 from glassformer.tasks.encoder import EncoderTask
@@ -144,7 +144,7 @@ class MaskedLM(DocumentTask, EncoderTask[Document]):
         import torch
 
         with torch.inference_mode():
-            return [self.batch_sums(batch.to(self.device)) for batch in batches]
+            return [self.batch_sums(batch.to(torch.device(self.device))) for batch in batches]
 
     def batch_sums(self, batch: "MaskedLMBatch") -> dict[str, float]:
         """Sums over the masked tokens of one batch."""
@@ -236,7 +236,7 @@ class MaskedLM(DocumentTask, EncoderTask[Document]):
         for indices, hidden in self.hidden(rows):
             for index, states in zip(indices, hidden, strict=True):
                 is_mask = np.array([False, *(i == self.mask_id for i in rows[index][0]), False])
-                probs = softmax(encoder.outputs(states[is_mask])) if is_mask.any() else []
+                probs = softmax(encoder.outputs(states[is_mask])) if is_mask.any() else np.empty((0, 1), np.float32)
                 best = [[(float(row[i]), i) for i in best_of(row, top_k)] for row in probs]
                 for n_before, pairs in enumerate(best):
                     unfilled: list[int | None] = [None] * n_before

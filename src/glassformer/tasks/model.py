@@ -1,6 +1,7 @@
 """The model of a task: the files of a folder, of which programs are made, or a module of PyTorch, or both."""
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,9 +10,10 @@ from glassformer import checkpoint
 from glassformer.devices import Device, require_torch
 from glassformer.errors import CheckpointError, ConfigError, UserError
 from glassformer.model_config import ModelConfig
-from glassformer.runtime.graph import Graph
-from glassformer.runtime.softmax import Floats
+from glassformer.runtime.graph import Floats, Graph
+from glassformer.runtime.model import RuntimeModel
 from glassformer.runtime.stored import NO_WEIGHTS, StoredModel
+from glassformer.runtime.verify import n_positions
 
 if TYPE_CHECKING:
     from glassformer.models.base import Model
@@ -76,6 +78,13 @@ class TaskModel:
         if not isinstance(weight, np.ndarray):
             weight = weight.detach().float().cpu().numpy()
         return weight.astype(np.float32, copy=False)
+
+    @property
+    def has_position_limit(self) -> bool:
+        """Whether the model cannot process more than `config.max_len` positions."""
+        if self.loaded is not None:
+            return bool(self.loaded.has_position_limit)
+        return self.graph is None or n_positions(self.graph) is not None
 
     @property
     def n_parameters(self) -> int:
@@ -154,3 +163,19 @@ class TaskModel:
         if self.stored is None or self.stored.graph is None:
             return f"A model folder without programs, or a model with operations without a kernel ({self.family}),"
         return "The computation without a fast C library"
+
+    def contributions(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[Floats]:
+        """What each source token contributes to each target token of an encoder-decoder through cross-attention:
+        [target, source]; see `runtime.cross_attention`.
+
+        Args:
+            pairs: token ids of source and target, without end-of-sentence tokens, at most of the maximum length.
+        """
+        if self.device.type == "cpu":
+            precision = "int8" if self.stored is not None and self.stored.is_int8 else "fp32"
+            model = self.in_precision(precision)
+            if isinstance(model, RuntimeModel):
+                return model.cross_attention.contributions(pairs)
+        from glassformer.recording.cross_attention import token_weights
+
+        return token_weights(self.module, pairs)

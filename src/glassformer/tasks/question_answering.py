@@ -11,9 +11,9 @@ from glassformer.config import DecodeConfig
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.corpora.squad import QAExample, read_questions
 from glassformer.errors import CorpusError
+from glassformer.generate.scores import best_of, softmax
 from glassformer.metrics import Score
 from glassformer.metrics.registry import scores
-from glassformer.runtime.softmax import best_of, softmax
 from glassformer.tasks.base import Log
 from glassformer.tasks.encoder import EncoderTask
 from glassformer.tasks.texts import Warn, map_nonblank, no_op

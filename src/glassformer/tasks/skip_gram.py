@@ -47,7 +47,9 @@ class WordVectors(DocumentTask):
         """Loss per pair of the first rows of examples, in nats. The pairs are the same in every call."""
         import torch
 
-        batch = sampler.sample([row for (row,) in self.rows(examples)[:MAX_EVALUATED_ROWS]], seed=0).to(self.device)
+        batch = sampler.sample([row for (row,) in self.rows(examples)[:MAX_EVALUATED_ROWS]], seed=0).to(
+            torch.device(self.device)
+        )
         with torch.inference_mode():
             return float(self.model(batch.center_ids, batch.context_ids, batch.negative_ids)) / batch.n_targets
 

@@ -75,7 +75,7 @@ class SpanCorruption(DocumentTask, TextToTextTask[Document]):
         from glassformer.objectives.loss import pair_cross_entropy
 
         with torch.inference_mode():
-            return [float(pair_cross_entropy(self.model, batch.to(self.device))) for batch in batches]
+            return [float(pair_cross_entropy(self.model, batch.to(torch.device(self.device)))) for batch in batches]
 
     def evaluate(
         self, examples: Sequence[Document], options: DecodeConfig | None = None

@@ -14,7 +14,6 @@ from glassformer.documents.inline import Detached, put_back
 from glassformer.errors import ConfigError
 from glassformer.generate.request import Decoding, Sources
 from glassformer.generate.search import Hypothesis
-from glassformer.runtime.storage import can_have_weights
 from glassformer.tasks.alignment import align
 from glassformer.tasks.confidence import word_features, words_in, words_of
 from glassformer.tasks.splitting import FULL_WIDTH_ENDS, split
@@ -134,7 +133,7 @@ def parts_of(
     """The parts of a text, of at most the maximum length; none for a blank text."""
     if not text.strip():
         return
-    several = split(text, task.tokenizer, task.model.config.max_len - 1, warn)
+    several = split(text, task.tokenizer, task.config.max_len - 1, warn)
     for space, ids in several:
         source = text if len(several) == 1 else task.tokenizer.decode(ids)
         yield Part(index, space, source, [*ids, task.tokenizer.eos_id], terms.required(source) if terms else [])
@@ -228,7 +227,7 @@ def with_confidence(task: "TextToTextTask[Any]", translation: Translation) -> Tr
 def put_back_spans(task: "TextToTextTask[Any]", lines: Sequence[Line]) -> None:
     """Put the protected spans of texts into their translations."""
     positions = [(line.detached, line, k) for line in lines if line.detached for k in range(len(line.translations))]
-    inner = [(line, k) for detached, line, k in positions if detached.inner] if can_have_weights(task.model) else []
+    inner = [(line, k) for detached, line, k in positions if detached.inner]
     pairs = [(line.core, line.translations[k].text) for line, k in inner]
     alignments = align(task, *zip(*pairs, strict=True)) if pairs else []
     by_position = {(id(line), k): alignment for (line, k), alignment in zip(inner, alignments, strict=True)}

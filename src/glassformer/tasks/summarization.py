@@ -56,23 +56,23 @@ class Summarizer(DecoderTask[Example]):
     @property
     def max_source_len(self) -> int:
         """Number of tokens of a source text that is kept if it is too long."""
-        return max(1, self.model.config.max_len - self.max_new_tokens(DecodeConfig()) - 1)
+        return max(1, self.config.max_len - self.max_new_tokens(DecodeConfig()) - 1)
 
     @property
     def longest_trained_source(self) -> int:
         """`trained_source_len` as a number that leaves a position for a summary; 0 if it is not known."""
         known = [int(text) for text in self.trained_source_len if text.isdecimal()]
-        return min(max(known, default=0), self.model.config.max_len - 2)
+        return min(max(known, default=0), self.config.max_len - 2)
 
     def max_new_tokens(self, options: DecodeConfig) -> int:
-        return min(options.max_length or MAX_SUMMARY, self.model.config.max_len // 2)
+        return min(options.max_length or MAX_SUMMARY, self.config.max_len // 2)
 
     def truncate_prompt(self, ids: list[int], max_new_tokens: int, warn: Callable[[str], None]) -> list[int]:
         """Keep the beginning of a text, and the final <EOS>. A text that is no longer than those of the training, which
         fitted together with their summaries, is not cut."""
         if len(ids) - 1 <= self.longest_trained_source:
             return ids
-        capacity = max(1, self.model.config.max_len - max_new_tokens - 1)
+        capacity = max(1, self.config.max_len - max_new_tokens - 1)
         if len(ids) - 1 > capacity:
             warn(f"longer than the maximum source length of {capacity} tokens: its end was cut off")
         return [*ids[:-1][:capacity], ids[-1]]

@@ -9,9 +9,10 @@ import numpy as np
 from glassformer.config import DecodeConfig
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.corpora.tagged import Tagged, read_tagged
+from glassformer.generate.scores import log_softmax
 from glassformer.metrics import Score
 from glassformer.metrics.registry import scores
-from glassformer.runtime.softmax import Floats, log_softmax
+from glassformer.runtime.graph import Floats
 from glassformer.tasks.base import Log, Record
 from glassformer.tasks.encoder import EncoderTask
 from glassformer.tasks.texts import Warn, check_texts, no_op

@@ -13,8 +13,6 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from torch import Tensor
-
 from glassformer.config import DecodeConfig
 from glassformer.corpora.lines import chunks
 from glassformer.corpora.protected import take_out
@@ -23,9 +21,7 @@ from glassformer.documents.inline import Detached
 from glassformer.errors import ConfigError
 from glassformer.generate.request import Decoding, Sources
 from glassformer.generate.search import Hypothesis, length_penalty
-from glassformer.runtime.decoder import CompiledDecoder
-from glassformer.runtime.precision import in_precision
-from glassformer.runtime.storage import can_have_weights
+from glassformer.runtime.graph import Floats
 from glassformer.tasks.alignment import word_spans, word_weights
 
 if TYPE_CHECKING:
@@ -181,7 +177,7 @@ def edit_once(
         return False
     sources = [parts[i].source for i, _, _ in lacking]
     targets = [outputs[i][rank].text for i, rank, _ in lacking]
-    weights_of_words = word_weights(task, sources, targets) if can_have_weights(task.model) else [None] * len(lacking)
+    weights_of_words = word_weights(task, sources, targets)
     edited: list[str] = []
     token_ids: list[list[int]] = []
     forced: list[tuple[str, ...]] = []
@@ -193,11 +189,9 @@ def edit_once(
             token_ids.append([*ids, task.tokenizer.eos_id])
             owners.append((i, rank))
     best: dict[tuple[int, int], Output] = {}
-    if isinstance(model := in_precision(task.model, options.precision), CompiledDecoder):
-        used = {i: k for k, i in enumerate(dict.fromkeys(i for i, _ in owners))}
-        log_probs = model.score([parts[i].ids for i in used], token_ids, [used[i] for i, _ in owners])
-    else:
-        log_probs = task.score([parts[i].source for i, _ in owners], edited)
+    used = {i: k for k, i in enumerate(dict.fromkeys(i for i, _ in owners))}
+    sources_of = [used[i] for i, _ in owners]
+    log_probs = task.log_probs([parts[i].ids for i in used], token_ids, sources_of, options.precision)
     for owner, text, ids, forms, of_tokens in zip(owners, edited, token_ids, forced, log_probs, strict=True):
         score = sum(of_tokens) / length_penalty(len(of_tokens), options.length_penalty)
         if owner not in best or score > best[owner].hypothesis.score:
@@ -212,17 +206,17 @@ def edited_texts(
     part: Part,
     output: Output,
     missing: Sequence[Required],
-    weights: Tensor | None,
+    weights: Floats,
     prefix: str,
 ) -> list[tuple[str, list[int]]]:
     """The texts of an output, and their token ids, with an edit that meets the first requirement which it lacks.
 
-    The edits are made at the word that is aligned to the term; if none fits there, or without weights to align with, at
-    the MAX_WORDS words that are as far from the beginning as the term in the source.
+    The edits are made at the word that is aligned to the term; if none fits there, at the MAX_WORDS words that are as
+    far from the beginning as the term in the source.
 
     Args:
         missing: what the output lacks.
-        weights: weight of each source word for each word of the output; None: there are none.
+        weights: weight of each source word for each word of the output; none for words beyond the maximum length.
         prefix: text that the output begins with, which stays.
     """
     spans, term = word_spans(part.source), missing[0]
@@ -244,7 +238,7 @@ def edited_texts(
                 found.append((text, ids))
         return found
 
-    if weights is not None and len(weights):
+    if len(weights):
         to_term = weights[:, words].sum(1)
         word = int(to_term.argmax())
         if found := fitting([word], bool(to_term[word] >= MIN_WEIGHT * weights[word].sum())):

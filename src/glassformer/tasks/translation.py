@@ -3,12 +3,10 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Literal, Self, TypeVar, Unpack, overload
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from glassformer import checkpoint
 from glassformer.config import DecodeConfig, JsonObject
@@ -18,10 +16,8 @@ from glassformer.corpora.language_id import FILE as LANGUAGE_PROFILES
 from glassformer.corpora.language_id import LanguageProfiles
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.corpora.words import has_words, list_mark, scripts_of
-from glassformer.data.pairs import PairBatch, make_batch
-from glassformer.data.ragged import Row
+from glassformer.devices import Device
 from glassformer.errors import ConfigError
-from glassformer.generate.batches import batches_by_length
 from glassformer.generate.request import Decoding
 from glassformer.generate.search import Hypothesis
 from glassformer.generate.shortlist import FILE as SHORTLIST
@@ -32,10 +28,7 @@ from glassformer.metrics.registry import scores
 from glassformer.metrics.score import MetricFn
 from glassformer.metrics.translation import bleu_from, bleu_statistics
 from glassformer.model_config import TransformerConfig
-from glassformer.models.decoding import DecodesTogether
-from glassformer.models.transformer import Transformer
-from glassformer.runtime.precision import in_precision
-from glassformer.runtime.storage import has_weights
+from glassformer.runtime.arrays import read_arrays
 from glassformer.tasks.base import ExampleT, Log, StoredPrecision, Task
 from glassformer.tasks.confidence import FILE as CONFIDENCE
 from glassformer.tasks.confidence import (
@@ -50,6 +43,10 @@ from glassformer.tasks.terms import Terms, terms_of
 from glassformer.tasks.texts import Warn, check_texts, no_op
 from glassformer.tasks.translated import Translation, TranslationRecord, record_of
 from glassformer.tokens.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 MIN_TOKENS = 16
 """A vocabulary with no more tokens besides bytes does not tell the scripts of the training."""
@@ -66,19 +63,18 @@ class TextToTextTask(GeneratesText, Task[ExampleT]):
     """Confidence of translations, if the folder has it."""
 
     @classmethod
-    def from_folder(cls, folder: Path, config: JsonObject, device: torch.device) -> Self:
+    def from_folder(cls, folder: Path, config: JsonObject, device: Device) -> Self:
         task = super().from_folder(folder, config, device)
         files = checkpoint.read_json(folder / checkpoint.MANIFEST)["files"]
         if CONFIDENCE in files:
             task.confidence = Confidence.from_record(checkpoint.read_json(folder / CONFIDENCE))
         if SHORTLIST in files:
-            tensors = checkpoint.read_tensors(folder / SHORTLIST)
-            task.shortlist = Shortlist.from_tensors(tensors, task.model.config.vocab_size)
+            task.shortlist = Shortlist.from_tensors(read_arrays(folder / SHORTLIST), task.config.vocab_size)
         return task
 
     def contents(
-        self, tensors: dict[str, Tensor] | None = None, *, precision: StoredPrecision = "fp32"
-    ) -> dict[str, str | dict[str, Tensor]]:
+        self, tensors: "dict[str, Tensor] | None" = None, *, precision: StoredPrecision = "fp32"
+    ) -> dict[str, str | checkpoint.Arrays]:
         contents = super().contents(tensors, precision=precision)
         if self.confidence:
             contents[CONFIDENCE] = checkpoint.to_json(self.confidence.to_record())
@@ -87,8 +83,10 @@ class TextToTextTask(GeneratesText, Task[ExampleT]):
         return contents
 
     @classmethod
-    def build(cls, config: TransformerConfig, tokenizer: Tokenizer, device: torch.device | str = "cpu") -> Self:
+    def build(cls, config: TransformerConfig, tokenizer: Tokenizer, device: "torch.device | str" = "cpu") -> Self:
         """An untrained translator with weights initialized from torch's random state."""
+        from glassformer.models.transformer import Transformer
+
         return cls(Transformer(config), tokenizer, device)
 
     @property
@@ -180,8 +178,8 @@ class TextToTextTask(GeneratesText, Task[ExampleT]):
 
     def uses_shortlist(self, precision: str) -> bool:
         """Whether decoding in a precision computes the probabilities of some tokens only."""
-        is_int8 = precision not in ("fp32", "bf16") or not has_weights(self.model)
-        return is_int8 and isinstance(in_precision(self.model, precision), DecodesTogether)
+        model = self.source.in_precision(precision)
+        return bool(model.joins) and model.is_quantized
 
     def list_mark(self, text: str) -> str:
         """What a text begins with that stays as it is. By default nothing."""
@@ -204,30 +202,33 @@ class TextToTextTask(GeneratesText, Task[ExampleT]):
         """For each line its translation with score, tokens and log-probabilities, and all of them if nbest > 1."""
         return [record_of(nbest) for nbest in self.translate(lines, options, warn=warn)]
 
-    def score(self, sources: Sequence[str], targets: Sequence[str], *, batch_tokens: int = 2048) -> list[list[float]]:
-        """Natural log-probabilities of the target tokens, including the end token, given the source.
+    def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[float]]:
+        """Natural log-probabilities of the target tokens, including the end token, given the source, in fp32.
 
         Sources and targets are truncated to the maximum length.
         """
-        limit = self.model.config.max_len - 1
-        pairs = [
-            (src[:limit], tgt[:limit])
-            for src, tgt in zip(self.tokenizer.encode_batch(sources), self.tokenizer.encode_batch(targets), strict=True)
-        ]
-        results: list[list[float]] = [[] for _ in pairs]
-        for indices in batches_by_length([max(len(src), len(tgt)) + 1 for src, tgt in pairs], batch_tokens):
-            batch = self.batch([pairs[i] for i in indices]).to(self.device)
-            with torch.inference_mode():
-                logits = self.model.logits(self.model(batch.src, batch.tgt_in))
-                log_probs = logits.log_softmax(-1).gather(-1, batch.tgt_out[..., None])[..., 0]
-            for i, values in zip(indices, log_probs.tolist(), strict=True):
-                results[i] = values[: len(pairs[i][1]) + 1]
-        return results
+        limit, eos_id = self.config.max_len - 1, self.tokenizer.eos_id
+        src, tgt = ([ids[:limit] for ids in self.tokenizer.encode_batch(texts)] for texts in (sources, targets))
+        return self.log_probs([[*ids, eos_id] for ids in src], [[*ids, eos_id] for ids in tgt], range(len(tgt)))
 
-    def batch(self, rows: Sequence[Row]) -> PairBatch:
-        """Collate pairs of token ids to a batch."""
-        t = self.tokenizer
-        return make_batch(rows, pad_id=t.pad_id, bos_id=t.bos_id, eos_id=t.eos_id)
+    def log_probs(
+        self,
+        sources: Sequence[Sequence[int]],
+        targets: Sequence[Sequence[int]],
+        source_of: Sequence[int],
+        precision: str = "fp32",
+    ) -> list[list[float]]:
+        """Natural log-probabilities of the target tokens.
+
+        Args:
+            sources: token ids, including the end-of-sentence token.
+            targets: token ids, including the end-of-sentence token.
+            source_of: index of the source of each target.
+        """
+        inputs = [[self.config.bos_id, *target[:-1]] for target in targets]
+        model = self.source.in_precision(precision)
+        log_probs: list[list[float]] = model.score(inputs, targets, sources, source_of) if targets else []
+        return log_probs
 
 
 class Translator(TextToTextTask[Example]):
@@ -249,15 +250,15 @@ class Translator(TextToTextTask[Example]):
     """What the server detects the languages by, if the folder has it."""
 
     @classmethod
-    def from_folder(cls, folder: Path, config: JsonObject, device: torch.device) -> Self:
+    def from_folder(cls, folder: Path, config: JsonObject, device: Device) -> Self:
         task = super().from_folder(folder, config, device)
         if LANGUAGE_PROFILES in checkpoint.read_json(folder / checkpoint.MANIFEST)["files"]:
             task.detection = LanguageProfiles.from_json((folder / LANGUAGE_PROFILES).read_text("utf-8"))
         return task
 
     def contents(
-        self, tensors: dict[str, Tensor] | None = None, *, precision: StoredPrecision = "fp32"
-    ) -> dict[str, str | dict[str, Tensor]]:
+        self, tensors: "dict[str, Tensor] | None" = None, *, precision: StoredPrecision = "fp32"
+    ) -> dict[str, str | checkpoint.Arrays]:
         contents = super().contents(tensors, precision=precision)
         if self.detection:
             contents[LANGUAGE_PROFILES] = self.detection.to_json()

@@ -36,7 +36,7 @@ def find_batch_tokens(step: TrainingStep, data: Dataset, lengths: NDArray[np.int
         ConfigError: memory cannot be measured.
     """
     longest, order = int(lengths.max()), np.argsort(lengths)[::-1]
-    meter, available = MemoryMeter(step.device), available_bytes(step.device)
+    meter, available = MemoryMeter(step.device), available_bytes(str(step.device))
     assert available is not None
     room = (1 - MARGIN) * available / (step.processes.local_size if step.device.type == "cpu" else 1)
     room -= n_kept(step.config) * sum(map(n_bytes, step.parameters.values()))

@@ -24,7 +24,7 @@ def copied(contents: checkpoint.Contents) -> checkpoint.Contents:
     return {
         name: content
         if isinstance(content, str)
-        else {key: tensor.detach().to("cpu", copy=True) for key, tensor in content.items()}
+        else {key: torch.as_tensor(tensor).detach().to("cpu", copy=True) for key, tensor in content.items()}
         for name, content in contents.items()
     }
 

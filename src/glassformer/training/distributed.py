@@ -26,8 +26,8 @@ from torch._C._distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 
 from glassformer.config import JsonObject, TrainConfig
-from glassformer.errors import ConfigError, UserError
 from glassformer.devices import pick_device
+from glassformer.errors import ConfigError, UserError
 
 VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 """Environment variables by which a launcher describes the group to each process."""
@@ -339,7 +339,7 @@ def check_devices(config: TrainConfig, n: int) -> torch.device:
         raise ConfigError("training by several processes is not available on Windows.\n  Leave out --devices.")
     if config.devices not in (None, n):
         raise ConfigError(f"--devices {config.devices}: the launcher started {n} processes on this machine.")
-    device = pick_device(config.device)
+    device = torch.device(pick_device(config.device))
     if device.type == "mps":
         raise ConfigError(
             "training by several processes is not available on MPS.\n  Leave out --devices, or use --device cpu."

@@ -8,10 +8,10 @@ import torch
 
 from glassformer import checkpoint
 from glassformer.config import JsonObject, TrainConfig
+from glassformer.devices import pick_device
 from glassformer.kernels.library import implementation
 from glassformer.measurement import processor
 from glassformer.tasks.base import Log
-from glassformer.devices import pick_device
 from glassformer.training.distributed import Processes
 from glassformer.version import __version__
 
@@ -22,7 +22,7 @@ def configure_torch(config: TrainConfig, processes: Processes) -> torch.device:
     The processes on a machine share its cores, also if the run began with fewer processes.
     """
     assert config.threads is not None
-    device = pick_device(config.device)
+    device = torch.device(pick_device(config.device))
     n_cores = os.cpu_count() or 1
     torch.set_num_threads(
         config.threads if processes.size == 1 else max(1, min(config.threads, n_cores // processes.local_size))

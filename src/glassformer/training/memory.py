@@ -76,7 +76,7 @@ def check_model_fits(
     Raises:
         UserError: it does not.
     """
-    available = available_bytes(device)
+    available = available_bytes(str(device))
     with torch.device("meta"):  # no memory, no random numbers
         parameters = list(model_class(model_config).parameters())
     needed = state_bytes(config, sum(p.numel() * p.element_size() for p in parameters), processes)

@@ -8,6 +8,7 @@ from glassformer import checkpoint
 from glassformer.config import TrainConfig
 from glassformer.corpora.detect import find_task
 from glassformer.corpora.pair_formats import PAIR_FORMATS
+from glassformer.devices import pick_device
 from glassformer.errors import ConfigError
 from glassformer.learning.base import AnyObjective
 from glassformer.learning.registry import objective_class
@@ -16,7 +17,6 @@ from glassformer.models.base import Model
 from glassformer.models.families import FAMILIES, family_of
 from glassformer.presets import ADAM, FINE_TUNING, preset, preset_for, presets_of
 from glassformer.tasks.base import AnyTask
-from glassformer.devices import pick_device
 from glassformer.tasks.registry import TASKS
 from glassformer.training.optimizer import OPTIMIZERS, OptimizerType
 from glassformer.training.scan import CorpusInfo, read_options
@@ -189,7 +189,7 @@ def resolve_options(
     rows = {option: str(explicit.get(option, defaults[option])) for option in ("optimizer", "schedule")}
     excluded = {excluded for option, row in rows.items() for excluded in known[option][row]}
     defaults = {option: value for option, value in (ADAM | defaults).items() if option not in excluded}
-    device = pick_device(config.device)
+    device = torch.device(pick_device(config.device))
     selected = {
         **defaults,
         "task": task_type.name,

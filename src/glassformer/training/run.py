@@ -8,10 +8,10 @@ import torch
 
 from glassformer import checkpoint
 from glassformer.config import JsonObject, TrainConfig
+from glassformer.devices import pick_device
 from glassformer.errors import ConfigError
 from glassformer.nn import cpu_training
 from glassformer.tasks.base import AnyTask
-from glassformer.devices import pick_device
 from glassformer.tasks.registry import load
 from glassformer.training import launch, translators
 from glassformer.training.arithmetic import CHOSEN, choose_arithmetic, model_sizes
@@ -101,7 +101,7 @@ def train_in(config: TrainConfig, processes: Processes, *, quiet: bool, started_
         check_blocks(config, family)
         check_model_fields(config, family, base)
         if config.auto_batch and config.batch_tokens is None:
-            MemoryMeter(pick_device(config.device))  # it can measure
+            MemoryMeter(torch.device(pick_device(config.device)))  # it can measure
 
         with processes.rank_0_first():
             corpus = scan(config, objective_type, reporter.log)

@@ -110,9 +110,9 @@ class Trainer:
 
     def with_found_batch(self, lengths: NDArray[np.int64]) -> TrainConfig:
         """The options with the largest batch that fits in memory. They are stored for the resumed run."""
-        state = random_state(self.task.device)
+        state = random_state(self.objective.device)
         n_tokens = find_batch_tokens(self.step, self.data.train, lengths)
-        set_random_state(state, self.task.device)
+        set_random_state(state, self.objective.device)
         batch_tokens = n_tokens * self.processes.size
         limits = {"batch_tokens": batch_tokens, "micro_batch_tokens": self.config.micro_batch_tokens or n_tokens}
         config = self.config.model_copy(update=limits)
@@ -132,7 +132,7 @@ class Trainer:
         """
         tensors = {
             rng_name(name, rank): state
-            for name, own_state in random_state(self.task.device).items()
+            for name, own_state in random_state(self.objective.device).items()
             for rank, state in enumerate(self.processes.gather_tensor(own_state))
         }
         return tensors | optimizer_tensors(self.step.optimizer, self.step.parameters) | self.averages.tensors()
@@ -198,7 +198,9 @@ class Trainer:
         self.averages.load(tensors, self.step.parameters)
         names = {name: rng_name(name, self.processes.rank) for name in ("rng.cpu", "rng.cuda")}
         if names["rng.cpu"] in tensors:
-            set_random_state({name: tensors[own] for name, own in names.items() if own in tensors}, self.task.device)
+            set_random_state(
+                {name: tensors[own] for name, own in names.items() if own in tensors}, self.objective.device
+            )
         else:  # the checkpoint is of fewer processes
             seed(self.config.seed, self.processes.rank, self.progress.step)
 
@@ -344,7 +346,7 @@ class Trainer:
         Returns:
             The number of targets, and the signal that one of the processes received before, if any.
         """
-        state = random_state(self.task.device)
+        state = random_state(self.objective.device)
         while True:
             with self.step.part("data"):
                 batches = [batch for rows in indices for batch in self.micro_batches(self.processes.part(rows))]
@@ -358,7 +360,7 @@ class Trainer:
                 if not is_out_of_memory(error):
                     raise
             self.halve_micro_batches(indices)
-            set_random_state(state, self.task.device)
+            set_random_state(state, self.objective.device)
 
     def halve_micro_batches(self, indices: Sequence[NDArray[np.int64]]) -> None:
         """After an update that ran out of memory: halve the micro-batches for the rest of the run, and free memory.

@@ -1,0 +1,44 @@
+"""Functions of the scores of next tokens: softmax, and the best tokens."""
+
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Scores = NDArray[np.floating[Any]]
+"""Scores of the next token of each hypothesis: [rows, vocab]. The score -inf excludes a token."""
+
+
+FloatT = TypeVar("FloatT", bound=np.floating[Any])
+
+
+def log_softmax(scores: NDArray[FloatT]) -> NDArray[FloatT]:
+    """Logarithm of the softmax of each row, in the type of the scores. Rows without a finite score become NaN."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shifted = scores - scores.max(axis=-1, keepdims=True)
+        return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+
+
+def softmax(scores: NDArray[FloatT], axis: int = -1) -> NDArray[FloatT]:
+    """Softmax along an axis, in the type of the scores. Where no score is finite, the result is NaN."""
+    with np.errstate(invalid="ignore"):
+        exponentials = np.exp(scores - scores.max(axis=axis, keepdims=True))
+        return exponentials / exponentials.sum(axis=axis, keepdims=True)
+
+
+def best_tokens(scores: NDArray[FloatT], k: int) -> tuple[NDArray[FloatT], NDArray[np.int64]]:
+    """Scores and ids of the k best tokens of each row, best first.
+
+    Args:
+        k: at most the size of the vocabulary.
+    """
+    n = scores.shape[1]
+    ids = np.sort(np.argpartition(scores, n - k, axis=1)[:, n - k :], axis=1)
+    values = np.take_along_axis(scores, ids, 1)
+    order = (-values).argsort(axis=1, kind="stable")
+    return np.take_along_axis(values, order, 1), np.take_along_axis(ids, order, 1)
+
+
+def best_of(scores: NDArray[FloatT], n: int) -> list[int]:
+    """Indices of the n best of some scores, best first."""
+    return best_tokens(scores[None], min(n, len(scores)))[1][0].tolist() if len(scores) else []
