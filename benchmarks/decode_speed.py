@@ -23,7 +23,7 @@ from glassformer.interop.ctranslate2 import save_model
 from glassformer.kernels.library import load
 from glassformer.models.decoding import decodable
 from glassformer.models.transformer import Transformer, TransformerConfig
-from glassformer.runtime.precision import in_precision
+from glassformer.recording.precision import in_precision
 
 VOCAB, SRC, OUT = 32_000, 20, 30
 SETTINGS = [(32, 4), (32, 1), (1, 4), (1, 1)]

@@ -34,7 +34,7 @@ N_LINES, VOCAB, ROUNDS = 1000, 30_522, 5
 
 def onnx_session(task, folder):
     """ONNX Runtime in int8."""
-    c = task.model.config
+    c = task.config
     save_encoder(task, folder)
     fused = optimize_model(str(folder / MODEL), model_type="bert", num_heads=c.n_heads, hidden_size=c.d_model)
     fused.save_model_to_file(str(folder / "fp32"))
@@ -49,7 +49,7 @@ def onnx_session(task, folder):
 def embed(task, session, texts):
     """What the task computes, by ONNX Runtime."""
     rows = [task.add_special_tokens(*row)[0] for row in task.encode_texts(texts)]
-    vectors = torch.empty(len(rows), task.model.config.d_model)
+    vectors = torch.empty(len(rows), task.config.d_model)
     for indices in batches_by_length([len(row) for row in rows], BATCH_TOKENS):
         ids = pad([rows[i] for i in indices], task.tokenizer.pad_id).numpy()
         mask = (ids != task.tokenizer.pad_id).astype(np.int64)

@@ -20,7 +20,7 @@ from glassformer.generate.search import BeamSearch
 from glassformer.kernels.library import load
 from glassformer.models.decoding import decodable
 from glassformer.models.gpt2 import Gpt2, Gpt2Config
-from glassformer.runtime.precision import in_precision
+from glassformer.recording.precision import in_precision
 
 VOCAB, PROMPT, WINDOW = 50_257, 32, 32
 OURS_ENDS, THEIR_ENDS = (32, 64, 256, 512, 992), (32, 64)

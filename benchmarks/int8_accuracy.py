@@ -20,7 +20,7 @@ from glassformer.corpora.lines import read_lines
 from glassformer.data.batch import pad
 from glassformer.generate.request import Sources
 from glassformer.metrics import bleu
-from glassformer.runtime.precision import in_precision
+from glassformer.recording.precision import in_precision
 from glassformer.tasks.translation import Translator
 
 BATCH = 64

@@ -118,7 +118,7 @@ def measure(folder, name, setting, n_tokens, sources):
     torch.set_num_threads(THREADS)
     (batch, beam, with_shortlist), is_trained = SETTINGS[setting], MODELS[name] is None
     task = load(folder / name, device="cpu")
-    task.shortlist = Shortlist.from_tensors(read_tensors(folder / f"{name}.shortlist"), task.model.config.vocab_size)
+    task.shortlist = Shortlist.from_tensors(read_tensors(folder / f"{name}.shortlist"), task.config.vocab_size)
     peer = ctranslate2.Translator(str(folder / f"{name}.ctranslate2"), compute_type="int8", intra_threads=THREADS)
     tokenizer, names = task.tokenizer, vocabulary(task)
     ids = {token: i for i, token in enumerate(names)}

@@ -18,7 +18,8 @@ from glassformer.generate.request import Sources
 from glassformer.generate.shortlist import Shortlist
 from glassformer.kernels.library import load
 from glassformer.models.decoding import TorchDecoder
-from glassformer.runtime.decoder import CompiledDecoder
+from glassformer.recording.precision import runtime_of
+from glassformer.runtime.model import RuntimeModel
 from tests.generate.test_invariance import BOS, EOS, PAD, VOCAB, random_model
 
 OPTIONS = [
@@ -45,7 +46,7 @@ def model(request):
     kernels, reason = load()
     if request.param == "compiled" and kernels is None:
         pytest.skip(reason)
-    return CompiledDecoder(random_model(32), kernels if request.param == "compiled" else None)
+    return runtime_of(random_model(32), kernels if request.param == "compiled" else None)
 
 
 def engine_of(model, batch_tokens=64, **options):
@@ -57,7 +58,7 @@ def engine_of(model, batch_tokens=64, **options):
 def requests(model, n):
     """Sources of different lengths, options that the model has, and maximum numbers of new tokens."""
     rng = random.Random(n)
-    options = [x for x in OPTIONS if not x.shortlist or isinstance(model, CompiledDecoder)]
+    options = [x for x in OPTIONS if not x.shortlist or isinstance(model, RuntimeModel)]
     source = lambda: [*(rng.randrange(3, VOCAB) for _ in range(rng.randrange(1, 20))), EOS]
     return [(source(), options[i % len(options)], rng.randrange(1, 15)) for i in range(n)]
 

@@ -165,7 +165,7 @@ def test_attention_weights_match_transformers(kind, tmp_path):
     theirs = their_folder(kind, tmp_path / "theirs")
     import_folder(tmp_path / "theirs", tmp_path / "ours")
     task = load(tmp_path / "ours", device="cpu")
-    pad_id = task.model.config.pad_id
+    pad_id = task.config.pad_id
     ids = ragged(140, pad_id)
     inputs = {"input_ids": ids, "attention_mask": (ids != pad_id).long()}
     with torch.no_grad(), record_activations(task) as cache:

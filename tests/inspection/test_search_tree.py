@@ -21,7 +21,7 @@ def test_nodes_are_the_best_extensions_of_the_kept_hypotheses(name, family, beam
     nodes, t = found.nodes, task.tokenizer
     assert nodes
     banned = [t.pad_id, t.bos_id] if name == "translation" else list(task.banned_ids)
-    prompt = found.sides["text"].ids[: found.first_predicted + 1] if name == "causal-lm" else [task.model.config.bos_id]
+    prompt = found.sides["text"].ids[: found.first_predicted + 1] if name == "causal-lm" else [task.config.bos_id]
     src = torch.tensor([found.sides["source"].ids]) if name == "translation" else None
 
     def log_probs(generated):

@@ -46,8 +46,8 @@ def both(tmp_path_factory):
 
 def test_logits_are_transformers_over_ragged_batches(both):
     task, _, models = both
-    src = ragged(task.model.config.vocab_size, PAD)
-    tgt = ragged(task.model.config.vocab_size, PAD, (29,) * 5)  # the last position, too
+    src = ragged(task.config.vocab_size, PAD)
+    tgt = ragged(task.config.vocab_size, PAD, (29,) * 5)  # the last position, too
     tgt[:, 0] = END
     with torch.no_grad():
         found = task.model.logits(task.model(src, tgt))
@@ -59,7 +59,7 @@ def test_logits_are_transformers_over_ragged_batches(both):
 @pytest.mark.parametrize("beam", [1, 4])
 def test_search_gives_transformers_tokens(both, beam):
     task, _, models = both
-    src = ragged(task.model.config.vocab_size, PAD)
+    src = ragged(task.config.vocab_size, PAD)
     found = beam_search(
         decodable(task.model), unpadded(src, PAD), [MAX_LEN] * len(src), eos_id=END, beam=beam, alpha=0.0
     )
@@ -117,7 +117,7 @@ def test_a_bart_is_fine_tuned(both, tmp_path):
         quiet=True, threads=1,
     )  # fmt: skip
     assert task.tokenizer.encode("the cat") == start.tokenizer.encode("the cat")
-    assert task.model.config.learned_positions
+    assert task.config.learned_positions
 
 
 def test_it_has_no_export_to_ctranslate2(both, tmp_path):

@@ -53,14 +53,14 @@ def theirs(model, ids, token_type_ids, pad_id):
 
 def ours(task, ids, token_type_ids):
     hidden = task.model(ids, token_type_ids)
-    c = task.model.config
+    c = task.config
     words = (task.model.mlm_logits(hidden),) if c.head == "mlm" else ()
     labels = (task.model.label_logits(hidden, ids),) if c.n_labels else ()
     return words + labels or (hidden,)
 
 
 def assert_same(task, model):
-    c = task.model.config
+    c = task.config
     ids = ragged(c.vocab_size, c.pad_id)
     token_type_ids = torch.randint(0, 2, ids.shape) if c.n_token_types == 2 else None
     with torch.no_grad():
@@ -172,7 +172,7 @@ def test_original_bert_files_are_read(tmp_path):
     config = checkpoint.read_json(tmp_path / "config.json") | {"architectures": ["BertForMaskedLM"]}
     checkpoint.write_files(tmp_path, {"model.safetensors": old, "config.json": checkpoint.to_json(config)})
     task = import_folder(tmp_path, tmp_path / "ours")
-    ids = ragged(task.model.config.vocab_size, 0)
+    ids = ragged(task.config.vocab_size, 0)
     with torch.no_grad():
         expected = model(input_ids=ids, attention_mask=ids != 0).prediction_logits
         found = task.model.mlm_logits(task.model(ids))

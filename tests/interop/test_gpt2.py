@@ -40,7 +40,7 @@ def model(folders, request):
 
 
 def test_logits_are_transformers_over_ragged_batches(task, model):
-    ids = ragged(task.model.config.vocab_size, 0)
+    ids = ragged(task.config.vocab_size, 0)
     with torch.no_grad():
         expected = model(input_ids=ids, attention_mask=ids != 0).logits
         found = task.model.logits(task.model(ids))
@@ -50,7 +50,7 @@ def test_logits_are_transformers_over_ragged_batches(task, model):
 @pytest.mark.parametrize("beam", [1, 4])
 @pytest.mark.parametrize("length", [1, 5])
 def test_search_gives_transformers_tokens(task, model, beam, length):
-    prompts = ragged(task.model.config.vocab_size, 0, (length,) * 5)
+    prompts = ragged(task.config.vocab_size, 0, (length,) * 5)
     with torch.no_grad():
         expected = model.generate(
             input_ids=prompts, attention_mask=torch.ones_like(prompts), num_beams=beam, do_sample=False,
@@ -64,7 +64,7 @@ def test_search_gives_transformers_tokens(task, model, beam, length):
 
 
 def test_cached_decoding_gives_the_logits_of_the_full_forward_pass(task):
-    m, ids = task.model, ragged(task.model.config.vocab_size, 0, (13, 13, 13))
+    m, ids = task.model, ragged(task.config.vocab_size, 0, (13, 13, 13))
     with torch.inference_mode():
         whole = m.logits(m(ids))
         state, last = m.start(ids[:, :4])
@@ -74,7 +74,7 @@ def test_cached_decoding_gives_the_logits_of_the_full_forward_pass(task):
 
 
 def test_texts_packed_into_one_sequence_give_the_outputs_of_separate_texts(task):
-    ids = ragged(task.model.config.vocab_size, 0, (5, 3, 7))
+    ids = ragged(task.config.vocab_size, 0, (5, 3, 7))
     segments = torch.tensor([[1] * 5 + [2] * 3 + [3] * 7])
     packed = torch.cat([ids[0, :5], ids[1, :3], ids[2]])[None]
     found = task.model(packed, segments)[0]
@@ -99,5 +99,5 @@ def test_a_body_without_a_head_is_the_same_model(folders, task, tmp_path):
     model = transformers.GPT2Model.from_pretrained(folders / "theirs")
     model.save_pretrained(tmp_path / "theirs")
     body = import_folder(tmp_path / "theirs", tmp_path / "ours")
-    ids = ragged(task.model.config.vocab_size, 0, (7, 7))
+    ids = ragged(task.config.vocab_size, 0, (7, 7))
     torch.testing.assert_close(body.model(ids), task.model(ids))

@@ -68,7 +68,7 @@ def model(folders, request):
 
 
 def test_logits_are_transformers_over_ragged_batches(task, model):
-    ids = ragged(task.model.config.vocab_size, PAD)
+    ids = ragged(task.config.vocab_size, PAD)
     with torch.no_grad():
         expected = model(input_ids=ids, attention_mask=ids != PAD).logits
         logits = task.model.logits(task.model(ids))
@@ -78,7 +78,7 @@ def test_logits_are_transformers_over_ragged_batches(task, model):
 @pytest.mark.parametrize("beam", [1, 4])
 @pytest.mark.parametrize("length", [pytest.param(1, marks=pytest.mark.slow), 5])
 def test_search_gives_transformers_tokens(task, model, beam, length):
-    prompts = ragged(task.model.config.vocab_size, PAD, (length,) * 5)
+    prompts = ragged(task.config.vocab_size, PAD, (length,) * 5)
     with torch.no_grad():
         expected = model.generate(
             input_ids=prompts, attention_mask=torch.ones_like(prompts), num_beams=beam, do_sample=False,
@@ -92,7 +92,7 @@ def test_search_gives_transformers_tokens(task, model, beam, length):
 
 
 def test_cached_decoding_gives_the_logits_of_the_full_forward_pass(task):
-    m, ids = task.model, ragged(task.model.config.vocab_size, PAD, (13, 13, 13))
+    m, ids = task.model, ragged(task.config.vocab_size, PAD, (13, 13, 13))
     with torch.inference_mode():
         whole = m.logits(m(ids))
         state, last = m.start(ids[:, :4])
@@ -102,7 +102,7 @@ def test_cached_decoding_gives_the_logits_of_the_full_forward_pass(task):
 
 
 def test_texts_packed_into_one_sequence_give_the_outputs_of_separate_texts(task):
-    ids = ragged(task.model.config.vocab_size, PAD, (5, 3, 7))
+    ids = ragged(task.config.vocab_size, PAD, (5, 3, 7))
     segments = torch.tensor([[1] * 5 + [2] * 3 + [3] * 7])
     packed = torch.cat([ids[0, :5], ids[1, :3], ids[2]])[None]
     alone = torch.cat([task.model(row[row != PAD][None])[0] for row in ids])
@@ -113,7 +113,7 @@ def test_ids_are_those_of_transformers(folders, task):
     # AutoTokenizer replaces the pre-tokenizer of every Qwen2 folder by Qwen2's own.
     theirs = transformers.PreTrainedTokenizerFast.from_pretrained(folders / "theirs")
     assert theirs(LINES, add_special_tokens=False)["input_ids"] == task.tokenizer.encode_batch(LINES)
-    if task.model.config.qkv_bias:
+    if task.config.qkv_bias:
         back = transformers.PreTrainedTokenizerFast.from_pretrained(folders / "back")
     else:
         back = transformers.AutoTokenizer.from_pretrained(folders / "back")
@@ -123,7 +123,7 @@ def test_ids_are_those_of_transformers(folders, task):
 def test_a_sliding_window_limits_the_length(task, folders):
     config = json.loads((folders / "theirs" / "config.json").read_text())
     window = config.get("sliding_window") if config["model_type"] == "mistral" else None
-    assert task.model.config.max_len == (window or 64)
+    assert task.config.max_len == (window or 64)
 
 
 @pytest.mark.parametrize(

@@ -65,8 +65,8 @@ def both(tmp_path_factory, request):
 
 def test_logits_are_transformers_over_ragged_batches(both):
     task, _, models = both
-    src = ragged(task.model.config.vocab_size, PAD)
-    tgt = ragged(task.model.config.vocab_size, PAD, (19,) * 5)
+    src = ragged(task.config.vocab_size, PAD)
+    tgt = ragged(task.config.vocab_size, PAD, (19,) * 5)
     tgt[:, 0] = task.tokenizer.bos_id
     with torch.no_grad():
         found = task.model.logits(task.model(src, tgt))
@@ -78,7 +78,7 @@ def test_logits_are_transformers_over_ragged_batches(both):
 @pytest.mark.parametrize("beam", [1, 4])
 def test_search_gives_transformers_tokens(both, beam):
     task, _, models = both
-    src, end = ragged(task.model.config.vocab_size, PAD), task.tokenizer.eos_id
+    src, end = ragged(task.config.vocab_size, PAD), task.tokenizer.eos_id
     found = beam_search(
         decodable(task.model), unpadded(src, PAD), [MAX_LEN] * len(src), eos_id=end, beam=beam, alpha=0.0
     )

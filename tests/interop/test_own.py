@@ -91,7 +91,7 @@ def test_t5_gives_the_logits_and_translations_of_transformers(tmp_path):
     _, model, tokenizer = exported(task, tmp_path)
     lines = [line for line in LINES if len(task.tokenizer.encode(line)) < 27][:5]
     given = tokenizer(lines, padding=True, return_tensors="pt", return_token_type_ids=False)
-    tgt = ragged(task.model.config.vocab_size, task.tokenizer.pad_id, (7,) * 5)
+    tgt = ragged(task.config.vocab_size, task.tokenizer.pad_id, (7,) * 5)
     tgt[:, 0] = task.tokenizer.bos_id
     with torch.no_grad():
         found = task.model.logits(task.model(given["input_ids"], tgt))

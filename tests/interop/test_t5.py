@@ -55,13 +55,13 @@ def models(folders):
 
 def test_output_matrix_and_scale_match_the_version(folders, task, request):
     version = request.node.callspec.params["folders"]
-    assert (task.model.config.tie_embeddings, task.model.config.scale_output) == (version != "1.1", version == "1.0")
+    assert (task.config.tie_embeddings, task.config.scale_output) == (version != "1.1", version == "1.0")
 
 
 @pytest.mark.parametrize("with_grad", [False, True], ids=["inference", "training"])  # different kernels
 def test_logits_are_transformers_over_ragged_batches(task, models, with_grad):
-    src = ragged(task.model.config.vocab_size, PAD)
-    tgt = ragged(task.model.config.vocab_size, PAD, (19,) * 5)
+    src = ragged(task.config.vocab_size, PAD)
+    tgt = ragged(task.config.vocab_size, PAD, (19,) * 5)
     tgt[:, 0] = PAD
     with torch.set_grad_enabled(with_grad):
         found = task.model.logits(task.model(src, tgt))
@@ -72,7 +72,7 @@ def test_logits_are_transformers_over_ragged_batches(task, models, with_grad):
 
 @pytest.mark.parametrize("beam", [1, 4])
 def test_search_gives_transformers_tokens(task, models, beam):
-    src = ragged(task.model.config.vocab_size, PAD)
+    src = ragged(task.config.vocab_size, PAD)
     found = beam_search(
         decodable(task.model), unpadded(src, PAD), [MAX_LEN] * len(src), eos_id=END, beam=beam, alpha=0.0
     )

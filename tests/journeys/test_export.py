@@ -223,7 +223,7 @@ def test_beam_search_and_sampling_in_onnx_runtime_give_the_hypotheses_of_the_ori
 @pytest.mark.parametrize("case", GENERATORS)
 def test_padding_changes_no_output_of_onnx_runtime(case, tmp_path):
     task, exported = onnx_of(case, tmp_path)
-    pad_id = task.model.config.pad_id
+    pad_id = task.config.pad_id
     long, short = (sorted((source.ids for source in random_sources(task)), key=len)[i] for i in (-1, 3))
     n = len(long) - len(short)
     if task.kind == "decoder":  # prompts are padded on the left
@@ -249,7 +249,7 @@ def test_padding_changes_no_output_of_an_encoder_in_onnx_runtime(case, tmp_path)
     long, short = (max(random_sources(task), key=lambda source: sign * len(source.ids)) for sign in (1, -1))
     n = len(long.ids) - len(short.ids)
     rows = {
-        "input_ids": [long.ids, short.ids + [task.model.config.pad_id] * n],
+        "input_ids": [long.ids, short.ids + [task.config.pad_id] * n],
         "attention_mask": [[1] * len(long.ids), [1] * len(short.ids) + [0] * n],
         "token_type_ids": [long.token_type_ids, short.token_type_ids + [0] * n],
     }
@@ -280,7 +280,7 @@ def test_a_vocabulary_shortlist_is_exported_to_ctranslate2(tmp_path):
 
     task = make("translation", "transformer", max_len=13)
     rng = np.random.default_rng(1)
-    lists = rng.integers(5, task.model.config.vocab_size, (task.model.config.vocab_size, 2), np.int32)
+    lists = rng.integers(5, task.config.vocab_size, (task.config.vocab_size, 2), np.int32)
     begins = np.arange(0, 2 * len(lists) + 1, 2, dtype=np.int32)
     task.shortlist = Shortlist(np.array([task.tokenizer.eos_id, 7], np.int32), begins, lists.ravel())
     checkpoint.save_folder(tmp_path / "ours", task.contents())

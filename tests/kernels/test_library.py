@@ -5,7 +5,7 @@ import pytest
 from glassformer.errors import ConfigError
 from glassformer.kernels import library
 from glassformer.kernels.build import FOLDER as BUILT
-from glassformer.runtime.precision import quantized
+from glassformer.recording.precision import quantized
 from tests.runtime.models import model_of
 
 

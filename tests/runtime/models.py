@@ -6,6 +6,7 @@ from glassformer.models.gpt2 import Gpt2, Gpt2Config
 from glassformer.models.llama import Llama, LlamaConfig
 from glassformer.models.t5 import T5, T5Config
 from glassformer.models.transformer import Transformer, TransformerConfig
+from glassformer.recording.precision import runtime_of
 
 VOCAB, MAX_LEN = 331, 56
 LAYERS = dict(n_encoder_layers=2, n_decoder_layers=2)
@@ -54,3 +55,18 @@ def model_of(name):
         if p.dim() == 1:
             torch.nn.init.normal_(p, mean=float(key.endswith("norm.weight")), std=0.3)
     return model
+
+
+def verify(model):
+    """Check that the programs of a model compute what the model computes, with PyTorch in place of the kernels."""
+    programs = runtime_of(model, None, is_quantized=False)
+    src = torch.randint(3, VOCAB, (2, 7), generator=torch.Generator().manual_seed(1))
+    lengths = [7, 4] if model.kind == "encoder-decoder" else [7, 7]
+    src[1, lengths[1] :] = model.config.pad_id
+    with torch.inference_mode():
+        state, _ = programs.start([row[:n].tolist() for row, n in zip(src, lengths, strict=True)])
+        expected_state, last = model.start(src)
+        for _ in range(3):
+            logits = torch.from_numpy(programs.logits(last.numpy(), state))
+            torch.testing.assert_close(logits, model.step(last, expected_state), rtol=1e-4, atol=1e-4)
+            last = torch.randint(3, VOCAB, last.shape)

@@ -12,17 +12,17 @@ from glassformer.generate.search import beam_search
 from glassformer.kernels.library import load
 from glassformer.models.decoding import decodable
 from glassformer.models.rnn import Rnn, RnnConfig
-from glassformer.runtime.decoder import CompiledDecoder, verify
-from glassformer.runtime.precision import in_precision
-from glassformer.runtime.recorder import UnsupportedError
+from glassformer.recording.precision import in_precision, runtime_of
+from glassformer.recording.recorder import UnsupportedError
+from glassformer.runtime.model import RuntimeModel
 from tests.generate.sources import unpadded
-from tests.runtime.models import MAX_LEN, MODELS, VOCAB, model_of, transformer
+from tests.runtime.models import MAX_LEN, MODELS, VOCAB, model_of, transformer, verify
 
 PAD, BOS, EOS = 0, 1, 2
 KERNELS, _ = load()
 FAMILIES = {name: model_of(name) for name in ("transformer", "GPT-2", "Llama")}
-DECODERS = {name: CompiledDecoder(model, KERNELS) for name, model in FAMILIES.items()}
-IN_FP32 = CompiledDecoder(FAMILIES["transformer"], KERNELS, is_quantized=False)
+DECODERS = {name: runtime_of(model, KERNELS) for name, model in FAMILIES.items()}
+IN_FP32 = runtime_of(FAMILIES["transformer"], KERNELS, is_quantized=False)
 
 
 class Unchanged(Rule):
@@ -52,7 +52,7 @@ def lists(model, src):
 
 
 def is_decoder_only(model):
-    return model.encode is None if isinstance(model, CompiledDecoder) else model.kind == "decoder"
+    return model.encode is None if isinstance(model, RuntimeModel) else model.kind == "decoder"
 
 
 def search(model, src, limits, **options):
@@ -70,7 +70,7 @@ def test_the_recorded_program_computes_the_logits_of_the_model(name):
 @torch.no_grad()
 def test_logits_in_int8_are_close_to_those_in_fp32(name, kernels):
     model = model_of(name)
-    decoder = CompiledDecoder(model, kernels)
+    decoder = runtime_of(model, kernels)
     src = sources(model, [7, 3, 5])
     (state, _), (expected_state, last) = decoder.start(lists(model, src), 2), model.start(src, 2)
     for step in range(5):
@@ -88,10 +88,11 @@ def test_logits_in_int8_are_close_to_those_in_fp32(name, kernels):
 @torch.no_grad()
 def test_scores_of_whole_targets_are_those_of_single_steps(name, kernels):
     model = model_of(name)
-    decoder = CompiledDecoder(model, kernels)
+    decoder = runtime_of(model, kernels)
     src = sources(model, [7, 3])
     targets = [[9, 4, 7, EOS], [8, EOS], [30, 31, 32, 33, EOS]]
-    found = decoder.score([row[row != PAD].tolist() for row in src], targets, [1, 0, 1])
+    inputs = [[BOS, *target[:-1]] for target in targets]
+    found = decoder.score(inputs, targets, [row[row != PAD].tolist() for row in src], [1, 0, 1])
     for target, source, log_probs in zip(targets, [1, 0, 1], found, strict=True):
         state, last = decoder.start(unpadded(src[source : source + 1], PAD))
         for token, log_prob in zip(target, log_probs, strict=True):
@@ -104,7 +105,7 @@ def test_scores_of_whole_targets_are_those_of_single_steps(name, kernels):
 def test_the_c_library_and_pytorch_generate_the_same_tokens(name):
     model = model_of(name)
     src, limits = sources(model, [7, 3, 5, 1]), [11, 7, 13, 9]
-    by_c, by_pytorch = (search(CompiledDecoder(model, kernels), src, limits) for kernels in (KERNELS, None))
+    by_c, by_pytorch = (search(runtime_of(model, kernels), src, limits) for kernels in (KERNELS, None))
     for ours, theirs in zip(by_c, by_pytorch, strict=True):
         assert [h.ids for h in ours] == [h.ids for h in theirs]
         for a, b in zip(ours, theirs, strict=True):
@@ -115,7 +116,7 @@ def test_the_c_library_and_pytorch_generate_the_same_tokens(name):
 @torch.no_grad()
 def test_the_kernels_in_fp32_compute_the_logits_of_the_model(name):
     model = model_of(name)
-    decoder = CompiledDecoder(model, KERNELS, is_quantized=False)
+    decoder = runtime_of(model, KERNELS, is_quantized=False)
     src = sources(model, [7, 3, 5])
     (state, _), (expected_state, last) = decoder.start(lists(model, src), 2), model.start(src, 2)
     for _ in range(5):
@@ -132,7 +133,7 @@ def test_the_kernels_in_fp32_generate_the_tokens_of_the_model(name):
     model = model_of(name)
     src, limits = sources(model, [7, 3, 5, 1]), [11, 7, 13, 9]
     ours, expected = (
-        search(CompiledDecoder(model, KERNELS, is_quantized=False), src, limits),
+        search(runtime_of(model, KERNELS, is_quantized=False), src, limits),
         search(model, src, limits),
     )
     assert [[h.ids for h in hypotheses] for hypotheses in ours] == [[h.ids for h in row] for row in expected]
@@ -142,7 +143,7 @@ def test_the_kernels_in_fp32_generate_the_tokens_of_the_model(name):
 def test_fp32_is_computed_by_the_model_itself_where_kernels_cannot(monkeypatch):
     model = model_of("transformer")
     if KERNELS is not None and KERNELS.variant != "plain":
-        assert isinstance(in_precision(model, "fp32"), CompiledDecoder)
+        assert isinstance(in_precision(model, "fp32"), RuntimeModel)
     additive = transformer(attention="additive").eval()
     assert in_precision(additive, "fp32") is additive
     double = model_of("transformer").double()
@@ -159,7 +160,7 @@ def test_fp32_is_computed_by_the_model_itself_where_kernels_cannot(monkeypatch):
 @families
 def test_all_instruction_sets_compute_the_same_bits(name, is_quantized):
     model = model_of(name)
-    decoder = CompiledDecoder(model, KERNELS, is_quantized=is_quantized)
+    decoder = runtime_of(model, KERNELS, is_quantized=is_quantized)
     src, limits = sources(model, [7, 3, 5, 1]), [11, 7, 13, 9]
     results = []
     for variant in KERNELS.supported:
@@ -215,7 +216,7 @@ def test_best_of_all_logits_and_of_the_kernel_agree():
 
 def test_long_outputs_use_more_slots_than_the_first_arrays_have():
     model = model_of("transformer")
-    decoder = CompiledDecoder(model, KERNELS)
+    decoder = runtime_of(model, KERNELS)
     src = sources(model, [19] * 37)
     banned = search_rules((PAD, BOS, EOS))
     together = search(decoder, src, [MAX_LEN] * 37, rules=banned)
@@ -232,7 +233,7 @@ def test_long_outputs_use_more_slots_than_the_first_arrays_have():
 )
 def test_a_model_without_kernels_says_why(model, reason):
     with pytest.raises(UnsupportedError, match=reason):
-        CompiledDecoder(model().eval(), None)
+        runtime_of(model().eval(), None)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "int8", "auto"])
@@ -250,7 +251,7 @@ def test_auto_is_int8_with_fast_kernels_and_fp32_without(monkeypatch):
     model, rnn = model_of("transformer"), Rnn(RnnConfig(vocab_size=VOCAB, d_model=16)).eval()
     assert in_precision(rnn, "auto") is rnn
     if KERNELS is not None and KERNELS.variant != "plain":
-        assert isinstance(in_precision(model, "auto"), CompiledDecoder)
+        assert isinstance(in_precision(model, "auto"), RuntimeModel)
     monkeypatch.setattr("glassformer.runtime.precision.load", lambda: (None, "no C compiler"))
     assert in_precision(model, "auto") is model
 
@@ -277,7 +278,7 @@ def test_rules_for_the_most_probable_tokens_exclude_is_excluded_from_all_logits(
 @pytest.mark.parametrize("kernels", [pytest.param(KERNELS, id="C"), pytest.param(None, id="PyTorch")])
 @torch.no_grad()
 def test_with_a_shortlist_the_best_tokens_are_those_of_the_list(kernels):
-    decoder = CompiledDecoder(model_of("transformer"), kernels)
+    decoder = runtime_of(model_of("transformer"), kernels)
     srcs = [sources(FAMILIES["transformer"], [7, 3, 5]), sources(FAMILIES["transformer"], [4])]
     lists = [np.arange(3, VOCAB, 2, dtype=np.int32), None, np.array([EOS, 7, 8, 9, 11], np.int32)]
     (first, last), (second, last_of_second) = (decoder.start(unpadded(src, PAD), 2) for src in srcs)

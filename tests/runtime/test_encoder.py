@@ -1,11 +1,12 @@
 """BERT run by the C library and by PyTorch, against the model in fp32."""
 
+import numpy as np
 import pytest
 import torch
 
 from glassformer.kernels.library import load
 from glassformer.models.bert import Bert, BertConfig
-from glassformer.runtime.encoder import CompiledEncoder
+from glassformer.recording.precision import runtime_of
 
 TEXTS = [[5, 7, 9, 4, 11], [6, 8], [30, 12, 3, 17, 18, 19, 20]]
 TYPES = [[0, 0, 1, 1, 1], [0, 0], [0] * 7]
@@ -22,18 +23,18 @@ def encoder(**config: int | bool) -> Bert:
 )
 def test_recorded_program_equals_the_model(config):
     model = encoder(**config)
-    for ids, types, hidden in zip(
-        TEXTS, TYPES, CompiledEncoder(model, None, is_quantized=False)(TEXTS, TYPES), strict=True
-    ):
+    for ids, types, hidden in zip(TEXTS, TYPES, runtime_of(model, None, is_quantized=False)(TEXTS, TYPES), strict=True):
         expected = model(torch.tensor([ids]), torch.tensor([types]))[0]
-        torch.testing.assert_close(hidden, expected, atol=0.02, rtol=0)  # keys and values are in half precision
+        torch.testing.assert_close(
+            torch.from_numpy(hidden), expected, atol=0.02, rtol=0
+        )  # keys and values are in half precision
 
 
 @pytest.mark.parametrize("is_compiled", [True, False])
 def test_int8_is_close_to_fp32_and_independent_of_the_batch(is_compiled):
     model, kernels = encoder(), load()[0] if is_compiled else None
-    compiled = CompiledEncoder(model, kernels)
+    compiled = runtime_of(model, kernels)
     for ids, types, hidden in zip(TEXTS, TYPES, compiled(TEXTS, TYPES), strict=True):
         expected = model(torch.tensor([ids]), torch.tensor([types]))[0]
-        assert torch.cosine_similarity(hidden, expected, dim=-1).min() > 0.99
-        assert torch.equal(hidden, compiled([ids], [types])[0])
+        assert torch.cosine_similarity(torch.from_numpy(hidden), expected, dim=-1).min() > 0.99
+        assert np.array_equal(hidden, compiled([ids], [types])[0])

@@ -73,7 +73,7 @@ def test_inference_does_not_change_the_grad_mode_of_the_caller(task):
 
 def test_training_samples_windows_and_evaluation_counts_each_token_once(task):
     text = "abc déf ☃ " * 20
-    size = task.model.config.max_len
+    size = task.config.max_len
     document = Document(text, is_whole=False, path="text", line=1)
     objective = objective_of(task)
     rows, _ = objective.encode([document])

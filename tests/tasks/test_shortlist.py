@@ -30,7 +30,7 @@ def test_translations_consist_of_tokens_of_the_list(folder):
     task = gf.load(folder)
     line = "the black dog sat"
     allowed = task.shortlist.tokens([*task.tokenizer.encode(line), task.tokenizer.eos_id])
-    assert 4 < len(allowed) < task.model.config.vocab_size / 2
+    assert 4 < len(allowed) < task.config.vocab_size / 2
     assert set(task.translate([line], OPTIONS)[0][0].ids) <= set(allowed.tolist())
     free = OPTIONS.model_copy(update={"shortlist": False})
     assert not set(task.translate([line], free)[0][0].ids) <= set(allowed.tolist())

@@ -57,4 +57,4 @@ def test_texts_that_are_cut_in_training_are_counted(tmp_path):
 @pytest.mark.parametrize(("n_words", "max_len"), [(20, 128), (300, 320), (2000, 1024)])
 def test_the_default_length_follows_the_data(tmp_path, n_words, max_len):
     task, _ = trained(tmp_path, [n_words] * 40)
-    assert task.model.config.max_len == max_len
+    assert task.config.max_len == max_len

@@ -58,7 +58,7 @@ def test_every_field_reaches_the_model(text, tmp_path, family):
             chosen[name] = not default if isinstance(default, bool) else default + 1
     assert chosen
     task = train(options(text, tmp_path / "run", family, model=chosen), quiet=True)
-    assert {name: getattr(task.model.config, name) for name in chosen} == chosen
+    assert {name: getattr(task.config, name) for name in chosen} == chosen
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -76,7 +76,7 @@ def model_record(model: Path) -> JsonObject:
         "parameters": sum(parameters.values()),
         "of_these_embedding": parameters["embedding.weight"],
         "stored_precision": checkpoint.read_json(path / "config.json").get("precision", "fp32"),
-        **task.model.config.model_dump(),
+        **task.config.model_dump(),
         "weights_sha256": checkpoint.sha256(path / "model.safetensors"),
     }
     if (path / "training.json").exists():

@@ -149,7 +149,7 @@ def encoder_inputs(task: AnyEncoderTask, text: str, window: int) -> ModelInputs:
     for one_text in texts:
         encoded_texts.append(encode_part(task, one_text, start))
         start += len(one_text) + 1
-    capacity = task.model.config.max_len - (task.n_specials if len(texts) > 1 else 2)
+    capacity = task.config.max_len - (task.n_specials if len(texts) > 1 else 2)
     if len(texts) > 1:
         limit = min(MAX_QUESTION_TOKENS, capacity // 2) if isinstance(task, QuestionAnswerer) else capacity // 2
         if len(encoded_texts[0]) > limit:

@@ -182,7 +182,7 @@ def inspect(
     with torch.inference_mode(), record_activations(task.model) as cache:
         hidden = inputs.forward()
     inspection = Inspection(
-        task.name, family_of(task.model), task.model.config.model_dump(), inputs.sides, inputs.notes,
+        task.name, family_of(task.model), task.config.model_dump(), inputs.sides, inputs.notes,
         first_predicted=inputs.first_predicted,
     )  # fmt: skip
     with torch.inference_mode():

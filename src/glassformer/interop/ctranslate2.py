@@ -107,7 +107,7 @@ def vocabulary_map(shortlist: Shortlist, tokens: Sequence[str]) -> str:
 def vocabulary(task: AnyTask) -> list[str]:
     """Names of the vocabulary entries, all different. Rows of the embedding that have no token get a name too."""
     id_to_token = task.tokenizer.backend.id_to_token
-    return [id_to_token(i) or f"<unused {i}>" for i in range(task.model.config.vocab_size)]
+    return [id_to_token(i) or f"<unused {i}>" for i in range(task.config.vocab_size)]
 
 
 # Specifications: weights of a model under CTranslate2's names
@@ -310,7 +310,7 @@ class CTranslate2Model:
 
     def outputs(self, ids: Ids, token_type_ids: Ids) -> Outputs:
         """See `ExportedModel`."""
-        n_types = self.task.model.config.n_token_types
+        n_types = self.task.config.n_token_types
         types = {"token_type_ids": [[min(i, n_types - 1) for i in token_type_ids]]} if n_types else {}
         result = self.model.forward_batch([list(ids)], **types)
         outputs = {"last_hidden_state": np.array(result.last_hidden_state)[0]}

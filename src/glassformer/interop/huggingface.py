@@ -234,7 +234,7 @@ def hf_weight_name(name: str, weight_names: Iterable[tuple[str, str]]) -> str:
 def hf_folder_contents(task: AnyTask) -> dict[str, str | Tensors]:
     """File contents of a transformers model folder."""
     model_type = hf_model_type(task.model)
-    architecture, config = ARCHITECTURES[model_type], task.model.config
+    architecture, config = ARCHITECTURES[model_type], task.config
     heads = architecture.heads.items()
     class_name, head = next(((k, h) for k, h in heads if h.task == (task.head_task or task.name)), (None, None))
     if class_name is None or head is None:
@@ -264,7 +264,7 @@ def hf_folder_contents(task: AnyTask) -> dict[str, str | Tensors]:
 
 def export_weights(task: AnyTask, architecture: Architecture, head: Head) -> Tensors:
     """Our weights under transformers names and in transformers layout."""
-    config = task.model.config
+    config = task.config
     ours = dict(task.model.state_dict())
     if head.config_values.get("pooler") is False:
         ours = {name: value for name, value in ours.items() if not name.startswith("pooler.")}
@@ -280,7 +280,7 @@ def export_weights(task: AnyTask, architecture: Architecture, head: Head) -> Ten
 
 def generation_config(task: AnyTask) -> JsonObject:
     """generation_config.json: defaults for transformers' `generate` that match ours."""
-    c = task.model.config
+    c = task.config
     special = {"bos_token_id": c.bos_id, "eos_token_id": c.eos_id, "pad_token_id": c.pad_id, "max_length": c.max_len}
     banned_ids = sorted({c.pad_id, c.bos_id} - {c.eos_id})
     if banned_ids:

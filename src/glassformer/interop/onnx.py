@@ -50,7 +50,7 @@ def save(task: AnyTask, folder: Path) -> str:
         names = save_encoder(task, folder) if task.kind == "encoder" else save_generator(task.model, folder)
     except UnsupportedError as error:
         raise UserError(f"a {family} with this configuration: its export to ONNX is not supported: {error}.") from None
-    c = task.model.config
+    c = task.config
     config = {
         "task": task.name, "max_length": c.max_len,
         **({"max_length_beyond_source": MORE_TOKENS} if task.kind == "encoder-decoder" else {}),
@@ -206,7 +206,7 @@ class OnnxModel(ComputesLogits):
     """
 
     def __init__(self, folder: Path, task: Any) -> None:
-        self.task, self.config = task, task.model.config
+        self.task, self.config = task, task.config
         self.vocab_size: int = self.config.vocab_size
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = torch.get_num_threads()

@@ -272,8 +272,8 @@ class Writer:
         scores = g.op("MatMul", q, g.op("Transpose", k, perm=[0, 1, 3, 2]))
         if operation.scale != 1:
             scores = g.op("Div", scores, g.constant(1 / operation.scale))
-        if operation.bias is not None:
-            scores = g.op("Add", scores, self.position_bias(operation.bias))
+        if operation.distance_bias is not None:
+            scores = g.op("Add", scores, self.position_bias(operation.distance_bias))
         weights = g.op("Softmax", g.op("Add", scores, self.masks[operation.side]), axis=-1)
         heads = g.op("Transpose", g.op("MatMul", weights, v), perm=[0, 2, 1, 3])
         return str(g.op("Reshape", heads, g.shape(0, 0, operation.width)))

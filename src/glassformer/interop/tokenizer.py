@@ -199,7 +199,7 @@ def decoder_start_token_id(source: Path) -> int | None:
 
 def export_tokenizer(task: AnyTask) -> Mapping[str, str]:
     """tokenizer.json and tokenizer_config.json with which transformers' AutoTokenizer encodes text as the task does."""
-    tokenizer, config = task.tokenizer, task.model.config
+    tokenizer, config = task.tokenizer, task.config
     s, is_encoder = tokenizer.special_tokens, task.kind == "encoder"
     backend = tokenizers.Tokenizer.from_str(tokenizer.to_json())
     if s.prefix:

@@ -112,7 +112,7 @@ class Agreement:
 def encode_lines(task: AnyTask, lines: Sequence[str]) -> list[Source]:
     """The model's inputs for the lines that are not blank, truncated if they are too long."""
     lines = [line for line in lines if line.strip()]
-    max_len = task.model.config.max_len
+    max_len = task.config.max_len
     if isinstance(task, EncoderTask):
         rows = task.encode_truncated([text_of_line(line) for line in lines], no_op)
         return [Source(*task.add_special_tokens(*row)) for row in rows]
@@ -125,7 +125,7 @@ def random_sources(task: AnyTask) -> list[Source]:
     """Sources of random tokens, with the special tokens of the task."""
     t = task.tokenizer
     sources = []
-    for ids in random_rows(task, RANDOM_SOURCES, task.model.config.max_len // 2 - 1):
+    for ids in random_rows(task, RANDOM_SOURCES, task.config.max_len // 2 - 1):
         if isinstance(task, EncoderTask):
             sources.append(Source(*task.add_special_tokens(ids, [])))
         else:
@@ -146,7 +146,7 @@ def max_new_tokens(task: AnyTask) -> int:
     """Maximum number of tokens that are generated for a source: none by an encoder."""
     if isinstance(task, EncoderTask):
         return 0
-    max_len = int(task.model.config.max_len)
+    max_len = int(task.config.max_len)
     return min(CONTINUATION_TOKENS, max_len // 2) if isinstance(task, DecoderTask) else max_len
 
 

@@ -31,7 +31,7 @@ def learn_shortlist(task: Translator, pairs: Iterable[Example], progress: Callab
         for chunk in chunks((pair for pair in pairs if pair.src.strip() and pair.tgt.strip()), CHUNK):
             yield from ((src, tgt) for src, tgt in objective.encode(chunk)[0])
 
-    learned = Shortlist.learn(rows(), task.model.config.vocab_size, task.tokenizer.eos_id, progress)
+    learned = Shortlist.learn(rows(), task.config.vocab_size, task.tokenizer.eos_id, progress)
     if not len(learned.targets):
         raise UserError("no sentence pairs to learn from: all lines are blank on one side, or too long for the model.")
     task.shortlist = learned

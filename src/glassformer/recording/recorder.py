@@ -274,7 +274,7 @@ def sdpa(
         raise UnsupportedError("a bias of the attention scores that is not a function of the distance has no kernel")
     return recorder.add(
         Attend, q, cache=k.cache, side=k.side, d_head=module.d_head, n_kv_heads=module.n_kv_heads,
-        scale=module.scale, bias=position_bias.table if position_bias else None,
+        scale=module.scale, distance_bias=position_bias.table if position_bias else None,
     )  # fmt: skip
 
 

@@ -164,7 +164,8 @@ class Store(Operation):
 class Attend(Operation):
     """Attention with queries over the keys and values that a cache has for the row. Heads share keys in groups.
 
-    `bias`: added to the score of a key, by head and distance from -reach to reach: [2 reach + 1, heads].
+    `distance_bias`: added to the score of a key, by its distance from the query, from -reach to reach, and by head:
+    [2 reach + 1, heads].
     """
 
     queries: Operation
@@ -173,7 +174,7 @@ class Attend(Operation):
     d_head: int
     n_kv_heads: int
     scale: float
-    bias: Table | None
+    distance_bias: Table | None
 
     @property
     def n_heads(self) -> int:

@@ -127,7 +127,7 @@ def node_of(operation: Operation, inputs: tuple[Node, ...], n_own: int) -> Node:
         case Store():
             return node(Kind.STORE, width=operation.keys.width, cache=number_of(operation, n_own))
         case Attend():
-            bias = operation.bias
+            bias = operation.distance_bias
             return node(
                 Kind.ATTEND, tables=() if bias is None else (bias,), m=operation.d_head, number=operation.scale,
                 cache=number_of(operation, n_own), option=get_args(Side).index(operation.side),

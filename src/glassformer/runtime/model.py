@@ -80,7 +80,7 @@ class RuntimeModel:
         """Encode the sources and create the decoder state for `n_hypotheses` adjacent hypotheses of each.
 
         Args:
-            sources: token ids without padding; prompts of a model without an encoder have the same length.
+            sources: token ids without padding.
 
         Returns:
             The state, and the first input token of each hypothesis.
@@ -89,8 +89,10 @@ class RuntimeModel:
         if self.encode is None:
             slots = self.process(self.decode, [text[:-1] for text in texts], self.targets)
             state = SlotState(self.targets, self.sources, [NONE[:0]] * len(texts), n_hypotheses)
-            state.positions[:] = len(texts[0]) - 1
-            state.slots = np.repeat(np.stack([np.pad(s, (0, 16)) for s in slots]), n_hypotheses, 0)
+            lengths = np.array([len(s) for s in slots], np.int32)
+            state.positions = np.repeat(lengths, n_hypotheses)
+            width = int(lengths.max()) + 16
+            state.slots = np.repeat(np.stack([np.pad(s, (0, width - len(s))) for s in slots]), n_hypotheses, 0)
             state.used = [(s, np.full(len(s), i, np.int32)) for i, s in enumerate(slots)]
             return state, np.repeat(np.array([text[-1] for text in texts], np.int32), n_hypotheses)
         slots = self.process(self.encode, texts, self.sources, is_causal=False)

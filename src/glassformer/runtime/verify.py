@@ -7,6 +7,7 @@ kernel uses one as an index.
 """
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 from glassformer.runtime.graph import (
@@ -33,6 +34,9 @@ MAX_WIDTH = 1 << 21
 """Largest number of features of a result, and largest sum of all in a program: memory for each row."""
 
 HEADS: tuple[ProgramName, ...] = "head", "next"
+
+RANKS = {"table": 2, "weight": 2, "cosines": 2, "sines": 2, "gain": 1, "bias": 1, "distance_bias": 2}
+"""Field of an operation -> number of dimensions of its table."""
 
 Stored = dict[tuple[Side, int], int]
 """Side and number of a cache -> number of features of its keys."""
@@ -61,6 +65,10 @@ def verify(graph: Graph) -> None:
         need(array.dtype == "float32", f"the type of the constant {name!r}")
     for table in graph.tables.values():
         check_table(table, graph)
+    for operation in graph.operations():
+        for field in fields(operation):
+            if isinstance(table := getattr(operation, field.name), Table):
+                need(len(table.shape) == RANKS[field.name], f"the number of dimensions of {table.name!r}")
     of_source: Stored = {}
     if "encode" in graph.programs:
         stored = verify_program(graph, "encode", {})
@@ -128,8 +136,7 @@ def check_input(operation: Input, stored: Stored) -> None:
 
 
 def check_gather(operation: Gather, stored: Stored) -> None:
-    """A row of a matrix."""
-    need(len(operation.table.shape) == 2, "the shape of its table")
+    """Any table."""
 
 
 def check_scale(operation: Scale, stored: Stored) -> None:
@@ -154,13 +161,13 @@ def check_normalize(operation: Normalize, stored: Stored) -> None:
 
 def check_rotate(operation: Rotate, stored: Stored) -> None:
     """Whole heads."""
-    need(len(operation.cosines.shape) == 2 and operation.cosines.shape == operation.sines.shape, "its tables")
+    need(operation.cosines.shape == operation.sines.shape, "its tables")
     need(operation.width % operation.d_head == 0, "the size of a head")
 
 
 def check_linear(operation: Linear, stored: Stored) -> None:
     """The weight has the width of the input."""
-    need(len(operation.weight.shape) == 2 and operation.weight.shape[1] == operation.x.width, "the shape of its weight")
+    need(operation.weight.shape[1] == operation.x.width, "the shape of its weight")
     check_vector(operation.bias, operation.width)
 
 
@@ -177,9 +184,9 @@ def check_attend(operation: Attend, stored: Stored) -> None:
     need(d_head > 0 and operation.width % d_head == 0, "the size of a head")
     need(n_kv_heads > 0 and operation.n_heads % n_kv_heads == 0, "the number of heads")
     need(stored.get((operation.side, operation.cache)) == n_kv_heads * d_head, "attends to what was not stored")
-    if operation.bias is not None:
-        shape = operation.bias.shape
-        need(len(shape) == 2 and shape[0] % 2 == 1 and shape[1] == operation.n_heads, "the shape of its bias")
+    if operation.distance_bias is not None:
+        n_distances, n_heads = operation.distance_bias.shape
+        need(n_distances % 2 == 1 and n_heads == operation.n_heads, "the shape of its bias")
 
 
 def check_vector(table: Table | None, width: int) -> None:

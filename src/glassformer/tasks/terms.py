@@ -223,7 +223,7 @@ def edited_texts(
     words = [word for word, (a, b) in enumerate(spans) if a < term.end and term.start < b]
     begin, rest = output.text[: len(prefix)], output.text[len(prefix) :]
     begin += " " if begin and (rest[:1].isspace() or not rest) else ""
-    limit = task.model.config.max_len - 1
+    limit = task.config.max_len - 1
 
     def fitting(at_words: Iterable[int], is_translation: bool) -> list[tuple[str, list[int]]]:
         positions = sorted({max(0, word - len(begin.split())) for word in at_words})

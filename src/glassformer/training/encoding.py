@@ -107,7 +107,7 @@ def write_train(config: TrainConfig, objective: AnyObjective, corpus: CorpusInfo
             yield encoded
 
     train = Dataset.write(folder, chain.from_iterable(encoded_chunks()), objective.fields, task.tokenizer.vocab_size)
-    limit = task.model.config.max_len - 1
+    limit = task.config.max_len - 1
     if n_too_long > MAX_LEFT_OUT * (len(train) + n_too_long):
         raise CorpusError(too_long_message(config, objective, too_long, n_too_long, len(train)))
     if n_too_long:
@@ -119,7 +119,7 @@ def write_train(config: TrainConfig, objective: AnyObjective, corpus: CorpusInfo
     if objective.n_truncated:
         log(
             f"warning: of {objective.n_truncated:,} {task.examples_name}, the end of the text was cut off, since the"
-            f" model has {task.model.config.max_len} positions (--max-len)"
+            f" model has {task.config.max_len} positions (--max-len)"
         )
     counts = objective.n_tokens(train)
     if not any(counts):
@@ -164,7 +164,7 @@ def too_long_message(
         too_long: the first of these examples.
     """
     task = objective.task
-    limit, n = task.model.config.max_len - 1, n_too_long + n_train
+    limit, n = task.config.max_len - 1, n_too_long + n_train
     lengths = sorted(objective.needed_max_len(example) for example in too_long)
     suggested = lengths[int(0.95 * (len(lengths) - 1))]
     advice = [f"--max-len {suggested} keeps most of them"] if suggested <= MAX_TOKENS and not config.init_from else []
