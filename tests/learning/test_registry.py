@@ -1,6 +1,7 @@
 """The table of tasks and their objectives."""
 
 import pytest
+import torch
 
 from glassformer.config import TrainConfig
 from glassformer.errors import ConfigError
@@ -25,7 +26,7 @@ def test_an_objective_has_the_parts_of_its_task():
     assert objective.model is task.model
     assert objective.tokenizer is task.tokenizer
     assert objective.labels == task.labels
-    assert objective.device == task.device
+    assert objective.device == torch.device(task.device)
 
 
 def test_a_task_without_an_objective_cannot_be_trained(tmp_path):
