@@ -39,10 +39,10 @@ class Batch:
         return {f.name: value for f in fields(self) if isinstance(value := getattr(self, f.name), Tensor)}
 
     def pad_to(self: BatchT, n_rows: int, length: int, pad_id: int) -> BatchT:
-        """The batch with padding up to a fixed shape and the same loss, for tasks with `static_shapes`.
+        """The batch with padding up to a fixed shape and the same loss, for objectives with `static_shapes`.
 
         Args:
-            length: length of the longest row as in `Task.lengths`.
+            length: length of the longest row as in `Objective.lengths`.
         """
         raise NotImplementedError
 

@@ -1,5 +1,6 @@
 """Objectives of classification and of other tasks that predict one label per text."""
 
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -62,9 +63,9 @@ class LabelObjective(Objective[Labeled, LabelBatch]):
     def needed_max_len(self, example: Labeled) -> int:
         return sum(map(len, self.tokenizer.encode_batch(self.task.texts(example)))) + self.task.n_specials
 
+    @abstractmethod
     def target(self, example: Labeled) -> float:
         """Training target of an example."""
-        raise NotImplementedError
 
     def lengths(self, data: Dataset) -> NDArray[np.int64]:
         first, second = list(data.fields.values())[:2]
@@ -80,7 +81,7 @@ class LabelObjective(Objective[Labeled, LabelBatch]):
         )
 
     def shared_logits(self, examples: Sequence[Labeled]) -> Float[Tensor, "texts labels"]:
-        """`logits` of examples. See `map_parts`."""
+        """`LabelTask.logits` of examples. See `map_parts`."""
         texts = [text_of(example) for example in examples]
         return torch.tensor(self.map_parts(lambda part: self.task.logits(part).tolist(), texts))
 
