@@ -21,8 +21,9 @@ from glassformer.corpora.protected import take_out
 from glassformer.corpora.terms import Glossary, Required, Term, protect_pattern, unmet
 from glassformer.documents.inline import Detached
 from glassformer.errors import ConfigError
+from glassformer.generate.policy import length_penalty
 from glassformer.generate.request import Decoding, Sources
-from glassformer.generate.search import Hypothesis, length_penalty
+from glassformer.generate.search import Hypothesis
 from glassformer.runtime.decoder import CompiledDecoder
 from glassformer.runtime.precision import in_precision
 from glassformer.runtime.storage import can_have_weights
