@@ -15,6 +15,7 @@ from transformers import GPT2Config as TheirConfig
 from transformers import GPT2LMHeadModel, StoppingCriteria, StoppingCriteriaList
 
 from benchmarks.machine import save, threads
+from glassformer.generate.policy import Policy
 from glassformer.generate.rules import search_rules
 from glassformer.generate.search import BeamSearch
 from glassformer.kernels.library import load
@@ -52,8 +53,9 @@ def windows(times, ends):
 def ours(model, prompt, n):
     decoder = decodable(model)
     search = BeamSearch(
-        *decoder.start(prompt.tolist()), [n] * len(prompt), eos_id=VOCAB - 1, rules=search_rules((VOCAB - 1,)), beam=1
-    )
+        *decoder.start(prompt.tolist()), [n] * len(prompt), eos_ids=[VOCAB - 1], rules=search_rules((VOCAB - 1,)),
+        policy=Policy(beam=1),
+    )  # fmt: skip
     times = []
     while len(search.alive):
         search.advance(*search.candidates(decoder))

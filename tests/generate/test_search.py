@@ -5,9 +5,10 @@ import pytest
 import torch
 
 from glassformer.config import DecodeConfig
+from glassformer.generate.policy import length_penalty
 from glassformer.generate.protocol import ComputesLogits
 from glassformer.generate.rules import search_rules
-from glassformer.generate.search import beam_search, length_penalty
+from glassformer.generate.search import beam_search
 
 PAD, BOS, EOS = 0, 1, 2
 WORDS = (3, 4, 5)

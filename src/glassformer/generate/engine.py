@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from glassformer.config import DecodeConfig
 from glassformer.errors import UserError
 from glassformer.generate.batches import padded_length
+from glassformer.generate.policy import Policy
 from glassformer.generate.protocol import Decodable
 from glassformer.generate.request import Decoding, Event, Request, RequestBatch, ResultT, Sources, results, sampled
 from glassformer.generate.rules import sampling_rules, search_rules
@@ -209,13 +210,13 @@ class Engine:
             return RequestBatch(
                 requests,
                 Sampling(
-                    state, last, limits, eos_id=self.eos_id, rules=rules, warpers=sampling_rules(options),
+                    state, last, limits, eos_ids=[self.eos_id], rules=rules, warpers=sampling_rules(options),
                     seed=options.seed, indices=indices,
                 ),
             )  # fmt: skip
         begun = BeamSearch(
-            state, last, limits, eos_id=self.eos_id, rules=rules, beam=options.beam, alpha=options.length_penalty,
-            nbest=options.nbest,
+            state, last, limits, eos_ids=[self.eos_id], rules=rules,
+            policy=Policy(options.beam, options.length_penalty, options.nbest),
         )  # fmt: skip
         if options.shortlist:
             assert self.shortlist

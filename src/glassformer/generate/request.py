@@ -94,7 +94,7 @@ def results(batch: RequestBatch, search: BeamSearch, done: dict[int, list[Hypoth
     Raises:
         NonFiniteError: no token has a finite probability.
     """
-    if search.beam == 1:
+    if search.policy.beam == 1:
         for i, token in zip(search.alive.tolist(), search.ids[:, -1].tolist(), strict=True):
             yield Event(batch.requests[i].request_id, batch.requests[i].add([token]), None)
     for i, hypotheses in done.items():

@@ -138,6 +138,16 @@ def fast_form(rules: Sequence[Rule]) -> FastForm | None:
 
 
 @dataclass(frozen=True)
+class ExcludedTokens(Exclusion):
+    """Exclude tokens, as `BannedTokens`, but without a change of the log-probabilities of the others."""
+
+    token_ids: tuple[int, ...]
+
+    def excluded(self, before: list[int]) -> Collection[int]:
+        return self.token_ids
+
+
+@dataclass(frozen=True)
 class BannedPhrases(Exclusion):
     """Exclude the last token of a phrase after its other tokens."""
 

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from glassformer.generate.search import Hypothesis, SearchStep, length_penalty
+from glassformer.generate.policy import length_penalty
+from glassformer.generate.search import Hypothesis, SearchStep
 
 
 @dataclass(frozen=True, slots=True)

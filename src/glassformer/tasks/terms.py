@@ -19,8 +19,9 @@ from glassformer.corpora.protected import take_out
 from glassformer.corpora.terms import Glossary, Required, Term, protect_pattern, unmet
 from glassformer.documents.inline import Detached
 from glassformer.errors import ConfigError
+from glassformer.generate.policy import length_penalty
 from glassformer.generate.request import Decoding, Sources
-from glassformer.generate.search import Hypothesis, length_penalty
+from glassformer.generate.search import Hypothesis
 from glassformer.runtime.graph import Floats
 from glassformer.tasks.alignment import word_spans, word_weights
 
