@@ -116,7 +116,7 @@ def test_a_model_with_one_token_type_accepts_pairs(tmp_path):
     ids = torch.tensor([task.add_special_tokens(*task.encode_texts([("a cat", "a dog")])[0])[0]])
     with torch.no_grad():
         expected = model(input_ids=ids).logits
-    torch.testing.assert_close(task.logits([("a cat", "a dog")]), expected, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(torch.from_numpy(task.logits([("a cat", "a dog")])), expected, rtol=1e-4, atol=1e-4)
 
 
 def test_a_head_with_one_label_is_a_regression_with_the_same_output(tmp_path):

@@ -57,7 +57,7 @@ def test_every_encoder_task_gives_the_outputs_of_transformers(name, pre_norm, tm
             case _:
                 pairs = [(out.last_hidden_state[there], hidden[there])]
     for expected, got in pairs:
-        torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(torch.as_tensor(got), expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "wordpiece", "char", "byte"])

@@ -73,7 +73,7 @@ def test_pairs_have_two_separators(tmp_path):
     given = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs")("a cat", "a dog", return_tensors="pt")
     with torch.no_grad():
         expected = model(input_ids=given["input_ids"]).logits
-    torch.testing.assert_close(task.logits([("a cat", "a dog")]), expected, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(torch.from_numpy(task.logits([("a cat", "a dog")])), expected, rtol=1e-4, atol=1e-4)
 
 
 def test_a_tokenizer_without_a_start_token_is_refused(tmp_path):
@@ -98,4 +98,4 @@ def test_similarity_and_embed_take_a_sentence_embedder(tmp_path):
     done = glassformer("similarity", tmp_path / "ours", stdin="a cat\ta dog\n\na cat\ta cat\n")
     assert done.stdout == f"{float(first @ second):.4f}\n\n1.0000\n", done.stderr
     done = glassformer("embed", tmp_path / "ours", stdin="a cat\n")
-    torch.testing.assert_close(torch.tensor(json.loads(done.stdout)), first, rtol=0, atol=1e-5)
+    torch.testing.assert_close(torch.tensor(json.loads(done.stdout)), torch.from_numpy(first), rtol=0, atol=1e-5)

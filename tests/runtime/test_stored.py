@@ -161,7 +161,7 @@ def test_a_folder_whose_tables_do_not_match_its_config_is_refused(tmp_path, dama
     tensors = dict(contents["model.safetensors"])
     damage(tensors)
     save_folder(tmp_path / "int8", contents | {"model.safetensors": tensors})
-    with pytest.raises(CheckpointError, match=r"model.safetensors: .*(int8.3|tables|classifier)"):
+    with pytest.raises(CheckpointError, match=r"(?s)model.safetensors: .*(int8.3|tables|classifier)"):
         gf.load(tmp_path / "int8")
 
 
@@ -169,5 +169,5 @@ def test_a_config_of_another_size_is_refused(tmp_path):
     contents = dict(task_of(Translator).contents(precision="int8"))
     config = json.loads(contents["config.json"]) | {"d_ff": 200}
     save_folder(tmp_path / "int8", contents | {"config.json": json.dumps(config)})
-    with pytest.raises(CheckpointError, match="does not match the sizes"):
+    with pytest.raises(CheckpointError, match="another configuration"):
         gf.load(tmp_path / "int8")

@@ -5,6 +5,7 @@ from glassformer import measurement
 from glassformer.config import TrainConfig
 from glassformer.models.t5 import T5Config
 from glassformer.nn import cpu_training
+from glassformer.recording.precision import fastest
 from glassformer.runtime import precision as decoding
 from glassformer.training import arithmetic as a
 
@@ -88,7 +89,7 @@ def test_a_measurement_does_not_change_random_numbers():
 
 def test_decoding_is_measured_for_models_whose_heads_have_a_size_of_their_own():
     config = T5Config(vocab_size=31, d_model=44, n_heads=3, d_head=16, d_ff=97, n_encoder_layers=1, n_decoder_layers=1)
-    assert decoding.fastest(CPU, config) in ("fp32", "int8")
+    assert fastest(CPU, config) in ("fp32", "int8")
 
 
 def test_decoding_is_in_fp32_where_int8_is_not_faster(monkeypatch):
@@ -100,4 +101,4 @@ def test_decoding_is_in_fp32_where_int8_is_not_faster(monkeypatch):
     ):
         monkeypatch.setenv("XDG_CACHE_HOME", f"/nonexistent/{i}")
         monkeypatch.setattr(measurement, "measure", lambda c, times=times: dict(zip(c, times, strict=True)))
-        assert decoding.fastest(CPU, config) == chosen
+        assert fastest(CPU, config) == chosen

@@ -28,6 +28,8 @@ class EagerProgram:
     """A program with its weights as tensors."""
 
     def __init__(self, instructions: Sequence[Instruction], steps: Sequence[Step]) -> None:
+        self.tensors: dict[int, tuple[Array, Tensor]] = {}
+        """By id of a table that cannot be written to: the table, and a copy."""
         self.weights: dict[tuple[int, int], tuple[Tensor, Tensor, Tensor]] = {}
         """By `key_of` an instruction; see `run_eagerly`."""
         for instruction, step in zip(instructions, steps, strict=True):
@@ -41,18 +43,23 @@ class EagerProgram:
                 arrays: list[Array] = [weight[:, :k], np.empty(0, np.float32), bias[:n]]
             else:
                 arrays = [unpack(weight, n, k), scale[:n].copy(), bias[:n].copy()]
-            self.weights[key_of(instruction)] = (
-                torch.from_numpy(arrays[0]),
-                torch.from_numpy(arrays[1]),
-                torch.from_numpy(arrays[2]),
-            )
+            first, second, third = map(self.tensor, arrays)
+            self.weights[key_of(instruction)] = first, second, third
+
+    def tensor(self, table: Array) -> Tensor:
+        """The tensor of a table. Those of files, which cannot be written to, are copied once."""
+        if table.flags.writeable:
+            return torch.from_numpy(table)
+        if id(table) not in self.tensors:
+            self.tensors[id(table)] = table, torch.from_numpy(table.copy())
+        return self.tensors[id(table)][1]
 
     def run(
         self, batch: Batch, caches: Sequence[tuple[Array, Array]], instructions: Sequence[Instruction]
     ) -> NDArray[np.float32]:
         """Execute instructions. Returns the result of the last."""
         with torch.inference_mode():
-            return run_eagerly(instructions, self.weights, batch, caches)[-1].numpy()
+            return run_eagerly(instructions, self.weights, batch, caches, self.tensor)[-1].numpy()
 
     def run_for(
         self,
@@ -63,7 +70,7 @@ class EagerProgram:
     ) -> list[NDArray[np.float32]]:
         """Execute instructions. Returns the content of buffers."""
         with torch.inference_mode():
-            results = run_eagerly(instructions, self.weights, batch, caches)
+            results = run_eagerly(instructions, self.weights, batch, caches, self.tensor)
         return [results[buffer].numpy() for buffer in buffers]
 
     def best(
@@ -104,12 +111,14 @@ def run_eagerly(
     weights: Mapping[tuple[int, int], tuple[Tensor, Tensor, Tensor]],
     batch: Batch,
     caches: Sequence[tuple[Array, Array]],
+    tensor: Callable[[Array], Tensor],
 ) -> dict[int, Tensor]:
     """Execute a program. Returns the content of each buffer, and under -1 the result of the last operation.
 
     Args:
         weights: `key_of` an instruction -> quantized weight, scale of each output feature, bias. If the weight is not
             int8, the product is computed in its precision instead.
+        tensor: the tensor of a table.
     """
     buffers: dict[int, Tensor] = {}
     cached = [tuple(map(torch.from_numpy, pair)) for pair in caches]
@@ -120,7 +129,7 @@ def run_eagerly(
         # Results of linear layers are wider than their parts.
         a = buffers.get(op.a.buffer, result)[:, op.a.column :]
         b = buffers.get(op.b.buffer, result)[:, op.b.column :]
-        tables = [torch.from_numpy(table) for table in op.tables if table is not None]
+        tables = [tensor(table) for table in op.tables if table is not None]
         match op.kind:
             case Kind.GATHER:
                 index = indices[op.option]
