@@ -14,6 +14,7 @@ from glassformer.runtime.graph import Graph, Input, Linear, Table
 from glassformer.runtime.graph_file import SPEC, from_json, to_json
 from glassformer.runtime.model import RuntimeModel, check_sizes
 from glassformer.runtime.verify import MAX_OPERATIONS, MAX_WIDTH, ProgramError, n_positions, verify
+from tests.runtime.fuzz import mutations
 from tests.runtime.models import MODELS, model_of
 
 CONFIG = {"model_type": "glassformer-transformer", "d_model": 44}
@@ -194,8 +195,6 @@ def test_tokens_and_positions_outside_of_the_tables_are_an_error():
 
 def test_mutated_files_are_refused_or_legal():
     """Files with random changes: an error of ours, or a graph that is legal; see tests/runtime/fuzz.py."""
-    from tests.runtime.fuzz import mutations
-
     counts = {True: 0, False: 0}
     for name in ("T5", "Llama", "BERT"):
         record = record_of(name)
