@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 import torch
 
+from glassformer.config import DecodeConfig
 from glassformer.generate.protocol import ComputesLogits
+from glassformer.generate.rules import Rule, search_rules
 from glassformer.generate.scores import best_tokens, log_softmax
+from glassformer.generate.search import beam_search
 from glassformer.models.decoding import TorchDecoder, blockwise_topk
 from tests.generate.test_invariance import BOS, EOS, PAD, VOCAB, random_model
 
@@ -81,3 +84,44 @@ def test_the_most_probable_tokens_of_a_model_of_pytorch_are_those_of_its_logits(
         fast.select(rows)
         full.select(rows)
         last = tokens[rows, 0]
+
+
+@pytest.mark.parametrize(
+    ("options", "is_fast"),
+    [
+        ({"no_repeat_ngram_size": 1}, True),
+        ({"min_length": 3}, True),
+        ({"ban": ("b",)}, True),
+        ({"repetition_penalty": 1.5}, False),
+    ],
+    ids=str,
+)
+def test_rules_that_only_exclude_tokens_need_only_the_most_probable(options, is_fast):
+    """They find what they find with all logits."""
+    decoder, used = TorchDecoder(random_model(22)), []
+    texts = [b"b" if i % 2 else b"a" for i in range(VOCAB)]
+
+    class Spy(TorchDecoder):
+        def logits(self, ids, state):
+            used.append("logits")
+            return super().logits(ids, state)
+
+    def found(model, eos_id, rules):
+        return beam_search(model, [[5, 6, EOS], [7, EOS]], [9, 9], eos_id=eos_id, rules=rules, beam=3)
+
+    free = search_rules((PAD, BOS))
+    eos_id = found(decoder, EOS, free)[0][0].ids[0] if "min_length" in options else EOS
+    rules = search_rules((PAD, BOS), DecodeConfig(**options), eos_id=eos_id, token_bytes=texts)
+    ours, expected = found(Spy(decoder.model), eos_id, rules), found(decoder, eos_id, [*rules, Unchanged()])
+    assert bool(used) != is_fast
+    for (a,), (b,) in zip(ours, expected, strict=True):
+        assert a.ids == b.ids
+        assert a.log_probs == pytest.approx(b.log_probs, abs=1e-5)
+    assert [h.ids for (h,) in ours] != [h.ids for (h,) in found(decoder, eos_id, free)]
+
+
+class Unchanged(Rule):
+    """A rule without a fast form that changes nothing."""
+
+    def apply(self, scores, ids):
+        return scores

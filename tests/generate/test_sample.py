@@ -70,6 +70,13 @@ def test_top_p_keeps_the_smallest_set_with_total_probability_p(top_p):
         assert not row[~keeps].numel() or row[~keeps].max() <= chosen.min()
 
 
+def test_top_p_keeps_the_tokens_that_are_as_probable_as_the_last_of_the_set():
+    kept = as_dense(torch.tensor([[0.4, 0.2, 0.2, 0.2]]).log(), top_p=0.5)
+    torch.testing.assert_close(kept, torch.tensor([[0.4, 0.2, 0.2, 0.2]], dtype=torch.float64))
+    kept = as_dense(torch.tensor([[0.4, 0.3, 0.2, 0.1]]).log(), top_p=0.5)
+    assert (kept > 0).tolist() == [[True, True, False, False]]
+
+
 def test_sampled_frequencies_match_the_probabilities(model):
     """First tokens of many texts compared with the probabilities of the model."""
     n = 4000

@@ -267,7 +267,8 @@ class TopK(Rule):
 
 @dataclass(frozen=True)
 class TopP(Rule):
-    """Keep the most probable tokens until their probabilities sum to at least p (nucleus sampling), exclude the others.
+    """Keep the most probable tokens until their probabilities sum to at least p (nucleus sampling), and those with the
+    score of the last of them; exclude the others.
 
     Source: Holtzman et al. 2020, section 3.1.
     """
@@ -276,10 +277,10 @@ class TopP(Rule):
     min_tokens_to_keep: int = 1
 
     def apply(self, scores: Scores, ids: Ints) -> Scores:
-        order = scores.argsort(axis=1, kind="stable")
-        is_excluded = softmax(np.take_along_axis(scores, order, 1)).cumsum(axis=1) <= 1 - self.p
+        ascending = np.sort(scores, axis=1)
+        is_excluded = softmax(ascending).cumsum(axis=1) <= 1 - self.p
         is_excluded[:, -self.min_tokens_to_keep :] = False
-        return without(scores, in_place(is_excluded, order))
+        return without(scores, scores < np.take_along_axis(ascending, is_excluded.sum(axis=1, keepdims=True), 1))
 
 
 @dataclass(frozen=True)
@@ -308,14 +309,9 @@ class TypicalP(Rule):
         order = np.abs(-log_probs - entropy).argsort(axis=1, kind="stable")
         before = np.roll(np.take_along_axis(probs, order, 1).cumsum(axis=1), 1, axis=1)
         before[:, 0] = 0
-        return without(scores, in_place(before >= self.p, order))
-
-
-def in_place(values: NDArray[np.bool_], order: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """The values of each row in the order before sorting."""
-    unsorted = np.empty_like(values)
-    np.put_along_axis(unsorted, order, values, 1)
-    return unsorted
+        is_excluded = np.empty(scores.shape, bool)
+        np.put_along_axis(is_excluded, order, before >= self.p, 1)
+        return without(scores, is_excluded)
 
 
 def search_rules(

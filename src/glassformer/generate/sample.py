@@ -108,9 +108,10 @@ def sample_tokens(scores: Scores, u: NDArray[np.float64]) -> NDArray[np.int64]:
     Raises:
         NonFiniteError: all tokens of a row are excluded, or a score is not a number.
     """
-    cumulative = softmax(scores.astype(np.float64)).cumsum(axis=1)
+    cumulative = softmax(scores.astype(np.float64, copy=False)).cumsum(axis=1)
     total = cumulative[:, -1]
     if not (total > 0).all():
         raise NonFiniteError(NON_FINITE)
     # Rounding of the sum must not select a token of probability 0 at the end.
-    return (cumulative <= np.minimum(u, np.nextafter(total, 0))[:, None]).sum(axis=1)
+    u = np.minimum(u, np.nextafter(total, 0))
+    return np.array([row.searchsorted(x, side="right") for row, x in zip(cumulative, u, strict=True)])

@@ -15,15 +15,18 @@ FloatT = TypeVar("FloatT", bound=np.floating[Any])
 def log_softmax(scores: NDArray[FloatT]) -> NDArray[FloatT]:
     """Logarithm of the softmax of each row, in the type of the scores. Rows without a finite score become NaN."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        shifted = scores - scores.max(axis=-1, keepdims=True)
-        return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+        log_probs = scores - scores.max(axis=-1, keepdims=True)
+        log_probs -= np.log(np.exp(log_probs).sum(axis=-1, keepdims=True))
+        return log_probs
 
 
 def softmax(scores: NDArray[FloatT], axis: int = -1) -> NDArray[FloatT]:
     """Softmax along an axis, in the type of the scores. Where no score is finite, the result is NaN."""
     with np.errstate(invalid="ignore"):
-        exponentials = np.exp(scores - scores.max(axis=axis, keepdims=True))
-        return exponentials / exponentials.sum(axis=axis, keepdims=True)
+        probs = scores - scores.max(axis=axis, keepdims=True)
+        np.exp(probs, out=probs)
+        probs /= probs.sum(axis=axis, keepdims=True)
+        return probs
 
 
 def best_tokens(scores: NDArray[FloatT], k: int) -> tuple[NDArray[FloatT], NDArray[np.int64]]:
