@@ -5,7 +5,7 @@ import torch
 
 from glassformer import checkpoint
 from glassformer.corpora.corpus import Example
-from glassformer.errors import ConfigError
+from glassformer.errors import ConfigError, UserError
 from glassformer.inspection.ablation import (
     COMPONENT_KINDS,
     AblationResult,
@@ -97,9 +97,12 @@ def test_a_model_in_int8_cannot_be_changed(tmp_path):
     task = make("classification", "bert")
     task.save(tmp_path / "int8", precision="int8")
     stored = load(tmp_path / "int8", device="cpu")
-    layer = components(stored.model, "layers")[0]
-    with disabled_components(stored.model, [layer]), pytest.raises(ConfigError, match="int8 cannot be recorded"):
-        stored("The black cat")
+    with pytest.raises(UserError, match="exported in int8"):
+        components(stored.model, "layers")
+    layer = components(task.model, "layers")[0]
+    task.precision = "int8"
+    with disabled_components(task.model, [layer]), pytest.raises(ConfigError, match="int8 cannot be recorded"):
+        task("The black cat")
 
 
 @pytest.mark.parametrize("kind", COMPONENT_KINDS)

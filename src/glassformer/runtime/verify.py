@@ -172,10 +172,9 @@ def check_linear(operation: Linear, stored: Stored) -> None:
 
 
 def check_store(operation: Store, stored: Stored) -> None:
-    """Keys and values of one width, that of the cache."""
+    """Keys and values of one width. Layers of an encoder share a cache, one after the other, also with other widths."""
     need(operation.keys.width == operation.values.width, "the widths of keys and values")
-    key = operation.side, operation.cache
-    need(stored.setdefault(key, operation.keys.width) == operation.keys.width, "the width of the cache")
+    stored[operation.side, operation.cache] = operation.keys.width
 
 
 def check_attend(operation: Attend, stored: Stored) -> None:

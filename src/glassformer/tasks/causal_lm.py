@@ -160,7 +160,7 @@ class DecoderTask(GeneratesText, Task[ExampleT]):
             for start, end in pairwise([0, *starts, len(ids) - 1]):
                 inputs.append(ids[start:end])
                 targets.append(ids[start + 1 : end + 1])
-        scores = iter(self.source.in_precision("fp32").score(inputs, targets))
+        scores = iter(self.source.in_fp32.score(inputs, targets))
         results = []
         for ids in sequences:
             nll: list[float] = []

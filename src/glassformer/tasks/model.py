@@ -156,6 +156,16 @@ class TaskModel:
 
         return with_interface(in_precision(self.module, precision))
 
+    @property
+    def in_fp32(self) -> Any:
+        """The model that computes probabilities of given texts in fp32: programs of the files of a folder; a module
+        itself, as in training, where its numbers tell whether it diverges."""
+        if self.stored is not None:
+            return self.in_precision("fp32")
+        from glassformer.recording.modules import with_interface
+
+        return with_interface(self.module)
+
     def reason(self, precision: str) -> str:
         """Why PyTorch computes the model, as the beginning of a sentence."""
         if precision == "bf16":

@@ -216,7 +216,7 @@ class TextToTextTask(GeneratesText, Task[ExampleT]):
         sources: Sequence[Sequence[int]],
         targets: Sequence[Sequence[int]],
         source_of: Sequence[int],
-        precision: str = "fp32",
+        precision: str | None = None,
     ) -> list[list[float]]:
         """Natural log-probabilities of the target tokens.
 
@@ -224,9 +224,10 @@ class TextToTextTask(GeneratesText, Task[ExampleT]):
             sources: token ids, including the end-of-sentence token.
             targets: token ids, including the end-of-sentence token.
             source_of: index of the source of each target.
+            precision: precision of inference. Default: fp32, see `TaskModel.in_fp32`.
         """
         inputs = [[self.config.bos_id, *target[:-1]] for target in targets]
-        model = self.source.in_precision(precision)
+        model = self.source.in_fp32 if precision is None else self.source.in_precision(precision)
         log_probs: list[list[float]] = model.score(inputs, targets, sources, source_of) if targets else []
         return log_probs
 
