@@ -87,7 +87,7 @@ def execute(graph, config, seed):
     config = config.model_copy(update={name: min(getattr(config, name), size) for name, size in sizes.items()})
     weights = {name: numbers.normal(size=shape).astype(np.float32) for name, shape in graph.weights.items()}
     kernels, _ = library.load()
-    texts = [[1 % config.vocab_size] * n for n in (1, 3, min(config.max_len - 1, 21)) if n]
+    texts = [[1 % max(1, config.vocab_size)] * n for n in (1, 3, min(config.max_len - 1, 21)) if n]
     is_quantized = bool(numbers.integers(2))
     if "step" not in graph.programs:
         encoder = RuntimeEncoder(graph, config, kernels, weights, is_quantized=is_quantized)
@@ -150,11 +150,13 @@ def sanitized(folder):
     options = "detect_leaks=0:exitcode=99:allocator_may_return_null=1"
     environment = {**os.environ, "LD_PRELOAD": asan.stdout.strip(), "ASAN_OPTIONS": options, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "tests.runtime.fuzz", "--execute", str(folder)]
-    processes = []
+    processes, errors = [], open(folder / "errors", "w")
 
     def start():
         processes.append(
-            subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            subprocess.Popen(
+                command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
+            )
         )
         return processes[-1]
 
@@ -190,6 +192,7 @@ def fuzz(n, seed, folder, start):
                 path = Path(tempfile.gettempdir()) / f"fuzz.{seed}.{i}.{k}.json"
                 path.write_text(json.dumps([i, seed + k, mutated]))
                 print(f"{entry['name']}: exit code {process.wait()}: {path}", flush=True)
+                print((folder / "errors").read_text()[-600:])
                 process = start()
         print(entry["name"], counts, flush=True)
     return failed

@@ -59,7 +59,7 @@ class RuntimeModel:
         self.n_positions = n_positions(graph)
         self.tables = Tables(lambda table: array_of(table, weights, graph), stored)
         step = graph.programs["step"]
-        source_widths = cache_widths_of(step, "source")
+        source_widths = cache_widths_of([*graph.programs.get("encode", ()), *step], "source")
         self.encode: Program | None = None
         if "encode" in graph.programs:
             encode = graph.programs["encode"]
