@@ -42,7 +42,7 @@ $(VENV)/bin/pip:
 	@$(PYTHON) -m venv $(VENV) || { echo "No venv module: on Debian and Ubuntu, apt install python3-venv"; exit 1; }
 
 $(VENV)/.run: pyproject.toml | $(VENV)/bin/pip
-	$(BIN)/pip install -q -e . && touch $@
+	$(BIN)/pip install -q -e '.[train]' && touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/pip
 	$(BIN)/pip install -q -e '.[dev]' && touch $@

@@ -31,7 +31,7 @@ from glassformer.corpora.corpus import Example
 from glassformer.generate.shortlist import Shortlist
 from glassformer.interop.ctranslate2 import VOCABULARY_MAP, save_model, vocabulary, vocabulary_map
 from glassformer.kernels.library import load as load_kernels
-from glassformer.learning.shortlist import learn_shortlist
+from glassformer.tasks.shortlist import learn_shortlist
 from glassformer.models.transformer import TransformerConfig
 from glassformer.tasks.registry import load
 from glassformer.tasks.translation import Translator

@@ -21,10 +21,10 @@ __all__ = ["__version__", "inspect", "load", "pipeline", "record_activations", "
 
 if TYPE_CHECKING:
     from glassformer.api import inspect as inspect
-    from glassformer.api import load as load
     from glassformer.api import record_activations as record_activations
     from glassformer.api import train as train
     from glassformer.pipelines import pipeline as pipeline
+    from glassformer.tasks.registry import load as load
 
 
 def __dir__() -> list[str]:
@@ -32,10 +32,17 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> object:
-    if name in ("inspect", "load", "record_activations", "train"):
+    if name in ("inspect", "record_activations", "train"):
+        from glassformer.devices import require_torch
+
+        require_torch(f"glassformer.{name}")
         from glassformer import api  # torch takes seconds to import
 
         return getattr(api, name)
+    if name == "load":
+        from glassformer.tasks.registry import load
+
+        return load
     if name == "pipeline":
         from glassformer.pipelines import pipeline
 

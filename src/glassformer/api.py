@@ -9,11 +9,10 @@ from glassformer.inspection.inspect import inspect
 from glassformer.inspection.record import record_activations
 from glassformer.keyword_options import Files, TrainOptions
 from glassformer.tasks.base import AnyTask, Task
-from glassformer.tasks.registry import load
 from glassformer.training.options import known_names
 from glassformer.training.run import train as run
 
-__all__ = ["inspect", "load", "record_activations", "train"]
+__all__ = ["inspect", "record_activations", "train"]
 
 TaskT = TypeVar("TaskT", bound=AnyTask)
 

@@ -172,7 +172,7 @@ def fuzz(n, seed, folder, start):
     counts, failed, process = {"refused": 0, "not executed": 0}, 0, start()
     known = list(read_seeds(folder))
     for i, (entry, constants, _) in enumerate(known):
-        for k, mutated in enumerate(mutations(entry["record"], n // len(known), seed + i)):
+        for k, mutated in enumerate(mutations(entry["record"], -(-n // len(known)), seed + i)):
             try:
                 accepted = from_json(mutated, entry["hash"], constants)
             except CheckpointError:

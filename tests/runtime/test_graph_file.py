@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from glassformer.errors import CheckpointError
+from glassformer.kernels.library import load
 from glassformer.models.bert import Bert, BertConfig
 from glassformer.models.families import family_of
 from glassformer.recording.graphs import graph_of
@@ -180,6 +181,19 @@ def test_a_graph_with_too_few_tokens_or_positions_for_its_config_is_refused():
         with pytest.raises(CheckpointError, match=r"config\.json"):
             check_sizes(graph("GPT-2"), config)
     assert n_positions(graph("T5")) is None
+
+
+def test_caches_of_the_source_exist_also_if_the_step_does_not_attend_to_them():
+    record, model = record_of("T5"), GRAPHS["T5"]
+    for operation in record["programs"]["step"]:
+        if operation["op"] == "attend":
+            operation["side"] = "own"
+    read = from_json(record, CONFIG, {})
+    weights = {name: weight.detach().numpy() for name, weight in model.state_dict().items()}
+    programs = RuntimeModel(read, model.config, load()[0], weights)
+    assert len(programs.encode.cache_widths) == len(programs.decode.cache_widths) - programs.n_layers + 1
+    assert len(programs.encode.cache_widths) == 3
+    programs.start([[3, 4]])
 
 
 def test_tokens_and_positions_outside_of_the_tables_are_an_error():

@@ -10,6 +10,7 @@ from inspect import cleandoc
 
 from cyclopts import App, Group, Parameter
 
+from glassformer.devices import INSTALL_TORCH
 from glassformer.errors import ColumnsError, UserError
 from glassformer.version import __version__
 
@@ -120,6 +121,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if isinstance(error, ColumnsError) and error.keys:
             print(f"  For example: glassformer {shlex.join(arguments)} {error.keys}", file=sys.stderr)
         sys.exit(error.exit_code)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "torch":
+            raise
+        command = f"glassformer {arguments[0]}" if arguments else "glassformer"
+        print(
+            f"error: `{command}` needs PyTorch, which is not installed.\n  Install it: {INSTALL_TORCH}", file=sys.stderr
+        )
+        sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
     except MemoryError:

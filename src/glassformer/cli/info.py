@@ -1,6 +1,7 @@
 """`glassformer info`"""
 
 import json as json_module
+import math
 import os
 from pathlib import Path
 
@@ -63,19 +64,21 @@ def hardware_record() -> JsonObject:
 def model_record(model: Path) -> JsonObject:
     """Configuration, size and training metadata of a model folder."""
     from glassformer import checkpoint
+    from glassformer.runtime.graph_file import FILE
     from glassformer.tasks.registry import find_model, load
 
     path = find_model(model)
     task = load(path, device="cpu")
-    parameters = {name: p.numel() for name, p in task.model.named_parameters()}
+    has_programs = FILE in checkpoint.read_json(path / checkpoint.MANIFEST)["files"]
     record: JsonObject = {
         "folder": str(path),
         "task": task.name,
         **{name: " ".join(values) for name in task.stored_attributes if (values := getattr(task, name))},
         **({"labels": " ".join(task.labels)} if task.labels else {}),
-        "parameters": sum(parameters.values()),
-        "of_these_embedding": parameters["embedding.weight"],
+        "parameters": task.source.n_parameters,
+        "of_these_embedding": math.prod(task.source.shape("embedding.weight")),
         "stored_precision": checkpoint.read_json(path / "config.json").get("precision", "fp32"),
+        "programs": "yes" if has_programs else "no: computed by PyTorch",
         **task.config.model_dump(),
         "weights_sha256": checkpoint.sha256(path / "model.safetensors"),
     }

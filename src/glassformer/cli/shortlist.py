@@ -33,8 +33,8 @@ def shortlist(
     from glassformer.cli.lines import open_model, progress_bar
     from glassformer.corpora.corpus import read_pairs
     from glassformer.generate.shortlist import FILE
-    from glassformer.learning.shortlist import learn_shortlist
     from glassformer.tasks.registry import find_model
+    from glassformer.tasks.shortlist import learn_shortlist
     from glassformer.tasks.texts import no_op
     from glassformer.tasks.translation import Translator
 

@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
 
 from glassformer.metrics.score import common_length, mean_from
+from glassformer.shapes import Float
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
 
 from glassformer.metrics.score import common_length, divide
+from glassformer.shapes import Float
 
 
 def pearson_statistics(predicted: Sequence[float], expected: Sequence[float]) -> Float[np.ndarray, "n 6"]:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from glassformer.metrics.score import common_length, divide, f1_from
+from glassformer.shapes import Float, Int
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
 
 from glassformer.metrics.score import mean_from
+from glassformer.shapes import Float
 
 
 def perplexity(nll: float, n_tokens: int) -> float:

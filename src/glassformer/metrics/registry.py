@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from jaxtyping import Float
 from numpy import ndarray
 
 from glassformer.metrics.answers import answer_f1_from, answer_statistics, exact_match_from
@@ -23,6 +22,7 @@ from glassformer.metrics.score import (
 )
 from glassformer.metrics.spans import are_sentences_of_span_tags, entity_statistics, tag_statistics
 from glassformer.metrics.summary import rouge_1_from, rouge_2_from, rouge_l_from, rouge_signature, rouge_statistics
+from glassformer.shapes import Float
 
 OutputType = Literal["classes", "numbers", "tags", "answers", "summaries", "texts"]
 """What a metric compares. References are of the same type; those of answers and summaries are lists of texts."""

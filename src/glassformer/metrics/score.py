@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+
+from glassformer.shapes import Float
 
 MetricFn = Callable[[np.ndarray], np.ndarray]
 """Computes a metric, [...], from statistics summed over examples, [... k]. Used by `significance` for resampling."""

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 
 from glassformer.metrics.score import MetricFn
+from glassformer.shapes import Float
 
 _CHUNK = 1 << 20  # number of random numbers in memory at a time
 

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
 
 from glassformer.corpora.tagged import SPAN_TAG
 from glassformer.metrics.labels import ClassScore, scores_of_counts
 from glassformer.metrics.score import common_length, f1_from, mean_from
+from glassformer.shapes import Float
 
 Span = tuple[str, int, int]
 """Type, index of the first word, index after the last word."""

@@ -6,10 +6,10 @@ from importlib.metadata import version
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Float
 
 from glassformer.errors import ConfigError
 from glassformer.metrics.score import common_length, mean_from
+from glassformer.shapes import Float
 
 ROUGE_TYPES = ("rouge1", "rouge2", "rougeL")
 """Names of the metrics in the package rouge-score."""

@@ -6,9 +6,9 @@ sacrebleu is imported when a score is computed: it takes 0.3 s, and needs a fold
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
 
 from glassformer.metrics.score import Score, common_length
+from glassformer.shapes import Float
 
 
 def translation_scores(

@@ -44,13 +44,14 @@ class StoredModel:
         self.arrays = read_arrays(folder / WEIGHTS_FILE)
         self.kept: dict[str, RuntimeModel | RuntimeEncoder] = {}
         """Precision -> model."""
-        if graph is not None:
-            try:
-                check_weights(graph, self.arrays, is_int8=is_int8)
-                if is_int8:
-                    self.kept["int8"] = self.programs(load_or_warn(), is_quantized=True)
-            except CheckpointError as error:
-                raise CheckpointError(f"{folder / WEIGHTS_FILE}: {error}") from None
+        try:
+            if graph is not None:
+                check_shapes(graph, self.arrays, is_int8=is_int8)
+            check_finite(self.arrays)
+            if is_int8 and graph is not None:
+                self.kept["int8"] = self.programs(load_or_warn(), is_quantized=True)
+        except CheckpointError as error:
+            raise CheckpointError(f"{folder / WEIGHTS_FILE}: {error}") from None
 
     def in_precision(self, precision: str) -> RuntimeModel | RuntimeEncoder | None:
         """The model as programs of kernels on a CPU, in a precision of inference. None: PyTorch computes it, since it
@@ -104,20 +105,29 @@ class StoredModel:
         }
 
 
-def check_weights(graph: Graph, arrays: Mapping[str, Array], *, is_int8: bool) -> None:
-    """Check names, shapes and numbers of the weights of a folder.
+def check_shapes(graph: Graph, arrays: Mapping[str, Array], *, is_int8: bool) -> None:
+    """Check names and shapes of the weights of a folder.
 
     Raises:
-        CheckpointError: a weight is missing, unexpected, of another shape than that of the config, or not finite.
+        CheckpointError: a weight is missing, unexpected, or of another shape than that of the config.
     """
     expected = {name: shape for name, shape in graph.weights.items() if not is_int8 or name.startswith(KEPT)}
-    found = {name: array for name, array in arrays.items() if not (is_int8 and name.startswith(PREFIX))}
-    actual = {name: array.shape for name, array in found.items()}
+    actual = {name: array.shape for name, array in arrays.items() if not (is_int8 and name.startswith(PREFIX))}
     if expected != actual:
         names = sorted(name for name in expected.keys() | actual.keys() if expected.get(name) != actual.get(name))
         lines = [f"  {name}: {actual.get(name, 'missing')}, expected {expected.get(name, 'none')}" for name in names]
         raise CheckpointError("the weights do not match the sizes in config.json:\n" + "\n".join(lines[:10]))
-    for name, array in found.items():
+
+
+def check_finite(arrays: Mapping[str, Array]) -> None:
+    """Check the numbers of weights.
+
+    Raises:
+        CheckpointError: a weight is not of floats, or not finite.
+    """
+    for name, array in arrays.items():
+        if name.startswith(PREFIX):
+            continue
         # The sum is fast and not finite if an element is not; it can also be too large for the data type.
         with np.errstate(over="ignore", invalid="ignore"):
             is_finite = array.dtype.kind == "f" and (np.isfinite(array.sum()) or np.isfinite(array).all())

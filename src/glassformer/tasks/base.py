@@ -380,7 +380,7 @@ def read_graph(folder: Path, family: str, config: ModelConfig) -> Graph | None:
     """
     files = checkpoint.read_json(folder / checkpoint.MANIFEST)["files"]
     if graph_file.FILE not in files:
-        if not has_torch():
+        if not has_torch() or FAMILIES[family].kind == "word-vectors":
             return None
         from glassformer.recording.graphs import graph_or_none
 

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Literal, TypedDict, overload
 
 import numpy as np
-from jaxtyping import Float
 from numpy import ndarray
 
 from glassformer.config import DecodeConfig
@@ -14,6 +13,7 @@ from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.generate.scores import softmax
 from glassformer.metrics import Score
 from glassformer.metrics.registry import scores
+from glassformer.shapes import Float
 from glassformer.tasks.base import Log, Record
 from glassformer.tasks.encoder import EncoderTask, Texts, text_of_line
 from glassformer.tasks.texts import Text, Warn, check_texts, map_nonblank, no_op

@@ -13,12 +13,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
 from numpy import ndarray
 
 from glassformer.config import DecodeConfig, JsonObject
 from glassformer.corpora.terms import places_of
 from glassformer.errors import CheckpointError, UserError
+from glassformer.shapes import Bool, Float
 from glassformer.tokens.tokenizer import Tokenizer
 
 FILE = "confidence.json"

@@ -4,10 +4,10 @@ import json
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
 from numpy import ndarray
 
 from glassformer.config import DecodeConfig
+from glassformer.shapes import Float
 from glassformer.tasks.base import CorpusExample
 from glassformer.tasks.encoder import EncoderTask, Texts, text_of_line
 from glassformer.tasks.texts import Warn, check_texts, no_op

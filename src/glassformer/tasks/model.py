@@ -53,9 +53,8 @@ class TaskModel:
     @property
     def graph(self) -> Graph | None:
         """The graph of the model; None if it has operations without a kernel."""
-        if self.stored is not None and self.stored.graph is not None:
+        if self.stored is not None:
             return self.stored.graph
-        require_torch("A model folder without programs")
         from glassformer.recording.graphs import graph_or_none
 
         return graph_or_none(self.family, self.config)
@@ -71,6 +70,10 @@ class TaskModel:
             return self.stored.arrays
         weights: checkpoint.Arrays = self.module.state_dict()
         return weights
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Shape of a weight."""
+        return self.graph.weights[name] if self.graph else tuple(self.weights[name].shape)
 
     def array(self, name: str) -> Floats:
         """A weight as an array, in fp32."""
@@ -91,8 +94,8 @@ class TaskModel:
         """Number of weights."""
         if self.loaded is not None:
             return sum(p.numel() for p in self.loaded.parameters())
-        graph = self.graph
-        return sum(math.prod(shape) for shape in graph.weights.values()) if graph else 0
+        names = self.graph.weights if self.graph else self.weights
+        return sum(math.prod(self.shape(name)) for name in names)
 
     @property
     def module(self) -> Any:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float
 from numpy import ndarray
 
 from glassformer.config import DecodeConfig
@@ -13,6 +12,7 @@ from glassformer.data.ragged import Row
 from glassformer.devices import require_torch
 from glassformer.errors import UserError
 from glassformer.metrics import Score
+from glassformer.shapes import Float
 from glassformer.tasks.documents import Document, DocumentTask
 from glassformer.tasks.texts import Warn, no_op
 

@@ -6,7 +6,6 @@ from glassformer.corpora.corpus import Example
 from glassformer.corpora.lines import chunks
 from glassformer.errors import UserError
 from glassformer.generate.shortlist import Pair, Shortlist
-from glassformer.learning.translation import TranslationObjective
 from glassformer.tasks.texts import no_op
 from glassformer.tasks.translation import Translator
 
@@ -24,12 +23,12 @@ def learn_shortlist(task: Translator, pairs: Iterable[Example], progress: Callab
     Raises:
         UserError: there are no pairs.
     """
-
-    objective = TranslationObjective(task)
+    limit = task.config.max_len
 
     def rows() -> Iterator[Pair]:
         for chunk in chunks((pair for pair in pairs if pair.src.strip() and pair.tgt.strip()), CHUNK):
-            yield from ((src, tgt) for src, tgt in objective.encode(chunk)[0])
+            sides = [task.tokenizer.encode_batch([task.texts(pair)[side] for pair in chunk]) for side in (0, 1)]
+            yield from (pair for pair in zip(*sides, strict=True) if max(map(len, pair)) < limit)
 
     learned = Shortlist.learn(rows(), task.config.vocab_size, task.tokenizer.eos_id, progress)
     if not len(learned.targets):
