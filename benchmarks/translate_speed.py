@@ -31,9 +31,9 @@ from glassformer.corpora.corpus import Example
 from glassformer.generate.shortlist import Shortlist
 from glassformer.interop.ctranslate2 import VOCABULARY_MAP, save_model, vocabulary, vocabulary_map
 from glassformer.kernels.library import load as load_kernels
-from glassformer.tasks.shortlist import learn_shortlist
 from glassformer.models.transformer import TransformerConfig
 from glassformer.tasks.registry import load
+from glassformer.tasks.shortlist import learn_shortlist
 from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
 
