@@ -109,9 +109,9 @@ def step(options):
 
 def preparation(options):
     """Print the cost of corpus preparation, and the seconds in which the tokenizer library encodes the same text."""
-    from glassformer.config import TrainConfig
     from glassformer.learning.translation import TranslationObjective
     from glassformer.tasks.translation import Translator
+    from glassformer.train_config import TrainConfig
     from glassformer.training.building import build
     from glassformer.training.distributed import Processes
     from glassformer.training.encoding import encode

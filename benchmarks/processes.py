@@ -24,12 +24,12 @@ def measure() -> None:
 
     import torch
 
-    from glassformer.config import TrainConfig
     from glassformer.data.pairs import make_batch
     from glassformer.learning.translation import TranslationObjective
     from glassformer.models.transformer import Transformer, TransformerConfig
     from glassformer.presets import ADAM
     from glassformer.tasks.translation import Translator
+    from glassformer.train_config import TrainConfig
     from glassformer.training.distributed import joined
     from glassformer.training.step import TrainingStep
 

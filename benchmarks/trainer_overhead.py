@@ -20,9 +20,9 @@ import torch
 import glassformer as gf
 from benchmarks.machine import save
 from benchmarks.train_speed_gpu import LENGTH, pairs_file
-from glassformer.config import TrainConfig
 from glassformer.data.dataset import Dataset
 from glassformer.learning.registry import objective_of
+from glassformer.train_config import TrainConfig
 from glassformer.training.micro_batches import MicroBatches, make_sampler
 from glassformer.training.step import TrainingStep
 

@@ -27,7 +27,7 @@ from benchmarks.corpora import lines
 from benchmarks.machine import alternate, load_own, save
 from glassformer.checkpoint import read_tensors
 from glassformer.config import DecodeConfig
-from glassformer.corpora.corpus import Example
+from glassformer.corpora.example import Example
 from glassformer.generate.shortlist import Shortlist
 from glassformer.interop.ctranslate2 import VOCABULARY_MAP, save_model, vocabulary, vocabulary_map
 from glassformer.kernels.library import load as load_kernels

@@ -100,8 +100,9 @@ def test_loading_with_the_class_of_another_task_is_an_error(classifier, tmp_path
 
 
 def test_keyword_options_are_the_fields_of_the_configurations():
-    from glassformer.config import DecodeConfig, TrainConfig
+    from glassformer.config import DecodeConfig
     from glassformer.keyword_options import DecodeOptions, TrainOptions
+    from glassformer.train_config import TrainConfig
 
     assert sorted(DecodeOptions.__annotations__) == sorted(DecodeConfig.model_fields)
     own_parameters = {"src", "tgt", "out", "task"}

@@ -2,11 +2,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.config import DecodeConfig, TrainConfig
+from glassformer.config import DecodeConfig
 from glassformer.errors import ConfigError
 from glassformer.models.t5 import T5Config
 from glassformer.models.transformer import TransformerConfig
 from glassformer.presets import PRESETS, preset, preset_for, vocab_size_for
+from glassformer.train_config import TrainConfig
 
 NEEDED = {"src": ["a.en"], "tgt": ["a.fr"], "out": "run"}
 

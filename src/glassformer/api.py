@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar, Unpack, overload
 
-from glassformer.config import TrainConfig
 from glassformer.inspection.inspect import inspect
 from glassformer.inspection.record import record_activations
 from glassformer.keyword_options import Files, TrainOptions
 from glassformer.tasks.base import AnyTask, Task
+from glassformer.train_config import TrainConfig
 from glassformer.training.options import known_names
 from glassformer.training.run import train as run
 

@@ -14,7 +14,8 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Union
@@ -240,11 +241,50 @@ def folder_advice(folder: Path) -> str:
     return f"\n  It is one of transformers. Convert it: glassformer import {shlex.quote(str(folder))} --out MODEL"
 
 
+Entry = tuple[str, int, str]
+"""Name, size and SHA-256 of a file."""
+
+
 def verify(folder: Path) -> JsonObject:
     """Verify the files of a folder against its manifest, and return the manifest.
 
     Raises:
         CheckpointError: no such folder, no manifest, or a file is missing or damaged.
+        FormatVersionError: an older or newer format.
+    """
+    manifest, entries = read_manifest(folder)
+    check_files(folder, entries)
+    return manifest
+
+
+@contextlib.contextmanager
+def verified(folder: Path) -> Iterator[JsonObject]:
+    """`verify`, in a thread beside what is done with the files. That they are damaged is reported in place of any error
+    that followed from it."""
+    manifest, entries = read_manifest(folder)
+    errors: list[CheckpointError] = []
+
+    def check() -> None:
+        try:
+            check_files(folder, entries)
+        except CheckpointError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=check, daemon=True)
+    thread.start()
+    try:
+        yield manifest
+    finally:
+        thread.join()
+        if errors:
+            raise errors[0] from None
+
+
+def read_manifest(folder: Path) -> tuple[JsonObject, list[Entry]]:
+    """The manifest of a folder, and its files.
+
+    Raises:
+        CheckpointError: no such folder, or no usable manifest.
         FormatVersionError: an older or newer format.
     """
     if folder.is_file():
@@ -279,6 +319,15 @@ def verify(folder: Path) -> JsonObject:
         )
     if not entries:
         raise CheckpointError(f"{folder / MANIFEST}: damaged: it lists no files.")
+    return manifest, entries
+
+
+def check_files(folder: Path, entries: Sequence[Entry]) -> None:
+    """Check the files of a manifest.
+
+    Raises:
+        CheckpointError: a file is missing or damaged.
+    """
     for name, size, expected_sha256 in entries:
         path = folder / name
         if Path(name).name != name:
@@ -294,7 +343,6 @@ def verify(folder: Path) -> JsonObject:
                 f"{path}: damaged: its SHA-256 is not the one in {MANIFEST}.\n"
                 "  Copy the folder again from its original location."
             )
-    return manifest
 
 
 def sha256(path: Path) -> str:

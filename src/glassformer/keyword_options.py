@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, TypedDict
 
-from glassformer.config import Preset
+from glassformer.train_config import Preset
 
 Files = str | Path | Sequence[str | Path]
 """One or more paths."""

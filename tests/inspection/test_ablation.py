@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from glassformer import checkpoint
-from glassformer.corpora.corpus import Example
+from glassformer.corpora.example import Example
 from glassformer.errors import ConfigError, UserError
 from glassformer.inspection.ablation import (
     COMPONENT_KINDS,

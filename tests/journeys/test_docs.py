@@ -64,7 +64,8 @@ def test_every_link_to_a_file_of_the_repository_leads_somewhere(name):
 
 
 def test_every_option_and_variable_of_the_glossary_exists():
-    from glassformer.config import DecodeConfig, TrainConfig
+    from glassformer.config import DecodeConfig
+    from glassformer.train_config import TrainConfig
 
     table = (DOCS / "glossary.md").read_text(encoding="utf-8")
     options = set(re.findall(r"^\| `--([a-z-]+)`", table, flags=re.MULTILINE))

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 from glassformer.cli.options import GROUPS, RARE
-from glassformer.config import TrainConfig
+from glassformer.train_config import TrainConfig
 from tests.journeys.conftest import ENVIRONMENT
 
 

@@ -11,7 +11,6 @@ import torch
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.exc import TorchDynamoException
 
-from glassformer.config import TrainConfig
 from glassformer.data.pairs import pack_pairs
 from glassformer.models.gpt2 import Gpt2, Gpt2Config
 from glassformer.models.llama import Llama, LlamaConfig
@@ -20,6 +19,7 @@ from glassformer.nn.block import TransformerBlock
 from glassformer.nn.dropout import Dropout
 from glassformer.objectives.loss import linear_cross_entropy
 from glassformer.presets import ADAM
+from glassformer.train_config import TrainConfig
 from glassformer.training.compiler import Compiled
 from glassformer.training.step import TrainingStep
 

@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from glassformer.config import TrainConfig
 from glassformer.errors import ConfigError
 from glassformer.learning.registry import objective_class, objective_of
 from glassformer.tasks.registry import TASKS, task_class
+from glassformer.train_config import TrainConfig
 from glassformer.training.run import train
 from tests.inspection.models import make
 

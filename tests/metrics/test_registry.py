@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from glassformer.corpora.corpus import Example
+from glassformer.corpora.example import Example
 from glassformer.metrics import registry
 from glassformer.metrics.registry import METRICS, Metric, format_metric, metric, scores
 from glassformer.metrics.score import mean_from

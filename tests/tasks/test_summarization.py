@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from glassformer.config import TrainConfig
+from glassformer.train_config import TrainConfig
 from glassformer.training.run import train
 
 WORDS = "the cat sat on a mat while some dog slept under old trees near big rivers".split()  # noqa: SIM905

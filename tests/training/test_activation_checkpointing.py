@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import nn
 
-from glassformer.config import TrainConfig
 from glassformer.errors import ConfigError
 from glassformer.models.bert import Bert, BertConfig
 from glassformer.models.families import FAMILIES
@@ -16,6 +15,7 @@ from glassformer.models.t5 import T5, T5Config
 from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.nn.block import TransformerBlock
 from glassformer.presets import ADAM
+from glassformer.train_config import TrainConfig
 from glassformer.training.options import check_blocks
 from glassformer.training.step import TrainingStep
 

@@ -2,11 +2,11 @@ import pytest
 import torch
 
 from glassformer import measurement
-from glassformer.config import TrainConfig
 from glassformer.models.t5 import T5Config
 from glassformer.nn import cpu_training
 from glassformer.recording.precision import fastest
 from glassformer.runtime import precision as decoding
+from glassformer.train_config import TrainConfig
 from glassformer.training import arithmetic as a
 
 CPU = torch.device("cpu")

@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from glassformer.config import TrainConfig
 from glassformer.data.pairs import PairBatch, make_batch
 from glassformer.data.sampler import length_buckets
 from glassformer.errors import UserError
@@ -26,6 +25,7 @@ from glassformer.tasks.masked_lm import MaskedLM
 from glassformer.tasks.span_corruption import SENTINELS, SpanCorruption
 from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
+from glassformer.train_config import TrainConfig
 from glassformer.training import cuda_graphs
 from glassformer.training.cuda_graphs import CudaGraphs
 from glassformer.training.optimizer import load_optimizer_tensors, optimizer_tensors

@@ -3,7 +3,7 @@ import os
 import pytest
 import torch
 
-from glassformer.config import TrainConfig
+from glassformer.train_config import TrainConfig
 from glassformer.training import environment
 from glassformer.training.distributed import Processes
 

@@ -11,8 +11,8 @@ import torch
 import torch.distributed as dist
 from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
-from glassformer.config import TrainConfig
 from glassformer.errors import ConfigError, UserError
+from glassformer.train_config import TrainConfig
 from glassformer.training import distributed
 from glassformer.training.distributed import Processes, joined
 

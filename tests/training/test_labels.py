@@ -4,10 +4,10 @@ from collections import Counter
 
 import pytest
 
-from glassformer.config import TrainConfig
 from glassformer.errors import CorpusError
 from glassformer.tasks.classification import Classifier
 from glassformer.tasks.regression import Regressor
+from glassformer.train_config import TrainConfig
 from glassformer.training.labels import check_are_classes, describe_labels
 from glassformer.training.run import train
 

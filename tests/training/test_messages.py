@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from glassformer.config import TrainConfig
 from glassformer.errors import ConfigError, UserError
 from glassformer.tasks.question_answering import QuestionAnswerer
+from glassformer.train_config import TrainConfig
 from glassformer.training import run as module
 from glassformer.training.model_card import usage_example
 from glassformer.training.progress import Reporter

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from glassformer.config import TrainConfig
 from glassformer.errors import ConfigError
 from glassformer.models.families import FAMILIES
+from glassformer.train_config import TrainConfig
 from glassformer.training.options import DERIVED_FIELDS
 from glassformer.training.run import train
 

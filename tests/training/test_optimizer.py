@@ -5,9 +5,9 @@ import torch
 from torch import nn
 
 import glassformer as gf
-from glassformer.config import TrainConfig
 from glassformer.errors import ConfigError
 from glassformer.nn.linear import Linear
+from glassformer.train_config import TrainConfig
 from glassformer.training.optimizer import OPTIMIZERS, load_optimizer_tensors, make_optimizer, optimizer_tensors
 from glassformer.training.options import known_names
 

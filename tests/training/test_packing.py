@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from glassformer.config import TrainConfig
 from glassformer.data.pairs import pack_pairs
 from glassformer.data.sampler import PackingSampler, pack_by_tokens
 from glassformer.learning.translation import TranslationObjective
@@ -14,6 +13,7 @@ from glassformer.nn.packing import MAX_LENGTH, Packing, packed_position_ids
 from glassformer.presets import ADAM
 from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
+from glassformer.train_config import TrainConfig
 from glassformer.training import micro_batches as micro_batches_module
 from glassformer.training.distributed import Processes
 from glassformer.training.micro_batches import MicroBatches, make_sampler

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from glassformer.config import TrainConfig
 from glassformer.errors import CorpusError
 from glassformer.learning.classification import ClassificationObjective
 from glassformer.learning.translation import TranslationObjective
+from glassformer.train_config import TrainConfig
 from glassformer.training import encoding
 from glassformer.training import scan as module
 from glassformer.training.building import build

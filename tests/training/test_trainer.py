@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from glassformer.checkpoint import read_tensors
-from glassformer.config import TrainConfig
 from glassformer.data.dataset import Dataset
 from glassformer.errors import UserError
 from glassformer.learning.translation import TranslationObjective
@@ -16,6 +15,7 @@ from glassformer.models.transformer import TransformerConfig
 from glassformer.presets import ADAM
 from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
+from glassformer.train_config import TrainConfig
 from glassformer.training import options
 from glassformer.training.compiler import compilation_s
 from glassformer.training.distributed import Processes

@@ -6,8 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from glassformer.config import TrainConfig
-from glassformer.corpora.corpus import Example
+from glassformer.corpora.example import Example
 from glassformer.corpora.labeled import Labeled
 from glassformer.corpora.squad import QAExample
 from glassformer.corpora.tagged import Tagged
@@ -28,6 +27,7 @@ from glassformer.tasks.summarization import Summarizer
 from glassformer.tasks.tagging import Tagger
 from glassformer.tasks.translation import Translator, evenly_spaced
 from glassformer.tokens.tokenizer import Tokenizer
+from glassformer.train_config import TrainConfig
 from glassformer.training import validation as module
 from glassformer.training.distributed import Processes
 from glassformer.training.signals import Interrupted, StopSignal

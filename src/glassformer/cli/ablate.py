@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from glassformer.cli.files import check_new, write_page
-from glassformer.cli.options import Int, Json, ReadFlags, Threads, read_options
+from glassformer.cli.options import Int, Json, Threads
+from glassformer.cli.reading import ReadFlags, read_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,7 +5,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from glassformer.cli.options import Device, PairFlags, Threads, given
+from glassformer.cli.options import Device, Threads, given
+from glassformer.cli.reading import PairFlags
 
 
 def calibrate(

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from glassformer.cli.options import Device, Json, ReadFlags, Threads, read_options
+from glassformer.cli.options import Device, Json, Threads
+from glassformer.cli.reading import ReadFlags, read_options
 from glassformer.config import JsonObject
 
 if TYPE_CHECKING:

@@ -23,9 +23,9 @@ def demo(
         pairs: Number of sentence pairs to generate and train on.
         quiet: Print results only.
     """
-    from glassformer.config import TrainConfig
-    from glassformer.corpora.corpus import Example
     from glassformer.corpora.demo.pairs import HANDWRITTEN_EXAMPLES, split_pairs
+    from glassformer.corpora.example import Example
+    from glassformer.train_config import TrainConfig
     from glassformer.training.run import make_run_folder, train
 
     texts = out.with_name(f"{out.name}-text")

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from glassformer.cli.files import check_no_options, check_writable
-from glassformer.cli.options import Device, Json, ReadFlags, Threads, flags, given, read_options
+from glassformer.cli.options import Device, Json, Threads, flags, given
+from glassformer.cli.reading import ReadFlags, read_options
 from glassformer.config import DecodeConfig, JsonObject
 
 if TYPE_CHECKING:

@@ -8,10 +8,7 @@ from pathlib import Path
 
 from glassformer.cli import app
 from glassformer.config import nearest_name
-from glassformer.corpora.corpus import detect_format
-from glassformer.corpora.detect import find_task
 from glassformer.corpora.lines import STDIN, refuse_streams
-from glassformer.corpora.pair_formats import format_of
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.errors import ConfigError, UserError
 
@@ -24,6 +21,8 @@ def split_sides(files: Sequence[Path], task: str | None = None, options: ReadOpt
     Raises:
         ConfigError: the task is not given and cannot be inferred, or source and target cannot be told apart.
     """
+    from glassformer.corpora.detect import find_task
+
     refuse_streams(files, "training reads its text several times")
     if (task or find_task(files, options)) != "translation":
         return tuple(files), ()
@@ -36,6 +35,9 @@ def pair_sides(files: Sequence[Path], format: str | None = None) -> Sides:
     Raises:
         ConfigError: source and target cannot be told apart.
     """
+    from glassformer.corpora.corpus import detect_format
+    from glassformer.corpora.pair_formats import format_of
+
     detect = format_of if len(files) == 2 else detect_format
     if all((format or detect(path)) != "lines" for path in files):
         return tuple(files), ()

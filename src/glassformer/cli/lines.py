@@ -9,26 +9,22 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
-
-from rich.console import Console
-from rich.progress import Progress
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from glassformer.config import DecodeConfig, Precision
 from glassformer.corpora.lines import STDIN, read_lines
 from glassformer.errors import ConfigError, CorpusError
 from glassformer.tasks.base import AnyTask
-from glassformer.tasks.causal_lm import TRANSLATION_OPTIONS, DecoderTask
-from glassformer.tasks.encoder import EncoderTask
-from glassformer.tasks.feature_extraction import SentenceEmbedder
-from glassformer.tasks.generation import GeneratesText
-from glassformer.tasks.multitask import Multitask
 from glassformer.tasks.registry import load
 from glassformer.tasks.terms import terms_of
 from glassformer.tasks.texts import Warn, no_op
 from glassformer.tasks.translated import Translation, record_of
-from glassformer.tasks.translation import Translator
 from glassformer.threads import set_n_threads
+
+if TYPE_CHECKING:
+    from glassformer.tasks.base import CorpusExample
+    from glassformer.tasks.feature_extraction import SentenceEmbedder
+    from glassformer.tasks.translation import TextToTextTask
 
 Item = TypeVar("Item")
 
@@ -67,23 +63,31 @@ def open_model(
         raise ConfigError(
             f"{folder}: was trained for {task.name}, not for {' or '.join(tasks)}.\n  Use: glassformer run {folder}"
         )
-    if isinstance(task, EncoderTask):
-        task.precision = precision
+    if task.kind == "encoder":
+        task.precision = precision  # type: ignore[attr-defined]
     return task
 
 
-def open_translator(folder: Path, device: str, threads: int | None, *, quiet: bool = False) -> Translator | Multitask:
+def open_translator(
+    folder: Path, device: str, threads: int | None, *, quiet: bool = False
+) -> "TextToTextTask[CorpusExample]":
     """`open_model` for the models that translate."""
-    task = open_model(folder, device, threads, (Translator.name, Multitask.name), quiet=quiet)
-    assert isinstance(task, Translator | Multitask)
+    task: TextToTextTask[CorpusExample] = open_model(  # type: ignore[assignment]
+        folder, device, threads, ("translation", "multitask"), quiet=quiet
+    )
     return task
 
 
 @contextmanager
 def progress_bar(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
     """Show a progress bar on a terminal, nothing elsewhere. Yields the function that advances it."""
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+    if not sys.stderr.isatty():
+        yield no_op
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=total)
         yield lambda n: bar.update(task, advance=n)
 
@@ -123,15 +127,17 @@ def available_chunks(items: Iterator[Item], size: int, pause_s: float = PAUSE_S)
         yield chunk
 
 
-def make_warn(console: Console, first: int) -> Callable[[int, str], None]:
+def make_warn(first: int, *, quiet: bool) -> Callable[[int, str], None]:
     """Make the function that prints a warning about a line, given its index in a chunk.
 
     Args:
         first: number of the chunk's first line in the input, counted from 1.
+        quiet: print none.
     """
 
     def warn(index: int, what: str) -> None:
-        console.print(f"warning: line {first + index}: {what}", markup=False, highlight=False, soft_wrap=True)
+        if not quiet:
+            print(f"warning: line {first + index}: {what}", file=sys.stderr)
 
     return warn
 
@@ -149,10 +155,9 @@ def translate_lines(
     """Translate standard input to `out`: `nbest` lines for each line of input."""
     terms_of(options)  # an error in them is reported at once
     translator = open_translator(folder, device, threads, quiet=quiet)
-    console = Console(stderr=True, quiet=quiet)
     n_done = 0
     for chunk in available_chunks(read_lines(STDIN), MAX_CHUNK_LINES):
-        warn = make_warn(console, n_done + 1)
+        warn = make_warn(n_done + 1, quiet=quiet)
         show_progress = not quiet and len(chunk) > 1
         with progress_bar(f"lines {n_done + 1:,} to {n_done + len(chunk):,}", len(chunk)) as progress:
             results = translator.translate(chunk, options, warn=warn, progress=progress if show_progress else no_op)
@@ -201,19 +206,22 @@ def run_lines(
     Raises:
         ConfigError: an option that only translation has, with a model that does not generate text.
     """
+    from glassformer.tasks.causal_lm import TRANSLATION_OPTIONS, DecoderTask
+    from glassformer.tasks.feature_extraction import SentenceEmbedder
+    from glassformer.tasks.generation import GeneratesText
+
     task = open_model(folder, device, threads, tasks, precision=options.precision, quiet=quiet)
     if not isinstance(task, GeneratesText) and (given := TRANSLATION_OPTIONS & options.model_fields_set):
         raise ConfigError(
             f"{folder}: was trained for {task.name}: {', '.join(sorted(given))}: only for translation.\n"
             "  Leave these options out."
         )
-    console = Console(stderr=True, quiet=quiet)
     streamed = task if isinstance(task, DecoderTask) and task.streams and sys.stdout.isatty() and not json else None
     if streamed and not streamed.with_default_options(options).do_sample:
         streamed = None
     n_done = 0
     for chunk in available_chunks(read_lines(STDIN), 1 if streamed else MAX_CHUNK_LINES):
-        warn = make_warn(console, n_done + 1)
+        warn = make_warn(n_done + 1, quiet=quiet)
         if pairs:
             check_pairs(chunk, n_done + 1)
         if streamed:
@@ -236,7 +244,7 @@ def run_lines(
         n_done += len(chunk)
 
 
-def print_similarities(task: SentenceEmbedder, lines: list[str], warn: Warn, *, json: bool) -> None:
+def print_similarities(task: "SentenceEmbedder", lines: list[str], warn: Warn, *, json: bool) -> None:
     """Print the similarity of the two texts of each line; a blank line for a blank line."""
     indices = [i for i, line in enumerate(lines) if line.strip()]
     pairs = [(first, second) for first, _, second in (lines[i].partition("\t") for i in indices)]

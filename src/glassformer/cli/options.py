@@ -3,16 +3,12 @@
 import sys
 from collections.abc import Sequence
 from dataclasses import field, make_dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Group, Parameter, Token
 from cyclopts.validators import Number
 
-from glassformer.config import MAX_INTEGER, MAX_THREADS, Config, JsonObject, TrainConfig
-from glassformer.corpora.read_options import ReadOptions
-
-if TYPE_CHECKING:
-    from glassformer.tasks.base import AnyTask
+from glassformer.config import MAX_INTEGER, MAX_THREADS, Config, DecodeConfig, JsonObject
 
 SHOW_ALL = "--help-all" in sys.argv
 """Whether the help lists rare options too. Read once: commands build their options when they are imported."""
@@ -91,9 +87,9 @@ def flags(config: type[Config], *, exclude: Sequence[str] = (), only: Sequence[s
             name=NAMES.get(name),
             help=f"{option.description}{default}",
             consume_multiple=str(annotation).startswith("tuple"),
-            show=SHOW_ALL or config is not TrainConfig or name not in RARE,
+            show=SHOW_ALL or config is DecodeConfig or name not in RARE,
             show_default=False,
-            group=groups[name] if config is TrainConfig else DECODING,
+            group=DECODING if config is DecodeConfig else groups[name],
             converter=whole_number if option.annotation in (int, int | None) else None,
         )
         fields.append((name, Annotated[annotation | None, parameter], field(default=None)))  # type: ignore[operator]
@@ -105,20 +101,3 @@ def flags(config: type[Config], *, exclude: Sequence[str] = (), only: Sequence[s
 def given(record: object) -> JsonObject:
     """The options that were given on the command line."""
     return {name: value for name, value in vars(record).items() if value is not None} if record else {}
-
-
-ReadFlags: Any = flags(TrainConfig, only=("format", "keys", "skip_bad"))
-"""Options of the commands that read the text of any task."""
-PairFlags: Any = flags(TrainConfig, only=("format", "keys"))
-"""Options of the commands that read parallel text."""
-
-
-def read_options(record: object, task: "AnyTask") -> ReadOptions:
-    """How the files are to be read, from the options of a command.
-
-    Raises:
-        ConfigError: an option has no effect for the task.
-    """
-    options = ReadOptions(**given(record))
-    options.check_used(task.read_options, task.name)
-    return options

@@ -6,7 +6,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from glassformer.cli.options import Device, Json, PairFlags, Threads, given
+from glassformer.cli.options import Device, Json, Threads, given
+from glassformer.cli.reading import PairFlags
 
 
 def score(

@@ -5,7 +5,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from glassformer.cli.options import PairFlags, Quiet, given
+from glassformer.cli.options import Quiet, given
+from glassformer.cli.reading import PairFlags
 
 
 def shortlist(

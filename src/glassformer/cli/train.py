@@ -9,9 +9,10 @@ from cyclopts import Parameter
 
 from glassformer.cli.files import check_no_options, split_sides
 from glassformer.cli.options import DATA, RUN, Quiet, flags, given
-from glassformer.config import JsonObject, TrainConfig
+from glassformer.config import JsonObject
 from glassformer.corpora.read_options import ReadOptions
 from glassformer.errors import ConfigError
+from glassformer.train_config import TrainConfig
 
 STARTED_S = time.monotonic()
 """The start of the command, but for the start of Python: this module is imported first."""

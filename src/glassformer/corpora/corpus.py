@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from glassformer.corpora.example import Example
 from glassformer.corpora.lines import (
     STDIN,
     LineError,
@@ -22,16 +23,6 @@ from glassformer.errors import ConfigError, CorpusError
 
 N_DETECTION_LINES = 200
 """Lines at the beginning of a file that are read to detect its format."""
-
-
-@dataclass(frozen=True, slots=True)
-class Example:
-    """A sentence pair, with its file (of two, the source file) and its line, counted from 1."""
-
-    src: str
-    tgt: str
-    path: str
-    line: int
 
 
 class UnequalCountsError(CorpusError):

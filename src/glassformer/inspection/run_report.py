@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from glassformer import checkpoint
-from glassformer.config import DecodeConfig, JsonObject, TrainConfig, read_toml
-from glassformer.corpora.corpus import Example
+from glassformer.config import DecodeConfig, JsonObject, read_toml
+from glassformer.corpora.example import Example
 from glassformer.corpora.labeled import Labeled
 from glassformer.corpora.squad import QAExample
 from glassformer.corpora.tagged import Tagged
@@ -29,6 +29,7 @@ from glassformer.tasks.regression import Regressor
 from glassformer.tasks.tagging import Tagger
 from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
+from glassformer.train_config import TrainConfig
 
 N_SHOWN = 8
 """Number of dev examples shown as samples, as best and as worst examples."""

@@ -9,13 +9,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from glassformer.config import TrainConfig
 from glassformer.data.batch import BatchT
 from glassformer.data.dataset import IDS, Dataset
 from glassformer.data.ragged import Row
 from glassformer.learning.held_out import HeldOut, SmallestHashes
 from glassformer.tasks.base import AnyTask, ExampleT, Task
 from glassformer.tokens.tokenizer import Tokenizer
+from glassformer.train_config import TrainConfig
 
 MapParts = Callable[[Callable[[list[Any]], list[Any]], Sequence[Any]], list[Any]]
 """Computes the results of a function for all items. The function returns a list with a result for each item of a list.

@@ -6,8 +6,8 @@ from itertools import compress
 import numpy as np
 from torch import Tensor
 
-from glassformer.config import DecodeConfig, TrainConfig
-from glassformer.corpora.corpus import Example
+from glassformer.config import DecodeConfig
+from glassformer.corpora.example import Example
 from glassformer.corpora.language_id import MAX_SENTENCES
 from glassformer.corpora.languages import languages_of
 from glassformer.corpora.words import source_scripts
@@ -19,6 +19,7 @@ from glassformer.metrics import bleu
 from glassformer.objectives.loss import pair_cross_entropy
 from glassformer.tasks.base import ExampleT
 from glassformer.tasks.translation import TextToTextTask, Translator, evenly_spaced
+from glassformer.train_config import TrainConfig
 
 
 class TextToTextObjective(Objective[ExampleT, PairBatch]):

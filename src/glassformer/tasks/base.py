@@ -15,9 +15,6 @@ from glassformer.config import DecodeConfig, JsonObject, format_validation_error
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.devices import Device, has_torch
 from glassformer.errors import CheckpointError, ConfigError, UserError
-from glassformer.metrics import Score
-from glassformer.metrics.registry import OutputType, statistics_of
-from glassformer.metrics.score import MetricFn
 from glassformer.model_config import FAMILIES, Kind, ModelConfig, families_of_kind
 from glassformer.runtime import graph_file
 from glassformer.runtime.arrays import read_arrays
@@ -31,6 +28,9 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
+    from glassformer.metrics import Score
+    from glassformer.metrics.registry import OutputType
+    from glassformer.metrics.score import MetricFn
     from glassformer.models.base import Model
 
 Log = Callable[[str], None]
@@ -94,7 +94,7 @@ class Task(ABC, Generic[ExampleT]):
     """Dataclass of one example: ExampleT."""
     examples_name: ClassVar[str] = "examples"
     """What examples are called in messages."""
-    output_type: ClassVar[OutputType | None] = None
+    output_type: "ClassVar[OutputType | None]" = None
     """Type of the outputs, whose metrics in `metrics.registry` are reported. None: the task computes its own."""
     head_config: ClassVar[JsonObject] = {}
     """Fields of the model config that the task sets, such as the output head."""
@@ -233,7 +233,7 @@ class Task(ABC, Generic[ExampleT]):
 
     def evaluate(
         self, examples: Sequence[ExampleT], options: DecodeConfig | None = None
-    ) -> tuple[list[str], list[Score]]:
+    ) -> "tuple[list[str], list[Score]]":
         """Outputs for examples, and the metrics of these outputs.
 
         Raises:
@@ -254,7 +254,7 @@ class Task(ABC, Generic[ExampleT]):
     @classmethod
     def bootstrap_statistics(
         cls, outputs: Sequence[str], examples: Sequence[ExampleT]
-    ) -> dict[str, tuple[NDArray[np.float64], MetricFn]]:
+    ) -> "dict[str, tuple[NDArray[np.float64], MetricFn]]":
         """Statistics for bootstrap confidence intervals, for metrics that are functions of sums over examples.
 
         Args:
@@ -265,6 +265,8 @@ class Task(ABC, Generic[ExampleT]):
         """
         if cls.output_type is None:
             return {}
+        from glassformer.metrics.registry import statistics_of
+
         statistics = statistics_of(cls.output_type, cls.parse_outputs(outputs), cls.references(examples))
         return {metric.name: (rows, metric.from_sums) for metric, rows in statistics.items()}
 

@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple, TypeVar, overload
 
@@ -70,7 +71,20 @@ def load(folder: str | Path, *, task: type[AnyTask] | None = None, device: str =
         model_folder = find_model(Path(folder))
     except OSError as error:
         raise CheckpointError(f"{folder}: {error.strerror}.") from None
-    files = checkpoint.verify(model_folder)["files"]
+    with checkpoint.verified(model_folder) as manifest:
+        return load_verified(Path(folder), model_folder, manifest["files"], task, device)
+
+
+def load_verified(
+    folder: Path, model_folder: Path, files: Mapping[str, object], task: type[AnyTask] | None, device: str
+) -> AnyTask:
+    """`load` from a folder whose checksums are right.
+
+    Args:
+        folder: the folder that was named.
+        model_folder: the folder of the model, which may be a checkpoint in it.
+        files: the files in its manifest.
+    """
     for name in ("config.json", "tokenizer.json", "model.safetensors"):
         if name not in files:
             raise CheckpointError(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
-from glassformer.corpora.corpus import Example
+from glassformer.corpora.example import Example
 from glassformer.corpora.lines import chunks
 from glassformer.errors import UserError
 from glassformer.generate.shortlist import Pair, Shortlist

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from glassformer.config import DecodeConfig
-from glassformer.corpora.corpus import Example, read_pairs
+from glassformer.corpora.corpus import read_pairs
+from glassformer.corpora.example import Example
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.metrics import Score
 from glassformer.metrics.registry import scores

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from glassformer import checkpoint
 from glassformer.config import DecodeConfig, JsonObject
-from glassformer.corpora.corpus import Example, read_pairs
-from glassformer.corpora.doctor.diagnosis import PairChecker
+from glassformer.corpora.example import Example
 from glassformer.corpora.language_id import FILE as LANGUAGE_PROFILES
 from glassformer.corpora.language_id import LanguageProfiles
 from glassformer.corpora.read_options import DETECT, ReadOptions
@@ -23,10 +22,6 @@ from glassformer.generate.search import Hypothesis
 from glassformer.generate.shortlist import FILE as SHORTLIST
 from glassformer.generate.shortlist import Shortlist
 from glassformer.keyword_options import DecodeOptions, TextOptions
-from glassformer.metrics import Score, translation_scores
-from glassformer.metrics.registry import scores
-from glassformer.metrics.score import MetricFn
-from glassformer.metrics.translation import bleu_from, bleu_statistics
 from glassformer.model_config import TransformerConfig
 from glassformer.runtime.arrays import read_arrays
 from glassformer.tasks.base import ExampleT, Log, StoredPrecision, Task
@@ -47,6 +42,9 @@ from glassformer.tokens.tokenizer import Tokenizer
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
+
+    from glassformer.metrics import Score
+    from glassformer.metrics.score import MetricFn
 
 MIN_TOKENS = 16
 """A vocabulary with no more tokens besides bytes does not tell the scripts of the training."""
@@ -286,6 +284,9 @@ class Translator(TextToTextTask[Example]):
         cls, src: Sequence[Path], tgt: Sequence[Path], options: ReadOptions = DETECT, log: Log | None = None
     ) -> Iterator[Example]:
         """Read the pairs with text on both sides. `log` is called with a warning for each type of problem found."""
+        from glassformer.corpora.corpus import read_pairs
+        from glassformer.corpora.doctor.diagnosis import PairChecker
+
         checker = PairChecker(n_shown=1) if log else None
         for example in read_pairs(src, tgt, format=options.format, keys=options.keys, log=log):
             if checker:
@@ -311,8 +312,11 @@ class Translator(TextToTextTask[Example]):
         tokenize: str = "13a",
         lowercase: bool = False,
         progress: Callable[[int], None] = no_op,
-    ) -> tuple[list[str], list[Score]]:
+    ) -> "tuple[list[str], list[Score]]":
         """Best translations, and their BLEU, chrF, TER and fraction of exact matches with the references."""
+        from glassformer.metrics import translation_scores
+        from glassformer.metrics.registry import scores
+
         translations = self.translate([example.src for example in examples], options, progress=progress)
         hypotheses, references = [nbest[0].text for nbest in translations], self.references(examples)
         return hypotheses, [
@@ -321,10 +325,12 @@ class Translator(TextToTextTask[Example]):
             *self.calibration([nbest[0] for nbest in translations], references),
         ]
 
-    def calibration(self, translations: Sequence[Translation], references: Sequence[str]) -> list[Score]:
+    def calibration(self, translations: Sequence[Translation], references: Sequence[str]) -> "list[Score]":
         """Expected calibration error of the confidence of words, if the folder has confidence."""
         if self.confidence is None:
             return []
+        from glassformer.metrics import Score
+
         words = [with_confidence(self, translation).words or () for translation in translations]
         rights = [
             right_words([word for word, _ in of_line], ref) for of_line, ref in zip(words, references, strict=True)
@@ -339,7 +345,9 @@ class Translator(TextToTextTask[Example]):
     @classmethod
     def bootstrap_statistics(
         cls, outputs: Sequence[str], examples: Sequence[Example]
-    ) -> dict[str, tuple[NDArray[np.float64], MetricFn]]:
+    ) -> "dict[str, tuple[NDArray[np.float64], MetricFn]]":
+        from glassformer.metrics.translation import bleu_from, bleu_statistics
+
         bleu = {"BLEU": (bleu_statistics(outputs, cls.references(examples)), bleu_from)}
         return bleu | super().bootstrap_statistics(outputs, examples)
 

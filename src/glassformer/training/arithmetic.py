@@ -5,13 +5,14 @@ from typing import NamedTuple
 
 import torch
 
-from glassformer.config import JsonObject, TrainConfig
+from glassformer.config import JsonObject
 from glassformer.kernels.build import source_hash
 from glassformer.kernels.library import implementation
 from glassformer.measurement import Choice, choose
 from glassformer.nn import cpu_training
 from glassformer.nn.linear import Linear, linear_layers, linear_relu
 from glassformer.objectives.loss import linear_cross_entropy
+from glassformer.train_config import TrainConfig
 
 CHOSEN = ("precision", "cpu_matmul")
 """The options that `choose_arithmetic` chooses."""

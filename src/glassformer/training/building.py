@@ -2,12 +2,12 @@
 
 import torch
 
-from glassformer.config import TrainConfig
 from glassformer.learning.base import AnyObjective
 from glassformer.learning.embeddings import init_embeddings
 from glassformer.models.base import Model
 from glassformer.models.families import FAMILIES
 from glassformer.tasks.registry import load
+from glassformer.train_config import TrainConfig
 from glassformer.training.distributed import Processes
 from glassformer.training.memory import check_model_fits
 from glassformer.training.scan import CorpusInfo

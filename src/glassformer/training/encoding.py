@@ -9,7 +9,7 @@ from itertools import chain, compress, islice
 from pathlib import Path
 from typing import TypeVar
 
-from glassformer.config import JsonObject, TrainConfig
+from glassformer.config import JsonObject
 from glassformer.corpora.lines import chunks
 from glassformer.data.dataset import Dataset
 from glassformer.data.ragged import Row
@@ -18,6 +18,7 @@ from glassformer.learning.base import AnyObjective
 from glassformer.learning.multitask import repetition_factors
 from glassformer.limits import MAX_TOKENS
 from glassformer.tasks.base import AnyTask, CorpusExample, Log
+from glassformer.train_config import TrainConfig
 from glassformer.training.labels import N_LISTED, location
 from glassformer.training.scan import (
     CorpusInfo,

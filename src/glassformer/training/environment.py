@@ -7,11 +7,12 @@ from pathlib import Path
 import torch
 
 from glassformer import checkpoint
-from glassformer.config import JsonObject, TrainConfig
+from glassformer.config import JsonObject
 from glassformer.devices import pick_device
 from glassformer.kernels.library import implementation
 from glassformer.measurement import processor
 from glassformer.tasks.base import Log
+from glassformer.train_config import TrainConfig
 from glassformer.training.distributed import Processes
 from glassformer.version import __version__
 

@@ -14,8 +14,9 @@ from torch.distributed.elastic.multiprocessing import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-from glassformer.config import ENVIRONMENT_PREFIX, TrainConfig
+from glassformer.config import ENVIRONMENT_PREFIX
 from glassformer.errors import UserError
+from glassformer.train_config import TrainConfig
 from glassformer.training.distributed import check_devices
 
 

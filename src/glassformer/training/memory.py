@@ -4,11 +4,11 @@ from pathlib import Path
 
 import torch
 
-from glassformer.config import TrainConfig
 from glassformer.errors import ConfigError, UserError
 from glassformer.memory import available_bytes, proc_bytes
 from glassformer.model_config import ModelConfig
 from glassformer.models.base import Model
+from glassformer.train_config import TrainConfig
 from glassformer.training.distributed import Processes
 from glassformer.training.optimizer import OPTIMIZERS
 

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from glassformer.config import JsonObject, TrainConfig
+from glassformer.config import JsonObject
 from glassformer.metrics.registry import format_metric
 from glassformer.tasks.base import AnyTask
+from glassformer.train_config import TrainConfig
 from glassformer.version import __version__
 
 

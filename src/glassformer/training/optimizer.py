@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from glassformer.config import TrainConfig
+from glassformer.train_config import TrainConfig
 from glassformer.training.parallel import sharded_like, whole
 
 Groups = list[dict[str, Any]]

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 import torch
 
 from glassformer import checkpoint
-from glassformer.config import TrainConfig
 from glassformer.corpora.detect import find_task
 from glassformer.corpora.pair_formats import PAIR_FORMATS
 from glassformer.devices import pick_device
@@ -18,6 +17,7 @@ from glassformer.models.families import FAMILIES, family_of
 from glassformer.presets import ADAM, FINE_TUNING, preset, preset_for, presets_of
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.registry import TASKS
+from glassformer.train_config import TrainConfig
 from glassformer.training.optimizer import OPTIMIZERS, OptimizerType
 from glassformer.training.scan import CorpusInfo, read_options
 from glassformer.training.schedule import SCHEDULES, Schedule

@@ -7,12 +7,13 @@ from pathlib import Path
 import torch
 
 from glassformer import checkpoint
-from glassformer.config import JsonObject, TrainConfig
+from glassformer.config import JsonObject
 from glassformer.devices import pick_device
 from glassformer.errors import ConfigError
 from glassformer.nn import cpu_training
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.registry import load
+from glassformer.train_config import TrainConfig
 from glassformer.training import launch, translators
 from glassformer.training.arithmetic import CHOSEN, choose_arithmetic, model_sizes
 from glassformer.training.building import build

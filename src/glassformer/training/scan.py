@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glassformer import checkpoint
-from glassformer.config import JsonObject, TrainConfig
+from glassformer.config import JsonObject
 from glassformer.corpora.lines import check_readable, chunks, refuse_streams
 from glassformer.corpora.read_options import ReadOptions
 from glassformer.errors import ConfigError, CorpusError
@@ -26,6 +26,7 @@ from glassformer.presets import vocab_size_for
 from glassformer.tasks.base import AnyTask, CorpusExample, Log
 from glassformer.tasks.registry import find_model
 from glassformer.tokens.tokenizer import Tokenizer
+from glassformer.train_config import TrainConfig
 from glassformer.training.labels import check_are_classes, describe_labels, drop_unknown_labels
 
 TOKENIZER_EXAMPLES = 1_000_000

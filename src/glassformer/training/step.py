@@ -7,13 +7,13 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 import torch
 from torch import Tensor, nn
 
-from glassformer.config import TrainConfig
 from glassformer.data.batch import Batch
 from glassformer.errors import UserError
 from glassformer.learning.base import AnyObjective
 from glassformer.memory import is_out_of_memory
 from glassformer.nn.block import TransformerBlock
 from glassformer.nn.kernels import HAS_TRITON
+from glassformer.train_config import TrainConfig
 from glassformer.training.compiler import Compiled
 from glassformer.training.cuda_graphs import CudaGraphs
 from glassformer.training.distributed import Processes

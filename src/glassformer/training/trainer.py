@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from glassformer import checkpoint
-from glassformer.config import JsonObject, TrainConfig
+from glassformer.config import JsonObject
 from glassformer.data.batch import Batch
 from glassformer.data.sampler import length_buckets
 from glassformer.errors import UserError
 from glassformer.learning.base import AnyObjective
 from glassformer.memory import is_out_of_memory
+from glassformer.train_config import TrainConfig
 from glassformer.training.auto_batch import find_batch_tokens
 from glassformer.training.averages import Averages
 from glassformer.training.checkpoints import Checkpoints

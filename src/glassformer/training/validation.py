@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from glassformer import checkpoint
-from glassformer.config import JsonObject, TrainConfig
+from glassformer.config import JsonObject
 from glassformer.errors import NonFiniteError, UserError
 from glassformer.kernels.library import implementation
 from glassformer.learning.base import AnyObjective
 from glassformer.metrics.registry import metric
+from glassformer.train_config import TrainConfig
 from glassformer.training.distributed import Processes
 from glassformer.training.progress import Reporter
 from glassformer.training.schedule import crossed

@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glassformer import limits
-from glassformer.corpora.corpus import Example, UnequalCountsError, read_pairs
+from glassformer.corpora.corpus import UnequalCountsError, read_pairs
 from glassformer.corpora.doctor import checks
 from glassformer.corpora.doctor.checks import pair_issues, repair_text, text_issues
 from glassformer.corpora.doctor.diagnosis import PairChecker, diagnose
 from glassformer.corpora.doctor.issues import CHECKS, MAX_CHARS
 from glassformer.corpora.doctor.repair import repair_corpus
+from glassformer.corpora.example import Example
 from glassformer.errors import ConfigError, CorpusError
 
 N = 61

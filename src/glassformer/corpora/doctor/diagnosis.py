@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from glassformer.corpora.corpus import Example, find_misalignment
+from glassformer.corpora.corpus import find_misalignment
 from glassformer.corpora.doctor.checks import pair_issues
 from glassformer.corpora.doctor.issues import CHECKS, Issue, Severity
 from glassformer.corpora.doctor.records import (
@@ -17,6 +17,7 @@ from glassformer.corpora.doctor.records import (
     open_readers,
 )
 from glassformer.corpora.doctor.statistics import StatisticsSampler
+from glassformer.corpora.example import Example
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,26 @@
+"""Command-line options of the commands that read corpora."""
+
+from typing import TYPE_CHECKING, Any
+
+from glassformer.cli.options import flags, given
+from glassformer.corpora.read_options import ReadOptions
+from glassformer.train_config import TrainConfig
+
+if TYPE_CHECKING:
+    from glassformer.tasks.base import AnyTask
+
+ReadFlags: Any = flags(TrainConfig, only=("format", "keys", "skip_bad"))
+"""Options of the commands that read the text of any task."""
+PairFlags: Any = flags(TrainConfig, only=("format", "keys"))
+"""Options of the commands that read parallel text."""
+
+
+def read_options(record: object, task: "AnyTask") -> ReadOptions:
+    """How the files are to be read, from the options of a command.
+
+    Raises:
+        ConfigError: an option has no effect for the task.
+    """
+    options = ReadOptions(**given(record))
+    options.check_used(task.read_options, task.name)
+    return options

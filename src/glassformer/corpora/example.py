@@ -1,0 +1,13 @@
+"""An example of a parallel corpus."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A sentence pair, with its file (of two, the source file) and its line, counted from 1."""
+
+    src: str
+    tgt: str
+    path: str
+    line: int

@@ -1,0 +1,252 @@
+"""Options of training."""
+
+import tomllib
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from glassformer.config import MAX_THREADS, Config
+from glassformer.limits import MAX_TOKENS
+
+Preset = Literal["tiny", "small", "base", "large", "big"]
+
+
+class TrainConfig(Config):
+    """Options of a training run. Those that are None are chosen from the corpus and the preset, and logged."""
+
+    src: tuple[Path, ...] = Field(
+        min_length=1, description="Training text; for translation the source side, or TSV or JSONL files of pairs."
+    )
+    tgt: tuple[Path, ...] = Field(
+        default=(), description="Target side of the training text: line n is the translation of source line n."
+    )
+    out: Path = Field(description="Run folder. It is created, or continued if it holds the same run.")
+    dev_src: tuple[Path, ...] = Field(
+        default=(),
+        description="Dev set; for translation its source side. Default: held out from the training text.",
+    )
+    dev_tgt: tuple[Path, ...] = Field(default=(), description="Target side of the dev set.")
+
+    task: str | None = Field(default=None, min_length=1, description="Task. Default: inferred from the files.")
+    family: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Model family: transformer, t5, rnn, bert, gpt2, llama or skipgram. Default: by task.",
+    )
+    init_from: Path | None = Field(
+        default=None, description="Model folder to initialize tokenizer and weights from (fine-tuning)."
+    )
+    embeddings: Path | None = Field(
+        default=None, description="Model folder to initialize the embeddings of common tokens from."
+    )
+    format: str | None = Field(
+        default=None,
+        description="Format of the files: lines, tsv, csv or jsonl. Default: by file name, for other names by content.",
+    )
+    keys: tuple[str, ...] = Field(
+        default=(),
+        description="Fields and their columns in CSV and TSV, by name or number, or their keys in JSONL: text=tweet"
+        " label=sentiment, or src=translation.en tgt=translation.fr. Default: by the names, or guessed.",
+    )
+    skip_bad: bool = Field(
+        default=False,
+        description="Leave out the rows of labeled text that have no label or cannot be read. They are counted.",
+    )
+
+    languages: tuple[str, ...] = Field(
+        default=(),
+        description="Codes of source and target language, stored with the model. Default: the suffixes of the files, as"
+        " in train.en train.fr, or of the --keys.",
+    )
+
+    preset: Preset | None = Field(default=None, description="Model size and training recipe. Default: by corpus size.")
+    steps: int | None = Field(default=None, ge=1, description="Training length in updates.")
+    epochs: int | None = Field(default=None, ge=1, description="Training length in passes over the corpus.")
+    minutes: float | None = Field(
+        default=None, gt=0, description="Training length in minutes, without preparation and final scoring."
+    )
+
+    tokenizer: Literal["bpe", "unigram", "wordpiece", "word", "char", "byte"] | None = Field(
+        default=None, description="Tokenizer type. Default: bpe; for skip-gram word."
+    )
+    lowercase: bool = Field(default=False, description="Lower-case the text; wordpiece and word only.")
+    vocab_size: int | None = Field(
+        default=None,
+        ge=8,
+        le=1 << 20,
+        description="Vocabulary size; for translation shared by both languages. Default: by corpus size.",
+    )
+    d_model: int | None = Field(default=None, ge=1, description="Hidden size of the model.")
+    n_heads: int | None = Field(default=None, ge=1, description="Number of attention heads.")
+    d_ff: int | None = Field(default=None, ge=1, description="Hidden size of the feed-forward sub-layers.")
+    n_layers: int | None = Field(default=None, ge=1, description="Number of layers; for encoder-decoders of each side.")
+    dropout: float | None = Field(
+        default=None, ge=0, lt=1, description="Dropout probability of embeddings and sub-layer outputs."
+    )
+    pre_norm: bool | None = Field(default=None, description="Normalize before each sub-layer, not after it.")
+    max_len: int | None = Field(
+        default=None,
+        ge=8,
+        le=MAX_TOKENS,
+        description="Maximum length of an example in tokens; longer ones are left out or truncated.",
+    )
+    model: dict[str, bool | int | float | str] | None = Field(
+        default=None,
+        description="Other fields of the model's configuration, for instance attention=additive; in a TOML file the"
+        " table [model]. docs/glossary.md lists them by family.",
+    )
+    pooling: Literal["first", "mean"] | None = Field(
+        default=None,
+        description="Vector used for classification: that of the first token, or the mean over all tokens.",
+    )
+
+    batch_tokens: int | None = Field(
+        default=None, ge=1, description="Maximum number of tokens per batch and side, including padding."
+    )
+    auto_batch: bool = Field(
+        default=False,
+        description="Choose --batch-tokens, unless it is given, as large as the memory of the device allows, by trial"
+        " steps at the start. Larger batches mean fewer updates in an epoch, with the same --lr: set the length by"
+        " --epochs or --minutes, and try a higher --lr.",
+    )
+    micro_batch_tokens: int | None = Field(
+        default=None,
+        ge=1,
+        description="Maximum number of tokens computed at once, per side; larger batches are computed in parts, with"
+        " the same result. Default: 8,192, on a GPU for each 8 GiB of its memory; half when memory runs out.",
+    )
+    accumulate: int = Field(
+        default=1, ge=1, le=4096, description="Number of batches of one update (gradient accumulation)."
+    )
+    optimizer: str | None = Field(
+        default=None, min_length=1, description="Optimizer: adam, adamw or adafactor. Default: by preset."
+    )
+    beta1: float | None = Field(default=None, ge=0, lt=1, description="Adam: decay rate of the mean of the gradients.")
+    beta2: float | None = Field(default=None, ge=0, lt=1, description="Adam: decay rate of the squared gradients.")
+    eps: float | None = Field(default=None, gt=0, le=1, description="Adam: added to the denominator of an update.")
+    weight_decay: float | None = Field(
+        default=None, ge=0, le=1, description="Weight decay of weight matrices; not of norms, biases and embeddings."
+    )
+    lr: float | None = Field(default=None, gt=0, le=1e9, description="Peak learning rate.")
+    schedule: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Learning rate after the warm-up: inverse-sqrt, linear, cosine or constant. Default: by preset.",
+    )
+    warmup_ratio: float | None = Field(
+        default=None, ge=0, le=1, description="Fraction of training used for learning-rate warm-up."
+    )
+    decay_ratio: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="Fraction of training at the end with linear decay of the learning rate to 0.",
+    )
+    mixing_limit: int | None = Field(
+        default=None, ge=1, description="Multitask: maximum number of examples that a task counts as."
+    )
+    mixing_temperature: float = Field(
+        default=1.0,
+        ge=1,
+        le=100,
+        description="Multitask: mixing temperature; 1 mixes in proportion to size, higher values more evenly.",
+    )
+    max_grad_norm: float | None = Field(
+        default=None,
+        gt=0,
+        description="Maximum gradient norm for clipping. Default: by preset.",
+    )
+    prompt_loss_weight: float | None = Field(
+        default=None, ge=0, le=1, description="Summarization: weight of the loss on the prompt. Default: 0."
+    )
+    label_smoothing: float | None = Field(default=None, ge=0, lt=1, description="Label smoothing epsilon.")
+    average_checkpoints: int = Field(
+        default=10, ge=1, description="Number of checkpoints averaged at the end; 1: no averaging."
+    )
+    ema: float | None = Field(
+        default=None,
+        gt=0,
+        lt=1,
+        description="Decay per update of an exponential moving average of the weights. Default: none.",
+    )
+
+    seed: int = Field(default=1, ge=0, lt=1 << 63, description="Random seed.")
+    save_every: int | None = Field(
+        default=None, ge=1, description="Updates between checkpoints. Also at each validation and every minute."
+    )
+    validate_every: int | None = Field(
+        default=None, ge=1, description="Updates between validations. Default: 12 validations in all."
+    )
+    precision: Literal["auto", "fp32", "bf16"] = Field(
+        default="auto",
+        description="Arithmetic. Default: on a CPU the fastest, measured for the sizes of the model; on a GPU bf16.",
+    )
+    cpu_matmul: Literal["auto", "kernels", "torch"] = Field(
+        default="auto",
+        description="On a CPU, matrix products by the kernels of this package or by PyTorch. Default: the faster ones.",
+    )
+    device: Literal["auto", "cpu", "cuda", "mps"] = Field(default="auto", description="Device to compute on.")
+    compile: Literal["auto", "on", "off"] = Field(
+        default="auto",
+        description="Compile the model with torch.compile. Default: on a GPU, if that saves more time than it takes.",
+    )
+    activation_checkpointing: bool = Field(
+        default=False,
+        description="Compute the activations of Transformer blocks again in the backward pass: less memory, more time.",
+    )
+    deterministic: bool = Field(
+        default=False,
+        description="Choose deterministic algorithms on a GPU. On a CPU they are always chosen.",
+    )
+    threads: int | None = Field(
+        default=None, ge=1, le=MAX_THREADS, description="Number of CPU threads of each process. Default: all cores."
+    )
+    devices: int | None = Field(
+        default=None, ge=1, le=1024, description="Number of processes on this machine, each with a GPU. Default: 1."
+    )
+    shard: bool = Field(
+        default=False, description="Split weights and optimizer state over the processes (FSDP2): less memory in each."
+    )
+    timeout_s: float = Field(
+        default=600,
+        gt=0,
+        le=1e6,
+        description="With several processes: seconds without an answer from one after which all of them end.",
+    )
+    profile: bool = Field(
+        default=False,
+        description="Write profile.json and profile.html to the run folder: where time and memory go.",
+    )
+    tensorboard: bool = Field(default=False, description="Also write TensorBoard events to the run folder.")
+
+    @field_validator("model", mode="before")
+    @classmethod
+    def parse_assignments(cls, value: object) -> object:
+        """Parse NAME=VALUE texts. Values are numbers, true, false or texts."""
+        if isinstance(value, str):
+            value = value.split()
+        if not isinstance(value, list | tuple):
+            return value
+        fields: dict[str, bool | int | float | str] = {}
+        for assignment in value:
+            name, equals, text = str(assignment).partition("=")
+            if not equals or not name or not text:
+                raise ValueError(f"expected NAME=VALUE, found {assignment!r}")
+            try:
+                parsed = tomllib.loads(f"value = {text}")["value"]
+            except tomllib.TOMLDecodeError:
+                parsed = text
+            fields[name] = parsed if isinstance(parsed, bool | int | float | str) else text
+        return fields
+
+    @model_validator(mode="after")
+    def check_together(self) -> Self:
+        budgets = [name for name in ("steps", "epochs", "minutes") if getattr(self, name) is not None]
+        if len(budgets) > 1:
+            raise ValueError(f"{' and '.join(budgets)} are mutually exclusive; give one")
+        if self.dev_tgt and not self.dev_src:
+            raise ValueError("dev_tgt needs dev_src")
+        if (self.warmup_ratio or 0) + (self.decay_ratio or 0) > 1:
+            raise ValueError("warmup_ratio and decay_ratio sum to more than 1")
+        return self
