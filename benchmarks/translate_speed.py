@@ -11,6 +11,7 @@ DATA contains raw/{train,test_2016_flickr}.{en,de,fr}.gz. TRAINED: model folder 
 TEXT: measure only the rows whose name contains it, such as "base avx512 batch 32"; other rows of the results are kept.
 """
 
+import itertools
 import json
 import os
 import statistics
@@ -21,17 +22,17 @@ import time
 from pathlib import Path
 
 import torch
-from safetensors.torch import save_file
 
 from benchmarks.corpora import lines
 from benchmarks.machine import alternate, load_own, save
-from glassformer.checkpoint import read_tensors
+from glassformer import checkpoint
 from glassformer.config import DecodeConfig
 from glassformer.corpora.example import Example
 from glassformer.generate.shortlist import Shortlist
 from glassformer.interop.ctranslate2 import VOCABULARY_MAP, save_model, vocabulary, vocabulary_map
 from glassformer.kernels.library import load as load_kernels
 from glassformer.models.transformer import TransformerConfig
+from glassformer.runtime.arrays import read_arrays
 from glassformer.tasks.registry import load
 from glassformer.tasks.shortlist import learn_shortlist
 from glassformer.tasks.translation import Translator
@@ -94,6 +95,7 @@ def write_models(data, trained, folder):
             task = Translator.build(TransformerConfig(vocab_size=tokenizer.vocab_size, **sizes), tokenizer)
             with torch.no_grad():  # the logit of the end token is 0: it is never among the best
                 task.model.embedding.weight[tokenizer.eos_id] = 0
+            task.scripts = ("LATIN",)  # as a training finds them; without, they are found in the vocabulary
             task.save(folder / name)
             task.save(folder / f"{name}.int8", precision="int8")
         elif trained:
@@ -106,7 +108,7 @@ def write_models(data, trained, folder):
         pairs = zip(*(lines(data / f"raw/train.{language}.gz") for language in ("en", "de")), strict=True)
         shortlist = learn_shortlist(task, (Example(src, tgt, "train", 1) for src, tgt in pairs))
         (peer / VOCABULARY_MAP).write_text(vocabulary_map(shortlist, names), encoding="utf-8")
-        save_file(shortlist.to_tensors(), folder / f"{name}.shortlist")
+        checkpoint.write_synced(folder / f"{name}.shortlist", checkpoint.to_bytes(shortlist.to_tensors()))
     references = lines(data / "raw/test_2016_flickr.de.gz")
     return round(sum(map(len, tokenizer.encode_batch(references))) / len(references))
 
@@ -118,7 +120,7 @@ def measure(folder, name, setting, n_tokens, sources):
     torch.set_num_threads(THREADS)
     (batch, beam, with_shortlist), is_trained = SETTINGS[setting], MODELS[name] is None
     task = load(folder / name, device="cpu")
-    task.shortlist = Shortlist.from_tensors(read_tensors(folder / f"{name}.shortlist"), task.config.vocab_size)
+    task.shortlist = Shortlist.from_tensors(read_arrays(folder / f"{name}.shortlist"), task.config.vocab_size)
     peer = ctranslate2.Translator(str(folder / f"{name}.ctranslate2"), compute_type="int8", intra_threads=THREADS)
     tokenizer, names = task.tokenizer, vocabulary(task)
     ids = {token: i for i, token in enumerate(names)}
@@ -183,12 +185,12 @@ def process(command, text, rounds):
             seconds.append(time.perf_counter() - start)
         assert done.returncode == 0, command
         peak = max(peak, int(done.stdout) * 1024)
-    return {"seconds": round(statistics.median(seconds), 2), "peak_megabytes": round(peak / 1e6)}
+    return {"seconds": round(statistics.median(seconds), 3), "peak_megabytes": round(peak / 1e6)}
 
 
-def measure_processes(folder, n_tokens, sources, rounds):
-    """Both systems as programs: load the model of base size and translate, beam 4, 64 sentences at a time."""
-    model = str(folder / "base")
+def measure_processes(folder, name, n_tokens, sources, rounds):
+    """Both systems as programs: load a model and translate, beam 4, 64 sentences at a time."""
+    model = str(folder / name)
     mean_length = sum(map(len, load(model, device="cpu").tokenizer.encode_batch(sources))) / len(sources) + 1
     options = ["--precision", "int8", "--max-length", str(n_tokens), "--batch-tokens", str(round(64 * mean_length))]
     options += ["--no-repeat-ngram-size", "0"]  # outputs of random weights repeat themselves
@@ -236,11 +238,15 @@ def main():
                     ).stdout  # fmt: skip
                     rows[row] = json.loads(output)
                     print(row, rows[row], flush=True)
-        for n, rounds in ((1, 5), (len(sources), 1)):
-            row = f"process, base, {n:,} sentences"
+        for model, n, rounds in itertools.product(("base", "tiny"), (1, len(sources)), (7,)):
+            row = f"process, {model}, {n:,} sentences"
             if wanted in row:
-                rows[row] = measure_processes(folder, n_tokens, sources[:n], rounds)
+                rows[row] = measure_processes(folder, model, n_tokens, sources[:n], rounds if n == 1 else 1)
                 print(row, rows[row], flush=True)
+        if wanted in "process, start":
+            commands = {"--help": ["-m", "glassformer", "--help"], "import": ["-c", "import glassformer"]}
+            rows["process, start"] = {what: process([sys.executable, *c], "", 9) for what, c in commands.items()}
+            print("process, start", rows["process, start"], flush=True)
     rows = {row: rows[row] for row in sorted(rows)}
     record = {"threads": THREADS, "generated_tokens": n_tokens, "rows": rows}
     save("translate_speed", record, "python -m benchmarks.translate_speed DATA TRAINED")

@@ -41,6 +41,11 @@ except ModuleNotFoundError:  # before search was without PyTorch
         banned = {"processors": search_processors((0, 1, 2))}
     except ModuleNotFoundError:
         banned = {"banned_ids": (0, 1, 2)}  # before the argument was generalized
+is_numpy = "rules" in banned
+try:
+    from glassformer.recording.precision import in_precision
+except ModuleNotFoundError:
+    from glassformer.runtime.precision import in_precision
 from glassformer.models.transformer import Transformer
 try:
     from glassformer.objectives.loss import linear_cross_entropy
@@ -78,6 +83,12 @@ for name, (d_model, d_ff, n_heads, n_layers), n in (("tiny", (128, 256, 4, 4), 9
     src = torch.randint(4, 8000, (32, 20))
     decode = lambda: beam_search(*decodable(model, src), [30] * 32, eos_id=2, beam=4, **banned)
     print(f"decoding {name}", seconds(decode, n))
+    for precision in ("int8", "fp32"):
+        programs = in_precision(model, precision)
+        sources = src.tolist() if is_numpy else src
+        for what, beam, size in (("batch", 4, 32), ("sentence", 1, 1)):
+            decode = lambda: beam_search(programs, sources[:size], [30] * size, eos_id=2, beam=beam, **banned)
+            print(f"decoding {name}, {precision}, {what}", seconds(decode, 5 * n))
 """
 
 
