@@ -84,7 +84,9 @@ def from_json(record: JsonObject, config: JsonObject, constants: Mapping[str, ND
         graph = parse(record, constants)
         verify(graph)
     except ProgramError as error:
-        raise CheckpointError(f"{FILE}: must not be executed: {error}.") from None
+        raise CheckpointError(
+            f"{FILE}: must not be executed: {error}.\n  Copy the folder again, from a source that you trust."
+        ) from None
     return graph
 
 
