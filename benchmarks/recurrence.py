@@ -22,7 +22,7 @@ from benchmarks.figure import figure
 from benchmarks.machine import RESULTS, alternate, describe, save
 from glassformer.models.rnn import Rnn, RnnConfig
 from glassformer.models.transformer import Transformer, TransformerConfig
-from glassformer.objectives.loss import linear_cross_entropy
+from glassformer.nn.ops.loss import linear_cross_entropy
 from glassformer.presets import preset
 
 PANELS = {

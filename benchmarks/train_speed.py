@@ -20,7 +20,7 @@ from benchmarks.peak import peaks
 from benchmarks.peers import PEERS
 from glassformer.data.pairs import PairBatch
 from glassformer.models.transformer import Transformer, TransformerConfig
-from glassformer.objectives.loss import linear_cross_entropy
+from glassformer.nn.ops.loss import linear_cross_entropy
 from glassformer.training.flop import product_flop
 
 VOCAB, PAIRS, LENGTH = 8000, 128, 18

@@ -17,7 +17,7 @@ from glassformer.models.llama import Llama, LlamaConfig
 from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.nn.block import TransformerBlock
 from glassformer.nn.dropout import Dropout
-from glassformer.objectives.loss import linear_cross_entropy
+from glassformer.nn.ops.loss import linear_cross_entropy
 from glassformer.presets import ADAM
 from glassformer.train_config import TrainConfig
 from glassformer.training.compiler import Compiled

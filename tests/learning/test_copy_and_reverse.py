@@ -11,7 +11,7 @@ from glassformer.generate.rules import search_rules
 from glassformer.generate.search import beam_search
 from glassformer.models.decoding import decodable
 from glassformer.models.transformer import Transformer, TransformerConfig
-from glassformer.objectives.loss import linear_cross_entropy
+from glassformer.nn.ops.loss import linear_cross_entropy
 from glassformer.training.schedule import learning_rate
 from tests.generate.sources import unpadded
 

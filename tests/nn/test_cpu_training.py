@@ -7,7 +7,7 @@ from glassformer.kernels.library import load
 from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.nn import cpu_training as c
 from glassformer.nn.block import BlockConfig, Residual, TransformerBlock
-from glassformer.objectives.loss import linear_cross_entropy
+from glassformer.nn.ops.loss import linear_cross_entropy
 
 pytestmark = pytest.mark.skipif(c.library() is None, reason="the package was installed without a C compiler")
 
@@ -100,7 +100,7 @@ def test_modules_use_the_kernels_in_training_only(monkeypatch):
     block, x = TransformerBlock(BlockConfig(64, 2, 7, 0.1)), torch.randn(2, 5, 64)
     block(x)
     assert [kernel for kernel in calls if kernel != t.PRODUCT] == [t.ATTENTION, t.RESIDUAL, t.RESIDUAL]
-    assert (t.PRODUCT in calls) == c.supports_product(torch.float32)
+    assert (t.PRODUCT in calls) == c.has_product(torch.float32)
     calls.clear()
     with torch.no_grad():
         block.eval()(x)

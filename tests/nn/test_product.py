@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from glassformer.nn import cpu_training as c
-from glassformer.nn.linear import Linear, linear_layers, linear_relu, packed_linear
-from glassformer.objectives.loss import linear_cross_entropy
+from glassformer.nn.linear import Linear, linear_layers, linear_relu
+from glassformer.nn.ops.loss import linear_cross_entropy
+from glassformer.training.arithmetic import products_by
 
 TYPES = [dtype for dtype in (torch.float32, torch.bfloat16) if c.has_product(dtype)]
 __test__ = bool(TYPES)
@@ -147,11 +148,10 @@ def test_a_row_has_the_same_bits_whatever_other_rows_there_are():
         assert torch.equal(product(a[n:]), whole[n:]), f"from row {n}"
 
 
-def gradients(case, *, kernel: bool, monkeypatch) -> list[torch.Tensor]:
+def gradients(case, *, kernel: bool) -> list[torch.Tensor]:
     """Results of `case` in training in the type of the factors, by the kernel or by PyTorch's libraries."""
     is_bf16 = Factors.dtype == torch.bfloat16
-    with monkeypatch.context() as patch, torch.autocast("cpu", torch.bfloat16, enabled=is_bf16):
-        patch.setattr(c.Selection, "uses_product", kernel)
+    with products_by("kernels" if kernel else "torch"), torch.autocast("cpu", torch.bfloat16, enabled=is_bf16):
         return [x.detach().float() for x in case()]
 
 
@@ -184,9 +184,9 @@ def make_case(name: str):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_results_and_gradients_match_those_of_pytorch(name, monkeypatch):
+def test_results_and_gradients_match_those_of_pytorch(name):
     case = make_case(name)
-    ours, expected = (gradients(case, kernel=kernel, monkeypatch=monkeypatch) for kernel in (True, False))
+    ours, expected = (gradients(case, kernel=kernel) for kernel in (True, False))
     tolerance = 2e-2 if Factors.dtype == torch.bfloat16 else 1e-5
     for a, b in zip(ours, expected, strict=True):
         torch.testing.assert_close(a, b, rtol=tolerance, atol=tolerance * float(b.abs().max()))
@@ -197,14 +197,14 @@ def test_the_kernel_is_used_where_the_instruction_set_has_it(name, monkeypatch):
     calls = []
     run = c.run
     monkeypatch.setattr(c, "run", lambda kernel, arguments: (calls.append(kernel), run(kernel, arguments)))
-    gradients(make_case(name), kernel=True, monkeypatch=monkeypatch)
+    gradients(make_case(name), kernel=True)
     assert c.t.PRODUCT in calls
     calls.clear()
     kernels = c.library()
     fastest = kernels.variant
     kernels.select("avx512" if Factors.dtype == torch.bfloat16 else "avx2")
     try:
-        gradients(make_case(name), kernel=True, monkeypatch=monkeypatch)
+        gradients(make_case(name), kernel=True)
     finally:
         kernels.select(fastest)
     assert c.t.PRODUCT not in calls
@@ -229,7 +229,7 @@ def test_a_weight_that_was_trained_is_packed_anew_for_decoding(several):
     layers, x = [Linear(8, 11), Linear(8, 11)], torch.randn(16, 8)
     with torch.no_grad():
         for layer in layers:
-            packed_linear(x, layer.weight, layer.bias)
+            layer(x)
     optimizer = torch.optim.Adam([p for layer in layers for p in layer.parameters()], lr=0.5, fused=True)
     with torch.autocast("cpu", torch.bfloat16, enabled=Factors.dtype == torch.bfloat16):
         outputs = linear_layers(x, *layers) if several else [linear_relu(x, layer) for layer in layers]

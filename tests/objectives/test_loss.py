@@ -2,8 +2,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from glassformer.objectives import loss as module
-from glassformer.objectives.loss import linear_cross_entropy
+from glassformer.nn.ops import loss as module
+from glassformer.nn.ops.loss import linear_cross_entropy
 
 # Prime sizes: swapped axes cannot match by accident, and the last chunk is smaller than the others.
 TOKENS, D_MODEL, VOCAB = 61, 7, 31

@@ -1,7 +1,7 @@
 import torch
 import torch.nn.functional as F
 
-from glassformer.objectives.loss import linear_cross_entropy
+from glassformer.nn.ops.loss import linear_cross_entropy
 
 TOKENS, D_MODEL, VOCAB = 37, 11, 101
 

@@ -4,6 +4,7 @@ import torch
 from glassformer import measurement
 from glassformer.models.t5 import T5Config
 from glassformer.nn import cpu_training
+from glassformer.nn.ops.linear import linear
 from glassformer.recording.precision import fastest
 from glassformer.runtime import precision as decoding
 from glassformer.train_config import TrainConfig
@@ -78,7 +79,7 @@ def test_each_candidate_computes_by_its_library(pair, monkeypatch):
     monkeypatch.setattr(cpu_training, "run", lambda kernel, _: calls.append(kernel))
     a.training_call(SIZES, *pair, n_rows=64)()
     assert (cpu_training.t.PRODUCT in calls) == (pair[1] == "kernels")
-    assert cpu_training.Selection.uses_product
+    assert linear.selectable == linear.implementations
 
 
 def test_a_measurement_does_not_change_random_numbers():

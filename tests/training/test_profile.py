@@ -11,7 +11,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from glassformer.data.pairs import make_batch
-from glassformer.nn import cpu_training
+from glassformer.training.arithmetic import products_by
 from glassformer.training.flop import product_flop
 from glassformer.training.profile import N_PROFILED, N_WARM_UPS, Profile, Timer, token_lengths
 from glassformer.training.signals import Stopped, StopSignal
@@ -32,13 +32,12 @@ def test_a_moment_counts_for_the_innermost_part(monkeypatch):
     assert timer.seconds == {"other": 2, "outer": 3 + 3, "inner": 5}
 
 
-def test_the_operations_are_those_that_pytorch_counts(trainer, monkeypatch):
+def test_the_operations_are_those_that_pytorch_counts(trainer):
     """PyTorch counts all of causal attention, the profile half of it. It does not count the kernels. No padding."""
-    monkeypatch.setattr(cpu_training.Selection, "uses_product", False)
     rng = np.random.default_rng(0)
     pairs = [(rng.integers(3, 99, 6).tolist(), rng.integers(3, 99, 10).tolist()) for _ in range(5)]
     batch = make_batch(pairs, pad_id=trainer.task.tokenizer.pad_id, bos_id=1, eos_id=2)
-    with FlopCounterMode(display=False) as counter:
+    with products_by("torch"), FlopCounterMode(display=False) as counter:
         trainer.objective.loss(batch).backward()
     c = trainer.model.config
     n_src, n_tgt = 7, 11

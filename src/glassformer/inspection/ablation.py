@@ -17,7 +17,7 @@ from glassformer.models.families import family_of
 from glassformer.nn.attention import Attention, KeyValueCache
 from glassformer.nn.block import TransformerBlock
 from glassformer.nn.feedforward import FeedForward
-from glassformer.nn.linear import invalidate_packed_weight
+from glassformer.nn.ops.linear import invalidate_packed_weight
 from glassformer.tasks.base import AnyTask, CorpusExample
 
 COMPONENT_KINDS = ("heads", "sublayers", "layers")

@@ -14,7 +14,7 @@ from glassformer.data.dataset import Dataset
 from glassformer.data.ragged import Row
 from glassformer.learning.base import Objective
 from glassformer.learning.documents import MAX_VALIDATED, DocumentObjective
-from glassformer.objectives.loss import linear_cross_entropy
+from glassformer.nn.ops.loss import linear_cross_entropy
 from glassformer.tasks.base import ExampleT
 from glassformer.tasks.causal_lm import DecoderTask, LanguageModel
 from glassformer.tasks.documents import Document

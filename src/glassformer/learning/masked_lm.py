@@ -10,8 +10,8 @@ from torch import Tensor
 from glassformer.data.dataset import IDS, INTS, Dataset
 from glassformer.data.ragged import Row
 from glassformer.learning.documents import MAX_VALIDATED, DocumentObjective
+from glassformer.nn.ops.loss import linear_cross_entropy
 from glassformer.objectives.denoise import MaskedLMBatch
-from glassformer.objectives.loss import linear_cross_entropy
 from glassformer.tasks.documents import Document
 from glassformer.tasks.masked_lm import BertPretraining, MaskedLM
 from glassformer.tokens.tokenizer import MASK

@@ -10,7 +10,7 @@ from torch.overrides import TorchFunctionMode
 from glassformer.errors import CheckpointError
 from glassformer.model_config import Kind, ModelConfig
 from glassformer.nn.attention import Attention
-from glassformer.nn.linear import invalidate_packed_weight
+from glassformer.nn.ops.linear import invalidate_packed_weight
 
 ModelT = TypeVar("ModelT", bound="Model")
 

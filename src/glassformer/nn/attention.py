@@ -1,14 +1,11 @@
 """Multi-head attention and the key-value cache of incremental decoding."""
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from glassformer.nn import cpu_training
-from glassformer.nn.kernels import has_kernels
-from glassformer.nn.linear import ROW_MULTIPLE, Linear, linear_layers
-from glassformer.nn.masks import causal_mask
+from glassformer.nn.linear import Linear, linear_layers
+from glassformer.nn.ops.attention import attention, combine_causal_mask, masked_softmax, whole_mask
 from glassformer.nn.overridable import overridable
 from glassformer.nn.packing import Packing
 from glassformer.nn.positions import rotate
@@ -16,12 +13,6 @@ from glassformer.nn.positions import rotate
 Heads = Float[Tensor, "batch kv_heads k d_head"]
 Rotary = tuple[Float[Tensor, "*#batch 1 length half"], Float[Tensor, "*#batch 1 length half"]]
 """Cosines and sines of the rotation angles, from `rotary_embedding`."""
-
-MATMUL_MAX_QUERIES = 64
-"""Without gradients, eager attention (plain matrix products) is faster than SDPA up to this number of queries."""
-
-MATMUL_MAX_LEN = {torch.float32: 128, torch.bfloat16: 384}
-"""In training on a CPU, eager attention is faster up to this sequence length, by dtype. It needs O(length^2) memory."""
 
 
 class KeyValueCache:
@@ -206,62 +197,22 @@ class Attention(nn.Module):
         causal: bool,
         position_bias: Float[Tensor, "1 heads #q k"] | None,
     ) -> Float[Tensor, "batch heads q d_head"]:
-        """Attention output per head, by a kernel, `eager_attention` or PyTorch's SDPA: the fastest for these shapes.
-
-        Additive attention is always computed by `eager_attention`.
-        """
-        n_queries, n_keys = q.size(2), k.size(2)
-        if has_kernels(q) and torch.is_grad_enabled() and self.additive is None and position_bias is None:
-            from glassformer.nn import short_attention as short
-
-            if short.supports(q, k, mask):
-                return short.short_attention(q, k, v, mask, causal, self.scale)
-        if isinstance(mask, Packing):
-            mask = mask.mask(n_queries, n_keys)
-        if (
-            self.training
-            and self.additive is None
-            and position_bias is None
-            and cpu_training.uses_kernels(q)
-            and cpu_training.supports_attention(q, k, v, mask)
-        ):
-            return cpu_training.short_attention(q, k, v, mask, causal, self.scale)
-        if self.additive is not None or self.prefers_eager(q, k):
+        """Attention output per head. Additive attention is always computed by `eager_attention`."""
+        if self.additive is not None:
             return self.eager_attention(q, k, v, mask, causal, position_bias)
-        if causal and (n_queries < n_keys or mask is not None or position_bias is not None):
-            mask, causal = combine_causal_mask(mask, n_queries, n_keys, q.device), False
-        attn_mask = mask if position_bias is None else float_mask(position_bias, mask)
-        # On a CPU, SDPA processes blocks of 32 queries, and rounding differs in a last block of 1 to 3 queries: pad it.
-        # Not in training, where rounding may depend on the batch, nor with a mask row per query, which would have to be
-        # padded too. Without gradients, `prefers_eager` has already excluded up to MATMUL_MAX_QUERIES queries.
-        pads_queries = not torch.is_grad_enabled() and (attn_mask is None or attn_mask.size(-2) == 1)
-        n_padding = -n_queries % ROW_MULTIPLE if pads_queries else 0
-        return F.scaled_dot_product_attention(
-            F.pad(q, (0, 0, 0, n_padding)) if n_padding else q,
-            k,
-            v,
-            attn_mask=attn_mask,
-            is_causal=causal,
-            scale=self.scale,
-        )[:, :, :n_queries]
-
-    @staticmethod
-    def prefers_eager(q: Float[Tensor, "batch heads q d_head"], k: Float[Tensor, "batch heads k d_head"]) -> bool:
-        """Whether eager attention is faster than SDPA for these shapes."""
-        if not torch.is_grad_enabled():
-            return q.size(2) <= MATMUL_MAX_QUERIES
-        return q.device.type == "cpu" and max(q.size(2), k.size(2)) <= MATMUL_MAX_LEN.get(q.dtype, 0)
+        return attention(q, k, v, mask, causal, position_bias, self.scale, self.training)
 
     def eager_attention(
         self,
         q: Float[Tensor, "batch heads q d_head"],
         k: Float[Tensor, "batch heads k d_head"],
         v: Float[Tensor, "batch heads k d_head"],
-        mask: Bool[Tensor, "#batch #heads #q #k"] | None,
+        mask: Bool[Tensor, "#batch #heads #q #k"] | Packing | None,
         causal: bool,
         position_bias: Float[Tensor, "1 heads #q k"] | None,
     ) -> Float[Tensor, "batch heads q d_head"]:
         """Attention output per head, computed from explicit attention weights so that they can be recorded."""
+        mask = whole_mask(mask, q, k)
         if causal:
             mask = combine_causal_mask(mask, q.size(2), k.size(2), q.device)
         return self.attention_weights(q, k, mask, position_bias) @ v
@@ -274,15 +225,7 @@ class Attention(nn.Module):
         position_bias: Float[Tensor, "1 heads #q k"] | None = None,
     ) -> Float[Tensor, "batch heads q k"]:
         """Attention weights: softmax of the scores. Each row sums to 1; masked keys have weight 0."""
-        scores = self.attention_scores(q, k)
-        if not torch.is_grad_enabled():
-            scores = scores.float()
-        if position_bias is not None:
-            scores = scores + position_bias
-        if mask is not None:
-            # Addition stores no tensor for the backward pass; masked_fill would.
-            scores = scores + torch.zeros_like(mask, dtype=scores.dtype).masked_fill_(~mask, -torch.inf)
-        return scores.softmax(-1).type_as(k)
+        return masked_softmax(self.attention_scores(q, k), mask, position_bias).type_as(k)
 
     def attention_scores(
         self, q: Float[Tensor, "batch heads q d_head"], k: Float[Tensor, "batch heads k d_head"]
@@ -297,18 +240,3 @@ class Attention(nn.Module):
         heads = x.view(*x.shape[:-1], -1, self.d_head).transpose(1, 2)
         # The same memory layout for any batch size: rounding of the matrix products depends on it.
         return heads if torch.is_grad_enabled() else heads.contiguous()
-
-
-def combine_causal_mask(
-    mask: Bool[Tensor, "#batch #heads #q #k"] | None, n_queries: int, n_keys: int, device: torch.device
-) -> Bool[Tensor, "#batch #heads q k"]:
-    """Combine a mask with the causal mask."""
-    causal = causal_mask(n_queries, n_keys, device)[None, None]
-    return causal if mask is None else mask & causal
-
-
-def float_mask(
-    position_bias: Float[Tensor, "1 heads #q k"], mask: Bool[Tensor, "#batch #heads #q #k"] | None
-) -> Float[Tensor, "#batch heads #q k"]:
-    """Combine position bias and mask into the additive float mask of SDPA."""
-    return position_bias if mask is None else position_bias.masked_fill(~mask, -torch.inf)

@@ -4,16 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from glassformer.nn import cpu_training
 from glassformer.nn.attention import Attention, Heads, KeyValueCache, Rotary
 from glassformer.nn.dropout import Dropout
 from glassformer.nn.feedforward import FeedForward
 from glassformer.nn.norm import RMSNorm
+from glassformer.nn.ops.residual import residual
 from glassformer.nn.packing import Packing
 
 KeysValues = tuple[Heads, Heads]
@@ -79,19 +78,7 @@ class Residual(nn.Module):
         sublayer: Callable[[Float[Tensor, "batch length d_model"]], Float[Tensor, "batch length d_model"]],
     ) -> Float[Tensor, "batch length d_model"]:
         output = sublayer(self.norm(x) if self.pre_norm else x)
-        norm = None if self.pre_norm else self.norm
-        if self.training and cpu_training.uses_kernels(output) and cpu_training.supports_residual(output, norm):
-            return cpu_training.residual(x, output, norm, self.dropout.p)
-        total = x + self.dropout(output)
-        return residual_stream(total if norm is None else norm(total))
-
-
-def residual_stream(x: Float[Tensor, "batch length d_model"]) -> Float[Tensor, "batch length d_model"]:
-    """The output of a sub-layer, in training in 16 bits under autocast: reading and writing it takes time."""
-    device = x.device.type
-    if torch.is_grad_enabled() and torch.is_autocast_enabled(device):
-        return x.to(torch.get_autocast_dtype(device))
-    return x
+        return residual(x, output, None if self.pre_norm else self.norm, self.dropout, self.training)
 
 
 class TransformerBlock(nn.Module):

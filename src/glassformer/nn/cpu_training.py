@@ -1,11 +1,10 @@
 """Kernels in C for training on a CPU: matrix products, attention of short sequences, residual connections,
 softmax of the logits.
 
-The same functions in PyTorch are the oracles, and are used where the library of the kernels is absent.
+The operations in `nn/ops` select them where the library of the kernels and its instruction set have them.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from ctypes import c_int64, c_void_p
 from functools import cache
 from typing import Any
@@ -29,7 +28,7 @@ def library() -> Kernels | None:
     return kernels if kernels is not None and kernels.library.kernels_has_openmp() else None
 
 
-def uses_kernels(x: Tensor) -> bool:
+def supports(x: Tensor) -> bool:
     """Whether a tensor can be processed by these kernels: on a CPU, in fp32 or bf16, not compiled."""
     return x.device.type == "cpu" and x.dtype in DTYPES and not torch.compiler.is_compiling() and library() is not None
 
@@ -39,17 +38,6 @@ def run(kernel: int, arguments: Any) -> None:
     kernels = library()
     assert kernels is not None
     t.run(kernels, kernel, arguments, torch.get_num_threads())
-
-
-def supports_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> bool:
-    """Whether `short_attention` computes attention of these shapes: lengths, head size, a mask of keys only."""
-    return (
-        max(q.size(2), k.size(2)) <= t.MAX_LENGTH
-        and q.size(3) <= t.MAX_D_HEAD
-        and q.size(3) % COLUMN_MULTIPLE == 0
-        and q.dtype == k.dtype == v.dtype
-        and (mask is None or mask.shape[1:3] == (1, 1))
-    )
 
 
 def heads(x: Tensor) -> t.Heads:
@@ -67,7 +55,7 @@ def like(x: Tensor, n: int = 1) -> list[Tensor]:
 
 
 class ShortAttention(torch.autograd.Function):
-    """Attention output per head, as `Attention.eager_attention` computes it. Source: short_attention.h."""
+    """Attention output per head, as `ops.attention` computes it. Source: short_attention.h."""
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, scale: float) -> Tensor:
@@ -119,11 +107,6 @@ def short_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal
         causal: the queries are at the last key positions and attend to no later ones.
     """
     return ShortAttention.apply(q, k, v, mask, causal, scale)  # type: ignore[no-untyped-call]
-
-
-def supports_residual(x: Tensor, norm: torch.nn.Module | None) -> bool:
-    """Whether `residual` computes the sum and the normalization."""
-    return x.size(-1) % COLUMN_MULTIPLE == 0 and (norm is None or type(norm) is torch.nn.LayerNorm)
 
 
 class ResidualFunction(torch.autograd.Function):
@@ -197,33 +180,10 @@ MAX_K = 1 << 14
 """Largest inner dimension of a product whose result is in bf16."""
 
 
-class Selection:
-    """Which implementation computes the matrix products of training in this process, as torch.set_num_threads does it
-    for threads."""
-
-    uses_product = True
-    """`product` where the processor and the instruction set in use have it; False: PyTorch's libraries, everywhere."""
-
-
 def has_product(dtype: torch.dtype) -> bool:
     """Whether the processor and the instruction set in use have the kernel of `product` for factors of this type."""
     kernels = library()
     return kernels is not None and dtype in DTYPES and t.has_product(kernels, bf16=dtype == torch.bfloat16)
-
-
-@contextmanager
-def products_by(library: str | None) -> Iterator[None]:
-    """Inside this context, matrix products of training are computed by the kernels; by PyTorch if it is "torch"."""
-    before, Selection.uses_product = Selection.uses_product, library != "torch"
-    try:
-        yield
-    finally:
-        Selection.uses_product = before
-
-
-def supports_product(dtype: torch.dtype) -> bool:
-    """Whether `product` computes the matrix products with factors of this type."""
-    return Selection.uses_product and has_product(dtype)
 
 
 def product(

@@ -161,7 +161,7 @@ short_attention_op.register_autograd(backward, setup_context=save_inputs)
 def short_attention(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | Packing | None, causal: bool, scale: float
 ) -> Tensor:
-    """Attention output per head, as `Attention.eager_attention` computes it.
+    """Attention output per head, as `ops.attention` computes it.
 
     Args:
         q: queries [batch, heads, n_queries, d_head]; k and v with n_keys. Sequences have at most MAX_LENGTH positions;

@@ -36,7 +36,7 @@ def softmax_rows(  # type: ignore[no-untyped-def]
 
 
 def softmax_statistics_(logits: Tensor, targets: Tensor, n_columns: int) -> tuple[Tensor, Tensor, Tensor]:
-    """As `loss.softmax_statistics`, in 32 bits; the probabilities overwrite the logits."""
+    """As `ops.softmax`, in 32 bits; the probabilities overwrite the logits."""
     lse, at_target = (torch.empty(len(logits), dtype=torch.float32, device=logits.device) for _ in range(2))
     softmax_rows[len(logits),](logits, targets, lse, at_target, logits.size(1), n_columns, BLOCK=BLOCK, num_warps=8)
     return logits, lse, at_target

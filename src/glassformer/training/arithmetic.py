@@ -1,6 +1,7 @@
 """Arithmetic of a training: the precision, and on a CPU the library of the matrix products, chosen by measuring."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
 import torch
@@ -11,7 +12,8 @@ from glassformer.kernels.library import implementation
 from glassformer.measurement import Choice, choose
 from glassformer.nn import cpu_training
 from glassformer.nn.linear import Linear, linear_layers, linear_relu
-from glassformer.objectives.loss import linear_cross_entropy
+from glassformer.nn.ops.linear import linear
+from glassformer.nn.ops.loss import linear_cross_entropy
 from glassformer.train_config import TrainConfig
 
 CHOSEN = ("precision", "cpu_matmul")
@@ -73,6 +75,16 @@ def candidates(device: torch.device, precision: str = "auto", cpu_matmul: str = 
     ]
 
 
+@contextmanager
+def products_by(library: str | None) -> Iterator[None]:
+    """Inside this context, matrix products of training are computed by the kernels; by PyTorch if it is "torch"."""
+    with ExitStack() as stack:
+        for operation in (linear, linear_cross_entropy):
+            names = [implementation.name for implementation in operation.implementations]
+            stack.enter_context(operation.use(*(name for name in names if (name, library) != ("kernels", "torch"))))
+        yield
+
+
 def training_call(sizes: Sizes, precision: str, library: str, n_rows: int) -> Callable[[], None]:
     """A function that computes the matrix products of a Transformer block and a part of those of the loss, forward and
     backward."""
@@ -84,7 +96,7 @@ def training_call(sizes: Sizes, precision: str, library: str, n_rows: int) -> Ca
     targets = torch.randint(vocab_size, (max(1, n_rows // (2 * n_layers)),))
 
     def call() -> None:
-        with cpu_training.products_by(library), torch.enable_grad():
+        with products_by(library), torch.enable_grad():
             with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
                 attended = out(sum(linear_layers(x, q, k, v)))
                 hidden = down(linear_relu(attended, up))

@@ -10,12 +10,11 @@ from glassformer import checkpoint
 from glassformer.config import JsonObject
 from glassformer.devices import pick_device
 from glassformer.errors import ConfigError
-from glassformer.nn import cpu_training
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.registry import load
 from glassformer.train_config import TrainConfig
 from glassformer.training import launch, translators
-from glassformer.training.arithmetic import CHOSEN, choose_arithmetic, model_sizes
+from glassformer.training.arithmetic import CHOSEN, choose_arithmetic, model_sizes, products_by
 from glassformer.training.building import build
 from glassformer.training.distributed import Processes, joined
 from glassformer.training.encoding import PreparedData, encode
@@ -111,7 +110,7 @@ def train_in(config: TrainConfig, processes: Processes, *, quiet: bool, started_
             config = resolve_options(config, task_type, corpus, base)
             device = configure_torch(config, processes)
             config, choice = choose_arithmetic(config, device, model_sizes(config))
-            stack.enter_context(cpu_training.products_by(config.cpu_matmul))
+            stack.enter_context(products_by(config.cpu_matmul))
             if choice:
                 reporter.log(choice)
             objective = build(config, objective_type, corpus, base, device, processes)

@@ -12,7 +12,7 @@ from glassformer.errors import UserError
 from glassformer.learning.base import AnyObjective
 from glassformer.memory import is_out_of_memory
 from glassformer.nn.block import TransformerBlock
-from glassformer.nn.kernels import HAS_TRITON
+from glassformer.nn.ops.gpu import prefers_triton
 from glassformer.train_config import TrainConfig
 from glassformer.training.compiler import Compiled
 from glassformer.training.cuda_graphs import CudaGraphs
@@ -111,8 +111,8 @@ class TrainingStep:
     @property
     def packs(self) -> bool:
         """Batches are packed, where their sequences are short: there are kernels for attention of packed sequences."""
-        has_kernels = self.device.type == "cuda" and HAS_TRITON and self.config.precision == "bf16"
-        return self.graphs is not None and has_kernels and self.objective.can_pack and self.model.can_pack
+        is_fast = self.config.precision == "bf16" and prefers_triton(self.device, torch.bfloat16)
+        return self.graphs is not None and is_fast and self.objective.can_pack and self.model.can_pack
 
     @contextmanager
     def without_graphs(self) -> Iterator[None]:

@@ -1,0 +1,1 @@
+"""Operations of models with several implementations: a module for each, and the selection in `operation`."""
