@@ -17,7 +17,7 @@ from glassformer.models.families import family_of
 from glassformer.nn.attention import Attention, KeyValueCache
 from glassformer.nn.block import TransformerBlock
 from glassformer.nn.feedforward import FeedForward
-from glassformer.nn.ops.linear import invalidate_packed_weight
+from glassformer.nn.ops.linear import invalidate_packed_weights
 from glassformer.tasks.base import AnyTask, CorpusExample
 
 COMPONENT_KINDS = ("heads", "sublayers", "layers")
@@ -201,7 +201,7 @@ def prune(task: AnyTask, results: Sequence[AblationResult], n: int) -> list[Comp
         update={"pruned_heads": {name: len(heads) for name, heads in kept.items() if len(heads) < model.config.n_heads}}
     )
     for parameter in model.parameters():
-        invalidate_packed_weight(parameter)
+        invalidate_packed_weights(parameter)
     task.model = type(model).from_state_dict(config, tensors).to(task.device).eval()
     return removed
 

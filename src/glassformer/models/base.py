@@ -10,7 +10,7 @@ from torch.overrides import TorchFunctionMode
 from glassformer.errors import CheckpointError
 from glassformer.model_config import Kind, ModelConfig
 from glassformer.nn.attention import Attention
-from glassformer.nn.ops.linear import invalidate_packed_weight
+from glassformer.nn.ops.linear import invalidate_packed_weights
 
 ModelT = TypeVar("ModelT", bound="Model")
 
@@ -48,7 +48,7 @@ class Model(nn.Module):
 
     def train(self: ModelT, mode: bool = True) -> ModelT:
         for parameter in self.parameters():
-            invalidate_packed_weight(parameter)
+            invalidate_packed_weights(parameter)
         return super().train(mode)
 
     def prune_heads(self) -> None:

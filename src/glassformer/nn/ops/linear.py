@@ -1,6 +1,6 @@
 """Linear layers of the same input, optionally followed by ReLU."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -39,18 +39,17 @@ def torch_linear(
     """
     if torch.is_grad_enabled():
         if weights[0].device.type == "cpu":
-            for weight in weights:
-                invalidate_packed_weight(weight)
+            invalidate_packed_weights(*weights)
         outputs = tuple(F.linear(x, weight, bias) for weight, bias in with_biases(weights, biases))
     else:
         rows = padded_rows(x)
-        outputs = tuple(unpadded(F.linear(rows, weight, bias), x) for weight, bias in with_biases(weights, biases))
+        outputs = unpadded([F.linear(rows, weight, bias) for weight, bias in with_biases(weights, biases)], rows, x)
     return tuple(map(F.relu, outputs)) if relu else outputs
 
 
-def with_biases(weights: Sequence[Tensor], biases: Sequence[Tensor]) -> list[tuple[Tensor, Tensor | None]]:
+def with_biases(weights: Sequence[Tensor], biases: Sequence[Tensor]) -> Iterable[tuple[Tensor, Tensor | None]]:
     """Each weight and its bias."""
-    return list(zip(weights, biases or (None,) * len(weights), strict=True))
+    return zip(weights, biases or (None,) * len(weights), strict=True)
 
 
 def padded_rows(x: Tensor) -> Tensor:
@@ -61,10 +60,12 @@ def padded_rows(x: Tensor) -> Tensor:
     return F.pad(x.reshape(n_rows, -1), (0, 0, 0, -n_rows % ROW_MULTIPLE))
 
 
-def unpadded(y: Tensor, x: Tensor) -> Tensor:
-    """The output for `padded_rows(x)`, as that for x."""
+def unpadded(outputs: list[Tensor], rows: Tensor, x: Tensor) -> tuple[Tensor, ...]:
+    """The outputs for x of those for `rows`, which are `padded_rows(x)`."""
+    if rows is x:
+        return tuple(outputs)
     n_rows = x.numel() // x.size(-1)
-    return y if y.shape[:-1] == x.shape[:-1] else y[:n_rows].reshape(*x.shape[:-1], -1)
+    return tuple(y[:n_rows].reshape(*x.shape[:-1], -1) for y in outputs)
 
 
 def concatenated(
@@ -78,9 +79,10 @@ def concatenated(
     return torch.split(F.relu(y) if relu else y, [len(weight) for weight in weights], dim=-1)
 
 
-def invalidate_packed_weight(weight: Tensor) -> None:
-    """Remove a weight from the cache of packed weights. Fused optimizers change weights without a new version."""
-    PACKED_WEIGHTS.pop(weight, None)  # type: ignore[no-untyped-call]
+def invalidate_packed_weights(*weights: Tensor) -> None:
+    """Remove weights from the cache of packed weights. Fused optimizers change weights without a new version."""
+    for weight in weights:
+        PACKED_WEIGHTS.pop(weight, None)  # type: ignore[no-untyped-call]
 
 
 def packed_linear(
@@ -91,26 +93,22 @@ def packed_linear(
 ) -> Outputs:
     """As `torch_linear` without gradients, with weights that are packed for oneDNN once instead of at every call."""
     rows = padded_rows(x)
-    outputs = []
+    activation, outputs = "relu" if relu else "none", []
     for weight, bias in with_biases(weights, biases):
         source, version, packed = PACKED_WEIGHTS.get(weight) or (None, None, None)  # type: ignore[no-untyped-call]
         if source is None or (source.data_ptr(), version) != (weight.data_ptr(), weight._version):
             packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach())
             PACKED_WEIGHTS[weight] = (weight.detach(), weight._version, packed)
-        y = torch.ops.mkldnn._linear_pointwise(rows, packed, bias, "relu" if relu else "none", [], "")
-        outputs.append(unpadded(y, x))
-    return tuple(outputs)
+        outputs.append(torch.ops.mkldnn._linear_pointwise(rows, packed, bias, activation, [], ""))
+    return unpadded(outputs, rows, x)
 
 
 def packed_supports(x: Tensor, weights: Sequence[Tensor], *_: object, **__: object) -> bool:
     """Whether oneDNN has packed weights for these types."""
-    return (
-        not torch.is_grad_enabled()
-        and x.device.type == "cpu"
-        and x.dtype != torch.float64
-        and torch._C._has_mkldnn
-        and all(weight.dtype == x.dtype for weight in weights)
-    )
+    if torch.is_grad_enabled() or x.device.type != "cpu" or not torch._C._has_mkldnn:
+        return False
+    dtype = x.dtype
+    return dtype != torch.float64 and all(weight.dtype == dtype for weight in weights)
 
 
 def fused_dtype(x: Tensor) -> torch.dtype | None:
@@ -212,8 +210,7 @@ def fused(function: type[torch.autograd.Function]) -> Any:
         biases: Sequence[Float[Tensor, " _"]],
         relu: bool = False,
     ) -> Outputs:
-        for weight in weights:
-            invalidate_packed_weight(weight)
+        invalidate_packed_weights(*weights)
         outputs = function.apply(x.flatten(0, -2), relu, len(weights), *weights, *biases)  # type: ignore[no-untyped-call]
         return tuple(y.view(*x.shape[:-1], -1) for y in (outputs if len(weights) > 1 else (outputs,)))
 
@@ -239,6 +236,7 @@ def has_gradients(*_: object, **__: object) -> bool:
 
 linear = Operation(
     torch_linear,
+    Implementation("packed", packed_linear, packed_supports),
     Implementation("kernels", fused(KernelLinear), product_supports, prefers=has_gradients),
     Implementation(
         "onednn",
@@ -251,6 +249,5 @@ linear = Operation(
         concatenated,
         prefers=lambda x, weights, *_, **__: x.is_cuda and len(weights) > 1 and torch.is_grad_enabled(),
     ),
-    Implementation("packed", packed_linear, packed_supports),
 )
 """Outputs of linear layers, one for each weight."""
