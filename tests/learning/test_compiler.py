@@ -17,6 +17,8 @@ from glassformer.models.llama import Llama, LlamaConfig
 from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.nn.block import TransformerBlock
 from glassformer.nn.dropout import Dropout
+from glassformer.nn.ops.attention import attention
+from glassformer.nn.ops.linear import linear
 from glassformer.nn.ops.loss import linear_cross_entropy
 from glassformer.presets import ADAM
 from glassformer.train_config import TrainConfig
@@ -178,3 +180,18 @@ def test_a_failing_compiler_means_a_warning_and_eager_training(backend):
     torch.testing.assert_close(step.loss, expected.detach())
     for name, p in model.named_parameters():
         torch.testing.assert_close(gradients[name], p.grad, msg=name)
+
+
+@pytest.mark.parametrize("name", ["concatenated", "reference"])
+def test_the_selection_of_implementations_is_traced_into_one_graph(name, monkeypatch):
+    monkeypatch.setattr("glassformer.nn.ops.linear.invalidate_packed_weights", lambda *weights: None)  # as on a GPU
+    weights, x = (torch.randn(5, 7), torch.randn(3, 7)), torch.randn(2, 7, requires_grad=True)
+
+    def function(x):
+        a, b = linear(x, weights, ())
+        heads = a.view(1, 2, 1, 5).transpose(1, 2)
+        return attention(heads, heads, heads, None, True, None, 1.0, True), b
+
+    with linear.use(name):
+        compiled = torch.compile(function, backend="eager", fullgraph=True)
+        torch.testing.assert_close(compiled(x), function(x))

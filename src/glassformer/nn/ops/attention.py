@@ -149,7 +149,7 @@ def triton_supports(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | Packing | None, causal: bool, position_bias: object, *_: object
 ) -> bool:
     """Whether the Triton kernel supports attention of these shapes."""
-    if position_bias is not None or not runs_triton(q.device):
+    if position_bias is not None or not runs_triton(q.device, q.dtype):
         return False
     from glassformer.nn.short_attention import supports
 

@@ -9,9 +9,10 @@ HAS_TRITON = find_spec("triton") is not None
 """Triton comes with PyTorch where PyTorch supports a GPU, except on Windows."""
 
 
-def runs_triton(device: torch.device) -> bool:
-    """Whether the kernels run on a device: on a GPU, and on a CPU with Triton's interpreter."""
-    return HAS_TRITON and (device.type == "cuda" or os.environ.get("TRITON_INTERPRET") == "1")
+def runs_triton(device: torch.device, dtype: torch.dtype) -> bool:
+    """Whether the kernels run: on a GPU, or on a CPU by Triton's interpreter, which computes no products in bf16."""
+    is_interpreted = os.environ.get("TRITON_INTERPRET") == "1" and dtype == torch.float32
+    return HAS_TRITON and (device.type == "cuda" or is_interpreted)
 
 
 def prefers_triton(device: torch.device, dtype: torch.dtype) -> bool:

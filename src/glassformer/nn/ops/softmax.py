@@ -42,7 +42,7 @@ softmax_statistics = Operation(
     Implementation(
         "triton",
         triton_softmax,
-        lambda logits, *_: runs_triton(logits.device),
+        lambda logits, *_: runs_triton(logits.device, logits.dtype),
         prefers=lambda logits, *_: prefers_triton(logits.device, logits.dtype),
     ),
     Implementation(
