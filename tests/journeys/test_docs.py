@@ -38,7 +38,7 @@ def registries():
 def test_every_example_of_extending_runs(capsys, registries):
     namespace: dict[str, object] = {}
     blocks = python_blocks("extending.md")
-    assert len(blocks) == 7
+    assert len(blocks) == 8
     for block in blocks:
         exec(compile(block, "extending.md", "exec"), namespace)
     printed = capsys.readouterr().out.split("\n")
