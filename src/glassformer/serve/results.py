@@ -5,6 +5,7 @@ from typing import Any
 
 from glassformer.config import DecodeConfig, JsonObject
 from glassformer.errors import UserError
+from glassformer.tasks.base import AnyTask
 from glassformer.tasks.causal_lm import DecoderTask, truncate_at_stop
 from glassformer.tasks.summarization import Summarizer
 from glassformer.tasks.texts import no_op
@@ -85,6 +86,14 @@ def limited(
         text, is_cut = stopped, False
     usage = {"prompt_tokens": len(tokenizer.encode(source)), "completion_tokens": len(tokenizer.encode(text))}
     return {**record, "text": text, "finish_reason": "length" if is_cut else "stop", "usage": usage}
+
+
+def inspected(task: AnyTask, text: str) -> JsonObject:
+    """The record of the inspection of a text."""
+    from glassformer.inspection.inspect import inspect  # imports torch
+    from glassformer.inspection.page import inspection_page, policy_of
+
+    return {"page": inspection_page(inspect(task, text).to_dict()), "policy": policy_of("inspection")}
 
 
 def plain(value: Any) -> Any:

@@ -1,13 +1,15 @@
 """A model folder in the model process, and what the server needs to know of it."""
 
 import time
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from glassformer.config import DecodeConfig, JsonObject, Precision
 from glassformer.corpora.language_id import FILE as LANGUAGE_PROFILES
-from glassformer.devices import has_torch
+from glassformer.devices import require_torch
+from glassformer.errors import UserError
 from glassformer.generate.engine import Engine
 from glassformer.generate.request import Sources
 from glassformer.pipelines import pipeline
@@ -66,12 +68,24 @@ class ServedModel:
         self.engine.decode(Sources([source] * WARM_UP_SENTENCES, options))
         return WARM_UP_SENTENCES * n_tokens * 4 / (time.perf_counter() - start)
 
+    def check_inspection(self) -> None:
+        """Check that the model can be inspected.
+
+        Raises:
+            UserError: it cannot.
+        """
+        require_torch("The inspection of a model")
+        if self.task.source.stored is not None and self.task.source.stored.is_int8:
+            raise UserError(
+                f"{self.name}: this folder is in int8: serve the folder that it was made from to inspect it"
+            )
+
     @property
     def features(self) -> list[str]:
         """What the model can add to its outputs."""
         features = []
-        stored = self.task.source.stored
-        if has_torch() and not (stored is not None and stored.is_int8):
+        with suppress(UserError):
+            self.check_inspection()
             features.append("inspect")
         if isinstance(self.task, TextToTextTask):
             features += ["prefix", "align"]

@@ -19,18 +19,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-import torch
-
 from glassformer.config import DecodeConfig, JsonObject
 from glassformer.corpora.terms import Glossary, Term, protect_pattern
 from glassformer.errors import UserError
 from glassformer.generate.engine import Engine
 from glassformer.generate.request import Decoding, Event
 from glassformer.generate.search import Hypothesis
-from glassformer.inspection.inspect import inspect
-from glassformer.inspection.page import inspection_page, policy_of
 from glassformer.serve.channel import Channel, Message
-from glassformer.serve.results import ContextLengthError, continued, joined, limited, plain, whole_prompt
+from glassformer.serve.results import ContextLengthError, continued, inspected, joined, limited, plain, whole_prompt
 from glassformer.serve.served_model import ServedModel
 from glassformer.tasks.causal_lm import DecoderTask, TextStream
 from glassformer.tasks.continuations import continuations
@@ -38,6 +34,7 @@ from glassformer.tasks.feature_extraction import SentenceEmbedder
 from glassformer.tasks.terms import Terms
 from glassformer.tasks.translated import Translation
 from glassformer.tasks.translation import TextToTextTask
+from glassformer.threads import set_n_threads
 
 ALIVE_S = 1.0
 """Seconds between messages that say that the process is alive."""
@@ -190,9 +187,8 @@ class Worker:
                 n_tokens = sum(len(ids) for ids in task.tokenizer.encode_batch(texts))
                 self.call(job_id, lambda: {"vectors": task(texts).tolist(), "n_tokens": n_tokens})
             case "inspect":
-                text = message["text"]
-                policy = policy_of("inspection")
-                self.call(job_id, lambda: {"page": inspection_page(inspect(task, text).to_dict()), "policy": policy})
+                model.check_inspection()
+                self.call(job_id, lambda: inspected(task, message["text"]))
 
     def terms(self, message: Message) -> Terms | None:
         """The terms and protected spans of a translation."""
@@ -325,7 +321,7 @@ def main() -> None:
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
     (config,) = channel.receive(60)
     if config["threads"]:
-        torch.set_num_threads(config["threads"])
+        set_n_threads(config["threads"])
     failed: dict[str, dict[str, str]] = {"models": {}, "glossaries": {}}
     models = load_each(
         config["models"], lambda name, folder: ServedModel(name, folder, config["precision"]), failed["models"]
