@@ -6,9 +6,18 @@ from collections.abc import Iterator
 
 import pytest
 
+from glassformer.serve.limits import SILENCE_S
 from tests.serve.models import MODELS, Server, running
 
 NO_TORCH = 'import sys\nsys.modules["torch"] = None  # an import of it is an error, and no package is found\n'
+SLOW_TORCH = """
+import sys, time
+if "glassformer.serve.worker" in sys.orig_argv:
+    time.sleep({seconds})
+sys.path.remove({folder!r})
+del sys.modules["torch"]
+import torch
+"""
 SENTENCES = ["The cat sat on the mat.", "A dog.\r\nand the old man\n"]
 
 TRANSLATIONS = [
@@ -75,5 +84,14 @@ def test_inspection_is_offered_only_with_torch(servers):
 
 
 def test_the_model_process_imports_torch_for_an_inspection_only():
-    code = "import glassformer.serve.worker, sys; sys.exit('torch' in sys.modules)"
+    code = "import glassformer.serve.worker.__main__, sys; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+@pytest.mark.slow
+def test_a_slow_import_of_torch_does_not_end_the_model_process(folder, tmp_path):
+    (tmp_path / "torch.py").write_text(SLOW_TORCH.format(seconds=1.5 * SILENCE_S, folder=str(tmp_path)))
+    env = {"PYTHONPATH": str(tmp_path)}
+    with running(folder, "--precision", "fp32", models=("en-de",), env=env) as server:
+        assert server.post("/models/en-de/inspect", {"inputs": "The cat."}).status == 200
+        assert server.metric("glassformer_model_process_restarts") == 0

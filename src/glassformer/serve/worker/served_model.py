@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from glassformer.config import DecodeConfig, JsonObject, Precision
+from glassformer.config import DecodeConfig, Precision
 from glassformer.corpora.language_id import FILE as LANGUAGE_PROFILES
 from glassformer.devices import require_torch
 from glassformer.errors import UserError
@@ -14,6 +14,7 @@ from glassformer.generate.engine import Engine
 from glassformer.generate.request import Sources
 from glassformer.pipelines import pipeline
 from glassformer.pipelines.base import Pipeline
+from glassformer.serve.messages import ModelInfo
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.causal_lm import DecoderTask
 from glassformer.tasks.classification import LabelTask
@@ -93,20 +94,20 @@ class ServedModel:
                 features.append("confidence")
         return features
 
-    def info(self) -> JsonObject:
+    def info(self) -> ModelInfo:
         """Description of the model for the server."""
-        languages = self.task.languages if isinstance(self.task, Translator) else ()
+        task = self.task
         detection = find_model(self.folder) / LANGUAGE_PROFILES
-        return {
-            "id": self.name,
-            "task": self.task.name,
-            "pipeline": self.task.pipelines[0] if self.task.pipelines else None,
-            "languages": list(languages),
-            "features": self.features,
-            "labels": list(self.task.labels),
-            "inputs": list(self.task.inputs) if isinstance(self.task, LabelTask) else [],
-            "speed": self.speed,
-            "embeds": isinstance(self.task, SentenceEmbedder),
-            "detection": str(detection.resolve()) if detection.exists() else None,
-            "created": int(find_model(self.folder).stat().st_mtime),
-        }
+        return ModelInfo(
+            id=self.name,
+            task=task.name,
+            pipeline=task.pipelines[0] if task.pipelines else None,
+            languages=list(task.languages if isinstance(task, Translator) else ()),
+            features=self.features,
+            labels=list(task.labels),
+            inputs=list(task.inputs) if isinstance(task, LabelTask) else [],
+            speed=self.speed,
+            embeds=isinstance(task, SentenceEmbedder),
+            detection=str(detection.resolve()) if detection.exists() else None,
+            created=int(find_model(self.folder).stat().st_mtime),
+        )
