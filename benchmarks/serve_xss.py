@@ -181,6 +181,7 @@ STUB = """
 import os, random, socket, sys, time
 sys.path.insert(0, os.getcwd())
 from benchmarks.serve_xss import payloads
+from glassformer.serve import messages
 from glassformer.serve.channel import Channel
 channel = Channel(socket.socket(fileno=int(sys.argv[-1])))
 channel.receive(60)
@@ -191,43 +192,46 @@ def some(count):
     n += count
     return [texts[i % len(texts)] for i in range(n - count, n)]
 def info(name, pipeline, languages=(), features=()):
-    return {"id": name, "task": some(1)[0], "pipeline": pipeline, "languages": languages, "features": features,
-            "labels": some(9), "speed": 1e9, "embeds": False, "detection": None, "created": 1}
-channel.send({"ready": [info("en-de", "translation", ["en", "de"], ["align", "confidence", "prefix"]),
+    return messages.ModelInfo(id=name, task=some(1)[0], pipeline=pipeline, languages=languages, features=features,
+        labels=some(9), inputs=[], speed=1e9, embeds=False, detection=None, created=1)
+channel.send(messages.Ready(failures=messages.Failures(), models=[
+    info("en-de", "translation", ["en", "de"], ["align", "confidence", "prefix"]),
     info("labels", "text-classification"), info("tags", "token-classification"), info("answers", "question-answering"),
-    info("text", "text-generation"), info("mask", "fill-mask"), info("lines", "text2text-generation")]})
+    info("text", "text-generation"), info("mask", "fill-mask"), info("lines", "text2text-generation")]))
 n = 0
-def record(text, source):
+def translated(text, source):
     words, rng = text.split(), random.Random(text)
     n_source = max(1, len(source.split()))
-    pairs = [[rng.randrange(n_source), k] for k in range(len(words)) if rng.random() < 0.8]
-    return {"text": text, "others": some(1), "missing": some(1), "alignment": pairs,
-            "words": [[w, rng.random()] for w in words], "confidence": 0.4}
-def result(m):
-    source = m.get("text", "")
-    if m["kind"] == "translate":
-        return record(some(1)[0], source)
-    if m["kind"] == "continue":
-        found = [record(m["prefix"] + " " + t, source) for t in some(8)]
-        return {"text": found[0]["text"], "others": [], "continuations": found}
-    if m["kind"] == "complete":
-        usage = {"prompt_tokens": 1, "completion_tokens": 1}
-        return {"text": "\\n".join(some(500)), "finish_reason": "stop", "usage": usage}
-    if m["model"] == "labels":
-        return {"output": [[{"label": t, "score": 0.5} for t in some(500)]]}
-    if m["model"] == "tags":
+    pairs = [(rng.randrange(n_source), k) for k in range(len(words)) if rng.random() < 0.8]
+    return messages.Translated(text=text, others=some(1), missing=some(1), alignment=pairs,
+        words=[(w, rng.random()) for w in words], confidence=0.4)
+def output(model):
+    if model == "labels":
+        return [[{"label": t, "score": 0.5} for t in some(500)]]
+    if model == "tags":
         found = zip(range(500), some(500))
-        return {"output": [{"start": i, "end": i + 1, "entity_group": t, "score": 0.5} for i, t in found]}
-    if m["model"] == "answers":
-        return {"output": {"answer": " ".join(some(100)), "start": 1, "end": 5, "score": 0.5}}
-    return {"output": [{"token_str": t, "score": 0.5} for t in some(500)]}
+        return [{"start": i, "end": i + 1, "entity_group": t, "score": 0.5} for i, t in found]
+    if model == "answers":
+        return {"answer": " ".join(some(100)), "start": 1, "end": 5, "score": 0.5}
+    return [{"token_str": t, "score": 0.5} for t in some(500)]
+def result(request):
+    match request:
+        case messages.Translate():
+            return translated(some(1)[0], request.text)
+        case messages.Continue():
+            found = [translated(request.prefix + " " + t, request.text) for t in some(8)]
+            return messages.Translated(text=found[0].text, continuations=found)
+        case messages.Complete():
+            usage = messages.Usage(prompt_tokens=1, completion_tokens=1)
+            return messages.Completed(text="\\n".join(some(500)), finish_reason="stop", usage=usage)
+    return messages.Called(output=output(request.model))
 told = 0
 while True:
-    for message in channel.receive(0.5):
-        if message["kind"] != "cancel":
-            channel.send({"id": message["id"], "result": result(message)})
+    for command in channel.receive(0.5):
+        if isinstance(command, messages.Begin):
+            channel.send(messages.Done(job_id=command.job_id, result=result(command.request)))
     if time.monotonic() - told > 1:
-        channel.send({"alive": True})
+        channel.send(messages.Alive())
         told = time.monotonic()
 """
 

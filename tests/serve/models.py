@@ -102,11 +102,19 @@ class Server:
 
 
 @contextmanager
-def running(folder: Path, *arguments: str, models: tuple[str, ...] = MODELS, port: int = 0) -> Iterator[Server]:
+def running(
+    folder: Path,
+    *arguments: str,
+    models: tuple[str, ...] = MODELS,
+    port: int = 0,
+    env: Mapping[str, str] | None = None,
+) -> Iterator[Server]:
     """A server for the models of a folder; port 0: a free one."""
     options = ["--port", str(port), "--threads", "1", *arguments]
     command = [sys.executable, "-m", "glassformer", "serve", *models, *options]
-    process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True, env=dict(os.environ))
+    process = subprocess.Popen(
+        command, cwd=folder, stderr=subprocess.PIPE, text=True, env={**os.environ, **(env or {})}
+    )
     log: list[str] = []
     assert process.stderr
     for line in process.stderr:

@@ -2,13 +2,15 @@
 
 import asyncio
 import random
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.serve.admission import IN_FLIGHT_TOKENS, Overloaded, Scheduler
-from glassformer.serve.supervisor import Job, Refused, Unavailable
+from glassformer.serve.messages import Inspect
+from glassformer.serve.supervisor import Refused, Submitted, Unavailable
 
 SPEED = 1000.0
 
@@ -16,14 +18,14 @@ SPEED = 1000.0
 class Supervisor:
     """Jobs that wait for the test to end them."""
 
-    infos = ({"id": "m", "speed": SPEED},)
+    infos = (SimpleNamespace(id="m", speed=SPEED),)
 
     def __init__(self):
         self.jobs, self.given = {}, []
 
-    def submit(self, message, on_text=None):
-        job = Job(message, asyncio.get_running_loop().create_future(), on_text)
-        self.given.append(message["text"])
+    def submit(self, request, on_text=None):
+        job = Submitted(request, asyncio.get_running_loop().create_future(), on_text)
+        self.given.append(request.text)
         self.jobs[len(self.given)] = job
         return len(self.given), job
 
@@ -35,7 +37,7 @@ class Supervisor:
         if error:
             job.result.set_exception(error)
         else:
-            job.result.set_result({"text": job.message["text"]})
+            job.result.set_result(job.request.text)
 
 
 async def settle():
@@ -49,7 +51,7 @@ async def compute(scheduler, some, client, deadline_s):
 
 
 def units(scheduler, texts):
-    return [scheduler.unit({"model": "m", "text": text}, text) for text in texts]
+    return [scheduler.unit(Inspect(model="m", text=text), text) for text in texts]
 
 
 @given(st.integers(0, 1 << 32))
@@ -77,7 +79,7 @@ def test_no_request_is_lost_whatever_arrives_ends_fails_or_leaves(seed):
         for request, texts in requests.items():
             assert request.done()
             if not request.cancelled() and not request.exception():
-                assert [result["text"] for result in request.result()] == texts
+                assert request.result() == texts
         assert not scheduler.flows
         assert not scheduler.in_flight
         assert scheduler.n_waiting == 0

@@ -8,8 +8,11 @@ import pytest
 from glassformer.config import DecodeConfig
 from glassformer.generate.request import Sources
 from glassformer.generate.search import Hypothesis
-from glassformer.serve.worker import DecodingJob, Worker
+from glassformer.serve.messages import Done, Translated
+from glassformer.serve.worker.jobs import DecodingJob
+from glassformer.serve.worker.loop import Worker
 from glassformer.tasks import terms
+from glassformer.tasks.registry import load
 from glassformer.tasks.terms import Output, Part
 from tests.serve.models import TEXTS
 
@@ -41,27 +44,25 @@ def test_the_model_process_survives_hostile_content(server, seed):
     assert server.translate("The cat.").status == 200
 
 
-def test_a_decoding_that_waits_for_nothing_lets_others_go_on():
+def test_a_decoding_that_waits_for_nothing_lets_others_go_on(folder):
     """It is continued once in a turn of the loop, so that the process is not silent."""
     sent = []
     worker = Worker(SimpleNamespace(send=sent.append), {}, {})
-    engine = SimpleNamespace(submit_all=lambda sources: {})
+    model = SimpleNamespace(engine=load(folder / "en-de").engine(DecodeConfig()))
 
     def decoding(result):
         for _ in range(3):
             assert (yield Sources([], DecodeConfig())) == []
-        return {"text": result}
+        return Translated(text=result)
 
-    jobs = [DecodingJob(i, SimpleNamespace(name="m", engine=engine), decoding=decoding(str(i))) for i in range(2)]
-    worker.jobs = {job.job_id: job for job in jobs}
-    for job in jobs:
-        worker.advance(job, None)
-    for _ in range(2):
-        assert worker.ready == jobs
-        worker.go_on()
+    worker.jobs = {i: DecodingJob(model, decoding(str(i)), lambda result: result) for i in range(2)}
+    for _ in range(3):
+        worker.advance()
+        assert len(worker.jobs) == 2
     assert not sent
-    worker.go_on()
-    assert sent == [{"id": 0, "result": {"text": "0"}}, {"id": 1, "result": {"text": "1"}}]
+    worker.advance()
+    assert sent == [Done(job_id=i, result=Translated(text=str(i))) for i in range(2)]
+    assert not worker.jobs
 
 
 def test_the_edits_of_a_long_text_are_made_in_parts(monkeypatch):

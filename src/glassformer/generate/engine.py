@@ -9,6 +9,7 @@ import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Generic
 
 from glassformer.config import DecodeConfig
 from glassformer.errors import UserError
@@ -289,15 +290,11 @@ class Engine:
             NonFiniteError: the outputs of the model are not finite.
             UserError: the memory is insufficient for one source.
         """
-        index_of = self.submit_all(sources)
-        decoded: list[list[Hypothesis]] = [[] for _ in sources.ids]
-        while self.n_unfinished:
-            finished = [event for event in self.step() if event.hypotheses is not None]
-            for event in finished:
-                decoded[index_of[event.request_id]] = event.hypotheses or []
-            if finished:
-                progress(len(finished))
-        return decoded
+
+        def decoding() -> Decoding[list[list[Hypothesis]]]:
+            return (yield sources)
+
+        return self.run(decoding(), progress)
 
     def run(self, decoding: Decoding[ResultT], progress: Callable[[int], None] = lambda n: None) -> ResultT:
         """Compute a decoding to its end. There must be no other requests.
@@ -305,12 +302,52 @@ class Engine:
         Args:
             progress: called with the number of sources that a step has finished, of the first that are decoded.
         """
+        running = RunningDecoding(self, decoding)
+        while running.advance():
+            while running.requests:
+                finished = [event for event in self.step() if running.take(event)]
+                if finished and running.n_yielded == 1:
+                    progress(len(finished))
+        return running.result
+
+
+class RunningDecoding(Generic[ResultT]):
+    """A decoding that an engine computes, together with other requests.
+
+    `advance` until it returns False; before each further call, `take` the events of the steps of the engine until there
+    are no `requests`.
+    """
+
+    result: ResultT
+    """What the decoding has returned."""
+
+    def __init__(self, engine: Engine, decoding: Decoding[ResultT]) -> None:
+        self.engine, self.decoding = engine, decoding
+        self.requests: dict[int, int] = {}
+        """Requests of the engine that are not done -> index of their source."""
+        self.hypotheses: list[list[Hypothesis]] = []
+        """Of each source that was yielded last."""
+        self.n_yielded = 0
+        """Number of times that sources were yielded."""
+
+    def advance(self) -> bool:
+        """Continue the decoding with the hypotheses of its sources until it yields others. Returns False at its end."""
         try:
-            hypotheses = self.decode(next(decoding), progress)
-            while True:
-                hypotheses = self.decode(decoding.send(hypotheses))
+            sources = self.decoding.send(self.hypotheses) if self.n_yielded else next(self.decoding)
         except StopIteration as end:
-            return end.value
+            self.result = end.value
+            return False
+        self.n_yielded += 1
+        self.hypotheses = [[] for _ in sources.ids]
+        self.requests = self.engine.submit_all(sources)
+        return True
+
+    def take(self, event: Event) -> bool:
+        """Take the event of a step. Returns whether it is the result of one of the requests."""
+        if event.hypotheses is None or event.request_id not in self.requests:
+            return False
+        self.hypotheses[self.requests.pop(event.request_id)] = event.hypotheses
+        return True
 
 
 def insufficient_memory(n_tokens: int) -> UserError:

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any, Generic
 
-from glassformer.config import JsonObject
-from glassformer.serve.channel import Message
 from glassformer.serve.limits import MAX_QUEUED
+from glassformer.serve.messages import Request, ResultT
 from glassformer.serve.supervisor import Supervisor
 
 IN_FLIGHT_TOKENS = 1024
@@ -43,16 +43,16 @@ class Overloaded(Exception):
 
 
 @dataclass(eq=False)
-class Unit:
+class Unit(Generic[ResultT]):
     """A text to compute."""
 
-    message: Message
+    request: Request[ResultT]
     n_tokens: float
     """Estimated length of the source, in tokens."""
     seconds: float
     """Estimated time in a full batch."""
     on_text: Callable[[str], None] | None = None
-    done: asyncio.Future[JsonObject] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    done: asyncio.Future[ResultT] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     job_id: int | None = None
 
     def __post_init__(self) -> None:
@@ -63,7 +63,7 @@ class Unit:
 class Flow:
     """Units of one client that wait."""
 
-    units: deque[Unit] = field(default_factory=deque)
+    units: deque[Unit[Any]] = field(default_factory=deque)
     seconds: float = 0.0
     """Estimated time of the units."""
     received: float = 0.0
@@ -81,7 +81,7 @@ class Scheduler:
     def __init__(self, supervisor: Supervisor) -> None:
         self.supervisor = supervisor
         self.flows: dict[str, Flow] = {}
-        self.in_flight: set[Unit] = set()
+        self.in_flight: set[Unit[Any]] = set()
         """Units that the model process computes."""
         self.received = 0.0
         """What the flow that was served last had received before: new flows begin with it."""
@@ -92,18 +92,18 @@ class Scheduler:
         """Estimated seconds computed since then."""
 
     def unit(
-        self, message: Message, text: str, *, n_new_tokens: float | None = None, beam: int = 1,
+        self, request: Request[ResultT], text: str, *, n_new_tokens: float | None = None, beam: int = 1,
         on_text: Callable[[str], None] | None = None,
-    ) -> Unit:  # fmt: skip
-        """A unit for a message to the model process.
+    ) -> Unit[ResultT]:  # fmt: skip
+        """A unit for a request to the model process.
 
         Args:
             text: what is read.
             n_new_tokens: number of tokens that are generated. Default: as many as are read.
         """
         n_tokens = estimated_tokens(text)
-        speed = next((info["speed"] for info in self.supervisor.infos if info["id"] == message["model"]), 1000.0)
-        return Unit(message, n_tokens, (n_new_tokens or n_tokens) * beam / speed, on_text)
+        speed = next((info.speed for info in self.supervisor.infos if info.id == request.model), 1000.0)
+        return Unit(request, n_tokens, (n_new_tokens or n_tokens) * beam / speed, on_text)
 
     @property
     def n_waiting(self) -> int:
@@ -121,7 +121,7 @@ class Scheduler:
         begun = sum(unit.seconds for unit in self.in_flight)
         return (own + others + begun / 2) / self.speed
 
-    def admit(self, units: Sequence[Unit], client: str, deadline_s: float) -> None:
+    def admit(self, units: Sequence[Unit[Any]], client: str, deadline_s: float) -> None:
         """Check that units can be computed in time.
 
         Args:
@@ -135,7 +135,7 @@ class Scheduler:
         if wait_s > MARGIN * deadline_s or self.n_waiting + len(units) > MAX_QUEUED:
             raise Overloaded(wait_s - MARGIN * deadline_s)
 
-    async def compute(self, units: Sequence[Unit], client: str, deadline_s: float) -> list[JsonObject]:
+    async def compute(self, units: Sequence[Unit[ResultT]], client: str, deadline_s: float) -> list[ResultT]:
         """Compute units that were admitted. If the caller is cancelled, they are.
 
         Args:
@@ -155,7 +155,7 @@ class Scheduler:
                 raise Overloaded(MIN_RETRY_S) from None
 
     @contextmanager
-    def queued(self, units: Sequence[Unit], client: str) -> Iterator[None]:
+    def queued(self, units: Sequence[Unit[Any]], client: str) -> Iterator[None]:
         """Queue units; at the end, those that are not done are cancelled."""
         flow = self.flows.setdefault(client, Flow(received=self.received))
         if not flow.units:
@@ -192,12 +192,12 @@ class Scheduler:
             self.received = flow.received
             flow.received += unit.seconds
             n_tokens += unit.n_tokens
-            unit.job_id, job = self.supervisor.submit(unit.message, unit.on_text)
+            unit.job_id, job = self.supervisor.submit(unit.request, unit.on_text)
             self.in_flight.add(unit)
             job.result.add_done_callback(partial(self.finish, unit))
         self.measure(is_full=bool(waiting))
 
-    def finish(self, unit: Unit, result: asyncio.Future[JsonObject]) -> None:
+    def finish(self, unit: Unit[ResultT], result: asyncio.Future[ResultT]) -> None:
         """Take the result of a unit."""
         if unit not in self.in_flight:
             return

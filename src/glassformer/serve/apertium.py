@@ -29,7 +29,7 @@ def router(service: Service) -> APIRouter:
             if model:
                 unit = translation_unit(service, model, text, Translate(q=text, source=source, target=target))
                 (result,) = await service.compute(request, [unit])
-                text = result["text"]
+                text = result.text
         except ApiError as error:
             body = {"responseData": {"translatedText": None}, "responseStatus": error.status}
             headers = {} if error.retry_after_s is None else {"Retry-After": str(error.retry_after_s)}

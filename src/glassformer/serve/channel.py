@@ -1,29 +1,32 @@
-"""Messages between the processes: JSON objects on a socket, each after its length in four bytes."""
+"""The connection between the processes: messages in JSON on a socket, each after its length in four bytes."""
 
-import json
 import select
 import socket
 import struct
 from collections.abc import Iterator
-from typing import Any
+
+from pydantic import TypeAdapter
 
 from glassformer.serve.limits import MAX_MESSAGE_BYTES
+from glassformer.serve.messages import COMMANDS, Command, Message, ReadT, Reply, read
 
-Message = dict[str, Any]
 HEADER = struct.Struct(">I")
 
 
 def encode(message: Message) -> bytes:
     """The bytes of a message."""
-    data = json.dumps(message, ensure_ascii=True, separators=(",", ":")).encode()
+    data = message.model_dump_json().encode()
     return HEADER.pack(len(data)) + data
 
 
-def decode(data: bytearray) -> Iterator[Message]:
+def decode(data: bytearray, messages: TypeAdapter[ReadT]) -> Iterator[ReadT]:
     """The complete messages at the beginning of received bytes, which are removed.
 
+    Args:
+        messages: those that are expected.
+
     Raises:
-        ValueError: a message is too long or not an object.
+        ValueError: a message is too long or not expected.
     """
     while len(data) >= HEADER.size:
         (length,) = HEADER.unpack_from(data)
@@ -32,9 +35,7 @@ def decode(data: bytearray) -> Iterator[Message]:
         end = HEADER.size + length
         if len(data) < end:
             return
-        message = json.loads(bytes(data[HEADER.size : end]))
-        if not isinstance(message, dict):
-            raise ValueError("message is not an object")
+        message = read(bytes(data[HEADER.size : end]), messages)
         del data[:end]
         yield message
 
@@ -46,7 +47,7 @@ class Channel:
         self.connection = connection
         self.received = bytearray()
 
-    def send(self, message: Message) -> None:
+    def send(self, message: Reply) -> None:
         """Send a message.
 
         Raises:
@@ -54,11 +55,12 @@ class Channel:
         """
         self.connection.sendall(encode(message))
 
-    def receive(self, timeout_s: float) -> list[Message]:
+    def receive(self, timeout_s: float) -> list[Command]:
         """The messages that have arrived, after waiting at most `timeout_s` seconds for the first.
 
         Raises:
             EOFError: the other process has ended.
+            ValueError: a message is too long or not expected.
         """
         while select.select([self.connection], [], [], timeout_s)[0]:
             data = self.connection.recv(1 << 16)
@@ -66,4 +68,4 @@ class Channel:
                 raise EOFError
             self.received += data
             timeout_s = 0
-        return list(decode(self.received))
+        return list(decode(self.received, COMMANDS))

@@ -16,6 +16,7 @@ from glassformer.documents.reader import DocumentReader
 from glassformer.errors import CorpusError
 from glassformer.serve.errors import ApiError, documented
 from glassformer.serve.limits import FILE_S, MAX_FILE_BYTES, MAX_FILE_SEGMENTS
+from glassformer.serve.messages import Translated
 from glassformer.serve.requests import FILE, check_text, described, parse, read_fields
 from glassformer.serve.security import charge
 from glassformer.serve.service import Service
@@ -78,8 +79,8 @@ async def translated(
     rendered = []
     for document, model in documents:
         own = [next(results) for _ in document.segments]
-        alignments = [result.get("alignment") or () for result in own]
-        texts = [result["text"] for result in own]
+        alignments = [result.alignment or () for result in own]
+        texts = [result.text for result in own]
         languages = service.languages_of(service.model(model))
         rendered.append(await asyncio.to_thread(document.render, texts, alignments, languages))  # takes seconds
     return rendered
@@ -87,8 +88,8 @@ async def translated(
 
 async def translate_html(
     request: Request, service: Service, texts: Sequence[str], models: Sequence[str | None], body: Translate
-) -> list[dict[str, Any]]:
-    """The answers for texts in HTML."""
+) -> list[Translated]:
+    """The translations of texts in HTML."""
     body = body.model_copy(update={"alternatives": 0, "align": False, "confidence": False})
     documents = [
         (await read_document(service.reader, "q.html", text.encode()), model)
@@ -97,8 +98,7 @@ async def translate_html(
     ]
     rendered = iter(await translated(request, service, documents, body))
     return [
-        {"text": next(rendered).decode() if model else text, "others": []}
-        for text, model in zip(texts, models, strict=True)
+        Translated(text=next(rendered).decode() if model else text) for text, model in zip(texts, models, strict=True)
     ]
 
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 from glassformer.config import JsonObject
 from glassformer.serve.errors import ApiError, documented
 from glassformer.serve.limits import MAX_BEAM, MAX_NEW_TOKENS, MAX_TEXT_CHARACTERS, MAX_TEXTS
+from glassformer.serve.messages import Call, Complete, Embed, Inspect, ModelInfo
 from glassformer.serve.openai import GENERATES, TEXT_TO_TEXT
 from glassformer.serve.requests import described, json_object, parse, read_body
 from glassformer.serve.security import charge
@@ -109,37 +110,34 @@ def router(service: Service) -> APIRouter:
         if body.stream:
             advice = f"streams are at /models/{name}/v1/chat/completions and /v1/completions"
             raise ApiError(400, f"stream: not supported at this address; {advice}", param="stream")
-        if info["pipeline"] in (*GENERATES, *TEXT_TO_TEXT):
+        if info.pipeline in (*GENERATES, *TEXT_TO_TEXT):
             return await generated(request, service, info, body)
-        if info["pipeline"] is None:
-            raise ApiError(400, f"{name}: its task, {info['task']}, has no pipeline")
-        known = CALL_PARAMETERS[info["pipeline"]]
+        if info.pipeline is None:
+            raise ApiError(400, f"{name}: its task, {info.task}, has no pipeline")
+        known = CALL_PARAMETERS[info.pipeline]
         parameters = {key: value for key, value in body.parameters.items() if key not in IGNORED}
         if unknown := parameters.keys() - known:
             raise ApiError(
                 400, f"parameters: {', '.join(sorted(unknown))[:200]}: unknown; there are: {known_names(known)}"
             )
-        if info["embeds"] and isinstance(body.inputs, dict):
+        if info.embeds and isinstance(body.inputs, dict):
             return await similarities(request, service, name, body.inputs)
-        inputs, parameters = arguments(info["pipeline"], body.inputs, parameters)
-        message = {"kind": "call", "model": name, "inputs": inputs, "parameters": parameters}
-        (result,) = await service.compute(request, [service.scheduler.unit(message, " " * n)])
-        return result["output"]
+        inputs, parameters = arguments(info.pipeline, body.inputs, parameters)
+        call = Call(model=name, inputs=inputs, parameters=parameters)
+        (result,) = await service.compute(request, [service.scheduler.unit(call, " " * n)])
+        return result.output
 
     @routes.post("/{name}/inspect", openapi_extra=described(Inference))
     async def inspect(name: str, request: Request) -> Any:
-        info = service.model(name)
+        service.model(name)
         body = parse(Inference, json_object(await read_body(request)))
         if not isinstance(body.inputs, str) or not body.inputs.strip() or len(body.inputs) > 2000:
             raise ApiError(400, "inputs: expected a text of 1 to 2,000 characters", param="inputs")
         charge(request, service, None, len(body.inputs))
-        if "inspect" not in info["features"]:
-            raise ApiError(400, f"{name}: this folder is in int8: serve the folder that it was made from to inspect it")
-        message = {"kind": "inspect", "model": name, "text": body.inputs}
-        unit = service.scheduler.unit(message, body.inputs, n_new_tokens=100, beam=4)
+        unit = service.scheduler.unit(Inspect(model=name, text=body.inputs), body.inputs, n_new_tokens=100, beam=4)
         (result,) = await service.compute(request, [unit], deadline_s=4 * service.settings.deadline_s)
-        policy = f"{result['policy']}; frame-ancestors 'self'"
-        key = service.results.add(result["page"].encode(), "inspection.html", "text/html; charset=utf-8", policy)
+        policy = f"{result.policy}; frame-ancestors 'self'"
+        key = service.results.add(result.page.encode(), "inspection.html", "text/html; charset=utf-8", policy)
         return {"url": f"/results/{key}"}
 
     return routes
@@ -149,9 +147,9 @@ async def similarities(request: Request, service: Service, name: str, inputs: Js
     """Cosine similarity of a text and of each of some others."""
     arguments("sentence-similarity", inputs, {})
     texts = [inputs["source_sentence"], *inputs["sentences"]]
-    message = {"kind": "embed", "model": name, "texts": texts}
-    (result,) = await service.compute(request, [service.scheduler.unit(message, "".join(texts))])
-    first, *others = result["vectors"]
+    embed = Embed(model=name, texts=texts)
+    (result,) = await service.compute(request, [service.scheduler.unit(embed, "".join(texts))])
+    first, *others = result.vectors
     return [sum(x * y for x, y in zip(first, vector, strict=True)) for vector in others]
 
 
@@ -160,12 +158,12 @@ def known_names(names: set[str]) -> str:
     return ", ".join(sorted(names)) or "none"
 
 
-def page_record(service: Service, info: JsonObject) -> JsonObject:
+def page_record(service: Service, info: ModelInfo) -> JsonObject:
     """A model as the page shows it."""
     source, target = service.languages_of(info) or (None, None)
-    names = ("id", "task", "pipeline", "labels", "inputs")
-    features = [*info["features"], "detect"] if info["detection"] else info["features"]
-    return {**{name: info[name] for name in names}, "features": features, "source": source, "target": target}
+    features = [*info.features, "detect"] if info.detection else info.features
+    record = info.model_dump(include={"id", "task", "pipeline", "labels", "inputs"})
+    return {**record, "features": features, "source": source, "target": target}
 
 
 def arguments(pipeline: str, inputs: Any, parameters: JsonObject) -> tuple[Any, JsonObject]:
@@ -202,7 +200,7 @@ def arguments(pipeline: str, inputs: Any, parameters: JsonObject) -> tuple[Any, 
     return inputs, parameters
 
 
-async def generated(request: Request, service: Service, info: JsonObject, body: Inference) -> Any:
+async def generated(request: Request, service: Service, info: ModelInfo, body: Inference) -> Any:
     """The outputs of a model that generates text."""
     given = {key: value for key, value in body.parameters.items() if key not in IGNORED and value is not None}
     given |= given.pop("generate_parameters", None) or {}
@@ -214,29 +212,29 @@ async def generated(request: Request, service: Service, info: JsonObject, body: 
     if not texts or len(texts) > MAX_TEXTS or not all(isinstance(text, str) for text in texts):
         raise ApiError(400, f"inputs: expected a text, or a list of 1 to {MAX_TEXTS:,} texts", param="inputs")
     parts: list[list[str]] = [[] for _ in texts]
-    if info["pipeline"] in TEXT_TO_TEXT:
-        kind, options = "translate", {"beam": DEFAULT_BEAM, **options}
+    if info.pipeline in TEXT_TO_TEXT:
+        n_new_tokens, options = None, {"beam": DEFAULT_BEAM, **options}
     else:
-        kind = "complete"
+        n_new_tokens = 256
         options.setdefault("seed", secrets.randbits(62))
     units = [
         service.scheduler.unit(
-            {"kind": kind, "model": info["id"], "text": text, "options": options}, text,
-            n_new_tokens=options.get("max_length") or (256 if kind == "complete" else None),
+            Complete(model=info.id, text=text, options=options), text,
+            n_new_tokens=options.get("max_length") or n_new_tokens,
             beam=options.get("beam", 1), on_text=parts[i].append,
         )
         for i, text in enumerate(texts)
     ]  # fmt: skip
     results = await service.compute(request, units)
-    outputs = ["".join([*received, result["text"]]) for received, result in zip(parts, results, strict=True)]
-    match info["pipeline"]:
+    outputs = ["".join([*received, result.text]) for received, result in zip(parts, results, strict=True)]
+    match info.pipeline:
         case "translation":
             return [{"translation_text": text} for text in outputs]
         case "summarization":
             return [{"summary_text": text.strip()} for text in outputs]
         case "text-generation":
             whole = body.parameters.get("return_full_text", True)
-            joined = [(source if whole else "") + text for source, text in zip(texts, outputs, strict=True)]
-            return [{"generated_text": text} for text in joined]
+            pairs = zip(texts, outputs, strict=True)
+            return [{"generated_text": (source if whole else "") + text} for source, text in pairs]
         case _:
             return [{"generated_text": text} for text in outputs]

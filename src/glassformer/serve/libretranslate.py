@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Sequence
-from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -15,6 +15,7 @@ from glassformer.serve.documents import translate_html
 from glassformer.serve.errors import ApiError, documented
 from glassformer.serve.languages import name_of
 from glassformer.serve.limits import MAX_SUGGESTIONS_BYTES, MAX_TEXT_CHARACTERS
+from glassformer.serve.messages import Translated
 from glassformer.serve.requests import FORMS, described, parse, read_fields
 from glassformer.serve.security import charge
 from glassformer.serve.service import Service
@@ -92,7 +93,7 @@ def router(service: Service) -> APIRouter:
         else:
             units = [translation_unit(service, m, t, body) for t, m in zip(texts, models, strict=True) if m]
             results = iter(await service.compute(request, units))
-            answers = [next(results) if m else {"text": t, "others": []} for t, m in zip(texts, models, strict=True)]
+            answers = [next(results) if m else Translated(text=t) for t, m in zip(texts, models, strict=True)]
         return response(body, answers, found)
 
     @routes.post("/detect", openapi_extra=described(Detect, FORMS))
@@ -132,38 +133,36 @@ def router(service: Service) -> APIRouter:
     return routes
 
 
-def response(body: Translate, answers: Sequence[JsonObject], found: Sequence[JsonObject] | None) -> JsonObject:
+def response(body: Translate, answers: Sequence[Translated], found: Sequence[JsonObject] | None) -> JsonObject:
     """The answer to a request, whose values are lists if its texts are a list."""
     is_list = isinstance(body.q, list)
 
-    def values(function: Callable[[JsonObject], Any]) -> Any:
+    def values(function: Callable[[Translated], Any]) -> Any:
         results = [function(answer) for answer in answers]
         return results if is_list else results[0]
 
-    result: JsonObject = {"translatedText": values(lambda answer: answer["text"])}
+    result: JsonObject = {"translatedText": values(lambda answer: answer.text)}
     if found is not None:
         result["detectedLanguage"] = list(found) if is_list else found[0]
     if body.alternatives:
-        result["alternatives"] = values(lambda answer: distinct(answer["others"], answer["text"]))
+        result["alternatives"] = values(lambda answer: distinct(answer.others, answer.text))
     for name in ("alignment", "words", "confidence"):
         wanted = body.align if name == "alignment" else body.confidence
-        if wanted and any(name in answer for answer in answers):
-            result[name] = values(partial(field_of, name))
-    if "continuations" in answers[0]:
-        fields = ("text", "alignment", "words", "missing")
-        result["continuations"] = [
-            {name: record[name] for name in fields if name in record and (name != "missing" or record[name])}
-            for record in answers[0]["continuations"]
-        ]
+        if wanted and any(getattr(answer, name) is not None for answer in answers):
+            result[name] = values(attrgetter(name))
+    if (continuations := answers[0].continuations) is not None:
+        result["continuations"] = [continuation_record(continuation) for continuation in continuations]
     for name in ("missing", "untranslated"):
-        if any(answer.get(name) for answer in answers):
-            result[name] = values(partial(field_of, name))
+        if any(getattr(answer, name) for answer in answers):
+            result[name] = values(attrgetter(name))
     return result
 
 
-def field_of(name: str, answer: JsonObject) -> Any:
-    """A field of an answer, if it has it."""
-    return answer.get(name)
+def continuation_record(continuation: Translated) -> JsonObject:
+    """A translation that continues a prefix, with what was requested or is missing."""
+    record: JsonObject = {"text": continuation.text, "alignment": continuation.alignment, "words": continuation.words}
+    record["missing"] = continuation.missing or None
+    return {name: value for name, value in record.items() if value is not None}
 
 
 def distinct(texts: Sequence[str], first: str) -> list[str]:

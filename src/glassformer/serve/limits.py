@@ -75,6 +75,9 @@ START_S = 600.0
 SILENCE_S = 5.0
 """Seconds without a message after which the model process is restarted."""
 
+IMPORT_S = 60.0
+"""Seconds without a message in which the model process may import PyTorch, before the first inspection."""
+
 MAX_CRASHES = 2
 """A request that was being computed in this many crashes of the model process is refused."""
 

@@ -17,6 +17,7 @@ from glassformer.config import JsonObject
 from glassformer.serve.admission import Unit
 from glassformer.serve.errors import ApiError, documented, error_response
 from glassformer.serve.limits import MAX_TEXT_CHARACTERS
+from glassformer.serve.messages import Complete, Completed, Embed, ModelInfo
 from glassformer.serve.openai_requests import Chat, Completion, Embeddings, Generation, checked
 from glassformer.serve.requests import described, json_object, read_body
 from glassformer.serve.security import charge
@@ -50,38 +51,31 @@ TEXT_TO_TEXT = ("translation", "text2text-generation")
 
 def generation_unit(
     service: Service, body: Generation, text: str, max_tokens: int | None, on_text: Callable[[str], None] | None = None
-) -> Unit:
+) -> Unit[Completed]:
     """A unit that generates text."""
     info = service.model(body.model)
-    if info["pipeline"] in TEXT_TO_TEXT:
-        limits: JsonObject = {"max_tokens": max_tokens, "stop": body.stop}
-        message = {
-            "kind": "translate", "model": body.model, "text": text, "options": {"beam": DEFAULT_BEAM}, "limits": limits,
-        }  # fmt: skip
-        return service.scheduler.unit(message, text, beam=DEFAULT_BEAM)
-    if info["pipeline"] not in GENERATES:
-        raise ApiError(400, f"{body.model}: its task is {info['task']}, which does not generate text", param="model")
+    limits = {"max_tokens": max_tokens, "stop": body.stop}
+    if info.pipeline in TEXT_TO_TEXT:
+        completion = Complete(model=body.model, text=text, options={"beam": DEFAULT_BEAM}, **limits)
+        return service.scheduler.unit(completion, text, beam=DEFAULT_BEAM)
+    if info.pipeline not in GENERATES:
+        raise ApiError(400, f"{body.model}: its task is {info.task}, which does not generate text", param="model")
     options: JsonObject = {}
     if body.temperature == 0:
         options["beam"] = 1
     else:
         given = {"temperature": body.temperature, "top_p": body.top_p, "top_k": body.top_k}
         options = {name: value for name, value in given.items() if value is not None}
-    if max_tokens:
-        options["max_length"] = max_tokens
-    if body.stop:
-        options["stop"] = body.stop
     # Without a seed, each request has other random numbers.
     options["seed"] = secrets.randbits(62) if body.seed is None else body.seed
-    message = {"kind": "complete", "model": body.model, "text": text, "options": options}
-    return service.scheduler.unit(message, text, n_new_tokens=max_tokens or 256, on_text=on_text)
+    completion = Complete(model=body.model, text=text, options=options, **limits)
+    return service.scheduler.unit(completion, text, n_new_tokens=max_tokens or 256, on_text=on_text)
 
 
-def usage_of(results: Sequence[JsonObject]) -> JsonObject:
+def usage_of(results: Sequence[Completed]) -> JsonObject:
     """Numbers of tokens."""
-    prompt, completion = (
-        sum(result["usage"][f"{side}_tokens"] for result in results) for side in ("prompt", "completion")
-    )
+    prompt = sum(result.usage.prompt_tokens for result in results)
+    completion = sum(result.usage.completion_tokens for result in results)
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
 
@@ -132,7 +126,7 @@ def router(service: Service) -> APIRouter:
 
     async def answer_chat(request: Request, body: Chat) -> Any:
         info = service.model(body.model)
-        if info["pipeline"] in TEXT_TO_TEXT or info["pipeline"] == "summarization":
+        if info.pipeline in TEXT_TO_TEXT or info.pipeline == "summarization":
             text = next((message.text for message in reversed(body.messages) if message.role == "user"), "")
         else:
             text = "\n".join(message.text for message in body.messages if message.text)
@@ -157,10 +151,10 @@ def router(service: Service) -> APIRouter:
         body = checked(Embeddings, json_object(await read_body(request)))
         info = service.model(body.model)
         charge(request, service, None, check_length(body.input, "input"))
-        if not info["embeds"]:
-            raise ApiError(400, f"{body.model}: its task is {info['task']}, which has no embeddings", param="model")
-        message = {"kind": "embed", "model": body.model, "texts": body.input}
-        (result,) = await service.compute(request, [service.scheduler.unit(message, "".join(body.input))])
+        if not info.embeds:
+            raise ApiError(400, f"{body.model}: its task is {info.task}, which has no embeddings", param="model")
+        embed = Embed(model=body.model, texts=body.input)
+        (result,) = await service.compute(request, [service.scheduler.unit(embed, "".join(body.input))])
 
         def encoded(vector: list[float]) -> Any:
             if body.encoding_format == "float":
@@ -168,18 +162,17 @@ def router(service: Service) -> APIRouter:
             return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
 
         data = [
-            {"object": "embedding", "index": i, "embedding": encoded(vector)}
-            for i, vector in enumerate(result["vectors"])
+            {"object": "embedding", "index": i, "embedding": encoded(vector)} for i, vector in enumerate(result.vectors)
         ]
-        usage = {"prompt_tokens": result["n_tokens"], "total_tokens": result["n_tokens"]}
+        usage = {"prompt_tokens": result.n_tokens, "total_tokens": result.n_tokens}
         return {"object": "list", "data": data, "model": body.model, "usage": usage}
 
     return routes
 
 
-def model_record(info: JsonObject) -> JsonObject:
+def model_record(info: ModelInfo) -> JsonObject:
     """A model in the form of the API."""
-    return {"id": info["id"], "object": "model", "created": info["created"], "owned_by": "glassformer"}
+    return {"id": info.id, "object": "model", "created": info.created, "owned_by": "glassformer"}
 
 
 Choice = Callable[[int, str, str | None], JsonObject]
@@ -195,9 +188,10 @@ async def generate(
         parts: list[list[str]] = [[] for _ in texts]
         units = [generation_unit(service, body, text, max_tokens, parts[i].append) for i, text in enumerate(texts)]
         results = await service.compute(request, units)
-        for result, received in zip(results, parts, strict=True):
-            result["text"] = "".join([*received, result["text"]])
-        choices = [choice(i, prefixes[i] + result["text"], result["finish_reason"]) for i, result in enumerate(results)]
+        choices = [
+            choice(i, "".join([prefixes[i], *parts[i], result.text]), result.finish_reason)
+            for i, result in enumerate(results)
+        ]
         return {**head, "choices": choices, "usage": usage_of(results)}
     if "chat" in head["object"]:
         head["object"] += ".chunk"
@@ -236,9 +230,9 @@ async def generate(
                 yield f"data: {bytes(error_response('/v1/', error).body).decode()}\n\n"
                 return
             for i, result in enumerate(results):
-                if result["text"]:
-                    yield event(i, result["text"])
-                yield event(i, "", result["finish_reason"])
+                if result.text:
+                    yield event(i, result.text)
+                yield event(i, "", result.finish_reason)
             if body.stream_options and body.stream_options.include_usage:
                 yield data({**head, "choices": [], "usage": usage_of(results)})
             yield "data: [DONE]\n\n"

@@ -100,15 +100,15 @@ def announce(service: Service, listener: socket.socket) -> None:
     host, port = listener.getsockname()[:2]
     for name, info in service.models.items():
         languages = service.languages_of(info)
-        log.info("%s: %s%s", name, info["task"], f", {languages[0]} to {languages[1]}" if languages else "")
-        if info["pipeline"] == "translation":
+        log.info("%s: %s%s", name, info.task, f", {languages[0]} to {languages[1]}" if languages else "")
+        if info.pipeline == "translation":
             if not languages:
                 log.info("  no languages: give --languages %s=SOURCE,TARGET, else only /models/%s has it", name, name)
-            if "confidence" not in info["features"]:
+            if "confidence" not in info.features:
                 log.info("  no confidence: see glassformer calibrate")
-            if "align" not in info["features"]:
+            if "align" not in info.features:
                 log.info("  no word alignment: T5 in int8 has none")
-            if languages and not info["detection"]:
+            if languages and not info.detection:
                 log.info("  no language detection: the folder was trained without it")
     log.info("http://%s:%d", f"[{host}]" if ":" in host else host, port)
     if service.settings.keys is None and host not in ("127.0.0.1", "::1"):

@@ -8,11 +8,10 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from fastapi import Request
 
-from glassformer.config import JsonObject
 from glassformer.corpora.language_id import LanguageProfiles
 from glassformer.documents.reader import DocumentReader
 from glassformer.errors import CheckpointError, UserError
@@ -21,12 +20,13 @@ from glassformer.serve.admission import Overloaded, Scheduler, Unit
 from glassformer.serve.errors import ApiError, Disconnected
 from glassformer.serve.languages import matching
 from glassformer.serve.limits import MAX_RESULT_BYTES, RESULT_S
+from glassformer.serve.messages import ModelInfo, ResultT
 from glassformer.serve.settings import Settings
 from glassformer.serve.supervisor import Refused, Supervisor, Unavailable
 
 log = logging.getLogger("glassformer.serve")
 
-ResultT = TypeVar("ResultT")
+AnswerT = TypeVar("AnswerT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,23 +85,23 @@ class Service:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.supervisor = Supervisor(settings.worker_config())
+        self.supervisor = Supervisor(settings.configuration())
         self.scheduler = Scheduler(self.supervisor)
         self.results = Results()
         self.progress: dict[str, list[int]] = {}
         """Files that are being translated: units that are done, and all."""
         self.reader = DocumentReader()
         self.profiles = LanguageProfiles()
-        self.known: dict[str, JsonObject] = {}
+        self.known: dict[str, ModelInfo] = {}
         """Last descriptions of the models by name, also of those that could not be loaded again."""
         self.abilities: dict[str, set[str]] = {}
         """Languages and features that each model had since the server started."""
         self.supervisor.on_use = self.refresh
 
     @property
-    def models(self) -> dict[str, JsonObject]:
+    def models(self) -> dict[str, ModelInfo]:
         """Descriptions of the models that can be used, by name."""
-        return {name: info for name, info in self.known.items() if name not in self.supervisor.failed["models"]}
+        return {name: info for name, info in self.known.items() if name not in self.supervisor.failures.models}
 
     async def start(self) -> None:
         """Load the models.
@@ -113,13 +113,13 @@ class Service:
 
     def refresh(self) -> None:
         """Take what the models of a new process have stored for the server."""
-        self.known |= {info["id"]: info for info in self.supervisor.infos}
+        self.known |= {info.id: info for info in self.supervisor.infos}
         for loss in self.losses:
             log.warning("warning: %s", loss)
         for name, info in self.known.items():
             self.abilities.setdefault(name, set()).update(self.abilities_of(info))
         try:
-            paths = [Path(info["detection"]) for info in self.models.values() if info["detection"]]
+            paths = [Path(info.detection) for info in self.models.values() if info.detection]
             self.profiles = LanguageProfiles.read(paths)
         except (CheckpointError, OSError) as error:
             log.error("language detection is not replaced: %s", error)
@@ -128,28 +128,28 @@ class Service:
         """Load the models again. Folders that have lost their languages are refused."""
         await self.supervisor.reload(self.check_languages)
 
-    def check_languages(self, infos: Sequence[JsonObject]) -> None:
+    def check_languages(self, infos: Sequence[ModelInfo]) -> None:
         """Check that the models translate between the languages that they had.
 
         Raises:
             UserError: one does not.
         """
         for info in infos:
-            before = self.languages_of(self.known[info["id"]])
+            before = self.languages_of(self.known[info.id])
             if before and self.languages_of(info) != before:
                 languages = " to ".join(before)
                 raise UserError(
-                    f"{info['id']}: the new folder does not translate {languages}.\n"
+                    f"{info.id}: the new folder does not translate {languages}.\n"
                     f"  Train it with --languages {' '.join(before)}, or restart the server if this is intended."
                 )
 
-    def abilities_of(self, info: JsonObject) -> set[str]:
+    def abilities_of(self, info: ModelInfo) -> set[str]:
         """The languages and the features of a model, in words."""
         words = {"align": "word alignment", "inspect": "inspection", "prefix": "alternatives"}
         languages = self.languages_of(info)
         return {
-            *(words.get(feature, feature) for feature in info["features"]),
-            *(["language detection"] if info["detection"] else []),
+            *(words.get(feature, feature) for feature in info.features),
+            *(["language detection"] if info.detection else []),
             *([f"{languages[0]} to {languages[1]}"] if languages else []),
         }
 
@@ -165,17 +165,17 @@ class Service:
     @property
     def problems(self) -> list[str]:
         """What does not work as it did, without the details that only the log has."""
-        failed = self.supervisor.failed
+        failures = self.supervisor.failures
         return [
-            *(f"model {name}: cannot be loaded" for name in failed["models"]),
-            *(f"glossary {name}: cannot be read" for name in failed["glossaries"]),
+            *(f"model {name}: cannot be loaded" for name in failures.models),
+            *(f"glossary {name}: cannot be read" for name in failures.glossaries),
             *(["the last reload was refused"] if self.supervisor.is_refused else []),
             *self.losses,
         ]
 
-    def languages_of(self, info: JsonObject) -> tuple[str, str] | None:
+    def languages_of(self, info: ModelInfo) -> tuple[str, str] | None:
         """Languages of a translation model: given in the settings, else stored in its folder."""
-        languages = self.settings.languages.get(info["id"]) or info["languages"]
+        languages = self.settings.languages.get(info.id) or info.languages
         return (languages[0], languages[1]) if len(languages) == 2 else None
 
     @property
@@ -183,7 +183,7 @@ class Service:
         """Languages -> the first model that translates between them."""
         pairs: dict[tuple[str, str], str] = {}
         for name, info in {**self.models, **self.known}.items():  # those that can be used first
-            if info["pipeline"] == "translation" and (languages := self.languages_of(info)):
+            if info.pipeline == "translation" and (languages := self.languages_of(info)):
                 pairs.setdefault(languages, name)
         return pairs
 
@@ -192,13 +192,13 @@ class Service:
         """All languages."""
         return list(dict.fromkeys(code for pair in self.pairs for code in pair))
 
-    def model(self, name: str) -> JsonObject:
+    def model(self, name: str) -> ModelInfo:
         """The description of a model.
 
         Raises:
             ApiError: there is no such model.
         """
-        if name in self.supervisor.failed["models"]:
+        if name in self.supervisor.failures.models:
             raise ApiError(
                 503, f"the model {name} cannot be loaded; the log of the server has the reason", retry_after_s=60
             )
@@ -232,8 +232,8 @@ class Service:
         return self.pairs[source, target]
 
     async def compute(
-        self, request: Request, units: Sequence[Unit], *, deadline_s: float | None = None, files: bool = False
-    ) -> list[JsonObject]:
+        self, request: Request, units: Sequence[Unit[ResultT]], *, deadline_s: float | None = None, files: bool = False
+    ) -> list[ResultT]:
         """Compute units, until the client has gone.
 
         Args:
@@ -248,7 +248,7 @@ class Service:
         self.admit(units, client, deadline_s)
         return await self.answer(request, self.scheduler.compute(units, client, deadline_s))
 
-    def admit(self, units: Sequence[Unit], client: str, deadline_s: float) -> None:
+    def admit(self, units: Sequence[Unit[Any]], client: str, deadline_s: float) -> None:
         """Check that units can be computed in time.
 
         Raises:
@@ -259,7 +259,7 @@ class Service:
         except Overloaded as error:
             raise overloaded(error) from None
 
-    async def answer(self, request: Request, computation: Awaitable[ResultT]) -> ResultT:
+    async def answer(self, request: Request, computation: Awaitable[AnswerT]) -> AnswerT:
         """The result of a computation, which is cancelled when the client has gone. The body must have been read.
 
         Raises:
@@ -286,7 +286,7 @@ def overloaded(error: Overloaded) -> ApiError:
     return ApiError(503, "Slowdown: the server is overloaded; try again later", retry_after_s=error.retry_after_s)
 
 
-async def translate_errors(work: Awaitable[ResultT]) -> ResultT:
+async def translate_errors(work: Awaitable[AnswerT]) -> AnswerT:
     """The result of a computation, with its errors as those of the APIs."""
     try:
         return await work

@@ -3,9 +3,10 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from glassformer.config import JsonObject, Precision
+from glassformer.config import Precision
 from glassformer.serve.keys import Keys
 from glassformer.serve.limits import DEADLINE_S
+from glassformer.serve.messages import Configuration
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +31,11 @@ class Settings:
     corrections: Path | None = None
     """Folder to which corrected translations are added."""
 
-    def worker_config(self) -> JsonObject:
+    def configuration(self) -> Configuration:
         """The configuration of the model process."""
-        return {
-            "models": {name: str(folder) for name, folder in self.models.items()},
-            "glossaries": {name: str(path) for name, path in self.glossaries.items()},
-            "precision": self.precision,
-            "threads": self.threads,
-        }
+        return Configuration(
+            models={name: str(folder) for name, folder in self.models.items()},
+            glossaries={name: str(path) for name, path in self.glossaries.items()},
+            precision=self.precision,
+            threads=self.threads,
+        )

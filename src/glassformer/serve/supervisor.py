@@ -8,12 +8,30 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, cast
 
-from glassformer.config import JsonObject
 from glassformer.errors import UserError
-from glassformer.serve.channel import Message, decode, encode
+from glassformer.serve.channel import decode, encode
 from glassformer.serve.limits import MAX_CRASHES, SILENCE_S, START_S
+from glassformer.serve.messages import (
+    REPLIES,
+    Alive,
+    AnyRequest,
+    Begin,
+    Cancel,
+    Command,
+    Configuration,
+    Done,
+    Failed,
+    Failures,
+    ModelInfo,
+    Part,
+    Ready,
+    Reply,
+    Request,
+    ResultT,
+    Unloaded,
+)  # fmt: skip
 
 log = logging.getLogger("glassformer.serve")
 
@@ -38,11 +56,11 @@ class Refused(Exception):
 
 
 @dataclass(eq=False)
-class Job:
-    """A request to the model process."""
+class Submitted(Generic[ResultT]):
+    """A request that was submitted to the model process, whichever process computes it."""
 
-    message: Message
-    result: asyncio.Future[JsonObject]
+    request: Request[ResultT]
+    result: asyncio.Future[ResultT]
     on_text: Callable[[str], None] | None = None
     """Called with each part of a generated text."""
     n_received: int = 0
@@ -58,31 +76,41 @@ class ModelProcess:
 
     process: asyncio.subprocess.Process
     writer: asyncio.StreamWriter
-    infos: list[JsonObject]
-    failed: dict[str, dict[str, str]]
-    """Errors of the models and of the glossaries that could not be loaded, by name."""
-    jobs: dict[int, Job] = field(default_factory=dict)
-    heard_at: float = 0.0
-    """Time of its last message."""
+    loaded: Ready
+    jobs: dict[int, Submitted[Any]] = field(default_factory=dict)
+    answers_until: float = 0.0
+    """Time until which it must send a message."""
 
-    def send(self, message: Message) -> None:
+    def send(self, command: Command) -> None:
         """Send a message; what the process does not get because it ends is sent again to the next one."""
         if not self.writer.is_closing():
-            self.writer.write(encode(message))
+            self.writer.write(encode(command))
+
+
+def first_reply(received: bytearray) -> Reply | None:
+    """The first message of a process; None if it has not arrived.
+
+    Raises:
+        UserError: it is not one that is expected.
+    """
+    try:
+        return next(decode(received, REPLIES), None)
+    except ValueError as error:
+        raise UserError(f"the model process: {error}.") from None
 
 
 class Supervisor:
     """Keeps a model process running.
 
     Args:
-        config: configuration of the model process: folders and glossaries by name, precision, threads.
+        config: configuration of the model process.
         silence_s: seconds without a message after which the process is restarted.
     """
 
-    def __init__(self, config: JsonObject, silence_s: float = SILENCE_S) -> None:
+    def __init__(self, config: Configuration, silence_s: float = SILENCE_S) -> None:
         self.config, self.silence_s = config, silence_s
         self.current: ModelProcess | None = None
-        self.waiting: dict[int, Job] = {}
+        self.waiting: dict[int, Submitted[Any]] = {}
         """Jobs that wait for a process."""
         self.replaced: list[ModelProcess] = []
         """Processes that end after their jobs."""
@@ -105,7 +133,7 @@ class Supervisor:
         self.use(await self.launch())
 
     async def launch(
-        self, check: Callable[[list[JsonObject]], None] = lambda infos: None, *, partial: bool = False
+        self, check: Callable[[list[ModelInfo]], None] = lambda infos: None, *, partial: bool = False
     ) -> tuple[ModelProcess, asyncio.StreamReader, bytearray]:
         """Start a process, and wait until it has loaded the models.
 
@@ -128,7 +156,7 @@ class Supervisor:
             writer.write(encode(self.config))
             received = bytearray()
             async with asyncio.timeout(START_S):
-                while not (messages := list(decode(received))):
+                while (ready := first_reply(received)) is None:
                     data = b""
                     with suppress(ConnectionError):
                         data = await reader.read(1 << 16)
@@ -138,24 +166,27 @@ class Supervisor:
                             " there is none, the memory was insufficient: serve fewer or smaller models."
                         )
                     received += data
-            infos, failed = messages[0]["ready"], messages[0]["failed"]
-            errors = [*failed["models"].values(), *failed["glossaries"].values()]
-            if errors and not (partial and infos):
+            if not isinstance(ready, Ready):
+                raise UserError(f"the model process has sent {ready.type} before it was ready.")
+            errors = [*ready.failures.models.values(), *ready.failures.glossaries.values()]
+            if errors and not (partial and ready.models):
                 raise UserError("\n".join(errors))
             for error in errors:
                 log.error("%s\n  The others are served. After the repair: kill -HUP.", error)
-            check(infos)
+            check(ready.models)
         except BaseException:
             writer.close()
             with suppress(ProcessLookupError):
                 process.kill()
+            await process.wait()
             raise
-        return ModelProcess(process, writer, infos, failed, heard_at=time.monotonic()), reader, received
+        return ModelProcess(process, writer, ready), reader, received
 
     def use(self, launched: tuple[ModelProcess, asyncio.StreamReader, bytearray]) -> None:
         """Send jobs to this process from now on."""
         model_process, reader, received = launched
         self.current = model_process
+        self.heard(model_process)
         self.on_use()
         self.spawn(self.read(model_process, reader, received))
         self.spawn(self.watch(model_process))
@@ -170,31 +201,33 @@ class Supervisor:
         task.add_done_callback(self.tasks.discard)
 
     @property
-    def infos(self) -> list[JsonObject]:
-        """Descriptions of the models, as `ServedModel.info` gives them; empty while there is no process."""
-        return self.current.infos if self.current else []
+    def infos(self) -> list[ModelInfo]:
+        """Descriptions of the models; empty while there is no process."""
+        return self.current.loaded.models if self.current else []
 
     @property
-    def failed(self) -> dict[str, dict[str, str]]:
-        """Errors of the models and of the glossaries that the current process could not load."""
-        return self.current.failed if self.current else {"models": {}, "glossaries": {}}
+    def failures(self) -> Failures:
+        """What the current process could not load."""
+        return self.current.loaded.failures if self.current else Failures()
 
-    def submit(self, message: Message, on_text: Callable[[str], None] | None = None) -> tuple[int, Job]:
+    def submit(
+        self, request: Request[ResultT], on_text: Callable[[str], None] | None = None
+    ) -> tuple[int, Submitted[ResultT]]:
         """Compute a request. Its future raises `Refused` or `Unavailable`."""
         job_id, self.n_jobs = self.n_jobs, self.n_jobs + 1
-        job = Job(message, asyncio.get_running_loop().create_future(), on_text)
+        job: Submitted[ResultT] = Submitted(request, asyncio.get_running_loop().create_future(), on_text)
         if self.current is None:
             self.waiting[job_id] = job
         else:
             self.give(job_id, job)
         return job_id, job
 
-    def give(self, job_id: int, job: Job) -> None:
+    def give(self, job_id: int, job: Submitted[Any]) -> None:
         """Send a job to the current process."""
         assert self.current
         job.n_repeated = 0
         self.current.jobs[job_id] = job
-        self.current.send({**job.message, "id": job_id})
+        self.current.send(Begin(job_id=job_id, request=cast(AnyRequest, job.request)))
 
     def cancel(self, job_id: int) -> None:
         """Cancel a job. Without effect if it is done."""
@@ -202,49 +235,61 @@ class Supervisor:
         for model_process in self.processes():
             if job := model_process.jobs.pop(job_id, None):
                 job.result.cancel()
-                model_process.send({"kind": "cancel", "id": job_id})
+                model_process.send(Cancel(job_id=job_id))
 
     def processes(self) -> list[ModelProcess]:
         """The current process, and those that were replaced and have jobs."""
         return [*([self.current] if self.current else []), *self.replaced]
 
+    def heard(self, model_process: ModelProcess, silent_s: float = 0.0) -> None:
+        """A message of a process has arrived, which may then send nothing for a while."""
+        until = time.monotonic() + max(self.silence_s, silent_s)
+        model_process.answers_until = max(model_process.answers_until, until)
+
     async def read(self, model_process: ModelProcess, reader: asyncio.StreamReader, received: bytearray) -> None:
         """Take the messages of a process until it ends."""
-        with suppress(OSError, ValueError):
+        try:
             while data := await reader.read(1 << 18):
-                model_process.heard_at = time.monotonic()
+                self.heard(model_process)
                 received += data
-                for message in decode(received):
-                    self.take(model_process, message)
+                for reply in decode(received, REPLIES):
+                    self.take(model_process, reply)
+        except OSError:  # the process has ended
+            pass
+        except ValueError as error:
+            log.error("model process: %s", error)
         await self.ended(model_process)
 
-    def take(self, model_process: ModelProcess, message: Message) -> None:
+    def take(self, model_process: ModelProcess, reply: Reply) -> None:
         """Give a message to its job."""
-        job = model_process.jobs.get(message.get("id", -1))
-        if job is None:
-            return
-        if "text" in message:
-            text = message["text"][max(0, job.n_received - job.n_repeated) :]
-            job.n_repeated += len(message["text"])
-            job.n_received = max(job.n_received, job.n_repeated)
-            if text and job.on_text:
-                job.on_text(text)
-            return
-        del model_process.jobs[message["id"]]
-        if job.result.done():
-            return
-        if "unavailable" in message:
-            job.result.set_exception(Unavailable(message["unavailable"]))
-        elif "error" in message:
-            job.result.set_exception(Refused(message["error"], message.get("code")))
-        else:
-            job.result.set_result(message["result"])
+        match reply:
+            case Alive():
+                self.heard(model_process, reply.silent_s)
+            case Ready():
+                raise ValueError("unexpected message: ready")
+            case Part():
+                if job := model_process.jobs.get(reply.job_id):
+                    text = reply.text[max(0, job.n_received - job.n_repeated) :]
+                    job.n_repeated += len(reply.text)
+                    job.n_received = max(job.n_received, job.n_repeated)
+                    if text and job.on_text:
+                        job.on_text(text)
+            case Done() | Failed() | Unloaded():
+                job = model_process.jobs.pop(reply.job_id, None)
+                if job is None or job.result.done():
+                    return
+                if isinstance(reply, Done):
+                    job.result.set_result(reply.result)
+                elif isinstance(reply, Failed):
+                    job.result.set_exception(Refused(reply.error, reply.code))
+                else:
+                    job.result.set_exception(Unavailable(reply.reason))
 
     async def watch(self, model_process: ModelProcess) -> None:
         """Kill the process if it is silent."""
         while model_process.process.returncode is None:
             await asyncio.sleep(self.silence_s / 5)
-            if time.monotonic() - model_process.heard_at > self.silence_s:
+            if time.monotonic() > model_process.answers_until:
                 log.error("the model process does not answer: it is restarted")
                 with suppress(ProcessLookupError):
                     model_process.process.kill()
@@ -291,7 +336,7 @@ class Supervisor:
                 self.waiting.clear()
                 await asyncio.sleep(RETRY_S)
 
-    async def reload(self, check: Callable[[list[JsonObject]], None]) -> None:
+    async def reload(self, check: Callable[[list[ModelInfo]], None]) -> None:
         """Load the models again in a new process, which gets all jobs from then on. The old one ends after its jobs.
 
         Args:
@@ -321,8 +366,10 @@ class Supervisor:
     async def stop(self) -> None:
         """End the process."""
         self.is_stopping = True
-        for task in list(self.tasks):
+        tasks = list(self.tasks)
+        for task in tasks:
             task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         for model_process in self.processes():
             model_process.writer.close()
             try:

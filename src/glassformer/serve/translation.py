@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, Field
 
 from glassformer.config import JsonObject
+from glassformer.serve import messages
 from glassformer.serve.admission import Unit
 from glassformer.serve.errors import ApiError
 from glassformer.serve.limits import MAX_ALTERNATIVES, MAX_BEAM, MAX_TERMS, MAX_TEXT_CHARACTERS, MAX_TEXTS
@@ -89,12 +90,25 @@ def checked_texts(q: Texts) -> list[str]:
     return texts
 
 
-def translation_unit(service: Service, model: str, text: str, body: Translate, *, align: bool = False) -> Unit:
+def translation_unit(
+    service: Service, model: str, text: str, body: Translate, *, align: bool = False
+) -> Unit[messages.Translated]:
     """A unit for the translation of a text."""
-    features = service.model(model)["features"]
+    features = service.model(model).features
     beam = max(body.beam or DEFAULT_BEAM, body.alternatives + 1)
-    message: JsonObject = {"model": model, "text": text}
-    options: JsonObject = {"beam": beam, "nbest": body.alternatives + 1}
+    requirements = messages.Requirements(
+        glossary=body.glossary, terms=body.terms, protect=["all"] if body.protect else ["markers"]
+    )
+    options: JsonObject
+    if body.prefix is not None and body.alternatives:
+        options = {"beam": body.beam or DEFAULT_BEAM}
+        options |= {name: True for name in EXTRAS if getattr(body, name) and name in features}
+        continuing = messages.Continue(
+            model=model, text=text, prefix=body.prefix, n=body.alternatives + 1, options=options,
+            requirements=requirements,
+        )  # fmt: skip
+        return service.scheduler.unit(continuing, text, beam=beam * (body.alternatives + 1))
+    options = {"beam": beam, "nbest": body.alternatives + 1}
     if body.prefix:
         options["prefix"] = body.prefix
     if (body.align or align) and "align" in features:
@@ -102,18 +116,8 @@ def translation_unit(service: Service, model: str, text: str, body: Translate, *
     if "confidence" in features and (body.confidence or body.min_confidence is not None):
         options["confidence"] = True
         options["min_confidence"] = body.min_confidence
-    if body.glossary:
-        message["glossary"] = body.glossary
-    if body.terms:
-        message["terms"] = body.terms
-    message["protect"] = ["all"] if body.protect else ["markers"]
-    if body.prefix is not None and body.alternatives:
-        options = {"beam": body.beam or DEFAULT_BEAM}
-        options |= {name: True for name in EXTRAS if getattr(body, name) and name in features}
-        message |= {"kind": "continue", "options": options, "prefix": body.prefix, "n": body.alternatives + 1}
-        return service.scheduler.unit(message, text, beam=beam * (body.alternatives + 1))
-    message |= {"kind": "translate", "options": options}
-    return service.scheduler.unit(message, text, beam=beam)
+    translate = messages.Translate(model=model, text=text, options=options, requirements=requirements)
+    return service.scheduler.unit(translate, text, beam=beam)
 
 
 def detected(service: Service, texts: Sequence[str]) -> list[JsonObject]:

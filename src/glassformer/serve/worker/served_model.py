@@ -1,17 +1,20 @@
 """A model folder in the model process, and what the server needs to know of it."""
 
 import time
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from glassformer.config import DecodeConfig, JsonObject, Precision
+from glassformer.config import DecodeConfig, Precision
 from glassformer.corpora.language_id import FILE as LANGUAGE_PROFILES
-from glassformer.devices import has_torch
+from glassformer.devices import require_torch
+from glassformer.errors import UserError
 from glassformer.generate.engine import Engine
 from glassformer.generate.request import Sources
 from glassformer.pipelines import pipeline
 from glassformer.pipelines.base import Pipeline
+from glassformer.serve.messages import ModelInfo
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.causal_lm import DecoderTask
 from glassformer.tasks.classification import LabelTask
@@ -66,12 +69,24 @@ class ServedModel:
         self.engine.decode(Sources([source] * WARM_UP_SENTENCES, options))
         return WARM_UP_SENTENCES * n_tokens * 4 / (time.perf_counter() - start)
 
+    def check_inspection(self) -> None:
+        """Check that the model can be inspected.
+
+        Raises:
+            UserError: it cannot.
+        """
+        require_torch("The inspection of a model")
+        if self.task.source.stored is not None and self.task.source.stored.is_int8:
+            raise UserError(
+                f"{self.name}: this folder is in int8: serve the folder that it was made from to inspect it"
+            )
+
     @property
     def features(self) -> list[str]:
         """What the model can add to its outputs."""
         features = []
-        stored = self.task.source.stored
-        if has_torch() and not (stored is not None and stored.is_int8):
+        with suppress(UserError):
+            self.check_inspection()
             features.append("inspect")
         if isinstance(self.task, TextToTextTask):
             features += ["prefix", "align"]
@@ -79,20 +94,20 @@ class ServedModel:
                 features.append("confidence")
         return features
 
-    def info(self) -> JsonObject:
+    def info(self) -> ModelInfo:
         """Description of the model for the server."""
-        languages = self.task.languages if isinstance(self.task, Translator) else ()
+        task = self.task
         detection = find_model(self.folder) / LANGUAGE_PROFILES
-        return {
-            "id": self.name,
-            "task": self.task.name,
-            "pipeline": self.task.pipelines[0] if self.task.pipelines else None,
-            "languages": list(languages),
-            "features": self.features,
-            "labels": list(self.task.labels),
-            "inputs": list(self.task.inputs) if isinstance(self.task, LabelTask) else [],
-            "speed": self.speed,
-            "embeds": isinstance(self.task, SentenceEmbedder),
-            "detection": str(detection.resolve()) if detection.exists() else None,
-            "created": int(find_model(self.folder).stat().st_mtime),
-        }
+        return ModelInfo(
+            id=self.name,
+            task=task.name,
+            pipeline=task.pipelines[0] if task.pipelines else None,
+            languages=list(task.languages if isinstance(task, Translator) else ()),
+            features=self.features,
+            labels=list(task.labels),
+            inputs=list(task.inputs) if isinstance(task, LabelTask) else [],
+            speed=self.speed,
+            embeds=isinstance(task, SentenceEmbedder),
+            detection=str(detection.resolve()) if detection.exists() else None,
+            created=int(find_model(self.folder).stat().st_mtime),
+        )

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from glassformer.config import DecodeConfig, JsonObject
+from glassformer.config import DecodeConfig
 from glassformer.errors import UserError
+from glassformer.serve.messages import Complete, Completed, Inspected, Translated, Usage
+from glassformer.tasks.base import AnyTask
 from glassformer.tasks.causal_lm import DecoderTask, truncate_at_stop
 from glassformer.tasks.summarization import Summarizer
 from glassformer.tasks.texts import no_op
@@ -12,8 +14,8 @@ from glassformer.tasks.translated import Translation
 from glassformer.tokens.tokenizer import Tokenizer
 
 
-def joined(lines: Sequence[Sequence[Translation]], ends: Sequence[str]) -> JsonObject:
-    """The record of a text from the translations of its lines, best first.
+def translated(lines: Sequence[Sequence[Translation]], ends: Sequence[str]) -> Translated:
+    """The translation of a text from those of its lines, best first.
 
     Args:
         ends: the line ends between the lines.
@@ -24,32 +26,29 @@ def joined(lines: Sequence[Sequence[Translation]], ends: Sequence[str]) -> JsonO
         parts = [nbest[min(rank, len(nbest) - 1)].text for nbest in lines]
         texts.append("".join(part + end for part, end in zip(parts, [*ends, ""], strict=True)))
     best = [nbest[0] for nbest in lines]
-    record: JsonObject = {
-        "text": texts[0],
-        "others": texts[1:],
-        "missing": [term for t in best for term in t.missing],
-        "repeated": any(t.repeated for t in best),
-        "untranslated": any(t.is_untranslated for t in best),
-    }
+    untranslated = any(t.is_untranslated for t in best)
+    alignment = words = confidence = None
     if all(t.alignment is not None for t in best):
-        n_source = n_target = 0
-        record["alignment"] = []
+        alignment, n_source, n_target = [], 0, 0
         for t in best:
-            record["alignment"] += [[n_source + s, n_target + k] for s, k in t.alignment or ()]
+            alignment += [(n_source + s, n_target + k) for s, k in t.alignment or ()]
             n_source, n_target = n_source + len(t.source.split()), n_target + len(t.text.split())
     if all(t.words is not None for t in best):
         words = [pair for t in best for pair in t.words or ()]
-        if not record["untranslated"]:  # they are those of the translation
-            record["words"] = words
-        record["confidence"] = sum(p for _, p in words) / len(words) if words else 1.0
-    return record
+        confidence = sum(p for _, p in words) / len(words) if words else 1.0
+    return Translated(
+        text=texts[0], others=texts[1:], missing=[term for t in best for term in t.missing],
+        untranslated=untranslated, alignment=alignment,
+        words=None if untranslated else words,  # they are those of the translation
+        confidence=confidence,
+    )  # fmt: skip
 
 
-def continued(translations: list[Translation]) -> JsonObject:
-    """The record of translations that continue a prefix."""
-    records = [joined([[translation]], []) for translation in translations]
-    texts = [record["text"] for record in records]
-    return {"text": texts[0] if texts else "", "others": texts[1:], "continuations": records}
+def continued(translations: list[Translation]) -> Translated:
+    """Translations that continue a prefix."""
+    found = [translated([[translation]], []) for translation in translations]
+    texts = [translation.text for translation in found]
+    return Translated(text=texts[0] if texts else "", others=texts[1:], continuations=found)
 
 
 class ContextLengthError(UserError):
@@ -72,19 +71,24 @@ def whole_prompt(task: DecoderTask[Any], text: str, options: DecodeConfig) -> tu
     return prompt, limit
 
 
-def limited(
-    tokenizer: Tokenizer, source: str, record: JsonObject, max_tokens: int | None, stop: Sequence[str]
-) -> JsonObject:
-    """The record of a translation within the limits of a request, with the reason of its end and numbers of tokens."""
-    text = record["text"]
+def completed(tokenizer: Tokenizer, request: Complete, text: str) -> Completed:
+    """The output of a text-to-text model within the limits of a request."""
     ids = tokenizer.encode(text)
-    is_cut = max_tokens is not None and len(ids) > max_tokens
+    is_cut = request.max_tokens is not None and len(ids) > request.max_tokens
     if is_cut:
-        text = tokenizer.decode_stable_prefix(ids[:max_tokens])
-    if (stopped := truncate_at_stop(text, stop)) != text:
+        text = tokenizer.decode_stable_prefix(ids[: request.max_tokens])
+    if (stopped := truncate_at_stop(text, request.stop)) != text:
         text, is_cut = stopped, False
-    usage = {"prompt_tokens": len(tokenizer.encode(source)), "completion_tokens": len(tokenizer.encode(text))}
-    return {**record, "text": text, "finish_reason": "length" if is_cut else "stop", "usage": usage}
+    usage = Usage(prompt_tokens=len(tokenizer.encode(request.text)), completion_tokens=len(tokenizer.encode(text)))
+    return Completed(text=text, finish_reason="length" if is_cut else "stop", usage=usage)
+
+
+def inspected(task: AnyTask, text: str) -> Inspected:
+    """The page of the inspection of a text."""
+    from glassformer.inspection.inspect import inspect
+    from glassformer.inspection.page import inspection_page, policy_of
+
+    return Inspected(page=inspection_page(inspect(task, text).to_dict()), policy=policy_of("inspection"))
 
 
 def plain(value: Any) -> Any:

@@ -1,0 +1,1 @@
+"""The model process: loads models, and computes requests of the server."""

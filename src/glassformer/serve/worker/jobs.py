@@ -1,0 +1,188 @@
+"""Requests of the server as computations."""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from glassformer.config import DecodeConfig, JsonObject
+from glassformer.corpora.terms import Glossary, Term, protect_pattern
+from glassformer.errors import UserError
+from glassformer.generate.engine import RunningDecoding
+from glassformer.generate.request import Decoding, Event
+from glassformer.serve.messages import (
+    AnyRequest,
+    Call,
+    Called,
+    Complete,
+    Completed,
+    Continue,
+    Embed,
+    Embedded,
+    Inspect,
+    Requirements,
+    Result,
+    Translate,
+    Usage,
+)  # fmt: skip
+from glassformer.serve.worker.results import (
+    completed,
+    continued,
+    inspected,
+    plain,
+    translated,
+    whole_prompt,
+)  # fmt: skip
+from glassformer.serve.worker.served_model import ServedModel
+from glassformer.tasks.causal_lm import DecoderTask, TextStream
+from glassformer.tasks.continuations import continuations
+from glassformer.tasks.feature_extraction import SentenceEmbedder
+from glassformer.tasks.terms import Terms
+from glassformer.tasks.translation import TextToTextTask
+
+LINE_END = re.compile(r"\r?\n")
+
+
+class Job(ABC):
+    """A request that the engine of its model computes, together with others."""
+
+    def __init__(self, model: ServedModel) -> None:
+        assert model.engine
+        self.model, self.engine = model, model.engine
+
+    @property
+    @abstractmethod
+    def requests(self) -> Collection[int]:
+        """Requests of the engine that are not done."""
+
+    @abstractmethod
+    def take(self, event: Event) -> str:
+        """Take the event of a step for one of the requests. Returns the text that can be sent."""
+
+    @abstractmethod
+    def advance(self) -> Result | None:
+        """Continue when all requests are done. Returns the result at the end; None: there may be new requests.
+
+        Raises:
+            UserError: the job cannot be computed.
+        """
+
+    def cancel(self) -> None:
+        """Remove the requests from the engine."""
+        for request in self.requests:
+            self.engine.cancel(request)
+
+
+class DecodingJob(Job):
+    """A decoding, such as a translation.
+
+    Args:
+        result_of: the result from what the decoding returns.
+    """
+
+    def __init__(self, model: ServedModel, decoding: Decoding[Any], result_of: Callable[[Any], Result]) -> None:
+        super().__init__(model)
+        self.running, self.result_of = RunningDecoding(self.engine, decoding), result_of
+
+    @property
+    def requests(self) -> Collection[int]:
+        return self.running.requests
+
+    def take(self, event: Event) -> str:
+        self.running.take(event)
+        return ""
+
+    def advance(self) -> Result | None:
+        return None if self.running.advance() else self.result_of(self.running.result)
+
+
+class StreamJob(Job):
+    """Generation of one text, sent in parts.
+
+    Raises:
+        ContextLengthError: the text is too long.
+    """
+
+    def __init__(self, model: ServedModel, task: DecoderTask[Any], text: str, options: DecodeConfig) -> None:
+        super().__init__(model)
+        options = task.with_default_options(options)
+        prompt, self.limit = whole_prompt(task, text, options)
+        self.n_prompt = len(prompt)
+        self.output = TextStream(task.tokenizer, options.stop)
+        self.unfinished = {self.engine.submit(prompt, options, max_new_tokens=self.limit, index=0)}
+
+    @property
+    def requests(self) -> Collection[int]:
+        return self.unfinished
+
+    def take(self, event: Event) -> str:
+        text = self.output.add(event.tokens)
+        if self.output.is_stopped or event.hypotheses is not None:
+            self.cancel()
+            self.unfinished = set()
+        return text
+
+    def advance(self) -> Result | None:
+        rest, n_tokens = self.output.end(), len(self.output.ids)
+        is_cut = not self.output.is_stopped and n_tokens >= self.limit
+        usage = Usage(prompt_tokens=self.n_prompt, completion_tokens=n_tokens)
+        return Completed(text=rest, finish_reason="length" if is_cut else "stop", usage=usage)
+
+
+def computation(
+    request: AnyRequest, model: ServedModel, glossaries: Mapping[str, Glossary]
+) -> Job | Callable[[], Result]:
+    """What computes a request: a job for the engine, or a function if nothing is generated token by token.
+
+    Raises:
+        UserError: the model, or its options, cannot be used for it.
+    """
+    task = model.task
+    match request:
+        case Translate() if isinstance(task, TextToTextTask):
+            ends = LINE_END.findall(request.text)
+            options = decode_config(model, request.options)
+            terms = terms_of(request.requirements, glossaries)
+            decoding = task.decoding(LINE_END.split(request.text), options, terms=terms)
+            return DecodingJob(model, decoding, lambda lines: translated(lines, ends))
+        case Continue() if isinstance(task, TextToTextTask):
+            options = decode_config(model, request.options)
+            terms = terms_of(request.requirements, glossaries)
+            found = continuations(task, request.text, request.prefix, request.n, options, terms)
+            return DecodingJob(model, found, continued)
+        case Complete() if isinstance(task, TextToTextTask):  # generated line by line, and cut then
+            ends = LINE_END.findall(request.text)
+            decoding = task.decoding(LINE_END.split(request.text), decode_config(model, request.options))
+            return DecodingJob(
+                model, decoding, lambda lines: completed(task.tokenizer, request, translated(lines, ends).text)
+            )
+        case Complete() if isinstance(task, DecoderTask):
+            given = {"max_length": request.max_tokens, "stop": request.stop}
+            limits = {name: value for name, value in given.items() if value}
+            return StreamJob(model, task, request.text, decode_config(model, {**request.options, **limits}))
+        case Call() if model.engine is None:
+            return lambda: Called(output=plain(model.pipeline(request.inputs, **request.parameters)))
+        case Embed() if isinstance(task, SentenceEmbedder):
+            texts = request.texts
+            n_tokens = sum(len(ids) for ids in task.tokenizer.encode_batch(texts))
+            return lambda: Embedded(vectors=task(texts).tolist(), n_tokens=n_tokens)
+        case Inspect():
+            model.check_inspection()
+            return lambda: inspected(task, request.text)
+        case _:
+            raise UserError(f"the model was replaced: its task is now {task.name}, which cannot compute this request")
+
+
+def decode_config(model: ServedModel, options: JsonObject) -> DecodeConfig:
+    """Options of decoding, in the precision of the model."""
+    return DecodeConfig.resolve({**options, "precision": model.precision}, environment={})
+
+
+def terms_of(requirements: Requirements, glossaries: Mapping[str, Glossary]) -> Terms | None:
+    """The terms and protected spans of a translation."""
+    glossary = glossaries[requirements.glossary] if requirements.glossary else None
+    if pairs := requirements.terms:
+        given = [Term(*(tuple(form.strip() for form in side.split("|")) for side in pair)) for pair in pairs]
+        glossary = Glossary([*(glossary.terms if glossary else ()), *given])
+    protect = protect_pattern(requirements.protect)
+    return Terms(glossary, protect) if glossary or protect else None
