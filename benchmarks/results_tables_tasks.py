@@ -131,6 +131,7 @@ def footprint(record: dict) -> list[Row]:
         *([f"size of {name}", f"{mb} MB"] for name, mb in record["megabytes"].items()),
         ["time of `pip install`", f"{record['pip_install_s']} s"],
         ["time of `glassformer --help`", f"{record['help_s']} s"],
+        *([["time of `import glassformer`", f"{record['import_s']} s"]] if "import_s" in record else []),
     ]
 
 

@@ -243,10 +243,6 @@ def main():
             if wanted in row:
                 rows[row] = measure_processes(folder, model, n_tokens, sources[:n], rounds if n == 1 else 1)
                 print(row, rows[row], flush=True)
-        if wanted in "process, start":
-            commands = {"--help": ["-m", "glassformer", "--help"], "import": ["-c", "import glassformer"]}
-            rows["process, start"] = {what: process([sys.executable, *c], "", 9) for what, c in commands.items()}
-            print("process, start", rows["process, start"], flush=True)
     rows = {row: rows[row] for row in sorted(rows)}
     record = {"threads": THREADS, "generated_tokens": n_tokens, "rows": rows}
     save("translate_speed", record, "python -m benchmarks.translate_speed DATA TRAINED")
