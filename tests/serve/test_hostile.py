@@ -44,6 +44,14 @@ def test_the_model_process_survives_hostile_content(server, seed):
     assert server.translate("The cat.").status == 200
 
 
+def test_the_alignment_of_a_text_of_thousands_of_words_does_not_stop_the_model_process(server):
+    before = server.metric("glassformer_model_process_restarts")
+    answer = server.translate("cat " * 4_990, align=True)
+    assert answer.status == 200
+    assert answer.json["alignment"]
+    assert server.metric("glassformer_model_process_restarts") == before
+
+
 def test_a_decoding_that_waits_for_nothing_lets_others_go_on(folder):
     """It is continued once in a turn of the loop, so that the process is not silent."""
     sent = []

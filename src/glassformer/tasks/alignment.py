@@ -95,9 +95,11 @@ def align(task: AnyTask, sources: Sequence[str], targets: Sequence[str]) -> list
     the order of the target words."""
     results: list[Pairs] = []
     for weights in word_weights(task, sources, targets):
-        if weights.size == 0:
+        if not weights.any():
             results.append([])
             continue
-        best = posteriors(weights.astype(np.float64)).argmax(1)
+        # The time is cubic in the number of words: not those beyond the maximum length.
+        n_target, n_source = (int(np.flatnonzero(weights.any(axis))[-1]) + 1 for axis in (1, 0))
+        best = posteriors(weights[:n_target, :n_source].astype(np.float64)).argmax(1)
         results.append([(int(s), t) for t, s in enumerate(best) if weights[t].any()])
     return results
