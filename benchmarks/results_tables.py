@@ -281,7 +281,8 @@ def gpu_ratio(record: dict) -> str:
 
 def product_ratios(record: dict) -> str:
     settings = ("batch 32 beam 4", "batch 32 beam 1", "batch 1 beam 4", "batch 1 beam 1")
-    return "; ".join(f"{SETTINGS[name]}: {record['rows'][f'base avx512 {name}']['ratio']:.1f}" for name in settings)
+    found = {SETTINGS[name]: record["rows"].get(f"base avx512 {name}") for name in settings}
+    return "; ".join(f"{text}: {row['ratio']:.1f}" for text, row in found.items() if row)
 
 
 def glossary(record: dict) -> str:
