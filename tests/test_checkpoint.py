@@ -21,6 +21,7 @@ from glassformer.checkpoint import (
     save_folder,
     save_into_folder,
     step_folders,
+    verified,
     verify,
     write_text,
 )
@@ -63,6 +64,21 @@ def test_views_are_saved_with_their_own_values(tmp_path):
 def test_saving_leaves_no_temporary_files(saved):
     save_folder(saved, contents(2.0))
     assert [path.name for path in saved.parent.iterdir()] == ["step-7"]
+
+
+def test_a_pipe_among_the_files_is_not_read(saved):
+    (saved / "model.safetensors").unlink()
+    os.mkfifo(saved / "model.safetensors")
+    with pytest.raises(CheckpointError, match=r"model\.safetensors: missing"), verified(saved):
+        pytest.fail("the files were used")
+
+
+def test_a_name_that_no_file_can_have_is_one_clear_error(saved):
+    manifest = json.loads((saved / MANIFEST).read_text())
+    manifest["files"]["a" * 396] = {"bytes": 1, "sha256": ""}
+    (saved / MANIFEST).write_text(json.dumps(manifest))
+    with pytest.raises(CheckpointError, match=r"a{396}: (missing|cannot be read)"), verified(saved):
+        pytest.fail("the files were used")
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])

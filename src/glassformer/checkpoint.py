@@ -253,7 +253,8 @@ def verify(folder: Path) -> JsonObject:
         FormatVersionError: an older or newer format.
     """
     manifest, entries = read_manifest(folder)
-    check_files(folder, entries)
+    check_sizes(folder, entries)
+    check_digests(folder, entries)
     return manifest
 
 
@@ -262,11 +263,12 @@ def verified(folder: Path) -> Iterator[JsonObject]:
     """`verify`, in a thread beside what is done with the files. That they are damaged is reported in place of any error
     that followed from it."""
     manifest, entries = read_manifest(folder)
+    check_sizes(folder, entries)
     errors: list[CheckpointError] = []
 
     def check() -> None:
         try:
-            check_files(folder, entries)
+            check_digests(folder, entries)
         except CheckpointError as error:
             errors.append(error)
 
@@ -322,27 +324,48 @@ def read_manifest(folder: Path) -> tuple[JsonObject, list[Entry]]:
     return manifest, entries
 
 
-def check_files(folder: Path, entries: Sequence[Entry]) -> None:
-    """Check the files of a manifest.
+def check_sizes(folder: Path, entries: Sequence[Entry]) -> None:
+    """Check that the files of a manifest are regular files of the right sizes. Reads none of them.
 
     Raises:
         CheckpointError: a file is missing or damaged.
     """
-    for name, size, expected_sha256 in entries:
+    for name, size, _ in entries:
         path = folder / name
         if Path(name).name != name:
             raise CheckpointError(f"{folder / MANIFEST}: lists {name!r}, which is not a file of this folder.")
-        if not path.is_file():
-            raise CheckpointError(f"{path}: missing.\n  Copy the folder again from its original location.")
         try:
-            is_intact = path.stat().st_size == size and sha256(path) == expected_sha256
+            if not path.is_file():
+                raise CheckpointError(f"{path}: missing.\n  Copy the folder again from its original location.")
+            is_intact = path.stat().st_size == size
         except OSError as error:
             raise CheckpointError(f"{path}: cannot be read: {error.strerror}.") from None
         if not is_intact:
-            raise CheckpointError(
-                f"{path}: damaged: its SHA-256 is not the one in {MANIFEST}.\n"
-                "  Copy the folder again from its original location."
-            )
+            raise damaged(path)
+
+
+def check_digests(folder: Path, entries: Sequence[Entry]) -> None:
+    """Check the contents of the files of a manifest.
+
+    Raises:
+        CheckpointError: a file is damaged.
+    """
+    for name, _, expected_sha256 in entries:
+        path = folder / name
+        try:
+            is_intact = sha256(path) == expected_sha256
+        except OSError as error:
+            raise CheckpointError(f"{path}: cannot be read: {error.strerror}.") from None
+        if not is_intact:
+            raise damaged(path)
+
+
+def damaged(path: Path) -> CheckpointError:
+    """The error of a file that is not the one in the manifest."""
+    return CheckpointError(
+        f"{path}: damaged: its SHA-256 is not the one in {MANIFEST}.\n"
+        "  Copy the folder again from its original location."
+    )
 
 
 def sha256(path: Path) -> str:

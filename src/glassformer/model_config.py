@@ -178,6 +178,10 @@ class SkipGramConfig(ModelConfig):
 
     d_model: int = Field(default=300, ge=2, le=1 << 14)
 
+    def weight_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the weights, which are used without a graph."""
+        return dict.fromkeys(("embedding.weight", "context_embedding.weight"), (self.vocab_size, self.d_model))
+
 
 class Family(NamedTuple):
     """A model family."""

@@ -4,13 +4,15 @@ import numpy as np
 import pytest
 import torch
 
-from glassformer.errors import UserError
+from glassformer.checkpoint import save_folder
+from glassformer.errors import CheckpointError, UserError
 from glassformer.learning.embeddings import init_embeddings
 from glassformer.learning.skip_gram import SkipGramObjective
 from glassformer.models.skipgram import SkipGram, SkipGramConfig
 from glassformer.objectives.skip_gram import N_NEGATIVES, SUBSAMPLING_THRESHOLD, WINDOW, PairSampler
 from glassformer.tasks.documents import Document
 from glassformer.tasks.embeddings import nearest_tokens
+from glassformer.tasks.registry import load
 from glassformer.tasks.skip_gram import WordVectors
 from glassformer.tokens.tokenizer import Tokenizer
 
@@ -105,3 +107,15 @@ def test_shared_tokens_are_initialized_with_the_word_vectors(vectors):
     narrow = WordVectors(SkipGram(SkipGramConfig(vocab_size=tokenizer.vocab_size, d_model=7)), tokenizer)
     with pytest.raises(UserError, match="--d-model 11"):
         init_embeddings(narrow, vectors)
+
+
+@pytest.mark.parametrize("shape", [None, (3, 11), (100, 11), (3,)])
+def test_vectors_that_do_not_fit_the_config_are_refused(vectors, tmp_path, shape):
+    contents = vectors.contents()
+    weights = dict(contents["model.safetensors"])
+    weight = weights.pop("embedding.weight")
+    if shape:
+        weights["embedding.weight"] = np.resize(np.asarray(weight), shape)
+    save_folder(tmp_path / "model", {**contents, "model.safetensors": weights})
+    with pytest.raises(CheckpointError, match=r"weights do not match the sizes in config\.json:\n  embedding\.weight"):
+        load(tmp_path / "model")

@@ -8,7 +8,7 @@ import numpy as np
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.kernels.library import Kernels, load_or_warn
 from glassformer.kernels.program import Array
-from glassformer.model_config import ModelConfig
+from glassformer.model_config import ModelConfig, SkipGramConfig
 from glassformer.runtime.arrays import read_arrays
 from glassformer.runtime.encoder import RuntimeEncoder
 from glassformer.runtime.graph import Floats, Graph
@@ -45,8 +45,10 @@ class StoredModel:
         self.kept: dict[str, RuntimeModel | RuntimeEncoder] = {}
         """Precision -> model."""
         try:
-            if graph is not None:
-                check_shapes(graph, self.arrays, is_int8=is_int8)
+            if isinstance(config, SkipGramConfig):
+                check_shapes(config.weight_shapes(), self.arrays, is_int8=is_int8)
+            elif graph is not None:
+                check_shapes(graph.weights, self.arrays, is_int8=is_int8)
             check_finite(self.arrays)
             if is_int8 and graph is not None:
                 self.kept["int8"] = self.programs(load_or_warn(), is_quantized=True)
@@ -105,13 +107,16 @@ class StoredModel:
         }
 
 
-def check_shapes(graph: Graph, arrays: Mapping[str, Array], *, is_int8: bool) -> None:
+def check_shapes(shapes: Mapping[str, tuple[int, ...]], arrays: Mapping[str, Array], *, is_int8: bool) -> None:
     """Check names and shapes of the weights of a folder.
+
+    Args:
+        shapes: those of the config.
 
     Raises:
         CheckpointError: a weight is missing, unexpected, or of another shape than that of the config.
     """
-    expected = {name: shape for name, shape in graph.weights.items() if not is_int8 or name.startswith(KEPT)}
+    expected = {name: shape for name, shape in shapes.items() if not is_int8 or name.startswith(KEPT)}
     actual = {name: array.shape for name, array in arrays.items() if not (is_int8 and name.startswith(PREFIX))}
     if expected != actual:
         names = sorted(name for name in expected.keys() | actual.keys() if expected.get(name) != actual.get(name))
