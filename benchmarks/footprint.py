@@ -50,8 +50,8 @@ def main():
                 start_s = {name: median_s([f"{folder}/bin/python", *command]) for name, command in commands.items()}
     record = {
         "megabytes": {
-            "what uses models": round(sizes[1] - sizes[0]),
-            "what is added for training, with PyTorch": round(sizes[2] - sizes[1]),
+            "glassformer without PyTorch": round(sizes[1] - sizes[0]),
+            "what the extra `train` adds, PyTorch included": round(sizes[2] - sizes[1]),
         },
         "pip_install_s": round(install_s[0], 1),
         "help_s": round(start_s["--help"], 3),

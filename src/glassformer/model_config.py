@@ -31,6 +31,11 @@ class ModelConfig(Config):
             raise ValueError(f"the id of a special token is not less than vocab_size = {self.vocab_size}")
         return self
 
+    def weight_shapes(self) -> dict[str, tuple[int, ...]] | None:
+        """Names and shapes of the weights of a model that is used without a graph and without PyTorch. None: the graph
+        has them, or the module of PyTorch checks them."""
+        return None
+
 
 class AttentionModelConfig(ModelConfig):
     """Fields of all Transformer families."""
@@ -179,7 +184,6 @@ class SkipGramConfig(ModelConfig):
     d_model: int = Field(default=300, ge=2, le=1 << 14)
 
     def weight_shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shapes of the weights, which are used without a graph."""
         return dict.fromkeys(("embedding.weight", "context_embedding.weight"), (self.vocab_size, self.d_model))
 
 

@@ -62,9 +62,11 @@ class RuntimeEncoder:
         types = np.clip(np.concatenate([np.array(row, np.int32) for row in token_types]), 0, self.max_type)
         with self.lock:
             slots = [self.caches.take(len(text)) for text in arrays]
-            batch = replace(text_batch(arrays, slots, is_causal=False), types=types.astype(np.int32))
-            hidden = self.program.run(batch, self.caches.arrays)
-            self.caches.release(slots)
+            try:
+                batch = replace(text_batch(arrays, slots, is_causal=False), types=types.astype(np.int32))
+                hidden = self.program.run(batch, self.caches.arrays)
+            finally:
+                self.caches.release(slots)
         return np.split(hidden, np.cumsum([len(text) for text in texts])[:-1])
 
     def outputs(self, features: Floats, head: ProgramName = "head") -> Floats:

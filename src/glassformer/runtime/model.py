@@ -179,7 +179,7 @@ class RuntimeModel:
         sources: Sequence[Sequence[int]] = (),
         source_of: Sequence[int] = (),
     ) -> list[list[float]]:
-        """Natural log-probability of each target token, given the tokens up to the same place of the input.
+        """Natural log-probability of each target token, given the tokens up to the same position of the input.
 
         Args:
             inputs: token ids of each text, beginning with a start token.
@@ -216,11 +216,16 @@ class RuntimeModel:
             slots: list[Ints] = []
             if self.encode:
                 slots = self.process(self.encode, [np.array(ids, np.int32) for ids in sources], self.sources, False)
-            for part in parts_of(texts):
-                taken = [self.targets.take(len(text)) for text in texts[part]]
-                yield part, self.batch_of_texts(texts[part], taken, slots, source_of[part])
+            taken: list[Ints] = []
+            try:
+                for part in parts_of(texts):
+                    taken = [self.targets.take(len(text)) for text in texts[part]]
+                    yield part, self.batch_of_texts(texts[part], taken, slots, source_of[part])
+                    self.targets.release(taken)
+                    taken = []
+            finally:
                 self.targets.release(taken)
-            self.sources.release(slots)
+                self.sources.release(slots)
 
     def batch_of_texts(
         self, texts: Sequence[Ints], taken: Sequence[Ints], slots: Sequence[Ints], source_of: Sequence[int]

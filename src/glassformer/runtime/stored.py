@@ -8,7 +8,7 @@ import numpy as np
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.kernels.library import Kernels, load_or_warn
 from glassformer.kernels.program import Array
-from glassformer.model_config import ModelConfig, SkipGramConfig
+from glassformer.model_config import ModelConfig
 from glassformer.runtime.arrays import read_arrays
 from glassformer.runtime.encoder import RuntimeEncoder
 from glassformer.runtime.graph import Floats, Graph
@@ -45,10 +45,9 @@ class StoredModel:
         self.kept: dict[str, RuntimeModel | RuntimeEncoder] = {}
         """Precision -> model."""
         try:
-            if isinstance(config, SkipGramConfig):
-                check_shapes(config.weight_shapes(), self.arrays, is_int8=is_int8)
-            elif graph is not None:
-                check_shapes(graph.weights, self.arrays, is_int8=is_int8)
+            shapes = config.weight_shapes() if graph is None else graph.weights
+            if shapes is not None:
+                check_shapes(shapes, self.arrays, is_int8=is_int8)
             check_finite(self.arrays)
             if is_int8 and graph is not None:
                 self.kept["int8"] = self.programs(load_or_warn(), is_quantized=True)

@@ -1,8 +1,8 @@
 """Verifies graphs: after it, no graph can make the kernels in C read or write outside of their memory.
 
 One pass over the operations, like a bytecode verifier. `glassformer.runtime.lowering` assigns buffers and slots, so a
-graph cannot name a place in memory; what remains are sizes. The sizes of tables and inputs fit together; what is
-attended to was stored, in a cache of the same side and width; limits are kept. The numbers in tables need no check: no
+graph contains no addresses, only sizes. The sizes of tables and inputs must fit together; what is attended to must have
+been stored, in a cache of the same side and width; limits are kept. The numbers in tables need no check: no
 kernel uses one as an index.
 """
 
@@ -89,7 +89,7 @@ def verify(graph: Graph) -> None:
 
 
 def check_table(table: Table, graph: Graph) -> None:
-    """A table has the numbers that it says."""
+    """Check that a table has as many numbers as its shape says."""
     what = f"the shape of the table {table.name!r}"
     need(len(table.shape) in (1, 2) and min(table.shape) > 0, what)
     if table.rows is not None:
@@ -114,7 +114,7 @@ def verify_program(graph: Graph, name: ProgramName, of_source: Stored) -> Stored
     for i, operation in enumerate(program):
         try:
             need(not any(isinstance(x, Store) for x in operation.inputs), "uses the result of a store, which has none")
-            need(isinstance(operation, Input) == (name in HEADS and i == 0), "the place of the input")
+            need(isinstance(operation, Input) == (name in HEADS and i == 0), "the position of the input")
             if isinstance(operation, Store | Attend):
                 need(name not in HEADS, "a cache in a head")
                 need(name == "step" or operation.side == "own" or isinstance(operation, Store), "the side of a cache")

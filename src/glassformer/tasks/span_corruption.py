@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from glassformer.data.pairs import PairBatch
 
 SENTINELS = tuple(f"<extra_id_{i}>" for i in range(100))
-"""Special tokens, of which one stands for each removed span."""
+"""Special tokens, one for each removed span."""
 N_VALIDATION_ROWS = 200
 """Approximate number of rows of the dev set used in validation: every k-th row, this number to twice as many."""
 
