@@ -70,6 +70,7 @@ def model_record(model: Path) -> JsonObject:
     path = find_model(model)
     task = load(path, device="cpu")
     has_programs = FILE in checkpoint.read_json(path / checkpoint.MANIFEST)["files"]
+    needs_torch = not has_programs and task.config.weight_shapes() is None
     record: JsonObject = {
         "folder": str(path),
         "task": task.name,
@@ -78,7 +79,7 @@ def model_record(model: Path) -> JsonObject:
         "parameters": task.source.n_parameters,
         "of_these_embedding": math.prod(task.source.shape("embedding.weight")),
         "stored_precision": checkpoint.read_json(path / "config.json").get("precision", "fp32"),
-        "programs": "yes" if has_programs else "no: computed by PyTorch",
+        "needs_pytorch": "yes: it has no programs.json" if needs_torch else "no",
         **task.config.model_dump(),
         "weights_sha256": checkpoint.sha256(path / "model.safetensors"),
     }

@@ -5,7 +5,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from glassformer.nn.linear import Linear, linear_layers
-from glassformer.nn.ops.attention import attention, combine_causal_mask, masked_softmax, whole_mask
+from glassformer.nn.ops.attention import attention, masked_softmax, whole_mask
 from glassformer.nn.overridable import overridable
 from glassformer.nn.packing import Packing
 from glassformer.nn.positions import rotate
@@ -212,10 +212,7 @@ class Attention(nn.Module):
         position_bias: Float[Tensor, "1 heads #q k"] | None,
     ) -> Float[Tensor, "batch heads q d_head"]:
         """Attention output per head, computed from explicit attention weights so that they can be recorded."""
-        mask = whole_mask(mask, q, k)
-        if causal:
-            mask = combine_causal_mask(mask, q.size(2), k.size(2), q.device)
-        return self.attention_weights(q, k, mask, position_bias) @ v
+        return self.attention_weights(q, k, whole_mask(mask, q, k, causal), position_bias) @ v
 
     def attention_weights(
         self,

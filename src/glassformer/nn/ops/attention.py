@@ -38,9 +38,7 @@ def eager_attention(
         causal: the queries are at the last key positions and attend to no later ones.
         training: the attention is part of a model that is trained.
     """
-    mask = whole_mask(mask, q, k)
-    if causal:
-        mask = combine_causal_mask(mask, q.size(2), k.size(2), q.device)
+    mask = whole_mask(mask, q, k, causal)
     return masked_softmax(q * scale @ k.transpose(-1, -2), mask, position_bias).type_as(k) @ v
 
 
@@ -171,9 +169,10 @@ attention = Operation(
 """Attention output of each head."""
 
 
-def whole_mask(mask: Tensor | Packing | None, q: Tensor, k: Tensor) -> Tensor | None:
-    """The mask, also of packed sequences, as one tensor."""
-    return mask.mask(q.size(2), k.size(2)) if isinstance(mask, Packing) else mask
+def whole_mask(mask: Tensor | Packing | None, q: Tensor, k: Tensor, causal: bool = False) -> Tensor | None:
+    """The mask, also of packed sequences and with the causal mask, as one tensor."""
+    whole = mask.mask(q.size(2), k.size(2)) if isinstance(mask, Packing) else mask
+    return combine_causal_mask(whole, q.size(2), k.size(2), q.device) if causal else whole
 
 
 def combine_causal_mask(
