@@ -171,3 +171,11 @@ def test_a_config_of_another_size_is_refused(tmp_path):
     save_folder(tmp_path / "int8", contents | {"config.json": json.dumps(config)})
     with pytest.raises(CheckpointError, match="another configuration"):
         gf.load(tmp_path / "int8")
+
+
+def test_the_error_of_programs_with_too_few_tokens_names_the_folder(tmp_path):
+    contents = dict(task_of(Translator).contents())
+    programs = contents["programs.json"].replace('"by": "position"', '"by": "token"')
+    save_folder(tmp_path / "model", contents | {"programs.json": programs})
+    with pytest.raises(CheckpointError, match=r"model: .*programs\.json has fewer"):
+        gf.load(tmp_path / "model").run(["a cat"])

@@ -257,9 +257,9 @@ def check_sizes(graph: Graph, config: ModelConfig) -> None:
     last = graph.programs["step" if "step" in graph.programs else "encode"][-1]
     limit = n_positions(graph)
     if n_entries(graph, "token") < config.vocab_size or (limit is not None and limit < config.max_len):
-        raise CheckpointError("the programs have fewer tokens or positions than config.json says.")
+        raise CheckpointError("programs.json has fewer tokens or positions than config.json.\n  Copy the folder again.")
     if "step" in graph.programs and last.width != config.vocab_size:
-        raise CheckpointError("the programs have another number of logits than config.json says.")
+        raise CheckpointError("programs.json has another number of logits than config.json.\n  Copy the folder again.")
 
 
 def parts_of(texts: Sequence[Ints]) -> Iterator[slice]:

@@ -63,6 +63,7 @@ class StoredModel:
                 computed in int8.
 
         Raises:
+            CheckpointError: the programs do not fit the configuration.
             ConfigError: bf16, and the folder is in int8.
         """
         if self.is_int8:
@@ -77,7 +78,10 @@ class StoredModel:
                 return None
             is_quantized = precision == "int8"
             kernels = load_or_warn() if is_quantized else fast_kernels()
-            self.kept[precision] = self.programs(kernels, is_quantized=is_quantized)
+            try:
+                self.kept[precision] = self.programs(kernels, is_quantized=is_quantized)
+            except CheckpointError as error:
+                raise CheckpointError(f"{self.folder}: {error}") from None
         return self.kept[precision]
 
     def programs(self, kernels: Kernels | None, *, is_quantized: bool) -> RuntimeModel | RuntimeEncoder:
