@@ -30,9 +30,11 @@ OPTIONS = [
     DecodeConfig(beam=2, no_repeat_ngram_size=2, batch_tokens=64),
     DecodeConfig(beam=2, shortlist=True, batch_tokens=64),
 ]
+END = 17
+"""The end token of the outputs: one that the model generates now and then."""
 LISTS = np.random.default_rng(1).integers(3, VOCAB, (VOCAB, 3), np.int32)
 SHORTLIST = Shortlist(
-    np.array([EOS, 5], np.int32),
+    np.array([5, END], np.int32),
     np.append(np.arange(VOCAB - 1) * 3, [VOCAB * 3 - 6] * 2).astype(np.int32),
     LISTS[2:].ravel(),
 )
@@ -41,17 +43,23 @@ SHORTLIST = Shortlist(
 
 @pytest.fixture(params=["eager", "compiled", "compiled without C"], scope="module")
 def model(request):
+    """A model whose outputs vary, and of which some end before the limit."""
+    torch.manual_seed(0)
+    varied = random_model(32)
+    for name, parameter in varied.named_parameters():
+        if "norm" in name or parameter.dim() == 1:
+            torch.nn.init.constant_(parameter, float(name.endswith("norm.weight")))
     if request.param == "eager":
-        return TorchDecoder(random_model(32))
+        return TorchDecoder(varied)
     kernels, reason = load()
     if request.param == "compiled" and kernels is None:
         pytest.skip(reason)
-    return runtime_of(random_model(32), kernels if request.param == "compiled" else None)
+    return runtime_of(varied, kernels if request.param == "compiled" else None)
 
 
 def engine_of(model, batch_tokens=64, **options):
     return Engine(
-        model, eos_id=EOS, max_len=30, batch_tokens=batch_tokens, banned_ids=(PAD, BOS), shortlist=SHORTLIST, **options,
+        model, eos_id=END, max_len=30, batch_tokens=batch_tokens, banned_ids=(PAD, BOS), shortlist=SHORTLIST, **options,
     )  # fmt: skip
 
 
@@ -97,6 +105,44 @@ def test_requests_that_arrive_at_any_time_are_decoded_as_if_alone(model, expecte
             if event.hypotheses is not None:
                 results[index_of[event.request_id]] = event.hypotheses
     assert [results[i] for i in range(len(pending))] == expected
+
+
+JOINED = [
+    (DecodeConfig(beam=3, nbest=2), ()),
+    (DecodeConfig(beam=1), ()),
+    (DecodeConfig(beam=3, no_repeat_ngram_size=2, min_length=9), ()),
+    (DecodeConfig(beam=2, shortlist=True), ()),
+    (DecodeConfig(beam=3), (7, 9, 7)),
+]
+"""Options, and tokens that every output begins with."""
+
+
+@pytest.mark.parametrize("model", ["compiled", "compiled without C"], indirect=True)
+@pytest.mark.parametrize(("options", "prefix"), JOINED)
+def test_requests_that_begin_later_join_the_search_that_is_computed(model, options, prefix):
+    """One search has all requests, at different positions; each result is that of the request alone."""
+    rng, engine, results = random.Random(5), engine_of(model), {}
+    pending = [source for source, _, _ in requests(model, 29)]
+    limits = [rng.randrange(1, 15) for _ in pending]
+    positions = 0
+    for index, (source, limit) in enumerate(zip(pending, limits, strict=True)):
+        engine.submit(source, options, max_new_tokens=limit, index=index, prefix=prefix)
+        for _ in range(rng.randrange(3)):
+            results |= {event.request_id: event.hypotheses for event in engine.step() if event.hypotheses}
+            assert len(engine.batches) <= 1
+            positions = max(positions, *(len(set(batch.search.lengths.tolist())) for batch in engine.batches), 0)
+    assert positions > 2
+    cancelled = next(request_id for request_id in range(len(pending)) if request_id not in results)
+    engine.cancel(cancelled)
+    results |= finish(engine)
+    for index, (source, limit) in enumerate(zip(pending, limits, strict=True)):
+        if index != cancelled:
+            other = engine_of(model)
+            other.submit(source, options, max_new_tokens=limit, index=index, prefix=prefix)
+            assert results[index] == finish(other)[0]
+    assert len(results) == len(pending) - 1
+    assert options.beam == 1 or any(nbest[0].ids[-1] == END for nbest in results.values())
+    assert model.targets.n_free == model.targets.capacity
 
 
 def in_threads(function, arguments):

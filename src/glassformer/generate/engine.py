@@ -114,11 +114,11 @@ class Engine:
         with self.lock:
             self.waiting = deque(request for request in self.waiting if request.request_id != request_id)
             for batch in self.batches:
-                for i, request in enumerate(batch.requests):
-                    if request.request_id == request_id and i in batch.search.sentences:
-                        batch.search.cancel(i)
-                        if isinstance(batch.search, Sampling):
-                            batch.search.remove_ended()
+                for i in [i for i, request in batch.requests.items() if request.request_id == request_id]:
+                    del batch.requests[i]
+                    batch.search.cancel(i)
+                    if isinstance(batch.search, Sampling):
+                        batch.search.remove_ended()
             self.batches = [batch for batch in self.batches if len(batch.search.alive)]
 
     @property
@@ -209,7 +209,7 @@ class Engine:
         if options.do_sample:
             indices = [request.index for request in requests]
             return RequestBatch(
-                requests,
+                dict(enumerate(requests)),
                 Sampling(
                     state, last, limits, eos_ids=[self.eos_id], rules=rules, warpers=sampling_rules(options),
                     seed=options.seed, indices=indices,
@@ -224,7 +224,7 @@ class Engine:
             assert begun.fast is not None
             tokens = [self.shortlist.tokens(request.source, self.banned_ids) for request in requests]
             self.model.restrict(state, tokens)
-        return RequestBatch(requests, begun)
+        return RequestBatch(dict(enumerate(requests)), begun)
 
     def advance(self, events: list[Event]) -> None:
         """One step of every batch. Appends what it brings to `events`, also if a later batch fails."""
@@ -247,7 +247,11 @@ class Engine:
                 events += results(batch, batch.search, batch.search.advance(*batch.search.candidates(self.model)))
             else:
                 events += sampled(batch, batch.search, batch.search.step(self.model))
-        self.batches = [batch for batch in self.batches if len(batch.search.alive)]
+        batches: list[RequestBatch] = []
+        for batch in self.batches:
+            if len(batch.search.alive) and not any(other.absorb(batch) for other in batches):
+                batches.append(batch)
+        self.batches = batches
 
     def begin_again(self, error: Exception) -> None:
         """Return all requests to the queue, and halve the budget.

@@ -28,6 +28,14 @@ class State(Protocol):
 
 
 @runtime_checkable
+class Joinable(State, Protocol):
+    """Decoder state of a model that joins sources of any length."""
+
+    def join(self, other: Any) -> None:
+        """Add the hypotheses of another state of the model, after the own ones. The other state is empty then."""
+
+
+@runtime_checkable
 class Decodable(Protocol):
     """A model that generates text token by token from source sequences or prompts."""
 

@@ -72,9 +72,10 @@ class Event:
 
 @dataclass(slots=True)
 class RequestBatch:
-    """Requests that began together, and their search."""
+    """Requests with equal options that are searched or sampled together."""
 
-    requests: list[Request]
+    requests: dict[int, Request]
+    """By the number of the sentence in the search."""
     search: BeamSearch | Sampling
 
     @property
@@ -87,6 +88,19 @@ class RequestBatch:
         """Memory that they need."""
         return sum(self.requests[i].n_bytes for i in self.search.sentences)
 
+    def absorb(self, other: "RequestBatch") -> bool:
+        """Add the requests of another batch, if its options are the same, and the searches allow it. Returns whether
+        they were added.
+        """
+        if not isinstance(self.search, BeamSearch) or not isinstance(other.search, BeamSearch):
+            return False
+        one, another = next(iter(self.requests.values())), next(iter(other.requests.values()))
+        if one.options != another.options or one.prefix != another.prefix or not self.search.can_join(other.search):
+            return False
+        first = self.search.join(other.search)
+        self.requests |= {first + i: request for i, request in other.requests.items()}
+        return True
+
 
 def results(batch: RequestBatch, search: BeamSearch, done: dict[int, list[Hypothesis]]) -> Iterator[Event]:
     """Events of a step of beam search.
@@ -95,12 +109,12 @@ def results(batch: RequestBatch, search: BeamSearch, done: dict[int, list[Hypoth
         NonFiniteError: no token has a finite probability.
     """
     if search.policy.beam == 1:
-        for i, token in zip(search.alive.tolist(), search.ids[:, -1].tolist(), strict=True):
+        for i, token in zip(search.alive.tolist(), search.last.tolist(), strict=True):
             yield Event(batch.requests[i].request_id, batch.requests[i].add([token]), None)
     for i, hypotheses in done.items():
         if not hypotheses:
             raise NonFiniteError(NON_FINITE)
-        request = batch.requests[i]
+        request = batch.requests.pop(i)
         yield Event(request.request_id, request.add(hypotheses[0].ids[len(request.tokens) :]), hypotheses)
 
 
@@ -113,5 +127,6 @@ def sampled(batch: RequestBatch, sampling: Sampling, tokens: list[tuple[int, int
         hypotheses = None
         if i in sampling.ended:
             hypotheses = [Hypothesis(request.tokens, request.log_probs, sum(request.log_probs))]
+            del batch.requests[i]
         yield Event(request.request_id, new, hypotheses)
     sampling.remove_ended()

@@ -117,11 +117,9 @@ class FastForm:
     forced: dict[int, int]
     """Token by position."""
 
-    def excluded(self, ids: Ints) -> list[set[int]]:
-        """The tokens that must not follow each hypothesis. Empty: there are none for any hypothesis."""
-        if not self.exclusions:
-            return []
-        return [{token for x in self.exclusions for token in x.excluded(before)} for before in ids.tolist()]
+    def excluded(self, texts: Sequence[list[int]]) -> list[set[int]]:
+        """The tokens that must not follow each text of tokens."""
+        return [{token for x in self.exclusions for token in x.excluded(before)} for before in texts]
 
 
 def fast_form(rules: Sequence[Rule]) -> FastForm | None:

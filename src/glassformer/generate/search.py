@@ -4,13 +4,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from glassformer.generate.policy import Policy
-from glassformer.generate.protocol import Candidates, Decodable, Ints, State
+from glassformer.generate.protocol import Candidates, Decodable, Ints, Joinable, State
 from glassformer.generate.rules import LogSoftmax, Rule, apply, fast_form
 from glassformer.generate.scores import best_tokens
 
@@ -50,6 +50,8 @@ class SearchStep:
     exceed the score of the finished hypotheses."""
 
 
+ScalarT = TypeVar("ScalarT", bound=np.generic)
+
 DUPLICATE = -1e9
 """Initial sum of all hypotheses of a sentence but the first: they are equal, so the first step extends only one."""
 
@@ -60,7 +62,7 @@ class BeamSearch:
     At each step, the most probable extensions of a sentence's hypotheses are considered, or with random generators
     sampled ones. Those among the first `beam` that end with an end token are finished; the best `beam` of the others
     are continued. The policy says how many are considered, and when a sentence is done; at its maximum length,
-    unfinished hypotheses are truncated. It is then removed from the batch.
+    unfinished hypotheses are truncated. It is then removed from the batch. Sentences that began later can `join`.
     """
 
     def __init__(
@@ -80,7 +82,8 @@ class BeamSearch:
         Args:
             state: decoder state with the same number of hypotheses of each sentence, one or more.
             last: the first input token of each.
-            max_new_tokens: maximum number of generated tokens of each sentence, including the end token.
+            max_new_tokens: maximum number of generated tokens of each sentence, including the end token. Sentences are
+                numbered in this order.
             eos_ids: ids of the tokens that end a hypothesis.
             rules: convert the logits to log-probabilities and apply constraints, such as `search_rules` returns. If
                 they have no fast form, each step computes all logits.
@@ -89,8 +92,10 @@ class BeamSearch:
             generators: of random numbers, for each sentence: the extensions are sampled without replacement.
             report: called with the extensions of each sentence at each step.
         """
-        self.state, self.last, self.max_new_tokens = state, last, max_new_tokens
+        self.state, self.last = state, last
         self.eos_ids, self.rules, self.policy = list(eos_ids), rules, policy or Policy()
+        self.not_eos_id = next(i for i in count() if i not in self.eos_ids)
+        """The token of extensions that are not possible, which must not end."""
         self.generators, self.report = generators, report
         self.fast = None if generators else fast_form(rules)
         """The rules, if the search needs only the most probable tokens; None: it needs all logits."""
@@ -98,17 +103,21 @@ class BeamSearch:
         """Tokens that must not follow each hypothesis in the next step."""
         self.noise: NDArray[np.float64] | None = None
         """What is added to the log-probabilities of the candidates to rank them, if they are sampled."""
-        n_sentences = len(max_new_tokens)
-        self.length = 0
-        self.hypotheses: list[list[Hypothesis]] = [[] for _ in range(n_sentences)]
-        """The `beam` best finished hypotheses of each sentence, best first."""
-        self.alive = np.arange(n_sentences)
+        self.n_begun = len(max_new_tokens)
+        """Number of sentences, with those that are done."""
+        self.alive = np.arange(self.n_begun)
         """Sentence of each block of hypotheses."""
-        self.limits, self.has_finished = np.array(max_new_tokens), np.zeros(n_sentences, bool)
-        """Maximum number of generated tokens of each block, and whether it has finished hypotheses."""
-        self.sums = np.full((n_sentences, len(last) // n_sentences), DUPLICATE, np.float32)
+        self.hypotheses: dict[int, list[Hypothesis]] = {sentence: [] for sentence in self.sentences}
+        """The `beam` best finished hypotheses of each sentence that is not done, best first."""
+        self.limits, self.lengths = np.array(max_new_tokens), np.zeros(self.n_begun, np.int64)
+        """Of each block, the maximum number of generated tokens, and the number of those that are generated."""
+        self.has_finished = np.zeros(self.n_begun, bool)
+        """Whether the sentence of each block has finished hypotheses."""
+        self.sums = np.full((self.n_begun, len(last) // self.n_begun), DUPLICATE, np.float32)
         self.sums[:, 0] = 0
         self.ids = np.empty((len(last), 0), np.int64) if prompts is None else prompts
+        """Tokens of each hypothesis. As in `log_probs`, the last column has the last tokens: shorter ones begin after
+        columns without meaning."""
         self.n_prompt = self.ids.shape[1]
         self.log_probs = np.empty((len(last), 0), np.float32)
 
@@ -139,21 +148,27 @@ class BeamSearch:
     def n_most_probable(self) -> int:
         """Number of most probable tokens of each hypothesis that contain all candidates of the next step."""
         assert self.fast is not None
-        self.excluded = self.fast.excluded(self.ids)
+        if self.fast.exclusions:
+            first = np.repeat(self.lengths.max() - self.lengths, self.sums.shape[1]).tolist()
+            self.excluded = self.fast.excluded([row[n:] for row, n in zip(self.ids.tolist(), first, strict=True)])
         return self.policy.n_considered + max(map(len, self.excluded), default=0)
 
     def allowed(self, values: NDArray[np.float32], tokens: NDArray[np.int64]) -> Candidates:
         """The candidates among the most probable tokens, after `n_most_probable`."""
         assert self.fast is not None
-        if (position := self.ids.shape[1]) in self.fast.forced:
-            forced = self.fast.forced[position]
-            return np.zeros((len(values), 1), np.float32), np.full((len(values), 1), forced, np.int64)
         if any(self.excluded):
             is_excluded = [[t in x for t in row] for row, x in zip(tokens.tolist(), self.excluded, strict=True)]
             values = np.where(is_excluded, np.float32(-np.inf), values)
             order = (-values).argsort(axis=1, kind="stable")
             values, tokens = np.take_along_axis(values, order, 1), np.take_along_axis(tokens, order, 1)
-        return values[:, : self.policy.n_considered], tokens[:, : self.policy.n_considered]
+        values, tokens = values[:, : self.policy.n_considered], tokens[:, : self.policy.n_considered]
+        if self.fast.forced:
+            positions = np.repeat(self.n_prompt + self.lengths, self.sums.shape[1])
+            for position, token in self.fast.forced.items():
+                rows = positions == position
+                values[rows], tokens[rows] = -np.inf, self.not_eos_id
+                values[rows, 0], tokens[rows, 0] = 0, token
+        return values, tokens
 
     def advance(self, values: NDArray[np.float32], tokens: NDArray[np.int64]) -> dict[int, list[Hypothesis]]:
         """Extend the hypotheses by the candidates of a step.
@@ -161,10 +176,10 @@ class BeamSearch:
         Returns:
             The sentences that are done now, each with its best hypotheses, best first.
         """
-        self.length += 1
+        self.lengths += 1
         n, beam = self.policy.n_considered, self.policy.beam
-        totals, log_prob, token, parent = best_extensions(self.sums, values, tokens, n, self.eos_ids, self.noise)
-        may_end = (self.limits <= self.length) | self.has_finished
+        totals, log_prob, token, parent = best_extensions(self.sums, values, tokens, n, self.not_eos_id, self.noise)
+        may_end = (self.limits <= self.lengths) | self.has_finished
         for eos_id in self.eos_ids:  # np.isin takes ten times as long
             may_end |= (token == eos_id).any(1)
         if self.report is not None or self.generators is not None:
@@ -178,45 +193,48 @@ class BeamSearch:
                 extensions = Extensions(totals[block].tolist(), log_prob[block], token[block].tolist(), parent[block])
                 is_continued[block], unfinished = self.finish(int(self.alive[block]), block, extensions)
                 columns[block] = np.array(unfinished) + block * n
-                self.has_finished[block] = bool(self.hypotheses[self.alive[block]])
-            done = {sentence: self.best_hypotheses(sentence) for sentence in self.alive[~is_continued].tolist()}
+                self.has_finished[block] = bool(self.hypotheses[int(self.alive[block])])
+            ended = self.alive[~is_continued].tolist()
+            done = {sentence: self.hypotheses.pop(sentence)[: self.policy.nbest] for sentence in ended}
             keep = np.flatnonzero(is_continued)
             selected = columns[keep].ravel()
         parents, self.sums = parent.take(selected), totals.take(selected).reshape(-1, beam)
-        self.ids = np.concatenate([self.ids[parents], token.take(selected)[:, None]], axis=1)
+        self.last = token.take(selected)
+        self.ids = np.concatenate([self.ids[parents], self.last[:, None]], axis=1)
         self.log_probs = np.concatenate([self.log_probs[parents], log_prob.take(selected)[:, None]], axis=1)
         self.keep(parents, keep)
         return done
 
     def finish(self, sentence: int, block: int, x: "Extensions") -> tuple[bool, list[int]]:
         """Finish the extensions of a sentence that end. Returns whether the others are continued, and which."""
-        policy, limit = self.policy, self.max_new_tokens[sentence]
+        policy, limit, length = self.policy, int(self.limits[block]), int(self.lengths[block])
         finished = [i for i in range(policy.beam) if x.tokens[i] in self.eos_ids]
         unfinished = [i for i, token in enumerate(x.tokens) if token not in self.eos_ids]
-        truncated = policy.truncated(unfinished) if self.length >= limit else []
+        truncated = policy.truncated(unfinished) if length >= limit else []
         if self.generators is not None:
             unfinished.sort(key=lambda i: -x.totals[i])
         unfinished = unfinished[: policy.beam]
+        first_id, first = self.ids.shape[1] - length + 1, self.log_probs.shape[1] - length + 1
         ended = [
             Hypothesis(
-                [*self.ids[x.parents[i], self.n_prompt :].tolist(), x.tokens[i]],
-                [*self.log_probs[x.parents[i]].tolist(), float(x.log_probs[i])],
-                policy.score(x.totals[i], self.length),
+                [*self.ids[x.parents[i], first_id:].tolist(), x.tokens[i]],
+                [*self.log_probs[x.parents[i], first:].tolist(), float(x.log_probs[i])],
+                policy.score(x.totals[i], length),
             )
             for i in finished + truncated
             if x.totals[i] > -math.inf
         ]
         best = sorted([*self.hypotheses[sentence], *ended], key=lambda h: -h.score)[: policy.beam]
         self.hypotheses[sentence] = best
-        is_continued = self.length < limit and policy.continues(
-            [h.score for h in best], max(x.totals[i] for i in unfinished), self.length, limit
+        is_continued = length < limit and policy.continues(
+            [h.score for h in best], max(x.totals[i] for i in unfinished), length, limit
         )
         if self.report is not None:
             outcome: Literal["truncated", "stopped"] = "truncated" if truncated else "stopped"
             self.report(
                 SearchStep(
                     sentence,
-                    self.length,
+                    length,
                     (x.parents - block * self.sums.shape[1]).tolist(),
                     x.tokens,
                     x.log_probs.tolist(),
@@ -228,39 +246,64 @@ class BeamSearch:
             )
         return is_continued, unfinished
 
-    def best_hypotheses(self, sentence: int) -> list[Hypothesis]:
-        """The best finished hypotheses of a sentence, best first."""
-        return self.hypotheses[sentence][: self.policy.nbest]
-
     def keep(self, rows: NDArray[np.int64], blocks: NDArray[np.int64]) -> None:
         """Continue with these rows of the decoder state, and these blocks of hypotheses."""
-        self.last = self.ids[:, -1].copy()
-        self.state.select(rows, blocks if len(blocks) < len(self.alive) else None)
-        self.select_blocks(blocks)
-
-    def select_blocks(self, blocks: NDArray[np.int64]) -> None:
-        """Continue with these blocks."""
         if len(blocks) == len(self.alive):
+            self.state.select(rows)
             return
-        self.alive, self.limits, self.has_finished = self.alive[blocks], self.limits[blocks], self.has_finished[blocks]
+        self.state.select(rows, blocks)
+        self.alive, self.limits, self.lengths = self.alive[blocks], self.limits[blocks], self.lengths[blocks]
+        self.has_finished = self.has_finished[blocks]
+        longest = int(self.lengths.max(initial=0))
+        self.ids = self.ids[:, self.ids.shape[1] - self.n_prompt - longest :]
+        self.log_probs = self.log_probs[:, self.log_probs.shape[1] - longest :]
 
     def run(self, model: Decodable) -> list[list[Hypothesis]]:
         """Compute the search to its end. Returns the best hypotheses of each sentence, best first."""
+        results: dict[int, list[Hypothesis]] = {}
         while len(self.alive):
-            self.advance(*self.candidates(model))
-        return [self.best_hypotheses(sentence) for sentence in range(len(self.hypotheses))]
+            results |= self.advance(*self.candidates(model))
+        return [results[sentence] for sentence in range(self.n_begun)]
 
     def cancel(self, sentence: int) -> None:
         """Remove a sentence."""
         blocks = np.flatnonzero(self.alive != sentence)
         rows = (blocks[:, None] * self.sums.shape[1] + np.arange(self.sums.shape[1])).ravel()
-        self.sums, self.ids, self.log_probs = self.sums[blocks], self.ids[rows], self.log_probs[rows]
-        if self.length:
-            self.keep(rows, blocks)
-        else:
-            self.last = self.last[rows]
-            self.state.select(rows, blocks)
-            self.select_blocks(blocks)
+        self.last, self.sums, self.ids = self.last[rows], self.sums[blocks], self.ids[rows]
+        self.log_probs = self.log_probs[rows]
+        self.keep(rows, blocks)
+        self.hypotheses.pop(sentence, None)
+
+    def can_join(self, other: "BeamSearch") -> bool:
+        """Whether another search of the same policy and rules can join. The first step makes `beam` hypotheses of one;
+        rules of all scores, prompts and sampling need rows of one length.
+        """
+        same_width = self.sums.shape[1] == other.sums.shape[1] == self.policy.beam
+        return same_width and self.fast is not None and not self.n_prompt and isinstance(self.state, Joinable)
+
+    def join(self, other: "BeamSearch") -> int:
+        """Continue the sentences of another search of the same policy and rules, which `can_join`, as well.
+
+        Returns:
+            What is added to their numbers.
+        """
+        assert isinstance(self.state, Joinable)
+        first = self.n_begun
+        self.n_begun += other.n_begun
+        self.state.join(other.state)
+        self.hypotheses |= {first + sentence: found for sentence, found in other.hypotheses.items()}
+        self.alive = np.concatenate([self.alive, first + other.alive])
+        for name in ("last", "limits", "lengths", "has_finished", "sums"):
+            setattr(self, name, np.concatenate([getattr(self, name), getattr(other, name)]))
+        self.ids = stacked_at_the_end(self.ids, other.ids)
+        self.log_probs = stacked_at_the_end(self.log_probs, other.log_probs)
+        return first
+
+
+def stacked_at_the_end(a: NDArray[ScalarT], b: NDArray[ScalarT]) -> NDArray[ScalarT]:
+    """The rows of two tables below each other, the last columns aligned. The narrower one begins with zeros."""
+    width = max(a.shape[1], b.shape[1])
+    return np.concatenate([np.pad(x, ((0, 0), (width - x.shape[1], 0))) for x in (a, b)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +354,7 @@ def best_extensions(
     log_probs: NDArray[np.float32],
     tokens: NDArray[np.int64],
     n: int,
-    eos_ids: Sequence[int],
+    filler: int,
     noise: NDArray[np.float64] | None = None,
 ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
     """The n best extensions of each sentence's hypotheses, best first.
@@ -321,12 +364,12 @@ def best_extensions(
         log_probs: those of the best next tokens of each hypothesis: [sentences x hypotheses, k].
         tokens: ids of the tokens.
         n: number of extensions.
-        eos_ids: ids of the tokens that end a hypothesis.
+        filler: the token of the others, if there are fewer than n.
         noise: is added to the sums to rank them.
 
     Returns:
         For each extension the sum, the log-probability of the token, the token, and the row of the hypothesis. If there
-        are fewer than n, the others have the sum -inf and do not end.
+        are fewer than n, the others have the sum -inf.
     """
     n_sentences, k = len(sums), log_probs.shape[1]
     totals = (sums.reshape(-1, 1) + log_probs).reshape(n_sentences, -1)
@@ -335,7 +378,7 @@ def best_extensions(
     if (missing := n - totals.shape[1]) > 0:
         fill = ((0, 0), (0, missing))
         totals, log_probs, ranks = (np.pad(x, fill, constant_values=-np.inf) for x in (totals, log_probs, ranks))
-        tokens = np.pad(tokens, fill, constant_values=next(i for i in count() if i not in eos_ids))
+        tokens = np.pad(tokens, fill, constant_values=filler)
     index = (-ranks).argsort(axis=1, kind="stable")[:, :n]
     rows = np.arange(n_sentences)[:, None]
     parents = np.minimum(index // k, sums.shape[1] - 1) + sums.shape[1] * rows

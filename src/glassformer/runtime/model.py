@@ -93,7 +93,7 @@ class RuntimeModel:
             state.positions = np.repeat(lengths, n_hypotheses)
             width = int(lengths.max()) + 16
             state.slots = np.repeat(np.stack([np.pad(s, (0, width - len(s))) for s in slots]), n_hypotheses, 0)
-            state.used = [(s, np.full(len(s), i, np.int32)) for i, s in enumerate(slots)]
+            state.use(np.concatenate(slots), np.repeat(np.arange(len(slots), dtype=np.int32), lengths))
             return state, np.repeat(np.array([text[-1] for text in texts], np.int32), n_hypotheses)
         slots = self.process(self.encode, texts, self.sources, is_causal=False)
         state = SlotState(self.targets, self.sources, slots, n_hypotheses)

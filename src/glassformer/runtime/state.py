@@ -32,15 +32,15 @@ class SlotState:
         """Number of tokens that are in the cache, for each hypothesis."""
         self.slots = np.zeros((len(self.sentence), 16), np.int32)
         """Slots of the tokens of each hypothesis."""
-        self.used: list[tuple[Ints, Ints]] = []
-        """Slots taken from `targets`, and the sentences that they belong to."""
+        self.used, self.owner = NONE[:0], NONE[:0]
+        """Slots taken from `targets`, and the sentence of each."""
         self.shortlists: list[Columns] = []
         self.shortlist = np.full(len(source_slots), -1, np.int32)
         """Of each sentence, the tokens that may follow, as an index of `shortlists`; -1: all."""
         self.set_sources()
 
     def __del__(self) -> None:
-        self.targets.release([slots for slots, _ in self.used])
+        self.targets.release([self.used])
         self.sources.release(self.source_slots)
 
     def set_sources(self) -> None:
@@ -49,10 +49,14 @@ class SlotState:
         self.source_lengths = np.array([len(slots) for slots in self.source_slots], np.int32)
         self.source_begins = (np.cumsum(self.source_lengths) - self.source_lengths).astype(np.int32)
 
+    def use(self, slots: Ints, owner: Ints) -> None:
+        """Add slots of `targets` that sentences use."""
+        self.used, self.owner = np.concatenate([self.used, slots]), np.concatenate([self.owner, owner])
+
     def append(self) -> Ints:
         """Take a slot for the next token of each hypothesis. Returns the slots."""
         slots = self.targets.take(len(self.sentence))
-        self.used.append((slots, self.sentence))
+        self.use(slots, self.sentence)
         if (longest := int(self.positions.max()) + 1) > self.slots.shape[1]:
             self.slots = np.pad(self.slots, ((0, 0), (0, longest)))
         self.slots[np.arange(len(slots)), self.positions] = slots
@@ -77,12 +81,31 @@ class SlotState:
         number = np.full(len(self.source_slots), -1, np.int32)
         number[sentences] = np.arange(len(sentences))
         self.sources.release([slots for i, slots in enumerate(self.source_slots) if number[i] < 0])
-        self.targets.release([slots[number[owner] < 0] for slots, owner in self.used])
-        self.used = [(slots[number[owner] >= 0], number[owner[number[owner] >= 0]]) for slots, owner in self.used]
-        self.used = [pair for pair in self.used if len(pair[0])]
+        owner = number[self.owner]
+        self.targets.release([self.used[owner < 0]])
+        self.used, self.owner = self.used[owner >= 0], owner[owner >= 0]
         self.source_slots = [self.source_slots[i] for i in sentences]
         self.sentence, self.shortlist = number[self.sentence], self.shortlist[sentences]
+        if self.shortlists:
+            used, index = np.unique(self.shortlist, return_inverse=True)
+            self.shortlists = [self.shortlists[i] for i in used if i >= 0]
+            self.shortlist = (index - np.count_nonzero(used < 0)).astype(np.int32)
         self.set_sources()
+
+    def join(self, other: "SlotState") -> None:
+        """Add the hypotheses of another state of the same caches, after the own ones. The other state is empty then."""
+        width = max(self.slots.shape[1], other.slots.shape[1])
+        self.slots = np.concatenate([np.pad(x.slots, ((0, 0), (0, width - x.slots.shape[1]))) for x in (self, other)])
+        n = np.int32(len(self.source_slots))
+        self.use(other.used, other.owner + n)
+        self.sentence = np.concatenate([self.sentence, other.sentence + n])
+        self.positions = np.concatenate([self.positions, other.positions])
+        joined = np.where(other.shortlist < 0, np.int32(-1), other.shortlist + np.int32(len(self.shortlists)))
+        self.shortlist = np.concatenate([self.shortlist, joined])
+        self.shortlists = [*self.shortlists, *other.shortlists]
+        self.source_slots = [*self.source_slots, *other.source_slots]
+        self.set_sources()
+        other.used, other.source_slots = NONE[:0], []
 
 
 def concatenated(batches: Sequence[Batch]) -> Batch:

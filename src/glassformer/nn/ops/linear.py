@@ -108,7 +108,13 @@ def packed_supports(x: Tensor, weights: Sequence[Tensor], *_: object, **__: obje
     if torch.is_grad_enabled() or x.device.type != "cpu" or not torch._C._has_mkldnn:
         return False
     dtype = x.dtype
-    return dtype != torch.float64 and all(weight.dtype == dtype for weight in weights)
+    if dtype == torch.float32:
+        is_supported = True
+    elif dtype == torch.bfloat16:
+        is_supported = torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    else:
+        is_supported = dtype == torch.float16 and torch.ops.mkldnn._is_mkldnn_fp16_supported()
+    return is_supported and all(weight.dtype == dtype for weight in weights)
 
 
 def fused_dtype(x: Tensor) -> torch.dtype | None:
