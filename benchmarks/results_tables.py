@@ -172,6 +172,13 @@ def options(record: dict) -> list[Row]:
     return [[f"`--{name.replace('_', '-')}`", times(speeds[name])] for name in OPTIONS if name != "none"]
 
 
+def search(record: dict) -> list[Row]:
+    return [
+        [name, *(f"{row[key]:.2f} s" for key in ("seconds", "outside_the_kernels"))]
+        for name, row in record["rows"].items()
+    ]
+
+
 PRODUCT_COLUMNS = ("sentences at a time", "glassformer", "CTranslate2", "ratio")
 GPU_COLUMNS = ("system", "target tokens/s", "steps/s", "MFU", "peak memory", "time to step 10")
 DECODED = [SETTINGS[name] for name in ("batch 32 beam 4", "batch 32 beam 1", "batch 1 beam 4", "batch 1 beam 1")]
@@ -262,6 +269,7 @@ TABLES = {
         ("lines", "lines/s", "memory after 50,000 lines", "memory after 950,000 lines"), {"stream_memory": stream}
     ),
     "options": Table(("option", "relative speed"), {"option_speed": options}),
+    "search": Table(("source tokens decoded together", "time", "outside of the kernels"), {"search_time": search}),
     **CONTROL,
     **SERVER,
     **TASKS,

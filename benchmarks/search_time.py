@@ -1,4 +1,4 @@
-"""Time of translation in int8 within the kernels and outside of them: the search, the requests and the tables of a step.
+"""Time of translation in int8 within the kernels and outside of them: search, requests and the tables of a step.
 
 Batches of 450 source tokens are about 32 sentences of Multi30k, beam 4.
 
@@ -54,7 +54,7 @@ def main():
         print(budget, rows[f"{budget} tokens"], flush=True)
     save(
         "search_time",
-        {"sentences": len(ids), "parameters": task.n_parameters, "rows": rows},
+        {"sentences": len(ids), "parameters": task.source.n_parameters, "rows": rows},
         "python -m benchmarks.search_time MODEL SRC",
     )
 
