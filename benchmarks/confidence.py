@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from benchmarks.machine import load_own, save
-from glassformer.config import DecodeConfig
 from glassformer.corpora.lines import read_lines
+from glassformer.decode_config import DecodeConfig
 from glassformer.metrics import translation_scores
 from glassformer.tasks.confidence import fit_confidence
 from glassformer.tasks.registry import load

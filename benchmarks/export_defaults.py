@@ -16,7 +16,7 @@ import tokenizers
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from benchmarks.machine import save
-from glassformer.config import DecodeConfig
+from glassformer.decode_config import DecodeConfig
 from glassformer.generate.engine import MORE_TOKENS
 from glassformer.interop.export import export_verified
 from glassformer.interop.huggingface import export_folder

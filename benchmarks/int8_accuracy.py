@@ -15,9 +15,9 @@ import torch
 
 import glassformer as gf
 from benchmarks.machine import save
-from glassformer.config import DecodeConfig
 from glassformer.corpora.lines import read_lines
 from glassformer.data.batch import pad
+from glassformer.decode_config import DecodeConfig
 from glassformer.generate.request import Sources
 from glassformer.metrics import bleu
 from glassformer.recording.precision import in_precision

@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 from benchmarks.machine import save
-from glassformer.config import DecodeConfig
 from glassformer.corpora.lines import read_lines
+from glassformer.decode_config import DecodeConfig
 from glassformer.tasks.registry import load
 
 N_INPUTS = 5_000

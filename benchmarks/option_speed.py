@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from benchmarks.machine import alternate, save
-from glassformer.config import DecodeConfig
 from glassformer.corpora.lines import read_lines
+from glassformer.decode_config import DecodeConfig
 from glassformer.tasks.registry import load
 
 N_LINES = 200

@@ -19,7 +19,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import torch
 
 import glassformer as gf
-from glassformer.config import DecodeConfig
+from glassformer.decode_config import DecodeConfig
 from glassformer.learning.registry import objective_of
 
 WORDS = "the a cat dog sat ran on under big small red house tree and then slept quickly".split()

@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 
 from benchmarks.machine import save
-from glassformer.config import DecodeConfig
 from glassformer.corpora.lines import read_lines
+from glassformer.decode_config import DecodeConfig
 from glassformer.generate.request import Sources
 from glassformer.kernels.library import Kernels
 from glassformer.tasks.registry import load

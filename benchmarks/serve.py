@@ -80,7 +80,7 @@ uvicorn.run(app, port=port, log_level="error")
 """
 OFFLINE = """
 import sys, time
-from glassformer.config import DecodeConfig
+from glassformer.decode_config import DecodeConfig
 from glassformer.tasks.registry import load
 folder, n = sys.argv[1], int(sys.argv[2])
 lines = sys.stdin.read().split("\\n")

@@ -14,9 +14,9 @@ import numpy as np
 
 import glassformer as gf
 from benchmarks.machine import alternate, load_own, save
-from glassformer.config import DecodeConfig
 from glassformer.corpora.corpus import read_pairs
 from glassformer.corpora.lines import read_lines
+from glassformer.decode_config import DecodeConfig
 from glassformer.metrics import bleu
 from glassformer.tasks.shortlist import learn_shortlist
 from glassformer.tasks.translation import Translator

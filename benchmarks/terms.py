@@ -13,9 +13,9 @@ from collections import Counter
 from pathlib import Path
 
 from benchmarks.machine import alternate, save
-from glassformer.config import DecodeConfig
 from glassformer.corpora.lines import read_lines
 from glassformer.corpora.terms import Glossary, matches, protect_pattern, unmet
+from glassformer.decode_config import DecodeConfig
 from glassformer.metrics import bleu
 from glassformer.tasks.registry import load
 

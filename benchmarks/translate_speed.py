@@ -26,8 +26,8 @@ import torch
 from benchmarks.corpora import lines
 from benchmarks.machine import alternate, load_own, save
 from glassformer import checkpoint
-from glassformer.config import DecodeConfig
 from glassformer.corpora.example import Example
+from glassformer.decode_config import DecodeConfig
 from glassformer.generate.shortlist import Shortlist
 from glassformer.interop.ctranslate2 import VOCABULARY_MAP, save_model, vocabulary, vocabulary_map
 from glassformer.kernels.library import load as load_kernels

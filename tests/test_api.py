@@ -100,11 +100,13 @@ def test_loading_with_the_class_of_another_task_is_an_error(classifier, tmp_path
 
 
 def test_keyword_options_are_the_fields_of_the_configurations():
-    from glassformer.config import DecodeConfig
-    from glassformer.keyword_options import DecodeOptions, TrainOptions
-    from glassformer.train_config import TrainConfig
+    from glassformer.decode_config import DecodeConfig, DecodeOptions, SearchConfig, SearchOptions
+    from glassformer.train_config import TrainConfig, TrainOptions
 
     assert sorted(DecodeOptions.__annotations__) == sorted(DecodeConfig.model_fields)
+    assert sorted(SearchOptions.__annotations__) == sorted(SearchConfig.model_fields)
+    groups = [name for group in DecodeConfig.groups() for name in group.model_fields]
+    assert sorted(groups) == sorted(DecodeConfig.model_fields)
     own_parameters = {"src", "tgt", "out", "task"}
     assert list(TrainOptions.__annotations__) == [n for n in TrainConfig.model_fields if n not in own_parameters]
 
@@ -160,7 +162,7 @@ def test_options_that_add_to_a_translation_return_records(translator):
 
 
 def test_translate_takes_options_as_keywords(translator):
-    from glassformer.config import DecodeConfig
+    from glassformer.decode_config import DecodeConfig
 
     (greedy,), _ = translator.translate(["the cat", "sat"], beam=1, max_length=5)
     ((same,),) = translator.translate(["the cat"], DecodeConfig(max_length=5), beam=1)

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.config import DecodeConfig
+from glassformer.decode_config import DecodeConfig
 from glassformer.errors import ConfigError
 from glassformer.models.t5 import T5Config
 from glassformer.models.transformer import TransformerConfig

@@ -6,9 +6,8 @@ from typing import TypeVar, Unpack, overload
 
 from glassformer.inspection.inspect import inspect
 from glassformer.inspection.record import record_activations
-from glassformer.keyword_options import Files, TrainOptions
 from glassformer.tasks.base import AnyTask, Task
-from glassformer.train_config import TrainConfig
+from glassformer.train_config import Files, TrainConfig, TrainOptions
 from glassformer.training.options import known_names
 from glassformer.training.run import train as run
 

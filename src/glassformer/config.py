@@ -6,13 +6,12 @@ from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from glassformer.errors import ConfigError
-from glassformer.limits import MAX_TOKENS
 
 ENVIRONMENT_PREFIX = "GLASSFORMER_"
 MAX_INTEGER = (1 << 63) - 1
@@ -96,6 +95,7 @@ TRANSFORMERS_NAMES = {
     "num_beams": "beam",
     "num_return_sequences": "nbest",
     "max_new_tokens": "max_length",
+    "min_new_tokens": "min_length",
     "learning_rate": "lr",
     "batch_size": "batch_tokens",
     "max_steps": "steps",
@@ -158,121 +158,3 @@ def read_toml(path: Path) -> JsonObject:
         ) from None
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: not TOML: {error}.") from None
-
-
-Precision = Literal["auto", "fp32", "bf16", "int8"]
-"""Arithmetic of inference."""
-
-
-class DecodeConfig(Config):
-    """Options of decoding: search, sampling, output length."""
-
-    beam: int = Field(default=4, ge=1, le=64, description="Beam size; 1 = greedy search.")
-    length_penalty: float = Field(
-        default=0.6,
-        ge=0,
-        le=5,
-        description="Exponent alpha: scores are divided by ((5 + length) / 6)^alpha (transformers: length^alpha).",
-    )
-    nbest: int = Field(default=1, ge=1, le=64, description="Number of translations printed for each line, best first.")
-    max_length: int | None = Field(
-        default=None, ge=1, le=MAX_TOKENS, description="Maximum number of output tokens. Default: source length + 50."
-    )
-    no_repeat_ngram_size: int | None = Field(
-        default=None,
-        ge=0,
-        description="No n-gram of this size occurs twice in the output; 0: off. Default: 6 for summaries; 3, then"
-        " 2, for translations that repeat themselves, which are decoded again.",
-    )
-    temperature: float | None = Field(
-        default=None,
-        gt=0,
-        le=100,
-        description="Sample instead of searching; logits are divided by the temperature.",
-    )
-    top_k: int | None = Field(default=None, ge=1, description="Sample from the k most probable tokens only.")
-    top_p: float | None = Field(
-        default=None, gt=0, le=1, description="Sample from the smallest set of tokens whose probabilities sum to p."
-    )
-    min_p: float | None = Field(
-        default=None,
-        gt=0,
-        lt=1,
-        description="Sample from the tokens that are at least p times as probable as the best.",
-    )
-    typical_p: float | None = Field(
-        default=None,
-        gt=0,
-        le=1,
-        description="Sample from the tokens with the most typical information content whose probabilities sum to p.",
-    )
-    seed: int = Field(default=1, ge=0, lt=1 << 63, description="Random seed of sampling.")
-    repetition_penalty: float | None = Field(
-        default=None,
-        gt=0,
-        le=100,
-        description="Divide positive logits of generated tokens by it, multiply negative ones. Each step then computes"
-        " the scores of all tokens, which takes longer.",
-    )
-    min_length: int = Field(default=0, ge=0, le=MAX_TOKENS, description="Minimum number of output tokens.")
-    prefix: str = Field(default="", description="Text that each translation begins with.")
-    ban: tuple[str, ...] = Field(
-        default=(), description="Texts that do not occur in the output, also as parts of words."
-    )
-    stop: tuple[str, ...] = Field(default=(), description="Strings that end the output; they are not part of it.")
-    glossary: Path | None = Field(
-        default=None,
-        description="File of terms, a tab and their translations, forms separated by |. A term that is in the source is"
-        " in the translation.",
-    )
-    protect: tuple[str, ...] = Field(
-        default=(),
-        description="What stays as it is in translations: all, placeholders, tags, entities, urls, emails, units, or"
-        " regular expressions.",
-    )
-    align: bool = Field(
-        default=False,
-        description="Add the word alignment to each translation: pairs of source and target word, counted from 0.",
-    )
-    confidence: bool = Field(
-        default=False,
-        description="Add the confidence to each translation: the expected fraction of right words; with --json for each"
-        " word the probability that it is right.",
-    )
-    min_confidence: float | None = Field(
-        default=None,
-        ge=0,
-        le=1,
-        description="Lines that would be translated with less confidence are not translated: the source is printed.",
-    )
-    shortlist: bool = Field(
-        default=False,
-        description="In int8, consider only the tokens that the words of the source may need; see glassformer"
-        " shortlist.",
-    )
-    precision: Precision = Field(
-        default="fp32",
-        description="Arithmetic. int8: 8-bit linear layers, the fastest on a CPU. bf16: for hardware that has it; the"
-        " output may depend on the batch. auto: int8 on a CPU that has the kernels, bf16 on a GPU.",
-    )
-    batch_tokens: int = Field(
-        default=1024,
-        ge=1,
-        description="Maximum number of source tokens per batch, including padding.",
-    )
-
-    @property
-    def do_sample(self) -> bool:
-        """Whether tokens are sampled instead of searched."""
-        options = self.temperature, self.top_k, self.top_p, self.min_p, self.typical_p
-        return any(value is not None for value in options)
-
-    @model_validator(mode="after")
-    def check_search(self) -> Self:
-        if self.nbest > self.beam:
-            raise ValueError(f"nbest = {self.nbest} is more than the beam size {self.beam}; raise beam")
-        if "" in self.ban:
-            raise ValueError("ban: an empty text, which every output contains")
-        if self.shortlist and (self.do_sample or self.repetition_penalty):
-            raise ValueError("shortlist cannot be combined with sampling or repetition_penalty, which need all tokens")
-        return self

@@ -5,7 +5,7 @@ import random
 import pytest
 import torch
 
-from glassformer.config import DecodeConfig
+from glassformer.decode_config import DecodeConfig
 from glassformer.errors import ConfigError
 from glassformer.generate.rules import BannedTexts
 from glassformer.models.transformer import TransformerConfig

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from glassformer.config import DecodeConfig
+from glassformer.decode_config import DecodeConfig
 from glassformer.errors import UserError
 from glassformer.generate import engine as engine_module
 from glassformer.generate.engine import Engine

@@ -5,7 +5,7 @@ import random
 import pytest
 import torch
 
-from glassformer.config import DecodeConfig
+from glassformer.decode_config import DecodeConfig
 from glassformer.generate.batches import batches_by_length, padded_length
 from glassformer.generate.rules import search_rules
 from glassformer.generate.search import beam_search

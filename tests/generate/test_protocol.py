@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from glassformer.config import DecodeConfig
+from glassformer.decode_config import DecodeConfig
 from glassformer.generate.protocol import ComputesLogits
 from glassformer.generate.rules import Rule, search_rules
 from glassformer.generate.scores import best_tokens, log_softmax
@@ -23,7 +23,7 @@ for module in pkgutil.iter_modules(glassformer.generate.__path__):
     importlib.import_module(f"glassformer.generate.{module.name}")
 
 import numpy as np
-from glassformer.config import DecodeConfig
+from glassformer.decode_config import DecodeConfig
 from glassformer.generate.engine import Engine
 from glassformer.generate.protocol import ComputesLogits
 from glassformer.generate.request import Sources

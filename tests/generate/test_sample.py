@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from glassformer.config import DecodeConfig
+from glassformer.decode_config import DecodeConfig
 from glassformer.generate.rules import apply, sampling_rules, search_rules
 from glassformer.generate.sample import Sampling, random_generator
 from glassformer.generate.search import Hypothesis

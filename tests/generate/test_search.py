@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from glassformer.config import DecodeConfig
+from glassformer.decode_config import DecodeConfig
 from glassformer.generate.policy import length_penalty
 from glassformer.generate.protocol import ComputesLogits
 from glassformer.generate.rules import search_rules

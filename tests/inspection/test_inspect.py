@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from glassformer.config import DecodeConfig
+from glassformer.decode_config import DecodeConfig
 from glassformer.errors import ConfigError, UserError
 from glassformer.inspection.arrays import pack, unpack
 from glassformer.inspection.inputs import prepare_inputs

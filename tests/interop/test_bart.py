@@ -6,7 +6,7 @@ import torch
 transformers = pytest.importorskip("transformers")
 
 from glassformer import pipeline
-from glassformer.config import DecodeConfig
+from glassformer.decode_config import DecodeConfig
 from glassformer.errors import UserError
 from glassformer.generate.search import beam_search
 from glassformer.interop.huggingface import export_folder, import_folder

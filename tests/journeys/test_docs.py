@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from glassformer.config import DecodeConfig
 from glassformer.corpora.pair_formats import PAIR_FORMATS
+from glassformer.decode_config import DecodeConfig
 from glassformer.generate.request import Sources
 from glassformer.metrics.registry import METRICS
 from glassformer.model_config import FAMILIES
@@ -64,7 +64,7 @@ def test_every_link_to_a_file_of_the_repository_leads_somewhere(name):
 
 
 def test_every_option_and_variable_of_the_glossary_exists():
-    from glassformer.config import DecodeConfig
+    from glassformer.decode_config import DecodeConfig
     from glassformer.train_config import TrainConfig
 
     table = (DOCS / "glossary.md").read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ pytest.importorskip("onnxruntime")
 pytest.importorskip("ctranslate2")
 
 from glassformer import checkpoint
-from glassformer.config import DecodeConfig
+from glassformer.decode_config import DecodeConfig
 from glassformer.errors import ConfigError, UserError
 from glassformer.generate.request import Sources
 from glassformer.generate.shortlist import Shortlist

@@ -10,7 +10,7 @@ import pytest
 transformers = pytest.importorskip("transformers")
 
 from glassformer import pipeline
-from glassformer.config import DecodeConfig
+from glassformer.decode_config import DecodeConfig
 from glassformer.errors import CheckpointError, ConfigError, UserError
 from glassformer.generate.request import Sources
 

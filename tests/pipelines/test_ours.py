@@ -9,7 +9,7 @@ import torch
 
 import glassformer as gf
 from glassformer import checkpoint, pipeline
-from glassformer.config import DecodeConfig
+from glassformer.decode_config import DecodeConfig
 from glassformer.errors import ConfigError
 from glassformer.models.bert import Bert, BertConfig
 from glassformer.models.gpt2 import Gpt2, Gpt2Config
@@ -227,13 +227,22 @@ def test_a_loaded_task_can_be_passed_as_model(ours):
 def test_unsupported_arguments_of_native_folders_are_reported(ours):
     with pytest.raises(
         gf.errors.ConfigError,
-        match="no_repeat_ngram_size: not supported for folders of glassformer, which support max_length",
+        match="early_stopping: not supported for folders of glassformer, which support num_beams",
     ):
-        pipeline(model=ours("translation", "bpe"))(CAT, no_repeat_ngram_size=3)
+        pipeline(model=ours("translation", "bpe"))(CAT, early_stopping=True)
     with pytest.raises(gf.errors.ConfigError, match="requires do_sample=True for several outputs"):
         pipeline(model=ours("causal-lm", "bpe"))(CAT, num_beams=4, num_return_sequences=2)
     with pytest.warns(UserWarning, match="top_k: no effect without do_sample=True"):
         pipeline(model=ours("translation", "bpe"))(CAT, top_k=5, max_new_tokens=2)
+
+
+def test_arguments_of_transformers_are_options_of_native_folders(ours):
+    folder = ours("translation", "bpe")
+    options = {"min_length": 9, "no_repeat_ngram_size": 2, "repetition_penalty": 1.5, "max_length": 11}
+    arguments = {"min_new_tokens": 9, "no_repeat_ngram_size": 2, "repetition_penalty": 1.5, "max_new_tokens": 11}
+    expected = gf.load(folder)(CAT, **options)
+    assert expected != gf.load(folder)(CAT, max_length=11)
+    assert pipeline(model=folder)(CAT, **arguments) == [{"translation_text": expected}]
 
 
 def test_sentence_similarity_is_the_cosine_of_the_vectors(ours):

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glassformer.config import DecodeConfig
+from glassformer.decode_config import DecodeConfig
 from glassformer.generate.rules import Rule, search_rules
 from glassformer.generate.search import beam_search
 from glassformer.kernels.library import load

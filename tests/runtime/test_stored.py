@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import glassformer as gf
 from glassformer.checkpoint import read_tensors, save_folder
 from glassformer.cli.export import export
-from glassformer.config import DecodeConfig
+from glassformer.decode_config import DecodeConfig
 from glassformer.errors import CheckpointError, ConfigError, UserError
 from glassformer.kernels.library import load
 from glassformer.kernels.quantize import pack, quantize_weight, unpack

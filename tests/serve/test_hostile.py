@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from glassformer.config import DecodeConfig
+from glassformer.decode_config import DecodeConfig
 from glassformer.generate.request import Sources
 from glassformer.generate.search import Hypothesis
 from glassformer.serve.messages import Done, Translated

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import pytest
 
-from glassformer.config import DecodeConfig
+from glassformer.decode_config import DecodeConfig
 from glassformer.tasks.registry import load
 from tests.serve import contract
 from tests.serve.models import TEXTS, running

@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from glassformer.config import DecodeConfig
+from glassformer.decode_config import DecodeConfig
 from glassformer.tasks.registry import load
 from tests.serve.models import running, wait_for
 

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 import torch
 
-from glassformer.config import DecodeConfig
+from glassformer.decode_config import DecodeConfig
 from glassformer.learning.registry import objective_of
 from glassformer.models.bert import Bert, BertConfig
 from glassformer.models.gpt2 import Gpt2, Gpt2Config

@@ -11,7 +11,7 @@ import glassformer as gf
 from glassformer.checkpoint import add_file, verify
 from glassformer.cli.calibrate import calibrate
 from glassformer.cli.lines import line_of, run_lines, translate_lines
-from glassformer.config import DecodeConfig
+from glassformer.decode_config import DecodeConfig
 from glassformer.errors import CheckpointError, ConfigError, UserError
 from glassformer.tasks.classification import Classifier
 from glassformer.tasks.confidence import (
@@ -149,12 +149,21 @@ def test_a_blank_line_stays_blank_with_alignment_and_confidence(with_confidence)
         assert printed.count("|||") == (2 if line.strip() else 0)
 
 
-def test_models_that_do_not_generate_text_have_no_alignment(tmp_path):
+def test_options_that_a_task_does_not_have_are_refused(tmp_path):
     build_encoder(Classifier, ["a", "b"]).save(tmp_path / "m")
-    for options in ({"align": True}, {"min_confidence": 0.5}):
-        (name,) = options
-        with pytest.raises(ConfigError, match=f"trained for classification: {name}: only for translation"):
+    generating = "only for models that generate text"
+    rows = [("align", True, "only for translation"), ("min_confidence", 0.5, "only for translation"),
+            ("beam", 5, generating), ("top_k", 5, generating), ("batch_tokens", 5, generating),
+            ("stop", ("a",), "only for language models")]  # fmt: skip
+    for name, value, message in rows:
+        options = {name: value}
+        with pytest.raises(ConfigError, match=f"classification: {name}: {message}"):
             run_lines(tmp_path / "m", DecodeConfig(**options), json=False, quiet=True, device="cpu", threads=None)
+
+
+def test_translators_have_no_stop_strings():
+    with pytest.raises(ConfigError, match="translation: stop: only for language models"):
+        translator().run(LINES, DecodeConfig(stop=("a",)))
 
 
 def test_a_folder_without_confidence_says_how_to_add_it(tmp_path, capsys):

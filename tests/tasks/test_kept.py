@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import glassformer as gf
-from glassformer.config import DecodeConfig
 from glassformer.corpora.terms import Glossary, Term, protect_pattern, unmet
+from glassformer.decode_config import DecodeConfig
 from glassformer.tasks.confidence import N_FEATURES, Confidence, word_features, words_in
 from glassformer.tasks.continuations import continuations
 from glassformer.tasks.terms import Terms, edits

@@ -5,7 +5,7 @@ import pytest
 import glassformer as gf
 from glassformer.checkpoint import add_file, read_tensors
 from glassformer.cli.shortlist import shortlist
-from glassformer.config import DecodeConfig
+from glassformer.decode_config import DecodeConfig
 from glassformer.errors import CheckpointError, ConfigError, UserError
 from glassformer.generate.shortlist import FILE
 from glassformer.tasks.classification import Classifier

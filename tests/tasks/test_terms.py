@@ -9,9 +9,9 @@ import torch
 
 import glassformer as gf
 from glassformer.checkpoint import save_folder
-from glassformer.config import DecodeConfig
 from glassformer.corpora.repetition import repeats
 from glassformer.corpora.terms import Glossary, Term, unmet
+from glassformer.decode_config import DecodeConfig
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.inspection.record import record_activations
 from glassformer.learning.registry import objective_of
@@ -168,7 +168,7 @@ def reloaded(task, folder):
 
 def test_language_models_have_no_glossary(glossary):
     task = LanguageModel(gpt2(), Tokenizer.train(LINES * 5, vocab_size=300))
-    with pytest.raises(ConfigError, match="for models with an encoder"):
+    with pytest.raises(ConfigError, match="causal-lm: glossary: only for translation"):
         task.run(LINES, DecodeConfig(glossary=glossary))
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from glassformer.config import DecodeConfig
+from glassformer.decode_config import DecodeConfig
 from glassformer.generate.rules import search_rules
 from glassformer.generate.search import beam_search
 from glassformer.models.decoding import decodable

@@ -1,7 +1,6 @@
 """`glassformer evaluate`"""
 
 import json as json_module
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -9,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from glassformer.cli.files import check_no_options, check_writable
-from glassformer.cli.options import Device, Json, Threads, flags, given
+from glassformer.cli.options import Device, Json, Threads, decode_options, flags
 from glassformer.cli.reading import ReadFlags, read_options
-from glassformer.config import DecodeConfig, JsonObject
+from glassformer.config import JsonObject
+from glassformer.decode_config import DecodeConfig
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from glassformer.metrics import Score
     from glassformer.tasks.base import AnyTask
 
-Flags: Any = flags(DecodeConfig, exclude=("nbest",))
+Flags: Any = flags(*DecodeConfig.groups(), exclude=("nbest",))
 
 
 def evaluate(
@@ -69,8 +69,9 @@ def evaluate(
         raise ConfigError("no test set given.\n  Name a file, or for translations --src FILE --ref FILE.")
     check_writable(out)
     sources = [*files, *([src] if src else [])]
-    decoding = DecodeConfig.resolve(given(options), environment=os.environ)
+    decoding = decode_options(options)
     task = open_model(model, device, threads, precision=decoding.precision)
+    task.check_options(decoding)
     examples = list(task.read(sources, [ref] if ref else [], read_options(read, task)))
     if not examples:
         raise ConfigError(f"{sources[0]}: no examples to evaluate on.")

@@ -10,18 +10,12 @@ from cyclopts import Parameter
 
 from glassformer.cli.files import check_new, write_page
 from glassformer.cli.options import Int, flags, given
-from glassformer.config import DecodeConfig
+from glassformer.decode_config import SearchConfig
 
 if TYPE_CHECKING:
     from glassformer.inspection.inspect import Inspection
 
-NOT_SHOWN = (  # noqa: SIM905
-    "temperature top_k top_p min_p typical_p seed stop nbest batch_tokens precision glossary protect align"
-    " confidence min_confidence prefix"
-).split()
-"""Options of decoding that the inspection does not have."""
-
-Flags: Any = flags(DecodeConfig, exclude=NOT_SHOWN)
+Flags: Any = flags(SearchConfig)
 
 
 def inspect(
@@ -55,7 +49,7 @@ def inspect(
     from glassformer.tasks.registry import load
 
     # Only explicit options: language models have other defaults.
-    decoding = DecodeConfig.resolve(given(options), environment=os.environ)
+    decoding = SearchConfig.resolve(given(options), environment=os.environ)
     explicit = decoding.model_dump(include=decoding.model_fields_set)
     inspection = inspect_text(load(model, device="cpu"), text, target, window=window, **explicit)
     for note in inspection.notes:

@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
-from glassformer.config import DecodeConfig, Precision
 from glassformer.corpora.lines import STDIN, read_lines
+from glassformer.decode_config import DecodeConfig, Precision
 from glassformer.errors import ConfigError, CorpusError
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.registry import load
@@ -204,18 +204,13 @@ def run_lines(
         pairs: each line that is not blank must have two texts separated by a tab.
 
     Raises:
-        ConfigError: an option that only translation has, with a model that does not generate text.
+        ConfigError: an option that the task of the model does not have.
     """
-    from glassformer.tasks.causal_lm import TRANSLATION_OPTIONS, DecoderTask
+    from glassformer.tasks.causal_lm import DecoderTask
     from glassformer.tasks.feature_extraction import SentenceEmbedder
-    from glassformer.tasks.generation import GeneratesText
 
     task = open_model(folder, device, threads, tasks, precision=options.precision, quiet=quiet)
-    if not isinstance(task, GeneratesText) and (given := TRANSLATION_OPTIONS & options.model_fields_set):
-        raise ConfigError(
-            f"{folder}: was trained for {task.name}: {', '.join(sorted(given))}: only for translation.\n"
-            "  Leave these options out."
-        )
+    task.check_options(options)
     streamed = task if isinstance(task, DecoderTask) and task.streams and sys.stdout.isatty() and not json else None
     if streamed and not streamed.with_default_options(options).do_sample:
         streamed = None

@@ -1,5 +1,6 @@
 """Command-line options: fields of the config classes as flags, in groups, and options that several commands share."""
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import field, make_dataclass
@@ -8,7 +9,16 @@ from typing import Annotated, Any, Literal
 from cyclopts import Group, Parameter, Token
 from cyclopts.validators import Number
 
-from glassformer.config import MAX_INTEGER, MAX_THREADS, Config, DecodeConfig, JsonObject
+from glassformer.config import ENVIRONMENT_PREFIX, MAX_INTEGER, MAX_THREADS, Config, JsonObject
+from glassformer.decode_config import (
+    BatchConfig,
+    CompletionConfig,
+    DecodeConfig,
+    InferenceConfig,
+    SamplingConfig,
+    SearchConfig,
+    TranslationConfig,
+)
 
 SHOW_ALL = "--help-all" in sys.argv
 """Whether the help lists rare options too. Read once: commands build their options when they are imported."""
@@ -16,8 +26,10 @@ SHOW_ALL = "--help-all" in sys.argv
 DATA = Group("Data", sort_key=1)
 MODEL = Group("Model", sort_key=2)
 OPTIMIZATION = Group("Optimization", sort_key=3)
-DECODING = Group("Decoding", sort_key=4)
-RUN = Group("Run", sort_key=5)
+SEARCH = Group("Search", sort_key=4)
+SAMPLING = Group("Sampling", sort_key=5)
+TRANSLATION = Group("Translation", sort_key=6)
+RUN = Group("Run", sort_key=7)
 
 GROUPS = {
     DATA: "src tgt dev_src dev_tgt task format keys skip_bad languages tokenizer vocab_size lowercase max_len"
@@ -28,7 +40,17 @@ GROUPS = {
     " average_checkpoints ema precision cpu_matmul compile activation_checkpointing deterministic seed",
     RUN: "out save_every validate_every device devices shard timeout_s threads profile tensorboard",
 }
-"""Group -> the options of `train` in it; options of decoding are in DECODING."""
+"""Group -> the options of `train` in it."""
+
+DECODING: dict[type[Config], Group] = {
+    SearchConfig: SEARCH,
+    CompletionConfig: SEARCH,
+    SamplingConfig: SAMPLING,
+    TranslationConfig: TRANSLATION,
+    BatchConfig: RUN,
+    InferenceConfig: RUN,
+}
+"""The group of the options of decoding."""
 
 RARE = (  # noqa: SIM905
     "dev_tgt languages lowercase mixing_limit mixing_temperature embeddings n_heads d_ff pre_norm pooling model"
@@ -68,8 +90,8 @@ Device = Annotated[Literal["auto", "cpu", "cuda", "mps"], Parameter(group=RUN)]
 Threads = Annotated[int | None, Parameter(converter=whole_number, validator=Number(gte=1, lte=MAX_THREADS), group=RUN)]
 
 
-def flags(config: type[Config], *, exclude: Sequence[str] = (), only: Sequence[str] = ()) -> Any:
-    """A dataclass with the fields of a config class, all optional, for a command's options.
+def flags(*configs: type[Config], exclude: Sequence[str] = (), only: Sequence[str] = ()) -> Any:
+    """A dataclass with the fields of config classes, all optional, for a command's options.
 
     Args:
         exclude: fields that the command does not offer.
@@ -77,7 +99,8 @@ def flags(config: type[Config], *, exclude: Sequence[str] = (), only: Sequence[s
     """
     fields = []
     groups = {name: group for group, names in GROUPS.items() for name in names.split()}
-    for name, option in config.model_fields.items():
+    offered = [(config, *item) for config in configs for item in config.model_fields.items()]
+    for config, name, option in offered:
         if name in exclude or (only and name not in only):
             continue
         default = "" if option.is_required() or option.default in (None, ()) else f" Default: {option.default}."
@@ -87,13 +110,13 @@ def flags(config: type[Config], *, exclude: Sequence[str] = (), only: Sequence[s
             name=NAMES.get(name),
             help=f"{option.description}{default}",
             consume_multiple=str(annotation).startswith("tuple"),
-            show=SHOW_ALL or config is DecodeConfig or name not in RARE,
+            show=SHOW_ALL or config in DECODING or name not in RARE,
             show_default=False,
-            group=DECODING if config is DecodeConfig else groups[name],
+            group=DECODING.get(config) or groups[name],
             converter=whole_number if option.annotation in (int, int | None) else None,
         )
         fields.append((name, Annotated[annotation | None, parameter], field(default=None)))  # type: ignore[operator]
-    record = make_dataclass(f"{config.__name__}Flags", fields)
+    record = make_dataclass("Flags", fields)
     record.__module__ = __name__  # cyclopts takes a class of the standard library for a plain value
     return record
 
@@ -101,3 +124,9 @@ def flags(config: type[Config], *, exclude: Sequence[str] = (), only: Sequence[s
 def given(record: object) -> JsonObject:
     """The options that were given on the command line."""
     return {name: value for name, value in vars(record).items() if value is not None} if record else {}
+
+
+def decode_options(record: object) -> DecodeConfig:
+    """The options of decoding that a command has, as given on the command line or in the environment."""
+    names = {ENVIRONMENT_PREFIX + name.upper() for name in vars(record)}
+    return DecodeConfig.resolve(given(record), environment={n: v for n, v in os.environ.items() if n in names})

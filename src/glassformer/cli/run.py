@@ -1,42 +1,43 @@
 """`glassformer run` and the commands named after tasks"""
 
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from glassformer.cli.files import refuse_texts
-from glassformer.cli.options import Device, Json, Quiet, Threads, flags, given
-from glassformer.config import DecodeConfig
+from glassformer.cli.options import Device, Json, Quiet, Threads, decode_options, flags
+from glassformer.decode_config import COMPLETION, INFERENCE, TRANSLATION, DecodeConfig, OptionGroup
 
-Flags: Any = flags(DecodeConfig, exclude=("nbest",))
-
-TASKS_OF_COMMAND: dict[str, tuple[str, ...]] = {
-    "run": (),
-    "summarize": ("summarization",),
-    "complete": ("causal-lm",),
-    "generate": ("causal-lm",),
-    "classify": ("classification",),
-    "tag": ("tagging",),
-    "answer": ("question-answering",),
-    "similarity": ("regression", "feature-extraction"),
-    "embed": ("feature-extraction",),
-    "fill_mask": ("masked-lm", "bert-pretraining"),
-    "correct": ("translation",),
+TASKS_OF_COMMAND: dict[str, tuple[tuple[str, ...], tuple[type[OptionGroup], ...]]] = {
+    "run": ((), tuple(DecodeConfig.groups())),
+    "summarize": (("summarization",), COMPLETION),
+    "complete": (("causal-lm",), COMPLETION),
+    "generate": (("causal-lm",), COMPLETION),
+    "classify": (("classification",), INFERENCE),
+    "tag": (("tagging",), INFERENCE),
+    "answer": (("question-answering",), INFERENCE),
+    "similarity": (("regression", "feature-extraction"), INFERENCE),
+    "embed": (("feature-extraction",), INFERENCE),
+    "fill_mask": (("masked-lm", "bert-pretraining"), INFERENCE),
+    "correct": (("translation",), TRANSLATION),
 }
-"""Command -> the tasks whose models it accepts; an empty tuple: the models of all tasks."""
+"""Command -> the tasks whose models it accepts (none: the models of all tasks), and its options of decoding."""
 
 
-def make_command(command: str, tasks: tuple[str, ...], pairs: bool = False) -> Callable[..., None]:
+def make_command(
+    command: str, tasks: tuple[str, ...], groups: Sequence[type[OptionGroup]], pairs: bool = False
+) -> Callable[..., None]:
     """Make a `run` command that accepts the models of some tasks.
 
     Args:
         command: name of the command.
         tasks: tasks whose models the command accepts; an empty tuple: all tasks.
+        groups: options of decoding that the command has.
         pairs: each line of input must have two texts separated by a tab.
     """
+    Flags: Any = flags(*groups, exclude=("nbest",))  # noqa: N806
 
     def run(
         model: Path,
@@ -69,7 +70,7 @@ def make_command(command: str, tasks: tuple[str, ...], pairs: bool = False) -> C
 
         run_lines(
             model,
-            DecodeConfig.resolve(given(options), environment=os.environ),
+            decode_options(options),
             json=json,
             quiet=quiet,
             device=device,
@@ -81,5 +82,5 @@ def make_command(command: str, tasks: tuple[str, ...], pairs: bool = False) -> C
     return run
 
 
-for name, tasks in TASKS_OF_COMMAND.items():
-    globals()[name] = make_command(name.replace("_", "-"), tasks, pairs=name == "similarity")
+for name, (tasks, groups) in TASKS_OF_COMMAND.items():
+    globals()[name] = make_command(name.replace("_", "-"), tasks, groups, pairs=name == "similarity")

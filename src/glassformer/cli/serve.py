@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from glassformer.cli.options import Int, Threads
-from glassformer.config import Precision
+from glassformer.decode_config import Precision
 from glassformer.errors import ConfigError
 from glassformer.serve.limits import DEADLINE_S
 

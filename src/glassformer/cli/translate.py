@@ -1,6 +1,5 @@
 """`glassformer translate`"""
 
-import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,10 +7,10 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from glassformer.cli.files import refuse_texts
-from glassformer.cli.options import Device, Json, Quiet, Threads, flags, given
-from glassformer.config import DecodeConfig
+from glassformer.cli.options import Device, Json, Quiet, Threads, decode_options, flags
+from glassformer.decode_config import TRANSLATION
 
-Flags: Any = flags(DecodeConfig)
+Flags: Any = flags(*TRANSLATION)
 
 
 def translate(
@@ -43,7 +42,7 @@ def translate(
 
     translate_lines(
         model,
-        DecodeConfig.resolve(given(options), environment=os.environ),
+        decode_options(options),
         sys.stdout,
         json=json,
         quiet=quiet,

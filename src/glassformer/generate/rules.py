@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from glassformer.config import DecodeConfig
+from glassformer.decode_config import SamplingConfig, SearchConfig
 from glassformer.generate.protocol import Ints
 from glassformer.generate.scores import Scores, log_softmax, softmax
 
@@ -314,7 +314,7 @@ class TypicalP(Rule):
 
 def search_rules(
     banned_ids: Sequence[int] = (),
-    options: DecodeConfig | None = None,
+    options: SearchConfig | None = None,
     *,
     eos_id: int = 0,
     prefix: Sequence[int] = (),
@@ -330,7 +330,7 @@ def search_rules(
         prefix: ids of the tokens that every output begins with. They have probability 1.
         token_bytes: the bytes that each token adds to a text, for banned texts.
     """
-    c = options or DecodeConfig()
+    c = options or SearchConfig()
     return [
         BannedTokens(tuple(banned_ids)),
         *([RepetitionPenalty(c.repetition_penalty)] if c.repetition_penalty else []),
@@ -342,7 +342,7 @@ def search_rules(
     ]
 
 
-def sampling_rules(options: DecodeConfig) -> list[Rule]:
+def sampling_rules(options: SamplingConfig) -> list[Rule]:
     """Rules that shape the distribution to sample from: temperature, then top-k, top-p, min-p, typical sampling.
     Without any option of sampling, only the most probable token is kept.
     """

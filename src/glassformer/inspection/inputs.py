@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from glassformer.config import DecodeConfig
+from glassformer.decode_config import DecodeConfig
 from glassformer.errors import ConfigError, UserError
 from glassformer.generate.engine import MORE_TOKENS
 from glassformer.generate.rules import search_rules

@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from glassformer.config import DecodeConfig, JsonObject
+from glassformer.config import JsonObject
+from glassformer.decode_config import DecodeConfig, SearchConfig, SearchOptions
 from glassformer.inspection.arrays import Array, array, pack, pack_all
 from glassformer.inspection.inputs import ModelInputs, Side, prepare_inputs
 from glassformer.inspection.record import ActivationCache, record_activations
 from glassformer.inspection.search_tree import Node, best_path, path, search_tree
-from glassformer.keyword_options import DecodeOptions
 from glassformer.models.families import family_of
 from glassformer.tasks.base import AnyTask
 
@@ -163,7 +163,7 @@ def inspect(
     *,
     window: int = 1,
     top: int = TOP_K,
-    **options: Unpack[DecodeOptions],
+    **options: Unpack[SearchOptions],
 ) -> Inspection:
     """Record attention, predictions, search and hidden states of a task's model for one text.
 
@@ -173,12 +173,13 @@ def inspect(
         target: translation and language models: text to score instead of the best hypothesis of the search.
         window: index of the window of a text that exceeds the maximum length, counted from 1.
         top: number of alternatives to keep for each prediction.
-        options: fields of `DecodeConfig`: beam, length_penalty, max_length, no_repeat_ngram_size.
+        options: fields of `SearchConfig`: beam, length_penalty, max_length, no_repeat_ngram_size.
 
     Raises:
         ConfigError: the text is empty, or a target is given for a model that generates no text.
     """
-    inputs = prepare_inputs(task, text, target, options=DecodeConfig.resolve(options), window=window)
+    given = SearchConfig.resolve(options).model_dump(exclude_unset=True)
+    inputs = prepare_inputs(task, text, target, options=DecodeConfig(**given), window=window)
     with torch.inference_mode(), record_activations(task.model) as cache:
         hidden = inputs.forward()
     inspection = Inspection(

@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from glassformer import checkpoint
-from glassformer.config import DecodeConfig, JsonObject, read_toml
+from glassformer.config import JsonObject, read_toml
 from glassformer.corpora.example import Example
 from glassformer.corpora.labeled import Labeled
 from glassformer.corpora.squad import QAExample
 from glassformer.corpora.tagged import Tagged
 from glassformer.data.dataset import IDS, Dataset
+from glassformer.decode_config import DecodeConfig
 from glassformer.errors import CheckpointError
 from glassformer.learning.base import AnyObjective
 from glassformer.learning.registry import objective_class

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto
 
 from glassformer import checkpoint
-from glassformer.config import DecodeConfig
+from glassformer.decode_config import DecodeConfig
 from glassformer.errors import UserError
 from glassformer.generate.engine import MORE_TOKENS
 from glassformer.generate.protocol import ComputesLogits, Ints

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from glassformer.config import DecodeConfig
+from glassformer.decode_config import DecodeConfig
 from glassformer.learning.translation import TextToTextObjective
 from glassformer.tasks.multitask import Multitask, PromptedExample
 from glassformer.tasks.translation import evenly_spaced

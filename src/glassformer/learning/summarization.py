@@ -6,11 +6,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from glassformer.config import DecodeConfig
 from glassformer.corpora.example import Example
 from glassformer.data.batch import flat_positions, pad
 from glassformer.data.dataset import IDS, INTS, Dataset
 from glassformer.data.ragged import Row
+from glassformer.decode_config import DecodeConfig
 from glassformer.learning.causal_lm import CausalLMBatch, DecoderObjective
 from glassformer.tasks.summarization import Summarizer
 from glassformer.tokens.tokenizer import Tokenizer

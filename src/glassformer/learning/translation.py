@@ -6,7 +6,6 @@ from itertools import compress
 import numpy as np
 from torch import Tensor
 
-from glassformer.config import DecodeConfig
 from glassformer.corpora.example import Example
 from glassformer.corpora.language_id import MAX_SENTENCES
 from glassformer.corpora.languages import languages_of
@@ -14,6 +13,7 @@ from glassformer.corpora.words import source_scripts
 from glassformer.data.dataset import Dataset
 from glassformer.data.pairs import PairBatch, make_batch, pack_pairs
 from glassformer.data.ragged import Row
+from glassformer.decode_config import DecodeConfig
 from glassformer.learning.base import Objective
 from glassformer.metrics import bleu
 from glassformer.objectives.loss import pair_cross_entropy

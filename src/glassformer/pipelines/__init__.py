@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union, get_args
 
-from glassformer.config import Precision
+from glassformer.decode_config import Precision
 from glassformer.devices import require_torch
 from glassformer.errors import ConfigError
 from glassformer.pipelines.base import Pipeline

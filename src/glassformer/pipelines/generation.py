@@ -4,7 +4,8 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, TypeVar
 
-from glassformer.config import DecodeConfig, JsonObject
+from glassformer.config import JsonObject
+from glassformer.decode_config import DecodeConfig
 from glassformer.devices import require_torch
 from glassformer.errors import ConfigError
 from glassformer.pipelines.base import Output, Pipeline, warn_truncated

@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from glassformer.config import DecodeConfig, JsonObject
+from glassformer.config import JsonObject
+from glassformer.decode_config import GENERATE_NAMES, DecodeConfig
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.pipelines.base import Options
 from glassformer.pipelines.source import Source
@@ -198,17 +199,6 @@ def resolve_seed(options: GenerateOptions) -> int:
     return random_seed() if options.seed is None else options.seed
 
 
-DECODE_CONFIG_NAMES = {
-    "max_length": "max_length",
-    "max_new_tokens": "max_length",
-    "length_penalty": "length_penalty",
-    "num_beams": "beam",
-    "num_return_sequences": "nbest",
-    "temperature": "temperature",
-    "top_k": "top_k",
-    "top_p": "top_p",
-}
-"""Arguments that apply to glassformer folders, and their names in DecodeConfig."""
 SAMPLING_ARGUMENTS = ("temperature", "top_k", "top_p")
 """Arguments that have an effect only with do_sample."""
 OTHER_NATIVE_ARGUMENTS = {
@@ -236,15 +226,15 @@ def native_decode_config(options: GenerateOptions, default_arguments: DecodeConf
         default_arguments: defaults of the task.
     """
     explicit = explicit_arguments(options)
-    if unknown := sorted(explicit.keys() - DECODE_CONFIG_NAMES.keys() - OTHER_NATIVE_ARGUMENTS):
+    if unknown := sorted(explicit.keys() - GENERATE_NAMES.keys() - OTHER_NATIVE_ARGUMENTS):
         raise ConfigError(
             f"{', '.join(unknown)}: not supported for folders of glassformer, which support"
-            f" {', '.join(DECODE_CONFIG_NAMES)}, do_sample, seed and stop_sequence."
+            f" {', '.join(GENERATE_NAMES)}, do_sample, seed and stop_sequence."
         )
     do_sample = explicit.get("do_sample", default_arguments.do_sample and "num_beams" not in explicit)
     values = {
-        DECODE_CONFIG_NAMES[name]: explicit[name]
-        for name in DECODE_CONFIG_NAMES
+        GENERATE_NAMES[name]: explicit[name]
+        for name in GENERATE_NAMES
         if name in explicit and name not in SAMPLING_ARGUMENTS
     }
     sampling = {name: explicit[name] for name in SAMPLING_ARGUMENTS if name in explicit}

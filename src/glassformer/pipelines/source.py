@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Union
 
 from glassformer import checkpoint
-from glassformer.config import JsonObject, Precision
+from glassformer.config import JsonObject
+from glassformer.decode_config import Precision
 from glassformer.devices import Device as DeviceName
 from glassformer.devices import has_torch, pick_device, require_torch
 from glassformer.errors import CheckpointError, ConfigError

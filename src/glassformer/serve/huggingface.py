@@ -8,6 +8,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
 from glassformer.config import JsonObject
+from glassformer.decode_config import GENERATE_NAMES
 from glassformer.serve.errors import ApiError, documented
 from glassformer.serve.limits import MAX_BEAM, MAX_NEW_TOKENS, MAX_TEXT_CHARACTERS, MAX_TEXTS
 from glassformer.serve.messages import Call, Complete, Embed, Inspect, ModelInfo
@@ -62,20 +63,12 @@ class GenerationParameters(BaseModel):
 
     def options(self) -> JsonObject:
         """Options of decoding."""
-        options: JsonObject = {
-            "max_length": self.max_new_tokens or self.max_length,
-            "min_length": self.min_new_tokens,
-            "repetition_penalty": self.repetition_penalty,
-            "no_repeat_ngram_size": self.no_repeat_ngram_size,
-            "beam": self.num_beams,
-            "seed": self.seed,
-            "stop": self.stop or None,
-        }
-        if self.do_sample is not False and not self.num_beams:
-            options |= {"temperature": self.temperature, "top_k": self.top_k, "top_p": self.top_p}
-        if self.do_sample is False and not self.num_beams:
-            options["beam"] = 1
-        return {name: value for name, value in options.items() if value is not None}
+        given = {name: value for name, value in self if value is not None and name != "do_sample"}
+        if self.max_new_tokens:
+            given.pop("max_length", None)
+        if self.do_sample is False or self.num_beams:
+            given = {"num_beams": 1} | {name: given[name] for name in given.keys() - {"temperature", "top_k", "top_p"}}
+        return {GENERATE_NAMES.get(name, name): value for name, value in given.items() if value != []}
 
 
 def texts_in(value: Any) -> int:

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from glassformer.config import JsonObject, Precision
+from glassformer.config import JsonObject
+from glassformer.decode_config import Precision
 
 FinishReason = Literal["stop", "length"]
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from glassformer.config import Precision
+from glassformer.decode_config import Precision
 from glassformer.serve.keys import Keys
 from glassformer.serve.limits import DEADLINE_S
 from glassformer.serve.messages import Configuration

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from glassformer import checkpoint
-from glassformer.config import DecodeConfig, JsonObject, format_validation_error
+from glassformer.config import JsonObject, format_validation_error
 from glassformer.corpora.read_options import DETECT, ReadOptions
+from glassformer.decode_config import INFERENCE, DecodeConfig, OptionGroup, check_groups
 from glassformer.devices import Device, has_torch
 from glassformer.errors import CheckpointError, ConfigError, UserError
 from glassformer.model_config import FAMILIES, Kind, ModelConfig, families_of_kind
@@ -100,6 +101,8 @@ class Task(ABC, Generic[ExampleT]):
     """Fields of the model config that the task sets, such as the output head."""
     read_options: ClassVar[tuple[str, ...]] = ("format", "keys")
     """Options that `read` uses."""
+    option_groups: ClassVar[tuple[type[OptionGroup], ...]] = INFERENCE
+    """Options of decoding that the task has."""
     has_classes: ClassVar[bool] = False
     """Labels are classes: the set of labels in the training examples."""
     stored_attributes: ClassVar[tuple[str, ...]] = ()
@@ -210,6 +213,15 @@ class Task(ABC, Generic[ExampleT]):
         return len(labels)
 
     # Inference
+
+    @classmethod
+    def check_options(cls, options: DecodeConfig) -> None:
+        """Check that the task has the options that were given.
+
+        Raises:
+            ConfigError: it has not.
+        """
+        check_groups(options, cls.option_groups, cls.name)
 
     @abstractmethod
     def run(self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op) -> list[str]:

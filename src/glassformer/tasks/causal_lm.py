@@ -8,11 +8,11 @@ from typing import ClassVar, Unpack, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from glassformer.config import DecodeConfig, JsonObject
+from glassformer.config import JsonObject
 from glassformer.data.ragged import Row
+from glassformer.decode_config import COMPLETION, DecodeConfig, DecodeOptions, SamplingConfig
 from glassformer.errors import ConfigError
 from glassformer.generate.request import Sources
-from glassformer.keyword_options import DecodeOptions
 from glassformer.metrics import Score
 from glassformer.metrics.likelihood import bits_per_byte, perplexity
 from glassformer.model_config import Kind
@@ -22,10 +22,7 @@ from glassformer.tasks.generation import GeneratesText
 from glassformer.tasks.texts import Warn, check_texts, map_nonblank, no_op
 from glassformer.tokens.tokenizer import Tokenizer
 
-TRANSLATION_OPTIONS = {"glossary", "protect", "align", "confidence", "min_confidence", "prefix", "shortlist"}
-"""Options of decoding that language models do not have."""
-
-TOKEN_SELECTION_OPTIONS = {"beam", "temperature", "top_k", "top_p", "min_p", "typical_p"}
+TOKEN_SELECTION_OPTIONS = {"beam", *SamplingConfig.model_fields} - {"seed"}
 """Decoding options that select the search or sampling method."""
 
 DEFAULT_MAX_NEW_TOKENS = 256
@@ -36,6 +33,7 @@ class DecoderTask(GeneratesText, Task[ExampleT]):
     """Base class of tasks by decoder-only models: generation of text after a prompt."""
 
     kind: ClassVar[Kind] = "decoder"
+    option_groups = COMPLETION
     streams: ClassVar[bool] = False
     """Print the output of a line on a terminal as it is generated."""
     decoding_defaults: ClassVar[JsonObject] = {}
@@ -64,15 +62,15 @@ class DecoderTask(GeneratesText, Task[ExampleT]):
         If any option of TOKEN_SELECTION_OPTIONS is explicit, no default of these options applies.
 
         Raises:
-            ConfigError: an option that only translation has.
+            ConfigError: an option that the task does not have.
         """
-        explicit = options.model_dump(include=options.model_fields_set) if options else {}
-        if explicit.get("nbest", 1) > 1:
+        options = options or DecodeConfig()
+        if options.nbest > 1:
             raise ConfigError(
                 f"{self.name}: nbest: only for translation.\n  Sample several outputs with seed=1, seed=2, …"
             )
-        if given := TRANSLATION_OPTIONS & explicit.keys():
-            raise ConfigError(f"{self.name}: {', '.join(sorted(given))}: only for models with an encoder.")
+        self.check_options(options)
+        explicit = options.model_dump(include=options.model_fields_set)
         decoding_defaults = {
             name: value
             for name, value in self.decoding_defaults.items()

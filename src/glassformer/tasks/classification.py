@@ -7,9 +7,9 @@ from typing import Literal, TypedDict, overload
 import numpy as np
 from numpy import ndarray
 
-from glassformer.config import DecodeConfig
 from glassformer.corpora.labeled import Labeled, read_labeled
 from glassformer.corpora.read_options import DETECT, ReadOptions
+from glassformer.decode_config import DecodeConfig
 from glassformer.generate.scores import softmax
 from glassformer.metrics import Score
 from glassformer.metrics.registry import scores

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from glassformer.config import DecodeConfig, JsonObject
+from glassformer.config import JsonObject
 from glassformer.corpora.terms import places_of
+from glassformer.decode_config import DecodeConfig
 from glassformer.errors import CheckpointError, UserError
 from glassformer.shapes import Bool, Float
 from glassformer.tokens.tokenizer import Tokenizer

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from glassformer.config import DecodeConfig
 from glassformer.corpora.terms import matches
+from glassformer.decode_config import DecodeConfig
 from glassformer.documents.inline import Detached, detach, put_back
 from glassformer.generate.request import Decoding, Sources
 from glassformer.tasks.alignment import align

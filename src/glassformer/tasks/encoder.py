@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from glassformer.config import Precision
+from glassformer.decode_config import Precision
 from glassformer.generate.batches import batches_by_length
 from glassformer.runtime.encoder import RuntimeEncoder
 from glassformer.runtime.graph import Floats

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy import ndarray
 
-from glassformer.config import DecodeConfig
+from glassformer.decode_config import DecodeConfig
 from glassformer.shapes import Float
 from glassformer.tasks.base import CorpusExample
 from glassformer.tasks.encoder import EncoderTask, Texts, text_of_line

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from glassformer.config import DecodeConfig
+from glassformer.decode_config import DecodeConfig
 from glassformer.devices import Device
 from glassformer.generate.engine import Engine
 from glassformer.generate.protocol import Decodable

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from glassformer.config import DecodeConfig, JsonObject
+from glassformer.config import JsonObject
 from glassformer.data.ragged import Row
+from glassformer.decode_config import DecodeConfig
 from glassformer.devices import require_torch
 from glassformer.errors import UserError
 from glassformer.generate.scores import best_of, softmax

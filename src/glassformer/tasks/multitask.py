@@ -4,11 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from glassformer.config import DecodeConfig, JsonObject
+from glassformer.config import JsonObject
 from glassformer.corpora.columns import parse_number
 from glassformer.corpora.jsonl import invalid_text_reason, outline, read_objects
 from glassformer.corpora.lines import check_readable
 from glassformer.corpora.read_options import DETECT, ReadOptions, parse_keys
+from glassformer.decode_config import DecodeConfig
 from glassformer.errors import CorpusError
 from glassformer.metrics import Score, bleu
 from glassformer.metrics.correlation import pearson

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from glassformer.config import DecodeConfig
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.corpora.squad import QAExample, read_questions
+from glassformer.decode_config import DecodeConfig
 from glassformer.errors import CorpusError
 from glassformer.generate.scores import best_of, softmax
 from glassformer.metrics import Score

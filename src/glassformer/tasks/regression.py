@@ -4,10 +4,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Self, overload
 
-from glassformer.config import DecodeConfig, JsonObject
+from glassformer.config import JsonObject
 from glassformer.corpora.columns import parse_number
 from glassformer.corpora.labeled import Labeled
 from glassformer.corpora.read_options import DETECT, ReadOptions
+from glassformer.decode_config import DecodeConfig
 from glassformer.devices import Device
 from glassformer.errors import CheckpointError, CorpusError
 from glassformer.metrics import Score

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy import ndarray
 
-from glassformer.config import DecodeConfig
 from glassformer.data.ragged import Row
+from glassformer.decode_config import DecodeConfig
 from glassformer.devices import require_torch
 from glassformer.errors import UserError
 from glassformer.metrics import Score

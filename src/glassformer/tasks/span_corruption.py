@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from glassformer.config import DecodeConfig
 from glassformer.data.ragged import Row
+from glassformer.decode_config import DecodeConfig
 from glassformer.devices import require_torch
 from glassformer.metrics import Score
 from glassformer.tasks.documents import Document, DocumentTask

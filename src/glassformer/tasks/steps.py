@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from glassformer.config import DecodeConfig
 from glassformer.corpora.repetition import repeats
 from glassformer.corpora.terms import unmet
+from glassformer.decode_config import DecodeConfig
 from glassformer.documents.inline import Detached, put_back
 from glassformer.errors import ConfigError
 from glassformer.generate.request import Decoding, Sources
@@ -99,11 +99,12 @@ def translated(
 
 
 def check_options(task: "TextToTextTask[Any]", options: DecodeConfig) -> None:
-    """Check that the model has what the options need.
+    """Check that the task has the options, and the model what they need.
 
     Raises:
         ConfigError: it has not.
     """
+    task.check_options(options)
     if options.shortlist and task.shortlist is None:
         raise ConfigError(
             "this model has no vocabulary shortlist.\n"

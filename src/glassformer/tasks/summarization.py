@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from glassformer.config import DecodeConfig
 from glassformer.corpora.corpus import read_pairs
 from glassformer.corpora.example import Example
 from glassformer.corpora.read_options import DETECT, ReadOptions
+from glassformer.decode_config import DecodeConfig
 from glassformer.metrics import Score
 from glassformer.metrics.registry import scores
 from glassformer.tasks.base import Log

@@ -6,9 +6,9 @@ from typing import overload
 
 import numpy as np
 
-from glassformer.config import DecodeConfig
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.corpora.tagged import Tagged, read_tagged
+from glassformer.decode_config import DecodeConfig
 from glassformer.generate.scores import log_softmax
 from glassformer.metrics import Score
 from glassformer.metrics.registry import scores

@@ -13,10 +13,10 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from glassformer.config import DecodeConfig
 from glassformer.corpora.lines import chunks
 from glassformer.corpora.protected import take_out
 from glassformer.corpora.terms import Glossary, Required, Term, protect_pattern, unmet
+from glassformer.decode_config import DecodeConfig
 from glassformer.documents.inline import Detached
 from glassformer.errors import ConfigError
 from glassformer.generate.policy import length_penalty

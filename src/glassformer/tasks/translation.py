@@ -9,19 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glassformer import checkpoint
-from glassformer.config import DecodeConfig, JsonObject
+from glassformer.config import JsonObject
 from glassformer.corpora.example import Example
 from glassformer.corpora.language_id import FILE as LANGUAGE_PROFILES
 from glassformer.corpora.language_id import LanguageProfiles
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.corpora.words import has_words, list_mark, scripts_of
+from glassformer.decode_config import TRANSLATION, DecodeConfig, DecodeOptions, TextOptions
 from glassformer.devices import Device
 from glassformer.errors import ConfigError
 from glassformer.generate.request import Decoding
 from glassformer.generate.search import Hypothesis
 from glassformer.generate.shortlist import FILE as SHORTLIST
 from glassformer.generate.shortlist import Shortlist
-from glassformer.keyword_options import DecodeOptions, TextOptions
 from glassformer.model_config import TransformerConfig
 from glassformer.runtime.arrays import read_arrays
 from glassformer.tasks.base import ExampleT, Log, StoredPrecision, Task
@@ -57,6 +57,7 @@ class TextToTextTask(GeneratesText, Task[ExampleT]):
 
     source_has_end_token = True
     kind = "encoder-decoder"
+    option_groups = TRANSLATION
     confidence: Confidence | None = None
     """Confidence of translations, if the folder has it."""
 

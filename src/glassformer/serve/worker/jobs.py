@@ -5,8 +5,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from glassformer.config import DecodeConfig, JsonObject
+from glassformer.config import JsonObject
 from glassformer.corpora.terms import Glossary, Term, protect_pattern
+from glassformer.decode_config import DecodeConfig
 from glassformer.errors import UserError
 from glassformer.generate.engine import RunningDecoding
 from glassformer.generate.request import Decoding, Event

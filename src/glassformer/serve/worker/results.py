@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from glassformer.config import DecodeConfig
+from glassformer.decode_config import DecodeConfig
 from glassformer.errors import UserError
 from glassformer.serve.messages import Complete, Completed, Inspected, Translated, Usage
 from glassformer.tasks.base import AnyTask

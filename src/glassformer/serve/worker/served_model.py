@@ -6,8 +6,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from glassformer.config import DecodeConfig, Precision
 from glassformer.corpora.language_id import FILE as LANGUAGE_PROFILES
+from glassformer.decode_config import DecodeConfig, Precision
 from glassformer.devices import require_torch
 from glassformer.errors import UserError
 from glassformer.generate.engine import Engine
