@@ -12,20 +12,17 @@ import pytest
 import torch
 
 import glassformer
-from glassformer import checkpoint
+from glassformer import checkpoint, manifest
 from glassformer.checkpoint import (
-    FORMAT_VERSION,
-    MANIFEST,
     delete_old,
     newest,
     save_folder,
     save_into_folder,
     step_folders,
-    verified,
-    verify,
     write_text,
 )
 from glassformer.errors import CheckpointError, FormatVersionError, UserError
+from glassformer.manifest import FORMAT_VERSION, MANIFEST, read_json, sha256, verified, verify
 
 
 def contents(value: float = 1.0) -> dict:
@@ -36,7 +33,7 @@ def contents(value: float = 1.0) -> dict:
 
 
 def value_in(folder: Path) -> float:
-    return checkpoint.read_json(folder / "config.json")["value"]
+    return read_json(folder / "config.json")["value"]
 
 
 @pytest.fixture
@@ -47,7 +44,7 @@ def saved(tmp_path) -> Path:
 
 def test_a_saved_folder_verifies_and_loads_unchanged(saved):
     assert verify(saved)["files"].keys() == {"config.json", "model.safetensors"}
-    assert checkpoint.read_json(saved / "config.json") == {"value": 1.0, "name": "Ω"}
+    assert read_json(saved / "config.json") == {"value": 1.0, "name": "Ω"}
     tensors = checkpoint.read_tensors(saved / "model.safetensors")
     assert torch.equal(tensors["a.weight"], torch.full((3, 7), 1.0))
     assert torch.equal(tensors["b"], torch.arange(5))
@@ -125,7 +122,7 @@ def test_a_missing_folder_is_an_error(tmp_path):
 
 def test_a_folder_without_a_manifest_is_not_a_model_folder(tmp_path):
     with pytest.raises(CheckpointError, match=MANIFEST):
-        checkpoint.verify(tmp_path)
+        verify(tmp_path)
 
 
 def rewrite(folder: Path, **changes) -> None:
@@ -156,7 +153,7 @@ def test_checkpoints_of_another_version_only_are_an_error(saved):
 @pytest.mark.parametrize("name", ["../x", "/etc/hostname", "a/../../x", "sub/x", ".", "..", ""])
 def test_a_manifest_cannot_list_files_outside_its_folder(saved, name):
     (saved.parent / "x").write_text("x")
-    rewrite(saved, files={name: {"bytes": 1, "sha256": checkpoint.sha256(saved.parent / "x")}})
+    rewrite(saved, files={name: {"bytes": 1, "sha256": sha256(saved.parent / "x")}})
     with pytest.raises(CheckpointError):
         verify(saved)
 
@@ -172,14 +169,14 @@ def test_a_manifest_of_another_structure_is_damaged(saved, files):
 def test_json_that_is_not_an_object_is_damaged(tmp_path, text):
     (tmp_path / "x.json").write_text(text)
     with pytest.raises(CheckpointError, match="damaged"):
-        checkpoint.read_json(tmp_path / "x.json")
+        read_json(tmp_path / "x.json")
 
 
 def test_json_beyond_its_limit_is_not_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(checkpoint, "MAX_JSON_BYTES", 11)
+    monkeypatch.setattr(manifest, "MAX_JSON_BYTES", 11)
     (tmp_path / "x.json").write_text('{"a": "bcdefgh"}')
     with pytest.raises(CheckpointError, match="larger than 11 bytes"):
-        checkpoint.read_json(tmp_path / "x.json")
+        read_json(tmp_path / "x.json")
 
 
 @pytest.mark.parametrize("data", [b"", b"junk", b"\xff" * 97])
@@ -348,7 +345,7 @@ def test_a_model_is_saved_into_a_folder_with_other_files(tmp_path):
     (tmp_path / "run.toml").write_text("x")
     for value in (1.0, 2.0):
         save_into_folder(tmp_path, contents(value))
-        checkpoint.verify(tmp_path)
+        verify(tmp_path)
         assert value_in(tmp_path) == value
     assert sorted(p.name for p in tmp_path.iterdir()) == ["config.json", MANIFEST, "model.safetensors", "run.toml"]
 
@@ -359,7 +356,7 @@ def test_after_a_kill_during_save_into_folder_the_model_is_complete_or_has_no_ma
         if (tmp_path / MANIFEST).exists():
             verify(tmp_path)
         save_into_folder(tmp_path, contents(1.0))
-        checkpoint.verify(tmp_path)
+        verify(tmp_path)
 
 
 def test_after_a_kill_a_text_file_has_the_old_or_the_new_text(tmp_path, monkeypatch):
@@ -417,4 +414,4 @@ def test_no_module_imports_pickle(path):
 def test_the_folder_of_a_training_that_has_not_ended_is_named_so(tmp_path):
     (tmp_path / "train.log").write_text("error: …\n")
     with pytest.raises(CheckpointError, match="A training in it has not ended, or failed"):
-        checkpoint.verify(tmp_path)
+        verify(tmp_path)

@@ -7,6 +7,7 @@ transformers = pytest.importorskip("transformers")
 
 from glassformer import checkpoint
 from glassformer.interop.huggingface import export_folder, import_folder
+from glassformer.manifest import read_json
 from glassformer.tasks.registry import load
 from tests.interop.theirs import LINES, ragged, random_model, write_byte_level, write_wordpiece
 
@@ -169,7 +170,7 @@ def test_original_bert_files_are_read(tmp_path):
         name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): value
         for name, value in tensors.items()
     }
-    config = checkpoint.read_json(tmp_path / "config.json") | {"architectures": ["BertForMaskedLM"]}
+    config = read_json(tmp_path / "config.json") | {"architectures": ["BertForMaskedLM"]}
     checkpoint.write_files(tmp_path, {"model.safetensors": old, "config.json": checkpoint.to_json(config)})
     task = import_folder(tmp_path, tmp_path / "ours")
     ids = ragged(task.config.vocab_size, 0)

@@ -9,6 +9,7 @@ from glassformer import checkpoint
 from glassformer.cli import main
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.interop.huggingface import import_folder
+from glassformer.manifest import read_json
 from tests.interop.theirs import random_model, write_byte_level, write_unigram, write_wordpiece
 
 SIZES = dict(
@@ -26,7 +27,7 @@ def folder(tmp_path):
 
 
 def change_config(folder, **changes):
-    config = checkpoint.read_json(folder / "config.json") | changes
+    config = read_json(folder / "config.json") | changes
     kept = {name: value for name, value in config.items() if value != "removed"}
     (folder / "config.json").write_text(checkpoint.to_json(kept))
 

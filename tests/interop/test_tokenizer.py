@@ -6,10 +6,10 @@ import pytest
 
 transformers = pytest.importorskip("transformers")
 
-from glassformer import checkpoint
 from glassformer.errors import CheckpointError
 from glassformer.interop.sentencepiece import read_sentencepiece
 from glassformer.interop.tokenizer import import_tokenizer
+from glassformer.manifest import read_json
 from tests.interop.theirs import LINES, TEXTS, write_byte_level, write_unigram, write_wordpiece
 
 T5 = {"model_type": "t5", "pad_token_id": 0, "eos_token_id": 1}
@@ -17,7 +17,7 @@ T5 = {"model_type": "t5", "pad_token_id": 0, "eos_token_id": 1}
 
 def settings(folder, **more):
     path = folder / "tokenizer_config.json"
-    known = checkpoint.read_json(path) if path.exists() else {}
+    known = read_json(path) if path.exists() else {}
     path.write_text(json.dumps(known | more))
 
 

@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from glassformer import checkpoint
+from glassformer.manifest import sha256
 from tests.journeys.conftest import RARE, SMALL, glassformer, write_lines
 
 
@@ -211,7 +212,7 @@ def sign(folder, name: str) -> None:
     manifest = json.loads((folder / "manifest.json").read_text())
     manifest["files"][name] = {
         "bytes": (folder / name).stat().st_size,
-        "sha256": checkpoint.sha256(folder / name),
+        "sha256": sha256(folder / name),
     }
     (folder / "manifest.json").write_text(json.dumps(manifest))
 

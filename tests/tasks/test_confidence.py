@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 import glassformer as gf
-from glassformer.checkpoint import add_file, verify
+from glassformer.checkpoint import add_file
 from glassformer.cli.calibrate import calibrate
 from glassformer.cli.lines import line_of, run_lines, translate_lines
 from glassformer.decode_config import DecodeConfig
 from glassformer.errors import CheckpointError, ConfigError, UserError
+from glassformer.manifest import verify
 from glassformer.tasks.classification import Classifier
 from glassformer.tasks.confidence import (
     FILE,

@@ -10,6 +10,7 @@ import pytest
 from glassformer import checkpoint
 from glassformer.checkpoint import read_tensors
 from glassformer.errors import UserError
+from glassformer.manifest import verify
 from glassformer.training.background import BackgroundJob
 from glassformer.training.signals import StopSignal
 from tests.training.test_trainer import N_PAIRS, tokenizer, trainer, weights
@@ -50,7 +51,7 @@ def test_a_checkpoint_has_the_state_of_its_step_although_the_training_went_on(tr
     gate.set()
     trainer.wait_for_saving()
     folder = trainer.config.out / "checkpoints" / "step-1"
-    checkpoint.verify(folder)
+    verify(folder)
     model = read_tensors(folder / "model.safetensors")
     assert all((model[name] == weight).all() for name, weight in expected.items())
     training = read_tensors(folder / "training.safetensors")
@@ -109,7 +110,7 @@ def test_a_training_that_ends_with_an_error_completes_its_checkpoint(trainer, ga
     monkeypatch.setattr(trainer, "run_steps", steps)
     with pytest.raises(UserError, match="something else"):
         trainer.run(StopSignal())
-    checkpoint.verify(trainer.config.out / "checkpoints" / "step-0")
+    verify(trainer.config.out / "checkpoints" / "step-0")
 
 
 def test_jobs_run_one_after_the_other_in_another_thread():

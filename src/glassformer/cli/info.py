@@ -63,13 +63,13 @@ def hardware_record() -> JsonObject:
 
 def model_record(model: Path) -> JsonObject:
     """Configuration, size and training metadata of a model folder."""
-    from glassformer import checkpoint
+    from glassformer.manifest import MANIFEST, read_json, sha256
     from glassformer.runtime.graph_file import FILE
     from glassformer.tasks.registry import find_model, load
 
     path = find_model(model)
     task = load(path, device="cpu")
-    has_programs = FILE in checkpoint.read_json(path / checkpoint.MANIFEST)["files"]
+    has_programs = FILE in read_json(path / MANIFEST)["files"]
     needs_torch = not has_programs and task.config.weight_shapes() is None
     record: JsonObject = {
         "folder": str(path),
@@ -78,13 +78,13 @@ def model_record(model: Path) -> JsonObject:
         **({"labels": " ".join(task.labels)} if task.labels else {}),
         "parameters": task.source.n_parameters,
         "of_these_embedding": math.prod(task.source.shape("embedding.weight")),
-        "stored_precision": checkpoint.read_json(path / "config.json").get("precision", "fp32"),
+        "stored_precision": read_json(path / "config.json").get("precision", "fp32"),
         "needs_pytorch": "yes: it has no programs.json" if needs_torch else "no",
         **task.config.model_dump(),
-        "weights_sha256": checkpoint.sha256(path / "model.safetensors"),
+        "weights_sha256": sha256(path / "model.safetensors"),
     }
     if (path / "training.json").exists():
-        record["training"] = checkpoint.read_json(path / "training.json")
+        record["training"] = read_json(path / "training.json")
     return record
 
 

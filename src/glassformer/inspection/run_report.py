@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from glassformer import checkpoint
 from glassformer.config import JsonObject, read_toml
 from glassformer.corpora.example import Example
 from glassformer.corpora.labeled import Labeled
@@ -19,6 +18,7 @@ from glassformer.decode_config import DecodeConfig
 from glassformer.errors import CheckpointError
 from glassformer.learning.base import AnyObjective
 from glassformer.learning.registry import objective_class
+from glassformer.manifest import MANIFEST, read_json
 from glassformer.metrics.registry import format_metric, metric
 from glassformer.tasks.base import AnyTask, CorpusExample
 from glassformer.tasks.causal_lm import LanguageModel
@@ -60,14 +60,14 @@ def run_report(run: Path, n_examples: int = 200) -> JsonObject:
     lines = (run / "metrics.jsonl").read_text(encoding="utf-8").split("\n")
     rows = [json.loads(line) for line in lines[:-1] if line]  # the last line may be incomplete during training
     dev = [task_type.example_type(**json.loads(line)) for line in text_lines(run / "data" / "dev.jsonl")][:n_examples]
-    training = checkpoint.read_json(run / "training.json") if (run / "training.json").exists() else {}
+    training = read_json(run / "training.json") if (run / "training.json").exists() else {}
     record: JsonObject = {
         "run": run.name,
         "task": options["task"],
         "metric": objective_type.metric,
         "command": as_command(options),
         "options": options,
-        "machine": checkpoint.read_json(run / "env.json") if (run / "env.json").exists() else {},
+        "machine": read_json(run / "env.json") if (run / "env.json").exists() else {},
         "training": training,
         "score": format_metric(objective_type.metric, training[f"dev_{objective_type.metric}"]) if training else "",
         "curves": curves(rows),
@@ -148,9 +148,9 @@ def model_paths(run: Path) -> list[tuple[str, Path]]:
         (f"{folder}/{path.name}", path)
         for folder in ("checkpoints", "best")
         for path in sorted((run / folder).glob("step-*"), key=lambda p: int(p.name.rpartition("-")[2]))
-        if (path / checkpoint.MANIFEST).exists() and (path / "model.safetensors").exists()
+        if (path / MANIFEST).exists() and (path / "model.safetensors").exists()
     ]
-    return [*paths, *([("finished", run)] if (run / checkpoint.MANIFEST).exists() else [])]
+    return [*paths, *([("finished", run)] if (run / MANIFEST).exists() else [])]
 
 
 def input_of(task_type: type[AnyTask], example: CorpusExample) -> str:

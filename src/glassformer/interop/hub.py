@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from glassformer.checkpoint import HUB_NAME
 from glassformer.errors import CheckpointError
+from glassformer.manifest import HUB_NAME
 
 DOWNLOADED_FILES = ["*.json", "*.safetensors", "vocab.txt", "merges.txt", "*.model", "*.spm"]
 """Files downloaded from a repository. Code and pickles are excluded."""

@@ -14,6 +14,7 @@ from glassformer.errors import CheckpointError, UserError
 from glassformer.interop.architecture import Architecture, Head, Tensors, WeightNames
 from glassformer.interop.architectures import ARCHITECTURES, hf_model_type
 from glassformer.interop.tokenizer import export_tokenizer, import_tokenizer
+from glassformer.manifest import read_json
 from glassformer.model_config import ModelConfig
 from glassformer.models.base import Model
 from glassformer.models.families import FAMILIES
@@ -53,7 +54,7 @@ def export_folder(folder: Path, out: Path) -> str:
     checkpoint.check_empty(out)
     contents = hf_folder_contents(load(folder, device="cpu"))
     checkpoint.save_folder(out, contents)
-    return str(checkpoint.read_json(out / "config.json")["architectures"][0])
+    return str(read_json(out / "config.json")["architectures"][0])
 
 
 # Import
@@ -61,7 +62,7 @@ def export_folder(folder: Path, out: Path) -> str:
 
 def load_hf_folder(source: Path) -> AnyTask:
     """Load the model of a transformers folder as a task."""
-    hf_config = checkpoint.read_json(source / "config.json")
+    hf_config = read_json(source / "config.json")
     with config_errors(source / "config.json"):
         architecture, head = find_architecture(hf_config)
         task_name, labels = task_and_labels(head, hf_config)

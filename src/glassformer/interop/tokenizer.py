@@ -12,6 +12,7 @@ from glassformer import checkpoint
 from glassformer.config import JsonObject
 from glassformer.errors import CheckpointError
 from glassformer.interop import sentencepiece as sp
+from glassformer.manifest import read_json
 from glassformer.model_config import Kind
 from glassformer.tasks.base import AnyTask
 from glassformer.tokens.tokenizer import SpecialTokens, Tokenizer, wrap_native_errors
@@ -47,7 +48,7 @@ def read_settings(source: Path) -> JsonObject:
     settings: JsonObject = {}
     for name in ("special_tokens_map.json", "tokenizer_config.json"):
         if (source / name).exists():
-            settings |= checkpoint.read_json(source / name)
+            settings |= read_json(source / name)
     for role in ROLES:
         if isinstance(settings.get(role), dict):
             settings[role] = settings[role].get("content")
@@ -69,9 +70,7 @@ def read_tokenizer(source: Path, hf_config: JsonObject, settings: JsonObject) ->
     if (source / "source.spm").exists():
         if settings.get("separate_vocabs"):
             raise CheckpointError(f"{source}: separate vocabularies per language are not supported, only a shared one.")
-        backend = sp.marian_tokenizer(
-            sp.read_sentencepiece(source / "source.spm"), checkpoint.read_json(source / "vocab.json")
-        )
+        backend = sp.marian_tokenizer(sp.read_sentencepiece(source / "source.spm"), read_json(source / "vocab.json"))
     elif spm_file:
         backend = sp.sentencepiece_tokenizer(sp.read_sentencepiece(spm_file), t5_sentinels)
     elif (source / "vocab.txt").exists():
@@ -92,7 +91,7 @@ def read_tokenizer_json(path: Path) -> tokenizers.Tokenizer:
 
     So `<extra_id_0>` in a text is encoded as its one id, unlike the names of special tokens, which are ordinary text.
     """
-    tokenizer_json = checkpoint.read_json(path)
+    tokenizer_json = read_json(path)
     for token in tokenizer_json.get("added_tokens", ()):
         if re.fullmatch(r"<extra_id_\d+>", token["content"]):
             token["special"] = False
@@ -126,7 +125,7 @@ def add_tokens(backend: tokenizers.Tokenizer, source: Path, settings: JsonObject
     """Add the tokens listed in `added_tokens_decoder` of the settings or, in older folders, in added_tokens.json."""
     added: dict[int, JsonObject] = {int(i): token for i, token in settings.get("added_tokens_decoder", {}).items()}
     if not added and (source / "added_tokens.json").exists():
-        added = {i: {"content": name} for name, i in checkpoint.read_json(source / "added_tokens.json").items()}
+        added = {i: {"content": name} for name, i in read_json(source / "added_tokens.json").items()}
     specials = [settings.get(role) for role in ROLES]
     for i, token in sorted(added.items()):
         name = token["content"]
@@ -188,7 +187,7 @@ def adds_special_tokens(backend: tokenizers.Tokenizer) -> bool:
 def decoder_start_token_id(source: Path) -> int | None:
     """decoder_start_token_id of a folder, None if it is not set."""
     for name in ("generation_config.json", "config.json"):
-        config = checkpoint.read_json(source / name) if (source / name).exists() else {}
+        config = read_json(source / name) if (source / name).exists() else {}
         if isinstance(config.get("decoder_start_token_id"), int):
             return int(config["decoder_start_token_id"])
     return None

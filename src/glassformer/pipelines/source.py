@@ -4,13 +4,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Union
 
-from glassformer import checkpoint
 from glassformer.config import JsonObject
 from glassformer.decode_config import Precision
 from glassformer.devices import Device as DeviceName
 from glassformer.devices import has_torch, pick_device, require_torch
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.interop.hub import resolve_model_folder
+from glassformer.manifest import MANIFEST, read_json
 from glassformer.tasks.base import AnyTask, Task
 from glassformer.tasks.registry import load
 
@@ -95,13 +95,13 @@ def is_native(folder: Path) -> bool:
     """Whether a folder was written by glassformer."""
     config = folder / "config.json"
     if not config.exists():
-        return (folder / "run.toml").exists() or (folder / checkpoint.MANIFEST).exists()
+        return (folder / "run.toml").exists() or (folder / MANIFEST).exists()
     return str(read_json_or_empty(config).get("model_type")).startswith("glassformer-")
 
 
 def read_json_or_empty(path: Path) -> JsonObject:
     """Contents of a JSON file; empty if the file does not exist."""
-    return checkpoint.read_json(path) if path.exists() else {}
+    return read_json(path) if path.exists() else {}
 
 
 def resolve_device(device: Device) -> DeviceName:

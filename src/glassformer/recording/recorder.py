@@ -6,7 +6,6 @@ of such tensors, such as the split into heads, do not change this layout and are
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -122,18 +121,18 @@ class Recorder(TorchFunctionMode):
         super().__init__()
         self.tables, self.n_positions, self.caches = tables, n_positions, list(caches)
         self.program: list[Operation] = []
-        self.values: dict[int, tuple[Tensor, Any]] = {}
+        self.values: dict[int, tuple[Tensor, object]] = {}
         """By id of a tensor: the tensor, and what it stands for."""
 
-    def track(self, tensor: Tensor, value: Any) -> None:
+    def track(self, tensor: Tensor, value: object) -> None:
         """Declare what a tensor stands for."""
         self.values[id(tensor)] = tensor, value
 
-    def value(self, x: object) -> Any:
+    def value(self, x: object) -> object:
         """What an argument stands for; the argument itself if it does not depend on the rows."""
         return self.values[id(x)][1] if id(x) in self.values else x
 
-    def add(self, operation: type[Operation], *inputs: object, **fields: Any) -> Operation:
+    def add(self, operation: type[Operation], *inputs: object, **fields: object) -> Operation:
         """Append an operation."""
         if not all(isinstance(x, Operation) for x in inputs):
             raise UnsupportedError(
@@ -143,9 +142,16 @@ class Recorder(TorchFunctionMode):
         self.program.append(added)
         return added
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self,
+        func: Callable[..., object],
+        types: Sequence[type],
+        args: tuple[object, ...] = (),
+        kwargs: dict[str, object] | None = None,
+    ) -> object:
         kwargs = kwargs or {}
-        result = linear_shape(*args, **kwargs) if func is batch_invariant_linear else func(*args, **kwargs)
+        compute: Callable[..., object] = linear_shape if func is batch_invariant_linear else func
+        result = compute(*args, **kwargs)
         outputs = [x for x in tree_leaves(result) if isinstance(x, Tensor)]
         is_tracked = any(id(x) in self.values for x in tree_leaves((args, kwargs)))
         if not outputs or not is_tracked or func in IGNORED:
@@ -164,12 +170,12 @@ class Recorder(TorchFunctionMode):
 # Handlers: the arguments of a function, with what they stand for -> what the result stands for.
 
 
-def same(recorder: Recorder, x: Any, *args: Any, **kwargs: Any) -> Any:
+def same(recorder: Recorder, x: object, *args: object, **kwargs: object) -> object:
     """Views, and copies that change only the memory layout."""
     return x
 
 
-def embedding(recorder: Recorder, index: Any, weight: Tensor, *args: Any, **kwargs: Any) -> Operation:
+def embedding(recorder: Recorder, index: object, weight: Tensor, *args: object, **kwargs: object) -> Operation:
     """`F.embedding`."""
     if not isinstance(index, Index):
         raise UnsupportedError("embedding of something that is not a token id, a position or a token type")
@@ -181,14 +187,14 @@ def embedding(recorder: Recorder, index: Any, weight: Tensor, *args: Any, **kwar
     )
 
 
-def add(recorder: Recorder, x: Any, y: Any, **kwargs: Any) -> Any:
+def add(recorder: Recorder, x: object, y: object, **kwargs: object) -> Operation | Index:
     """x + y, for two values of the rows, or an index and an integer."""
-    if isinstance(x, Index):
+    if isinstance(x, Index) and isinstance(y, int):
         return mapped(x, lambda values: values + y)
     return recorder.add(Add, x, y)
 
 
-def multiply(recorder: Recorder, x: Any, y: Any) -> Operation:
+def multiply(recorder: Recorder, x: object, y: object) -> Operation:
     """x * y, for two values of the rows, or one and a number."""
     if isinstance(x, float | int):
         x, y = y, x
@@ -203,14 +209,14 @@ def mapped(index: Index, function: Callable[[Tensor], Tensor]) -> Index:
     return Index(index.by, function if previous is None else lambda values: function(previous(values)))
 
 
-def clamp(recorder: Recorder, x: Any, *args: Any, **kwargs: Any) -> Index:
+def clamp(recorder: Recorder, x: object, *args: int, **kwargs: int) -> Index:
     """`Tensor.clamp` of an index."""
     if not isinstance(x, Index):
         raise UnsupportedError("clamp of a feature vector")
     return mapped(x, lambda values: values.clamp(*args, **kwargs))
 
 
-def not_equal(recorder: Recorder, x: Any, y: Any) -> type[PaddingMask]:
+def not_equal(recorder: Recorder, x: object, y: object) -> type[PaddingMask]:
     """ids != pad_id."""
     if not isinstance(x, Index) or x.by != "token":
         raise UnsupportedError("a comparison of something that is not a token id")
@@ -220,27 +226,34 @@ def not_equal(recorder: Recorder, x: Any, y: Any) -> type[PaddingMask]:
 def activation(name: Function) -> Callable[..., Operation]:
     """Handler of an activation function."""
 
-    def handler(recorder: Recorder, x: Any, approximate: str = "none", **kwargs: Any) -> Operation:
+    def handler(recorder: Recorder, x: object, approximate: str = "none", **kwargs: object) -> Operation:
         return recorder.add(Activate, x, function="gelu_tanh" if approximate == "tanh" else name)
 
     return handler
 
 
 def layer_norm(
-    recorder: Recorder, x: Any, shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
+    recorder: Recorder,
+    x: object,
+    shape: object,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
 ) -> Operation:
     """`F.layer_norm`."""
-    gain, bias = map(recorder.tables.weight, (weight, bias))
-    return recorder.add(Normalize, x, gain=gain, bias=bias, epsilon=eps, norm="layer")
+    gain, offset = map(recorder.tables.weight, (weight, bias))
+    return recorder.add(Normalize, x, gain=gain, bias=offset, epsilon=eps, norm="layer")
 
 
-def rms_norm(recorder: Recorder, x: Any, shape: Any, weight: Any = None, eps: float | None = None) -> Operation:
+def rms_norm(
+    recorder: Recorder, x: object, shape: object, weight: Tensor | None = None, eps: float | None = None
+) -> Operation:
     """`F.rms_norm`."""
     eps = torch.finfo(torch.float32).eps if eps is None else eps
     return recorder.add(Normalize, x, gain=recorder.tables.weight(weight), bias=None, epsilon=eps, norm="rms")
 
 
-def linear(recorder: Recorder, x: Any, weight: Tensor, bias: Tensor | None = None) -> Operation:
+def linear(recorder: Recorder, x: object, weight: Tensor, bias: Tensor | None = None) -> Operation:
     """`batch_invariant_linear`."""
     return recorder.add(Linear, x, weight=recorder.tables.weight(weight), bias=recorder.tables.weight(bias))
 
@@ -250,7 +263,7 @@ def linear_shape(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tenso
     return x.new_zeros(*x.shape[:-1], weight.size(0))
 
 
-def append(recorder: Recorder, cache: KeyValueCache, k: Any, v: Any) -> tuple[Cached, Cached]:
+def append(recorder: Recorder, cache: KeyValueCache, k: object, v: object) -> tuple[Cached, Cached]:
     """`KeyValueCache.append`."""
     index = recorder.caches.index(cache)
     recorder.add(Store, k, v, cache=index, side="own")
@@ -258,7 +271,14 @@ def append(recorder: Recorder, cache: KeyValueCache, k: Any, v: Any) -> tuple[Ca
 
 
 def sdpa(
-    recorder: Recorder, module: Attention, q: Any, k: Any, v: Any, mask: Any, causal: bool, position_bias: Any
+    recorder: Recorder,
+    module: Attention,
+    q: object,
+    k: object,
+    v: object,
+    mask: object,
+    causal: bool,
+    position_bias: object,
 ) -> Operation:
     """`Attention.sdpa`. Self-attention without a cache of its own, in an encoder, shares cache 0 of all layers."""
     if module.additive is not None:
@@ -278,12 +298,12 @@ def sdpa(
     )  # fmt: skip
 
 
-def positions_of(recorder: Recorder, ids: Any, start: int = 0) -> Index:
+def positions_of(recorder: Recorder, ids: object, start: int = 0) -> Index:
     """`position_ids`."""
     return Index("position")
 
 
-def relative_bias(recorder: Recorder, model: T5, table: Any, query_positions: Any, n_keys: int) -> Bias:
+def relative_bias(recorder: Recorder, model: T5, table: nn.Embedding, query_positions: object, n_keys: int) -> Bias:
     """`T5.compute_bias`: from `max_distance` on, the bias is constant."""
     c, reach = model.config, model.config.max_distance
     is_encoder = table is model.encoder_position_bias
@@ -295,7 +315,7 @@ def relative_bias(recorder: Recorder, model: T5, table: Any, query_positions: An
     return Bias(recorder.tables.rows(table.weight, buckets[0].tolist()))
 
 
-def rotation(recorder: Recorder, index: Any, d_head: int, theta: float = 10_000.0) -> tuple[Rotation, Rotation]:
+def rotation(recorder: Recorder, index: object, d_head: int, theta: float = 10_000.0) -> tuple[Rotation, Rotation]:
     """`rotary_embedding`."""
     tables = [t[0] for t in rotary_embedding(torch.arange(recorder.n_positions), d_head, theta)]
     cosines, sines = (recorder.tables.weight(table) for table in tables)
@@ -304,7 +324,7 @@ def rotation(recorder: Recorder, index: Any, d_head: int, theta: float = 10_000.
     return Rotation(cosines, sines), Rotation(cosines, sines)
 
 
-def rotated(recorder: Recorder, x: Any, rotary: Rotation, _: Rotation) -> Operation:
+def rotated(recorder: Recorder, x: object, rotary: Rotation, _: Rotation) -> Operation:
     """`rotate`."""
     return recorder.add(Rotate, x, cosines=rotary.cosines, sines=rotary.sines)
 
@@ -312,7 +332,7 @@ def rotated(recorder: Recorder, x: Any, rotary: Rotation, _: Rotation) -> Operat
 IGNORED = {Tensor.new_full, Tensor.new_empty, Tensor.zero_}
 """Functions whose result does not depend on the values of a tensor."""
 
-HANDLERS: dict[Any, Callable[..., Any]] = {
+HANDLERS: dict[Callable[..., object], Callable[..., object]] = {
     **dict.fromkeys(
         (
             Tensor.view, Tensor.reshape, Tensor.transpose, Tensor.contiguous, Tensor.flatten, Tensor.__getitem__,

@@ -16,6 +16,7 @@ from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.decode_config import INFERENCE, DecodeConfig, OptionGroup, check_groups
 from glassformer.devices import Device, has_torch
 from glassformer.errors import CheckpointError, ConfigError, UserError
+from glassformer.manifest import MANIFEST, read_json
 from glassformer.model_config import FAMILIES, Kind, ModelConfig, families_of_kind
 from glassformer.runtime import graph_file
 from glassformer.runtime.arrays import read_arrays
@@ -392,7 +393,7 @@ def read_graph(folder: Path, family: str, config: ModelConfig) -> Graph | None:
     Raises:
         CheckpointError: the file is damaged, must not be executed, or is of another configuration.
     """
-    files = checkpoint.read_json(folder / checkpoint.MANIFEST)["files"]
+    files = read_json(folder / MANIFEST)["files"]
     if graph_file.FILE not in files:
         if not has_torch() or FAMILIES[family].kind == "word-vectors":
             return None
@@ -402,7 +403,7 @@ def read_graph(folder: Path, family: str, config: ModelConfig) -> Graph | None:
     has_constants = graph_file.CONSTANTS_FILE in files
     arrays = read_arrays(folder / graph_file.CONSTANTS_FILE) if has_constants else {}
     constants = {name: array.astype(np.float32, copy=False) for name, array in arrays.items()}
-    record = checkpoint.read_json(folder / graph_file.FILE)
+    record = read_json(folder / graph_file.FILE)
     try:
         return graph_file.from_json(record, {"model_type": f"glassformer-{family}", **config.model_dump()}, constants)
     except CheckpointError as error:

@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeVar, overload
 from glassformer import checkpoint
 from glassformer.devices import pick_device
 from glassformer.errors import CheckpointError, ConfigError
+from glassformer.manifest import MANIFEST, read_json, verified
 from glassformer.tasks.base import AnyTask
 
 TaskT = TypeVar("TaskT", bound=AnyTask)
@@ -71,7 +72,7 @@ def load(folder: str | Path, *, task: type[AnyTask] | None = None, device: str =
         model_folder = find_model(Path(folder))
     except OSError as error:
         raise CheckpointError(f"{folder}: {error.strerror}.") from None
-    with checkpoint.verified(model_folder) as manifest:
+    with verified(model_folder) as manifest:
         return load_verified(Path(folder), model_folder, manifest["files"], task, device)
 
 
@@ -87,10 +88,8 @@ def load_verified(
     """
     for name in ("config.json", "tokenizer.json", "model.safetensors"):
         if name not in files:
-            raise CheckpointError(
-                f"{model_folder}: not a model folder: its {checkpoint.MANIFEST} does not list {name}."
-            )
-    config = checkpoint.read_json(model_folder / "config.json")
+            raise CheckpointError(f"{model_folder}: not a model folder: its {MANIFEST} does not list {name}.")
+    config = read_json(model_folder / "config.json")
     name = str(config.pop("task", None))
     if name not in TASKS:
         raise CheckpointError(
@@ -110,7 +109,7 @@ def find_model(folder: Path) -> Path:
     Raises:
         CheckpointError: the run has no checkpoint.
     """
-    if (folder / checkpoint.MANIFEST).exists() or not (folder / "run.toml").exists():
+    if (folder / MANIFEST).exists() or not (folder / "run.toml").exists():
         return folder
     step_folder = checkpoint.newest(folder / "best") or checkpoint.newest(folder / "checkpoints")
     if step_folder is None:

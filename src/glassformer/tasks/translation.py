@@ -22,6 +22,7 @@ from glassformer.generate.request import Decoding
 from glassformer.generate.search import Hypothesis
 from glassformer.generate.shortlist import FILE as SHORTLIST
 from glassformer.generate.shortlist import Shortlist
+from glassformer.manifest import MANIFEST, read_json
 from glassformer.model_config import TransformerConfig
 from glassformer.runtime.arrays import read_arrays
 from glassformer.tasks.base import ExampleT, Log, StoredPrecision, Task
@@ -64,9 +65,9 @@ class TextToTextTask(GeneratesText, Task[ExampleT]):
     @classmethod
     def from_folder(cls, folder: Path, config: JsonObject, device: Device) -> Self:
         task = super().from_folder(folder, config, device)
-        files = checkpoint.read_json(folder / checkpoint.MANIFEST)["files"]
+        files = read_json(folder / MANIFEST)["files"]
         if CONFIDENCE in files:
-            task.confidence = Confidence.from_record(checkpoint.read_json(folder / CONFIDENCE))
+            task.confidence = Confidence.from_record(read_json(folder / CONFIDENCE))
         if SHORTLIST in files:
             task.shortlist = Shortlist.from_tensors(read_arrays(folder / SHORTLIST), task.config.vocab_size)
         return task
@@ -252,7 +253,7 @@ class Translator(TextToTextTask[Example]):
     @classmethod
     def from_folder(cls, folder: Path, config: JsonObject, device: Device) -> Self:
         task = super().from_folder(folder, config, device)
-        if LANGUAGE_PROFILES in checkpoint.read_json(folder / checkpoint.MANIFEST)["files"]:
+        if LANGUAGE_PROFILES in read_json(folder / MANIFEST)["files"]:
             task.detection = LanguageProfiles.from_json((folder / LANGUAGE_PROFILES).read_text("utf-8"))
         return task
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import torch
 
-from glassformer import checkpoint
 from glassformer.config import JsonObject
 from glassformer.devices import pick_device
 from glassformer.kernels.library import implementation
+from glassformer.manifest import MANIFEST, read_json
 from glassformer.measurement import processor
 from glassformer.tasks.base import Log
 from glassformer.train_config import TrainConfig
@@ -59,7 +59,7 @@ def warn_about_environment(step_folder: Path, n_processes_before: int, n_process
     Args:
         n_processes_before: number of processes that wrote the checkpoint.
     """
-    manifest = checkpoint.read_json(step_folder / checkpoint.MANIFEST)
+    manifest = read_json(step_folder / MANIFEST)
     if n_processes_before != n_processes:
         log(
             f"warning: the checkpoint was written by a training with {n_processes_before} processes; this one has"

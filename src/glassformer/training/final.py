@@ -5,6 +5,7 @@ from torch import Tensor
 from glassformer import checkpoint
 from glassformer.config import JsonObject
 from glassformer.learning.translation import TranslationObjective
+from glassformer.manifest import verify
 from glassformer.metrics.registry import format_metric, metric
 from glassformer.training import translators
 from glassformer.training.environment import environment
@@ -33,7 +34,7 @@ def finish(trainer: Trainer, reporter: Reporter) -> None:
     known = {"the last checkpoint": progress.last_score, "the best checkpoint": progress.best_score}
     best = trainer.config.out / "best" / f"step-{progress.best_step}"
     if progress.best_step != progress.step and best.exists():
-        checkpoint.verify(best)
+        verify(best)
         candidates["the best checkpoint"] = checkpoint.read_tensors(best / "model.safetensors")
     if validator.decode_more(len(candidates)) or validator.selection({"loss": 0.0}) != main_metric:
         known = {}  # scores on fewer examples are not comparable; if the loss selects, the others are not known

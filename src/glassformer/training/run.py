@@ -10,6 +10,7 @@ from glassformer import checkpoint
 from glassformer.config import JsonObject
 from glassformer.devices import pick_device
 from glassformer.errors import ConfigError
+from glassformer.manifest import MANIFEST, read_json, sha256
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.registry import load
 from glassformer.train_config import TrainConfig
@@ -86,7 +87,7 @@ def train_in(config: TrainConfig, processes: Processes, *, quiet: bool, started_
         stored = stored_options(config)
         config = merge_options(stored, config) if stored else config
         check_same_inputs(config, step_folder, processes)
-        step = checkpoint.read_json(step_folder / "progress.json")["step"] if step_folder else 0
+        step = read_json(step_folder / "progress.json")["step"] if step_folder else 0
         reporter = stack.enter_context(
             SilentReporter()
             if processes.rank
@@ -155,7 +156,7 @@ def discard_unstarted(config: TrainConfig) -> None:
     Otherwise a training that fails, for example because of a wrong option, would block its folder.
     """
     stored = stored_options(config)
-    if stored is None or (config.out / checkpoint.MANIFEST).exists():
+    if stored is None or (config.out / MANIFEST).exists():
         return
     try:
         merge_options(stored, config)
@@ -176,10 +177,7 @@ def check_same_inputs(config: TrainConfig, step_folder: Path | None, processes: 
     if processes.size > 1:
         versions = {"version of glassformer": __version__, "version of torch": torch.__version__}
         options = {f"--{name.replace('_', '-')}": str(value) for name, value in config if name != "config"}
-        files = {
-            f"content of {path}": checkpoint.sha256(path) if path.is_file() else "no file"
-            for path in corpus_files(config)
-        }
+        files = {f"content of {path}": sha256(path) if path.is_file() else "no file" for path in corpus_files(config)}
         processes.check_same(versions | options | {"checkpoint": str(step_folder)} | files)
 
 
@@ -212,9 +210,9 @@ def make_run_folder(out: Path) -> None:
 
 def is_finished(out: Path, step: int) -> bool:
     """Whether the folder contains the final model of a training of `step` steps."""
-    if not (out / checkpoint.MANIFEST).exists():
+    if not (out / MANIFEST).exists():
         return False
-    return checkpoint.read_json(out / "training.json").get("steps") == step
+    return read_json(out / "training.json").get("steps") == step
 
 
 def describe(

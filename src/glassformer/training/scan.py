@@ -22,6 +22,7 @@ from glassformer.corpora.read_options import ReadOptions
 from glassformer.errors import ConfigError, CorpusError
 from glassformer.learning.base import AnyObjective
 from glassformer.learning.held_out import MAX_HELD_OUT, HeldOut
+from glassformer.manifest import read_json, sha256
 from glassformer.presets import vocab_size_for
 from glassformer.tasks.base import AnyTask, CorpusExample, Log
 from glassformer.tasks.registry import find_model
@@ -83,7 +84,7 @@ def scan(config: TrainConfig, objective_type: type[AnyObjective], log: Log) -> C
         shutil.rmtree(folder, ignore_errors=True)
     if not (folder / "corpus.json").exists():
         write_folder_atomically(folder, lambda temporary: write_corpus(config, objective_type, temporary, log))
-    corpus = checkpoint.read_json(folder / "corpus.json")
+    corpus = read_json(folder / "corpus.json")
     check_unchanged(config, corpus["files"])
     return CorpusInfo(
         Tokenizer.from_folder(folder),
@@ -282,7 +283,7 @@ def fingerprint(path: Path) -> JsonObject:
         "path": str(path),
         "bytes": status.st_size,
         "mtime_ns": status.st_mtime_ns,
-        "sha256": checkpoint.sha256(path),
+        "sha256": sha256(path),
     }
 
 
@@ -298,7 +299,7 @@ def check_unchanged(config: TrainConfig, recorded: Sequence[JsonObject]) -> None
     for path, entry in zip(files, recorded, strict=False):
         status = path.stat()
         if (status.st_size, status.st_mtime_ns) != (entry["bytes"], entry["mtime_ns"]):
-            is_same &= checkpoint.sha256(path) == entry["sha256"]
+            is_same &= sha256(path) == entry["sha256"]
     if not is_same:
         raise ConfigError(
             f"{config.out}: contains a run on other files than these, or on earlier contents of them:"

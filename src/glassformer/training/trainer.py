@@ -17,6 +17,7 @@ from glassformer.data.batch import Batch
 from glassformer.data.sampler import length_buckets
 from glassformer.errors import UserError
 from glassformer.learning.base import AnyObjective
+from glassformer.manifest import read_json
 from glassformer.memory import is_out_of_memory
 from glassformer.train_config import TrainConfig
 from glassformer.training.auto_batch import find_batch_tokens
@@ -188,7 +189,7 @@ class Trainer:
 
     def load(self, folder: Path) -> None:
         """Resume from a verified checkpoint, of any number of processes."""
-        self.progress = self.validator.state = TrainerState(**checkpoint.read_json(folder / "progress.json"))
+        self.progress = self.validator.state = TrainerState(**read_json(folder / "progress.json"))
         self.step.n_steps = self.progress.step
         self.sampler.load_state_dict(self.progress.sampler)
         self.saved_step = self.progress.step
