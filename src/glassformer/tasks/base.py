@@ -14,15 +14,12 @@ from glassformer import checkpoint
 from glassformer.config import JsonObject, format_validation_error
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.decode_config import INFERENCE, DecodeConfig, OptionGroup, check_groups
-from glassformer.devices import Device, has_torch
+from glassformer.devices import Device
 from glassformer.errors import CheckpointError, ConfigError, UserError
-from glassformer.manifest import MANIFEST, read_json
-from glassformer.model_config import FAMILIES, Kind, ModelConfig, families_of_kind
+from glassformer.model_config import FAMILIES, Kind, families_of_kind
 from glassformer.runtime import graph_file
-from glassformer.runtime.arrays import read_arrays
-from glassformer.runtime.graph import Graph
 from glassformer.runtime.stored import KEPT, WEIGHTS_FILE, StoredModel
-from glassformer.tasks.model import TaskModel
+from glassformer.tasks.model import TaskModel, read_graph
 from glassformer.tasks.texts import Warn, no_op
 from glassformer.tokens.tokenizer import Tokenizer
 
@@ -385,29 +382,6 @@ class Task(ABC, Generic[ExampleT]):
         weights = stored.arrays if stored is not None and stored.is_int8 else self.source.weights
         kept = {name: weight for name, weight in weights.items() if name.startswith(KEPT)}
         return {**kept, **programs.tables.to_store()}
-
-
-def read_graph(folder: Path, family: str, config: ModelConfig) -> Graph | None:
-    """The graph of a model folder; of an older folder that has none, recorded if PyTorch is installed.
-
-    Raises:
-        CheckpointError: the file is damaged, must not be executed, or is of another configuration.
-    """
-    files = read_json(folder / MANIFEST)["files"]
-    if graph_file.FILE not in files:
-        if not has_torch() or FAMILIES[family].kind == "word-vectors":
-            return None
-        from glassformer.recording.graphs import graph_or_none
-
-        return graph_or_none(family, config)
-    has_constants = graph_file.CONSTANTS_FILE in files
-    arrays = read_arrays(folder / graph_file.CONSTANTS_FILE) if has_constants else {}
-    constants = {name: array.astype(np.float32, copy=False) for name, array in arrays.items()}
-    record = read_json(folder / graph_file.FILE)
-    try:
-        return graph_file.from_json(record, {"model_type": f"glassformer-{family}", **config.model_dump()}, constants)
-    except CheckpointError as error:
-        raise CheckpointError(f"{folder}: {error}") from None
 
 
 AnyTask = Task[Any]

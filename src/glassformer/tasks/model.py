@@ -2,14 +2,18 @@
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from glassformer import checkpoint
-from glassformer.devices import Device, require_torch
+from glassformer.devices import Device, has_torch, require_torch
 from glassformer.errors import CheckpointError, ConfigError, UserError
-from glassformer.model_config import ModelConfig
+from glassformer.manifest import MANIFEST, read_json
+from glassformer.model_config import FAMILIES, ModelConfig
+from glassformer.runtime import graph_file
+from glassformer.runtime.arrays import read_arrays
 from glassformer.runtime.graph import Floats, Graph
 from glassformer.runtime.model import RuntimeModel
 from glassformer.runtime.stored import NO_WEIGHTS, StoredModel
@@ -192,3 +196,26 @@ class TaskModel:
         from glassformer.recording.cross_attention import token_weights
 
         return token_weights(self.module, pairs)
+
+
+def read_graph(folder: Path, family: str, config: ModelConfig) -> Graph | None:
+    """The graph of a model folder; of an older folder that has none, recorded if PyTorch is installed.
+
+    Raises:
+        CheckpointError: the file is damaged, must not be executed, or is of another configuration.
+    """
+    files = read_json(folder / MANIFEST)["files"]
+    if graph_file.FILE not in files:
+        if not has_torch() or FAMILIES[family].kind == "word-vectors":
+            return None
+        from glassformer.recording.graphs import graph_or_none
+
+        return graph_or_none(family, config)
+    has_constants = graph_file.CONSTANTS_FILE in files
+    arrays = read_arrays(folder / graph_file.CONSTANTS_FILE) if has_constants else {}
+    constants = {name: array.astype(np.float32, copy=False) for name, array in arrays.items()}
+    record = read_json(folder / graph_file.FILE)
+    try:
+        return graph_file.from_json(record, {"model_type": f"glassformer-{family}", **config.model_dump()}, constants)
+    except CheckpointError as error:
+        raise CheckpointError(f"{folder}: {error}") from None
