@@ -102,9 +102,9 @@ else:
 
 
 @contextmanager
-def process(command, pattern=r"http://.*:(\d+)$"):
+def process(command, pattern=r"http://.*:(\d+)$", **options):
     """A server process. Yields it and its port."""
-    started = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    started = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **options)
     for line in started.stderr:
         if match := re.search(pattern, line):
             break

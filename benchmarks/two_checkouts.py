@@ -3,8 +3,13 @@
 Shows that a change of the code costs no speed. Each measurement is a process of its own, with one checkout's sources.
 
 usage: python -m benchmarks.two_checkouts OTHER_CHECKOUT [THREADS] [ROUNDS]
+       python -m benchmarks.two_checkouts OTHER_CHECKOUT serve MODEL SRC [ROUNDS]
+
+The second form measures the server: seconds for the lines of SRC with 32 connections, of which each sends a line when
+it has the answer to the one before.
 """
 
+import asyncio
 import os
 import statistics
 import subprocess
@@ -12,6 +17,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.machine import describe, save
+from benchmarks.serve import N_CONNECTIONS, closed_loop, process
 
 MEASURE = """
 import importlib, sys, time, torch
@@ -101,12 +107,30 @@ def measure(checkout: Path, threads: int) -> dict[str, float]:
     return {name: float(value) for name, _, value in rows}
 
 
+def measure_server(checkout: Path, model: Path, lines: list[str]) -> dict[str, float]:
+    """Seconds for the lines by a server with the sources of a checkout."""
+    environment = {**os.environ, "PYTHONPATH": str(checkout / "src")}
+    command = [sys.executable, "-m", "glassformer", "serve", str(model), "--port", "0"]
+    with process(command, env=environment, cwd=checkout) as (_, port):
+        path = f"/models/{model.name}"
+        asyncio.run(closed_loop(port, lines[:N_CONNECTIONS], N_CONNECTIONS, path))
+        seconds, answers, _ = asyncio.run(closed_loop(port, lines, N_CONNECTIONS, path))
+    assert all(status == 200 for status, _ in answers)
+    return {f"serve, {N_CONNECTIONS} connections": seconds}
+
+
 def main() -> None:
-    other = Path(sys.argv[1]).resolve()
-    threads = int(sys.argv[2]) if len(sys.argv) > 2 else os.cpu_count()
-    rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 5
-    here = Path(__file__).parents[1]
-    pairs = [(measure(other, threads), measure(here, threads)) for _ in range(rounds)]
+    other, here = Path(sys.argv[1]).resolve(), Path(__file__).parents[1]
+    threads, arguments, measured = os.cpu_count(), sys.argv[2:], lambda checkout: measure(checkout, threads)
+    name = "two_checkouts"
+    if arguments[:1] == ["serve"]:
+        model, lines = Path(arguments[1]), Path(arguments[2]).read_text(encoding="utf-8").splitlines()
+        name, arguments = "two_checkouts_serve", arguments[2:]
+        measured = lambda checkout: measure_server(checkout, model, lines)
+    elif arguments:
+        threads = int(arguments[0])
+    rounds = int(arguments[1]) if len(arguments) > 1 else 5
+    pairs = [(measured(other), measured(here)) for _ in range(rounds)]
     ratios = {name: [before[name] / after[name] for before, after in pairs] for name in pairs[0][0]}
     commit = subprocess.run(["git", "-C", other, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
     record = {
@@ -118,7 +142,8 @@ def main() -> None:
         },
     }
     print(describe("")["commit"], record)
-    save("two_checkouts", record, "python -m benchmarks.two_checkouts OTHER_CHECKOUT")
+    suffix = " serve MODEL SRC" if name.endswith("serve") else ""
+    save(name, record, f"python -m benchmarks.two_checkouts OTHER_CHECKOUT{suffix}")
 
 
 if __name__ == "__main__":
