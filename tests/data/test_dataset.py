@@ -109,3 +109,15 @@ def test_ends_that_do_not_ascend_to_the_number_of_values_are_refused(tmp_path, m
     np.array(ends, "<i8").tofile(tmp_path / "src.ends")
     with pytest.raises(CheckpointError, match="damaged"):
         Dataset(tmp_path, PAIR)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (([1, 2], [0.7]), "field tgt of Objective.fields has integers, but a row has 0.7"),
+        (([1, 2],), "a row has 1 fields, and not those of Objective.fields: src, tgt"),
+    ],
+)
+def test_rows_that_are_not_of_the_fields_are_refused(tmp_path, row, message):
+    with pytest.raises(TypeError, match=message):
+        Dataset.write(tmp_path, [row], {"src": IDS, "tgt": IDS}, 9)

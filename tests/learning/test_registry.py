@@ -4,7 +4,10 @@ import pytest
 import torch
 
 from glassformer.errors import ConfigError
+from glassformer.learning import regression
+from glassformer.learning.base import Objective
 from glassformer.learning.registry import objective_class, objective_of
+from glassformer.tasks.base import Task
 from glassformer.tasks.registry import TASKS, task_class
 from glassformer.train_config import TrainConfig
 from glassformer.training.run import train
@@ -44,3 +47,21 @@ def test_a_task_without_metrics_is_not_evaluated(tmp_path):
         task.read([tmp_path / "a.txt"], [])
     with pytest.raises(ConfigError, match="no metrics on test sets"):
         task.evaluate([])
+
+
+def test_a_member_that_a_class_lacks_is_named(monkeypatch):
+    class NoMetric(Objective):
+        task_type = regression.Regressor
+
+    class NoName(Task):
+        kind = "encoder"
+
+    monkeypatch.setattr(regression, "RegressionObjective", NoMetric)
+    with pytest.raises(TypeError, match="NoMetric does not define metric; see"):
+        objective_class("regression")
+    NoMetric.metric, NoMetric.task_type = "loss", NoName
+    with pytest.raises(TypeError, match="NoName does not define name, example_type, __call__"):
+        objective_class("regression")
+    NoName.name, NoName.example_type, NoName.__call__ = "no-texts", int, print
+    with pytest.raises(TypeError, match="NoName does not define texts"):
+        objective_class("regression")

@@ -122,6 +122,9 @@ class Dataset:
             rows: the examples.
             field_types: type of each field by name: IDS, INTS or FLOATS.
             vocab_size: determines the number of bytes per id.
+
+        Raises:
+            TypeError: a row has another number of fields, or a field of integers has other values.
         """
         folder.mkdir(parents=True, exist_ok=True)
         dtype_of = {IDS: "u2" if vocab_size <= 1 << 16 else "u4", INTS: "u4", FLOATS: "f4"}
@@ -136,6 +139,7 @@ class Dataset:
             ]
             ends = [0] * len(files)
             for chunk in chunks(rows, WRITTEN_TOGETHER):
+                check_row(chunk[0], field_types)
                 columns = zip(*chunk, strict=True)
                 for i, (column, dtype, (values_file, ends_file)) in enumerate(zip(columns, dtypes, files, strict=True)):
                     column_ends = ends[i] + np.cumsum([len(values) for values in column], dtype="<i8")
@@ -147,3 +151,16 @@ class Dataset:
                 file.flush()
                 os.fsync(file.fileno())
         return cls(folder, field_types)
+
+
+def check_row(row: Row, field_types: Mapping[str, str]) -> None:
+    """Check that a row has values for the fields, integers in those of integers.
+
+    Raises:
+        TypeError: it has not.
+    """
+    if len(row) != len(field_types):
+        raise TypeError(f"a row has {len(row)} fields, and not those of Objective.fields: {', '.join(field_types)}")
+    for values, (name, field_type) in zip(row, field_types.items(), strict=True):
+        if field_type != FLOATS and len(values) and np.asarray(values).dtype.kind not in "iub":
+            raise TypeError(f"field {name} of Objective.fields has integers, but a row has {values[0]!r}")

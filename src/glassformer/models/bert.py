@@ -16,6 +16,8 @@ from glassformer.nn.linear import Linear, batch_invariant_linear
 from glassformer.nn.masks import padding_mask
 from glassformer.nn.positions import position_ids
 
+NO_CLASSIFIER = "the model has no head for labels: head_config of the task, or n_labels, is missing"
+
 
 class Bert(Model):
     """Bidirectional Transformer encoder over the sum of token, position and token type embeddings, with a head.
@@ -126,12 +128,12 @@ class Bert(Model):
         """Outputs of the head for the output of a token; for a sequence, for that of its first token or the mean."""
         if self.config.head == "mlm":
             return self.mlm_logits(x)
-        assert self.classifier is not None
+        assert self.classifier is not None, NO_CLASSIFIER
         return self.classifier(self.dropout(self.pooled(x) if self.config.head == "sequence" else x))
 
     def next_head(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch labels"]:
         """Outputs of the head for next-sentence prediction, for the output of the first token."""
-        assert self.classifier is not None
+        assert self.classifier is not None, NO_CLASSIFIER
         return self.classifier(self.dropout(self.pooled(x)))
 
     def label_logits(
@@ -141,6 +143,6 @@ class Bert(Model):
 
         With head "mlm", the classifier is the next-sentence prediction head.
         """
-        assert self.classifier is not None
+        assert self.classifier is not None, NO_CLASSIFIER
         x = self.pool(hidden, ids) if self.config.head in ("sequence", "mlm") else hidden
         return self.classifier(self.dropout(x))

@@ -254,7 +254,7 @@ class Task(ABC, Generic[ExampleT]):
     @classmethod
     def references(cls, examples: Sequence[ExampleT]) -> list[Any]:
         """What the outputs for examples are compared with, if the task has an `output_type`."""
-        return []
+        raise NotImplementedError(f"{cls.__name__} has an output_type, and does not define references")
 
     @classmethod
     def parse_outputs(cls, outputs: Sequence[str]) -> list[Any]:

@@ -165,6 +165,7 @@ attention = Operation(
         prefers=lambda q, k, v, mask, causal, position_bias, scale, training: training,
     ),
     Implementation("sdpa", sdpa, prefers=prefers_sdpa),
+    name="attention",
 )  # fmt: skip
 """Attention output of each head."""
 

@@ -255,5 +255,6 @@ linear = Operation(
         concatenated,
         prefers=lambda x, weights, *_, **__: x.is_cuda and len(weights) > 1 and torch.is_grad_enabled(),
     ),
+    name="linear",
 )
 """Outputs of linear layers, one for each weight."""

@@ -207,5 +207,6 @@ linear_cross_entropy = Operation(
         lambda hidden, *_, **__: cpu_training.supports(hidden) and cpu_training.has_product(product_dtype(hidden)),
     ),
     Implementation("chunks", partial(fused_linear_cross_entropy, Products)),
+    name="linear_cross_entropy",
 )
 """Cross-entropy of targets over a vocabulary. All implementations but the reference compute it in chunks of logits."""

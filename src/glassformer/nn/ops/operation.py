@@ -33,16 +33,21 @@ class Operation(Generic[P, T]):
     compare each implementation with the reference in this way.
     """
 
-    def __init__(self, reference: Callable[P, T], *implementations: Implementation[P, T]) -> None:
+    def __init__(self, reference: Callable[P, T], *implementations: Implementation[P, T], name: str = "") -> None:
         """
         Args:
             reference: its signature is that of the operation.
             implementations: the others, in the order of the selection.
+            name: name of the operation in messages. Default: that of the reference.
         """
+        self.name = name or reference.__name__
         self.reference = reference
         self.implementations = (*implementations, Implementation("reference", reference))
         self.selectable = self.implementations
         """The implementations that calls select from."""
+
+    def __repr__(self) -> str:
+        return f"Operation({self.name!r})"
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
         return self.select(*args, **kwargs).compute(*args, **kwargs)
@@ -60,7 +65,7 @@ class Operation(Generic[P, T]):
             if implementation.supports(*args, **kwargs):
                 return implementation
         names = ", ".join(implementation.name for implementation in self.selectable)
-        raise ValueError(f"{self.reference.__name__}: these arguments are not supported by: {names}")
+        raise ValueError(f"{self.name}: these arguments are not supported by: {names}")
 
     @contextmanager
     def use(self, *names: str) -> Iterator[None]:
@@ -71,7 +76,7 @@ class Operation(Generic[P, T]):
         """
         known = [implementation.name for implementation in self.implementations]
         if unknown := [name for name in names if name not in known]:
-            raise ValueError(f"{self.reference.__name__} has no implementation {unknown[0]}; it has {', '.join(known)}")
+            raise ValueError(f"{self.name} has no implementation {unknown[0]}; it has {', '.join(known)}")
         before = self.selectable
         self.selectable = tuple(row for row in self.implementations if row.name in names)
         try:

@@ -55,5 +55,6 @@ def kernel_supports(x: Tensor, z: Tensor, norm: nn.Module | None, dropout: Dropo
 residual = Operation(
     torch_residual,
     Implementation("kernels", kernel_residual, kernel_supports, prefers=lambda x, z, norm, dropout, training: training),
+    name="residual",
 )
 """Output of a residual connection."""

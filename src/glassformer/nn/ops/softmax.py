@@ -52,5 +52,6 @@ softmax_statistics = Operation(
             cpu_training.supports(logits) and logits.is_contiguous() and logits.size(1) == vocab_size
         ),
     ),
+    name="softmax_statistics",
 )
 """Probabilities, log-sum-exp and logit of the target of each row."""
