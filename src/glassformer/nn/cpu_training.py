@@ -106,7 +106,7 @@ def short_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal
         mask: True at the keys that may be attended to [batch or 1, 1, 1, n_keys].
         causal: the queries are at the last key positions and attend to no later ones.
     """
-    return ShortAttention.apply(q, k, v, mask, causal, scale)  # type: ignore[no-untyped-call]
+    return ShortAttention.apply(q, k, v, mask, causal, scale)
 
 
 class ResidualFunction(torch.autograd.Function):
@@ -163,7 +163,7 @@ def residual(x: Tensor, z: Tensor, norm: Any, p: float) -> Tensor:
         p: dropout probability.
     """
     gain, bias, eps = (None, None, 0.0) if norm is None else (norm.weight, norm.bias, norm.eps)
-    return ResidualFunction.apply(x, z, gain, bias, eps, p)  # type: ignore[no-untyped-call]
+    return ResidualFunction.apply(x, z, gain, bias, eps, p)
 
 
 def softmax_(logits: Tensor) -> Tensor:

@@ -62,7 +62,7 @@ class Dropout(nn.Module):
         if torch.compiler.is_compiling():
             return hash_dropout(x, self.p)
         if x.device.type == "cpu":
-            return ByteDropout.apply(x, min(255, round(self.p * 256)))  # type: ignore[no-untyped-call]
+            return ByteDropout.apply(x, min(255, round(self.p * 256)))
         return F.dropout(x, self.p)
 
     def extra_repr(self) -> str:

@@ -39,7 +39,7 @@ class Averages:
             return
         if not self.ema:
             self.ema = {name: parameter.detach().clone() for name, parameter in parameters.items()}
-        update = get_ema_multi_avg_fn(ema_decay(step, self.decay))  # type: ignore[no-untyped-call]
+        update = get_ema_multi_avg_fn(ema_decay(step, self.decay))
         update(list(self.ema.values()), list(parameters.values()), None)
 
     def gather(self) -> None:

@@ -19,7 +19,7 @@ class Readback:
 
     def __init__(self, value: Tensor) -> None:
         self.value = value.to("cpu", non_blocking=True, copy=True)
-        self.arrived = torch.cuda.Event() if value.is_cuda else None  # type: ignore[no-untyped-call]
+        self.arrived = torch.cuda.Event() if value.is_cuda else None
         if self.arrived:
             self.arrived.record()
 

@@ -82,7 +82,7 @@ def concatenated(
 def invalidate_packed_weights(*weights: Tensor) -> None:
     """Remove weights from the cache of packed weights. Fused optimizers change weights without a new version."""
     for weight in weights:
-        PACKED_WEIGHTS.pop(weight, None)  # type: ignore[no-untyped-call]
+        PACKED_WEIGHTS.pop(weight, None)
 
 
 def packed_linear(
@@ -95,7 +95,7 @@ def packed_linear(
     rows = padded_rows(x)
     activation, outputs = "relu" if relu else "none", []
     for weight, bias in with_biases(weights, biases):
-        source, version, packed = PACKED_WEIGHTS.get(weight) or (None, None, None)  # type: ignore[no-untyped-call]
+        source, version, packed = PACKED_WEIGHTS.get(weight) or (None, None, None)
         if source is None or (source.data_ptr(), version) != (weight.data_ptr(), weight._version):
             packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach())
             PACKED_WEIGHTS[weight] = (weight.detach(), weight._version, packed)
@@ -217,7 +217,7 @@ def fused(function: type[torch.autograd.Function]) -> Any:
         relu: bool = False,
     ) -> Outputs:
         invalidate_packed_weights(*weights)
-        outputs = function.apply(x.flatten(0, -2), relu, len(weights), *weights, *biases)  # type: ignore[no-untyped-call]
+        outputs = function.apply(x.flatten(0, -2), relu, len(weights), *weights, *biases)
         return tuple(y.view(*x.shape[:-1], -1) for y in (outputs if len(weights) > 1 else (outputs,)))
 
     return compute

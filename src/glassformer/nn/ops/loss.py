@@ -191,7 +191,7 @@ def fused_linear_cross_entropy(
     token_weights: Float[Tensor, " tokens"] | None = None,
 ) -> Float[Tensor, ""]:
     """The same in chunks of logits, with these products."""
-    return FusedLinearCrossEntropy.apply(hidden, weight, bias, targets, label_smoothing, token_weights, products)  # type: ignore[no-untyped-call]
+    return FusedLinearCrossEntropy.apply(hidden, weight, bias, targets, label_smoothing, token_weights, products)
 
 
 linear_cross_entropy = Operation(
