@@ -324,6 +324,9 @@ def conflicts() -> Iterator[Case]:
 # Environment and configuration files
 
 
+COMPLETE = ("complete", "{m}/bare/causal-lm", "--max-length", "5")
+
+
 def environment() -> Iterator[Case]:
     """Variables GLASSFORMER_<OPTION>: obeyed by commands, with the same checks as options."""
     for name, values in {
@@ -339,7 +342,7 @@ def environment() -> Iterator[Case]:
     }.items():
         for value in values:
             huge = value == HUGE and name in ("TOP_K", "BATCH_TOKENS")
-            for base in (TRANSLATE, ("complete", "{m}/bare/causal-lm", "--max-length", "5")):
+            for base in (TRANSLATE, *((COMPLETE,) if name != "NBEST" else ())):
                 arguments = [part for part in base if name != "MAX_LENGTH" or part not in ("--max-length", "5")]
                 expect = either(1, 2, n_lines=3) if huge else fails(2, says=("in the environment", name.lower()))
                 id = f"environment/{base[0]}, {name}={shown(value)}"
@@ -361,6 +364,9 @@ def environment() -> Iterator[Case]:
         variables = {f"GLASSFORMER_{name}": value}
         id = f"environment/translate, {name}={value}"
         yield command(id, TRANSLATE, works(3), stdin=LINES, environment=variables)
+    for value in ("2", "x"):  # an option that the command does not have
+        id = f"environment/complete, NBEST={value}"
+        yield command(id, COMPLETE, works(3), stdin=LINES, environment={"GLASSFORMER_NBEST": value})
     for name, value in (("TERM", "nowhere"), ("COLUMNS", "x"), ("COLUMNS", "1"), ("LANG", "nowhere"), ("HOME", "")):
         id = f"environment/translate, {name}={value}"
         yield command(id, TRANSLATE, works(3), stdin=LINES, environment={name: value})
