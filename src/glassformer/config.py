@@ -24,7 +24,8 @@ NO_ENVIRONMENT: Mapping[str, str] = MappingProxyType({})
 class Config(BaseModel):
     """Base class of options: frozen, and unknown names are errors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    # Built at the first use: a command uses few of the classes.
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     @model_validator(mode="after")
     def check_integers(self) -> Self:
