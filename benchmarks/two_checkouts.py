@@ -16,7 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks.machine import describe, save
+from benchmarks.machine import describe, load_own, save
 from benchmarks.serve import N_CONNECTIONS, closed_loop, process
 
 MEASURE = """
@@ -117,7 +117,7 @@ def measure_server(checkout: Path, model: Path, lines: list[str]) -> dict[str, f
         asyncio.run(closed_loop(port, lines[:N_CONNECTIONS], N_CONNECTIONS, path))
         seconds, answers, _ = asyncio.run(closed_loop(port, lines, N_CONNECTIONS, path))
     assert all(status == 200 for status, _ in answers)
-    return {f"serve, {N_CONNECTIONS} connections": seconds}
+    return {f"serve {model.name}, {N_CONNECTIONS} connections": seconds}
 
 
 def main() -> None:
@@ -137,13 +137,18 @@ def main() -> None:
     record = {
         "other_commit": commit.stdout.strip(),
         "threads": threads,
+        "rounds": rounds,
         "speed_ratio_to_other": {
             name: {"median": round(statistics.median(r), 3), "min": round(min(r), 3), "max": round(max(r), 3)}
             for name, r in ratios.items()
         },
     }
     print(describe("")["commit"], record)
-    suffix = " serve MODEL SRC" if name.endswith("serve") else ""
+    suffix = ""
+    if name.endswith("serve"):
+        suffix = " serve MODEL SRC"
+        rows = load_own(name).get("speed_ratio_to_other", {})  # those of other models are kept
+        record["speed_ratio_to_other"] = rows | record["speed_ratio_to_other"]
     save(name, record, f"python -m benchmarks.two_checkouts OTHER_CHECKOUT{suffix}")
 
 

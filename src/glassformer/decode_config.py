@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, Self, TypedDict
 
 from pydantic import Field, model_validator
 
-from glassformer.config import TRANSFORMERS_NAMES, Config
+from glassformer.config import ENVIRONMENT_PREFIX, TRANSFORMERS_NAMES, Config
 from glassformer.errors import ConfigError
 from glassformer.limits import MAX_TOKENS
 
@@ -212,9 +212,10 @@ def check_groups(options: DecodeConfig, groups: Sequence[type[OptionGroup]], who
     for group in DecodeConfig.groups():
         fields = group.model_fields.items()
         if given := [name for name, f in fields if name not in known and getattr(options, name) != f.default]:
+            variables = ", ".join(ENVIRONMENT_PREFIX + name.upper() for name in given)
             raise ConfigError(
                 f"{whose}: {', '.join(given)}: only for {group.used_by}.\n"
-                "  Leave it out, on the command line and in the environment."
+                f"  Leave it out; on the command line it may also come from the environment ({variables})."
             )
 
 

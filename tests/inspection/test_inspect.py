@@ -251,3 +251,8 @@ def test_one_window_of_a_long_text_is_shown_with_a_note(name, family):
     assert "window 1 of" in first.notes[0]
     assert "window 2 of" in second.notes[0]
     assert first.attention[0].weights.shape[-1] <= 48
+
+
+def test_an_option_of_the_search_is_refused_where_nothing_is_searched():
+    with pytest.raises(ConfigError, match="classification: beam: only for models that generate text"):
+        inspect(make("classification", "bert"), "a cat", beam=3)

@@ -173,13 +173,15 @@ def inspect(
         target: translation and language models: text to score instead of the best hypothesis of the search.
         window: index of the window of a text that exceeds the maximum length, counted from 1.
         top: number of alternatives to keep for each prediction.
-        options: fields of `SearchConfig`: beam, length_penalty, max_length, no_repeat_ngram_size.
+        options: fields of `SearchConfig`, for models that generate text.
 
     Raises:
-        ConfigError: the text is empty, or a target is given for a model that generates no text.
+        ConfigError: the text is empty, or a target or an option of the search is given for a model that generates no
+            text.
     """
-    given = SearchConfig.resolve(options).model_dump(exclude_unset=True)
-    inputs = prepare_inputs(task, text, target, options=DecodeConfig(**given), window=window)
+    search = DecodeConfig(**SearchConfig.resolve(options).model_dump(exclude_unset=True))
+    task.check_options(search)
+    inputs = prepare_inputs(task, text, target, options=search, window=window)
     with torch.inference_mode(), record_activations(task.model) as cache:
         hidden = inputs.forward()
     inspection = Inspection(
