@@ -78,3 +78,8 @@ def text_for(name):
         case "masked-lm" | "bert-pretraining":
             return "The black <mask> sat on the couch."
     return "The black cat sat on the couch."
+
+
+def at_most(task, n_tokens):
+    """The option that limits the output, for models that generate text."""
+    return {} if task.kind == "encoder" else {"max_length": n_tokens}

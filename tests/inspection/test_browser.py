@@ -6,7 +6,7 @@ from glassformer.inspection.ablation import AblationResult, Component
 from glassformer.inspection.inspect import inspect
 from glassformer.inspection.page import ablation_page, inspection_page, profile_page, report_page, worked_page
 from glassformer.inspection.worked_example import worked_example, worked_example_of_model
-from tests.inspection.models import CASES, make, text_for
+from tests.inspection.models import CASES, at_most, make, text_for
 from tests.inspection.test_page import HOSTILE
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::ResourceWarning")]
@@ -32,7 +32,8 @@ def pixels(page, selector):
 
 @pytest.mark.parametrize(("name", "family"), CASES)
 def test_pages_of_every_family_render(opened, name, family):
-    inspection = inspect(make(name, family), text_for(name), max_length=7)
+    task = make(name, family)
+    inspection = inspect(task, text_for(name), **at_most(task, 7))
     for width, scheme in ((1280, "light"), (390, "dark")):
         page = opened(inspection_page(inspection.to_dict()), width=width, scheme=scheme)
         assert page.locator(".thumbnail").count() == sum(

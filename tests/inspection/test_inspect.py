@@ -12,13 +12,13 @@ from glassformer.errors import ConfigError, UserError
 from glassformer.inspection.arrays import pack, unpack
 from glassformer.inspection.inputs import prepare_inputs
 from glassformer.inspection.inspect import inspect, rollout
-from tests.inspection.models import CASES, SIZES, make, text_for
+from tests.inspection.models import CASES, SIZES, at_most, make, text_for
 
 
 @pytest.mark.parametrize(("name", "family"), CASES)
 def test_shapes_match_the_text_and_the_record_is_json(name, family):
     task = make(name, family)
-    found = inspect(task, text_for(name), max_length=9)
+    found = inspect(task, text_for(name), **at_most(task, 9))
     record = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert set(record["sides"]) == ({"source", "target"} if name == "translation" else {"text"})
     for side in found.sides.values():
@@ -246,8 +246,8 @@ def test_inputs_that_cannot_be_inspected_are_errors():
 )
 def test_one_window_of_a_long_text_is_shown_with_a_note(name, family):
     task = make(name, family)
-    first = inspect(task, "cat sat on the rug " * 30, max_length=5)
-    second = inspect(task, "cat sat on the rug " * 30, max_length=5, window=2)
+    first = inspect(task, "cat sat on the rug " * 30, **at_most(task, 5))
+    second = inspect(task, "cat sat on the rug " * 30, window=2, **at_most(task, 5))
     assert "window 1 of" in first.notes[0]
     assert "window 2 of" in second.notes[0]
     assert first.attention[0].weights.shape[-1] <= 48
