@@ -110,7 +110,7 @@ def step(options):
 def preparation(options):
     """Print the cost of corpus preparation, and the seconds in which the tokenizer library encodes the same text."""
     from glassformer.learning.translation import TranslationObjective
-    from glassformer.tasks.translation import Translator
+    from glassformer.learning.translation import TranslationObjective
     from glassformer.train_config import TrainConfig
     from glassformer.training.building import build
     from glassformer.training.distributed import Processes
@@ -128,7 +128,7 @@ def preparation(options):
         start = {name: clock() for name, clock in clocks.items()}
         corpus = scan(config, TranslationObjective, lambda message: None)
         tokenizer_made = {name: clock() - start[name] for name, clock in clocks.items()} | {"mb": resident_mb()}
-        resolved = resolve_options(config, Translator, corpus, None)
+        resolved = resolve_options(config, TranslationObjective, corpus, None)
         objective = build(resolved, TranslationObjective, corpus, None, torch.device("cpu"), Processes())
         encode(config, objective, corpus, lambda message: None)
         seconds = {name: clock() - start[name] for name, clock in clocks.items()}

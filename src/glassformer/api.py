@@ -6,12 +6,15 @@ from typing import TypeVar, Unpack, overload
 
 from glassformer.inspection.inspect import inspect
 from glassformer.inspection.record import record_activations
+from glassformer.synthetic.monolingual import train_with_all as run
 from glassformer.tasks.base import AnyTask, Task
 from glassformer.train_config import Files, TrainConfig, TrainOptions
 from glassformer.training.options import known_names
-from glassformer.training.run import train as run
 
 __all__ = ["inspect", "record_activations", "train"]
+
+FILES = ("dev_src", "dev_tgt", "more_tgt", "more_src", "tagged")
+"""Options that are one or more files."""
 
 TaskT = TypeVar("TaskT", bound=AnyTask)
 
@@ -57,7 +60,7 @@ def train(
         raise TypeError(f"task: the name or the class of a task was expected, got the class {task.__name__}")
     name = task.name if isinstance(task, type) else task
     given: dict[str, object] = {"src": paths(src), "tgt": paths(tgt), "out": out, "task": name, **options}
-    given |= {option: paths(options[option]) for option in ("dev_src", "dev_tgt") if option in options}
+    given |= {option: paths(given[option]) for option in FILES if option in given}  # type: ignore[arg-type]
     return run(TrainConfig.resolve(given, known=known_names()), quiet=quiet)
 
 

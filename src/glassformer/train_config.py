@@ -58,6 +58,27 @@ class TrainConfig(Config):
         description="Leave out the rows of labeled text that have no label or cannot be read. They are counted.",
     )
 
+    more_tgt: tuple[Path, ...] = Field(
+        default=(),
+        description="Translation: more text in the target language, one sentence on each line. A model of the other"
+        " direction translates it back, and the training uses these pairs as well.",
+    )
+    more_src: tuple[Path, ...] = Field(
+        default=(),
+        description="Translation: more text in the source language. A first model translates it, and the training uses"
+        " these pairs as well.",
+    )
+    reverse_model: Path | None = Field(
+        default=None, description="Model folder that translates --more-tgt. Default: trained first."
+    )
+    forward_model: Path | None = Field(
+        default=None, description="Model folder that translates --more-src. Default: trained first."
+    )
+    tagged: tuple[Path, ...] = Field(
+        default=(),
+        description="Source files, of those of the training, that a model has translated: their sentences get a tag, so"
+        " that the translator does not imitate them.",
+    )
     languages: tuple[str, ...] = Field(
         default=(),
         description="Codes of source and target language, stored with the model. Default: the suffixes of the files, as"
@@ -124,7 +145,7 @@ class TrainConfig(Config):
         default=1, ge=1, le=4096, description="Number of batches of one update (gradient accumulation)."
     )
     optimizer: str | None = Field(
-        default=None, min_length=1, description="Optimizer: adam, adamw or adafactor. Default: by preset."
+        default=None, min_length=1, description="Optimizer: adam, adamw, adafactor or muon. Default: by preset."
     )
     beta1: float | None = Field(default=None, ge=0, lt=1, description="Adam: decay rate of the mean of the gradients.")
     beta2: float | None = Field(default=None, ge=0, lt=1, description="Adam: decay rate of the squared gradients.")
@@ -165,6 +186,17 @@ class TrainConfig(Config):
         default=None, ge=0, le=1, description="Summarization: weight of the loss on the prompt. Default: 0."
     )
     label_smoothing: float | None = Field(default=None, ge=0, lt=1, description="Label smoothing epsilon.")
+    augment: bool | None = Field(
+        default=None,
+        description="Translation: change a share of the training pairs at each use: capitals, typing errors, missing or"
+        " repeated end marks, emoji, numbers, codes, two sentences as one. Default: yes.",
+    )
+    bpe_dropout: float | None = Field(
+        default=None,
+        ge=0,
+        lt=1,
+        description="Text to text: probability with which a merge of the tokenizer is left out in training.",
+    )
     average_checkpoints: int = Field(
         default=10, ge=1, description="Number of checkpoints averaged at the end; 1: no averaging."
     )
@@ -251,6 +283,11 @@ class TrainConfig(Config):
             raise ValueError(f"{' and '.join(budgets)} are mutually exclusive; give one")
         if self.dev_tgt and not self.dev_src:
             raise ValueError("dev_tgt needs dev_src")
+        for model, more in (("reverse_model", "more_tgt"), ("forward_model", "more_src")):
+            if getattr(self, model) and not getattr(self, more):
+                raise ValueError(f"{model} needs {more}")
+        if unknown := [str(path) for path in self.tagged if path not in self.src]:
+            raise ValueError(f"tagged: {', '.join(unknown)}: not a source file of the training")
         if (self.warmup_ratio or 0) + (self.decay_ratio or 0) > 1:
             raise ValueError("warmup_ratio and decay_ratio sum to more than 1")
         return self
@@ -267,6 +304,11 @@ class TrainOptions(TypedDict, total=False):
     format: Literal["lines", "tsv", "csv", "jsonl"] | None
     keys: Sequence[str]
     skip_bad: bool
+    more_tgt: Files
+    more_src: Files
+    reverse_model: str | Path | None
+    forward_model: str | Path | None
+    tagged: Files
     languages: Sequence[str]
     preset: Preset | None
     steps: int | None
@@ -302,6 +344,8 @@ class TrainOptions(TypedDict, total=False):
     max_grad_norm: float | None
     prompt_loss_weight: float | None
     label_smoothing: float | None
+    augment: bool | None
+    bpe_dropout: float | None
     average_checkpoints: int
     ema: float | None
     seed: int

@@ -29,7 +29,11 @@ class Net(nn.Module):
 
 
 def config(optimizer: str) -> TrainConfig:
-    adam = {"beta1": BETAS[0], "beta2": BETAS[1], "eps": EPS} if optimizer.startswith("adam") else {}
+    adam = (
+        {"beta1": BETAS[0], "beta2": BETAS[1], "eps": EPS}
+        if optimizer.startswith("adam") or optimizer == "muon"
+        else {}
+    )
     return TrainConfig(src=("a",), out="b", optimizer=optimizer, weight_decay=WEIGHT_DECAY, **adam)
 
 
@@ -63,7 +67,40 @@ def transformers_adafactor(groups: list[dict]) -> torch.optim.Optimizer:
     return adafactor(groups, scale_parameter=True, relative_step=False, warmup_init=False, lr=LR)
 
 
+class PlainMuon(torch.optim.AdamW):
+    """Muon as its authors describe it, for one matrix, in float64; AdamW for the rest."""
+
+    def __init__(self, model: nn.Module) -> None:
+        matrix, others = decayed_and_not(model)
+        super().__init__(others["params"], betas=BETAS, eps=EPS, weight_decay=0.0)
+        (self.matrix,), self.momentum = matrix["params"], torch.zeros(5, 7, dtype=torch.float64)
+
+    def step(self, closure=None):
+        super().step()
+        gradient = self.matrix.grad.double()
+        self.momentum = 0.95 * self.momentum + gradient
+        x = gradient + 0.95 * self.momentum
+        x = x / x.norm()
+        for _ in range(5):
+            a = x @ x.T
+            x = 3.4445 * x + (-4.7750 * a + 2.0315 * a @ a) @ x
+        with torch.no_grad():
+            self.matrix.mul_(1 - LR * WEIGHT_DECAY).sub_((LR * 0.2 * 7**0.5 * x).float())
+        self.matrix.grad = None
+
+
+def torch_muon_step(matrix: torch.Tensor, gradients: list[torch.Tensor], weight_decay: float) -> torch.Tensor:
+    """A matrix after updates by PyTorch's Muon, which computes in bf16."""
+    parameter = nn.Parameter(matrix.clone())
+    optimizer = torch.optim.Muon([parameter], lr=LR, weight_decay=weight_decay, adjust_lr_fn="match_rms_adamw")
+    for gradient in gradients:
+        parameter.grad = gradient.clone()
+        optimizer.step()
+    return parameter.detach()
+
+
 REFERENCES = {
+    "muon": PlainMuon,
     "adam": lambda model: torch.optim.Adam(decayed_and_not(model), betas=BETAS, eps=EPS),
     "adamw": lambda model: torch.optim.AdamW(decayed_and_not(model), betas=BETAS, eps=EPS),
     # The weight decay of transformers' Adafactor is multiplied by the size of the weights.
@@ -150,3 +187,44 @@ def test_options_that_a_row_does_not_have_are_named_together(options, excluded):
 
 def test_an_option_that_a_row_does_not_have_can_be_off():
     TrainConfig.resolve({"src": ("a",), "out": "b", "schedule": "linear", "decay_ratio": 0.0}, known=known_names())
+
+
+@pytest.mark.skipif(not hasattr(torch.optim, "Muon"), reason="PyTorch has Muon from 2.9 on")
+@pytest.mark.parametrize("shape", [(64, 32), (32, 64)])
+def test_muon_is_that_of_pytorch(shape):
+    matrix, gradients = torch.randn(shape), [torch.randn(shape) for _ in range(5)]
+    module = nn.Linear(shape[1], shape[0], bias=False)
+    module.weight.data.copy_(matrix)
+    optimizer = make_optimizer(module, config("muon"))
+    for group in optimizer.param_groups:
+        group["lr"] = LR
+    for gradient in gradients:
+        module.weight.grad = gradient.clone()
+        optimizer.step()
+    expected = torch_muon_step(matrix, gradients, WEIGHT_DECAY)
+    assert (module.weight - expected).norm() < 0.02 * (expected - matrix).norm()
+
+
+def test_muon_makes_an_update_whose_root_mean_square_is_that_of_adam():
+    module = nn.Linear(128, 512, bias=False)
+    before = module.weight.detach().clone()
+    optimizer = make_optimizer(module, config("muon").model_copy(update={"weight_decay": 0.0}))
+    optimizer.param_groups[0]["lr"] = LR
+    module.weight.grad = torch.randn_like(module.weight)
+    optimizer.step()
+    assert 0.15 * LR < (module.weight - before).square().mean().sqrt() < 0.25 * LR
+
+
+def test_muon_leaves_the_weights_where_a_gradient_is_not_finite():
+    model = net()
+    optimizer = make_optimizer(model, config("muon"))
+    before = model.linear.weight.detach().clone()
+    model.linear.weight.grad = torch.full_like(before, torch.nan)
+    optimizer.found_inf = torch.ones(())
+    optimizer.step()
+    assert torch.equal(model.linear.weight, before)
+    del optimizer.found_inf
+    model.linear.weight.grad = torch.ones_like(before)
+    optimizer.step()
+    assert model.linear.weight.isfinite().all()
+    assert not torch.equal(model.linear.weight, before)

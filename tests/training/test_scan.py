@@ -24,7 +24,7 @@ def prepared(folder, objective_type=TranslationObjective, log=lambda message: No
     """Prepare a corpus. Returns the task, the data, and the contents of all files of the folder `data`."""
     config = TrainConfig(out=folder, steps=1, preset="tiny", vocab_size=300, **options)
     corpus = scan(config, objective_type, log)
-    resolved = resolve_options(config, objective_type.task_type, corpus, None)
+    resolved = resolve_options(config, objective_type, corpus, None)
     objective = build(resolved, objective_type, corpus, None, torch.device("cpu"), Processes())
     data = encode(config, objective, corpus, log)
     files = {path.name: path.read_bytes() for path in (folder / "data").rglob("*") if path.is_file()}

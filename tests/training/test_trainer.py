@@ -285,7 +285,7 @@ def test_only_trainings_on_a_gpu_that_may_differ_in_rounding_decide_on_compilati
     def resolved(device):
         config = TrainConfig(src=("a",), out="b", deterministic=deterministic)
         monkeypatch.setattr(options, "pick_device", lambda name: torch.device(device))
-        return options.resolve_options(config, Translator, corpus, None).compile
+        return options.resolve_options(config, TranslationObjective, corpus, None).compile
 
     assert resolved("cuda") == expected
     assert resolved("cpu") == "off"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from glassformer.cli.files import check_no_options, check_writable
-from glassformer.cli.options import Device, Json, Threads, decode_options, flags
+from glassformer.cli.options import Device, Ensemble, Json, Threads, decode_options, flags
 from glassformer.cli.reading import ReadFlags, read_options
 from glassformer.config import JsonObject
 from glassformer.decode_config import DecodeConfig
@@ -30,6 +30,7 @@ def evaluate(
     ref: Path | None = None,
     read: Annotated[ReadFlags, Parameter(name="*")] = ReadFlags(),  # noqa: B008
     out: Path | None = None,
+    ensemble: Ensemble = (),
     tokenize: Literal["13a", "intl", "char", "zh", "none"] = "13a",
     lowercase: bool = False,
     interval: bool = False,
@@ -59,7 +60,7 @@ def evaluate(
         device: Device to compute on.
         threads: Number of CPU threads. Default: all cores.
     """
-    from glassformer.cli.lines import open_model, progress_bar
+    from glassformer.cli.lines import join_ensemble, open_model, progress_bar
     from glassformer.errors import ConfigError
     from glassformer.metrics.significance import bootstrap
     from glassformer.tasks.translation import Translator
@@ -72,6 +73,7 @@ def evaluate(
     decoding = decode_options(options)
     task = open_model(model, device, threads, precision=decoding.precision)
     task.check_options(decoding)
+    join_ensemble(task, ensemble, device)
     examples = list(task.read(sources, [ref] if ref else [], read_options(read, task)))
     if not examples:
         raise ConfigError(f"{sources[0]}: no examples to evaluate on.")

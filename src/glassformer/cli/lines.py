@@ -5,7 +5,7 @@ import queue
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -78,6 +78,23 @@ def open_translator(
     return task
 
 
+def join_ensemble(task: AnyTask, folders: Sequence[Path], device: str) -> None:
+    """Let the models of folders translate together with that of a task.
+
+    Raises:
+        ConfigError: the models are not translators of the same vocabulary.
+    """
+    from glassformer.tasks.translation import TextToTextTask
+
+    if not folders:
+        return
+    members = [load(folder, device=device) for folder in folders]
+    translators = [member for member in (task, *members) if isinstance(member, TextToTextTask)]
+    if others := [member.name for member in (task, *members) if not isinstance(member, TextToTextTask)]:
+        raise ConfigError(f"--ensemble: only for models that translate, not for {others[0]}.\n  Leave it out.")
+    translators[0].with_members(translators[1:])
+
+
 @contextmanager
 def progress_bar(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
     """Show a progress bar on a terminal, nothing elsewhere. Yields the function that advances it."""
@@ -147,6 +164,7 @@ def translate_lines(
     options: DecodeConfig,
     out: TextIO,
     *,
+    ensemble: Sequence[Path] = (),
     json: bool,
     quiet: bool,
     device: str,
@@ -155,6 +173,7 @@ def translate_lines(
     """Translate standard input to `out`: `nbest` lines for each line of input."""
     terms_of(options)  # an error in them is reported at once
     translator = open_translator(folder, device, threads, quiet=quiet)
+    join_ensemble(translator, ensemble, device)
     n_done = 0
     for chunk in available_chunks(read_lines(STDIN), MAX_CHUNK_LINES):
         warn = make_warn(n_done + 1, quiet=quiet)

@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import field, make_dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Group, Parameter, Token
@@ -32,12 +33,13 @@ TRANSLATION = Group("Translation", sort_key=6)
 RUN = Group("Run", sort_key=7)
 
 GROUPS = {
-    DATA: "src tgt dev_src dev_tgt task format keys skip_bad languages tokenizer vocab_size lowercase max_len"
+    DATA: "src tgt more_tgt more_src reverse_model forward_model tagged dev_src dev_tgt task format keys skip_bad"
+    " languages tokenizer vocab_size lowercase max_len"
     " mixing_limit mixing_temperature",
     MODEL: "family preset init_from embeddings d_model n_heads d_ff n_layers dropout pre_norm pooling model",
     OPTIMIZATION: "steps epochs minutes batch_tokens auto_batch micro_batch_tokens accumulate lr schedule warmup_ratio"
-    " decay_ratio optimizer beta1 beta2 eps weight_decay max_grad_norm label_smoothing prompt_loss_weight"
-    " average_checkpoints ema precision cpu_matmul compile activation_checkpointing deterministic seed",
+    " decay_ratio optimizer beta1 beta2 eps weight_decay max_grad_norm label_smoothing prompt_loss_weight augment"
+    " bpe_dropout average_checkpoints ema precision cpu_matmul compile activation_checkpointing deterministic seed",
     RUN: "out save_every validate_every device devices shard timeout_s threads profile tensorboard",
 }
 """Group -> the options of `train` in it."""
@@ -53,7 +55,8 @@ DECODING: dict[type[Config], Group] = {
 """The group of the options of decoding."""
 
 RARE = (  # noqa: SIM905
-    "dev_tgt languages lowercase mixing_limit mixing_temperature embeddings n_heads d_ff pre_norm pooling model"
+    "reverse_model forward_model tagged"
+    " dev_tgt languages lowercase mixing_limit mixing_temperature embeddings n_heads d_ff pre_norm pooling model"
     " auto_batch micro_batch_tokens accumulate schedule warmup_ratio decay_ratio optimizer beta1 beta2 eps weight_decay"
     " max_grad_norm prompt_loss_weight average_checkpoints ema precision cpu_matmul compile activation_checkpointing"
     " deterministic save_every validate_every shard timeout_s profile tensorboard"
@@ -86,6 +89,15 @@ Count = Annotated[int, Parameter(converter=whole_number, validator=Number(gte=1)
 
 Json = Annotated[bool, Parameter(group=RUN)]
 Quiet = Annotated[bool, Parameter(name=["--quiet", "-q"], group=RUN)]
+Ensemble = Annotated[
+    tuple[Path, ...],
+    Parameter(
+        group=TRANSLATION,
+        consume_multiple=True,
+        help="Further model folders, which translate together with the model: with the mean of the probabilities."
+        " Slower, and often better. All must have the same vocabulary.",
+    ),
+]
 Device = Annotated[Literal["auto", "cpu", "cuda", "mps"], Parameter(group=RUN)]
 Threads = Annotated[int | None, Parameter(converter=whole_number, validator=Number(gte=1, lte=MAX_THREADS), group=RUN)]
 

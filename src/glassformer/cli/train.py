@@ -54,8 +54,8 @@ def train(
     if files:
         read = ReadOptions(**{name: explicit[name] for name in ("format", "keys", "skip_bad") if name in explicit})
         explicit["src"], explicit["tgt"] = split_sides(files, explicit.get("task"), read)
+    from glassformer.synthetic.monolingual import train_with_all as run
     from glassformer.training.options import known_names  # torch takes seconds to import
-    from glassformer.training.run import train as run
 
     resolved = TrainConfig.resolve(explicit, config, os.environ, known=known_names())
     run(resolved, quiet=quiet, started_s=STARTED_S)

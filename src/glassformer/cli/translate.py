@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from glassformer.cli.files import refuse_texts
-from glassformer.cli.options import Device, Json, Quiet, Threads, decode_options, flags
+from glassformer.cli.options import Device, Ensemble, Json, Quiet, Threads, decode_options, flags
 from glassformer.decode_config import TRANSLATION
 
 Flags: Any = flags(*TRANSLATION)
@@ -17,6 +17,7 @@ def translate(
     model: Path,
     /,
     *texts: Annotated[str, Parameter(show=False)],
+    ensemble: Ensemble = (),
     json: Json = False,
     quiet: Quiet = False,
     device: Device = "auto",
@@ -44,6 +45,7 @@ def translate(
         model,
         decode_options(options),
         sys.stdout,
+        ensemble=ensemble,
         json=json,
         quiet=quiet,
         device=device,

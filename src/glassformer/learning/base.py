@@ -68,6 +68,10 @@ class Objective(ABC, Generic[ExampleT, BatchT]):
     """The task, whose model is trained; objectives narrow the type."""
     n_truncated: int = 0
     """Number of examples of which `encode` cut off a part."""
+    options: ClassVar[tuple[str, ...]] = ()
+    """Options of `TrainConfig` that not every objective has, and this one has."""
+    varies: bool = False
+    """`varied` changes rows."""
 
     def __init__(self, task: Task[ExampleT]) -> None:
         self.task = task
@@ -94,6 +98,11 @@ class Objective(ABC, Generic[ExampleT, BatchT]):
     def device(self) -> torch.device:
         """Device of the model."""
         return torch.device(self.task.device)
+
+    @classmethod
+    def special_tokens(cls, config: TrainConfig) -> tuple[str, ...]:
+        """Special tokens of a new tokenizer, besides padding, start and end."""
+        return cls.extra_special_tokens
 
     def configure(self, config: TrainConfig) -> None:
         """Set attributes from training options that only this task uses. By default none."""
@@ -146,6 +155,15 @@ class Objective(ABC, Generic[ExampleT, BatchT]):
     def n_tokens(self, data: Dataset) -> list[int]:
         """Number of tokens of each field that holds token ids."""
         return [len(field.values) for name, field in data.fields.items() if self.fields[name] == IDS]
+
+    def varied(self, rows: Sequence[Row], generators: Sequence[np.random.Generator], longest: int) -> Sequence[Row]:
+        """The rows as one update is trained on them. By default as they are.
+
+        Args:
+            generators: random numbers of each row, which depend on the seed, the update and the row.
+            longest: maximum length of a field in tokens, without special tokens; rows that would be longer stay.
+        """
+        return rows
 
     @abstractmethod
     def batch(self, rows: Sequence[Row]) -> BatchT:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import compress
+from typing import ClassVar
 
 import numpy as np
 from torch import Tensor
@@ -14,12 +15,20 @@ from glassformer.data.dataset import Dataset
 from glassformer.data.pairs import PairBatch, make_batch, pack_pairs
 from glassformer.data.ragged import Row
 from glassformer.decode_config import DecodeConfig
+from glassformer.learning.augmentation import Augmentation, drawn
 from glassformer.learning.base import Objective
 from glassformer.metrics import bleu
 from glassformer.objectives.loss import pair_cross_entropy
 from glassformer.tasks.base import ExampleT
 from glassformer.tasks.translation import TextToTextTask, Translator, evenly_spaced
+from glassformer.tokens.bpe_dropout import BpeDropout
 from glassformer.train_config import TrainConfig
+
+MAX_AUGMENTATION = 50_000
+"""Number of pairs from which augmentation learns which words correspond."""
+
+TAG = "<tag>"
+"""Special token before sources that a model has translated. Source: Caswell et al. 2019."""
 
 
 class TextToTextObjective(Objective[ExampleT, PairBatch]):
@@ -28,9 +37,33 @@ class TextToTextObjective(Objective[ExampleT, PairBatch]):
     task: TextToTextTask[ExampleT]
     static_shapes = True
     can_pack = True
+    options: ClassVar[tuple[str, ...]] = ("bpe_dropout",)
+    bpe_dropout: BpeDropout | None = None
+
+    def configure(self, config: TrainConfig) -> None:
+        if config.bpe_dropout:
+            self.bpe_dropout = BpeDropout(self.tokenizer, config.bpe_dropout, config.seed)
+
+    @property
+    def varies(self) -> bool:  # type: ignore[override]
+        return self.bpe_dropout is not None
+
+    def varied(self, rows: Sequence[Row], generators: Sequence[np.random.Generator], longest: int) -> Sequence[Row]:
+        """The rows in other segmentations."""
+        if not (dropout := self.bpe_dropout):
+            return rows
+        segmented: list[Row] = [
+            tuple(dropout.sampled(ids, rng) for ids in row) for row, rng in zip(rows, generators, strict=True)
+        ]
+        return short_or_before(segmented, rows, longest)
+
+    def tag(self, example: ExampleT) -> list[int]:
+        """Tokens before the source of an example. By default none."""
+        return []
 
     def encode(self, examples: Sequence[ExampleT]) -> tuple[list[Row], list[ExampleT]]:
         src, tgt = (self.tokenizer.encode_batch([self.task.texts(e)[side] for e in examples]) for side in (0, 1))
+        src = [[*self.tag(example), *ids] for example, ids in zip(examples, src, strict=True)]
         limit = self.model.config.max_len
         rows: list[Row] = list(zip(src, tgt, strict=True))
         fits = [max(map(len, row)) < limit for row in rows]
@@ -67,18 +100,69 @@ class TranslationObjective(TextToTextObjective[Example]):
     too_long_advice = "--task summarization truncates long texts, if the targets are summaries"
     metric = "bleu"
     validation_decodes = True
+    options = (*TextToTextObjective.options, "augment", "tagged")
+    tagged: frozenset[str] = frozenset()
+    """Source files of which each sentence begins with the tag."""
+    tag_id: int | None = None
+    augments = False
+    augmentation: Augmentation | None = None
 
     def configure(self, config: TrainConfig) -> None:
+        super().configure(config)
+        self.augments = bool(config.augment)
+        if config.tagged:
+            self.tagged = frozenset(map(str, config.tagged))
+            self.tag_id = self.tokenizer.backend.token_to_id(TAG)
         self.task.languages = languages_of(config.src, config.tgt, config.keys, config.languages)
+
+    @classmethod
+    def special_tokens(cls, config: TrainConfig) -> tuple[str, ...]:
+        return (TAG,) if config.tagged else ()
+
+    def tag(self, example: Example) -> list[int]:
+        return [self.tag_id] if self.tag_id is not None and example.path in self.tagged else []
 
     def fit_statistics(self, data: Dataset) -> None:
         """Find the scripts of the sources, in addition to those of the model that the training starts from."""
         found = source_scripts(zip(*self.sample(data), strict=True))
         self.task.scripts = tuple(sorted({*self.task.scripts, *found}))
+        if self.augments:
+            self.augmentation = Augmentation(list(zip(*self.sample(data, MAX_AUGMENTATION), strict=True)))
 
-    def sample(self, data: Dataset) -> tuple[list[str], list[str]]:
-        """Sources and targets of a training set: `MAX_SENTENCES` evenly spaced ones."""
-        rows = data.rows(np.array(evenly_spaced(range(len(data)), MAX_SENTENCES)))
+    @property
+    def varies(self) -> bool:  # type: ignore[override]
+        return self.augmentation is not None or super().varies
+
+    def varied(self, rows: Sequence[Row], generators: Sequence[np.random.Generator], longest: int) -> Sequence[Row]:
+        """The rows, some of them changed, in other segmentations."""
+        if self.augmentation:
+            rows = short_or_before(self.augmented(self.augmentation, rows, generators), rows, longest)
+        return super().varied(rows, generators, longest)
+
+    def augmented(
+        self, augmentation: Augmentation, rows: Sequence[Row], generators: Sequence[np.random.Generator]
+    ) -> list[Row]:
+        """The rows, some of them changed."""
+        new = list(rows)
+        changes = {i: change for i, rng in enumerate(generators) if (change := drawn(rng)) is not None}
+        pairs = {j: self.texts(new[j]) for i in changes for j in (i, (i + 1) % len(new))}
+        texts = [
+            augmentation(change, pairs[i], pairs[(i + 1) % len(new)], generators[i]) for i, change in changes.items()
+        ]
+        src, tgt = (self.tokenizer.encode_batch([text[side] for text in texts]) for side in (0, 1))
+        for i, row in zip(changes, zip(src, tgt, strict=True), strict=True):
+            tag = [self.tag_id] if rows[i][0][:1] == [self.tag_id] else []
+            new[i] = ([*tag, *row[0]], row[1])
+        return new
+
+    def texts(self, row: Row) -> tuple[str, str]:
+        """Source and target of a row."""
+        src, tgt = (self.tokenizer.decode(list(side)) for side in row)
+        return src, tgt
+
+    def sample(self, data: Dataset, n: int = MAX_SENTENCES) -> tuple[list[str], list[str]]:
+        """Sources and targets of a training set: `n` evenly spaced ones."""
+        rows = data.rows(np.array(evenly_spaced(range(len(data)), n)))
         src, tgt = ([self.tokenizer.decode(list(row[side])) for row in rows] for side in (0, 1))
         return src, tgt
 
@@ -98,3 +182,8 @@ class TranslationObjective(TextToTextObjective[Example]):
 
         hypotheses = self.map_parts(best_translations, [example.src for example in decoded])
         return {"bleu": bleu(hypotheses, [example.tgt for example in decoded]), "loss": self.reference_loss(examples)}
+
+
+def short_or_before(rows: Sequence[Row], before: Sequence[Row], longest: int) -> list[Row]:
+    """The rows with at most `longest` tokens on each side; for others those before."""
+    return [new if max(map(len, new)) <= longest else old for new, old in zip(rows, before, strict=True)]

@@ -69,3 +69,11 @@ def bleu_from(sums: Float[np.ndarray, "*n 10"]) -> Float[np.ndarray, "*n"]:
     rows = sums.reshape(-1, 10).astype(np.int64).tolist()  # sacrebleu requires integer counts
     scores = [BLEU.compute_bleu(row[:4], row[4:8], row[8], row[9], smooth_method="exp").score for row in rows]
     return np.array(scores, dtype=np.float64).reshape(sums.shape[:-1])
+
+
+def nearest(hypotheses: Sequence[str], reference: str) -> str:
+    """The hypothesis with the highest chrF to a reference; the first of equal ones."""
+    from sacrebleu.metrics.chrf import CHRF
+
+    metric = CHRF()
+    return max(hypotheses, key=lambda hypothesis: metric.sentence_score(hypothesis, [reference]).score)

@@ -27,6 +27,11 @@ class GeneratesText:
         t = self.tokenizer
         return tuple({t.pad_id, t.bos_id} - {t.eos_id})
 
+    def decodable(self, precision: str) -> Decodable:
+        """The model that decodes, in a precision of inference."""
+        model: Decodable = self.source.in_precision(precision)
+        return model
+
     def engine(self, options: DecodeConfig, model: Decodable | None = None) -> Engine:
         """An engine that decodes requests.
 
@@ -34,7 +39,7 @@ class GeneratesText:
             options: decoding options; only `precision` and `batch_tokens` are used.
             model: model that decodes. Default: that of the task.
         """
-        model = model or self.source.in_precision(options.precision)
+        model = model or self.decodable(options.precision)
         return Engine(
             model, eos_id=self.tokenizer.eos_id, max_len=self.config.max_len, device=self.device,
             batch_tokens=options.batch_tokens, banned_ids=self.banned_ids,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,8 @@ from glassformer.corpora.words import has_words, list_mark, scripts_of
 from glassformer.decode_config import TRANSLATION, DecodeConfig, DecodeOptions, TextOptions
 from glassformer.devices import Device
 from glassformer.errors import ConfigError
+from glassformer.generate.ensemble import Ensemble
+from glassformer.generate.protocol import Decodable
 from glassformer.generate.request import Decoding
 from glassformer.generate.search import Hypothesis
 from glassformer.generate.shortlist import FILE as SHORTLIST
@@ -61,6 +63,8 @@ class TextToTextTask(GeneratesText, Task[ExampleT]):
     option_groups = TRANSLATION
     confidence: Confidence | None = None
     """Confidence of translations, if the folder has it."""
+    others: tuple["TextToTextTask[Any]", ...] = ()
+    """The other members of an ensemble, see `with_members`."""
 
     @classmethod
     def from_folder(cls, folder: Path, config: JsonObject, device: Device) -> Self:
@@ -176,8 +180,36 @@ class TextToTextTask(GeneratesText, Task[ExampleT]):
         """
         return translated(self, texts, options, max_new_tokens, warn, terms or terms_of(options))
 
+    def with_members(self, others: "Sequence[TextToTextTask[Any]]") -> Self:
+        """This task, whose texts are from now on decoded by an ensemble: with the mean of the probabilities of its
+        model and of the models of other tasks. Alignment, confidence and scores of given texts are of its own model.
+
+        Raises:
+            ConfigError: another model has another vocabulary, or is this one.
+        """
+        members: list[TextToTextTask[Any]] = [self, *others]
+        folders = [task.source.stored.folder.resolve() for task in members if task.source.stored]
+        if twice := next((folder for folder in folders if folders.count(folder) > 1), None):
+            raise ConfigError(f"{twice}: is in the ensemble twice.\n  Name other models, for instance of other --seed.")
+        for other in others:
+            name = other.source.stored.folder if other.source.stored else other
+            if other.tokenizer.to_json() != self.tokenizer.to_json():
+                raise ConfigError(
+                    f"{name}: has another vocabulary than the first model of the ensemble.\n"
+                    "  Its models must be trained on the same files with the same --tokenizer and --vocab-size, for"
+                    " instance with other --seed."
+                )
+        self.others = tuple(others)
+        return self
+
+    def decodable(self, precision: str) -> Decodable:
+        members: list[Decodable] = [task.source.in_precision(precision) for task in (self, *self.others)]
+        return Ensemble(members) if self.others else members[0]
+
     def uses_shortlist(self, precision: str) -> bool:
         """Whether decoding in a precision computes the probabilities of some tokens only."""
+        if self.others:
+            return False
         model = self.source.in_precision(precision)
         return bool(model.joins) and model.is_quantized
 

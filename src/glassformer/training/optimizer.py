@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from glassformer.train_config import TrainConfig
@@ -38,6 +39,84 @@ def adafactor(groups: Groups, config: TrainConfig, fused: bool) -> torch.optim.O
     return torch.optim.Adafactor(groups, eps=(1e-18, 1e-3))
 
 
+NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
+"""Coefficients of an iteration. Source: Jordan et al. 2024."""
+N_ITERATIONS = 5
+MOMENTUM = 0.95
+
+
+def orthogonalized(matrices: Float[Tensor, "n rows columns"]) -> Float[Tensor, "n rows columns"]:
+    """About the nearest matrices with orthogonal rows or columns: singular values become 0.7 to 1.2, by five
+    Newton-Schulz iterations.
+
+    Source: Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/.
+    """
+    x = matrices.mT if matrices.size(1) > matrices.size(2) else matrices
+    x = x / x.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)
+    a, b, c = NEWTON_SCHULZ
+    for _ in range(N_ITERATIONS):
+        gram = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    return x.mT if matrices.size(1) > matrices.size(2) else x
+
+
+class Muon(torch.optim.AdamW):
+    """Muon for the weight matrices of layers, AdamW for all other weights.
+
+    The update of a matrix is its momentum, made orthogonal, and has the root mean square of an update of Adam (0.2), so
+    that both have the same learning rate.
+
+    Source: Jordan et al. 2024; the scale: Liu et al. 2025 (2502.16982), section 2.2.
+    """
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """Update the weights. With `found_inf`, a tensor that is not 0 when a gradient is not finite, they stay."""
+        groups = self.param_groups
+        self.param_groups = [group for group in groups if not group["orthogonal"]]
+        super().step()
+        self.param_groups = groups
+        by_shape: dict[tuple[float, torch.Size], list[nn.Parameter]] = {}
+        for group in groups:
+            for parameter in group["params"] if group["orthogonal"] else ():
+                if parameter.grad is not None:
+                    by_shape.setdefault((group["weight_decay"], parameter.shape), []).append(parameter)
+        for (weight_decay, _), parameters in by_shape.items():
+            self.update(parameters, groups[0]["lr"], weight_decay)
+
+    def update(self, parameters: list[nn.Parameter], lr: float | Tensor, weight_decay: float) -> None:
+        """Update matrices of equal shape."""
+        gradients = [p.grad for p in parameters if p.grad is not None]
+        weights: list[Tensor] = [*parameters]
+        for parameter in parameters:
+            if not self.state[parameter]:
+                # AdamW expects that each state has a step.
+                self.state[parameter] = {"step": torch.zeros(()), "momentum": torch.zeros_like(parameter)}
+        momenta = [self.state[parameter]["momentum"] for parameter in parameters]
+        bad = getattr(self, "found_inf", None)
+        if bad is not None:
+            gradients = [torch.where(bad > 0, (1 - MOMENTUM) * m, g) for m, g in zip(momenta, gradients, strict=True)]
+            lr = lr * (1 - bad)
+        torch._foreach_mul_(momenta, MOMENTUM)
+        torch._foreach_add_(momenta, gradients)
+        ahead = torch._foreach_add(gradients, momenta, alpha=MOMENTUM)  # Nesterov
+        rows, columns = parameters[0].shape
+        updates = orthogonalized(torch.stack(ahead)) * (0.2 * max(rows, columns) ** 0.5 * lr)
+        if weight_decay:
+            torch._foreach_mul_(weights, torch.as_tensor(1 - lr * weight_decay, device=weights[0].device))
+        torch._foreach_sub_(weights, list(updates.unbind()))
+
+
+def muon(groups: Groups, config: TrainConfig, fused: bool) -> torch.optim.Optimizer:
+    """Muon for matrices, AdamW for the rest; both with decoupled weight decay."""
+    split: Groups = []
+    for group in groups:
+        for is_orthogonal in (True, False):
+            chosen = [p for p in group["params"] if (group["is_matrix"] and p.dim() == 2) == is_orthogonal]
+            split.append(group | {"params": chosen, "orthogonal": is_orthogonal})
+    return Muon([group for group in split if group["params"]], **adam_options(config), fused=fused)
+
+
 @dataclass(frozen=True, slots=True)
 class OptimizerType:
     """A row of OPTIMIZERS."""
@@ -54,6 +133,7 @@ OPTIMIZERS = {
     "adam": OptimizerType(adam, ("beta1", "beta2", "eps", "shard"), n_states=2),
     "adamw": OptimizerType(adamw, ("beta1", "beta2", "eps", "shard"), n_states=2),
     "adafactor": OptimizerType(adafactor),
+    "muon": OptimizerType(muon, ("beta1", "beta2", "eps"), n_states=2),
 }
 
 
@@ -69,8 +149,8 @@ def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimiz
     for parameter in model.parameters():
         (matrices if parameter.dim() > 1 and id(parameter) not in embeddings else others).append(parameter)
     groups: Groups = [
-        {"params": matrices, "weight_decay": config.weight_decay},
-        {"params": others, "weight_decay": 0.0},
+        {"params": matrices, "weight_decay": config.weight_decay, "is_matrix": True},
+        {"params": others, "weight_decay": 0.0, "is_matrix": False},
     ]
     fused = next(model.parameters()).device.type in ("cpu", "cuda")
     return OPTIMIZERS[config.optimizer].make([group for group in groups if group["params"]], config, fused)

@@ -110,6 +110,7 @@ def select_objective_type(config: TrainConfig, base: Model | None) -> type[AnyOb
     objective_type = objective_class(name)
     task_type = objective_type.task_type
     read_options(config).check_used(task_type.read_options, name)
+    check_own_options(config, objective_type)
     family = model_family(config, task_type, base)
     if family not in task_type.families():
         advice = "Change --family" if config.family else "Use another model for --init-from"
@@ -117,6 +118,18 @@ def select_objective_type(config: TrainConfig, base: Model | None) -> type[AnyOb
             f"{name}: not supported by the model family {family}; use {' or '.join(task_type.families())}.\n  {advice}."
         )
     return objective_type
+
+
+def check_own_options(config: TrainConfig, objective_type: type[AnyObjective]) -> None:
+    """Check that options that not every objective has are given only for those that have them.
+
+    Raises:
+        ConfigError: one is given for another task.
+    """
+    for option in ("augment", "bpe_dropout", "prompt_loss_weight", "tagged"):
+        if getattr(config, option) and option not in objective_type.options:
+            flag = "--" + option.replace("_", "-")
+            raise ConfigError(f"{flag}: the task {objective_type.task_type.name} has no such option.\n  Leave it out.")
 
 
 def model_family(config: TrainConfig, task_type: type[AnyTask], base: Model | None) -> str:
@@ -159,7 +172,7 @@ def check_model_fields(config: TrainConfig, family: str, base: Model | None) -> 
 
 
 def resolve_options(
-    config: TrainConfig, task_type: type[AnyTask], corpus_info: CorpusInfo, base: Model | None
+    config: TrainConfig, objective_type: type[AnyObjective], corpus_info: CorpusInfo, base: Model | None
 ) -> TrainConfig:
     """The options with defaults for all that are not given: family, preset, the options of the preset.
 
@@ -169,11 +182,13 @@ def resolve_options(
         ConfigError: the family does not have the preset.
     """
     explicit = config.model_dump(exclude_none=True)
-    family = model_family(config, task_type, base)
+    family = model_family(config, objective_type.task_type, base)
     name = config.preset or preset_for(corpus_info.n_examples, family)
     if name not in presets_of(family):
         raise ConfigError(f"preset {name!r}: unknown for the family {family}; known: {', '.join(presets_of(family))}.")
     defaults = preset(name, family)
+    if "augment" in objective_type.options and not base:
+        defaults["augment"] = True
     if base:
         defaults = {name: value for name, value in defaults.items() if name not in BUDGETS} | FINE_TUNING
         defaults |= {name: value for name, value in base.config.model_dump().items() if name in defaults}
@@ -192,7 +207,7 @@ def resolve_options(
     device = torch.device(pick_device(config.device))
     selected = {
         **defaults,
-        "task": task_type.name,
+        "task": objective_type.task_type.name,
         "family": family,
         "preset": name,
         "vocab_size": corpus_info.tokenizer.vocab_size,

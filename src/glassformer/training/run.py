@@ -42,7 +42,17 @@ from glassformer.training.trainer import Trainer
 from glassformer.training.validation import MAX_VALIDATION_COST
 from glassformer.version import __version__
 
-EARLY_FILES = ("data", "train.log", "metrics.jsonl", "tensorboard", "env.json", "best", "checkpoints")
+EARLY_FILES = (
+    "data",
+    "teacher",
+    "synthetic",
+    "train.log",
+    "metrics.jsonl",
+    "tensorboard",
+    "env.json",
+    "best",
+    "checkpoints",
+)
 """Files of a run folder that may exist before run.toml is written."""
 
 
@@ -108,7 +118,7 @@ def train_in(config: TrainConfig, processes: Processes, *, quiet: bool, started_
             corpus = scan(config, objective_type, reporter.log)
             if processes.rank and (chosen := stored_options(config)):  # rank 0 chose for all
                 config = config.model_copy(update={name: getattr(chosen, name) for name in CHOSEN})
-            config = resolve_options(config, task_type, corpus, base)
+            config = resolve_options(config, objective_type, corpus, base)
             device = configure_torch(config, processes)
             config, choice = choose_arithmetic(config, device, model_sizes(config))
             stack.enter_context(products_by(config.cpu_matmul))

@@ -246,7 +246,7 @@ def make_tokenizer(
         (text for example in islice(training, TOKENIZER_EXAMPLES) for text in objective_type.task_type.texts(example)),
         kind=kind,  # type: ignore[arg-type]
         vocab_size=config.vocab_size or vocab_size_for(n_examples - len(held_out)),
-        extra_special_tokens=objective_type.extra_special_tokens,
+        extra_special_tokens=objective_type.special_tokens(config),
         lowercase=config.lowercase,
         add_prefix_space=objective_type.add_prefix_space,
     )

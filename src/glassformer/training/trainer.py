@@ -27,7 +27,7 @@ from glassformer.training.compiler import GAIN, compilation_s
 from glassformer.training.distributed import Processes
 from glassformer.training.encoding import PreparedData
 from glassformer.training.memory import single_example_message
-from glassformer.training.micro_batches import MicroBatches, make_sampler
+from glassformer.training.micro_batches import MicroBatches, growth, make_sampler
 from glassformer.training.optimizer import load_optimizer_tensors, optimizer_tensors
 from glassformer.training.options import store_options
 from glassformer.training.profile import Profile
@@ -91,10 +91,11 @@ class Trainer:
         self.task, self.model = objective.task, objective.model
         self.step = TrainingStep(objective, config, reporter.log if reporter else print, self.processes)
         lengths = objective.lengths(data.train)
+        grown = growth(objective, data.train, config.seed)
         if config.batch_tokens is None:
             config = self.config = self.with_found_batch(length_buckets(lengths) if self.step.graphs else lengths)
         assert config.batch_tokens is not None
-        self.sampler = make_sampler(self.step, data.train, lengths, config.batch_tokens, config.seed)
+        self.sampler = make_sampler(self.step, data.train, lengths, config.batch_tokens, config.seed, growth=grown)
         self.micro_batches = MicroBatches(self.step, data.train, self.sampler, config.micro_batch_tokens)
         self.averages = Averages(config.ema)
         self.progress = TrainerState()
@@ -351,7 +352,11 @@ class Trainer:
         state = random_state(self.objective.device)
         while True:
             with self.step.part("data"):
-                batches = [batch for rows in indices for batch in self.micro_batches(self.processes.part(rows))]
+                batches = [
+                    batch
+                    for rows in indices
+                    for batch in self.micro_batches(self.processes.part(rows), self.progress.step)
+                ]
             with self.step.part("waiting"):
                 fillers, n_targets, signum = self.agree(batches, indices[0], stop)
             try:

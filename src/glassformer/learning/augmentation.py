@@ -1,0 +1,162 @@
+"""Augmentation of translation pairs: what users write, and training text has seldom."""
+
+import re
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from glassformer.learning.lexicon import Lexicon
+
+Pair = tuple[str, str]
+Random = np.random.Generator
+
+LETTER = re.compile(r"[^\W\d_]")
+INNER_LETTER = re.compile(r"(?<=[^\W\d_])[^\W\d_](?=[^\W\d_])")
+NUMBER = re.compile(r"(?<!\w)\d+(?!\w)")
+END = re.compile(r"\s*[.!?…。！？]+$")
+
+EMOJI = "😀😂🙂😉😍😎😢😡👍👏🙏💪🎉🔥✨❤✅⭐🚀💡🐶🌍☀🍕"
+CODE_CHARACTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ0123456789"
+
+LETTERS_PER_TYPO = 30
+"""A text gets one typing error, and one more for each such number of letters."""
+
+
+def choice(rng: Random, items: Sequence[str]) -> str:
+    """A random item."""
+    return items[int(rng.integers(len(items)))]
+
+
+def capitals(pair: Pair, rng: Random) -> Pair:
+    """ALL CAPITALS."""
+    return pair[0].upper(), pair[1].upper()
+
+
+def title_case(pair: Pair, rng: Random) -> Pair:
+    """Each Word With A Capital."""
+    src, tgt = (re.sub(r"(?<![\w'’])[^\W\d_]", lambda m: m[0].upper(), text) for text in pair)
+    return src, tgt
+
+
+def lower_case(pair: Pair, rng: Random) -> Pair:
+    """A source without capitals."""
+    return pair[0].lower(), pair[1]
+
+
+def typing_errors(pair: Pair, rng: Random) -> Pair:
+    """Letters of the source exchanged, left out, doubled or replaced by others of the text."""
+    text = pair[0]
+    for _ in range(1 + len(LETTER.findall(text)) // LETTERS_PER_TYPO):
+        places = [match.start() for match in INNER_LETTER.finditer(text)]
+        if not places:
+            break
+        i = places[int(rng.integers(len(places)))]
+        letters = LETTER.findall(text)
+        middle = (text[i + 1] + text[i], text[i + 1], 2 * text[i] + text[i + 1], choice(rng, letters) + text[i + 1])
+        text = text[:i] + choice(rng, middle) + text[i + 2 :]
+    return text, pair[1]
+
+
+def no_end(pair: Pair, rng: Random) -> Pair:
+    """No punctuation at the end."""
+    if not all(END.search(text) for text in pair):
+        return pair
+    return END.sub("", pair[0]), END.sub("", pair[1])
+
+
+def repeated_end(pair: Pair, rng: Random) -> Pair:
+    """The mark at the end two or three times, or !, ? and ... in place of others."""
+    matches = [END.search(text) for text in pair]
+    if not all(matches):
+        return pair
+    n = int(rng.integers(2, 4))
+    src, tgt = (text + (n - 1) * text[-1] for text in pair)
+    return src, tgt
+
+
+def emoji(pair: Pair, rng: Random) -> Pair:
+    """The same emoji at the end, or at the beginning."""
+    signs = choice(rng, EMOJI) * int(rng.integers(1, 3))
+    if rng.random() < 0.75:
+        return f"{pair[0]} {signs}", f"{pair[1]} {signs}"
+    return f"{signs} {pair[0]}", f"{signs} {pair[1]}"
+
+
+def numbers(pair: Pair, rng: Random) -> Pair:
+    """Other digits in the numbers that both sides have."""
+    src, tgt = pair
+    for number in dict.fromkeys(NUMBER.findall(src)):
+        pattern = re.compile(rf"(?<!\w){number}(?!\w)")
+        if pattern.search(tgt):
+            other = "".join(map(str, rng.integers(0, 10, len(number))))
+            src, tgt = pattern.sub(other, src), pattern.sub(other, tgt)
+    return src, tgt
+
+
+def codes(pair: Pair, rng: Random) -> Pair:
+    """A code or number that is copied, at the beginning or at the end."""
+    length = int(rng.integers(2, 8))
+    code = "".join(choice(rng, CODE_CHARACTERS) for _ in range(length))
+    if rng.random() < 0.3:
+        code = f"{code[: length // 2]}-{code[length // 2 :]}"
+    before, after = (("", f" ({code})"), (f"{code}: ", ""), ("", f" {code}"))[int(rng.integers(3))]
+    return before + pair[0] + after, before + pair[1] + after
+
+
+Change = Callable[[Pair, Random], Pair]
+
+CHANGES: dict[Change, float] = {
+    capitals: 0.04,
+    title_case: 0.03,
+    lower_case: 0.03,
+    typing_errors: 0.06,
+    no_end: 0.05,
+    repeated_end: 0.02,
+    emoji: 0.02,
+    numbers: 0.03,
+    codes: 0.02,
+}
+"""The changes, and the share of the pairs that get each. Source of the kinds and the order of magnitude: OpusTrainer,
+with which Mozilla trains its translators."""
+
+OF_BOTH_CASES = (capitals, title_case, lower_case)
+"""Changes of case, which are of the source only if the targets of the training have no capitals."""
+
+JOINED, PARTS = 0.04, 0.04
+"""Share of the pairs that are joined with another, and of those of which some words are left."""
+
+LIMITS = np.cumsum([*CHANGES.values(), JOINED, PARTS])
+
+
+def drawn(rng: Random) -> int | None:
+    """Which change a pair gets; None: it stays, as most do."""
+    index = int(np.searchsorted(LIMITS, rng.random(), side="right"))
+    return index if index < len(LIMITS) else None
+
+
+class Augmentation:
+    """Changes of pairs."""
+
+    def __init__(self, pairs: Sequence[Pair]) -> None:
+        """
+        Args:
+            pairs: the training text, or a sample.
+        """
+        self.has_case = any(tgt != tgt.lower() for _, tgt in pairs)
+        self.space = " " if any(" " in tgt.strip() for _, tgt in pairs) else ""
+        self.lexicon = Lexicon(pairs)
+
+    def __call__(self, index: int, pair: Pair, other: Pair, rng: Random) -> Pair:
+        """A pair with a change.
+
+        Args:
+            index: the change, from `drawn`.
+            other: the pair that this one may be joined with.
+        """
+        if index == len(CHANGES):
+            return pair[0] + self.space + other[0], pair[1] + self.space + other[1]
+        if index > len(CHANGES):
+            return self.lexicon.part(*pair, rng) or pair
+        change = list(CHANGES)[index]
+        changed = change(pair, rng)
+        return (changed[0], pair[1]) if change in OF_BOTH_CASES and not self.has_case else changed

@@ -1,0 +1,73 @@
+"""Words that translate each other, learned from the training pairs, and the parts of a pair that correspond.
+
+Source: Brown et al. 1993, section 4.1 (Model 1), in both directions; Och & Ney 2004, section 4.5.1, for the parts.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from glassformer.generate.shortlist import expected_counts, parts_of
+
+MIN_PROBABILITY = 0.25
+"""Of both words, given the other."""
+
+MIN_COUNT = 2.0
+"""Expected number of occurrences of the pair of words."""
+
+MAX_WORDS = 4
+"""Maximum number of words of a part of a source."""
+
+WORD = re.compile(r"[^\W\d_](?:[^\W_]|['’&;-](?=\w))*")
+
+
+class Lexicon:
+    """Pairs of words."""
+
+    def __init__(self, pairs: Sequence[tuple[str, str]]) -> None:
+        """Learn from pairs of texts."""
+        words = [(found(src), found(tgt)) for src, tgt in pairs]
+        ids: dict[str, int] = {}
+        numbered = [tuple([ids.setdefault(word, len(ids)) for word in side] for side in pair) for pair in words]
+        n = len(ids)
+        counts: Counter[int] = Counter()
+        for part in parts_of([(src, tgt) for src, tgt in numbered]):
+            keys, values = expected_counts(part, n)
+            counts.update(dict(zip(keys.tolist(), values.tolist(), strict=True)))
+        keys, values = np.array(list(counts)), np.array(list(counts.values()))
+        self.pairs: set[tuple[str, str]] = set()
+        """Words in lower case that translate each other."""
+        if not len(keys):
+            return
+        sources, targets = np.divmod(keys, n)
+        given_source = values / np.bincount(sources, values)[sources]
+        given_target = values / np.bincount(targets, values)[targets]
+        kept = (np.minimum(given_source, given_target) >= MIN_PROBABILITY) & (values >= MIN_COUNT) & (sources < n)
+        names = list(ids)
+        self.pairs = {(names[s], names[t]) for s, t in zip(sources[kept].tolist(), targets[kept].tolist(), strict=True)}
+
+    def part(self, src: str, tgt: str, rng: np.random.Generator) -> tuple[str, str] | None:
+        """A word or some words of a source with those of the target that correspond; None if no words do."""
+        sides = [list(WORD.finditer(text)) for text in (src, tgt)]
+        words = [[match[0].lower() for match in side] for side in sides]
+        links = [(i, j) for i, s in enumerate(words[0]) for j, t in enumerate(words[1]) if (s, t) in self.pairs]
+        # Words that occur twice may correspond to each other in several ways.
+        links = [(i, j) for i, j in links if words[0].count(words[0][i]) == words[1].count(words[1][j]) == 1]
+        if not links:
+            return None
+        i, j = links[int(rng.integers(len(links)))]
+        length = int(rng.integers(1, MAX_WORDS + 1))
+        end_i, end_j = i, j
+        while end_i - i + 1 < length and (end_i + 1, end_j + 1) in links:
+            end_i, end_j = end_i + 1, end_j + 1
+        return (
+            src[sides[0][i].start() : sides[0][end_i].end()],
+            tgt[sides[1][j].start() : sides[1][end_j].end()],
+        )
+
+
+def found(text: str) -> list[str]:
+    """The words of a text, in lower case."""
+    return [word.lower() for word in WORD.findall(text)]

@@ -1,0 +1,1 @@
+"""Training text made by models: the answers of teachers, and translations of monolingual text."""

@@ -1,0 +1,52 @@
+"""Asking a teacher for all sources that have no answer yet."""
+
+import signal
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+from glassformer.synthetic.answers import Answer, Answers
+from glassformer.synthetic.teachers import Teacher
+from glassformer.tasks.base import Log
+from glassformer.training.lock import locked
+from glassformer.training.progress import duration
+from glassformer.training.signals import Stopped
+
+REPORTED_EVERY_S = 10.0
+
+
+def ask(teacher: Teacher, sources: Sequence[str], folder: Path, log: Log) -> list[Answer]:
+    """The answers of a teacher to sources, in their order. Those of earlier runs are in `folder`, where new ones go.
+
+    Raises:
+        Stopped: the user interrupted; the answers so far are kept.
+        UserError: the teacher does not answer, or the folder cannot be written or is in use.
+    """
+    with closing(Answers(folder / "answers.jsonl", teacher.identity)) as answers, locked(folder):
+        missing = answers.missing(sources)
+        n_different = len(set(sources))
+        known = f", {n_different - len(missing):,} of them known from before" if len(missing) < n_different else ""
+        log(f"Teacher {teacher.name}: {n_different:,} sentences{known}.")
+        started_s = reported_s = time.monotonic()
+        n_done, tokens_in, tokens_out = 0, 0, 0
+        try:
+            for answered in teacher.answers(missing):
+                answers.add(answered)
+                n_done += len(answered)
+                tokens_in += sum(answer.tokens[0] for _, answer in answered)
+                tokens_out += sum(answer.tokens[1] for _, answer in answered)
+                if time.monotonic() - reported_s > REPORTED_EVERY_S:
+                    reported_s = time.monotonic()
+                    left_s = (reported_s - started_s) / n_done * (len(missing) - n_done)
+                    log(f"  {n_done:,} of {len(missing):,} sentences · {duration(left_s)} left")
+        except KeyboardInterrupt:
+            raise Stopped(
+                signal.SIGINT,
+                f"Stopped: {n_done:,} new answers are in {answers.path}. Run the same command again to go on.",
+            ) from None
+        if tokens_in or tokens_out:
+            log(f"The endpoint counted {tokens_in:,} tokens of requests and {tokens_out:,} of answers.")
+        found = [answers.get(source) for source in sources]
+    assert all(answer is not None for answer in found)
+    return [answer for answer in found if answer is not None]

@@ -1,0 +1,128 @@
+"""Sequence-level knowledge distillation: a model is trained on the translations of a teacher.
+
+Source: Kim & Rush 2016, sections 3.2 and 3.3.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from glassformer import checkpoint
+from glassformer.corpora.corpus import detect_format, read_pairs
+from glassformer.corpora.languages import languages_of
+from glassformer.corpora.lines import read_lines
+from glassformer.errors import ConfigError, CorpusError
+from glassformer.metrics.translation import nearest
+from glassformer.synthetic.answers import Answer
+from glassformer.synthetic.ask import ask
+from glassformer.synthetic.filters import Filter, Language, typical_ratio
+from glassformer.synthetic.teachers import Teacher
+from glassformer.tasks.base import AnyTask, Log
+from glassformer.train_config import TrainConfig
+from glassformer.training.run import make_run_folder, train
+
+FOLDER = "teacher"
+"""Folder in the run folder with the answers, and the text that the student is trained on."""
+
+SAMPLE = 2_000
+"""Number of pairs from which the usual length of translations is estimated."""
+
+
+def distill(
+    config: TrainConfig, teacher: Teacher, log: Log, *, quiet: bool = False, started_s: float | None = None
+) -> AnyTask:
+    """Train a student on what a teacher makes of the sources. Repeating the call resumes an interrupted one.
+
+    With references, the student is trained on these as well, and of several translations of a source the one that is
+    nearest to the reference is used (sequence-level interpolation).
+
+    Args:
+        config: the options of the training; `src` are the texts to translate, `tgt` references of them, if there are.
+        log: called with messages.
+
+    Raises:
+        UserError: the teacher does not answer, or a file or an option cannot be used.
+        Stopped: a signal stopped it; what is done is kept.
+    """
+    sources, references = read_sources(config)
+    make_run_folder(config.out)
+    folder = config.out / FOLDER
+    answers = ask(teacher, sources, folder, log)
+    pairs = used_pairs(sources, references, answers, config, log)
+    languages = config.languages or languages_of(config.src, config.tgt or config.dev_tgt, config.keys)
+    files = folder / "train.src", folder / "train.tgt"
+    write_pairs(files, [*pairs, *zip(sources, references, strict=False)])
+    new = {"src": (files[0],), "tgt": (files[1],), "languages": languages, "format": None, "keys": ()}
+    return train(config.model_copy(update=new), quiet=quiet, started_s=started_s)
+
+
+def read_sources(config: TrainConfig) -> tuple[list[str], list[str]]:
+    """The sources, and their references if the files have them.
+
+    Raises:
+        CorpusError: a file cannot be used, or there is no text.
+        ConfigError: some files have references, and others not.
+    """
+    has_pairs = bool(config.tgt) or any((config.format or detect_format(path)) != "lines" for path in config.src)
+    if has_pairs:
+        pairs = [(e.src.strip(), e.tgt.strip()) for e in read_pairs(config.src, config.tgt, keys=config.keys)]
+        pairs = [(src, tgt) for src, tgt in pairs if src and tgt]
+        sources, references = [src for src, _ in pairs], [tgt for _, tgt in pairs]
+    else:
+        lines = [line.strip() for path in config.src for line in read_lines(path)]
+        sources, references = list(dict.fromkeys(line for line in lines if line)), []
+    if not sources:
+        raise CorpusError(f"{config.src[0]}: contains no text to translate.\n  Give a file with text.")
+    return sources, references
+
+
+def used_pairs(
+    sources: Sequence[str], references: Sequence[str], answers: Sequence[Answer], config: TrainConfig, log: Log
+) -> list[tuple[str, str]]:
+    """The sources with the translations that are used.
+
+    Raises:
+        CorpusError: hardly any translation can be used.
+    """
+    texts = [answer.texts[0] if answer.texts else "" for answer in answers]
+    if references:
+        texts = [
+            nearest(answer.texts, reference) if len(answer.texts) > 1 else text
+            for text, answer, reference in zip(texts, answers, references, strict=True)
+        ]
+    known = list(references)
+    if config.dev_tgt:
+        known += [line for path in config.dev_tgt for line in read_lines(path)]
+    # Without text in the language of the translations, they are compared with each other.
+    language = Language(known if len(known) >= len(texts) // 10 else texts)
+    sample = list(zip(sources, references or texts, strict=True))[:: max(1, len(sources) // SAMPLE)]
+    filter_ = Filter(language if language.is_known else None, typical_ratio(sample))
+    pairs = [
+        (source, text)
+        for source, text, answer in zip(sources, texts, answers, strict=True)
+        if filter_.accepts(source, text, answer)
+    ]
+    log(filter_.report(len(sources)))
+    if len(pairs) < len(sources) / 2:
+        raise CorpusError(
+            f"{len(sources) - len(pairs):,} of {len(sources):,} translations of the teacher cannot be used: see above."
+            f"\n  They are in {config.out / FOLDER / 'answers.jsonl'}. Change the --prompt, or use another teacher and"
+            " another --out."
+        )
+    return pairs
+
+
+def write_pairs(paths: tuple[Path, Path], pairs: Sequence[tuple[str, str]]) -> None:
+    """Write the two sides of parallel text."""
+    for side, path in enumerate(paths):
+        checkpoint.write_text(path, "".join(" ".join(pair[side].split()) + "\n" for pair in pairs))
+
+
+def check_is_not_student(folders: Sequence[Path], out: Path) -> None:
+    """Check that no teacher is in the folder of the student.
+
+    Raises:
+        ConfigError: one is.
+    """
+    for folder in folders:
+        if folder.resolve() == out.resolve():
+            raise ConfigError(f"{folder}: is the teacher and the student.\n  Choose another --out.")

@@ -1,0 +1,69 @@
+"""Teachers: what translates the sources of a corpus that another model is trained on."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from glassformer.decode_config import DecodeConfig
+from glassformer.errors import ConfigError
+from glassformer.manifest import MANIFEST, sha256
+from glassformer.synthetic.answers import Answer
+from glassformer.tasks.registry import find_model, load
+from glassformer.tasks.translated import Translation
+from glassformer.tasks.translation import TextToTextTask
+
+CHUNK = 2048
+"""Number of sources whose answers a model computes before they are written."""
+
+
+class Teacher(Protocol):
+    """What translates sources."""
+
+    @property
+    def name(self) -> str:
+        """Name in messages."""
+
+    @property
+    def identity(self) -> str:
+        """What determines the answers."""
+
+    def answers(self, sources: Sequence[str]) -> Iterator[list[tuple[str, Answer]]]:
+        """The sources with their answers, in any order, as they come."""
+
+
+class ModelTeacher:
+    """A model folder, or several as an ensemble."""
+
+    def __init__(self, folders: Sequence[Path], options: DecodeConfig, device: str = "auto") -> None:
+        """
+        Raises:
+            ConfigError: a folder does not contain a translator, or their vocabularies differ.
+        """
+        folders = [find_model(folder) for folder in folders]
+        tasks: list[TextToTextTask[Any]] = []
+        for folder in folders:
+            task = load(folder, device=device)
+            if not isinstance(task, TextToTextTask):
+                raise ConfigError(f"{folder}: was trained for {task.name}, which does not translate.")
+            tasks.append(task)
+        self.task = tasks[0].with_members(tasks[1:])
+        self.options = options
+        self.name = " and ".join(map(str, folders))
+        manifests = [sha256(folder / MANIFEST) for folder in folders]
+        self.identity = " ".join([*manifests, options.model_dump_json(exclude_defaults=True)])
+
+    def answers(self, sources: Sequence[str]) -> Iterator[list[tuple[str, Answer]]]:
+        for start in range(0, len(sources), CHUNK):
+            part = sources[start : start + CHUNK]
+            translations = self.task.translate(part, self.options)
+            yield [(source, self.answer(nbest)) for source, nbest in zip(part, translations, strict=True)]
+
+    def answer(self, nbest: Sequence[Translation]) -> Answer:
+        """The answer that translations are."""
+        best = nbest[0]
+        n = len(best.log_probs)
+        return Answer(
+            tuple(translation.text for translation in nbest),
+            is_cut=best.ids[-1:] not in ((), (self.task.tokenizer.eos_id,)),
+            score=sum(best.log_probs) / n if n else None,
+        )
