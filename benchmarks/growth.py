@@ -110,7 +110,6 @@ def step(options):
 def preparation(options):
     """Print the cost of corpus preparation, and the seconds in which the tokenizer library encodes the same text."""
     from glassformer.learning.translation import TranslationObjective
-    from glassformer.learning.translation import TranslationObjective
     from glassformer.train_config import TrainConfig
     from glassformer.training.building import build
     from glassformer.training.distributed import Processes

@@ -1,0 +1,213 @@
+"""Quality of translators by recipe, on the dev sets of several corpora: BLEU and chrF, with mean and range over seeds.
+
+usage: python -m benchmarks.quality DATA FOLDER [CORPUS/RECIPE/SEED ...] [--test]
+
+Each run is a training of a fixed number of updates in FOLDER, and one row of the result file; a run that is stopped is
+resumed by the same command, and what the file has is not run again. Without names, all runs of CARD. With --test, the
+runs named are scored on the test set as well: once, at the end, for what the dev sets have chosen.
+
+Corpora, from DATA (see benchmarks/corpora.py for how they are split): Multi30k (lower-cased, Moses-tokenized, scored as
+published: sacrebleu --tokenize none), Tatoeba (split by English sentence), the documentation of Python (split by file,
+without sentences of the training), small-parallel-enja (scored by characters). CORPUS-N: its first N pairs.
+"""
+
+import gzip
+import hashlib
+import json
+import statistics
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.corpora import lines
+from benchmarks.machine import describe, load_own, save
+
+PUBLISHED = (
+    "--preset tiny --no-augment --no-pre-norm --dropout 0.3 --lr 5e-3 --batch-tokens 8000 --warmup-ratio 0.25"
+    " --decay-ratio 0 --vocab-size 10000"
+)
+"""The published recipe of Multi30k (2,000 of 8,000 updates are the warm-up): about 7,500 targets an update."""
+
+PLAIN = "--preset tiny --no-augment"
+
+RECIPES = {
+    # About 6 M targets each.
+    "plain": f"{PLAIN} --vocab-size 8000 --steps 4200",
+    "vocabulary-4000": f"{PLAIN} --vocab-size 4000 --steps 3750",
+    "muon": f"{PLAIN} --vocab-size 4000 --steps 1400 --batch-tokens 4000 --optimizer muon --lr 5e-3",
+    "post-norm": f"{PLAIN} --vocab-size 4000 --steps 1400 --batch-tokens 4000 --no-pre-norm --lr 5e-3"
+    " --warmup-ratio 0.3",
+    # About 2.6 M targets each, for parts of a corpus.
+    "small-plain": f"{PLAIN} --vocab-size 2000 --steps 1900",
+    "small-dropout": f"{PLAIN} --vocab-size 2000 --steps 1900 --bpe-dropout 0.1",
+    "small-muon": f"{PLAIN} --vocab-size 2000 --steps 1900 --optimizer muon",
+    "small-augment": f"{PLAIN.replace('--no-augment', '--augment')} --vocab-size 2000 --steps 1900",
+    # 60 M targets, two to three hours on two cores.
+    "published": f"{PUBLISHED} --steps 8000",
+}
+"""Options of `glassformer train` by name."""
+
+CARD = [
+    *(f"multi30k-de/{recipe}/1" for recipe in ("plain", "vocabulary-4000", "muon", "post-norm")),
+    *(f"multi30k-de-5000/{recipe}/1" for recipe in ("small-plain", "small-dropout", "small-muon", "small-augment")),
+]
+
+LENGTH_PENALTIES = (0.6, 1.0, 1.4, 2.0)
+BEAM = 5
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Pairs of each part, and how they are scored."""
+
+    train: list
+    dev: list
+    test: list
+    languages: tuple[str, str]
+    tokenize: str = "13a"
+
+
+def part_of(text, n_parts=100):
+    """Part of a text, by a hash of it: 0 is the test set, 1 the dev set, all others the training."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") % n_parts
+
+
+def by_part(pairs, key):
+    """Test, dev and training pairs."""
+    parts = {0: [], 1: [], 2: []}
+    for pair in pairs:
+        parts[min(2, part_of(key(pair)))].append(pair)
+    return parts
+
+
+def multi30k(data, language):
+    def pairs(part):
+        names = (data / f"multi30k/tok/{part}.lc.norm.tok.{side}.gz" for side in ("en", language))
+        return list(zip(*map(lines, names), strict=True))
+
+    return Corpus(pairs("train"), pairs("val"), pairs("test_2016_flickr"), ("en", language), "none")
+
+
+def tatoeba(data):
+    rows = [tuple(line.split("\t")[:2]) for line in lines(data / "tatoeba-en-de/deu.txt.gz")]
+    parts = by_part(dict.fromkeys(rows), lambda pair: pair[0])
+    training = sorted(parts[2], key=lambda pair: hashlib.blake2b(pair[0].encode()).digest())  # else sorted by length
+    return Corpus(training, parts[1], parts[0], ("en", "de"))
+
+
+def documentation(data):
+    with gzip.open(data / "python-docs-es/python-docs-es-pairs.jsonl.gz", "rt", encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    parts = {0: [], 1: [], 2: []}
+    for row in rows:
+        pair = tuple(" ".join(row[side].split()) for side in ("en", "es"))
+        parts[min(2, part_of(row["file"], 20))].append(pair)
+    trained = {pair[0] for pair in parts[2]}
+    dev, test = ([pair for pair in dict.fromkeys(parts[i]) if pair[0] not in trained] for i in (1, 0))
+    return Corpus(list(dict.fromkeys(parts[2])), dev[:1000], test[:1000], ("en", "es"))
+
+
+def japanese(data):
+    sides = {part: [lines(data / f"small-parallel-enja/{part}.{side}.gz") for side in ("en", "ja")] for part in
+             ("train", "dev")}  # fmt: skip
+    train, dev = (list(zip(*sides[part], strict=True)) for part in ("train", "dev"))
+    return Corpus(train, dev, [], ("en", "ja"), "char")
+
+
+CORPORA = {
+    "multi30k-de": lambda data: multi30k(data, "de"),
+    "multi30k-fr": lambda data: multi30k(data, "fr"),
+    "tatoeba-de": tatoeba,
+    "docs-es": documentation,
+    "enja": japanese,
+}
+
+
+def corpus_of(data, name):
+    """The corpus of a name, of which a number at its end is that of the training pairs."""
+    base, _, number = name.rpartition("-")
+    if not number.isdigit():
+        return CORPORA[name](data)
+    whole = CORPORA[base](data)
+    return Corpus(whole.train[: int(number)], whole.dev, whole.test, whole.languages, whole.tokenize)
+
+
+def write(corpus, folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    for part in ("train", "dev", "test"):
+        for side, language in enumerate(corpus.languages):
+            text = "".join(pair[side] + "\n" for pair in getattr(corpus, part))
+            (folder / f"{part}.{language}").write_text(text, encoding="utf-8")
+
+
+def glassformer(*arguments):
+    command = [sys.executable, "-m", "glassformer", *map(str, arguments)]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def score(model, folder, corpus, part, *options):
+    src, ref = (folder / f"{part}.{language}" for language in corpus.languages)
+    printed = glassformer(
+        "evaluate", model, "--src", src, "--ref", ref, "--tokenize", corpus.tokenize, "--precision", "auto", "--json",
+        *options,
+    )  # fmt: skip
+    return {name: round(json.loads(printed)[name]["score"], 2) for name in ("BLEU", "chrF2")}
+
+
+def run(data, folder, name, with_test):
+    """Train and score one run. Returns its record."""
+    corpus_name, recipe, seed = name.split("/")
+    corpus, files, out = corpus_of(data, corpus_name), folder / "data" / corpus_name, folder / "runs" / name
+    write(corpus, files)
+    src, tgt = corpus.languages
+    options = [*RECIPES[recipe].split(), "--seed", seed, "--languages", src, tgt]
+    glassformer(
+        "train", files / f"train.{src}", files / f"train.{tgt}", "--dev-src", files / f"dev.{src}", "--dev-tgt",
+        files / f"dev.{tgt}", "--out", out, *options,
+    )  # fmt: skip
+    training = json.loads((out / "training.json").read_text())
+    settings = {"greedy": ("--beam", 1), "beam 4, 0.6": ()}
+    settings |= {f"beam {BEAM}, {a}": ("--beam", BEAM, "--length-penalty", a) for a in LENGTH_PENALTIES}
+    dev = {setting: score(out, files, corpus, "dev", *given) for setting, given in settings.items()}
+    record = {"options": RECIPES[recipe], "dev": dev}
+    record |= {key: training[key] for key in ("targets", "minutes", "steps", "weights", "n_pairs")}
+    if with_test:
+        best = max(dev, key=lambda setting: dev[setting]["BLEU"])
+        record["test"] = {best: score(out, files, corpus, "test", *settings[best])}
+    return record
+
+
+def summary(runs):
+    """Mean and range of the best dev scores of each recipe on each corpus."""
+    found = {}
+    for name, record in runs.items():
+        best = max(record["dev"].values(), key=lambda scores: scores["BLEU"])
+        found.setdefault(name.rpartition("/")[0], []).append(best)
+    return {
+        name: {
+            metric: [round(f([scores[metric] for scores in rows]), 2) for f in (statistics.mean, min, max)]
+            for metric in ("BLEU", "chrF2")
+        }
+        for name, rows in found.items()
+    }
+
+
+def main():
+    arguments = [argument for argument in sys.argv[1:] if argument != "--test"]
+    data, folder, names = Path(arguments[0]), Path(arguments[1]), arguments[2:] or CARD
+    command = "python -m benchmarks.quality DATA FOLDER"
+    for name in names:
+        runs = load_own("quality").get("runs", {})
+        if name in runs and runs[name]["options"] == RECIPES[name.split("/")[1]] and "--test" not in sys.argv:
+            continue
+        made_with = describe("")
+        record = run(data, folder, name, "--test" in sys.argv)
+        record |= {key: made_with[key] for key in ("commit", "date")}
+        runs = {**load_own("quality").get("runs", {}), name: record}
+        save("quality", {"runs": runs, "summary": summary(runs)}, command)
+        print(name, record["dev"], flush=True)
+
+
+if __name__ == "__main__":
+    main()

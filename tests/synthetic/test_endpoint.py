@@ -1,0 +1,186 @@
+"""Asking an endpoint: what is repeated, what is refused, and that nothing is asked twice."""
+
+import pytest
+
+from glassformer.errors import ConfigError, UserError
+from glassformer.synthetic import endpoint
+from glassformer.synthetic.answers import Answer, Answers
+from glassformer.synthetic.ask import ask
+from glassformer.synthetic.endpoint import EndpointOptions, EndpointTeacher, cleaned
+from tests.synthetic.endpoint import serving
+
+SOURCES = [f"sentence {i}" for i in range(40)]
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch):
+    monkeypatch.setattr(endpoint, "FIRST_WAIT_S", 0.01)
+    monkeypatch.setattr(endpoint, "MAX_WAIT_S", 0.02)
+
+
+def teacher(server, **options) -> EndpointTeacher:
+    return EndpointTeacher(EndpointOptions(server.url, "name", "Translate: {text}", **options))
+
+
+def upper(message, n):
+    return message.removeprefix("Translate: ").upper()
+
+
+def test_each_different_source_is_asked_once(tmp_path):
+    messages = []
+    with serving(upper) as server:
+        found = ask(teacher(server, api_key="secret"), [*SOURCES, *SOURCES[:5]], tmp_path, messages.append)
+    assert [answer.texts for answer in found] == [(source.upper(),) for source in [*SOURCES, *SOURCES[:5]]]
+    assert server.asked == {f"Translate: {source}": 1 for source in SOURCES}
+    assert server.keys == {"Bearer secret"}
+    assert server.bodies[0]["temperature"] == 0
+    assert server.bodies[0]["model"] == "name"
+    assert "120 tokens of requests and 80 of answers" in messages[-1]
+
+
+def test_what_is_known_is_not_asked_again_and_another_prompt_is(tmp_path):
+    with serving(upper) as server:
+        ask(teacher(server), SOURCES[:10], tmp_path, lambda message: None)
+        ask(teacher(server), SOURCES, tmp_path, lambda message: None)
+        assert set(server.asked.values()) == {1}
+        other = EndpointTeacher(EndpointOptions(server.url, "name", "Other: {text}"))
+        ask(other, SOURCES[:2], tmp_path, lambda message: None)
+    assert server.asked["Other: sentence 0"] == 1
+
+
+def test_an_answer_that_was_cut_off_in_the_file_is_asked_again(tmp_path):
+    with serving(upper) as server:
+        ask(teacher(server), SOURCES, tmp_path, lambda message: None)
+        path = tmp_path / "answers.jsonl"
+        content = path.read_bytes()
+        path.write_bytes(content[:-7])
+        found = ask(teacher(server), SOURCES, tmp_path, lambda message: None)
+    assert all(answer.texts for answer in found)
+    assert sorted(server.asked.values()) == [1] * 39 + [2]
+    assert sorted(path.read_bytes().split(b"\n")) == sorted(content.split(b"\n"))
+
+
+def test_a_damaged_line_is_named(tmp_path):
+    answers = Answers(tmp_path / "answers.jsonl", "teacher")
+    answers.add([("a", Answer(("b",))), ("c", Answer(("d",), True, -0.5, (1, 2)))])
+    answers.close()
+    again = Answers(tmp_path / "answers.jsonl", "teacher")
+    assert again.get("c") == Answer(("d",), True, -0.5, (1, 2))
+    again.close()
+    lines = (tmp_path / "answers.jsonl").read_text().split("\n")
+    (tmp_path / "answers.jsonl").write_text("\n".join([lines[0], "nonsense", lines[1], ""]))
+    with pytest.raises(UserError, match=r"answers.jsonl:2: damaged.\n  Delete this line"):
+        Answers(tmp_path / "answers.jsonl", "teacher")
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 503])
+def test_failures_that_may_pass_are_repeated(tmp_path, status):
+    def reply(message, n):
+        return (status, {"Retry-After": "0.01"}) if n < 3 else upper(message, n)
+
+    with serving(reply) as server:
+        found = ask(teacher(server), SOURCES[:4], tmp_path, lambda message: None)
+    assert all(answer.texts for answer in found)
+    assert set(server.asked.values()) == {3}
+
+
+def test_after_several_tries_the_failure_is_reported_and_the_answers_are_kept(tmp_path):
+    def reply(message, n):
+        return (503, {}) if message.endswith("7") else upper(message, n)
+
+    with serving(reply) as server:
+        with pytest.raises(UserError, match=r"no answer after 6 tries: status 503: reason 503.\n  The answers so far"):
+            ask(teacher(server, connections=1), SOURCES[:8], tmp_path, lambda message: None)
+        server.reply = upper
+        ask(teacher(server), SOURCES[:8], tmp_path, lambda message: None)
+    assert server.asked["Translate: sentence 0"] == 1
+
+
+def test_nobody_at_the_address(tmp_path):
+    options = EndpointOptions("http://127.0.0.1:9/v1", "name", "{text}")
+    with pytest.raises(UserError, match=r"127.0.0.1:9/v1/chat/completions: no answer after 6 tries: .*refused"):
+        ask(EndpointTeacher(options), SOURCES[:1], tmp_path, lambda message: None)
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
+def test_a_request_that_is_refused_is_not_repeated(tmp_path, status):
+    with serving(lambda message, n: (status, {})) as server:
+        with pytest.raises(UserError, match=rf"status {status}: reason {status}.*\n  Check the address, --endpoint-mod"):
+            ask(teacher(server, connections=1), SOURCES, tmp_path, lambda message: None)
+    assert max(server.asked.values()) == 1
+
+
+def test_single_texts_that_are_refused_are_left_out(tmp_path):
+    def reply(message, n):
+        return (413, {}) if message.endswith("9") else upper(message, n)
+
+    with serving(reply) as server:
+        found = ask(teacher(server, connections=1), SOURCES, tmp_path, lambda message: None)
+    assert [i for i, answer in enumerate(found) if not answer.texts] == [9, 19, 29, 39]
+
+
+@pytest.mark.parametrize("content", [b"<html>", b"[]", b'{"choices": []}', b'{"error": "x"}', b'"text"'])
+def test_something_that_is_no_completion(tmp_path, content):
+    with serving(lambda message, n: content) as server:
+        with pytest.raises(UserError, match="answers with something that is no chat completion"):
+            ask(teacher(server), SOURCES[:1], tmp_path, lambda message: None)
+
+
+def test_an_answer_without_text_is_empty_and_one_at_the_limit_is_cut(tmp_path):
+    def reply(message, n):
+        content = None if message.endswith("0") else "half"
+        return {"choices": [{"message": {"content": content}, "finish_reason": "length"}]}
+
+    with serving(reply) as server:
+        found = ask(teacher(server), SOURCES[:2], tmp_path, lambda message: None)
+    assert found == [Answer(("",), is_cut=True), Answer(("half",), is_cut=True)]
+
+
+def test_an_endpoint_that_does_not_answer_in_time(tmp_path):
+    import time
+
+    def reply(message, n):
+        if n == 1:
+            time.sleep(0.5)
+        return upper(message, n)
+
+    with serving(reply) as server:
+        found = ask(teacher(server, timeout_s=0.2, connections=1), SOURCES[:1], tmp_path, lambda message: None)
+    assert found[0].texts == ("SENTENCE 0",)
+
+
+def test_requests_are_spread_over_time(tmp_path):
+    import time
+
+    with serving(upper) as server:
+        started_s = time.monotonic()
+        ask(teacher(server, per_minute=1200), SOURCES[:10], tmp_path, lambda message: None)
+    assert time.monotonic() - started_s >= 9 * 0.05
+
+
+@pytest.mark.parametrize("prompt", ["Translate", "{text} {text}"])
+def test_a_prompt_without_a_place_for_the_text(prompt):
+    with pytest.raises(ConfigError, match="must contain {text} once"):
+        EndpointTeacher(EndpointOptions("http://x", "name", prompt))
+
+
+def test_the_address_may_be_the_server_the_version_or_the_route():
+    for url in ("http://x", "http://x/", "http://x/v1", "http://x/v1/chat/completions"):
+        assert EndpointTeacher(EndpointOptions(url, "m", "{text}")).address == "http://x/v1/chat/completions"
+    with pytest.raises(ConfigError, match="not an address"):
+        EndpointTeacher(EndpointOptions("ftp://x", "m", "{text}"))
+
+
+@pytest.mark.parametrize(
+    ("answer", "source", "expected"),
+    [
+        ('"Ein Hund."', "A dog.", "Ein Hund."),
+        ("„Ein Hund.“", "A dog.", "Ein Hund."),
+        ('"Ein Hund."', '"A dog."', '"Ein Hund."'),
+        ('"Ja", sagte er, "nein"', "Yes, he said, no", '"Ja", sagte er, "nein"'),
+        ("<think>\nA dog is…\n</think>\n\nEin Hund.", "A dog.", "Ein Hund."),
+        ('""', "A dog.", '""'),
+    ],
+)
+def test_quotation_marks_and_thoughts_are_taken_off(answer, source, expected):
+    assert cleaned(answer, source) == expected
