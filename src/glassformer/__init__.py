@@ -17,9 +17,10 @@ from glassformer.version import __version__
 # The variable is read when torch is loaded.
 os.environ.setdefault("GOMP_SPINCOUNT", "20000")
 
-__all__ = ["__version__", "inspect", "load", "pipeline", "record_activations", "train"]
+__all__ = ["__version__", "distill", "inspect", "load", "pipeline", "record_activations", "train"]
 
 if TYPE_CHECKING:
+    from glassformer.api import distill as distill
     from glassformer.api import inspect as inspect
     from glassformer.api import record_activations as record_activations
     from glassformer.api import train as train
@@ -32,7 +33,7 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> object:
-    if name in ("inspect", "record_activations", "train"):
+    if name in ("distill", "inspect", "record_activations", "train"):
         from glassformer.devices import require_torch
 
         require_torch(f"glassformer.{name}")

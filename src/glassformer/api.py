@@ -1,17 +1,22 @@
 """Public Python API: `import glassformer as gf`."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar, Unpack, overload
 
 from glassformer.inspection.inspect import inspect
 from glassformer.inspection.record import record_activations
+from glassformer.synthetic.ask import print_log
+from glassformer.synthetic.distillation import distill as run_distillation
+from glassformer.synthetic.distillation import make_teacher
 from glassformer.synthetic.monolingual import train_with_all as run
 from glassformer.tasks.base import AnyTask, Task
+from glassformer.tasks.texts import no_op
 from glassformer.train_config import Files, TrainConfig, TrainOptions
 from glassformer.training.options import known_names
 
-__all__ = ["inspect", "record_activations", "train"]
+__all__ = ["distill", "inspect", "record_activations", "train"]
 
 FILES = ("dev_src", "dev_tgt", "more_tgt", "more_src", "tagged")
 """Options that are one or more files."""
@@ -62,6 +67,55 @@ def train(
     given: dict[str, object] = {"src": paths(src), "tgt": paths(tgt), "out": out, "task": name, **options}
     given |= {option: paths(given[option]) for option in FILES if option in given}  # type: ignore[arg-type]
     return run(TrainConfig.resolve(given, known=known_names()), quiet=quiet)
+
+
+def distill(
+    teachers: Files,
+    src: Files,
+    tgt: Files = (),
+    *,
+    out: str | Path,
+    beam: int | None = None,
+    endpoint_model: str | None = None,
+    prompt: str | None = None,
+    per_minute: float | None = None,
+    connections: int | None = None,
+    quiet: bool = False,
+    **options: Unpack[TrainOptions],
+) -> AnyTask:
+    """Train a student on the translations of teachers. Repeating the call resumes an interrupted one.
+
+    Args:
+        teachers: model folders, of which several are an ensemble, or the address of one server with the chat
+            completions of OpenAI, such as "http://127.0.0.1:8000/v1". Its key is in the environment variable
+            OPENAI_API_KEY.
+        src: text to translate, one or more files.
+        tgt: references of it, if there are: the student is trained on these as well, and of several translations the
+            one nearest to the reference is used.
+        out: run folder of the student.
+        beam: beam size of model folders. Default: 4.
+        endpoint_model: name of the model at the server.
+        prompt: the message to the server, in which {text} is replaced by each source.
+        per_minute: maximum number of requests to the server in a minute.
+        connections: number of requests at the same time. Default: 8.
+        quiet: print no progress.
+        options: options of the student's training, as in `train`.
+
+    Returns:
+        The student, as returned by `load`.
+
+    Raises:
+        UserError: a teacher, a file or an option cannot be used.
+    """
+    names = [teachers] if isinstance(teachers, (str, Path)) else list(teachers)
+    given: dict[str, object] = {"src": paths(src), "tgt": paths(tgt), "out": out, **options}
+    given |= {option: paths(given[option]) for option in FILES if option in given}  # type: ignore[arg-type]
+    config = TrainConfig.resolve(given, known=known_names())
+    teacher = make_teacher(
+        names, config, beam=beam, endpoint_model=endpoint_model, prompt=prompt, per_minute=per_minute,
+        connections=connections, api_key=os.environ.get("OPENAI_API_KEY"),
+    )  # fmt: skip
+    return run_distillation(config, teacher, no_op if quiet else print_log, quiet=quiet)
 
 
 def paths(files: Files) -> tuple[Path, ...]:

@@ -104,9 +104,11 @@ def test_nobody_at_the_address(tmp_path):
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
 def test_a_request_that_is_refused_is_not_repeated(tmp_path, status):
-    with serving(lambda message, n: (status, {})) as server:
-        with pytest.raises(UserError, match=rf"status {status}: reason {status}.*\n  Check the address, --endpoint-mod"):
-            ask(teacher(server, connections=1), SOURCES, tmp_path, lambda message: None)
+    with (
+        serving(lambda message, n: (status, {})) as server,
+        pytest.raises(UserError, match=rf"status {status}: reason {status}.*\n  Check the address, --endpoint-mod"),
+    ):
+        ask(teacher(server, connections=1), SOURCES, tmp_path, lambda message: None)
     assert max(server.asked.values()) == 1
 
 
@@ -121,9 +123,11 @@ def test_single_texts_that_are_refused_are_left_out(tmp_path):
 
 @pytest.mark.parametrize("content", [b"<html>", b"[]", b'{"choices": []}', b'{"error": "x"}', b'"text"'])
 def test_something_that_is_no_completion(tmp_path, content):
-    with serving(lambda message, n: content) as server:
-        with pytest.raises(UserError, match="answers with something that is no chat completion"):
-            ask(teacher(server), SOURCES[:1], tmp_path, lambda message: None)
+    with (
+        serving(lambda message, n: content) as server,
+        pytest.raises(UserError, match="answers with something that is no chat completion"),
+    ):
+        ask(teacher(server), SOURCES[:1], tmp_path, lambda message: None)
 
 
 def test_an_answer_without_text_is_empty_and_one_at_the_limit_is_cut(tmp_path):
@@ -160,7 +164,7 @@ def test_requests_are_spread_over_time(tmp_path):
 
 @pytest.mark.parametrize("prompt", ["Translate", "{text} {text}"])
 def test_a_prompt_without_a_place_for_the_text(prompt):
-    with pytest.raises(ConfigError, match="must contain {text} once"):
+    with pytest.raises(ConfigError, match=r"must contain \{text\} once"):
         EndpointTeacher(EndpointOptions("http://x", "name", prompt))
 
 

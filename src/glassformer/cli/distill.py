@@ -1,7 +1,6 @@
 """`glassformer distill`"""
 
 import os
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,8 +10,6 @@ from cyclopts.validators import Number
 from glassformer.cli.files import check_no_options
 from glassformer.cli.options import DATA, RUN, Count, Quiet, flags, given
 from glassformer.cli.train import STARTED_S
-from glassformer.decode_config import DecodeConfig
-from glassformer.errors import ConfigError
 from glassformer.train_config import TrainConfig
 
 Flags: Any = flags(TrainConfig)
@@ -51,47 +48,16 @@ def distill(
         quiet: Print errors only.
     """
     check_no_options([Path(teacher) for teacher in teachers], "distill")
-    if not teachers:
-        raise ConfigError("no teacher given.\n  Name a model folder, or the address of a server (http://…).")
-    from glassformer.synthetic.distillation import check_is_not_student
+    from glassformer.synthetic.ask import print_log
     from glassformer.synthetic.distillation import distill as run
-    from glassformer.synthetic.endpoint import EndpointOptions, EndpointTeacher
-    from glassformer.synthetic.teachers import ModelTeacher
+    from glassformer.synthetic.distillation import make_teacher
+    from glassformer.tasks.texts import no_op
     from glassformer.training.options import known_names
 
     resolved = TrainConfig.resolve(given(options), config, os.environ, known=known_names())
-    urls = [teacher for teacher in teachers if "://" in teacher]
-    of_endpoint = {"--endpoint-model": endpoint_model, "--prompt": prompt, "--per-minute": per_minute}
-    of_endpoint["--connections"] = connections
-    teacher: EndpointTeacher | ModelTeacher
-    if urls:
-        if len(teachers) > 1:
-            raise ConfigError("several teachers, one of them a server.\n  Name one server, or model folders.")
-        if beam:
-            raise ConfigError("--beam: the server decodes.\n  Leave it out.")
-        missing = [name for name in ("--endpoint-model", "--prompt") if not of_endpoint[name]]
-        if missing or endpoint_model is None or prompt is None:
-            raise ConfigError(
-                f"{urls[0]}: needs {' and '.join(missing)}. For instance:\n"
-                "  --endpoint-model NAME --prompt 'Translate into French, without comment: {text}'\n"
-                "  For a translator behind `glassformer serve` the prompt is '{text}'."
-            )
-        teacher = EndpointTeacher(
-            EndpointOptions(
-                urls[0], endpoint_model, prompt, os.environ.get("OPENAI_API_KEY"), per_minute, connections or 8
-            )
-        )
-    else:
-        if unused := [name for name, value in of_endpoint.items() if value]:
-            raise ConfigError(f"{', '.join(unused)}: only for a server.\n  Leave it out.")
-        folders = [Path(teacher) for teacher in teachers]
-        check_is_not_student(folders, resolved.out)
-        n = beam or 4
-        decoding = DecodeConfig(beam=n, nbest=n if resolved.tgt else 1, precision="auto")
-        teacher = ModelTeacher(folders, decoding, device=resolved.device)
+    teacher = make_teacher(
+        teachers, resolved, beam=beam, endpoint_model=endpoint_model, prompt=prompt, per_minute=per_minute,
+        connections=connections, api_key=os.environ.get("OPENAI_API_KEY"),
+    )  # fmt: skip
 
-    def log(message: str) -> None:
-        if not quiet:
-            print(message, file=sys.stderr, flush=True)
-
-    run(resolved, teacher, log, quiet=quiet, started_s=STARTED_S)
+    run(resolved, teacher, no_op if quiet else print_log, quiet=quiet, started_s=STARTED_S)

@@ -11,6 +11,9 @@ from typing import TextIO
 from glassformer.checkpoint import write_error
 from glassformer.errors import UserError
 
+ANSWERS = "answers.jsonl"
+"""File of the answers."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:

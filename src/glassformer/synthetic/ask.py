@@ -1,12 +1,13 @@
 """Asking a teacher for all sources that have no answer yet."""
 
 import signal
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from glassformer.synthetic.answers import Answer, Answers
+from glassformer.synthetic.answers import ANSWERS, Answer, Answers
 from glassformer.synthetic.teachers import Teacher
 from glassformer.tasks.base import Log
 from glassformer.training.lock import locked
@@ -16,6 +17,11 @@ from glassformer.training.signals import Stopped
 REPORTED_EVERY_S = 10.0
 
 
+def print_log(message: str) -> None:
+    """Print a message on standard error."""
+    print(message, file=sys.stderr, flush=True)
+
+
 def ask(teacher: Teacher, sources: Sequence[str], folder: Path, log: Log) -> list[Answer]:
     """The answers of a teacher to sources, in their order. Those of earlier runs are in `folder`, where new ones go.
 
@@ -23,7 +29,7 @@ def ask(teacher: Teacher, sources: Sequence[str], folder: Path, log: Log) -> lis
         Stopped: the user interrupted; the answers so far are kept.
         UserError: the teacher does not answer, or the folder cannot be written or is in use.
     """
-    with closing(Answers(folder / "answers.jsonl", teacher.identity)) as answers, locked(folder):
+    with closing(Answers(folder / ANSWERS, teacher.identity)) as answers, locked(folder):
         missing = answers.missing(sources)
         n_different = len(set(sources))
         known = f", {n_different - len(missing):,} of them known from before" if len(missing) < n_different else ""

@@ -10,12 +10,14 @@ from glassformer import checkpoint
 from glassformer.corpora.corpus import detect_format, read_pairs
 from glassformer.corpora.languages import languages_of
 from glassformer.corpora.lines import read_lines
+from glassformer.decode_config import DecodeConfig
 from glassformer.errors import ConfigError, CorpusError
 from glassformer.metrics.translation import nearest
-from glassformer.synthetic.answers import Answer
+from glassformer.synthetic.answers import ANSWERS, Answer
 from glassformer.synthetic.ask import ask
+from glassformer.synthetic.endpoint import EndpointOptions, EndpointTeacher
 from glassformer.synthetic.filters import Filter, Language, typical_ratio
-from glassformer.synthetic.teachers import Teacher
+from glassformer.synthetic.teachers import ModelTeacher, Teacher
 from glassformer.tasks.base import AnyTask, Log
 from glassformer.train_config import TrainConfig
 from glassformer.training.run import make_run_folder, train
@@ -60,10 +62,8 @@ def read_sources(config: TrainConfig) -> tuple[list[str], list[str]]:
 
     Raises:
         CorpusError: a file cannot be used, or there is no text.
-        ConfigError: some files have references, and others not.
     """
-    has_pairs = bool(config.tgt) or any((config.format or detect_format(path)) != "lines" for path in config.src)
-    if has_pairs:
+    if has_references(config):
         pairs = [(e.src.strip(), e.tgt.strip()) for e in read_pairs(config.src, config.tgt, keys=config.keys)]
         pairs = [(src, tgt) for src, tgt in pairs if src and tgt]
         sources, references = [src for src, _ in pairs], [tgt for _, tgt in pairs]
@@ -102,12 +102,8 @@ def used_pairs(
         if filter_.accepts(source, text, answer)
     ]
     log(filter_.report(len(sources)))
-    if len(pairs) < len(sources) / 2:
-        raise CorpusError(
-            f"{len(sources) - len(pairs):,} of {len(sources):,} translations of the teacher cannot be used: see above."
-            f"\n  They are in {config.out / FOLDER / 'answers.jsonl'}. Change the --prompt, or use another teacher and"
-            " another --out."
-        )
+    path = config.out / FOLDER / ANSWERS
+    filter_.check(len(sources), path, "Change the --prompt, or use another teacher, and another --out")
     return pairs
 
 
@@ -115,6 +111,67 @@ def write_pairs(paths: tuple[Path, Path], pairs: Sequence[tuple[str, str]]) -> N
     """Write the two sides of parallel text."""
     for side, path in enumerate(paths):
         checkpoint.write_text(path, "".join(" ".join(pair[side].split()) + "\n" for pair in pairs))
+
+
+def make_teacher(
+    names: Sequence[str | Path],
+    config: TrainConfig,
+    *,
+    beam: int | None = None,
+    endpoint_model: str | None = None,
+    prompt: str | None = None,
+    per_minute: float | None = None,
+    connections: int | None = None,
+    api_key: str | None = None,
+) -> Teacher:
+    """The teacher of a student.
+
+    Args:
+        names: model folders, of which several are an ensemble, or the address of one server.
+        config: the options of the student's training.
+        beam: beam size of model folders. Default: 4.
+        endpoint_model: name of the model at the server.
+        prompt: the message to the server, in which {text} is replaced by each source.
+        per_minute: maximum number of requests to the server in a minute.
+        connections: number of requests at the same time. Default: 8.
+        api_key: key of the server.
+
+    Raises:
+        UserError: the teacher cannot be used, or an option is missing or has no effect.
+    """
+    of_endpoint = {
+        "--endpoint-model": endpoint_model, "--prompt": prompt, "--per-minute": per_minute,
+        "--connections": connections,
+    }  # fmt: skip
+    if not names:
+        raise ConfigError("no teacher given.\n  Name a model folder, or the address of a server (http://…).")
+    urls = [str(name) for name in names if "://" in str(name)]
+    if not urls:
+        if unused := [name for name, value in of_endpoint.items() if value]:
+            raise ConfigError(f"{', '.join(unused)}: only for a server.\n  Leave it out.")
+        folders = [Path(name) for name in names]
+        check_is_not_student(folders, config.out)
+        n = beam or 4
+        options = DecodeConfig(beam=n, nbest=n if has_references(config) else 1, precision="auto")
+        return ModelTeacher(folders, options, device=config.device)
+    if len(names) > 1:
+        raise ConfigError("several teachers, one of them a server.\n  Name one server, or model folders.")
+    if beam:
+        raise ConfigError("--beam: the server decodes.\n  Leave it out.")
+    if endpoint_model is None or prompt is None:
+        missing = [name for name in ("--endpoint-model", "--prompt") if not of_endpoint[name]]
+        raise ConfigError(
+            f"{urls[0]}: needs {' and '.join(missing)}. For instance:\n"
+            "  --endpoint-model NAME --prompt 'Translate into French, without comment: {text}'\n"
+            "  For a translator behind `glassformer serve` the prompt is '{text}'."
+        )
+    options_ = EndpointOptions(urls[0], endpoint_model, prompt, api_key, per_minute, connections or 8)
+    return EndpointTeacher(options_)
+
+
+def has_references(config: TrainConfig) -> bool:
+    """Whether the files have translations of the sources."""
+    return bool(config.tgt) or any((config.format or detect_format(path)) != "lines" for path in config.src)
 
 
 def check_is_not_student(folders: Sequence[Path], out: Path) -> None:

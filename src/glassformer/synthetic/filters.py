@@ -5,12 +5,14 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
 from glassformer.corpora.language_id import N_GRAMS, SMOOTHING, Profile, n_grams
 from glassformer.corpora.repetition import repeats
 from glassformer.corpora.words import letters_of
+from glassformer.errors import CorpusError
 from glassformer.synthetic.answers import Answer
 
 MIN_LETTERS = 20
@@ -117,6 +119,23 @@ class Filter:
         if self.min_score is not None and answer.score is not None and answer.score < self.min_score:
             return "improbable"
         return ""
+
+    def check(self, n: int, answers: Path, advice: str) -> None:
+        """Check that at least half of the translations are used.
+
+        Args:
+            n: number of all.
+            answers: the file that has them.
+            advice: what to do otherwise, as a sentence without a full stop.
+
+        Raises:
+            CorpusError: fewer are used.
+        """
+        n_unused = self.counts.total()
+        if n_unused > n / 2:
+            raise CorpusError(
+                f"{n_unused:,} of {n:,} translations cannot be used: see above. All are in {answers}.\n  {advice}."
+            )
 
     def report(self, n: int) -> str:
         """Message with the number of translations that are not used, and the first of each reason.

@@ -4,7 +4,6 @@ Sources: Sennrich et al. 2016 for back-translation, Caswell et al. 2019 for the 
 """
 
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -19,12 +18,13 @@ from glassformer.corpora.lines import read_lines
 from glassformer.corpora.words import letters_of
 from glassformer.decode_config import DecodeConfig
 from glassformer.errors import ConfigError, CorpusError
-from glassformer.synthetic.answers import Answer
-from glassformer.synthetic.ask import ask
+from glassformer.synthetic.answers import ANSWERS, Answer
+from glassformer.synthetic.ask import ask, print_log
 from glassformer.synthetic.distillation import SAMPLE, check_is_not_student, write_pairs
 from glassformer.synthetic.filters import MIN_LETTERS, Filter, Language, typical_ratio
 from glassformer.synthetic.teachers import ModelTeacher
 from glassformer.tasks.base import AnyTask, Log
+from glassformer.tasks.texts import no_op
 from glassformer.train_config import TrainConfig
 from glassformer.training.run import make_run_folder, train
 
@@ -69,11 +69,7 @@ def train_with_all(config: TrainConfig, *, quiet: bool = False, started_s: float
     if not (config.more_tgt or config.more_src):
         return train(config, quiet=quiet, started_s=started_s)
 
-    def log(message: str) -> None:
-        if not quiet:
-            print(message, file=sys.stderr, flush=True)
-
-    return train_with_more(config, log, quiet=quiet)
+    return train_with_more(config, no_op if quiet else print_log, quiet=quiet)
 
 
 def train_with_more(config: TrainConfig, log: Log, *, quiet: bool = False) -> AnyTask:
@@ -97,7 +93,8 @@ def train_with_more(config: TrainConfig, log: Log, *, quiet: bool = False) -> An
     pairs = [(e.src, e.tgt) for e in islice(read_pairs(config.src, config.tgt, keys=config.keys), PARALLEL_SAMPLE)]
     languages = languages_of(config.src, config.tgt, config.keys, config.languages)
     make_run_folder(config.out)
-    plain = config.model_copy(update={"more_tgt": (), "more_src": (), "languages": languages})
+    without_more = {"more_tgt": (), "more_src": (), "reverse_model": None, "forward_model": None}
+    plain = config.model_copy(update={**without_more, "languages": languages})
     directions = [(BACK, config.more_tgt), (FORWARD, config.more_src)]
     directions = [(direction, files) for direction, files in directions if files]
     src, tgt, n_made = list(config.src), list(config.tgt), 0
@@ -109,7 +106,8 @@ def train_with_more(config: TrainConfig, log: Log, *, quiet: bool = False) -> An
     for direction, files in directions:
         texts = usable_texts(direction, files, pairs, config, log)
         made = config.out / FOLDER / f"{direction.folder}.src", config.out / FOLDER / f"{direction.folder}.tgt"
-        n_made += translated(direction, texts, pairs, made, plain, log, quiet=quiet)
+        model = getattr(config, direction.model_option)
+        n_made += translated(direction, texts, pairs, made, model, plain, log, quiet=quiet)
         src.append(made[0])
         tgt.append(made[1])
         if direction is BACK:
@@ -193,6 +191,7 @@ def translated(
     texts: Sequence[str],
     pairs: Sequence[tuple[str, str]],
     files: tuple[Path, Path],
+    folder: Path | None,
     config: TrainConfig,
     log: Log,
     *,
@@ -202,16 +201,17 @@ def translated(
 
     Args:
         pairs: parallel text.
+        folder: the model that translates. None: it is trained first.
         config: the options of the training, without monolingual text.
     """
-    folder = getattr(config, direction.model_option)
     if folder is None:
         folder = config.out / FOLDER / f"{direction.folder}-model"
         train_helper(direction, folder, config, log, quiet=quiet)
     check_is_not_student([folder], config.out)
     options = DecodeConfig(beam=1, precision="auto", batch_tokens=4096)
     teacher = ModelTeacher([folder], options, device=config.device)
-    answers = ask(teacher, texts, config.out / FOLDER / f"{direction.folder}-answers", log)
+    asked = config.out / FOLDER / f"{direction.folder}-answers"
+    answers = ask(teacher, texts, asked, log)
     filter_ = filter_for(direction, pairs, answers)
     made = [
         (text, answer.texts[0])
@@ -219,6 +219,8 @@ def translated(
         if filter_.accepts(text, answer.texts[0] if answer.texts else "", answer)
     ]
     log(filter_.report(len(texts)))
+    option = "--" + direction.model_option.replace("_", "-")
+    filter_.check(len(texts), asked / ANSWERS, f"Train longer, or give a better model with {option}")
     write_pairs(files, [pair[::-1] if direction is BACK else pair for pair in made])
     return len(made)
 
@@ -240,7 +242,7 @@ def train_helper(direction: Direction, folder: Path, config: TrainConfig, log: L
     minutes = config.minutes and config.minutes * HELPER_SHARE
     what = "back" if direction is BACK else "the source text"
     log(f"Training a model that translates {what}, in {folder} ({direction.option}).")
-    helper = {"out": folder, "minutes": minutes, "profile": False, "reverse_model": None, "forward_model": None}
+    helper = {"out": folder, "minutes": minutes, "profile": False}
     train(config.model_copy(update=swapped | helper), quiet=quiet)
 
 
