@@ -36,6 +36,8 @@ RECIPES = {
     "plain": f"{PLAIN} --vocab-size 8000 --steps 4200",
     "vocabulary-4000": f"{PLAIN} --vocab-size 4000 --steps 3750",
     "muon": f"{PLAIN} --vocab-size 4000 --steps 1400 --batch-tokens 4000 --optimizer muon --lr 5e-3",
+    "muon-1500": f"{PLAIN} --vocab-size 8000 --steps 4200 --optimizer muon",
+    "muon-augment": "--preset tiny --vocab-size 8000 --steps 4000 --optimizer muon",
     "post-norm": f"{PLAIN} --vocab-size 4000 --steps 1400 --batch-tokens 4000 --no-pre-norm --lr 5e-3"
     " --warmup-ratio 0.3",
     # About 2.6 M targets each, for parts of a corpus.
