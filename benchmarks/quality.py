@@ -24,35 +24,33 @@ from benchmarks.corpora import lines
 from benchmarks.machine import describe, load_own, save
 
 PUBLISHED = (
-    "--preset tiny --no-augment --no-pre-norm --dropout 0.3 --lr 5e-3 --batch-tokens 8000 --warmup-ratio 0.25"
-    " --decay-ratio 0 --vocab-size 10000"
+    "--preset tiny --no-augment --optimizer adam --no-pre-norm --dropout 0.3 --lr 5e-3 --batch-tokens 8000"
+    " --warmup-ratio 0.25 --decay-ratio 0 --vocab-size 10000 --steps 8000"
 )
-"""The published recipe of Multi30k (2,000 of 8,000 updates are the warm-up): about 7,500 targets an update."""
+"""The published recipe of Multi30k (2,000 of 8,000 updates are the warm-up): about 60 M targets."""
 
-PLAIN = "--preset tiny --no-augment"
+ADAM = "--preset tiny --no-augment --optimizer adam --lr 3e-3 --batch-tokens 1500 --dropout 0.25"
+MUON = "--preset tiny --no-augment --optimizer muon --lr 8e-3 --batch-tokens 1000"
 
 RECIPES = {
-    # About 6 M targets each.
-    "plain": f"{PLAIN} --vocab-size 8000 --steps 4200",
-    "vocabulary-4000": f"{PLAIN} --vocab-size 4000 --steps 3750",
-    "muon": f"{PLAIN} --vocab-size 4000 --steps 1400 --batch-tokens 4000 --optimizer muon --lr 5e-3",
-    "muon-1500": f"{PLAIN} --vocab-size 8000 --steps 4200 --optimizer muon",
-    "muon-augment": "--preset tiny --vocab-size 8000 --steps 4000 --optimizer muon",
-    "post-norm": f"{PLAIN} --vocab-size 4000 --steps 1400 --batch-tokens 4000 --no-pre-norm --lr 5e-3"
-    " --warmup-ratio 0.3",
-    # About 2.6 M targets each, for parts of a corpus.
-    "small-plain": f"{PLAIN} --vocab-size 2000 --steps 1900",
-    "small-dropout": f"{PLAIN} --vocab-size 2000 --steps 1900 --bpe-dropout 0.1",
-    "small-muon": f"{PLAIN} --vocab-size 2000 --steps 1900 --optimizer muon",
-    "small-augment": f"{PLAIN.replace('--no-augment', '--augment')} --vocab-size 2000 --steps 1900",
-    # 60 M targets, two to three hours on two cores.
-    "published": f"{PUBLISHED} --steps 8000",
+    # About 6 M targets each, 14 epochs of Multi30k.
+    "adam": f"{ADAM} --vocab-size 8000 --steps 4200",
+    "adam-4000": f"{ADAM} --vocab-size 4000 --steps 3750",
+    "muon-0.07": f"{MUON} --dropout 0.07 --vocab-size 8000 --steps 6250",
+    "muon-0.14": f"{MUON} --dropout 0.14 --vocab-size 8000 --steps 6250",
+    "muon-augment": f"{MUON.replace('--no-augment', '--augment')} --dropout 0.14 --vocab-size 8000 --steps 6250",
+    # About 2.6 M targets each, for 5,000 pairs.
+    "small-adam": f"{ADAM} --vocab-size 2000 --steps 1900",
+    "small-muon": f"{MUON} --dropout 0.2 --vocab-size 2000 --steps 2850",
+    "small-muon-0.3": f"{MUON} --dropout 0.3 --vocab-size 2000 --steps 2850",
+    "small-bpe-dropout": f"{MUON} --dropout 0.2 --bpe-dropout 0.1 --vocab-size 2000 --steps 2850",
+    "published": PUBLISHED,
 }
 """Options of `glassformer train` by name."""
 
 CARD = [
-    *(f"multi30k-de/{recipe}/1" for recipe in ("plain", "vocabulary-4000", "muon", "post-norm")),
-    *(f"multi30k-de-5000/{recipe}/1" for recipe in ("small-plain", "small-dropout", "small-muon", "small-augment")),
+    *(f"multi30k-de/{recipe}/1" for recipe in ("adam", "adam-4000", "muon-0.07", "muon-0.14", "muon-augment")),
+    *(f"multi30k-de-5000/{name}/1" for name in ("small-adam", "small-muon", "small-muon-0.3", "small-bpe-dropout")),
 ]
 
 LENGTH_PENALTIES = (0.6, 1.0, 1.4, 2.0)

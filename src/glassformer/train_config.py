@@ -3,7 +3,7 @@
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, Self, TypedDict
+from typing import Annotated, Literal, Self, TypedDict
 
 from pydantic import Field, field_validator, model_validator
 
@@ -106,8 +106,10 @@ class TrainConfig(Config):
     n_heads: int | None = Field(default=None, ge=1, description="Number of attention heads.")
     d_ff: int | None = Field(default=None, ge=1, description="Hidden size of the feed-forward sub-layers.")
     n_layers: int | None = Field(default=None, ge=1, description="Number of layers; for encoder-decoders of each side.")
-    dropout: float | None = Field(
-        default=None, ge=0, lt=1, description="Dropout probability of embeddings and sub-layer outputs."
+    dropout: Annotated[float, Field(ge=0, lt=1)] | Literal["auto"] | None = Field(
+        default=None,
+        description="Dropout probability of embeddings and sub-layer outputs; auto: the higher, the more often the"
+        " training sees its text. Default: by preset.",
     )
     pre_norm: bool | None = Field(default=None, description="Normalize before each sub-layer, not after it.")
     max_len: int | None = Field(
@@ -321,7 +323,7 @@ class TrainOptions(TypedDict, total=False):
     n_heads: int | None
     d_ff: int | None
     n_layers: int | None
-    dropout: float | None
+    dropout: float | Literal["auto"] | None
     pre_norm: bool | None
     max_len: int | None
     model: dict[str, bool | int | float | str] | None

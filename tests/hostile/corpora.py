@@ -245,6 +245,9 @@ def special_files() -> Iterator[Case]:
         "train": ["train", "@", "--out", "out", *SMALL, "--steps", "1"],
         "train-task": ["train", "@", "--out", "out", *SMALL, "--steps", "1", "--task", "causal-lm"],
         "train-dev": ["train", "{m}/train.tsv", "--dev", "@", "--out", "out", *SMALL, "--steps", "1"],
+        "train-more-tgt": [*MORE, "--more-tgt", "@", "--reverse-model", "{m}/bare/translation"],
+        "train-more-src": [*MORE, "--more-src", "@", "--forward-model", "{m}/bare/translation"],
+        "distill": ["distill", "{m}/bare/translation", "--src", "@", "--out", "out", *SMALL, "--steps", "1"],
         "evaluate": ["evaluate", "{m}/bare/translation", "@"],
         "evaluate-tags": ["evaluate", "{m}/bare/tagging", "@"],
         "doctor": ["doctor", "@"],
@@ -262,6 +265,8 @@ def special_files() -> Iterator[Case]:
             id = f"special files/{name}: {path[:30]!r}"
             yield command(id, arguments, expect, setup)
 
+
+MORE = ("train", "{m}/train.tsv", "--out", "out", *SMALL, "--steps", "1")
 
 KEYS = (
     *("x", "=", "src=", "=a", "src=a src=b", "nowhere=a", "src=a,tgt", "src=a", "src=a.b.c.d tgt=e", "src=0 tgt=1"),

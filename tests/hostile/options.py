@@ -77,12 +77,13 @@ TRAIN_WHOLE = (
 )
 TRAIN_FRACTION = (
     *("minutes", "dropout", "lr", "warmup-ratio", "decay-ratio", "mixing-temperature", "max-grad-norm"),
-    *("prompt-loss-weight", "label-smoothing", "ema"),
+    *("prompt-loss-weight", "label-smoothing", "ema", "bpe-dropout"),
 )
 DECODE_WHOLE = ("beam", "nbest", "max-length", "no-repeat-ngram-size", "top-k", "seed", "batch-tokens", "threads")
 DECODE_FRACTION = ("length-penalty", "temperature", "top-p")
 MAY_BE_ZERO = {
     *("seed", "dropout", "warmup-ratio", "decay-ratio", "prompt-loss-weight", "label-smoothing", "length-penalty"),
+    "bpe-dropout",
     "no-repeat-ngram-size",
 }
 
@@ -241,6 +242,36 @@ CONFLICTS = (
     "train {m}/train.tsv --out out --config nowhere.toml",
     "train {m}/train.tsv --out out --config {m}",
     "train {m}/train.tsv --out out --config /dev/zero",
+    "train {m}/train.tsv --out out --steps 2 --reverse-model {m}/bare/translation",
+    "train {m}/train.tsv --out out --steps 2 --more-tgt {m}/test.fr --reverse-model {m}/bare/classification",
+    "train {m}/train.tsv --out out --steps 2 --more-tgt {m}/test.fr --reverse-model nowhere",
+    "train {m}/train.tsv --out out --steps 2 --more-tgt {m}/test.fr --init-from {m}/bare/translation",
+    "train {m}/train.tsv --out out --steps 2 --tagged {m}/test.en",
+    "train {m}/text.txt --out out --steps 2 --more-tgt {m}/test.fr",
+    "train {m}/text.txt --out out --steps 2 --augment",
+    "train {m}/text.txt --out out --steps 2 --bpe-dropout 0.1",
+    "train {m}/train.tsv --out out --steps 2 --bpe-dropout 0.1 --tokenizer char",
+    "distill",
+    "distill {m}/bare/translation",
+    "distill {m}/bare/translation --out out",
+    "distill {m}/bare/translation --src {m}/test.en",
+    "distill {m}/bare/classification --src {m}/test.en --out out",
+    "distill nowhere --src {m}/test.en --out out",
+    "distill {m}/bare/translation {m}/bare/translation --src {m}/test.en --out out",
+    "distill {m}/bare/translation http://127.0.0.1:9 --src {m}/test.en --out out",
+    "distill http://127.0.0.1:9 --src {m}/test.en --out out",
+    "distill http://127.0.0.1:9 --endpoint-model m --prompt x --src {m}/test.en --out out",
+    "distill http:// --endpoint-model m --prompt {text} --src {m}/test.en --out out",
+    "distill {m}/bare/translation --prompt {text} --src {m}/test.en --out out",
+    "distill {m}/bare/translation --src {m}/test.en --tgt {m}/train.fr --out out",
+    "distill {m}/bare/translation --beam 0 --src {m}/test.en --out out",
+    "distill {m}/bare/translation --nowhere 7 --src {m}/test.en --out out",
+    "translate {m}/bare/translation --ensemble",
+    "translate {m}/bare/translation --ensemble {m}/bare/translation",
+    "translate {m}/bare/translation --ensemble {m}/bare/classification",
+    "translate {m}/bare/translation --ensemble {m}/bare/multitask",
+    "translate {m}/bare/translation --ensemble nowhere",
+    "evaluate {m}/bare/classification {m}/test.tsv --ensemble {m}/bare/translation",
     "translate",
     "translate {m}/bare/classification",
     "translate {m}/bare/translation more",

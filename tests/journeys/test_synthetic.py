@@ -219,6 +219,17 @@ def test_teachers_that_cannot_be_used(corpus, model, tmp_path, arguments, messag
     assert message in done.stderr
 
 
+def test_a_folder_with_another_run_is_refused_before_the_long_work(corpus, model, teachers, tmp_path):
+    for command in (
+        train(corpus, model, "--more-tgt", corpus / "test.fr"),
+        ["distill", *teachers, "--src", corpus / "train.en", "--out", model, *SHORT],
+    ):
+        done = glassformer(*command)
+        assert done.returncode == 2, done.stderr
+        assert "contains a run on other text.\n  Choose another --out." in done.stderr
+        assert "sentences" not in done.stderr
+
+
 def test_a_teacher_that_is_the_student(corpus, model):
     done = glassformer("distill", model, "--src", corpus / "train.en", "--out", model, *SHORT)
     assert "is the teacher and the student" in done.stderr

@@ -8,7 +8,13 @@ import glassformer as gf
 from glassformer.errors import ConfigError
 from glassformer.nn.linear import Linear
 from glassformer.train_config import TrainConfig
-from glassformer.training.optimizer import OPTIMIZERS, load_optimizer_tensors, make_optimizer, optimizer_tensors
+from glassformer.training.optimizer import (
+    N_ITERATIONS,
+    OPTIMIZERS,
+    load_optimizer_tensors,
+    make_optimizer,
+    optimizer_tensors,
+)
 from glassformer.training.options import known_names
 
 N_STEPS = 100
@@ -81,7 +87,7 @@ class PlainMuon(torch.optim.AdamW):
         self.momentum = 0.95 * self.momentum + gradient
         x = gradient + 0.95 * self.momentum
         x = x / x.norm()
-        for _ in range(5):
+        for _ in range(N_ITERATIONS):
             a = x @ x.T
             x = 3.4445 * x + (-4.7750 * a + 2.0315 * a @ a) @ x
         with torch.no_grad():
@@ -92,7 +98,9 @@ class PlainMuon(torch.optim.AdamW):
 def torch_muon_step(matrix: torch.Tensor, gradients: list[torch.Tensor], weight_decay: float) -> torch.Tensor:
     """A matrix after updates by PyTorch's Muon, which computes in bf16."""
     parameter = nn.Parameter(matrix.clone())
-    optimizer = torch.optim.Muon([parameter], lr=LR, weight_decay=weight_decay, adjust_lr_fn="match_rms_adamw")
+    optimizer = torch.optim.Muon(
+        [parameter], lr=LR, weight_decay=weight_decay, adjust_lr_fn="match_rms_adamw", ns_steps=N_ITERATIONS
+    )
     for gradient in gradients:
         parameter.grad = gradient.clone()
         optimizer.step()

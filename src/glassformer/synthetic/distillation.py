@@ -12,6 +12,7 @@ from glassformer.corpora.languages import languages_of
 from glassformer.corpora.lines import read_lines
 from glassformer.decode_config import DecodeConfig
 from glassformer.errors import ConfigError, CorpusError
+from glassformer.manifest import MANIFEST
 from glassformer.metrics.translation import nearest
 from glassformer.synthetic.answers import ANSWERS, Answer
 from glassformer.synthetic.ask import ask
@@ -20,6 +21,7 @@ from glassformer.synthetic.filters import Filter, Language, typical_ratio
 from glassformer.synthetic.teachers import ModelTeacher, Teacher
 from glassformer.tasks.base import AnyTask, Log
 from glassformer.train_config import TrainConfig
+from glassformer.training.options import stored_options
 from glassformer.training.run import make_run_folder, train
 
 FOLDER = "teacher"
@@ -48,6 +50,7 @@ def distill(
     sources, references = read_sources(config)
     make_run_folder(config.out)
     folder = config.out / FOLDER
+    check_is_own_run(config, folder)
     answers = ask(teacher, sources, folder, log)
     pairs = used_pairs(sources, references, answers, config, log)
     languages = config.languages or languages_of(config.src, config.tgt or config.dev_tgt, config.keys)
@@ -172,6 +175,21 @@ def make_teacher(
 def has_references(config: TrainConfig) -> bool:
     """Whether the files have translations of the sources."""
     return bool(config.tgt) or any((config.format or detect_format(path)) != "lines" for path in config.src)
+
+
+def check_is_own_run(config: TrainConfig, folder: Path) -> None:
+    """Check that a run folder has no other run, before the long work that precedes the training.
+
+    Args:
+        folder: where the training text of this one is.
+
+    Raises:
+        ConfigError: it has one.
+    """
+    stored = stored_options(config)
+    has_begun = (config.out / MANIFEST).exists() or (config.out / "checkpoints").exists()
+    if stored and has_begun and not any(path.is_relative_to(folder) for path in stored.src):
+        raise ConfigError(f"{config.out}: contains a run on other text.\n  Choose another --out.")
 
 
 def check_is_not_student(folders: Sequence[Path], out: Path) -> None:

@@ -20,7 +20,7 @@ from glassformer.decode_config import DecodeConfig
 from glassformer.errors import ConfigError, CorpusError
 from glassformer.synthetic.answers import ANSWERS, Answer
 from glassformer.synthetic.ask import ask, print_log
-from glassformer.synthetic.distillation import SAMPLE, check_is_not_student, write_pairs
+from glassformer.synthetic.distillation import SAMPLE, check_is_not_student, check_is_own_run, write_pairs
 from glassformer.synthetic.filters import MIN_LETTERS, Filter, Language, typical_ratio
 from glassformer.synthetic.teachers import ModelTeacher
 from glassformer.tasks.base import AnyTask, Log
@@ -68,7 +68,6 @@ def train_with_all(config: TrainConfig, *, quiet: bool = False, started_s: float
     """
     if not (config.more_tgt or config.more_src):
         return train(config, quiet=quiet, started_s=started_s)
-
     return train_with_more(config, no_op if quiet else print_log, quiet=quiet)
 
 
@@ -93,6 +92,7 @@ def train_with_more(config: TrainConfig, log: Log, *, quiet: bool = False) -> An
     pairs = [(e.src, e.tgt) for e in islice(read_pairs(config.src, config.tgt, keys=config.keys), PARALLEL_SAMPLE)]
     languages = languages_of(config.src, config.tgt, config.keys, config.languages)
     make_run_folder(config.out)
+    check_is_own_run(config, config.out / FOLDER)
     without_more = {"more_tgt": (), "more_src": (), "reverse_model": None, "forward_model": None}
     plain = config.model_copy(update={**without_more, "languages": languages})
     directions = [(BACK, config.more_tgt), (FORWARD, config.more_src)]

@@ -35,6 +35,8 @@ def build(
     explicit = {} if base else {**config.model_dump(exclude_none=True), **n_layers}
     if base and config.dropout is not None:
         explicit["dropout"] = config.dropout
+    if config.dropout == "auto":  # the training sets it
+        explicit.pop("dropout")
     tokenizer = corpus_info.tokenizer
     derived = {
         **task_type.head_config,

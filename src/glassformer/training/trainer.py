@@ -33,6 +33,7 @@ from glassformer.training.options import store_options
 from glassformer.training.profile import Profile
 from glassformer.training.progress import Reporter, duration
 from glassformer.training.randomness import random_state, seed, set_random_state
+from glassformer.training.regularization import KNOWN_AFTER, STEP, dropout_for, set_dropout
 from glassformer.training.schedule import crossed, learning_rate
 from glassformer.training.signals import Interrupted, Stopped, StopSignal
 from glassformer.training.step import TrainingStep
@@ -58,6 +59,8 @@ class TrainerState(ValidationState):
     n_tokens: int = 0
     """Targets trained on: tokens to predict, or labels."""
     loss_sum_since_log: float = 0.0
+    dropout: float | None = None
+    """The dropout probability that --dropout auto has chosen."""
     n_processes: int = 1
     """Number of processes of the last part of the run."""
     validation_due: bool = False
@@ -194,6 +197,8 @@ class Trainer:
         self.step.n_steps = self.progress.step
         self.sampler.load_state_dict(self.progress.sampler)
         self.saved_step = self.progress.step
+        if self.progress.dropout is not None:
+            self.set_dropout(self.progress.dropout)
         self.model.load_state_dict(checkpoint.read_tensors(folder / "model.safetensors"))
         self.step.scatter()
         tensors = checkpoint.read_tensors(folder / "training.safetensors")
@@ -320,6 +325,8 @@ class Trainer:
         indices = [next(self.sampler) for _ in range(self.config.accumulate)]
         before, after = self.progress.fraction, self.budget_used(self.progress.step + 1)
         lr = self.learning_rate(before, after)
+        if self.config.dropout == "auto":
+            self.adapt_dropout(after)
         n, signum = self.update_weights(indices, lr, stop)
         self.progress.step += 1
         self.progress.fraction = after
@@ -337,6 +344,29 @@ class Trainer:
             self.log.record(after, lr=lr, epoch=self.sampler.epochs_done)
         self.progress.validation_due = self.validator.is_due(before, after)
         return signum
+
+    def adapt_dropout(self, fraction: float) -> None:
+        """Set the dropout probability by the number of epochs that the training will have, as far as is known.
+
+        Args:
+            fraction: of the budget, used after the next update.
+        """
+        is_known = self.config.minutes is None or fraction >= KNOWN_AFTER
+        n_epochs = self.sampler.epochs_done / fraction if is_known else 0.0
+        p, before = dropout_for(n_epochs), self.progress.dropout
+        if before is not None and abs(p - before) < STEP:
+            return
+        self.set_dropout(p)
+        if is_known:
+            self.step.log(f"Dropout: {p:.2f}, for about {n_epochs:,.0f} epochs (--dropout auto).")
+        if self.step.graphs:
+            self.step.release()
+
+    def set_dropout(self, p: float) -> None:
+        """Set the dropout probability that --dropout auto has chosen."""
+        self.progress.dropout = p
+        for model in {self.model, self.step.model}:
+            set_dropout(model, p)
 
     def update_weights(
         self, indices: Sequence[NDArray[np.int64]], lr: float, stop: StopSignal
