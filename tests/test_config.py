@@ -167,7 +167,7 @@ def sizes(name: str) -> TransformerConfig:
         vocab_size=31,
         n_encoder_layers=row["n_layers"],
         n_decoder_layers=row["n_layers"],
-        **{key: row[key] for key in (*SIZES, "dropout", "pre_norm")},
+        **{key: row[key] for key in (*SIZES, "dropout", "pre_norm") if row[key] != "auto"},
     )
 
 
@@ -220,3 +220,11 @@ def test_model_and_vocabulary_sizes_increase_with_the_number_of_pairs():
     units = [vocab_size_for(n) for n in n_pairs]
     assert units == sorted(units)
     assert (units[0], units[-1]) == (1_000, 32_000)
+
+
+def test_a_short_training_has_a_smaller_preset():
+    times = [preset_for(2_000_000, n_flop=10.0**k, vocab_size=16_000) for k in range(12, 20)]
+    assert times == ["tiny"] * 4 + ["small"] + ["base"] * 3
+    assert preset_for(200_000, n_flop=1e30, vocab_size=8_000) == "small"
+    assert preset_for(20_000, n_flop=1e30, vocab_size=8_000) == "tiny"
+    assert preset_for(200_000, "bert", n_flop=1.0) == preset_for(200_000, "bert")

@@ -106,9 +106,13 @@ def training_call(sizes: Sizes, precision: str, library: str, n_rows: int) -> Ca
     return call
 
 
-def choose_among(sizes: Sizes, pairs: list[tuple[str, str]]) -> Choice:
-    """The fastest of the pairs of precision and library for a model of these sizes; a single pair is not measured."""
-    if len(pairs) == 1:
+def choose_among(sizes: Sizes, pairs: list[tuple[str, str]], *, measures_one: bool = False) -> Choice:
+    """The fastest of the pairs of precision and library for a model of these sizes.
+
+    Args:
+        measures_one: measure a single pair as well.
+    """
+    if len(pairs) == 1 and not measures_one:
         return Choice(" ".join(pairs[0]), {}, is_new=False)
     weights = 4 * sizes.d_model**2 + 2 * sizes.d_model * sizes.d_ff
     loss_weights = sizes.d_model * sizes.vocab_size / (2 * sizes.n_layers)
@@ -123,6 +127,21 @@ def choose_among(sizes: Sizes, pairs: list[tuple[str, str]]) -> Choice:
                 "kernels": [source_hash(), implementation()],
             },
         )  # fmt: skip
+
+
+UTILIZATION = 0.6
+"""Part of the rate of matrix products that a training reaches, about."""
+
+
+def available_flop(config: TrainConfig, device: torch.device) -> float | None:
+    """Floating-point operations that a training of so many minutes has time for, by the measured rate of the products;
+    None if the budget is another, or the device a GPU."""
+    if config.minutes is None or device.type != "cpu":
+        return None
+    sizes = Sizes(256, 1024, 3, MAX_VOCAB_SIZE)  # the rate hardly depends on them
+    pairs = candidates(device, config.precision, config.cpu_matmul) or [("fp32", "torch")]
+    choice = choose_among(sizes, pairs, measures_one=True)
+    return 60 * config.minutes * UTILIZATION * 1e9 * max(choice.rates.values())
 
 
 def choose_arithmetic(config: TrainConfig, device: torch.device, sizes: Sizes) -> tuple[TrainConfig, str | None]:

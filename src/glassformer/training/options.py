@@ -14,10 +14,11 @@ from glassformer.learning.registry import objective_class
 from glassformer.limits import MAX_TOKENS
 from glassformer.models.base import Model
 from glassformer.models.families import FAMILIES, family_of
-from glassformer.presets import ADAM, FINE_TUNING, preset, preset_for, presets_of
+from glassformer.presets import ADAM, BASE_FOR_LARGE, FINE_TUNING, preset, preset_for, presets_of
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.registry import TASKS
 from glassformer.train_config import TrainConfig
+from glassformer.training.arithmetic import available_flop
 from glassformer.training.optimizer import OPTIMIZERS, OptimizerType
 from glassformer.training.scan import CorpusInfo, read_options
 from glassformer.training.schedule import SCHEDULES, Schedule
@@ -183,7 +184,10 @@ def resolve_options(
     """
     explicit = config.model_dump(exclude_none=True)
     family = model_family(config, objective_type.task_type, base)
-    name = config.preset or preset_for(corpus_info.n_examples, family)
+    device = torch.device(pick_device(config.device))
+    n_flop = available_flop(config, device) if family in BASE_FOR_LARGE and not config.preset and not base else None
+    vocab_size = corpus_info.tokenizer.vocab_size
+    name = config.preset or preset_for(corpus_info.n_examples, family, n_flop=n_flop, vocab_size=vocab_size)
     if name not in presets_of(family):
         raise ConfigError(f"preset {name!r}: unknown for the family {family}; known: {', '.join(presets_of(family))}.")
     defaults = preset(name, family)
@@ -204,13 +208,12 @@ def resolve_options(
     rows = {option: str(explicit.get(option, defaults[option])) for option in ("optimizer", "schedule")}
     excluded = {excluded for option, row in rows.items() for excluded in known[option][row]}
     defaults = {option: value for option, value in (ADAM | defaults).items() if option not in excluded}
-    device = torch.device(pick_device(config.device))
     selected = {
         **defaults,
         "task": objective_type.task_type.name,
         "family": family,
         "preset": name,
-        "vocab_size": corpus_info.tokenizer.vocab_size,
+        "vocab_size": vocab_size,
         "threads": torch.get_num_threads(),
     }
     # With "auto" the training decides when it knows its speed, so that two runs may differ in rounding.
