@@ -16,6 +16,7 @@ from benchmarks.machine import load
 ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "docs" / "results.md", ROOT / "docs" / "tutorial.md", ROOT / "README.md")
 PROCESSORS = {
+    "AMD EPYC, family 25, model 1": "AMD EPYC (Zen 3)",
     "AMD EPYC, family 25, model 17": "AMD EPYC (Zen 4)",
     "AMD EPYC, family 26, model 2": "AMD EPYC (Zen 5)",
 }

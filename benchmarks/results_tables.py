@@ -188,7 +188,29 @@ INT8_COLUMNS = ("model", "BLEU, fp32", "BLEU, bf16", "BLEU, int8", "equal next t
 GROWTH = "python -m benchmarks.growth PAIRS [AXIS]"
 GROWTH_COLUMNS = ("what grows", "range", "exponent of time", "exponent of memory", "commit")
 
+
+def first_minutes(record: dict) -> list[Row]:
+    def row(name: str, result: dict) -> Row:
+        scores = [f"{result[key]['BLEU']:.1f}" for key in ("greedy", "beam 5, length penalty 1")]
+        return [name, f"{result['n_parameters'] / 1e6:.1f} M", *scores]
+
+    return [row(*item) for item in record["rows"].items()]
+
+
+def recipes(record: dict) -> list[Row]:
+    def row(name: str, result: dict) -> Row:
+        corpus, recipe, _ = name.split("/")
+        best = max(result["dev"].values(), key=lambda scores: scores["BLEU"])
+        plain = result["dev"]["beam 4, 0.6"]["BLEU"]
+        targets = f"{result['targets'] / 1e6:.1f} M"
+        return [corpus, recipe, targets, f"{plain:.1f}", f"{best['BLEU']:.1f}", f"{best['chrF2']:.1f}"]
+
+    return sorted(row(*item) for item in record["runs"].items())
+
+
 TABLES = {
+    "first minutes": Table(("model", "parameters", "BLEU, greedy", "BLEU, beam 5"), {"first_minutes": first_minutes}),
+    "recipes": Table(("corpus", "recipe", "targets", "BLEU, beam 4", "best BLEU", "its chrF2"), {"quality": recipes}),
     "multi30k": Table(
         ("languages", "minutes", "set", "BLEU, greedy", "BLEU, beam 4", "chrF2, beam 4", "TER, beam 4"),
         {"multi30k_en_de": multi30k("English to German"), "multi30k_en_fr": multi30k("English to French")},

@@ -191,7 +191,7 @@ class TrainConfig(Config):
     augment: bool | None = Field(
         default=None,
         description="Translation: change a share of the training pairs at each use: capitals, typing errors, missing or"
-        " repeated end marks, emoji, numbers, codes, two sentences as one. Default: yes.",
+        " repeated end marks, emoji, numbers, codes, two sentences as one. Short trainings get worse on clean text.",
     )
     bpe_dropout: float | None = Field(
         default=None,

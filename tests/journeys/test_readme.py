@@ -217,6 +217,12 @@ def check_import(out: list[str], err: str, folder: Path) -> None:
     torch.testing.assert_close(after, before)
 
 
+def check_distillation(out: list[str], err: str, folder: Path) -> None:
+    assert "Teacher en-fr: " in err
+    assert (folder / "en-fr-small" / "model.safetensors").exists()
+    assert read_lines(folder / "en-fr-small" / "teacher" / "train.src")[0] in read_lines(folder / "train.en")
+
+
 def check_doctor(out: list[str], err: str, folder: Path) -> None:
     assert out == ["120 pairs: 0 errors, 0 warnings."]
     assert "cleaned: 120 of 120 pairs kept, repaired: nothing." in err
@@ -227,6 +233,7 @@ def check_doctor(out: list[str], err: str, folder: Path) -> None:
 CHECKS = [
     ("train train.en", check_training),
     ("train reviews.csv", check_sentiment),
+    ("distill en-fr", check_distillation),
     ("run en-fr", check_run),
     ("translate en-fr", check_translate),
     ("translate en-fr", check_control),

@@ -87,6 +87,7 @@ def models(corpus, tmp_path_factory):
     other = {"context": "Bob lives in Rome.", "qas": [{"id": "2", "question": "Where?", "answers": []}]}
     other["qas"][0]["answers"] = [{"text": "Rome", "answer_start": 13}]
     squad = write_lines(folder / "squad.json", [json.dumps({"data": [{"title": "", "paragraphs": [context, other]}]})])
+    write_lines(folder / "numbers.txt", range(40))  # what an untrained translator leaves as it is
     files = {
         "translation": [corpus / "train.en", corpus / "train.fr"],
         "causal-lm": [text],
@@ -108,6 +109,7 @@ def use(folder, *parts: str) -> list[str]:
 
 COMMANDS = {
     "train": (["train", "@text.txt", "--out", "@trained", "--steps", "2", *SMALL, *RARE], ""),
+    "distill": (["distill", "@translation", "--src", "@numbers.txt", "--out", "@student", "--steps", "2", *SMALL], ""),
     "run": (["run", "@skip-gram"], "film\n\nfilm cast\n"),
     "translate": (["translate", "@translation", "--max-length", "5"], "The cat.\n\nThe dog.\n"),
     "evaluate": (["evaluate", "@classification", "@classification.jsonl"], ""),

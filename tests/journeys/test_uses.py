@@ -144,7 +144,8 @@ def test_every_command_works_in_its_order_and_prints_what_it_should(folder, monk
     monkeypatch.chdir(folder)
     trained, printed = [], []
     for command in COMMANDS:
-        words, _, source = re.sub(r"--minutes \d+", FEW, command).partition(" < ")
+        few = FEW.replace("0.003", "0.01") if "--out spelling" in command else FEW  # its optimizer is Muon
+        words, _, source = re.sub(r"--minutes \d+", few, command).partition(" < ")
         stdin = (folder / source.strip()).read_text(encoding="utf-8") if source else ""
         arguments = shlex.split(words)[1:]
         done = glassformer(*arguments, stdin=stdin)

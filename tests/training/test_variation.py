@@ -112,6 +112,7 @@ def test_an_augmented_source_keeps_its_tag(trainer):
     objective.tag_id = objective.tokenizer.eos_id  # any special token
     texts = [("one other day.", "another day."), ("the brother.", "others here.")] * 200
     augmentation = Augmentation(texts)
+    objective.data = trainer.data.train
     plain = [tuple(map(objective.tokenizer.encode, pair)) for pair in texts]
     tagged = [([objective.tag_id, *src], tgt) for src, tgt in plain]
     generators = lambda: [np.random.default_rng(i) for i in range(len(texts))]

@@ -146,15 +146,16 @@ class Augmentation:
         self.space = " " if any(" " in tgt.strip() for _, tgt in pairs) else ""
         self.lexicon = Lexicon(pairs)
 
-    def __call__(self, index: int, pair: Pair, other: Pair, rng: Random) -> Pair:
+    def __call__(self, index: int, pair: Pair, other: Callable[[], Pair], rng: Random) -> Pair:
         """A pair with a change.
 
         Args:
             index: the change, from `drawn`.
-            other: the pair that this one may be joined with.
+            other: returns a pair that this one is joined with.
         """
         if index == len(CHANGES):
-            return pair[0] + self.space + other[0], pair[1] + self.space + other[1]
+            src, tgt = other()
+            return pair[0] + self.space + src, pair[1] + self.space + tgt
         if index > len(CHANGES):
             return self.lexicon.part(*pair, rng) or pair
         change = list(CHANGES)[index]

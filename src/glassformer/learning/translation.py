@@ -1,6 +1,7 @@
 """Objectives of translation and of other text-to-text tasks with encoder-decoder models."""
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import compress
 from typing import ClassVar
 
@@ -106,6 +107,8 @@ class TranslationObjective(TextToTextObjective[Example]):
     tag_id: int | None = None
     augments = False
     augmentation: Augmentation | None = None
+    data: Dataset | None = None
+    """The training set, if it is augmented."""
 
     def configure(self, config: TrainConfig) -> None:
         super().configure(config)
@@ -127,6 +130,7 @@ class TranslationObjective(TextToTextObjective[Example]):
         found = source_scripts(zip(*self.sample(data), strict=True))
         self.task.scripts = tuple(sorted({*self.task.scripts, *found}))
         if self.augments:
+            self.data = data
             self.augmentation = Augmentation(list(zip(*self.sample(data, MAX_AUGMENTATION), strict=True)))
 
     @property
@@ -145,15 +149,20 @@ class TranslationObjective(TextToTextObjective[Example]):
         """The rows, some of them changed."""
         new = list(rows)
         changes = {i: change for i, rng in enumerate(generators) if (change := drawn(rng)) is not None}
-        pairs = {j: self.texts(new[j]) for i in changes for j in (i, (i + 1) % len(new))}
         texts = [
-            augmentation(change, pairs[i], pairs[(i + 1) % len(new)], generators[i]) for i, change in changes.items()
+            augmentation(change, self.texts(new[i]), partial(self.any_texts, generators[i]), generators[i])
+            for i, change in changes.items()
         ]
         src, tgt = (self.tokenizer.encode_batch([text[side] for text in texts]) for side in (0, 1))
         for i, row in zip(changes, zip(src, tgt, strict=True), strict=True):
             tag = [self.tag_id] if rows[i][0][:1] == [self.tag_id] else []
             new[i] = ([*tag, *row[0]], row[1])
         return new
+
+    def any_texts(self, rng: np.random.Generator) -> tuple[str, str]:
+        """Source and target of a random row of the training set."""
+        assert self.data is not None
+        return self.texts(self.data[int(rng.integers(len(self.data)))])
 
     def texts(self, row: Row) -> tuple[str, str]:
         """Source and target of a row."""

@@ -191,8 +191,6 @@ def resolve_options(
     if name not in presets_of(family):
         raise ConfigError(f"preset {name!r}: unknown for the family {family}; known: {', '.join(presets_of(family))}.")
     defaults = preset(name, family)
-    if "augment" in objective_type.options and not base:
-        defaults["augment"] = True
     if base:
         defaults = {name: value for name, value in defaults.items() if name not in BUDGETS} | FINE_TUNING
         defaults |= {name: value for name, value in base.config.model_dump().items() if name in defaults}
