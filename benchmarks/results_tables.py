@@ -197,6 +197,58 @@ def first_minutes(record: dict) -> list[Row]:
     return [row(*item) for item in record["rows"].items()]
 
 
+def equal_time(record: dict) -> list[Row]:
+    def row(corpus: str, results: dict) -> Row:
+        scores = [
+            f"{results[recipe][metric]:.1f}" for recipe in ("published", "default") for metric in ("BLEU", "chrF2")
+        ]
+        return [corpus, results["default"]["preset"], *scores]
+
+    return [row(*item) for item in record["rows"].items()]
+
+
+def search_quality(record: dict) -> list[Row]:
+    def row(model: str, setting: str, result: dict) -> Row:
+        return [model, setting, *(f"{result[metric]:.1f}" for metric in ("BLEU", "chrF2"))]
+
+    return [row(model, *item) for model, results in record["rows"].items() for item in results.items()]
+
+
+def robustness(record: dict) -> list[Row]:
+    """The clean chrF, and the part of it that is left under each noise."""
+    ((_, result),) = record["results"].items()
+    return [[name, f"{value:.1f}" if name == "clean" else percent(value, 0)] for name, value in result.items()]
+
+
+def documents(record: dict) -> list[Row]:
+    """Files read and written again: of two languages, then those of Office."""
+
+    def row(name: str, result: dict, accepted: str) -> Row:
+        shown = str(result[accepted]) if result.get(accepted) else "–"
+        return [name, str(result["files"]), str(result.get("refused", 0)), str(result["same"]), shown]
+
+    return [
+        *(row(name, result, "accepted") for name, result in record["identity"].items()),
+        *(row(f".{name}", result, "same text") for name, result in record["office"].items()),
+    ]
+
+
+def memory_read(record: dict) -> list[Row]:
+    """Speed and memory of reading a translation memory for training."""
+    result = record["memory"]
+    return [[f"{result['MB']} MB", f"{result['pairs']:,}", f"{result['MB/s']} MB/s", f"{result['memory MB']} MB"]]
+
+
+def browser(record: dict) -> list[Row]:
+    def row(name: str, result: dict) -> Row:
+        size, first = f"{result['bytes'] / 1e6:.1f} MB", f"{result['first_translation_ms'] / 1000:.2f} s"
+        searches = [result[f"beam {beam}"] for beam, _ in SEARCHES]
+        speeds = [cell for x in searches for cell in (f"{x['page_tokens_per_s']:,}", times(x["ratio"]))]
+        return [name, size, first, f"{result['record_ms']:.0f} ms", *speeds]
+
+    return [row(*item) for item in record["results"].items()]
+
+
 def recipes(record: dict) -> list[Row]:
     def row(name: str, result: dict) -> Row:
         corpus, recipe, _ = name.split("/")
@@ -209,8 +261,32 @@ def recipes(record: dict) -> list[Row]:
 
 
 TABLES = {
-    "first minutes": Table(("model", "parameters", "BLEU, greedy", "BLEU, beam 5"), {"first_minutes": first_minutes}),
-    "recipes": Table(("corpus", "recipe", "targets", "BLEU, beam 4", "best BLEU", "its chrF2"), {"quality": recipes}),
+    "first minutes": Table(
+        ("model", "parameters", "BLEU, greedy", "BLEU, beam 5"), {"first_minutes": first_minutes}, note=True
+    ),
+    "recipes": Table(
+        ("corpus", "recipe", "targets", "BLEU, beam 4, length penalty 0.6", "best BLEU", "its chrF2"),
+        {"quality": recipes},
+        note=True,
+    ),
+    "equal time": Table(
+        ("corpus", "preset chosen", "published: BLEU", "chrF2", "default: BLEU", "chrF2"), {"equal_time": equal_time}
+    ),
+    "browser": Table(
+        (
+            *("model", "file", "first translation", "a record of all heads", "greedy: tokens/s", "relative to native"),
+            *("beam 4: tokens/s", "relative to native"),
+        ),
+        {"browser": browser},
+    ),
+    "documents": Table(
+        ("files", "number", "refused", "unchanged outside of targets", "accepted"), {"documents": documents}
+    ),
+    "memory read": Table(
+        ("memory (TMX)", "pairs", "read for training", "above the imports"), {"documents": memory_read}
+    ),
+    "noise": Table(("noise", "chrF, or part of it"), {"robustness": robustness}),
+    "search quality": Table(("corpus", "search", "BLEU", "chrF2"), {"search_quality": search_quality}),
     "multi30k": Table(
         ("languages", "minutes", "set", "BLEU, greedy", "BLEU, beam 4", "chrF2, beam 4", "TER, beam 4"),
         {"multi30k_en_de": multi30k("English to German"), "multi30k_en_fr": multi30k("English to French")},

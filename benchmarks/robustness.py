@@ -19,36 +19,32 @@ from sacrebleu.metrics.chrf import CHRF
 from benchmarks.machine import save
 from glassformer.corpora.lines import read_lines
 from glassformer.decode_config import DecodeConfig
-from glassformer.learning.lexicon import Lexicon, found
+from glassformer.learning.lexicon import Lexicon, words_of
 from glassformer.tasks.registry import load
 
 WORDS = 300
 LETTERS = "etaoinshrdlucmfwypvbgk"
-NEAR = dict(zip("qwertyuiopasdfghjklzxcvbnm", "wertyuiopåsdfghjklöxcvbnm,", strict=True))
+NEIGHBORS = dict(zip("qwertyuiopasdfghjklzxcvbnm", "wertyuioposdfghjklkxcvbnmn", strict=True))
+"""A neighbor of each letter on a keyboard."""
 SIGNS = "🎈🤔🐱🍀🚗⚽🌧🎁"
 
 
-def typed(word, rng):
-    """A word of at least four letters with one typing error."""
-    if len(word) < 4 or not word.isalpha():
-        return word
-    i = rng.randrange(1, len(word) - 1)
-    kinds = (
-        word[:i] + word[i + 1] + word[i] + word[i + 2 :],
-        word[:i] + word[i + 1 :],
-        word[:i] + NEAR.get(word[i].lower(), "e") + word[i + 1 :],
-        word[:i] + rng.choice(LETTERS) + word[i:],
-    )
-    return rng.choice(kinds)
-
-
 def typing_errors(src, ref, rng):
-    """One typing error in each sentence."""
+    """One typing error in a word of each sentence."""
     words = src.split(" ")
     long = [i for i, word in enumerate(words) if len(word) >= 4 and word.isalpha()]
-    if long:
-        i = rng.choice(long)
-        words[i] = typed(words[i], rng)
+    if not long:
+        return src, ref
+    at = rng.choice(long)
+    word, i = words[at], rng.randrange(1, len(words[at]) - 1)
+    words[at] = rng.choice(
+        (
+            word[:i] + word[i + 1] + word[i] + word[i + 2 :],
+            word[:i] + word[i + 1 :],
+            word[:i] + NEIGHBORS.get(word[i].lower(), "e") + word[i + 1 :],
+            word[:i] + rng.choice(LETTERS) + word[i:],
+        )
+    )
     return " ".join(words), ref
 
 
@@ -77,6 +73,7 @@ def code(rng):
 NOISES = {
     "capitals": lambda src, ref, rng: (src.upper(), ref),
     "title case": lambda src, ref, rng: (" ".join(word[:1].upper() + word[1:] for word in src.split(" ")), ref),
+    "no capitals": lambda src, ref, rng: (src.lower(), ref),
     "typing error": typing_errors,
     "no end mark": without_end,
     "end mark twice": lambda src, ref, rng: (src + src[-1:], ref + src[-1:]) if src[-1:] in "!?." else (src, ref),
@@ -94,7 +91,7 @@ def chrf(hypotheses, references, *, lowercase=False):
 def single_words(train, limit=WORDS):
     """Frequent words of the training text with their translation."""
     lexicon = Lexicon(train)
-    counts = Counter(word for src, _ in train for word in found(src))
+    counts = Counter(word for src, _ in train for word in words_of(src))
     translations = {}
     for src, tgt in lexicon.pairs:
         translations.setdefault(src, []).append(tgt)

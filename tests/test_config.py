@@ -76,7 +76,8 @@ def test_invalid_decoding_options_are_an_error(flags, why):
         ({"dev_tgt": ["d.fr"]}, "dev_tgt needs dev_src"),
         ({"warmup_ratio": 0.7, "decay_ratio": 0.7}, "warmup_ratio and decay_ratio"),
         ({"preset": "huge"}, "preset"),
-        ({"dropout": 1.0}, "dropout"),
+        ({"dropout": 1.0}, "dropout: 1.0: a probability"),
+        ({"dropout": float("nan")}, "dropout: nan: input should be a finite number"),
         ({"lr": 0}, "lr"),
         ({"lr": 1e300}, "lr"),
         ({"minutes": -1}, "minutes"),
@@ -126,7 +127,7 @@ TRAINING = st.builds(
     steps=st.none() | st.integers(1, 1 << 40),
     lr=st.none() | st.floats(1e-9, 1e9),
     pre_norm=st.none() | st.booleans(),
-    preset=st.none() | st.sampled_from(list(PRESETS["transformer"])),
+    preset=st.sampled_from(["auto", *PRESETS["transformer"]]),
     seed=st.integers(0, (1 << 63) - 1),
     dropout=st.none() | st.floats(0, 1, exclude_max=True),
 )

@@ -1,7 +1,7 @@
 """Public Python API: `import glassformer as gf`."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar, Unpack, overload
 
@@ -10,16 +10,13 @@ from glassformer.inspection.record import record_activations
 from glassformer.synthetic.ask import print_log
 from glassformer.synthetic.distillation import distill as run_distillation
 from glassformer.synthetic.distillation import make_teacher
-from glassformer.synthetic.monolingual import train_with_all as run
+from glassformer.synthetic.monolingual import train_with_monolingual as run
 from glassformer.tasks.base import AnyTask, Task
 from glassformer.tasks.texts import no_op
 from glassformer.train_config import Files, TrainConfig, TrainOptions
 from glassformer.training.options import known_names
 
 __all__ = ["distill", "inspect", "record_activations", "train"]
-
-FILES = ("dev_src", "dev_tgt", "more_tgt", "more_src", "tagged")
-"""Options that are one or more files."""
 
 TaskT = TypeVar("TaskT", bound=AnyTask)
 
@@ -64,9 +61,7 @@ def train(
     if isinstance(task, type) and not issubclass(task, Task):
         raise TypeError(f"task: the name or the class of a task was expected, got the class {task.__name__}")
     name = task.name if isinstance(task, type) else task
-    given: dict[str, object] = {"src": paths(src), "tgt": paths(tgt), "out": out, "task": name, **options}
-    given |= {option: paths(given[option]) for option in FILES if option in given}  # type: ignore[arg-type]
-    return run(TrainConfig.resolve(given, known=known_names()), quiet=quiet)
+    return run(options_of({"src": src, "tgt": tgt, "out": out, "task": name, **options}), quiet=quiet)
 
 
 def distill(
@@ -108,9 +103,7 @@ def distill(
         UserError: a teacher, a file or an option cannot be used.
     """
     names = [teachers] if isinstance(teachers, (str, Path)) else list(teachers)
-    given: dict[str, object] = {"src": paths(src), "tgt": paths(tgt), "out": out, **options}
-    given |= {option: paths(given[option]) for option in FILES if option in given}  # type: ignore[arg-type]
-    config = TrainConfig.resolve(given, known=known_names())
+    config = options_of({"src": src, "tgt": tgt, "out": out, **options})
     teacher = make_teacher(
         names, config, beam=beam, endpoint_model=endpoint_model, prompt=prompt, per_minute=per_minute,
         connections=connections, api_key=os.environ.get("OPENAI_API_KEY"),
@@ -118,7 +111,15 @@ def distill(
     return run_distillation(config, teacher, no_op if quiet else print_log, quiet=quiet)
 
 
-def paths(files: Files) -> tuple[Path, ...]:
+def options_of(given: Mapping[str, object]) -> TrainConfig:
+    """The options of a training from keyword arguments, in which one file may be given without a list."""
+    fields = TrainConfig.model_fields
+    are_files = {name for name in given if name in fields and fields[name].annotation == tuple[Path, ...]}
+    resolved = {name: paths(value) if name in are_files else value for name, value in given.items()}
+    return TrainConfig.resolve(resolved, known=known_names())
+
+
+def paths(files: object) -> tuple[Path, ...]:
     """One or more files as a tuple of paths."""
     if isinstance(files, (str, Path)):
         return (Path(files),)

@@ -127,8 +127,8 @@ def format_validation_error(error: ValidationError, origins: Mapping[str, str], 
     lines = []
     for detail in error.errors():
         if any(str(part).startswith("literal[") for part in detail["loc"][1:]):
-            continue  # a number or a word: the message about the number is sufficient
-        parts = [str(part) for part in detail["loc"] if part != "constrained-float"]
+            continue  # of an option that is a number or a word, the message about the number is printed
+        parts = [str(part) for part in detail["loc"] if part != "float"]
         name = ".".join(parts) or "options"
         origin = origins.get(str(detail["loc"][0])) if detail["loc"] else ""
         match detail["type"]:

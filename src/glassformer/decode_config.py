@@ -42,7 +42,7 @@ class SearchConfig(OptionGroup):
 
     beam: int = Field(default=4, ge=1, le=64, description="Beam size; 1 = greedy search.")
     length_penalty: float = Field(
-        default=0.6,
+        default=1.0,
         ge=0,
         le=5,
         description="Exponent alpha: scores are divided by ((5 + length) / 6)^alpha (transformers: length^alpha).",
@@ -117,7 +117,15 @@ class TranslationConfig(OptionGroup):
     used_by = "translation"
 
     nbest: int = Field(default=1, ge=1, le=64, description="Number of translations printed for each line, best first.")
+    rerank: Literal["mbr"] | None = Field(
+        default=None,
+        description="Which translation of the beam is the best. mbr: the one that is most like the others (minimum"
+        " Bayes risk); for a large --beam, such as 16. Default: the one with the highest score.",
+    )
     prefix: str = Field(default="", description="Text that each translation begins with.")
+    tag: str = Field(
+        default="", description="Tag of training files (train --tags): translate like the text of these files."
+    )
     glossary: Path | None = Field(
         default=None,
         description="File of terms, a tab and their translations, forms separated by |. A term that is in the source is"
@@ -182,6 +190,8 @@ class DecodeConfig(BatchConfig, InferenceConfig, TranslationConfig, CompletionCo
     def check_together(self) -> Self:
         if self.nbest > self.beam:
             raise ValueError(f"nbest = {self.nbest} is more than the beam size {self.beam}; raise beam")
+        if self.rerank and (self.beam == 1 or self.do_sample):
+            raise ValueError("rerank: needs the translations of a beam: a beam of at least 2, and no sampling")
         if self.shortlist and (self.do_sample or self.repetition_penalty):
             raise ValueError("shortlist cannot be combined with sampling or repetition_penalty, which need all tokens")
         return self
@@ -244,7 +254,9 @@ class TextOptions(SearchOptions, total=False):
     typical_p: float | None
     seed: int
     stop: Sequence[str]
+    rerank: Literal["mbr"] | None
     prefix: str
+    tag: str
     glossary: str | Path | None
     protect: Sequence[str]
     min_confidence: float | None

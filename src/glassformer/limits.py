@@ -18,5 +18,8 @@ MAX_GZIP_RATIO = 1000
 MAX_JSON_BYTES = 256 << 20
 """Maximum size of config.json, manifest.json and tokenizer.json of a model folder, in bytes."""
 
+MAX_DOCUMENT_BYTES = 256 << 20
+"""Maximum size of a file that is read at once, such as a catalogue, after decompression, in bytes."""
+
 MAX_TOKENS = 8192
 """Maximum value of `max_len`, in tokens."""

@@ -11,8 +11,7 @@ ADAM: JsonObject = {
 # For small corpora and short trainings: pre-norm and small batches need far fewer steps than the published recipe.
 SHORT = ADAM | {"pre_norm": True, "warmup_ratio": 0.05, "decay_ratio": 0.3, "batch_tokens": 1500}
 
-# For translation from little text:
-# after 6 minutes on one core, Multi30k En-De has 31 BLEU; 17 with Adam and dropout 0.25.
+# For translation from little text: see docs/results.md, the first six minutes.
 MUON: JsonObject = {"optimizer": "muon", "dropout": "auto", "batch_tokens": 1000}
 
 TINY = {"d_model": 128, "n_heads": 4, "d_ff": 256, "n_layers": 4, "dropout": 0.25}
@@ -156,8 +155,7 @@ BASE_FOR_LARGE = ("transformer",)
 """Families of which `base` is the default for large corpora, and a smaller preset for short trainings."""
 
 TARGETS_PER_WEIGHT = 5
-"""Fewest targets of a training for each weight of a translator with which a larger preset is chosen. Six minutes on one
-core, with 165,000 pairs: `small` has 0.05, and 19 BLEU, `tiny` 0.4, and 32."""
+"""A larger preset is chosen if the training has time for so many targets for each weight."""
 
 
 def preset_for(

@@ -1,9 +1,10 @@
 """Options of training."""
 
+import re
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal, Self, TypedDict
+from typing import Literal, Self, TypedDict
 
 from pydantic import Field, field_validator, model_validator
 
@@ -13,7 +14,13 @@ from glassformer.limits import MAX_TOKENS
 Files = str | Path | Sequence[str | Path]
 """One or more paths."""
 
-Preset = Literal["tiny", "small", "base", "large", "big"]
+Preset = Literal["auto", "tiny", "small", "base", "large", "big"]
+
+MAX_WEIGHT = 10_000.0
+"""Largest value of --weights."""
+
+NO_TAG = "none"
+"""Value of --tags for a file without a tag."""
 
 
 class TrainConfig(Config):
@@ -55,7 +62,14 @@ class TrainConfig(Config):
     )
     skip_bad: bool = Field(
         default=False,
-        description="Leave out the rows of labeled text that have no label or cannot be read. They are counted.",
+        description="Leave out the rows of labeled text that have no label or cannot be read, and catalogues that"
+        " cannot be read. They are counted.",
+    )
+
+    fuzzy: bool = Field(
+        default=False,
+        description="Also use the entries of translation memories, XLIFF and gettext catalogues that are fuzzy or were"
+        " translated by a machine.",
     )
 
     more_tgt: tuple[Path, ...] = Field(
@@ -74,10 +88,20 @@ class TrainConfig(Config):
     forward_model: Path | None = Field(
         default=None, description="Model folder that translates --more-src. Default: trained first."
     )
-    tagged: tuple[Path, ...] = Field(
+    weights: tuple[float, ...] = Field(
         default=(),
-        description="Source files, of those of the training, that a model has translated: their sentences get a tag, so"
-        " that the translator does not imitate them.",
+        description="Translation: how often each pair is used in a pass over the corpus, a number for each source file:"
+        " 3 three times, 0.5 every other pair. Default: 1.",
+    )
+    tags: tuple[str, ...] = Field(
+        default=(),
+        description="Translation: a tag for each source file, such as its domain, or none. The model learns how text"
+        " with a tag differs: translate --tag NAME. Without --tag it translates like the files without one.",
+    )
+    in_domain: tuple[Path, ...] = Field(
+        default=(),
+        description="Translation: those of the source files that are of the domain that the model is for. The last"
+        " fifth of the training uses only these.",
     )
     languages: tuple[str, ...] = Field(
         default=(),
@@ -85,7 +109,10 @@ class TrainConfig(Config):
         " in train.en train.fr, or of the --keys.",
     )
 
-    preset: Preset | None = Field(default=None, description="Model size and training recipe. Default: by corpus size.")
+    preset: Preset = Field(
+        default="auto",
+        description="Model size and training recipe; auto: by corpus size, on a CPU also by --minutes.",
+    )
     steps: int | None = Field(default=None, ge=1, description="Training length in updates.")
     epochs: int | None = Field(default=None, ge=1, description="Training length in passes over the corpus.")
     minutes: float | None = Field(
@@ -106,7 +133,7 @@ class TrainConfig(Config):
     n_heads: int | None = Field(default=None, ge=1, description="Number of attention heads.")
     d_ff: int | None = Field(default=None, ge=1, description="Hidden size of the feed-forward sub-layers.")
     n_layers: int | None = Field(default=None, ge=1, description="Number of layers; for encoder-decoders of each side.")
-    dropout: Annotated[float, Field(ge=0, lt=1)] | Literal["auto"] | None = Field(
+    dropout: float | Literal["auto"] | None = Field(
         default=None,
         description="Dropout probability of embeddings and sub-layer outputs; auto: the higher, the more often the"
         " training sees its text. Default: by preset.",
@@ -188,10 +215,13 @@ class TrainConfig(Config):
         default=None, ge=0, le=1, description="Summarization: weight of the loss on the prompt. Default: 0."
     )
     label_smoothing: float | None = Field(default=None, ge=0, lt=1, description="Label smoothing epsilon.")
-    augment: bool | None = Field(
+    augment: float | None = Field(
         default=None,
-        description="Translation: change a share of the training pairs at each use: capitals, typing errors, missing or"
-        " repeated end marks, emoji, numbers, codes, two sentences as one. Short trainings get worse on clean text.",
+        ge=0,
+        le=1,
+        description="Translation: fraction of the training pairs that are changed at each use: lower case, typing"
+        " errors, missing or repeated end marks, emoji, numbers, codes, two sentences as one, single words."
+        " Default: 0.",
     )
     bpe_dropout: float | None = Field(
         default=None,
@@ -258,6 +288,13 @@ class TrainConfig(Config):
     )
     tensorboard: bool = Field(default=False, description="Also write TensorBoard events to the run folder.")
 
+    @field_validator("dropout")
+    @classmethod
+    def check_dropout(cls, value: float | str | None) -> float | str | None:
+        if isinstance(value, float) and not 0 <= value < 1:
+            raise ValueError(f"{value}: a probability is at least 0 and below 1")
+        return value
+
     @field_validator("model", mode="before")
     @classmethod
     def parse_assignments(cls, value: object) -> object:
@@ -288,11 +325,32 @@ class TrainConfig(Config):
         for model, more in (("reverse_model", "more_tgt"), ("forward_model", "more_src")):
             if getattr(self, model) and not getattr(self, more):
                 raise ValueError(f"{model} needs {more}")
-        if unknown := [str(path) for path in self.tagged if path not in self.src]:
-            raise ValueError(f"tagged: {', '.join(unknown)}: not a source file of the training")
+        self.check_files()
         if (self.warmup_ratio or 0) + (self.decay_ratio or 0) > 1:
             raise ValueError("warmup_ratio and decay_ratio sum to more than 1")
         return self
+
+    def check_files(self) -> None:
+        """Check the options that describe the source files."""
+        n = len(self.src)
+        for name in ("weights", "tags"):
+            if (values := getattr(self, name)) and len(values) != n:
+                raise ValueError(f"{name}: {len(values)} for {n} source files; give one for each (--src A B --tgt A B)")
+        if bad := [f"{weight:g}" for weight in self.weights if not 0 < weight <= MAX_WEIGHT]:
+            raise ValueError(f"weights: {', '.join(bad)}: a weight is above 0 and at most {MAX_WEIGHT:,.0f}")
+        if bad := [tag for tag in self.tags if tag != NO_TAG and not re.fullmatch(r"\w[\w.-]*", tag)]:
+            raise ValueError(f"tags: {', '.join(bad)}: a name has letters, digits, '.', '_' and '-'")
+        if self.tags and NO_TAG not in self.tags:
+            raise ValueError(f"tags: one file must have {NO_TAG}: translations without --tag are like it")
+        if self.tags and set(self.tags) == {NO_TAG}:
+            raise ValueError("tags: no file has one; leave the option out")
+        if unknown := [str(path) for path in self.in_domain if path not in self.src]:
+            files = ", ".join(map(str, self.src))
+            raise ValueError(f"in_domain: {', '.join(unknown)}: not a source file of the training, which are {files}")
+        if self.in_domain and set(self.in_domain) == set(self.src) and not (self.more_tgt or self.more_src):
+            raise ValueError("in_domain: all source files; name some of them")
+        if (self.weights or self.tags or self.in_domain) and len(set(self.src)) < n:
+            raise ValueError("weights, tags and in_domain are of files, and a source file is given twice")
 
 
 class TrainOptions(TypedDict, total=False):
@@ -303,16 +361,19 @@ class TrainOptions(TypedDict, total=False):
     family: str | None
     init_from: str | Path | None
     embeddings: str | Path | None
-    format: Literal["lines", "tsv", "csv", "jsonl"] | None
+    format: Literal["lines", "tsv", "csv", "jsonl", "tmx", "xliff", "po", "archive", "catalogue"] | None
     keys: Sequence[str]
     skip_bad: bool
+    fuzzy: bool
     more_tgt: Files
     more_src: Files
     reverse_model: str | Path | None
     forward_model: str | Path | None
-    tagged: Files
+    weights: Sequence[float]
+    tags: Sequence[str]
+    in_domain: Files
     languages: Sequence[str]
-    preset: Preset | None
+    preset: Preset
     steps: int | None
     epochs: int | None
     minutes: float | None
@@ -346,7 +407,7 @@ class TrainOptions(TypedDict, total=False):
     max_grad_norm: float | None
     prompt_loss_weight: float | None
     label_smoothing: float | None
-    augment: bool | None
+    augment: float | None
     bpe_dropout: float | None
     average_checkpoints: int
     ema: float | None

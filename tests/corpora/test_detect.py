@@ -171,5 +171,6 @@ def test_the_error_names_keys_that_fit_the_data(tmp_path, record, suggested):
 
 
 def test_unknown_formats_are_refused_with_the_list_of_known_ones():
-    with pytest.raises(ConfigError, match=r"--format xml: unknown\.\n  Use one of: lines, tsv, csv, jsonl\."):
+    known = "lines, tsv, csv, jsonl, tmx, xliff, po, archive, catalogue"
+    with pytest.raises(ConfigError, match=rf"--format xml: unknown\.\n  Use one of: {known}\."):
         ReadOptions(format="xml")

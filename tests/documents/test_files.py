@@ -1,4 +1,5 @@
 import asyncio
+import sys
 
 import pytest
 from hypothesis import given
@@ -65,7 +66,8 @@ def test_subtitles_have_no_more_lines_than_before():
     [
         ("a.txt", b"PK\x03\x04", "zip archive"), ("a.txt", b"%PDF-1", "a PDF file"),
         ("a.txt", b"\xe9t\xe9", "not UTF-8"),
-        ("a.html", b"a\0b", "NUL"), ("a.docx", b"x", "format not supported"), ("a", b"x", "format not supported"),
+        ("a.html", b"a\0b", "NUL"), ("a.docx", b"x", "no zip archive"),
+        ("a.pdf", b"x", "format not supported"), ("a", b"x", "format not supported"),
         ("a.srt", b"hello", "no subtitles"), ("a.txt", b"\xff\xfea", "not UTF-16-LE"),
     ],
 )  # fmt: skip
@@ -100,3 +102,10 @@ def test_hostile_documents_are_read_or_refused_in_time_by_the_same_reader():
     results = asyncio.run(asyncio.wait_for(read_all(), 60))
     refused = [name for name, result in results.items() if isinstance(result, CorpusError)]
     assert not refused
+
+
+def test_without_the_library_of_html_the_message_says_how_to_install_it(monkeypatch):
+    monkeypatch.delitem(sys.modules, "glassformer.documents.html", raising=False)
+    monkeypatch.setitem(sys.modules, "turbohtml", None)
+    with pytest.raises(CorpusError, match=r"a\.html: needs the package turbohtml.*\n.*glassformer\[serve\]"):
+        read_document("a.html", b"<p>x</p>")

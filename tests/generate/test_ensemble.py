@@ -38,6 +38,7 @@ def log_probability(tables, source, output):
 def test_a_wide_beam_finds_the_best_output_of_the_mean_of_the_probabilities(n_members):
     tables = [Member(seed) for seed in range(n_members)]
     outputs = [(*words, EOS) for n in range(LIMIT) for words in product(WORDS, repeat=n)]
+    n_checked = 0
     for source in range(5):
         scores = {output: log_probability(tables, source, output) for output in outputs}
         rules = search_rules(BANNED, DecodeConfig(), eos_id=EOS)
@@ -46,8 +47,10 @@ def test_a_wide_beam_finds_the_best_output_of_the_mean_of_the_probabilities(n_me
         )
         if best.ids[-1] != EOS:
             continue  # a truncated output is not among those enumerated
+        n_checked += 1
         assert tuple(best.ids) == max(scores, key=scores.get)
         assert best.score == pytest.approx(scores[tuple(best.ids)], abs=1e-4)
+    assert n_checked >= 3
 
 
 def test_the_logits_are_logarithms_of_probabilities():

@@ -222,14 +222,14 @@ def special_files() -> Iterator[Case]:
         (place / "folder.tsv").mkdir()
         (place / "loop.tsv").symlink_to("loop.tsv")
         (place / "gone.tsv").symlink_to("nowhere")
-        for suffix in (".po", ".tmx", ".xliff", ".properties", ".docx", ".pdf", ".zip", ".parquet", ".xlsx"):
+        for suffix in (".pot", ".tmx", ".xliff", ".properties", ".docx", ".pdf", ".zip", ".parquet", ".xlsx"):
             (place / f"text{suffix}").write_text('msgid "a"\nmsgstr "b"\n')
         (place / "a\nb.tsv").write_text("a\tb\tc\n")
         (place / "-x.tsv").write_text("a\tb\tc\n")
 
     paths = (
         *("fifo.tsv", "folder.tsv", "loop.tsv", "gone.tsv", "nowhere.tsv", "/dev/zero", "/dev/random", "/dev/null"),
-        *("text.po", "text.tmx", "text.xliff", "text.properties", "text.docx", "text.pdf", "text.zip", "text.parquet"),
+        *("text.pot", "text.tmx", "text.xliff", "text.properties", "text.docx", "text.pdf", "text.zip", "text.parquet"),
         *(
             "text.xlsx",
             "a\nb.tsv",
@@ -248,6 +248,7 @@ def special_files() -> Iterator[Case]:
         "train-more-tgt": [*MORE, "--more-tgt", "@", "--reverse-model", "{m}/bare/translation"],
         "train-more-src": [*MORE, "--more-src", "@", "--forward-model", "{m}/bare/translation"],
         "distill": ["distill", "{m}/bare/translation", "--src", "@", "--out", "out", *SMALL, "--steps", "1"],
+        "update": ["update", "{m}/bare/translation", "@", "--out", "out", "--steps", "1"],
         "evaluate": ["evaluate", "{m}/bare/translation", "@"],
         "evaluate-tags": ["evaluate", "{m}/bare/tagging", "@"],
         "doctor": ["doctor", "@"],

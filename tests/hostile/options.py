@@ -77,13 +77,14 @@ TRAIN_WHOLE = (
 )
 TRAIN_FRACTION = (
     *("minutes", "dropout", "lr", "warmup-ratio", "decay-ratio", "mixing-temperature", "max-grad-norm"),
-    *("prompt-loss-weight", "label-smoothing", "ema", "bpe-dropout"),
+    *("prompt-loss-weight", "label-smoothing", "ema", "bpe-dropout", "augment", "weights"),
 )
 DECODE_WHOLE = ("beam", "nbest", "max-length", "no-repeat-ngram-size", "top-k", "seed", "batch-tokens", "threads")
 DECODE_FRACTION = ("length-penalty", "temperature", "top-p")
 MAY_BE_ZERO = {
     *("seed", "dropout", "warmup-ratio", "decay-ratio", "prompt-loss-weight", "label-smoothing", "length-penalty"),
     "bpe-dropout",
+    "augment",
     "no-repeat-ngram-size",
 }
 
@@ -135,7 +136,7 @@ def numeric_options() -> Iterator[Case]:
         (("inspect", "{m}/bare/classification", "a film"), "--window"),
         (("trace", "{m}/bare/classification", "a film"), "--window"),
         (("report", "{m}/classification", "--out", "page.html"), "--examples"),
-        (("demo", "--out", "demo", "--minutes", "1e-9"), "--pairs"),
+        (("demo", "--out", "demo", "--steps", "1"), "--pairs"),
         (("score", "{m}/bare/translation", "--src", "{m}/test.tsv"), "--threads"),
         (("compare", "{m}/bare/classification", "{m}/bare/classification", test), "--threads"),
     )
@@ -151,8 +152,8 @@ def numeric_options() -> Iterator[Case]:
             arguments = [*base, f"{option}={HUGE}"]
             yield command(f"options/{base[0]} {option} {shown(HUGE)}", arguments, either(1, 2))
     for value in (*NOT_A_NUMBER, "0", "-1"):
-        arguments = ["demo", "--out", "demo", "--pairs", "50", f"--minutes={value}"]
-        yield command(f"options/demo --minutes {shown(value)}", arguments, fails(2))
+        arguments = ["demo", "--out", "demo", "--pairs", "50", f"--steps={value}"]
+        yield command(f"options/demo --steps {shown(value)}", arguments, fails(2))
 
 
 TEXT_VALUES = ("", "nowhere", LONG, "日本語", "-1", "..", "/", "\t", "a\nb")
@@ -246,11 +247,26 @@ CONFLICTS = (
     "train {m}/train.tsv --out out --steps 2 --more-tgt {m}/test.fr --reverse-model {m}/bare/classification",
     "train {m}/train.tsv --out out --steps 2 --more-tgt {m}/test.fr --reverse-model nowhere",
     "train {m}/train.tsv --out out --steps 2 --more-tgt {m}/test.fr --init-from {m}/bare/translation",
-    "train {m}/train.tsv --out out --steps 2 --tagged {m}/test.en",
+    "train {m}/train.tsv --out out --steps 2 --in-domain {m}/test.en",
+    "train {m}/train.tsv --out out --steps 2 --weights 1 2",
+    "train {m}/train.tsv --out out --steps 2 --weights 0",
+    "train {m}/train.tsv --out out --steps 2 --dropout 2",
+    "train {m}/train.tsv --out out --steps 2 --tags news",
+    "translate {m}/bare/translation --tag news",
+    "translate {m}/bare/translation --rerank mbr --beam 1",
+    "translate {m}/bare/translation --rerank best",
     "train {m}/text.txt --out out --steps 2 --more-tgt {m}/test.fr",
-    "train {m}/text.txt --out out --steps 2 --augment",
+    "train {m}/text.txt --out out --steps 2 --augment 0.1",
+    "train {m}/train.tsv --out out --steps 2 --augment 2",
     "train {m}/text.txt --out out --steps 2 --bpe-dropout 0.1",
     "train {m}/train.tsv --out out --steps 2 --bpe-dropout 0.1 --tokenizer char",
+    "update",
+    "update {m}/bare/translation",
+    "update {m}/bare/translation nowhere.po --out out",
+    "update {m}/bare/classification {m}/test.tsv --out out",
+    "update nowhere {m}/test.tsv --out out",
+    "update {m}/bare/translation {m}/test.tsv --out {m}",
+    "update {m}/bare/translation {m}/test.tsv --out out --max-drop -1",
     "distill",
     "distill {m}/bare/translation",
     "distill {m}/bare/translation --out out",
@@ -331,7 +347,7 @@ CONFLICTS = (
     "translate --nowhere",
     "info",
     "info {m}/bare/translation --beam 3",
-    "demo --pairs 0 --minutes 0.001",
+    "demo --pairs 0 --steps 1",
     "demo more",
 )
 
@@ -496,7 +512,7 @@ def places() -> Iterator[Case]:
             *("full", "file", "file/x", "/proc/x", "/sys/x", "/dev/null", "loop"),
         },
         "doctor {m}/test.tsv --fix": {"file", "file/x", "/proc/x", "/sys/x", "/dev/null", "loop", "full"},
-        "demo --minutes 1e-9 --pairs 30 --out": {"file", "file/x", "/proc/x", "/sys/x", "/dev/null/x", "full"},
+        "demo --steps 1 --pairs 30 --out": {"file", "file/x", "/proc/x", "/sys/x", "/dev/null/x", "full"},
     }
     files = {
         "evaluate {m}/bare/classification {m}/classification-test.jsonl --out": {

@@ -4,6 +4,7 @@ import torch
 
 from glassformer.models.families import FAMILIES
 from glassformer.tasks.registry import task_class
+from glassformer.tokens.tags import tag_token
 from glassformer.tokens.tokenizer import Tokenizer
 from tests.interop.theirs import LINES
 from tests.tokens.options import tokenizer_options
@@ -12,15 +13,12 @@ SIZES = dict(d_model=22, n_heads=11, d_ff=31, n_layers=2, max_len=29)
 LABELS = ("no", "yes", "maybe")
 
 
-def make(name, family="bert", kind="bpe", **sizes):
+def make(name, family="bert", kind="bpe", tags=(), **sizes):
     """An untrained task with random weights."""
     task = task_class(name)
-    tokenizer = Tokenizer.train(
-        LINES,
-        kind=kind,
-        vocab_size=331,
-        **tokenizer_options(name),
-    )
+    options = tokenizer_options(name)
+    options["extra_special_tokens"] = [*options["extra_special_tokens"], *map(tag_token, tags)]
+    tokenizer = Tokenizer.train(LINES, kind=kind, vocab_size=331, **options)
     labels = LABELS if task.has_classes else ()
     model_class = FAMILIES[family]
     config_class = model_class.config_class

@@ -293,7 +293,7 @@ def test_a_budget_of_no_time_makes_one_update(corpus, tmp_path):
         ["train", "a.en", "a.fr", "--out", "r", "--steps", "2.9"],
         ["evaluate", "m", "x", "--threads", "1.5"],
         ["ablate", "m", "x", "--examples", "2.5"],
-        ["demo", "--minutes", "0.001", "--pairs", "99.5"],
+        ["demo", "--steps", "2", "--pairs", "99.5"],
         ["doctor", "x", "--show", "2.5"],
         ["similar", "m", "x", "--n", "2.5"],
         ["worked-example", "--head", "1.5"],
@@ -324,7 +324,7 @@ def test_a_corpus_of_which_much_is_too_long_is_an_error_that_says_what_to_do(tmp
 
 def test_a_reading_option_without_effect_for_the_task(corpus, tmp_path):
     done = train(corpus, tmp_path / "r", "--skip-bad")
-    refused(done, 2, "--skip-bad: without effect for the task translation")
+    refused(done, 2, "--skip-bad: without effect on pairs")
 
 
 def test_doctor_says_which_text_it_does_not_check(tmp_path):

@@ -13,8 +13,7 @@ from tests.journeys.test_readme import run
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_demo_reaches_95_bleu_and_translates_the_reference_sentence(tmp_path):
-    # The demo trains for 2 minutes on all cores; here it has one, while other tests use the other.
-    done = run("glassformer demo --minutes 3.5", tmp_path, timeout=590)
+    done = run("glassformer demo", tmp_path, timeout=590)
     assert done.returncode == 0, done.stderr
     assert float(re.search(r"BLEU on 500 held-out sentences: ([\d.]+)", done.stdout).group(1)) >= 95
     assert "Le chat noir était assis sur le canapé et le chien marron dormait sur le tapis." in done.stdout
@@ -25,7 +24,7 @@ def test_the_folder_of_the_demo_has_what_a_server_needs(tmp_path, monkeypatch):
     monkeypatch.setattr(demo, "N_TEST", 2)
     monkeypatch.setattr(pairs, "SHOWCASE", ())
     monkeypatch.setitem(demo.RECIPE, "threads", 1)
-    demo.demo(out=tmp_path / "demo", minutes=0.02, pairs=300, quiet=True)
+    demo.demo(out=tmp_path / "demo", steps=5, pairs=300, quiet=True)
     task = gf.load(tmp_path / "demo")
     assert task.languages == ("en", "fr")
     assert task.detection.detect("Le chat noir dort sur le tapis.")[0][0] == "fr"

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import docx
+import polib
 import pytest
 import safetensors.torch
 import torch
@@ -35,6 +37,13 @@ def folder(corpus, tmp_path_factory) -> Path:
         lines = (corpus / f"train.{language}").read_text(encoding="utf-8").split("\n")
         write_lines(folder / f"dev.{language}", lines[N_LINES["train"] :][:120])
     write_lines(folder / "terms.tsv", ["cat\tmon chat", "dog|dogs\tchien|chiens"])
+    manual = docx.Document()
+    manual.add_paragraph("The cat slept.")
+    manual.save(folder / "manual.docx")
+    header = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n'
+    (folder / "messages.po").write_text(f'{header}\nmsgid "The cat slept."\nmsgstr ""\n', encoding="utf-8")
+    corrected = f'{header}\nmsgid "The cat slept."\nmsgstr "Le chat dormait."\n'
+    (folder / "messages-corrected.po").write_text(corrected, encoding="utf-8")
     rows = [f"a {word} film {n},{label}" for n in range(40) for word, label in (("lovely", "good"), ("dull", "bad"))]
     (folder / "reviews.csv").write_text("\n".join(["text,label", *rows]) + "\n", encoding="utf-8")
     return folder
@@ -86,6 +95,15 @@ def check_run(out: list[str], err: str, folder: Path) -> None:
 
 def check_translate(out: list[str], err: str, folder: Path) -> None:
     assert read_lines(folder / "out.fr") == read_lines(folder / "run.fr")
+
+
+def check_files(out: list[str], err: str, folder: Path) -> None:
+    assert not out
+    assert len(docx.Document(folder / "translated" / "manual.docx").paragraphs) == 1
+    (entry,) = polib.pofile(str(folder / "translated" / "messages.po"))
+    assert entry.msgid == "The cat slept."
+    assert entry.msgstr
+    assert err.count("texts translated") == 2
 
 
 def check_control(out: list[str], err: str, folder: Path) -> None:
@@ -209,12 +227,23 @@ def check_export(out: list[str], err: str, folder: Path) -> None:
     assert (folder / "en-fr-hf" / "tokenizer.json").exists()
 
 
+def check_html(out: list[str], err: str, folder: Path) -> None:
+    assert re.search(r"-> en-fr\.html \(\d\.\d MB\)", err)
+    assert "<title>en-fr</title>" in (folder / "en-fr.html").read_text(encoding="utf-8")
+
+
 def check_import(out: list[str], err: str, folder: Path) -> None:
     assert re.fullmatch(r"again: translation, \d\.\d M parameters, vocabulary of [\d,]+\.", out[0])
     before, after = (safetensors.torch.load_file(folder / name / "model.safetensors") for name in ("en-fr", "again"))
     # The channels are in another order there.
     before, after = (weights["embedding.weight"].sort(-1).values for weights in (before, after))
     torch.testing.assert_close(after, before)
+
+
+def check_update(out: list[str], err: str, folder: Path) -> None:
+    assert "1 corrections, " in err
+    assert out[0].startswith("Dev set: chrF ")
+    assert read_lines(folder / "en-fr-2" / "corrections.tsv")[0] == "source\tcorrection\tbefore\tafter"
 
 
 def check_distillation(out: list[str], err: str, folder: Path) -> None:
@@ -233,9 +262,11 @@ def check_doctor(out: list[str], err: str, folder: Path) -> None:
 CHECKS = [
     ("train train.en", check_training),
     ("train reviews.csv", check_sentiment),
+    ("update en-fr", check_update),
     ("distill en-fr", check_distillation),
     ("run en-fr", check_run),
     ("translate en-fr", check_translate),
+    ("translate en-fr", check_files),
     ("translate en-fr", check_control),
     ("calibrate en-fr", check_calibrate),
     ("shortlist en-fr", check_shortlist),
@@ -250,6 +281,7 @@ CHECKS = [
     ("report en-fr", check_page("run.html", "glassformer train", "dev_bleu")),
     ("worked-example --html", check_worked_example),
     ("export en-fr", check_export),
+    ("export en-fr", check_html),
     ("import en-fr-hf", check_import),
     ("doctor train.en", check_doctor),
 ]

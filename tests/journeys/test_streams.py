@@ -52,7 +52,7 @@ def test_an_output_file_that_cannot_be_written_is_named_before_the_work(model, t
     pairs = write_lines(tmp_path / "pairs.tsv", ["The cat.\tLe chat."])
     for out in (tmp_path, tmp_path / "none" / "out.txt", "/proc/out.txt"):
         refused(glassformer("evaluate", model, "--src", pairs, "--out", out), 1, str(out))
-    refused(glassformer("demo", "--out", "/proc/demo", "--minutes", 0.01, "--pairs", 20), 1, "/proc/")
+    refused(glassformer("demo", "--out", "/proc/demo", "--steps", 2, "--pairs", 20), 1, "/proc/")
     refused(glassformer("doctor", pairs, "--fix", "/proc/fixed"), 1, "/proc/fixed")
 
 

@@ -110,6 +110,7 @@ def use(folder, *parts: str) -> list[str]:
 COMMANDS = {
     "train": (["train", "@text.txt", "--out", "@trained", "--steps", "2", *SMALL, *RARE], ""),
     "distill": (["distill", "@translation", "--src", "@numbers.txt", "--out", "@student", "--steps", "2", *SMALL], ""),
+    "update": (["update", "@translation", "@pairs.tsv", "--out", "@updated", "--steps", "2", "--max-drop", "100"], ""),
     "run": (["run", "@skip-gram"], "film\n\nfilm cast\n"),
     "translate": (["translate", "@translation", "--max-length", "5"], "The cat.\n\nThe dog.\n"),
     "evaluate": (["evaluate", "@classification", "@classification.jsonl"], ""),
@@ -138,7 +139,7 @@ COMMANDS = {
     "fill-mask": (["fill-mask", "@masked-lm"], "the <mask>\n\n"),
     "correct": (["correct", "@translation", "--max-length", "5"], "The cat.\n\n"),
     "serve": (["serve", "--limits"], ""),
-    "demo": (["demo", "--out", "@demo", "--minutes", "0.01", "--pairs", "200"], ""),
+    "demo": (["demo", "--out", "@demo", "--steps", "20", "--pairs", "200"], ""),
 }
 
 

@@ -1,8 +1,13 @@
 import html
+import io
 import json
 import re
+import zipfile
 
+import docx
 import pytest
+
+from glassformer.documents.escaping import CONTROLS, escaped
 
 OK = {"source": "en", "target": "de"}
 
@@ -59,7 +64,7 @@ def test_a_file_in_the_same_language_keeps_its_bytes(server):
 @pytest.mark.parametrize(
     ("name", "data", "fields", "message"),
     [
-        ("a.docx", b"x", {}, "format not supported"), ("a.txt", b"PK\x03\x04", {}, "zip archive"),
+        ("a.pdf", b"x", {}, "format not supported"), ("a.txt", b"PK\x03\x04", {}, "zip archive"),
         ("a.txt", b"x", {"target": "xx"}, "xx is not supported"), ("../../a", b"x", {}, "a: format not supported"),
         ("a.txt", b"x", {"progress": "../x"}, "progress"), ("x" * 5000 + ".txt", b"x", {}, "form is damaged"),
     ],
@@ -104,3 +109,44 @@ def test_wrong_terms_of_a_file_are_one_clear_error(server, fields, message):
     answer = upload(server, "a.txt", b"The cat.", **fields)
     assert answer.status == 400
     assert message in answer.json["error"]
+
+
+PO = (
+    'msgid ""\nmsgstr "Language: de\\n"\n\nmsgid "The cat."\nmsgstr ""\n\n'
+    '#, fuzzy\nmsgid "A dog sat."\nmsgstr "Ein"\n\nmsgid "The dog."\nmsgstr "Der Hund."\n'
+)
+
+
+def test_only_the_entries_that_are_asked_for_are_translated(server):
+    texts = (server.translate(text).json["translatedText"] for text in ("The cat.", "A dog sat."))
+    cat, dog = (escaped(" ".join(text.split()), "po") for text in texts)
+    expected = PO.replace('"The cat."\nmsgstr ""', f'"The cat."\nmsgstr "{cat}"')
+    assert download(server, upload(server, "a.po", PO.encode())).body.decode() == expected
+    expected = expected.replace('#, fuzzy\nmsgid "A dog sat."\nmsgstr "Ein"', f'msgid "A dog sat."\nmsgstr "{dog}"')
+    assert download(server, upload(server, "a.po", PO.encode(), only="fuzzy")).body.decode() == expected
+    assert upload(server, "a.po", PO.encode(), only="some").status == 400
+
+
+def test_less_confident_translations_are_marked(server):
+    for least, is_fuzzy in (("1", True), ("0", False)):
+        found = download(server, upload(server, "a.po", PO.encode(), min_confidence=least)).body.decode()
+        assert ('#, fuzzy\nmsgid "The cat."' in found) == is_fuzzy
+
+
+def test_a_file_of_other_languages_is_refused(server):
+    answer = upload(server, "a.po", PO.replace("Language: de", "Language: fr").encode())
+    assert (answer.status, b"a.po: to fr" in answer.body) == (400, True)
+
+
+def test_the_answer_has_the_notes_of_a_file(server):
+    file = io.BytesIO()
+    document = docx.Document()
+    document.add_paragraph("The cat.")
+    document.save(file)
+    with zipfile.ZipFile(file, "a") as archive:
+        archive.writestr("word/vbaProject.bin", b"x")
+    answer = upload(server, "a.docm", file.getvalue())
+    assert answer.json["notes"] == ["has macros, which are copied"]
+    found = docx.Document(io.BytesIO(download(server, answer).body))
+    expected = " ".join(server.translate("The cat.").json["translatedText"].split())
+    assert [paragraph.text for paragraph in found.paragraphs] == [CONTROLS.sub("", expected)]

@@ -48,6 +48,20 @@ def test_the_beam_size_is_that_of_the_request(server, translator, beam):
     assert found == [offline(translator, text, beam=beam) for text in TEXTS]
 
 
+def test_a_tag_is_that_of_the_request(server, translator):
+    found = server.translate(TEXTS, tag="law").json["translatedText"]
+    assert found == [offline(translator, text, tag="law") for text in TEXTS]
+    assert found != server.translate(TEXTS).json["translatedText"]
+    tagged, plain = (
+        [server.translate(text, prefix="", alternatives=2, **tag).json["alternatives"] for text in TEXTS[:3]]
+        for tag in ({"tag": "law"}, {})
+    )
+    assert tagged != plain
+    unknown = server.translate("The cat.", tag="news")
+    assert unknown.status == 400
+    assert "there is no tag 'news'; there are: law" in unknown.json["error"]
+
+
 def test_json_forms_multipart_and_query_strings_are_the_same_request(server):
     expected = server.translate("The cat.").json
     assert server.form("/translate", OK).json == expected

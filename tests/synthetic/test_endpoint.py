@@ -1,5 +1,8 @@
 """Asking an endpoint: what is repeated, what is refused, and that nothing is asked twice."""
 
+import threading
+import time
+
 import pytest
 
 from glassformer.errors import ConfigError, UserError
@@ -130,18 +133,17 @@ def test_something_that_is_no_completion(tmp_path, content):
         ask(teacher(server), SOURCES[:1], tmp_path, lambda message: None)
 
 
-def test_an_answer_without_text_is_empty_and_one_at_the_limit_is_cut(tmp_path):
+def test_an_answer_without_text_is_empty_and_one_at_the_limit_is_truncated(tmp_path):
     def reply(message, n):
         content = None if message.endswith("0") else "half"
         return {"choices": [{"message": {"content": content}, "finish_reason": "length"}]}
 
     with serving(reply) as server:
         found = ask(teacher(server), SOURCES[:2], tmp_path, lambda message: None)
-    assert found == [Answer(("",), is_cut=True), Answer(("half",), is_cut=True)]
+    assert found == [Answer(("",), is_truncated=True), Answer(("half",), is_truncated=True)]
 
 
 def test_an_endpoint_that_does_not_answer_in_time(tmp_path):
-    import time
 
     def reply(message, n):
         if n == 1:
@@ -154,7 +156,6 @@ def test_an_endpoint_that_does_not_answer_in_time(tmp_path):
 
 
 def test_requests_are_spread_over_time(tmp_path):
-    import time
 
     with serving(upper) as server:
         started_s = time.monotonic()
@@ -188,3 +189,30 @@ def test_the_address_may_be_the_server_the_version_or_the_route():
 )
 def test_quotation_marks_and_thoughts_are_taken_off(answer, source, expected):
     assert cleaned(answer, source) == expected
+
+
+def test_an_interrupted_program_does_not_wait_for_requests(tmp_path):
+
+    is_over = threading.Event()
+
+    def reply(message, n):
+        if not message.endswith(" 0"):
+            is_over.wait(60)
+        return upper(message, n)
+
+    with serving(reply) as server:
+        try:
+            answers = teacher(server, connections=4).answers(SOURCES)
+            assert next(answers)[0][0] == SOURCES[0]
+            started_s = time.monotonic()
+            answers.close()
+            assert time.monotonic() - started_s < 20
+        finally:
+            is_over.set()
+
+
+def test_a_teacher_can_be_asked_again(tmp_path):
+    with serving(upper) as server:
+        asked = teacher(server)
+        for part in (SOURCES[:3], SOURCES[3:6]):
+            assert all(answer.texts for answer in ask(asked, part, tmp_path, lambda message: None))

@@ -51,7 +51,7 @@ def test_others_are_not_used(language, source, text, expected):
 
 def test_what_the_answer_says_of_itself():
     assert Filter().reason("a", "", Answer()) == "refused by the endpoint"
-    assert reason("a", "b", is_cut=True) == "cut at the maximum length"
+    assert reason("a", "b", is_truncated=True) == "cut at the maximum length"
     assert Filter(min_score=-1).reason("a", "b", Answer(("b",), score=-1.5)) == "improbable"
     assert Filter(min_score=-1).reason("a", "b", Answer(("b",), score=-0.5)) == ""
 

@@ -79,7 +79,7 @@ def test_a_text_or_a_file_after_the_model_is_told_to_standard_input(tmp_path, co
     assert (done.returncode, f"Use: echo 'a text' | glassformer {command} m" in done.stderr) == (2, True), done.stderr
     path = tmp_path / "a.txt"
     path.touch()
-    assert f"Use: glassformer {command} m < {path}" in glassformer(command, "m", path).stderr
+    assert f"glassformer {command} m < {path}" in glassformer(command, "m", path).stderr
 
 
 def test_info_prints_the_labels_and_their_counts(labeled, tmp_path):

@@ -48,6 +48,7 @@ def trainer(tmp_path, tokenizer) -> Trainer:
     data = SimpleNamespace(
         train=Dataset.write(tmp_path / "data", pairs, TranslationObjective.fields, tokenizer.vocab_size),
         dev=["pair"] * 20,
+        in_domain=None,
     )
     return Trainer(TranslationObjective(Translator.build(sizes, tokenizer)), data, config, reporter=None)
 

@@ -71,7 +71,8 @@ def test_packed_batches_keep_their_shape(varying, packs):
     data = varying.data.train
     grown = growth(varying.objective, data, 0)
     assert 1.05 < grown < 3
-    sampler = make_sampler(varying.step, data, data.lengths, 120, 0, growth=grown)
+    lengths = np.ceil(grown * data.lengths).astype(np.int64)
+    sampler = make_sampler(varying.step, data, lengths, 120, 0, growth=grown)
     made = MicroBatches(varying.step, data, sampler, 10_000)
     plain = {indices.tobytes(): [b.n_targets for b in made(indices)] for indices in sampler.plan(0)}
     shapes, n_varied = set(), 0
@@ -87,7 +88,8 @@ def test_packed_batches_keep_their_shape(varying, packs):
 def test_padded_batches_of_graphs_keep_their_shapes(varying):
     varying.step.use_graphs()
     data = varying.data.train
-    sampler = make_sampler(varying.step, data, data.lengths, 150, 0, growth=growth(varying.objective, data, 0))
+    lengths = np.ceil(growth(varying.objective, data, 0) * data.lengths).astype(np.int64)
+    sampler = make_sampler(varying.step, data, lengths, 150, 0)
     made = MicroBatches(varying.step, data, sampler, 10_000)
     for step, indices in enumerate(sampler.plan(0)):
         length = int(sampler.lengths[indices].max())
@@ -109,17 +111,19 @@ def test_examples_do_not_grow_without_variation(trainer):
 
 def test_an_augmented_source_keeps_its_tag(trainer):
     objective = trainer.objective
-    objective.tag_id = objective.tokenizer.eos_id  # any special token
+    tag_id = objective.tokenizer.eos_id  # any special token
+    objective.augmented_fraction = 0.3
+    objective.tag_ids = {"a.en": tag_id}
     texts = [("one other day.", "another day."), ("the brother.", "others here.")] * 200
     augmentation = Augmentation(texts)
-    objective.data = trainer.data.train
+    objective.any_texts = lambda rng, tag: ("others", "the others")
     plain = [tuple(map(objective.tokenizer.encode, pair)) for pair in texts]
-    tagged = [([objective.tag_id, *src], tgt) for src, tgt in plain]
+    tagged = [([tag_id, *src], tgt) for src, tgt in plain]
     generators = lambda: [np.random.default_rng(i) for i in range(len(texts))]
     expected = objective.augmented(augmentation, plain, generators())
     found = objective.augmented(augmentation, tagged, generators())
     assert expected != plain
-    assert [([objective.tag_id, *src], tgt) for src, tgt in expected] == found
+    assert [([tag_id, *src], tgt) for src, tgt in expected] == found
 
 
 def test_the_limit_of_padding_that_is_saved(monkeypatch):

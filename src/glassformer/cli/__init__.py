@@ -26,11 +26,12 @@ SUMMARIES = {
     Group("Train", sort_key=1): {
         "demo": "Train a small English-French translator on built-in text and try it, in about three minutes.",
         "train": "Train a model on text files, or continue a training run.",
+        "update": "Train a translator further on corrections, unless it becomes worse on other text.",
         "distill": "Train a small translator on the translations of larger ones, or of any OpenAI-compatible server.",
     },
     Group("Use", sort_key=2): {
         "run": "Apply a model of any task to each line of standard input.",
-        "translate": "Translate each line of standard input.",
+        "translate": "Translate each line of standard input, or files.",
         "summarize": "Summarize each line of standard input.",
         "complete": "Continue each line of standard input with a language model.",
         "classify": "Print the class of each line of standard input.",

@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from glassformer.cli.options import Device, Threads, given
-from glassformer.cli.reading import PairFlags
+from glassformer.cli.reading import PairFlags, languages_of
 
 
 def calibrate(
@@ -36,8 +36,9 @@ def calibrate(
     from glassformer.tasks.confidence import FILE, fit_confidence
     from glassformer.tasks.registry import find_model
 
-    pairs = [p for p in read_pairs([src], [ref] if ref else [], **given(read)) if p.src.strip()]
     task = open_translator(model, device, threads)
+    corpus = read_pairs([src], [ref] if ref else [], languages=languages_of(task), **given(read))
+    pairs = [pair for pair in corpus if pair.src.strip()]
     confidence, error = fit_confidence(task, [pair.src for pair in pairs], [pair.tgt for pair in pairs])
     checkpoint.add_file(find_model(model), FILE, checkpoint.to_json(confidence.to_record()))
     print(

@@ -9,7 +9,6 @@ from cyclopts.validators import Number
 
 from glassformer.cli.files import check_no_options
 from glassformer.cli.options import DATA, RUN, Count, Quiet, flags, given
-from glassformer.cli.train import STARTED_S
 from glassformer.train_config import TrainConfig
 
 Flags: Any = flags(TrainConfig)
@@ -30,7 +29,7 @@ def distill(
 
     The teachers translate --src; several translate together, as an ensemble. With --tgt, references, the student
     learns from both: of several translations the one nearest to the reference is used. All options of `train` are
-    those of the student. A repeated command goes on where it was stopped: no sentence is translated twice.
+    those of the student. A repeated command goes on where it was stopped, with the answers so far.
 
     Example:  glassformer distill big-1 big-2 --src text.en --dev-src dev.en --dev-tgt dev.fr --out small
 
@@ -59,5 +58,4 @@ def distill(
         teachers, resolved, beam=beam, endpoint_model=endpoint_model, prompt=prompt, per_minute=per_minute,
         connections=connections, api_key=os.environ.get("OPENAI_API_KEY"),
     )  # fmt: skip
-
-    run(resolved, teacher, no_op if quiet else print_log, quiet=quiet, started_s=STARTED_S)
+    run(resolved, teacher, no_op if quiet else print_log, quiet=quiet)

@@ -12,6 +12,8 @@ from rich.console import Console
 
 from glassformer.cli.files import Sides, pair_sides
 from glassformer.cli.options import whole_number
+from glassformer.config import JsonObject
+from glassformer.corpora.bilingual import expanded
 from glassformer.corpora.detect import find_task
 from glassformer.corpora.doctor.diagnosis import Diagnosis, diagnose
 from glassformer.corpora.doctor.labeled import diagnose_labeled
@@ -30,6 +32,7 @@ def doctor(
     test: Paths = (),
     format: str | None = None,
     keys: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
+    languages: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
     fix: Path | None = None,
     show: Annotated[int, Parameter(converter=whole_number, validator=Number(gte=1))] = 3,
     json: bool = False,
@@ -39,19 +42,24 @@ def doctor(
     Example:  glassformer doctor train.en train.fr --dev dev.en dev.fr --fix cleaned
 
     Args:
-        files: Source text and target text, or one CSV, TSV or JSONL file of pairs or of labeled text; plain or .gz.
+        files: Source text and target text, or a CSV, TSV or JSONL file of pairs or of labeled text, or TMX, XLIFF and
+            PO files or a folder of them; plain or .gz.
         src: Source files, if there are several.
         tgt: Target files, one for each source file.
         dev: Dev set: two text files, or one file of pairs or of labeled text. Training examples that are also in it are
             reported.
         test: Test set, likewise.
-        format: Format of the files: lines, tsv, csv or jsonl. Default: by file name, for other names by content.
+        format: Format of the files: lines, tsv, csv, jsonl, tmx, xliff or po. Default: by file name, for other names
+            by content.
         keys: Columns or JSON keys of the fields, for instance text=tweet label=sentiment, or src=en tgt=fr.
-        fix: Write repaired files to this folder, and dropped.tsv with the pairs that were left out and the reasons.
+        languages: Source and target language in files of several, for instance en fr. Default: as the files say.
+        fix: Write repaired files to this folder, and dropped.tsv with the pairs that were left out and the reasons. Of
+            XLIFF and PO, a translation memory (TMX) is written.
         show: Number of findings to print of each type.
         json: Print all findings as JSON.
     """
-    options = ReadOptions(format=format, keys=keys)
+    options = ReadOptions(format=format, keys=keys, languages=languages)
+    files = expanded(files)
     task = found_task(files, options) if files and not tgt else None
     if task in ("classification", "regression"):
         if fix:
@@ -71,10 +79,11 @@ def doctor(
         )
     corpus = split_pairs(files, options) if files else (src, tgt)
     held_out = {name: split_pairs(paths, options) for name, paths in (("dev", dev), ("test", test)) if paths}
-    diagnosis = diagnose(*corpus, held_out=held_out, format=format, keys=keys, n_shown=None if json else show)
+    reading: JsonObject = {"format": format, "keys": keys, "languages": languages}
+    diagnosis = diagnose(*corpus, held_out=held_out, n_shown=None if json else show, **reading)
     print_diagnosis(diagnosis, "pairs", json=json)
     if fix:
-        result = repair_corpus(*corpus, fix, held_out=held_out, format=format, keys=keys)
+        result = repair_corpus(*corpus, fix, held_out=held_out, **reading)
         kinds = ", ".join(f"{n:,} {kind}" for kind, n in result.repaired.items()) or "nothing"
         print(
             f"{fix}: {result.n_kept:,} of {result.n_pairs:,} pairs kept, repaired: {kinds}."

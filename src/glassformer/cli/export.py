@@ -12,22 +12,24 @@ def export(
     /,
     *,
     out: Path,
-    to: Literal["huggingface", "int8", "ctranslate2", "onnx"] = "huggingface",
+    to: Literal["huggingface", "int8", "ctranslate2", "onnx", "html"] = "huggingface",
     src: Path | None = None,
 ) -> None:
-    """Convert a model folder: for Hugging Face's AutoModel and AutoTokenizer, CTranslate2 or ONNX Runtime, or to 8-bit
-    weights.
+    """Convert a model folder: for Hugging Face's AutoModel and AutoTokenizer, CTranslate2 or ONNX Runtime, to 8-bit
+    weights, or to a page that contains it.
 
     A folder for CTranslate2 or ONNX is read again and its outputs are compared with those of the original. If they
     differ, nothing is written and the exit code is 1.
 
     Example:  glassformer export de-en/ --out de-en-hf
+    Example:  glassformer export de-en/ --to html --out de-en.html
 
     Args:
         model: Model folder written by `glassformer train` or `glassformer import`.
-        out: Folder to create.
+        out: Folder to create; for html the file.
         to: Format to write. int8: a folder for translate, run and evaluate on a CPU, with weights of 8 bits; it is
-            loaded faster and needs less memory.
+            loaded faster and needs less memory. html: one file that translates, classifies or
+            writes in the browser, also offline.
         src: File with lines of text for the comparison. Default: the dev set of the run, else random tokens.
     """
     if src is not None and to not in ("ctranslate2", "onnx"):
@@ -38,10 +40,24 @@ def export(
         print(f"{out}: {export_folder(model, out)}. Load it with transformers' from_pretrained({str(out)!r}).")
     elif to == "int8":
         export_int8(model, out)
+    elif to == "html":
+        export_page(model, out)
     else:
         from glassformer.interop.export import export_verified
 
         print(f"{out}: {export_verified(model, out, to, src)}")
+
+
+def export_page(model: Path, out: Path) -> None:
+    """Write a page that contains a model."""
+    from glassformer.browser.page import page
+    from glassformer.cli.files import check_writable, write_page
+    from glassformer.tasks.registry import load
+
+    check_writable(out)
+    if out.exists():
+        raise ConfigError(f"{out} exists.\n  Name another file, or delete it.")
+    write_page(out, page(load(model, device="cpu"), out.stem))
 
 
 def export_int8(model: Path, out: Path) -> None:

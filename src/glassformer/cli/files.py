@@ -21,9 +21,11 @@ def split_sides(files: Sequence[Path], task: str | None = None, options: ReadOpt
     Raises:
         ConfigError: the task is not given and cannot be inferred, or source and target cannot be told apart.
     """
+    from glassformer.corpora.bilingual import expanded
     from glassformer.corpora.detect import find_task
 
     refuse_streams(files, "training reads its text several times")
+    files = expanded(tuple(files))
     if (task or find_task(files, options)) != "translation":
         return tuple(files), ()
     return (tuple(files), ()) if options.keys else pair_sides(files, options.format)
@@ -36,13 +38,17 @@ def pair_sides(files: Sequence[Path], format: str | None = None) -> Sides:
         ConfigError: source and target cannot be told apart.
     """
     from glassformer.corpora.corpus import detect_format
-    from glassformer.corpora.pair_formats import format_of
+    from glassformer.corpora.pair_formats import PAIR_FORMATS, format_of
 
     detect = format_of if len(files) == 2 else detect_format
-    if all((format or detect(path)) != "lines" for path in files):
+    if all(PAIR_FORMATS[format or detect(path)].has_both_sides for path in files):
         return tuple(files), ()
     if len(files) == 2:
         return (files[0],), (files[1],)
+    if len(files) == 1 and format_of(files[0]) == "catalogue":
+        raise ConfigError(
+            f"{files[0]}: a catalogue of one language.\n  Give that of the other language as well: SOURCE TARGET."
+        )
     count = "one plain text file" if len(files) == 1 else f"{len(files)} plain text files"
     raise ConfigError(
         f"{count}: which is the source, which the target?\n"

@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from glassformer.cli.options import Device, Json, Threads, given
-from glassformer.cli.reading import PairFlags
+from glassformer.cli.reading import PairFlags, languages_of
 
 
 def score(
@@ -39,8 +39,8 @@ def score(
     from glassformer.corpora.lines import chunks
 
     check_no_options([src], "score")
-    pairs = read_pairs([src], [tgt] if tgt else [], **given(read))
     translator = open_translator(model, device, threads)
+    pairs = read_pairs([src], [tgt] if tgt else [], languages=languages_of(translator), **given(read))
     for chunk in chunks(pairs, MAX_CHUNK_LINES):
         scores = translator.score([pair.src for pair in chunk], [pair.tgt for pair in chunk])
         for pair, log_probs in zip(chunk, scores, strict=True):

@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from glassformer.cli.options import Quiet, given
-from glassformer.cli.reading import PairFlags
+from glassformer.cli.reading import PairFlags, languages_of
 
 
 def shortlist(
@@ -39,9 +39,9 @@ def shortlist(
     from glassformer.tasks.texts import no_op
     from glassformer.tasks.translation import Translator
 
-    pairs = read_pairs([src], [ref] if ref else [], **given(read))
     task = open_model(model, "cpu", None, (Translator.name,), quiet=quiet)
     assert isinstance(task, Translator)
+    pairs = read_pairs([src], [ref] if ref else [], languages=languages_of(task), **given(read))
     with progress_bar("learning", None) as progress:
         learned = learn_shortlist(task, pairs, no_op if quiet else progress)
     checkpoint.add_file(find_model(model), FILE, learned.to_tensors())

@@ -52,9 +52,11 @@ def train(
             "  glassformer train --help                                         all formats and options"
         )
     if files:
-        read = ReadOptions(**{name: explicit[name] for name in ("format", "keys", "skip_bad") if name in explicit})
+        read = ReadOptions(
+            **{name: explicit[name] for name in ("format", "keys", "skip_bad", "languages") if name in explicit}
+        )
         explicit["src"], explicit["tgt"] = split_sides(files, explicit.get("task"), read)
-    from glassformer.synthetic.monolingual import train_with_all as run
+    from glassformer.synthetic.monolingual import train_with_monolingual as run
     from glassformer.training.options import known_names  # torch takes seconds to import
 
     resolved = TrainConfig.resolve(explicit, config, os.environ, known=known_names())

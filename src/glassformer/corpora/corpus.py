@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from glassformer.corpora.bilingual import Counts, Languages, read_catalogue_pairs, read_entries
 from glassformer.corpora.example import Example
 from glassformer.corpora.lines import (
     STDIN,
@@ -16,7 +17,7 @@ from glassformer.corpora.lines import (
     read_lines,
 )
 from glassformer.corpora.misalignment import MAX_LINES, guess_misalignment
-from glassformer.corpora.pair_formats import check_format, format_of, parser_of
+from glassformer.corpora.pair_formats import ENTRY_FORMATS, PAIR_FORMATS, check_format, format_of, parser_of
 from glassformer.corpora.pair_tables import open_pair_table
 from glassformer.corpora.read_options import parse_keys
 from glassformer.errors import ConfigError, CorpusError
@@ -87,25 +88,28 @@ def pair_files(
     formats = [format or (format_of(path) if tgt else detect_format(path)) for path in src]
     if keys and not tgt:  # a table by another name
         formats = ["csv" if each == "lines" and format is None else each for each in formats]
-    are_lines = {file_format == "lines" for file_format in formats}
+    are_one_sided = {not PAIR_FORMATS[file_format].has_both_sides for file_format in formats}
     names = ", ".join(map(name, src))
-    if len(are_lines) == 2:
+    if len(are_one_sided) == 2:
         raise ConfigError(f"{names}: plain text and files of pairs are mixed.\n  Use files of one type per corpus.")
-    if are_lines == {False} and tgt:
+    if are_one_sided == {False} and tgt:
         raise ConfigError(
             f"{names}: contains both sides ({formats[0]}), but {name(tgt[0])} is given as target.\n"
             "  Leave the target out, or use --format lines if these are plain lines."
         )
-    if are_lines == {True} and len(src) != len(tgt):
+    if are_one_sided == {True} and len(src) != len(tgt):
         raise ConfigError(
             f"{names}: plain text, {len(src)} source files for {len(tgt)} target files.\n"
             "  Give one target file for each source file, or a .tsv or .jsonl file with both sides."
         )
     for path in tgt:
-        if format is None and format_of(path) != "lines":
+        if format is None and PAIR_FORMATS[format_of(path)].has_both_sides:
             raise ConfigError(f"{path}: a file of pairs as target of plain text.\n  Give it alone, as the source.")
     if [*src, *tgt].count(STDIN) > 1:
         raise ConfigError("standard input (-) is given twice.\n  It can be read only once: save one side to a file.")
+    for one, other in zip(src, tgt, strict=False):
+        if format is None and (format_of(one) == "catalogue") != (format_of(other) == "catalogue"):
+            raise ConfigError(f"{one} and {other}: a catalogue and plain text.\n  Give two files of one type.")
     targets: Sequence[Path | None] = tgt or [None for _ in src]
     field_keys = parse_keys(keys)
     return [PairFiles(*pair, field_keys) for pair in zip(src, targets, formats, strict=True)]
@@ -117,16 +121,23 @@ def read_pairs(
     *,
     format: str | None = None,
     keys: Sequence[str] = (),
+    languages: Sequence[str] = (),
+    fuzzy: bool = False,
+    skip_bad: bool = False,
     log: Callable[[str], None] | None = None,
 ) -> Iterator[Example]:
     """Read the sentence pairs of a corpus in order, including blank ones, in constant memory.
 
     Args:
-        src: plain text (one sentence per line, needs `tgt`), .tsv (src TAB tgt) or .jsonl; each may end in .gz.
+        src: plain text (one sentence per line, needs `tgt`), .tsv (src TAB tgt), .jsonl, .tmx, .xlf, .po, or an archive
+            of the last three; each may end in .gz.
         tgt: one plain text file for each file of `src`.
         format: a name in PAIR_FORMATS. Default: by file name, for other names by content.
         keys: FIELD=KEY of JSONL and tables, as in `parse_keys`.
-        log: called with the columns of a table, if they were not given.
+        languages: source and target language in files that have several. Default: as the files say.
+        fuzzy: also entries that a person has to check.
+        skip_bad: leave out files with entries that cannot be read.
+        log: called with the columns of a table, if they were not given, and with the number of entries left out.
 
     Raises:
         CorpusError: a line is not a pair; UnequalCountsError at the end if the files have different lengths.
@@ -134,9 +145,27 @@ def read_pairs(
     """
     files = pair_files(src, tgt, format, keys)  # outside the generator, so that this call raises its errors
 
+    for option, is_given in (("--fuzzy", fuzzy), ("--skip-bad", skip_bad)):
+        if is_given and not any(file.format in ENTRY_FORMATS for file in files):
+            raise ConfigError(
+                f"{option}: without effect on pairs: no file is a translation memory, XLIFF or a gettext catalogue.\n"
+                "  Leave it out."
+            )
+    asked: Languages = (languages[0], languages[1]) if languages else ("", "")
+    counts = Counts()
+
     def pairs() -> Iterator[Example]:
         for pair in files:
-            yield from (_read_two(pair.src, pair.tgt) if pair.tgt else _read_one(pair, log))
+            if pair.format in ENTRY_FORMATS:
+                yield from read_entries(pair.src, pair.format, asked, fuzzy=fuzzy, skip_bad=skip_bad, counts=counts)
+            elif pair.format == "catalogue" and pair.tgt:
+                yield from read_catalogue_pairs(pair.src, pair.tgt, counts)
+            else:
+                yield from (_read_two(pair.src, pair.tgt) if pair.tgt else _read_one(pair, log))
+        if log and counts.files:
+            log(counts.summary(fuzzy=fuzzy))
+            if counts.bad:
+                log(counts.warning())
 
     return pairs()
 

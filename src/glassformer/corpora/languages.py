@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from glassformer.corpora.bilingual import declared_languages
 from glassformer.corpora.pair_formats import format_of
 from glassformer.corpora.pair_tables import open_pair_table
 from glassformer.corpora.read_options import parse_keys
@@ -40,6 +41,8 @@ def languages_of(
         fields = parse_keys(keys)
         if not fields and (codes := _header_codes(src)):
             fields = dict(zip(("src", "tgt"), codes, strict=True))
+        if not fields and src and (found_codes := declared_languages(src[0])):
+            return found_codes
         names = [{fields[side].rpartition(".")[2]} if side in fields else set() for side in ("src", "tgt")]
     found = [
         name for side in names if len(side) == 1 for name in side if CODE.fullmatch(name) and name not in NOT_CODES

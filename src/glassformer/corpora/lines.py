@@ -139,10 +139,14 @@ def _is_finite_device(path: Path) -> bool:
 
 
 UNSUPPORTED = {
-    **{".po": "a gettext catalogue", ".pot": "a gettext template", ".tmx": "a translation memory (TMX)"},
-    **{".xliff": "an XLIFF file", ".xlf": "an XLIFF file", ".properties": "a Java properties file"},
-    **{".docx": "a Word document", ".pdf": "a PDF document", ".xlsx": "an Excel sheet", ".html": "an HTML page"},
-    **{".parquet": "a Parquet file", ".arrow": "an Arrow file", ".zip": "a zip archive", ".tar": "a tar archive"},
+    **{
+        ".pot": "a gettext template without translations",
+        ".docx": "a Word document",
+        ".pdf": "a PDF document",
+        ".xlsx": "an Excel sheet",
+        ".html": "an HTML page",
+    },
+    **{".parquet": "a Parquet file", ".arrow": "an Arrow file"},
 }
 """File name suffixes of common formats that are not supported."""
 
@@ -163,8 +167,8 @@ def check_readable(*paths: Path, by_content: bool = True) -> None:
         if by_content and (file_type := UNSUPPORTED.get(suffix_of(path))):
             raise CorpusError(
                 f"{path}: {file_type}, which cannot be read.\n"
-                "  Files that can be read: text with one sentence on each line, TSV, CSV, JSONL, CoNLL, CoNLL-U and"
-                " SQuAD's JSON, each also as .gz.\n  Export the texts to one of these."
+                "  Files that can be read: text with one sentence on each line, TSV, CSV, JSONL, TMX, XLIFF, PO, CoNLL,"
+                " CoNLL-U and SQuAD's JSON, each also as .gz.\n  Export the texts to one of these."
             )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from glassformer.corpora.bilingual import ARCHIVES, SUFFIXES, both_sided_format
 from glassformer.corpora.jsonl import SURROGATE, outline, parse_json, select_fields, suggest_keys
 from glassformer.corpora.lines import LineError, suffix_of
 from glassformer.errors import ConfigError
@@ -125,18 +126,24 @@ class PairFormat:
     """A format of sentence pairs."""
 
     make_parser: Callable[[Mapping[str, str]], PairParser] | None
-    """Creates a parser for one file, given the JSON keys of the fields. None: parallel files of plain lines."""
+    """Creates a parser of the lines of a file, given the JSON keys of the fields. None: not read line by line, or
+    parallel files of plain lines."""
     suffixes: tuple[str, ...] = ()
     """Suffixes of file names, lower-case, without .gz."""
+    has_both_sides: bool = True
+    """A file contains source and target. False: two files."""
     holds_pairs_only: bool = True
     """Files with these suffixes contain pairs. False: their content decides between translation and other tasks."""
 
 
 PAIR_FORMATS: dict[str, PairFormat] = {
-    "lines": PairFormat(None, holds_pairs_only=False),
+    "lines": PairFormat(None, has_both_sides=False, holds_pairs_only=False),
     "tsv": PairFormat(lambda keys: Tsv(), (".tsv",), holds_pairs_only=False),
     "csv": PairFormat(lambda keys: Tsv(), (".csv",), holds_pairs_only=False),  # read as a table: corpora/pair_tables.py
     "jsonl": PairFormat(Jsonl, (".jsonl", ".json", ".ndjson"), holds_pairs_only=False),
+    **{name: PairFormat(None, suffixes) for name, suffixes in SUFFIXES.items()},
+    "archive": PairFormat(None, ARCHIVES),
+    "catalogue": PairFormat(None, (".properties", ".strings", ".arb", ".xml"), has_both_sides=False),
 }
 """Name, as in --format -> format."""
 
@@ -151,8 +158,14 @@ def check_format(format: str | None) -> None:
         raise ConfigError(f"--format {format}: unknown.\n  Use one of: {', '.join(PAIR_FORMATS)}.")
 
 
+ENTRY_FORMATS = (*SUFFIXES, "archive")
+"""Formats of entries with both languages: see corpora/bilingual.py."""
+
+
 def format_of(path: Path) -> str:
     """Format by file name, without .gz."""
+    if format := both_sided_format(path):
+        return format
     suffix = suffix_of(path)
     return next((name for name, format in PAIR_FORMATS.items() if suffix in format.suffixes), "lines")
 

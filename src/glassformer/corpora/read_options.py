@@ -21,6 +21,10 @@ class ReadOptions:
     """Columns or JSON keys of the fields, each as FIELD=KEY."""
     skip_bad: bool = False
     """Leave out rows of labeled text that cannot be used. They are counted."""
+    languages: tuple[str, ...] = ()
+    """Source and target language of files that have several. Default: as the files say."""
+    fuzzy: bool = False
+    """Also use entries of catalogues and memories that a person has to check."""
 
     def __post_init__(self) -> None:
         check_format(self.format)
@@ -35,7 +39,7 @@ class ReadOptions:
         Raises:
             ConfigError: another one is given.
         """
-        unused = [field.name for field in fields(self) if getattr(self, field.name) and field.name not in used]
+        unused = [f.name for f in fields(self) if getattr(self, f.name) and f.name not in (*used, "languages")]
         if unused:
             names = ", ".join(f"--{name.replace('_', '-')}" for name in unused)
             raise ConfigError(f"{names}: without effect for the task {task}.\n  Leave it out.")

@@ -1,5 +1,6 @@
 """Which examples are in a batch, in a reproducible order that can be resumed at any position."""
 
+import copy
 from collections.abc import Iterator
 
 import numpy as np
@@ -94,8 +95,18 @@ class BatchSampler:
                 padded length only, but for the last batch.
         """
         self.lengths, self.batch_tokens, self.seed, self.longest_first = lengths, batch_tokens, seed, longest_first
+        self.examples = np.arange(len(lengths))
+        """Indices of the examples that are sampled."""
         self.epoch = self.position = 0
         self.batches = self.plan(0)
+
+    def only(self, examples: NDArray[np.int64]) -> "BatchSampler":
+        """A new sampler of some of the examples, whose batches have the shapes of this one."""
+        sampler = copy.copy(self)
+        sampler.examples = examples
+        sampler.epoch = sampler.position = 0
+        sampler.batches = sampler.plan(0)
+        return sampler
 
     @property
     def n_shapes(self) -> int:
@@ -105,7 +116,7 @@ class BatchSampler:
     def plan(self, epoch: int) -> list[NDArray[np.int64]]:
         """Batches of an epoch, in order."""
         rng = np.random.Generator(np.random.Philox(key=[self.seed, epoch]))
-        order = rng.random(len(self.lengths)).argsort(kind="stable")
+        order = self.examples[rng.random(len(self.examples)).argsort(kind="stable")]
         # The smallest integer type: NumPy sorts integers of at most two bytes in linear time.
         lengths = self.lengths.astype(np.min_scalar_type(self.lengths.max()))[order]
         order = order[lengths.argsort(kind="stable")]
@@ -124,7 +135,7 @@ class BatchSampler:
 
     @property
     def epochs_done(self) -> float:
-        """Number of epochs completed, including the fraction of the current one."""
+        """Number of passes over the examples, including the fraction of the current one."""
         return self.epoch + self.position / len(self.batches)
 
     def state_dict(self) -> dict[str, int]:
@@ -164,7 +175,7 @@ class PackingSampler(BatchSampler):
 
     def plan(self, epoch: int) -> list[NDArray[np.int64]]:
         rng = np.random.Generator(np.random.Philox(key=[self.seed, epoch]))
-        order = rng.permutation(len(self.lengths))
+        order = rng.permutation(self.examples)
         packed, others = order[self.is_packed[order]], order[~self.is_packed[order]]
         batches = pack_by_tokens(packed, self.sides, self.batch_tokens, self.n_examples)
         # From the longest on, so that parts of equal numbers of examples have about equal numbers of tokens.

@@ -2,11 +2,13 @@
 
 import html
 import re
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
+from glassformer.documents.escaping import MARKUP, Escaping, escaped
 from glassformer.documents.inline import Detached, Inner, put_back
+from glassformer.documents.languages import primary
 from glassformer.errors import CorpusError
 
 Alignment = Sequence[Sequence[int]]
@@ -29,27 +31,80 @@ class Segment:
     """What separates these lines."""
     source: str | None = None
     """The text as it is written in the file, with its tags; kept if the translation is equal to the text."""
+    escaping: Escaping | None = None
+    """How it is written, if not as the other texts of the file."""
+    codes: tuple[str, ...] = ()
+    """Tags as they are written in the file. In `detached`, `<c0>`, `</c0>` or `<c0/>` is in the place of the first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """The attribute of a tag that says which language the text is in."""
+    """What says in the file which language the text is in."""
 
     source: str
     """The value as it is written in the file, with its quotes."""
     code: str
     is_document: bool
     """It is that of the whole document."""
+    is_quoted: bool = True
+    """It is the value of an attribute."""
 
     def written(self, languages: tuple[str, str] | None) -> str:
         """The value for a translation: the target language in place of the source language."""
-        primary = self.code.lower().partition("-")[0]
-        is_changed = languages and (self.is_document or primary == languages[0].lower().partition("-")[0])
-        return f'"{html.escape(languages[1])}"' if languages and is_changed else self.source
+        is_changed = languages and (self.is_document or primary(self.code) == primary(languages[0]))
+        if not languages or not is_changed:
+            return self.source
+        code = html.escape(languages[1])
+        return f'"{code}"' if self.is_quoted else code
 
+
+State = Literal["empty", "fuzzy", "translated", "locked", "source"]
+"""State of the translation in a file of two languages. Fuzzy: to be checked by a person. Locked: not to be changed.
+Source: the file has one language."""
+
+Only = Literal["empty", "fuzzy", "all"]
+"""Which entries of a file of two languages are translated: those without a translation; besides, the fuzzy ones; or
+all that are not locked."""
+
+SELECTED: dict[Only, tuple[State, ...]] = {
+    "empty": ("empty", "source"),
+    "fuzzy": ("empty", "fuzzy", "source"),
+    "all": ("empty", "fuzzy", "translated", "source"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """What depends on whether a person has to check a translation."""
+
+    sure: str
+    doubtful: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A text of a file of two languages, with the place for its translation; or one with markup in a file of one."""
+
+    kept: str
+    """How it is written in the file if it is not translated or, in a file of one language, is its translation."""
+    state: State
+    pieces: tuple["str | Segment | Either", ...]
+    """How it is written with a translation."""
+
+
+Piece = str | Segment | Language | Entry
 
 MARKER = re.compile("\0(\\d+)\0")
 """What is in place of an attribute: NUL, which no file has, its index, and NUL."""
+
+CODE = re.compile(r"<(/?)c(\d+)(/?)>")
+"""What is in place of a tag in `Segment.detached`."""
+
+EMPTY_PAIR = re.compile(r"<c(\d+)></c\1>")
+"""A pair of tags without text."""
+
+EMPHASIS = frozenset("*_~")
+"""Marks of Markdown around a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,24 +114,44 @@ class Document:
     `render` returns the file with translations in place of the texts. Everything else keeps its bytes.
     """
 
-    pieces: list[str | Segment]
+    pieces: Sequence[Piece]
     """What is kept, and the segments, in order."""
-    escaping: Literal["html", "none"] = "none"
+    escaping: Escaping = "none"
     """How texts are written in the file."""
     encoding: str = "utf-8"
-    attributes: tuple[Segment | Language, ...] = ()
-    """Values of attributes, for which markers are in the pieces."""
+    attributes: tuple[Segment | Language | Entry, ...] = ()
+    """What markers in the pieces are in the place of: values of attributes, and texts within texts, inner first."""
+    protect: tuple[str, ...] = ()
+    """What stays as it is in the translations, as in `DecodeConfig.protect`."""
+    languages: tuple[str, str] | None = None
+    """The languages that the file itself names; an empty text for one that it does not."""
+    notes: tuple[str, ...] = ()
+    """What a person should know, such as texts that are not translated."""
 
     @property
     def segments(self) -> list[Segment]:
         """The texts to translate: those of the pieces, then those of the attributes."""
-        return [part for part in (*self.pieces, *self.attributes) if isinstance(part, Segment)]
+        pieces = (*self.pieces, *self.attributes)
+        inner = (part for piece in pieces for part in (piece.pieces if isinstance(piece, Entry) else (piece,)))
+        return [part for part in inner if isinstance(part, Segment)]
+
+    @property
+    def entries(self) -> list[Entry]:
+        """The entries of a file of two languages."""
+        return [piece for piece in self.pieces if isinstance(piece, Entry) and piece.state != "source"]
+
+    def only(self, only: Only) -> "Document":
+        """The document in which other entries of a file of two languages stay as they are."""
+        selected = SELECTED[only]
+        pieces = [p.kept if isinstance(p, Entry) and p.state not in selected else p for p in self.pieces]
+        return replace(self, pieces=pieces)
 
     def render(
         self,
         translations: Sequence[str],
         alignments: Sequence[Alignment] | None = None,
         languages: tuple[str, str] | None = None,
+        doubtful: Sequence[bool] = (),
     ) -> bytes:
         """The file with translations.
 
@@ -84,60 +159,142 @@ class Document:
             translations: the translation of each segment.
             alignments: the word alignment of each; only those of segments with tags are used. Without it, tags are
                 placed in proportion to their position.
-            languages: source and target language, for the attributes that have the language. Default: they stay.
+            languages: source and target language, for what says in the file which language it is in. Default: stays.
+            doubtful: for each segment whether a person has to check its translation. A file of two languages says so;
+                a translation memory, which cannot, does not get the translation. Default: none.
 
         Raises:
             CorpusError: a translation has a lone surrogate.
         """
-        parts = []
-        index = 0
-        for piece in self.pieces:
-            if isinstance(piece, str):
-                parts.append(piece)
-                continue
-            alignment = alignments[index] if alignments else ()
-            parts.append(self.written(piece, translations[index], [(pair[0], pair[1]) for pair in alignment]))
-            index += 1
-        values = []
+        aligned = alignments or [()] * len(translations)
+        checks = doubtful or [False] * len(translations)
+        results = iter(zip(translations, aligned, checks, strict=True))
+        text = "".join(text for piece in self.pieces for text in self.parts(piece, results, languages))
+        values: list[str] = []
         for attribute in self.attributes:
-            if isinstance(attribute, Language):
-                values.append(attribute.written(languages))
-                continue
-            is_same = translations[index] == attribute.text
-            values.append(str(attribute.source) if is_same else f'"{html.escape(translations[index])}"')
-            index += 1
-        text = "".join(parts)
+            if isinstance(attribute, Segment):
+                translation, *_ = next(results)
+                is_same = translation == attribute.text
+                values.append(str(attribute.source) if is_same else f'"{html.escape(translation)}"')
+            else:
+                value = "".join(self.parts(attribute, results, languages))
+                values.append(MARKER.sub(lambda match: values[int(match[1])], value))
         text = MARKER.sub(lambda match: values[int(match[1])], text) if values else text
-        try:
-            return text.encode(self.encoding)
-        except UnicodeEncodeError as error:
-            raise CorpusError(
-                f"a translation cannot be written as {self.encoding.upper()}: {error.reason}.\n"
-                "  Remove lone surrogates (U+D800 to U+DFFF) from it."
-            ) from None
+        return encoded(text, self.encoding, self.escaping)
 
-    def written(self, segment: Segment, translation: str, alignment: Sequence[tuple[int, int]]) -> str:
+    def parts(
+        self, piece: Piece, results: Iterator[tuple[str, Alignment, bool]], languages: tuple[str, str] | None
+    ) -> Iterator[str]:
+        """A piece as it is written with translations, each with its alignment and whether it is doubtful."""
+        match piece:
+            case str():
+                yield piece
+            case Language():
+                yield piece.written(languages)
+            case Segment():
+                translation, alignment, _ = next(results)
+                yield self.written(piece, translation, alignment)
+            case Entry():
+                texts_of_entry = [part for part in piece.pieces if isinstance(part, Segment)]
+                own = [next(results) for _ in texts_of_entry]
+                is_same = all(part.text == text for part, (text, _, _) in zip(texts_of_entry, own, strict=True))
+                if is_same and piece.state == "source":
+                    yield piece.kept
+                    return
+                is_doubtful = any(check for _, _, check in own)
+                if is_doubtful and piece.state != "source" and not any(isinstance(p, Either) for p in piece.pieces):
+                    yield piece.kept  # the file cannot say that a person has to check it
+                    return
+                inner = iter(own)
+                for part in piece.pieces:
+                    if isinstance(part, Either):
+                        yield part.doubtful if is_doubtful else part.sure
+                    else:
+                        yield from self.parts(part, inner, languages)
+
+    def written(self, segment: Segment, translation: str, alignment: Alignment) -> str:
         """A translation as it is written in the file."""
         if translation == segment.text and segment.source is not None:
             return segment.source
-        text = " ".join(translation.split())
-        text = html.escape(text, quote=False) if self.escaping == "html" else text
+        escaping = segment.escaping or self.escaping
+        text = escaped(" ".join(translation.split()), escaping) if escaping in MARKUP else " ".join(translation.split())
         if segment.detached:
-            text = put_back(segment.detached, text, alignment)
-        return segment.line_end.join(wrapped(text, segment.width, segment.max_lines)) if segment.width else text
+            text = put_back(segment.detached, text, [(pair[0], pair[1]) for pair in alignment])
+        if escaping == "none":  # marks of emphasis around nothing would be seen
+            text = EMPTY_PAIR.sub(
+                lambda match: "" if EMPHASIS.issuperset(segment.codes[int(match[1])]) else match[0], text
+            )
+        lines = wrapped(text, segment.width, segment.max_lines) if segment.width else [text]
+        if segment.codes:
+            lines = [CODE.sub(lambda match: code_of(segment.codes, match), line) for line in lines]
+        if escaping not in MARKUP:
+            lines = [escaped(line, escaping) for line in lines]
+        return segment.line_end.join(lines)
 
     def to_record(self) -> dict[str, Any]:
         """The document as JSON-serializable data."""
         pieces = [piece if isinstance(piece, str) else asdict(piece) for piece in self.pieces]
         attributes = [asdict(attribute) for attribute in self.attributes]
-        return {"pieces": pieces, "escaping": self.escaping, "encoding": self.encoding, "attributes": attributes}
+        own = {name: getattr(self, name) for name in ("escaping", "encoding", "protect", "languages", "notes")}
+        return {"pieces": pieces, "attributes": attributes, **own}
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> "Document":
         """The document of a record."""
-        pieces = [piece if isinstance(piece, str) else segment_of(piece) for piece in record["pieces"]]
-        attributes = tuple(Language(**a) if "code" in a else segment_of(a) for a in record["attributes"])
-        return cls(pieces, record["escaping"], record["encoding"], attributes)
+        languages = record["languages"]
+        return cls(
+            pieces=list(map(piece_of, record["pieces"])),
+            escaping=record["escaping"],
+            encoding=record["encoding"],
+            attributes=tuple(map(attribute_of, record["attributes"])),
+            protect=tuple(record["protect"]),
+            notes=tuple(record["notes"]),
+            languages=(languages[0], languages[1]) if languages else None,
+        )
+
+
+def code_of(codes: Sequence[str], match: re.Match[str]) -> str:
+    """The tag that `CODE` is in place of. Those of a pair follow each other in `codes`."""
+    return codes[int(match[2]) + bool(match[1])]
+
+
+def encoded(text: str, encoding: str, escaping: Escaping) -> bytes:
+    """The bytes of a file. Characters that its encoding does not have are written as XML's references.
+
+    Raises:
+        CorpusError: a lone surrogate, or a character that the encoding does not have.
+    """
+    try:
+        return text.encode(encoding, "xmlcharrefreplace" if escaping in MARKUP and encoding != "utf-8" else "strict")
+    except UnicodeEncodeError as error:
+        raise CorpusError(
+            f"a translation cannot be written as {encoding.upper()}: {error.reason}.\n"
+            + (
+                "  Remove lone surrogates (U+D800 to U+DFFF) from it."
+                if encoding.startswith("utf")
+                else f"  It has {text[error.start]!r}: save the file as UTF-8."
+            )
+        ) from None
+
+
+def piece_of(record: Any) -> Piece:
+    """The piece of a record."""
+    if isinstance(record, str):
+        return record
+    if "kept" in record:
+        inner = tuple(
+            part if isinstance(part, str) else Either(**part) if "sure" in part else segment_of(part)
+            for part in record["pieces"]
+        )
+        return Entry(record["kept"], record["state"], inner)
+    return Language(**record) if "code" in record else segment_of(record)
+
+
+def attribute_of(record: Any) -> Segment | Language | Entry:
+    """What is in the place of a marker, from its record."""
+    piece = piece_of(record)
+    assert not isinstance(piece, str)
+    return piece
 
 
 def segment_of(record: dict[str, Any]) -> Segment:
@@ -146,7 +303,7 @@ def segment_of(record: dict[str, Any]) -> Segment:
     if detached:
         inner = tuple(Inner(**span) for span in detached["inner"])
         detached = Detached(**{**detached, "inner": inner})
-    return Segment(**{**record, "detached": detached})
+    return Segment(**{**record, "detached": detached, "codes": tuple(record["codes"])})
 
 
 def wrapped(text: str, width: int, max_lines: int) -> list[str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from turbohtml import Token, TokenType, tokenize
 
 from glassformer.documents.attributes import marked
+from glassformer.documents.codes import MAX_CODES, SENTENCE_END
 from glassformer.documents.document import Document, Language, Segment
 from glassformer.documents.inline import TAG, detach
 from glassformer.documents.text import decode
@@ -38,12 +39,8 @@ VOID = frozenset(
 )
 """Elements without an end tag."""
 
-SENTENCE_END = re.compile(r"[.!?…][\"'”’»)\]]*(\s+)(?=[^\s\W]|[\"“«(¿¡])|[。！？](\s*)")
 COMMENT = next(tokenize("<!---->"))
 """The token of what is kept and is no tag."""
-
-MAX_TAGS = 100
-"""Sentences with more inline tags, or tags that are not nested, are translated in parts, from tag to tag."""
 
 MARKUP = re.compile(r"<[A-Za-z/!?]")
 WHITE_SPACE = re.compile(r"[ \t\n\r\f]+")
@@ -160,7 +157,7 @@ def slices(text: str) -> Iterator[tuple[Token, str]]:
 def segments(run: Sequence[Piece]) -> Iterator[str | Segment]:
     """The sentences of what is between two block tags, and the space between them."""
     for sentence in sentences(run):
-        if sum(piece.kind == "tag" for piece in sentence) > MAX_TAGS or not are_nested(sentence):
+        if sum(piece.kind == "tag" for piece in sentence) > MAX_CODES or not are_nested(sentence):
             for piece in sentence:
                 yield from [piece.raw] if piece.kind == "tag" else segments([piece])
             continue

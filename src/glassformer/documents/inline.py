@@ -19,6 +19,7 @@ BREAKS = ".,;:!?…。，、；：！？ \u00a0\u202f"
 
 CLOSING = re.compile(r"[.,;:!?…。，、；：！？)\]}»”\"）」』]*")
 OPENING = tuple("([{«“（「『")
+OPENING_MARKS = frozenset("([{«“„‘\"'¿¡（「『")
 ENTITIES = ("&amp;", "&lt;", "&gt;")
 
 
@@ -34,6 +35,8 @@ class Inner:
     """Whether there is no space between it and the word before, and the word after."""
     punctuation_after: str
     """The punctuation that follows it."""
+    after_opening: bool = False
+    """Whether it follows an opening bracket or quotation mark of a word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,11 @@ def detach(text: str, spans: Sequence[tuple[int, int]]) -> Detached:
             bool(c) and (is_word(c) or (is_tag and not c.isspace())) for c in (before, after)
         )
         closing = CLOSING.match(text, b)
-        inner.append(Inner(text[a:b], len(core.split()), joined_before, joined_after, closing[0] if closing else ""))
+        words = core.split()
+        begun = words[-1] if words and not core[-1:].isspace() and after and not after.isspace() else ""
+        is_inside = bool(begun) and OPENING_MARKS.issuperset(begun)
+        n_before, punctuation = len(words) - is_inside, closing[0] if closing else ""
+        inner.append(Inner(text[a:b], n_before, joined_before, joined_after, punctuation, is_inside))
         position = b
     core += text[position:end]
     after_text = text[end:]
@@ -173,8 +180,12 @@ def put_back(detached: Detached, output: str, alignment: Sequence[tuple[int, int
             is_joined = span.joined_before or output.endswith(OPENING, 0, at)
             texts.append(span.text if is_joined else f" {span.text}")
         else:
-            offsets.append(words[place][0])
-            texts.append(span.text if span.joined_after else f"{span.text} ")
+            at = words[place][0]
+            while span.after_opening and at < words[place][1] - 1 and output[at] in OPENING_MARKS:
+                at += 1
+            offsets.append(at)
+            is_joined = span.joined_after or (span.after_opening and bool(span.punctuation_after))
+            texts.append(span.text if is_joined else f"{span.text} ")
     for at, i in reversed(insertions([span.text for span in detached.inner], offsets)):
         output = output[:at] + texts[i] + output[at:]
     if detached.after and (detached.core[-1:] not in FINAL or detached.after.rstrip()[-1:] in FINAL):
@@ -229,7 +240,9 @@ def places(inner: Sequence[Inner], alignment: Sequence[tuple[int, int]], n_targe
     results = []
     for span in inner:
         place = place_of(span.word, alignment, n_target)
-        results.append((place, span.text.startswith("</") or (bool(span.punctuation_after) and place > 0)))
+        belongs_before = bool(span.punctuation_after) or (span.joined_before and not span.joined_after)
+        closes = belongs_before and place > 0 and not span.after_opening
+        results.append((place, span.text.startswith("</") or closes))
     for start, i in tag_pairs([span.text for span in inner]):
         covered = [t for s, t in alignment if inner[start].word <= s < inner[i].word]
         first, last = (min(covered), max(covered) + 1) if covered else (results[start][0],) * 2

@@ -6,19 +6,44 @@ them. It is used again for the next document, and another is started after a fai
 
 import asyncio
 import json
-import resource
 import struct
+import subprocess
 import sys
 from contextlib import suppress
+from importlib import import_module
 from pathlib import PurePath
 from typing import Any
 
 from glassformer.documents.document import Document
+from glassformer.documents.package import Package
 from glassformer.errors import CorpusError
 
-FORMATS = (".txt", ".srt", ".html", ".htm")
+READERS: dict[str, tuple[str, str]] = {
+    ".txt": ("text", "read_text"),
+    ".srt": ("text", "read_subtitles"),
+    **dict.fromkeys((".html", ".htm", ".xhtml"), ("html", "read_html")),
+    **dict.fromkeys((".po", ".pot"), ("po", "read_po")),
+    **dict.fromkeys((".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff"), ("xliff", "read_xliff")),
+    ".tmx": ("tmx", "read_tmx"),
+    **dict.fromkeys((".md", ".markdown"), ("markdown", "read_markdown")),
+    **dict.fromkeys((".docx", ".docm", ".pptx", ".pptm", ".xlsx", ".xlsm"), ("office", "read_office")),
+    **dict.fromkeys((".odt", ".ods", ".odp", ".odg", ".ott", ".ots", ".otp"), ("opendocument", "read_opendocument")),
+    ".epub": ("opendocument", "read_epub"),
+    **dict.fromkeys((".properties", ".strings", ".xml", ".json", ".arb"), ("catalogues", "read_catalogue")),
+}
+"""Suffix of a file name -> module and function."""
+
+BILINGUAL = frozenset(("po", "xliff", "tmx"))
+"""Modules of files that have two languages."""
+
+AnyDocument = Document | Package
+
+FORMATS = tuple(READERS)
 TIME_S = 5.0
 """Seconds in which a document must be read."""
+
+FILE_TIME_S = 300.0
+"""The same for a file that the user of a command names."""
 
 MEMORY_BYTES = 1 << 30
 """Address space of the child process."""
@@ -26,26 +51,65 @@ MEMORY_BYTES = 1 << 30
 HEADER = struct.Struct(">I")
 
 
-def read_document(name: str, data: bytes) -> Document:
+def read_document(name: str, data: bytes, languages: tuple[str, str] = ("", "")) -> AnyDocument:
     """Read a file by its suffix.
+
+    Args:
+        languages: source and target language; an empty text for one that the file says.
 
     Raises:
         CorpusError: the format is not supported, or the content is not that of the suffix.
     """
-    match PurePath(name).suffix.lower():
-        case ".txt":
-            from glassformer.documents.text import read_text
+    suffix = PurePath(name).suffix.lower()
+    if suffix not in READERS:
+        raise CorpusError(f"{name}: format not supported.\n  Supported: {', '.join(FORMATS)}.")
+    module, function = READERS[suffix]
+    try:
+        read = getattr(import_module(f"glassformer.documents.{module}"), function)
+        document: AnyDocument = read(name, data, languages) if module in BILINGUAL else read(name, data)
+    except ModuleNotFoundError as error:  # the library that reads HTML is not always installed
+        raise CorpusError(
+            f"{name}: needs the package {error.name}, which is not installed.\n"
+            "  Install it: pip install 'glassformer[serve]'"
+        ) from None
+    return document
 
-            return read_text(name, data)
-        case ".srt":
-            from glassformer.documents.text import read_subtitles
 
-            return read_subtitles(name, data)
-        case ".html" | ".htm":
-            from glassformer.documents.html import read_html
+def read_in_child(name: str, data: bytes, languages: tuple[str, str], time_s: float = FILE_TIME_S) -> AnyDocument:
+    """Read a file by its suffix in a process of its own.
 
-            return read_html(name, data)
-    raise CorpusError(f"{name}: format not supported.\n  Supported: {', '.join(FORMATS)}.")
+    Args:
+        languages: see `read_document`.
+        time_s: seconds in which it must be read.
+
+    Raises:
+        CorpusError: it cannot be read, or not within the limits.
+    """
+    command = [sys.executable, "-m", "glassformer.documents.reader"]
+    try:
+        done = subprocess.run(
+            command,
+            input=request(name, data, languages),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=time_s,
+        )
+    except subprocess.TimeoutExpired:
+        raise beyond_limits(name) from None
+    if len(done.stdout) < HEADER.size:
+        raise beyond_limits(name)
+    return document_of(done.stdout[HEADER.size :], data)
+
+
+def request(name: str, data: bytes, languages: tuple[str, str]) -> bytes:
+    """A file as it is sent to the child process."""
+    head = json.dumps({"name": name, "languages": languages}).encode()
+    return HEADER.pack(len(head)) + head + HEADER.pack(len(data)) + data
+
+
+def beyond_limits(name: str) -> CorpusError:
+    """The error for a file that needs too much time or memory."""
+    return CorpusError(f"{name}: cannot be read within the limits of time and memory.")
 
 
 class DocumentReader:
@@ -55,25 +119,31 @@ class DocumentReader:
         self.process: asyncio.subprocess.Process | None = None
         self.lock = asyncio.Lock()
 
-    async def read(self, name: str, data: bytes) -> Document:
+    async def read(
+        self, name: str, data: bytes, languages: tuple[str, str] = ("", ""), time_s: float = TIME_S
+    ) -> AnyDocument:
         """Read a file by its suffix.
+
+        Args:
+            languages: see `read_document`.
+            time_s: seconds in which it must be read.
 
         Raises:
             CorpusError: it cannot be read, or not within the limits.
         """
         async with self.lock:
             try:
-                async with asyncio.timeout(TIME_S):
-                    answer = await self.ask(name, data)
+                async with asyncio.timeout(time_s):
+                    answer = await self.ask(name, data, languages)
             except (TimeoutError, EOFError, OSError, asyncio.IncompleteReadError):
                 await self.close()
-                raise CorpusError(f"{name}: cannot be read within the limits of time and memory.") from None
+                raise beyond_limits(name) from None
             except BaseException:
                 await self.close()
                 raise
-        return await asyncio.to_thread(document_of, answer)
+        return await asyncio.to_thread(document_of, answer, data)
 
-    async def ask(self, name: str, data: bytes) -> bytes:
+    async def ask(self, name: str, data: bytes, languages: tuple[str, str]) -> bytes:
         """Send a file to the child process. Returns its answer in JSON."""
         if self.process is None:
             self.process = await asyncio.create_subprocess_exec(
@@ -82,8 +152,7 @@ class DocumentReader:
             )  # fmt: skip
         assert self.process.stdin
         assert self.process.stdout
-        head = json.dumps({"name": name}).encode()
-        self.process.stdin.write(HEADER.pack(len(head)) + head + HEADER.pack(len(data)) + data)
+        self.process.stdin.write(request(name, data, languages))
         await self.process.stdin.drain()
         (length,) = HEADER.unpack(await self.process.stdout.readexactly(HEADER.size))
         return await self.process.stdout.readexactly(length)
@@ -97,8 +166,11 @@ class DocumentReader:
             await process.wait()
 
 
-def document_of(answer: bytes) -> Document:
+def document_of(answer: bytes, data: bytes) -> AnyDocument:
     """The document of an answer of the child process.
+
+    Args:
+        data: the file.
 
     Raises:
         CorpusError: it could not be read.
@@ -106,18 +178,20 @@ def document_of(answer: bytes) -> Document:
     record: dict[str, Any] = json.loads(answer)
     if "error" in record:
         raise CorpusError(record["error"])
-    return Document.from_record(record)
+    return Package.from_record(record, data) if "parts" in record else Document.from_record(record)
 
 
 def main() -> None:
     """Read documents from standard input until it ends."""
+    import resource  # not on Windows
+
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     stdin, stdout = sys.stdin.buffer, sys.stdout.buffer
     while header := stdin.read(HEADER.size):
         head = json.loads(stdin.read(*HEADER.unpack(header)))
         data = stdin.read(*HEADER.unpack(stdin.read(HEADER.size)))
         try:
-            answer = read_document(head["name"], data).to_record()
+            answer = read_document(head["name"], data, (head["languages"][0], head["languages"][1])).to_record()
         except CorpusError as error:
             answer = {"error": str(error)}
         body = json.dumps(answer).encode()

@@ -16,7 +16,7 @@ class Policy:
 
     beam: int = 4
     """Beam size."""
-    alpha: float = 0.6
+    alpha: float = 1.0
     """Exponent of the length penalty."""
     nbest: int = 1
     """Number of hypotheses to return per sentence, at most `beam`."""

@@ -325,7 +325,7 @@ def beam_search(
     eos_id: int,
     rules: Sequence[Rule] = (LogSoftmax(),),
     beam: int = 4,
-    alpha: float = 0.6,
+    alpha: float = 1.0,
     nbest: int = 1,
     report: Callable[[SearchStep], None] | None = None,
 ) -> list[list[Hypothesis]]:

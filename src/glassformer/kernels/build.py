@@ -1,10 +1,12 @@
-"""Compiles the kernels to a shared library. Run by the build hook of the package, or: python build.py [FOLDER]
+"""Compiles the kernels to a shared library, and those of decoding to WebAssembly. Run by the build hook of the package,
+or: python build.py [FOLDER], python build.py web
 
 The sources in PER_VARIANT are compiled once for each instruction set; the library selects the best that the processor
 has.
 """
 
 import hashlib
+import importlib.util
 import os
 import platform
 import shlex
@@ -35,6 +37,21 @@ multiply-add of its own accord, so that all instruction sets compute the same bi
 
 # Not -ffast-math: it changes how the whole process rounds denormal numbers.
 FLAGS = "-std=gnu11 -O3 -fPIC -pthread -fno-math-errno -fno-trapping-math -fvisibility=hidden -Wall -Wextra -Wno-psabi"
+
+RELAXED = "-msimd128 -mrelaxed-simd"
+WEB = {"relaxed": RELAXED, "signed": f"{RELAXED} -DSIGNED", "simd": "-msimd128"}
+"""Builds for WebAssembly, and their flags. Which of them a browser computes exactly, the page tests."""
+
+WEB_FLAGS = (
+    "-target wasm32-wasi -std=gnu11 -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math -mbulk-memory"
+    " -fvisibility=hidden -Wall -Wextra -Wno-psabi -DSUFFIX=web -mexec-model=reactor -Wl,--no-entry -Wl,-s"
+    " -Wl,-z,stack-size=262144 -Wl,--export=__heap_base"
+)
+
+
+def web_file(build: str) -> str:
+    """File name of a build for WebAssembly."""
+    return f"web-{build}.wasm"
 
 
 def source_hash() -> str:
@@ -113,7 +130,27 @@ def build(folder: Path = FOLDER) -> Path | None:
     return None
 
 
+def build_web(folder: Path = FOLDER) -> list[Path]:
+    """Compile the modules of WebAssembly with the package `ziglang`. Empty: it is not installed, or it fails."""
+    if importlib.util.find_spec("ziglang") is None:
+        return []
+    sources = [str(FOLDER / name) for name in ("web.c", "program.c")]
+    for name, flags in WEB.items():
+        command = [sys.executable, "-m", "ziglang", "cc", *WEB_FLAGS.split(), *flags.split()]
+        command += [f'-DSOURCE_HASH="{source_hash()}"', "-o", str(folder / web_file(name)), *sources]
+        try:
+            subprocess.run(command, check=True, capture_output=True, text=True)
+        except subprocess.CalledProcessError as error:
+            print(f"{shlex.join(command[:3])}: {error.stderr.strip()[-2000:]}", file=sys.stderr)
+            return []
+    return [folder / web_file(name) for name in WEB]
+
+
 if __name__ == "__main__":
+    if sys.argv[1:] == ["web"]:
+        modules = build_web()
+        print(*modules if modules else ["no WebAssembly: pip install ziglang"], sep="\n")
+        sys.exit(not modules)
     built = build(*map(Path, sys.argv[1:]))
     print(built or "no C compiler was found: install gcc or clang, or: pip install ziglang")
     sys.exit(not built)

@@ -4,7 +4,9 @@ A thread continues with the next phase when all units are done. It does not wait
 thread that the system has suspended delays the others by one unit at most. */
 #ifndef PHASES_H
 #define PHASES_H
+#if !defined(__wasm__)
 #include <sched.h>
+#endif
 #include <stdatomic.h>
 #include <stdint.h>
 
@@ -25,11 +27,15 @@ static inline void relax(void) {
 #define FOR_UNITS(unit, phase, total)                                                            \
   for (int64_t unit; (unit = atomic_fetch_add(&(phase)->taken, 1)) < (total); atomic_fetch_add(&(phase)->done, 1))
 
+#if defined(__wasm__) /* one thread */
+static inline void wait_for(Phase *phase, int64_t total) { (void)phase, (void)total; }
+#else
 static inline void wait_for(Phase *phase, int64_t total) {
   for (int i = 0; atomic_load_explicit(&phase->done, memory_order_acquire) < total; i++)
     if (i < SPINS) relax();
     else sched_yield();
 }
+#endif
 
 /* Size of the units when n_threads share `total` items: about 4 units for each thread, of at most `most` items. */
 static inline int64_t unit_size(int64_t total, int n_threads, int64_t most) {

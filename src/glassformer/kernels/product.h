@@ -58,6 +58,34 @@ INLINE int8x16_t repeat(const uint8_t *a) {
 INLINE int8x16_t weights(const int8_t *w) { return vld1q_s8(w); }
 INLINE Sums dot(Sums s, int8x16_t a, int8x16_t w) { return vdotq_s32(s, a, w); }
 #define WEIGHTS_STEP 16
+#elif defined(__wasm_relaxed_simd__)
+/* WebAssembly with relaxed SIMD: what the instruction does with bytes above 127 depends on the browser and the processor.
+   It is exact as u8 x i8 (x86 with VNNI), or with -DSIGNED as i8 x i8 (Arm); the page tests which, and else takes SIMD. */
+#define TILE_ROWS 4
+#define TILE_COLUMNS 8
+#define SUMS 2
+typedef v128_t Sums;
+#if defined(SIGNED)
+INLINE Sums repeat(const uint8_t *a) {
+  int32_t x; memcpy(&x, a, 4); return wasm_i32x4_splat(x ^ (int32_t)0x80808080);
+}
+#else
+INLINE Sums repeat(const uint8_t *a) { return wasm_v128_load32_splat(a); }
+#endif
+INLINE Sums weights(const int8_t *w) { return wasm_v128_load(w); }
+INLINE Sums dot(Sums s, Sums a, Sums w) { return wasm_i32x4_relaxed_dot_i8x16_i7x16_add(w, a, s); }
+#define WEIGHTS_STEP 16
+#elif defined(__wasm_simd128__) /* products of 16 bits, added in pairs: two sums for each column */
+#define TILE_ROWS 4
+#define TILE_COLUMNS 4
+#define SUMS 2
+#define SUMS_STEP 2
+#define FINISH(a, b) wasm_i32x4_add(wasm_i32x4_shuffle(a, b, 0, 2, 4, 6), wasm_i32x4_shuffle(a, b, 1, 3, 5, 7))
+typedef v128_t Sums;
+INLINE Sums repeat(const uint8_t *a) { return wasm_u16x8_extend_low_u8x16(wasm_v128_load32_splat(a)); }
+INLINE Sums weights(const int8_t *w) { return wasm_i16x8_load8x8(w); }
+INLINE Sums dot(Sums s, Sums a, Sums w) { return wasm_i32x4_add(s, wasm_i32x4_dot_i16x8(a, w)); }
+#define WEIGHTS_STEP 8
 #else /* any processor: 4 columns */
 #define TILE_ROWS 4
 #define TILE_COLUMNS 4

@@ -125,7 +125,7 @@ static void best_of_rows(Phase *phase, const Program *p, const Rows *r) {
       const LogSumExp *l = pieces.sums + piece * n + row;
       for (int j = 0; j < PARTS; j++) total[j] += l->sum[j] * exponential_below_87(l->max[j] - top);
     }
-    float log_sum = top[0] + logf(sum(total));
+    float log_sum = top[0] + logarithm(sum(total));
     for (int64_t i = 0; i < k; i++) best[i] = best[i] <= LOWEST ? -INFINITY : best[i] - log_sum;
   }
   wait_for(phase, n);

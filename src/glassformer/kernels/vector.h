@@ -11,6 +11,8 @@ the width of the vectors. */
 #include <immintrin.h>
 #elif defined(__aarch64__)
 #include <arm_neon.h>
+#elif defined(__wasm_simd128__)
+#include <wasm_simd128.h>
 #endif
 
 #if defined(__AVX512F__)
@@ -41,6 +43,8 @@ INLINE V larger(V a, V b) {
   return (V)_mm512_max_ps((__m512)a, (__m512)b);
 #elif LANES == 8
   return (V)_mm256_max_ps((__m256)a, (__m256)b);
+#elif defined(__wasm_simd128__)
+  return (V)wasm_f32x4_pmax((v128_t)b, (v128_t)a); /* b < a ? a : b */
 #else
   return (V)choose((I)(a > b), (I)a, (I)b);
 #endif
@@ -51,6 +55,8 @@ INLINE int any_at_least(V a, V b) {
   return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_GE_OQ) != 0;
 #elif LANES == 8
   return _mm256_movemask_ps((__m256)(a >= b)) != 0;
+#elif defined(__wasm_simd128__)
+  return wasm_v128_any_true((v128_t)(a >= b));
 #else
   I c = a >= b;
   return (c[0] | c[1] | c[2] | c[3]) != 0;
@@ -117,6 +123,19 @@ INLINE V exponential_below_87(V x) {
   p = p * r + 0.69314718f;
   p = p * r + 1.f;
   return (V)((I)p + ((I)shifted << 23)); /* the low bits of `shifted` are n */
+}
+/* ln x for a positive finite x, in doubles: unlike logf, which differs between C libraries, the same bits everywhere.
+   x = 2^e m with m in [sqrt(1/2), sqrt(2)); ln m = 2 artanh(s), s = (m - 1) / (m + 1). Not-a-number stays so. */
+static inline float logarithm(float x) {
+  uint32_t bits;
+  float m;
+  memcpy(&bits, &x, sizeof bits);
+  int32_t e = (int32_t)(bits - 0x3f3504f3u) >> 23;
+  bits -= (uint32_t)e << 23;
+  memcpy(&m, &bits, sizeof m);
+  double s = ((double)m - 1.) / ((double)m + 1.), q = s * s, p = 1. / 15.;
+  for (int n = 13; n > 0; n -= 2) p = p * q + 1. / n;
+  return (float)(e * 0.69314718055994530942 + 2. * s * p) + (x - x);
 }
 /* e^x for x clamped to [-87, 87] */
 INLINE V exponential(V x) { return exponential_below_87(-larger(-x, all(-87.f))); }

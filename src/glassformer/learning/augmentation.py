@@ -27,17 +27,6 @@ def choice(rng: Random, items: Sequence[str]) -> str:
     return items[int(rng.integers(len(items)))]
 
 
-def capitals(pair: Pair, rng: Random) -> Pair:
-    """ALL CAPITALS."""
-    return pair[0].upper(), pair[1].upper()
-
-
-def title_case(pair: Pair, rng: Random) -> Pair:
-    """Each Word With A Capital."""
-    src, tgt = (re.sub(r"(?<![\w'’])[^\W\d_]", lambda m: m[0].upper(), text) for text in pair)
-    return src, tgt
-
-
 def lower_case(pair: Pair, rng: Random) -> Pair:
     """A source without capitals."""
     return pair[0].lower(), pair[1]
@@ -106,31 +95,31 @@ def codes(pair: Pair, rng: Random) -> Pair:
 Change = Callable[[Pair, Random], Pair]
 
 CHANGES: dict[Change, float] = {
-    capitals: 0.04,
-    title_case: 0.03,
-    lower_case: 0.03,
-    typing_errors: 0.06,
-    no_end: 0.05,
-    repeated_end: 0.02,
-    emoji: 0.02,
-    numbers: 0.03,
-    codes: 0.02,
+    lower_case: 3,
+    typing_errors: 6,
+    no_end: 5,
+    repeated_end: 2,
+    emoji: 2,
+    numbers: 3,
+    codes: 2,
 }
-"""The changes, and the share of the pairs that get each. Source of the kinds and the order of magnitude: OpusTrainer,
-with which Mozilla trains its translators."""
+"""The changes, and how frequent each is in relation to the others. Source of the types and the order of magnitude:
+OpusTrainer, with which Mozilla trains its translators. Capitals and title case are changed before the model sees them
+(`tasks.casing`)."""
 
-OF_BOTH_CASES = (capitals, title_case, lower_case)
-"""Changes of case, which are of the source only if the targets of the training have no capitals."""
+JOINED, PHRASES = 4, 4
+"""How frequently a pair is joined with another, and is replaced by a phrase pair of its own."""
 
-JOINED, PARTS = 0.04, 0.04
-"""Share of the pairs that are joined with another, and of those of which some words are left."""
-
-LIMITS = np.cumsum([*CHANGES.values(), JOINED, PARTS])
+LIMITS = np.cumsum([*CHANGES.values(), JOINED, PHRASES])
 
 
-def drawn(rng: Random) -> int | None:
-    """Which change a pair gets; None: it stays, as most do."""
-    index = int(np.searchsorted(LIMITS, rng.random(), side="right"))
+def drawn(rng: Random, fraction: float) -> int | None:
+    """Which change a pair gets; None: it stays.
+
+    Args:
+        fraction: of the pairs that are changed.
+    """
+    index = int(np.searchsorted(fraction / LIMITS[-1] * LIMITS, rng.random(), side="right"))
     return index if index < len(LIMITS) else None
 
 
@@ -142,22 +131,21 @@ class Augmentation:
         Args:
             pairs: the training text, or a sample.
         """
-        self.has_case = any(tgt != tgt.lower() for _, tgt in pairs)
         self.space = " " if any(" " in tgt.strip() for _, tgt in pairs) else ""
         self.lexicon = Lexicon(pairs)
 
-    def __call__(self, index: int, pair: Pair, other: Callable[[], Pair], rng: Random) -> Pair:
+    def __call__(self, index: int, pair: Pair, other: Callable[[], Pair | None], rng: Random) -> Pair:
         """A pair with a change.
 
         Args:
             index: the change, from `drawn`.
-            other: returns a pair that this one is joined with.
+            other: returns a pair that this one is joined with; None: it stays.
         """
         if index == len(CHANGES):
-            src, tgt = other()
-            return pair[0] + self.space + src, pair[1] + self.space + tgt
+            following = other()
+            if following is None:
+                return pair
+            return pair[0] + self.space + following[0], pair[1] + self.space + following[1]
         if index > len(CHANGES):
-            return self.lexicon.part(*pair, rng) or pair
-        change = list(CHANGES)[index]
-        changed = change(pair, rng)
-        return (changed[0], pair[1]) if change in OF_BOTH_CASES and not self.has_case else changed
+            return self.lexicon.phrase_pair(*pair, rng) or pair
+        return list(CHANGES)[index](pair, rng)

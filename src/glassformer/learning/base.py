@@ -70,8 +70,6 @@ class Objective(ABC, Generic[ExampleT, BatchT]):
     """Number of examples of which `encode` cut off a part."""
     options: ClassVar[tuple[str, ...]] = ()
     """Options of `TrainConfig` that not every objective has, and this one has."""
-    varies: bool = False
-    """`varied` changes rows."""
 
     def __init__(self, task: Task[ExampleT]) -> None:
         self.task = task
@@ -156,12 +154,17 @@ class Objective(ABC, Generic[ExampleT, BatchT]):
         """Number of tokens of each field that holds token ids."""
         return [len(field.values) for name, field in data.fields.items() if self.fields[name] == IDS]
 
-    def varied(self, rows: Sequence[Row], generators: Sequence[np.random.Generator], longest: int) -> Sequence[Row]:
+    @property
+    def varies(self) -> bool:
+        """Whether `varied` changes rows. By default it does not."""
+        return False
+
+    def varied(self, rows: Sequence[Row], generators: Sequence[np.random.Generator], max_len: int) -> Sequence[Row]:
         """The rows as one update is trained on them. By default as they are.
 
         Args:
             generators: random numbers of each row, which depend on the seed, the update and the row.
-            longest: maximum length of a field in tokens, without special tokens; rows that would be longer stay.
+            max_len: maximum length of a field in tokens, without special tokens; rows that would be longer stay.
         """
         return rows
 

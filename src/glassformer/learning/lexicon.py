@@ -1,6 +1,6 @@
-"""Words that translate each other, learned from the training pairs, and the parts of a pair that correspond.
+"""Lexicon of word translations, learned from the training pairs, and phrase pairs.
 
-Source: Brown et al. 1993, section 4.1 (Model 1), in both directions; Och & Ney 2004, section 4.5.1, for the parts.
+Source: Brown et al. 1993, section 4.1 (Model 1), in both directions; Och & Ney 2004, section 4.5.1, for phrase pairs.
 """
 
 import re
@@ -18,17 +18,17 @@ MIN_COUNT = 2.0
 """Expected number of occurrences of the pair of words."""
 
 MAX_WORDS = 4
-"""Maximum number of words of a part of a source."""
+"""Maximum number of words of a phrase."""
 
 WORD = re.compile(r"[^\W\d_](?:[^\W_]|['’&;-](?=\w))*")
 
 
 class Lexicon:
-    """Pairs of words."""
+    """Pairs of words that translate each other."""
 
     def __init__(self, pairs: Sequence[tuple[str, str]]) -> None:
         """Learn from pairs of texts."""
-        words = [(found(src), found(tgt)) for src, tgt in pairs]
+        words = [(words_of(src), words_of(tgt)) for src, tgt in pairs]
         ids: dict[str, int] = {}
         numbered = [tuple([ids.setdefault(word, len(ids)) for word in side] for side in pair) for pair in words]
         n = len(ids)
@@ -48,8 +48,10 @@ class Lexicon:
         names = list(ids)
         self.pairs = {(names[s], names[t]) for s, t in zip(sources[kept].tolist(), targets[kept].tolist(), strict=True)}
 
-    def part(self, src: str, tgt: str, rng: np.random.Generator) -> tuple[str, str] | None:
-        """A word or some words of a source with those of the target that correspond; None if no words do."""
+    def phrase_pair(self, src: str, tgt: str, rng: np.random.Generator) -> tuple[str, str] | None:
+        """A random phrase pair: adjacent words of the source, and those of the target that translate them, in the same
+        order. None: the lexicon has no words of this pair.
+        """
         sides = [list(WORD.finditer(text)) for text in (src, tgt)]
         words = [[match[0].lower() for match in side] for side in sides]
         links = [(i, j) for i, s in enumerate(words[0]) for j, t in enumerate(words[1]) if (s, t) in self.pairs]
@@ -68,6 +70,6 @@ class Lexicon:
         )
 
 
-def found(text: str) -> list[str]:
+def words_of(text: str) -> list[str]:
     """The words of a text, in lower case."""
     return [word.lower() for word in WORD.findall(text)]

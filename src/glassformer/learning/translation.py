@@ -1,8 +1,9 @@
 """Objectives of translation and of other text-to-text tasks with encoder-decoder models."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import compress
+from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from glassformer.data.dataset import Dataset
 from glassformer.data.pairs import PairBatch, make_batch, pack_pairs
 from glassformer.data.ragged import Row
 from glassformer.decode_config import DecodeConfig
+from glassformer.errors import ConfigError
 from glassformer.learning.augmentation import Augmentation, drawn
 from glassformer.learning.base import Objective
 from glassformer.metrics import bleu
@@ -23,13 +25,11 @@ from glassformer.objectives.loss import pair_cross_entropy
 from glassformer.tasks.base import ExampleT
 from glassformer.tasks.translation import TextToTextTask, Translator, evenly_spaced
 from glassformer.tokens.bpe_dropout import BpeDropout
-from glassformer.train_config import TrainConfig
+from glassformer.tokens.tags import tag_token, tags_of
+from glassformer.train_config import NO_TAG, TrainConfig
 
 MAX_AUGMENTATION = 50_000
 """Number of pairs from which augmentation learns which words correspond."""
-
-TAG = "<tag>"
-"""Special token before sources that a model has translated. Source: Caswell et al. 2019."""
 
 
 class TextToTextObjective(Objective[ExampleT, PairBatch]):
@@ -46,17 +46,17 @@ class TextToTextObjective(Objective[ExampleT, PairBatch]):
             self.bpe_dropout = BpeDropout(self.tokenizer, config.bpe_dropout, config.seed)
 
     @property
-    def varies(self) -> bool:  # type: ignore[override]
+    def varies(self) -> bool:
         return self.bpe_dropout is not None
 
-    def varied(self, rows: Sequence[Row], generators: Sequence[np.random.Generator], longest: int) -> Sequence[Row]:
+    def varied(self, rows: Sequence[Row], generators: Sequence[np.random.Generator], max_len: int) -> Sequence[Row]:
         """The rows in other segmentations."""
         if not (dropout := self.bpe_dropout):
             return rows
         segmented: list[Row] = [
             tuple(dropout.sampled(ids, rng) for ids in row) for row, rng in zip(rows, generators, strict=True)
         ]
-        return short_or_before(segmented, rows, longest)
+        return short_or_before(segmented, rows, max_len)
 
     def tag(self, example: ExampleT) -> list[int]:
         """Tokens before the source of an example. By default none."""
@@ -101,68 +101,80 @@ class TranslationObjective(TextToTextObjective[Example]):
     too_long_advice = "--task summarization truncates long texts, if the targets are summaries"
     metric = "bleu"
     validation_decodes = True
-    options = (*TextToTextObjective.options, "augment", "tagged")
-    tagged: frozenset[str] = frozenset()
-    """Source files of which each sentence begins with the tag."""
-    tag_id: int | None = None
-    augments = False
+    options = (*TextToTextObjective.options, "augment", "in_domain", "tags", "weights")
+    tag_ids: Mapping[str, int] = MappingProxyType({})
+    """The special token before each source of a file, by the file."""
+    augmented_fraction = 0.0
     augmentation: Augmentation | None = None
     data: Dataset | None = None
     """The training set, if it is augmented."""
 
     def configure(self, config: TrainConfig) -> None:
         super().configure(config)
-        self.augments = bool(config.augment)
-        if config.tagged:
-            self.tagged = frozenset(map(str, config.tagged))
-            self.tag_id = self.tokenizer.backend.token_to_id(TAG)
+        self.augmented_fraction = config.augment or 0.0
+        known = tags_of(self.tokenizer)
+        if unknown := set(config.tags) - {NO_TAG} - known.keys():
+            names = f"has {', '.join(known)}" if known else "has none"
+            raise ConfigError(
+                f"--tags: {', '.join(sorted(unknown))}: the model of --init-from {names}.\n"
+                "  Use its tags, or train without --init-from."
+            )
+        tags = zip(map(str, config.src), config.tags, strict=True) if config.tags else ()
+        self.tag_ids = {path: known[tag] for path, tag in tags if tag != NO_TAG}
         self.task.languages = languages_of(config.src, config.tgt, config.keys, config.languages)
 
     @classmethod
     def special_tokens(cls, config: TrainConfig) -> tuple[str, ...]:
-        return (TAG,) if config.tagged else ()
+        return tuple(tag_token(tag) for tag in dict.fromkeys(config.tags) if tag != NO_TAG)
 
     def tag(self, example: Example) -> list[int]:
-        return [self.tag_id] if self.tag_id is not None and example.path in self.tagged else []
+        return [self.tag_ids[example.path]] if example.path in self.tag_ids else []
 
     def fit_statistics(self, data: Dataset) -> None:
         """Find the scripts of the sources, in addition to those of the model that the training starts from."""
         found = source_scripts(zip(*self.sample(data), strict=True))
         self.task.scripts = tuple(sorted({*self.task.scripts, *found}))
-        if self.augments:
+        if self.augmented_fraction:
             self.data = data
             self.augmentation = Augmentation(list(zip(*self.sample(data, MAX_AUGMENTATION), strict=True)))
 
     @property
-    def varies(self) -> bool:  # type: ignore[override]
+    def varies(self) -> bool:
         return self.augmentation is not None or super().varies
 
-    def varied(self, rows: Sequence[Row], generators: Sequence[np.random.Generator], longest: int) -> Sequence[Row]:
+    def varied(self, rows: Sequence[Row], generators: Sequence[np.random.Generator], max_len: int) -> Sequence[Row]:
         """The rows, some of them changed, in other segmentations."""
         if self.augmentation:
-            rows = short_or_before(self.augmented(self.augmentation, rows, generators), rows, longest)
-        return super().varied(rows, generators, longest)
+            rows = short_or_before(self.augmented(self.augmentation, rows, generators), rows, max_len)
+        return super().varied(rows, generators, max_len)
 
     def augmented(
         self, augmentation: Augmentation, rows: Sequence[Row], generators: Sequence[np.random.Generator]
     ) -> list[Row]:
         """The rows, some of them changed."""
         new = list(rows)
-        changes = {i: change for i, rng in enumerate(generators) if (change := drawn(rng)) is not None}
+        draws = [drawn(rng, self.augmented_fraction) for rng in generators]
+        changes = {i: change for i, change in enumerate(draws) if change is not None}
         texts = [
-            augmentation(change, self.texts(new[i]), partial(self.any_texts, generators[i]), generators[i])
+            augmentation(
+                change, self.texts(new[i]), partial(self.any_texts, generators[i], self.tag_of(new[i])), generators[i]
+            )
             for i, change in changes.items()
         ]
         src, tgt = (self.tokenizer.encode_batch([text[side] for text in texts]) for side in (0, 1))
         for i, row in zip(changes, zip(src, tgt, strict=True), strict=True):
-            tag = [self.tag_id] if rows[i][0][:1] == [self.tag_id] else []
-            new[i] = ([*tag, *row[0]], row[1])
+            new[i] = ([*self.tag_of(rows[i]), *row[0]], row[1])
         return new
 
-    def any_texts(self, rng: np.random.Generator) -> tuple[str, str]:
-        """Source and target of a random row of the training set."""
+    def tag_of(self, row: Row) -> list[int]:
+        """The token of the tag that the source of a row begins with, if there is one."""
+        return [token_id for token_id in row[0][:1] if token_id in self.tag_ids.values()]
+
+    def any_texts(self, rng: np.random.Generator, tag: list[int]) -> tuple[str, str] | None:
+        """Source and target of a random row of the training set; None if it has another tag."""
         assert self.data is not None
-        return self.texts(self.data[int(rng.integers(len(self.data)))])
+        row = self.data[int(rng.integers(len(self.data)))]
+        return self.texts(row) if self.tag_of(row) == tag else None
 
     def texts(self, row: Row) -> tuple[str, str]:
         """Source and target of a row."""
@@ -193,6 +205,6 @@ class TranslationObjective(TextToTextObjective[Example]):
         return {"bleu": bleu(hypotheses, [example.tgt for example in decoded]), "loss": self.reference_loss(examples)}
 
 
-def short_or_before(rows: Sequence[Row], before: Sequence[Row], longest: int) -> list[Row]:
-    """The rows with at most `longest` tokens on each side; for others those before."""
-    return [new if max(map(len, new)) <= longest else old for new, old in zip(rows, before, strict=True)]
+def short_or_before(rows: Sequence[Row], before: Sequence[Row], max_len: int) -> list[Row]:
+    """The rows with at most `max_len` tokens on each side; for others those before."""
+    return [new if max(map(len, new)) <= max_len else old for new, old in zip(rows, before, strict=True)]

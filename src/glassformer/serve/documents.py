@@ -2,17 +2,20 @@
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from pathlib import PurePath
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Request
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from starlette.datastructures import UploadFile
 from starlette.responses import Response
 
-from glassformer.documents.document import Document
-from glassformer.documents.reader import DocumentReader
+from glassformer.config import JsonObject
+from glassformer.documents.document import Only
+from glassformer.documents.languages import differing
+from glassformer.documents.reader import AnyDocument, DocumentReader
 from glassformer.errors import CorpusError
 from glassformer.serve.errors import ApiError, documented
 from glassformer.serve.limits import FILE_S, MAX_FILE_BYTES, MAX_FILE_SEGMENTS
@@ -20,7 +23,7 @@ from glassformer.serve.messages import Translated
 from glassformer.serve.requests import FILE, check_text, described, parse, read_fields
 from glassformer.serve.security import charge
 from glassformer.serve.service import Service
-from glassformer.serve.translation import Control, Translate, detected, translation_unit
+from glassformer.serve.translation import Control, Translate, detected, none_if_empty, translation_unit
 
 
 class TranslateFile(Control):
@@ -30,16 +33,23 @@ class TranslateFile(Control):
     target: str
     api_key: str | None = None
     progress: str | None = Field(default=None, pattern=r"^[0-9a-f]{32}$")
+    only: Annotated[Only, BeforeValidator(lambda value: value or "empty")] = "empty"
+    min_confidence: Annotated[float | None, BeforeValidator(none_if_empty)] = Field(default=None, ge=0, le=1)
 
 
-async def read_document(reader: DocumentReader, name: str, data: bytes) -> Document:
+async def read_document(
+    reader: DocumentReader, name: str, data: bytes, languages: tuple[str, str] = ("", "")
+) -> AnyDocument:
     """The document of a file.
+
+    Args:
+        languages: source and target language; an empty text for one that the file says.
 
     Raises:
         ApiError: it cannot be read, or has too many texts.
     """
     try:
-        document = await reader.read(name, data)
+        document = await reader.read(name, data, languages)
     except CorpusError as error:
         raise ApiError(400, " ".join(str(error).split()), param="file") from None
     if len(document.segments) > MAX_FILE_SEGMENTS:
@@ -50,7 +60,7 @@ async def read_document(reader: DocumentReader, name: str, data: bytes) -> Docum
 async def translated(
     request: Request,
     service: Service,
-    documents: Sequence[tuple[Document, str]],
+    documents: Sequence[tuple[AnyDocument, str]],
     body: Translate,
     *,
     deadline_s: float | None = None,
@@ -64,7 +74,14 @@ async def translated(
         progress: its first number becomes that of the segments that are translated.
     """
     units = [
-        translation_unit(service, model, segment.text, body, align=bool(segment.detached and segment.detached.inner))
+        translation_unit(
+            service,
+            model,
+            segment.text,
+            body.model_copy(update={"min_confidence": None, "confidence": True}) if is_marked(document, body) else body,
+            align=bool(segment.detached and segment.detached.inner),
+            protect=document.protect,
+        )
         for document, model in documents
         for segment in document.segments
     ]
@@ -81,9 +98,17 @@ async def translated(
         own = [next(results) for _ in document.segments]
         alignments = [result.alignment or () for result in own]
         texts = [result.text for result in own]
+        least = body.min_confidence if is_marked(document, body) else None
+        doubtful = [least is not None and (result.confidence or 0) < least for result in own]
         languages = service.languages_of(service.model(model))
-        rendered.append(await asyncio.to_thread(document.render, texts, alignments, languages))  # takes seconds
+        render = partial(document.render, texts, alignments, languages, doubtful)
+        rendered.append(await asyncio.to_thread(render))  # takes seconds
     return rendered
+
+
+def is_marked(document: AnyDocument, body: Translate) -> bool:
+    """Whether less confident translations are marked in the file instead of left out."""
+    return body.min_confidence is not None and bool(document.entries)
 
 
 async def translate_html(
@@ -120,8 +145,14 @@ def router(service: Service) -> APIRouter:
         data = await file.read()
         charge(request, service, body.api_key, len(data))
         target = service.code(body.target)
-        document = await read_document(service.reader, name, data)
-        if body.source == "auto":
+        asked = ("" if body.source == "auto" else service.code(body.source), target)
+        document = (await read_document(service.reader, name, data, asked)).only(body.only)
+        if document.languages and (other := differing(document.languages, asked)):
+            raise ApiError(400, f"{name}: {other}, and the request is from {asked[0]} to {asked[1]}", param="file")
+        declared = document.languages[0] if document.languages else ""
+        if body.source == "auto" and declared:
+            source = service.code(declared)
+        elif body.source == "auto":
             sample = "\n".join(segment.text for segment in document.segments[:100])
             source = detected(service, [sample])[0]["language"]
         else:
@@ -133,7 +164,8 @@ def router(service: Service) -> APIRouter:
         try:
             if model:
                 control = body.model_dump(include=set(Control.model_fields))
-                options = Translate(q="", source=source, target=target, **control)
+                least = body.min_confidence
+                options = Translate(q="", source=source, target=target, min_confidence=least, **control)
                 (data,) = await translated(
                     request, service, [(document, model)], options, deadline_s=FILE_S, progress=progress
                 )
@@ -141,7 +173,8 @@ def router(service: Service) -> APIRouter:
             service.progress.pop(body.progress or "", None)
         path = PurePath(name)
         key = service.results.add(data, f"{path.stem}.{target}{path.suffix}", "application/octet-stream")
-        return {"translatedFileUrl": f"{request.base_url}download_file/{key}{path.suffix.lower()}"}
+        answer: JsonObject = {"translatedFileUrl": f"{request.base_url}download_file/{key}{path.suffix.lower()}"}
+        return answer | ({"notes": list(document.notes)} if document.notes else {})
 
     @routes.get("/translate_file/progress/{key}", include_in_schema=False)
     async def file_progress(key: str) -> Any:

@@ -210,6 +210,8 @@ class ModelInfo(Message):
     languages: list[str]
     features: list[str]
     """What it can add to its outputs."""
+    tags: list[str]
+    """Tags that translations can have."""
     labels: list[str]
     inputs: list[str]
     speed: float

@@ -40,11 +40,12 @@ Pair = Annotated[list[Forms], Field(min_length=2, max_length=2)]
 
 
 class Control(BaseModel):
-    """Terms and protected text of a request, for its direction of translation."""
+    """Terms, protected text and tag of a request, for its direction of translation."""
 
     glossary: Annotated[str | None, BeforeValidator(none_if_empty)] = None
     terms: Annotated[list[Pair], BeforeValidator(list_of_json)] = Field(default=[], max_length=MAX_TERMS)
     protect: bool = False
+    tag: Annotated[str | None, BeforeValidator(none_if_empty)] = None
 
     def check_glossary(self, service: Service) -> None:
         """Check that the server has the glossary.
@@ -91,24 +92,32 @@ def checked_texts(q: Texts) -> list[str]:
 
 
 def translation_unit(
-    service: Service, model: str, text: str, body: Translate, *, align: bool = False
+    service: Service, model: str, text: str, body: Translate, *, align: bool = False, protect: Sequence[str] = ()
 ) -> Unit[messages.Translated]:
-    """A unit for the translation of a text."""
-    features = service.model(model).features
+    """A unit for the translation of a text.
+
+    Args:
+        protect: what stays as it is besides, as in `DecodeConfig.protect`.
+    """
+    info = service.model(model)
+    features = info.features
+    if body.tag and body.tag not in info.tags:
+        known = ", ".join(info.tags) or "none"
+        raise ApiError(400, f"there is no tag {body.tag[:100]!r}; there are: {known}", param="tag")
     beam = max(body.beam or DEFAULT_BEAM, body.alternatives + 1)
     requirements = messages.Requirements(
-        glossary=body.glossary, terms=body.terms, protect=["all"] if body.protect else ["markers"]
+        glossary=body.glossary, terms=body.terms, protect=["all"] if body.protect else ["markers", *protect]
     )
     options: JsonObject
     if body.prefix is not None and body.alternatives:
-        options = {"beam": body.beam or DEFAULT_BEAM}
+        options = {"beam": body.beam or DEFAULT_BEAM, "tag": body.tag or ""}
         options |= {name: True for name in EXTRAS if getattr(body, name) and name in features}
         continuing = messages.Continue(
             model=model, text=text, prefix=body.prefix, n=body.alternatives + 1, options=options,
             requirements=requirements,
         )  # fmt: skip
         return service.scheduler.unit(continuing, text, beam=beam * (body.alternatives + 1))
-    options = {"beam": beam, "nbest": body.alternatives + 1}
+    options = {"beam": beam, "nbest": body.alternatives + 1, "tag": body.tag or ""}
     if body.prefix:
         options["prefix"] = body.prefix
     if (body.align or align) and "align" in features:

@@ -20,8 +20,8 @@ class Answer:
     """What a teacher answers to a source."""
 
     texts: tuple[str, ...] = ()
-    """Translations, best first. None: the teacher refused the source."""
-    is_cut: bool = False
+    """Translations, best first; empty if the teacher refused the source."""
+    is_truncated: bool = False
     """The best translation ended at the maximum length."""
     score: float | None = None
     """Of the best translation: mean natural log-probability of its tokens; None if it is not known."""
@@ -59,8 +59,10 @@ class Answers:
         for number, line in enumerate(content[:complete].decode("utf-8", "replace").split("\n")[:-1], 1):
             try:
                 record = json.loads(line)
-                texts, tokens = tuple(map(str, record["texts"])), tuple(map(int, record["tokens"]))
-                self.found[str(record["key"])] = Answer(texts, bool(record["is_cut"]), record["score"], tokens)  # type: ignore[arg-type]
+                n_in, n_out = map(int, record["tokens"])
+                score = None if record["score"] is None else float(record["score"])
+                texts = tuple(map(str, record["texts"]))
+                self.found[str(record["key"])] = Answer(texts, bool(record["is_truncated"]), score, (n_in, n_out))
             except (ValueError, KeyError, TypeError):
                 raise UserError(
                     f"{self.path}:{number}: damaged.\n  Delete this line: its source is asked again."

@@ -15,6 +15,7 @@ from glassformer.training.progress import duration
 from glassformer.training.signals import Stopped
 
 REPORTED_EVERY_S = 10.0
+"""Seconds between two messages about the progress."""
 
 
 def print_log(message: str) -> None:

@@ -3,10 +3,14 @@
 Source: Kim & Rush 2016, sections 3.2 and 3.3.
 """
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 from glassformer import checkpoint
+from glassformer.config import JsonObject
+from glassformer.corpora.bilingual import both_sided_format
 from glassformer.corpora.corpus import detect_format, read_pairs
 from glassformer.corpora.languages import languages_of
 from glassformer.corpora.lines import read_lines
@@ -27,13 +31,13 @@ from glassformer.training.run import make_run_folder, train
 FOLDER = "teacher"
 """Folder in the run folder with the answers, and the text that the student is trained on."""
 
+LINE_BREAKS = re.compile(r"[\r\n]+")
+
 SAMPLE = 2_000
 """Number of pairs from which the usual length of translations is estimated."""
 
 
-def distill(
-    config: TrainConfig, teacher: Teacher, log: Log, *, quiet: bool = False, started_s: float | None = None
-) -> AnyTask:
+def distill(config: TrainConfig, teacher: Teacher, log: Log, *, quiet: bool = False) -> AnyTask:
     """Train a student on what a teacher makes of the sources. Repeating the call resumes an interrupted one.
 
     With references, the student is trained on these as well, and of several translations of a source the one that is
@@ -47,6 +51,7 @@ def distill(
         UserError: the teacher does not answer, or a file or an option cannot be used.
         Stopped: a signal stopped it; what is done is kept.
     """
+    refuse(config)
     sources, references = read_sources(config)
     make_run_folder(config.out)
     folder = config.out / FOLDER
@@ -56,8 +61,8 @@ def distill(
     languages = config.languages or languages_of(config.src, config.tgt or config.dev_tgt, config.keys)
     files = folder / "train.src", folder / "train.tgt"
     write_pairs(files, [*pairs, *zip(sources, references, strict=False)])
-    new = {"src": (files[0],), "tgt": (files[1],), "languages": languages, "format": None, "keys": ()}
-    return train(config.model_copy(update=new), quiet=quiet, started_s=started_s)
+    new = {**plain_text(config, "dev_", folder), "src": (files[0],), "tgt": (files[1],), "languages": languages}
+    return train(config.model_copy(update={**new, **PLAIN_TEXT}), quiet=quiet)
 
 
 def read_sources(config: TrainConfig) -> tuple[list[str], list[str]]:
@@ -67,8 +72,7 @@ def read_sources(config: TrainConfig) -> tuple[list[str], list[str]]:
         CorpusError: a file cannot be used, or there is no text.
     """
     if has_references(config):
-        pairs = [(e.src.strip(), e.tgt.strip()) for e in read_pairs(config.src, config.tgt, keys=config.keys)]
-        pairs = [(src, tgt) for src, tgt in pairs if src and tgt]
+        pairs = [(src, tgt) for src, tgt in pairs_of(config) if src and tgt]
         sources, references = [src for src, _ in pairs], [tgt for _, tgt in pairs]
     else:
         lines = [line.strip() for path in config.src for line in read_lines(path)]
@@ -92,11 +96,9 @@ def used_pairs(
             nearest(answer.texts, reference) if len(answer.texts) > 1 else text
             for text, answer, reference in zip(texts, answers, references, strict=True)
         ]
-    known = list(references)
-    if config.dev_tgt:
-        known += [line for path in config.dev_tgt for line in read_lines(path)]
-    # Without text in the language of the translations, they are compared with each other.
-    language = Language(known if len(known) >= len(texts) // 10 else texts)
+    language = Language([*references, *(tgt for _, tgt in pairs_of(config, "dev_"))])
+    if not language.is_known:  # the translations are compared with each other
+        language = Language(texts)
     sample = list(zip(sources, references or texts, strict=True))[:: max(1, len(sources) // SAMPLE)]
     filter_ = Filter(language if language.is_known else None, typical_ratio(sample))
     pairs = [
@@ -110,10 +112,54 @@ def used_pairs(
     return pairs
 
 
+PLAIN_TEXT: JsonObject = {"format": None, "keys": (), "fuzzy": False, "skip_bad": False}
+"""Options of reading for plain text."""
+
+
+def pairs_of(config: TrainConfig, part: Literal["", "dev_"] = "") -> list[tuple[str, str]]:
+    """The pairs of the training text or of the dev set that the options name."""
+    src, tgt = getattr(config, f"{part}src"), getattr(config, f"{part}tgt")
+    if not src:
+        return []
+    has_entries = any(map(both_sided_format, src))
+    examples = read_pairs(
+        src,
+        tgt,
+        format=config.format,
+        keys=config.keys,
+        languages=config.languages,
+        fuzzy=config.fuzzy and has_entries,
+        skip_bad=config.skip_bad and has_entries,
+    )
+    return [(example.src.strip(), example.tgt.strip()) for example in examples]
+
+
+def plain_text(config: TrainConfig, part: Literal["", "dev_"], folder: Path) -> JsonObject:
+    """Options that name the training text or the dev set as plain text files; tables are written to a folder as such.
+
+    A training reads all its files in one format, and the text that models make is plain.
+    """
+    tables: tuple[Path, ...] = getattr(config, f"{part}src")
+    if not tables or getattr(config, f"{part}tgt"):
+        return {}
+    folder.mkdir(parents=True, exist_ok=True)
+    files = [
+        (folder / f"{part}parallel{number or ''}.src", folder / f"{part}parallel{number or ''}.tgt")
+        for number in range(len(tables))
+    ]
+    for table, plain in zip(tables, files, strict=True):
+        write_pairs(plain, pairs_of(config.model_copy(update={f"{part}src": (table,)}), part))
+    src, tgt = zip(*files, strict=True)
+    if part:
+        return {"dev_src": src, "dev_tgt": tgt}
+    in_domain = tuple(plain for table, plain in zip(tables, src, strict=True) if table in config.in_domain)
+    return {"src": src, "tgt": tgt, "in_domain": in_domain}
+
+
 def write_pairs(paths: tuple[Path, Path], pairs: Sequence[tuple[str, str]]) -> None:
-    """Write the two sides of parallel text."""
+    """Write the two sides of parallel text, a line for each. Line breaks within a text become spaces."""
     for side, path in enumerate(paths):
-        checkpoint.write_text(path, "".join(" ".join(pair[side].split()) + "\n" for pair in pairs))
+        checkpoint.write_text(path, "".join(LINE_BREAKS.sub(" ", pair[side]) + "\n" for pair in pairs))
 
 
 def make_teacher(
@@ -181,7 +227,7 @@ def check_is_own_run(config: TrainConfig, folder: Path) -> None:
     """Check that a run folder has no other run, before the long work that precedes the training.
 
     Args:
-        folder: where the training text of this one is.
+        folder: folder of the training text of this run.
 
     Raises:
         ConfigError: it has one.
@@ -190,6 +236,17 @@ def check_is_own_run(config: TrainConfig, folder: Path) -> None:
     has_begun = (config.out / MANIFEST).exists() or (config.out / "checkpoints").exists()
     if stored and has_begun and not any(path.is_relative_to(folder) for path in stored.src):
         raise ConfigError(f"{config.out}: contains a run on other text.\n  Choose another --out.")
+
+
+def refuse(config: TrainConfig) -> None:
+    """Check that options that a distillation does not have are not given.
+
+    Raises:
+        ConfigError: one is given.
+    """
+    options = "weights", "tags", "in_domain", "more_tgt", "more_src"
+    if given := [f"--{option.replace('_', '-')}" for option in options if getattr(config, option)]:
+        raise ConfigError(f"distillation: {', '.join(given)}: has no effect here.\n  Leave it out.")
 
 
 def check_is_not_student(folders: Sequence[Path], out: Path) -> None:

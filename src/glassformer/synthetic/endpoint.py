@@ -1,13 +1,13 @@
 """A teacher behind the API of OpenAI: chat completions of any server that has them."""
 
 import json
+import queue
 import re
 import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
@@ -53,7 +53,7 @@ class Refused(Exception):
     """The server does not take a request."""
 
 
-class Pace:
+class RateLimiter:
     """Spreads requests evenly over time."""
 
     def __init__(self, per_minute: float | None) -> None:
@@ -80,7 +80,7 @@ class EndpointTeacher:
     def __init__(self, options: EndpointOptions) -> None:
         """
         Raises:
-            ConfigError: the prompt has no place for the text, or the address cannot be used.
+            ConfigError: the prompt does not contain {text} once, or the address cannot be used.
         """
         if options.prompt.count(TEXT) != 1:
             raise ConfigError(f"--prompt {options.prompt!r}: must contain {TEXT} once, which each source replaces.")
@@ -93,7 +93,7 @@ class EndpointTeacher:
         if not path.endswith("/chat/completions"):
             path += "/chat/completions" if path.endswith("/v1") else "/v1/chat/completions"
         self.address = path
-        self.pace = Pace(options.per_minute)
+        self.rate_limiter = RateLimiter(options.per_minute)
         self.stopped = threading.Event()
         self.n_answered = 0
 
@@ -103,20 +103,33 @@ class EndpointTeacher:
         Raises:
             UserError: the endpoint cannot be reached, refuses all requests, or answers with something else.
         """
-        remaining = iter(sources)
-        pending: dict[Future[Answer], str] = {}
-        with ThreadPoolExecutor(self.options.connections) as threads:
-            try:
-                while True:
-                    while len(pending) < 2 * self.options.connections and (source := next(remaining, None)) is not None:
-                        pending[threads.submit(self.answer, source)] = source
-                    if not pending:
-                        return
-                    done, _ = wait(pending, return_when=FIRST_COMPLETED)
-                    yield [(pending.pop(future), future.result()) for future in done]
-            finally:
-                self.stopped.set()
-                threads.shutdown(cancel_futures=True)
+        waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
+        done: queue.SimpleQueue[tuple[str, Answer | BaseException]] = queue.SimpleQueue()
+        for source in sources:
+            waiting.put(source)
+
+        def work() -> None:
+            while not self.stopped.is_set():
+                try:
+                    source = waiting.get_nowait()
+                except queue.Empty:
+                    return
+                try:
+                    done.put((source, self.answer(source)))
+                except BaseException as error:
+                    done.put((source, error))
+
+        self.stopped.clear()
+        for _ in range(self.options.connections):
+            threading.Thread(target=work, daemon=True).start()  # an interrupted program does not wait for requests
+        try:
+            for _ in sources:
+                source, answer = done.get()
+                if isinstance(answer, BaseException):
+                    raise answer
+                yield [(source, answer)]
+        finally:
+            self.stopped.set()
 
     def answer(self, source: str) -> Answer:
         """The answer to a source.
@@ -126,7 +139,7 @@ class EndpointTeacher:
         """
         failure, wait_s = "", FIRST_WAIT_S
         for _ in range(MAX_TRIES):
-            self.pace.wait(self.stopped)
+            self.rate_limiter.wait(self.stopped)
             if self.stopped.is_set():
                 break
             try:
@@ -141,7 +154,7 @@ class EndpointTeacher:
             except urllib.error.HTTPError as error:
                 failure = f"status {error.code}: {message_of(error)}"
                 if (asked := retry_after(error)) is not None:
-                    self.pace.delay(min(asked, MAX_WAIT_S))
+                    self.rate_limiter.delay(min(asked, MAX_WAIT_S))
             except (OSError, TimeoutError) as error:
                 failure = str(getattr(error, "reason", None) or error)
             else:
@@ -186,7 +199,7 @@ class EndpointTeacher:
         except (ValueError, KeyError, IndexError, TypeError, AttributeError):
             start = content[:80].decode("utf-8", "replace")
             raise UserError(f"{self.address}: answers with something that is no chat completion: {start!r}.") from None
-        return Answer((cleaned(text, source),), is_cut=choice.get("finish_reason") == "length", tokens=tokens)
+        return Answer((cleaned(text, source),), is_truncated=choice.get("finish_reason") == "length", tokens=tokens)
 
 
 def cleaned(text: str, source: str) -> str:
@@ -211,7 +224,7 @@ def message_of(error: urllib.error.HTTPError) -> str:
 
 
 def retry_after(error: urllib.error.HTTPError) -> float | None:
-    """Seconds after which the server asks to repeat a request, if it says so."""
+    """Seconds after which the server asks to repeat a request; None if it does not."""
     value = error.headers.get("Retry-After")
     if value is None:
         return None

@@ -28,6 +28,7 @@ MIN_KNOWN = 200
 """A language is known from at least so many sentences."""
 
 MAX_SENTENCES = 10_000
+"""Number of sentences from which a language is learned."""
 
 MIN_LENGTH_RATIO, MAX_LENGTH_RATIO = 1 / 3, 3.0
 """Number of characters of a translation, to that of translations of the same length on average."""
@@ -45,9 +46,13 @@ CHATTER = re.compile(
 
 
 class Language:
-    """What sentences of a language look like: mean log-probability of their n-grams."""
+    """Recognizes sentences of a language by the mean log-probability of their character n-grams."""
 
     def __init__(self, sentences: Sequence[str]) -> None:
+        """
+        Args:
+            sentences: sentences of the language, from which the n-grams and their probabilities are counted.
+        """
         known = [text for text in sentences if len(letters_of(text)) >= MIN_LETTERS][:MAX_SENTENCES]
         # Half of the sentences tell how probable unseen ones are.
         seen, unseen = known[::2], known[1::2]
@@ -70,7 +75,7 @@ class Language:
 
 @dataclass(slots=True)
 class Filter:
-    """Says why a translation is not used, and counts the reasons."""
+    """Decides which translations are used, and counts the reasons of the others."""
 
     language: Language | None = None
     """The language of the translations, if it is known."""
@@ -97,7 +102,7 @@ class Filter:
             return "refused by the endpoint"
         if not text.strip():
             return "empty"
-        if answer.is_cut:
+        if answer.is_truncated:
             return "cut at the maximum length"
         if text.strip().count("\n") > source.strip().count("\n"):
             return "more lines than the source"

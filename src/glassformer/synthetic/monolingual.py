@@ -6,47 +6,58 @@ Sources: Sennrich et al. 2016 for back-translation, Caswell et al. 2019 for the 
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
 from glassformer.config import JsonObject
-from glassformer.corpora.corpus import read_pairs
 from glassformer.corpora.languages import languages_of
 from glassformer.corpora.lines import read_lines
 from glassformer.corpora.words import letters_of
 from glassformer.decode_config import DecodeConfig
 from glassformer.errors import ConfigError, CorpusError
+from glassformer.learning.held_out import MAX_HELD_OUT, SmallestHashes
 from glassformer.synthetic.answers import ANSWERS, Answer
 from glassformer.synthetic.ask import ask, print_log
-from glassformer.synthetic.distillation import SAMPLE, check_is_not_student, check_is_own_run, write_pairs
+from glassformer.synthetic.distillation import (
+    PLAIN_TEXT,
+    SAMPLE,
+    check_is_not_student,
+    check_is_own_run,
+    pairs_of,
+    plain_text,
+    write_pairs,
+)
 from glassformer.synthetic.filters import MIN_LETTERS, Filter, Language, typical_ratio
 from glassformer.synthetic.teachers import ModelTeacher
 from glassformer.tasks.base import AnyTask, Log
 from glassformer.tasks.texts import no_op
-from glassformer.train_config import TrainConfig
+from glassformer.train_config import MAX_WEIGHT, NO_TAG, TrainConfig
 from glassformer.training.run import make_run_folder, train
+from glassformer.training.scan import text_hash
 
 FOLDER = "synthetic"
 """Folder in the run folder with the models that translate monolingual text, and the translations."""
 
-HELPER_SHARE = 0.25
-"""Part of a training of so many minutes for each model that translates monolingual text."""
+HELPER_FRACTION = 0.25
+"""Fraction of the minutes of a training for each model that translates monolingual text."""
 
 IMPROBABLE = 0.1
-"""Part of the translations that are not used: the least probable."""
+"""Fraction of the translations that are not used: the least probable."""
+
+TAG = "back-translated"
+"""Tag of sources that a model has translated from target text."""
 
 MAX_REPETITIONS = 20
 """The parallel text is repeated at most so often, to be at least half of the training text."""
 
 PARALLEL_SAMPLE = 50_000
-"""Number of pairs that tell the languages."""
+"""Number of pairs from which the languages are learned."""
 
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """What differs between target text, which is translated back, and source text."""
+    """Direction in which monolingual text is translated."""
 
     option: str
     side: int
@@ -59,8 +70,8 @@ BACK = Direction("--more-tgt", 1, "reverse_model", "back")
 FORWARD = Direction("--more-src", 0, "forward_model", "forward")
 
 
-def train_with_all(config: TrainConfig, *, quiet: bool = False, started_s: float | None = None) -> AnyTask:
-    """Train a model, on parallel and monolingual text if the options name monolingual text: see `training.run.train`.
+def train_with_monolingual(config: TrainConfig, *, quiet: bool = False, started_s: float | None = None) -> AnyTask:
+    """Train a model as `training.run.train`, on monolingual text as well if the options name it.
 
     Raises:
         UserError: a file or an option cannot be used.
@@ -68,10 +79,10 @@ def train_with_all(config: TrainConfig, *, quiet: bool = False, started_s: float
     """
     if not (config.more_tgt or config.more_src):
         return train(config, quiet=quiet, started_s=started_s)
-    return train_with_more(config, no_op if quiet else print_log, quiet=quiet)
+    return train_chain(config, no_op if quiet else print_log, quiet=quiet)
 
 
-def train_with_more(config: TrainConfig, log: Log, *, quiet: bool = False) -> AnyTask:
+def train_chain(config: TrainConfig, log: Log, *, quiet: bool = False) -> AnyTask:
     """Train a translator on parallel and monolingual text. Repeating the call resumes an interrupted training.
 
     Target text is translated by a model of the other direction, source text by one of the same; unless they are given,
@@ -89,55 +100,86 @@ def train_with_more(config: TrainConfig, log: Log, *, quiet: bool = False) -> An
         raise ConfigError("--more-tgt and --more-src: not in a process that a launcher started.\n  Use --devices.")
     if config.task not in (None, "translation") or config.init_from:
         raise ConfigError("--more-tgt and --more-src: for translation from scratch.\n  Leave them out.")
-    pairs = [(e.src, e.tgt) for e in islice(read_pairs(config.src, config.tgt, keys=config.keys), PARALLEL_SAMPLE)]
     languages = languages_of(config.src, config.tgt, config.keys, config.languages)
     make_run_folder(config.out)
-    check_is_own_run(config, config.out / FOLDER)
-    without_more = {"more_tgt": (), "more_src": (), "reverse_model": None, "forward_model": None}
-    plain = config.model_copy(update={**without_more, "languages": languages})
-    directions = [(BACK, config.more_tgt), (FORWARD, config.more_src)]
-    directions = [(direction, files) for direction, files in directions if files]
-    src, tgt, n_made = list(config.src), list(config.tgt), 0
-    own = files_of_both_sides(config) if not config.tgt else None
-    if own:
-        src, tgt = [own[0]], [own[1]]
-    parallel = list(zip(src, tgt, strict=True))
-    tagged: list[Path] = []
-    for direction, files in directions:
-        texts = usable_texts(direction, files, pairs, config, log)
-        made = config.out / FOLDER / f"{direction.folder}.src", config.out / FOLDER / f"{direction.folder}.tgt"
-        model = getattr(config, direction.model_option)
-        n_made += translated(direction, texts, pairs, made, model, plain, log, quiet=quiet)
-        src.append(made[0])
-        tgt.append(made[1])
-        if direction is BACK:
-            tagged.append(made[0])
-    n_parallel = sum(1 for _ in read_pairs(config.src, config.tgt, keys=config.keys))
-    n_times = max(1, min(MAX_REPETITIONS, round(n_made / n_parallel)))
-    for _ in range(n_times - 1):
-        src += [pair[0] for pair in parallel]
-        tgt += [pair[1] for pair in parallel]
-    times = f", {n_times} times" if n_times > 1 else ""
-    log(f"Training text: {n_parallel:,} pairs{times}, and {n_made:,} with a translation by a model.")
-    minutes = config.minutes and config.minutes * (1 - HELPER_SHARE * n_trained(config, directions))
-    update = {"src": tuple(src), "tgt": tuple(tgt), "tagged": tuple(tagged), "minutes": minutes}
-    if own:
-        update |= {"format": None, "keys": ()}
-    return train(plain.model_copy(update=update), quiet=quiet)
-
-
-def n_trained(config: TrainConfig, directions: Sequence[tuple[Direction, Sequence[Path]]]) -> int:
-    """Number of models that are trained to translate monolingual text."""
-    return sum(getattr(config, direction.model_option) is None for direction, _ in directions)
-
-
-def files_of_both_sides(config: TrainConfig) -> tuple[Path, Path]:
-    """The two sides of files of pairs, as plain text in the run folder."""
     folder = config.out / FOLDER
+    check_is_own_run(config, folder)
+    models = {direction: getattr(config, direction.model_option) for direction in (BACK, FORWARD)}
+    more = {direction: files for direction, files in ((BACK, config.more_tgt), (FORWARD, config.more_src)) if files}
+    update: JsonObject = {**plain_text(config, "", folder), **plain_text(config, "dev_", folder)}
+    update |= {**PLAIN_TEXT, "languages": languages, "more_tgt": (), "more_src": ()}
+    plain = config.model_copy(update={**update, "reverse_model": None, "forward_model": None})
+    if len(set(plain.tgt)) < len(plain.tgt) and (plain.weights or plain.tags or plain.in_domain):
+        raise ConfigError("--weights, --tags and --in-domain: a target file is given twice.\n  Name each file once.")
+    if not plain.dev_src:
+        plain = plain.model_copy(update=held_out(plain, folder, log))
+    pairs = pairs_of(plain)
+    made: dict[Direction, tuple[Path, Path]] = {}
+    n_made = 0
+    for direction, files in more.items():
+        texts = usable_texts(direction, files, pairs, plain, log)
+        made[direction] = folder / f"{direction.folder}.src", folder / f"{direction.folder}.tgt"
+        n_made += translated(direction, texts, pairs, made[direction], models[direction], plain, log, quiet=quiet)
+    weights = plain.weights or (1.0,) * len(plain.src)
+    n_used = sum(weight * len(part) for weight, part in zip(weights, pairs_by_file(plain), strict=True))
+    n_times = max(1, min(MAX_REPETITIONS, round(n_made / n_used)))
+    times = f", {n_times} times" if n_times > 1 else ""
+    log(f"Training text: {round(n_used):,} pairs{times}, and {n_made:,} with a translation by a model.")
+    n_trained = sum(models[direction] is None for direction in more)
+    all_files: JsonObject = {
+        "src": (*plain.src, *(src for src, _ in made.values())),
+        "tgt": (*plain.tgt, *(tgt for _, tgt in made.values())),
+        "minutes": plain.minutes and plain.minutes * (1 - HELPER_FRACTION * n_trained),
+    }
+    if plain.weights or n_times > 1:
+        all_files["weights"] = (*(min(MAX_WEIGHT, n_times * weight) for weight in weights), *(1.0 for _ in made))
+    if plain.tags or BACK in made:
+        tags = plain.tags or (NO_TAG,) * len(plain.src)
+        all_files["tags"] = (*tags, *(TAG if direction is BACK else NO_TAG for direction in made))
+    return train(plain.model_copy(update=all_files), quiet=quiet)
+
+
+def pairs_by_file(config: TrainConfig) -> list[list[tuple[str, str]]]:
+    """The pairs of each source file of plain text."""
+    files = zip(config.src, config.tgt, strict=True)
+    return [pairs_of(config.model_copy(update={"src": (src,), "tgt": (tgt,)})) for src, tgt in files]
+
+
+def held_out(config: TrainConfig, folder: Path, log: Log) -> JsonObject:
+    """Options with a dev set that is held out from the parallel text, which all models of the chain have.
+
+    It is held out from files without a tag, and of these from those of --in-domain if they are named. All files are
+    written again without the sources of the dev set.
+
+    Raises:
+        CorpusError: too few pairs.
+    """
+    parts = pairs_by_file(config)
+    tags = config.tags or (NO_TAG,) * len(parts)
+    own = [
+        tag == NO_TAG and (not config.in_domain or src in config.in_domain)
+        for tag, src in zip(tags, config.src, strict=True)
+    ]
+    eligible = [pair for part, is_own in zip(parts, own, strict=True) if is_own for pair in part if all(pair)]
+    selection = SmallestHashes()
+    selection.add(np.array([text_hash(src) for src, _ in eligible], np.uint64))
+    dev = [eligible[i] for i in selection.indices(config.src[0])]
+    sources = {src for src, _ in dev}
+    names = ["dev", *(f"train{number or ''}" for number in range(len(parts)))]
+    files = [(folder / f"{name}.src", folder / f"{name}.tgt") for name in names]
     folder.mkdir(parents=True, exist_ok=True)
-    files = folder / "parallel.src", folder / "parallel.tgt"
-    write_pairs(files, [(e.src, e.tgt) for e in read_pairs(config.src, format=config.format, keys=config.keys)])
-    return files
+    others = [[pair for pair in part if pair[0] not in sources] for part in parts]
+    for paths, part in zip(files, [dev[:MAX_HELD_OUT], *others], strict=True):
+        write_pairs(paths, part)
+    log(f"Dev set: {min(len(dev), MAX_HELD_OUT):,} pairs held out from {len(eligible):,}.")
+    dev_files, *train_files = files
+    return {
+        "dev_src": dev_files[:1], "dev_tgt": dev_files[1:],
+        "src": tuple(src for src, _ in train_files), "tgt": tuple(tgt for _, tgt in train_files),
+        "in_domain": tuple(
+            new for old, (new, _) in zip(config.src, train_files, strict=True) if old in config.in_domain
+        ),
+    }  # fmt: skip
 
 
 def usable_texts(
@@ -153,19 +195,18 @@ def usable_texts(
     texts = list(dict.fromkeys(line for line in lines if line))
     if not texts:
         raise CorpusError(f"{files[0]}: contains no text.\n  Give a file with one sentence on each line.")
-    held_out = dev_texts(config, side)
-    known = {pair[side].strip() for pair in pairs}
-    leaked = [text for text in texts if text in held_out]
+    dev, known = ({pair[side] for pair in part} for part in (pairs_of(config, "dev_"), pairs))
+    leaked = [text for text in texts if text in dev]
     if leaked:
         log(f"{direction.option}: {len(leaked):,} lines that are in the dev set were left out (first: {leaked[0]!r}).")
-    texts = [text for text in texts if text not in held_out and text not in known]
-    own, other = (Language([pair[i] for pair in pairs]) for i in (side, 1 - side))
+    texts = [text for text in texts if text not in dev and text not in known]
+    own, other = (Language([pair[i] for pair in pairs[:PARALLEL_SAMPLE]]) for i in (side, 1 - side))
     long = [text for text in texts if len(letters_of(text)) >= MIN_LETTERS]
     foreign = {text for text in long if not own.has(text)}
     if len(foreign) > len(long) / 2:
         is_swapped = other.is_known and sum(map(other.has, long)) > len(long) / 2
         swapped = FORWARD.option if direction is BACK else BACK.option
-        advice = f"It looks like text of the other side: {swapped}" if is_swapped else "Check the file"
+        advice = f"It is like the text of the other side: {swapped}" if is_swapped else "Check the file"
         name = "target" if side else "source"
         raise CorpusError(
             f"{files[0]}: {len(foreign):,} of {len(long):,} lines are not in the language of the {name} side"
@@ -174,16 +215,8 @@ def usable_texts(
     if foreign:
         log(f"{direction.option}: {len(foreign):,} lines in another language were left out.")
     texts = [text for text in texts if text not in foreign]
-    log(f"{direction.option}: {len(texts):,} different lines of {len(lines):,}.")
+    log(f"{direction.option}: {len(texts):,} of {len(lines):,} lines are used; others are repeated, or in the pairs.")
     return texts
-
-
-def dev_texts(config: TrainConfig, side: int) -> set[str]:
-    """The texts of one side of the dev set that is given."""
-    if not config.dev_src:
-        return set()
-    examples = read_pairs(config.dev_src, config.dev_tgt, keys=config.keys)
-    return {(e.src, e.tgt)[side].strip() for e in examples}
 
 
 def translated(
@@ -229,17 +262,13 @@ def train_helper(direction: Direction, folder: Path, config: TrainConfig, log: L
     """Train a model that translates monolingual text, on the parallel text."""
     swapped: JsonObject = {}
     if direction is BACK:
-        swapped = {"languages": config.languages[::-1]}
-        if config.tgt:
-            swapped |= {"src": config.tgt, "tgt": config.src}
-        else:
-            own = files_of_both_sides(config)
-            swapped |= {"src": (own[1],), "tgt": (own[0],), "format": None, "keys": ()}
-        if config.dev_src and config.dev_tgt:
-            swapped |= {"dev_src": config.dev_tgt, "dev_tgt": config.dev_src}
-        elif config.dev_src:
-            swapped |= {"dev_src": ()}
-    minutes = config.minutes and config.minutes * HELPER_SHARE
+        swapped = {"src": config.tgt, "tgt": config.src, "dev_src": config.dev_tgt, "dev_tgt": config.dev_src}
+        swapped["languages"] = config.languages[::-1]
+        sides = zip(config.src, config.tgt, strict=True)
+        swapped["in_domain"] = tuple(tgt for src, tgt in sides if src in config.in_domain)
+    if set(config.in_domain) == set(config.src):
+        swapped["in_domain"] = ()
+    minutes = config.minutes and config.minutes * HELPER_FRACTION
     what = "back" if direction is BACK else "the source text"
     log(f"Training a model that translates {what}, in {folder} ({direction.option}).")
     helper = {"out": folder, "minutes": minutes, "profile": False}
@@ -249,7 +278,7 @@ def train_helper(direction: Direction, folder: Path, config: TrainConfig, log: L
 def filter_for(direction: Direction, pairs: Sequence[tuple[str, str]], answers: Sequence[Answer]) -> Filter:
     """What translations of monolingual text must be like."""
     ordered = [pair[::-1] if direction is BACK else pair for pair in pairs]
-    language = Language([text for _, text in ordered])
+    language = Language([text for _, text in ordered[:PARALLEL_SAMPLE]])
     scores = [answer.score for answer in answers if answer.score is not None]
     least = float(np.quantile(scores, IMPROBABLE)) if scores else None
     sample = ordered[:: max(1, len(ordered) // SAMPLE)]

@@ -12,8 +12,8 @@ from glassformer.tasks.registry import find_model, load
 from glassformer.tasks.translated import Translation
 from glassformer.tasks.translation import TextToTextTask
 
-CHUNK = 2048
-"""Number of sources whose answers a model computes before they are written."""
+CHUNK = 512
+"""Number of sources whose answers a model computes before they are written: what a kill loses at most."""
 
 
 class Teacher(Protocol):
@@ -64,6 +64,6 @@ class ModelTeacher:
         n = len(best.log_probs)
         return Answer(
             tuple(translation.text for translation in nbest),
-            is_cut=best.ids[-1:] not in ((), (self.task.tokenizer.eos_id,)),
+            is_truncated=best.ids[-1:] not in ((), (self.task.tokenizer.eos_id,)),
             score=sum(best.log_probs) / n if n else None,
         )

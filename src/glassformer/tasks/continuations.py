@@ -10,7 +10,16 @@ from glassformer.decode_config import DecodeConfig
 from glassformer.documents.inline import Detached, detach, put_back
 from glassformer.generate.request import Decoding, Sources
 from glassformer.tasks.alignment import align
-from glassformer.tasks.steps import add_alignment, join, output_of, parts_of, with_confidence
+from glassformer.tasks.steps import (
+    add_alignment,
+    in_known_case,
+    join,
+    output_of,
+    parts_of,
+    tag_of,
+    with_confidence,
+    with_terms_of,
+)
 from glassformer.tasks.terms import Terms, meet_requirements
 from glassformer.tasks.texts import no_op
 from glassformer.tasks.translated import Translation
@@ -87,7 +96,10 @@ def continuations(
         mark = ""
     begun = Begun.of(text, prefix, terms)
     text, prefix = begun.source, begun.prefix
-    part = next(parts_of(task, 0, text, terms, no_op), None)
+    model_text = with_terms_of(text, task.recased(text), terms)
+    if model_text != text and text.isupper():
+        prefix = task.recased(prefix)
+    part = next(parts_of(task, 0, model_text, tag_of(task, options), terms, no_op), None)
     if part is None:
         return []
     if not task.is_translated(text, terms):
@@ -116,8 +128,13 @@ def continuations(
     results = [[translation] for translation in found.values()]
     if options.confidence:
         results = [[with_confidence(task, translation)] for (translation,) in results]
-    for (translation,), result in zip(results, results, strict=True):
-        alignment = align(task, [text], [translation.text])[0] if begun.needs_alignment else []
+    for result in results:
+        translation = replace(result[0], recased=model_text != text)
+        if translation.recased and text.isupper():
+            n = len(prefix)  # what is written stays
+            translation = replace(translation, text=translation.text[:n] + translation.text[n:].upper())
+        pair = in_known_case(task, translation, text)
+        alignment = align(task, *([side] for side in pair))[0] if begun.needs_alignment else []
         result[0] = replace(translation, source=whole, text=mark + begun.put_back(translation.text, alignment))
     if options.align:
         add_alignment(task, results)

@@ -1,5 +1,5 @@
-"""The steps of a translation, in order: check the options, take out what stays, split, decode, decode again what
-repeats itself, put in terms, join, confidence, put back what stays, alignment.
+"""The steps of a translation, in order: check the options, take out what stays, change capitals, split, decode, decode
+again what repeats itself, put in terms, join, confidence, put back capitals and what stays, alignment.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,10 +16,12 @@ from glassformer.generate.request import Decoding, Sources
 from glassformer.generate.search import Hypothesis
 from glassformer.tasks.alignment import align
 from glassformer.tasks.confidence import word_features, words_in, words_of
+from glassformer.tasks.reranking import by_risk
 from glassformer.tasks.splitting import FULL_WIDTH_ENDS, split
 from glassformer.tasks.terms import Output, Part, Terms, meet_requirements
 from glassformer.tasks.texts import Warn
 from glassformer.tasks.translated import Translation
+from glassformer.tokens.tags import tags_of
 
 if TYPE_CHECKING:
     from glassformer.tasks.translation import TextToTextTask
@@ -40,8 +42,10 @@ class Line:
     """The text without it and without the white space around it."""
     detached: Detached | None
     """The protected spans of the text; None if it has none."""
-    is_kept: bool
+    is_kept: bool = False
     """The model is not given the text, which stays as it is."""
+    model_text: str = ""
+    """What the model is given: the text without protected spans, in the case that the model knows."""
     translations: list[Translation] = field(default_factory=list)
 
     @property
@@ -64,12 +68,13 @@ def translated(
 ) -> Decoding[list[list[Translation]]]:
     """The `nbest` translations of texts, as `TextToTextTask.translate` returns them."""
     check_options(task, options)
+    tag = tag_of(task, options)
     lines = [line_of(task, text, options, terms) for text in texts]
     parts = [
         part
         for index, line in enumerate(lines)
         if not line.is_kept
-        for part in parts_of(task, index, line.core, terms, partial(warn, index))
+        for part in parts_of(task, index, line.model_text, tag, terms, partial(warn, index))
     ]
     decoded, repeated = yield from decode(task, parts, options, max_new_tokens)
     outputs = [[output_of(task, hypothesis) for hypothesis in nbest] for nbest in decoded]
@@ -81,6 +86,8 @@ def translated(
             line.change(partial(replace, text=line.core))
         if options.confidence or options.min_confidence is not None:
             line.change(partial(with_confidence, task))
+        if line.model_text != line.core:
+            line.change(partial(with_case_of, line.core))
     put_back_spans(task, lines)
     for line in lines:
         line.change(partial(with_mark, line.mark))
@@ -118,26 +125,66 @@ def check_options(task: "TextToTextTask[Any]", options: DecodeConfig) -> None:
         )
 
 
+def tag_of(task: "TextToTextTask[Any]", options: DecodeConfig) -> list[int]:
+    """The token of the tag before each source, if there is one.
+
+    Raises:
+        ConfigError: the model does not have the tag.
+    """
+    if not options.tag:
+        return []
+    known = tags_of(task.tokenizer)
+    if options.tag not in known:
+        advice = f"Its tags: {', '.join(known)}; without one" if known else "It has none; without a tag"
+        raise ConfigError(
+            f"tag {options.tag!r}: the model was not trained with it (train --tags).\n"
+            f"  {advice} it translates like the text that had none."
+        )
+    return [known[options.tag]]
+
+
 def line_of(task: "TextToTextTask[Any]", original: str, options: DecodeConfig, terms: Terms | None) -> Line:
     """A text, without what stays as it is."""
     stripped = original.strip()
     mark = "" if options.prefix else task.list_mark(stripped)
     text = stripped.removeprefix(mark)
-    line = Line(original, mark, text, terms.take_out(text) if terms else None, False)
+    line = Line(original, mark, text, terms.take_out(text) if terms else None)
     line.is_kept = not (options.prefix or task.is_translated(line.core, terms))
+    stays = line.is_kept or options.prefix or options.ban  # their case does not change
+    line.model_text = line.core if stays else with_terms_of(line.core, task.recased(line.core), terms)
     return line
 
 
+def with_terms_of(text: str, recased: str, terms: Terms | None) -> str:
+    """A text in another case, in which the terms of the text are found as well: one that is not keeps its case."""
+    if terms is None or recased == text:
+        return recased
+    found = {(term.start, term.end) for term in terms.required(recased)}
+    for term in terms.required(text):
+        if (term.start, term.end) not in found:
+            recased = recased[: term.start] + text[term.start : term.end] + recased[term.end :]
+    return recased
+
+
 def parts_of(
-    task: "TextToTextTask[Any]", index: int, text: str, terms: Terms | None, warn: Callable[[str], None]
+    task: "TextToTextTask[Any]",
+    index: int,
+    text: str,
+    tag: Sequence[int],
+    terms: Terms | None,
+    warn: Callable[[str], None],
 ) -> Iterator[Part]:
-    """The parts of a text, of at most the maximum length; none for a blank text."""
+    """The parts of a text, of at most the maximum length; none for a blank text.
+
+    Args:
+        tag: tokens before each part.
+    """
     if not text.strip():
         return
-    several = split(text, task.tokenizer, task.config.max_len - 1, warn)
+    several = split(text, task.tokenizer, task.config.max_len - 1 - len(tag), warn)
     for space, ids in several:
         source = text if len(several) == 1 else task.tokenizer.decode(ids)
-        yield Part(index, space, source, [*ids, task.tokenizer.eos_id], terms.required(source) if terms else [])
+        yield Part(index, space, source, [*tag, *ids, task.tokenizer.eos_id], terms.required(source) if terms else [])
 
 
 def decode(
@@ -149,7 +196,18 @@ def decode(
     """The best hypotheses of each part, and the texts of which some repeated themselves and were decoded again."""
     prefix = task.tokenizer.encode(options.prefix) if options.prefix else []
     limits = [max_new_tokens(len(part.ids)) for part in parts] if max_new_tokens else []
-    decoded = yield Sources([part.ids for part in parts], options, limits, prefix=prefix)
+
+    def best(
+        ids: Sequence[Sequence[int]], options: DecodeConfig, limits: Sequence[int] = ()
+    ) -> Decoding[list[list[Hypothesis]]]:
+        if not options.rerank:
+            found = yield Sources(ids, options, limits, prefix=prefix)
+            return found
+        whole_beam = options.model_copy(update={"nbest": options.beam})
+        found = yield Sources(ids, whole_beam, limits, prefix=prefix)
+        return [by_risk(list(map(task.text_of, nbest)), nbest)[: options.nbest] for nbest in found]
+
+    decoded = yield from best([part.ids for part in parts], options, limits)
     repeated: set[int] = set()
     for n in REPEATED_NGRAMS if options.no_repeat_ngram_size is None and max_new_tokens is None else ():
         repeating = [
@@ -161,7 +219,7 @@ def decode(
             break
         repeated |= {parts[i].text for i in repeating}
         other = options.model_copy(update={"no_repeat_ngram_size": n})
-        again = yield Sources([parts[i].ids for i in repeating], other, prefix=prefix)
+        again = yield from best([parts[i].ids for i in repeating], other)
         for i, nbest in zip(repeating, again, strict=True):
             decoded[i] = nbest
     return decoded, repeated
@@ -225,16 +283,28 @@ def with_confidence(task: "TextToTextTask[Any]", translation: Translation) -> Tr
     return replace(translation, words=tuple(zip(words, p.tolist(), strict=True)))
 
 
+def with_case_of(text: str, translation: Translation) -> Translation:
+    """The translation of a text whose capitals were changed for the model: in capitals if the text is."""
+    output = translation.text.upper() if text.isupper() else translation.text
+    return replace(translation, text=output, recased=True)
+
+
 def put_back_spans(task: "TextToTextTask[Any]", lines: Sequence[Line]) -> None:
     """Put the protected spans of texts into their translations."""
     positions = [(line.detached, line, k) for line in lines if line.detached for k in range(len(line.translations))]
     inner = [(line, k) for detached, line, k in positions if detached.inner]
-    pairs = [(line.core, line.translations[k].text) for line, k in inner]
+    pairs = [in_known_case(task, line.translations[k], line.core) for line, k in inner]
     alignments = align(task, *zip(*pairs, strict=True)) if pairs else []
     by_position = {(id(line), k): alignment for (line, k), alignment in zip(inner, alignments, strict=True)}
     for detached, line, k in positions:
         text = put_back(detached, line.translations[k].text, by_position.get((id(line), k), []))
         line.translations[k] = replace(line.translations[k], text=text)
+
+
+def in_known_case(task: "TextToTextTask[Any]", translation: Translation, source: str) -> tuple[str, str]:
+    """A source and its translation for word alignment: in the case that the model knows, if it was given this."""
+    texts = source, "" if translation.is_untranslated else translation.text
+    return (task.recased(texts[0]), task.recased(texts[1])) if translation.recased else texts
 
 
 def with_mark(mark: str, translation: Translation) -> Translation:
@@ -253,8 +323,8 @@ def add_alignment(task: "TextToTextTask[Any]", results: Sequence[list[Translatio
     """Add the word alignment to translations."""
     positions = [(nbest, k) for nbest in results for k in range(len(nbest))]
     translations = [nbest[k] for nbest, k in positions]
-    targets = ["" if t.is_untranslated else t.text for t in translations]
-    alignments = align(task, [t.source for t in translations], targets)
+    texts = [in_known_case(task, t, t.source) for t in translations]
+    alignments = align(task, [source for source, _ in texts], [target for _, target in texts])
     for (nbest, k), pairs in zip(positions, alignments, strict=True):
         nbest[k] = replace(nbest[k], alignment=tuple(pairs))
 

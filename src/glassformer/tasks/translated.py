@@ -21,6 +21,8 @@ class Translation:
     """Natural log-probability of each token, given the source and the previous tokens."""
     repeated: bool = False
     """A first translation repeated itself ("salad salad salad"), and this one was decoded without repeated n-grams."""
+    recased: bool = False
+    """The model was given the text, which is in capitals or in title case, in the case that it knows."""
     missing: tuple[str, ...] = ()
     """Terms of the glossary that are in the source and not in the translation."""
     ids: tuple[int, ...] = ()
@@ -53,6 +55,8 @@ class TranslationRecord(Record, total=False):
     log_probs: list[float]
     repeated: bool
     """True if a first translation repeated itself, and this one was decoded without repeated n-grams."""
+    recased: bool
+    """True if the input is in capitals or in title case, and the model was given it in the case that it knows."""
     missing: list[str]
     """Terms of the glossary that are in the source and not in the translation, if there are any."""
     confidence: float
@@ -79,6 +83,8 @@ def record_of(nbest: Sequence[Translation]) -> TranslationRecord:
     }
     if best.repeated:
         record["repeated"] = True
+    if best.recased:
+        record["recased"] = True
     if best.missing:
         record["missing"] = list(best.missing)
     if best.confidence is not None and best.words is not None:

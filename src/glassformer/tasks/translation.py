@@ -1,6 +1,7 @@
 """Translation and other text-to-text tasks with encoder-decoder models."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
@@ -17,6 +18,7 @@ from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.corpora.words import has_words, list_mark, scripts_of
 from glassformer.decode_config import TRANSLATION, DecodeConfig, DecodeOptions, TextOptions
 from glassformer.devices import Device
+from glassformer.documents.document import Only
 from glassformer.errors import ConfigError
 from glassformer.generate.ensemble import Ensemble
 from glassformer.generate.protocol import Decodable
@@ -28,6 +30,7 @@ from glassformer.manifest import MANIFEST, read_json
 from glassformer.model_config import TransformerConfig
 from glassformer.runtime.arrays import read_arrays
 from glassformer.tasks.base import ExampleT, Log, StoredPrecision, Task
+from glassformer.tasks.casing import recased
 from glassformer.tasks.confidence import FILE as CONFIDENCE
 from glassformer.tasks.confidence import (
     N_BINS,
@@ -48,6 +51,7 @@ if TYPE_CHECKING:
 
     from glassformer.metrics import Score
     from glassformer.metrics.score import MetricFn
+    from glassformer.tasks.files import TranslatedFile
 
 MIN_TOKENS = 16
 """A vocabulary with no more tokens besides bytes does not tell the scripts of the training."""
@@ -221,6 +225,10 @@ class TextToTextTask(GeneratesText, Task[ExampleT]):
         """Whether the model is given a text; others stay as they are. By default all are."""
         return True
 
+    def recased(self, text: str) -> str:
+        """A text in the case that the model knows best. By default as it is."""
+        return text
+
     def text_of(self, hypothesis: Hypothesis) -> str:
         """The text of a hypothesis."""
         return self.tokenizer.decode(hypothesis.ids).replace("\n", " ")
@@ -273,6 +281,7 @@ class Translator(TextToTextTask[Example]):
     command = "translate"
     example_type = Example
     examples_name = "pairs"
+    read_options = ("format", "keys", "skip_bad", "fuzzy")
     output_type = "texts"
     stored_attributes = ("languages", "scripts")
     languages: tuple[str, ...] = ()
@@ -308,6 +317,9 @@ class Translator(TextToTextTask[Example]):
     def list_mark(self, text: str) -> str:
         return list_mark(text)
 
+    def recased(self, text: str) -> str:
+        return recased(text, self.tokenizer)
+
     def is_translated(self, text: str, terms: Terms | None) -> bool:
         """Whether a text has words in a script of the training, or a term."""
         scripts = self.scripts or self.scripts_of_vocabulary
@@ -322,7 +334,8 @@ class Translator(TextToTextTask[Example]):
         from glassformer.corpora.doctor.diagnosis import PairChecker
 
         checker = PairChecker(n_shown=1) if log else None
-        for example in read_pairs(src, tgt, format=options.format, keys=options.keys, log=log):
+        given = {field.name: getattr(options, field.name) for field in fields(options)}
+        for example in read_pairs(src, tgt, **given, log=log):
             if checker:
                 checker.check(example)
             if example.src.strip() and example.tgt.strip():
@@ -337,6 +350,29 @@ class Translator(TextToTextTask[Example]):
     @classmethod
     def texts(cls, example: Example) -> Sequence[str]:
         return example.src, example.tgt
+
+    def translate_file(
+        self, path: str | Path, out: str | Path, *, only: Only = "empty", **options: Unpack[DecodeOptions]
+    ) -> "TranslatedFile":
+        """Translate a file of Office, OpenDocument, HTML, Markdown, subtitles, PO, XLIFF, TMX and others.
+
+        Args:
+            path: the file; its suffix says what it is.
+            out: the translated file, which must not exist.
+            only: which entries of PO, XLIFF and TMX are translated: those without a translation, also fuzzy ones, or
+                all that are not locked.
+            options: fields of `DecodeConfig`. With min_confidence, less confident translations are marked in PO and
+                XLIFF; in other files the text stays as it is.
+
+        Raises:
+            UserError: the file cannot be read, has other languages, or `out` cannot be written.
+        """
+        from glassformer.tasks.files import read_file, translate_document, write_new
+
+        document = read_file(Path(path), self.languages)
+        data, done = translate_document(self, document, DecodeConfig.resolve(options), only=only)
+        write_new(Path(out), data)
+        return replace(done, path=Path(out))
 
     def evaluate(
         self,

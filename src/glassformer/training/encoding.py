@@ -6,8 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain, compress, islice
+from operator import attrgetter
 from pathlib import Path
 from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from glassformer.config import JsonObject
 from glassformer.corpora.lines import chunks
@@ -32,6 +36,8 @@ ItemT = TypeVar("ItemT")
 
 ENCODED_TOGETHER = 4096
 """Number of examples that are encoded in one call."""
+IN_DOMAIN = "in_domain.npy"
+"""File with the indices of the examples of the files that --in-domain names."""
 MAX_LEFT_OUT = 0.1
 """Fraction of the examples that may be left out as too long; more is an error."""
 TOO_LONG_SAMPLE = 1000
@@ -46,6 +52,8 @@ class PreparedData:
     dev: list[CorpusExample]
     label_counts: JsonObject
     """Number of training examples of each class, the most frequent first."""
+    in_domain: NDArray[np.int64] | None = None
+    """Indices of the training examples of the files that --in-domain names."""
 
 
 @rare_garbage_collection()
@@ -65,6 +73,7 @@ def encode(config: TrainConfig, objective: AnyObjective, corpus: CorpusInfo, log
         Dataset(folder / "train", objective.fields),
         read_dev(folder / "dev.jsonl", objective.task_type),
         corpus.label_counts,
+        np.load(folder / "train" / IN_DOMAIN) if config.in_domain else None,
     )
 
 
@@ -94,6 +103,7 @@ def write_train(config: TrainConfig, objective: AnyObjective, corpus: CorpusInfo
     selectors = is_training(corpus.n_examples + len(corpus.held_out), corpus.held_out)
     too_long: list[CorpusExample] = []  # the first of them
     n_too_long = 0
+    own_files, is_own = set(map(str, config.in_domain)), bytearray()
 
     def training() -> Iterator[CorpusExample]:
         return compress(read_corpus(config, objective.task_type), selectors)
@@ -101,9 +111,12 @@ def write_train(config: TrainConfig, objective: AnyObjective, corpus: CorpusInfo
     def encoded_chunks() -> Iterator[list[Row]]:
         nonlocal n_too_long
         # The tokenizer encodes a chunk on all cores while the next one is read and the previous one is written.
-        read = ahead(chunks(resample_mixture(training, objective, config, log), ENCODED_TOGETHER))
-        for encoded, too_long_in_chunk in ahead(map(objective.encode, read)):
+        read = ahead(chunks(resampled(training, objective, config, log), ENCODED_TOGETHER))
+        for examples, (encoded, too_long_in_chunk) in ahead((part, objective.encode(part)) for part in read):
             n_too_long += len(too_long_in_chunk)
+            if own_files:
+                left_out = set(map(id, too_long_in_chunk))
+                is_own.extend(example.path in own_files for example in examples if id(example) not in left_out)
             too_long.extend(too_long_in_chunk[: TOO_LONG_SAMPLE - len(too_long)])
             yield encoded
 
@@ -125,26 +138,39 @@ def write_train(config: TrainConfig, objective: AnyObjective, corpus: CorpusInfo
     counts = objective.n_tokens(train)
     if not any(counts):
         raise CorpusError(f"{config.src[0]}: no {task.examples_name} to train on.")
+    if own_files:
+        in_domain = np.flatnonzero(np.frombuffer(is_own, bool))
+        if not len(in_domain):
+            raise CorpusError(
+                f"{config.in_domain[0]}: no {task.examples_name} to train on (--in-domain).\n"
+                "  Give a file with more text, a larger --max-len, or larger --weights."
+            )
+        np.save(folder / IN_DOMAIN, in_domain)
     tokens = " + ".join(f"{n:,}" for n in counts if n)
     log(f"Training set: {len(train):,} {task.examples_name}, {tokens} tokens.")
 
 
-def resample_mixture(
+def resampled(
     training: Callable[[], Iterator[CorpusExample]], objective: AnyObjective, config: TrainConfig, log: Log
 ) -> Iterator[CorpusExample]:
-    """The training examples, in which those of each task are repeated according to `repetition_factors`."""
-    if config.mixing_limit is None and config.mixing_temperature == 1:
+    """The training examples, in which those of each file are used as often as --weights says, and those of each task
+    according to `repetition_factors`."""
+    group = attrgetter("path") if config.weights else objective.group
+    if not config.weights and config.mixing_limit is None and config.mixing_temperature == 1:
         yield from training()
         return
-    counts = Counter(objective.group(e) for e in training())
-    factors = repetition_factors(counts, config.mixing_limit, config.mixing_temperature)
+    counts = Counter(group(e) for e in training())
+    if config.weights:
+        factors = dict(zip(map(str, config.src), config.weights, strict=True))
+    else:
+        factors = repetition_factors(counts, config.mixing_limit, config.mixing_temperature)
     log("Mixture: " + ", ".join(f"{name} {n:,} x {factors[name]:.2f}" for name, n in counts.items()))
     pending = dict.fromkeys(counts, 0.0)
     for example in training():
-        pending[objective.group(example)] += factors[objective.group(example)]
-        while pending[objective.group(example)] >= 1 - 1e-9:
+        pending[group(example)] += factors[group(example)]
+        while pending[group(example)] >= 1 - 1e-9:
             yield example
-            pending[objective.group(example)] -= 1
+            pending[group(example)] -= 1
 
 
 def ahead(items: Iterator[ItemT]) -> Iterator[ItemT]:

@@ -1,6 +1,6 @@
 """Micro-batches: the parts of a batch that a process computes one after another."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import torch
@@ -33,12 +33,17 @@ Indices = NDArray[np.int64]
 """Indices of examples of the training set."""
 
 
+def random_generators(seed: int, step: int, indices: Iterable[int]) -> list[np.random.Generator]:
+    """Random numbers of examples in an update, the same whichever process or micro-batch computes them."""
+    return [np.random.Generator(np.random.Philox(key=[seed, step << 32 | i])) for i in indices]
+
+
 def growth(objective: AnyObjective, data: Dataset, seed: int) -> float:
     """Mean number of tokens of the varied examples for each token of the examples, from GROWTH_SAMPLE of them."""
     if not objective.varies:
         return 1.0
     rows = list(data.rows(np.linspace(0, len(data) - 1, min(len(data), GROWTH_SAMPLE)).astype(np.int64)))
-    generators = [np.random.Generator(np.random.Philox(key=[seed, i])) for i in range(len(rows))]
+    generators = random_generators(seed, 0, range(len(rows)))
     varied = objective.varied(rows, generators, objective.model.config.max_len - 1)
     n_before, n_after = (sum(len(field) for row in part for field in row) for part in (rows, varied))
     return max(1.0, n_after / n_before)
@@ -50,10 +55,9 @@ def make_sampler(
     """The sampler of batches. For CUDA graphs, their shapes are few: they are packed, or padded to a few lengths.
 
     Args:
-        lengths: padded length of each example.
+        lengths: padded length of each example, varied as it is on average.
         growth: number of tokens of a varied example for each token of the example.
     """
-    lengths = np.ceil(growth * lengths).astype(np.int64)
     if not step.packs:
         lengths = length_buckets(lengths) if step.graphs else lengths
         return BatchSampler(lengths, batch_tokens, seed, longest_first=step.graphs is not None)
@@ -119,9 +123,7 @@ class MicroBatches:
         rows, objective = self.data.rows(indices), self.step.objective
         if not objective.varies:
             return [rows]
-        generators = [
-            np.random.Generator(np.random.Philox(key=[self.sampler.seed, step << 40 | i])) for i in indices.tolist()
-        ]
+        generators = random_generators(self.sampler.seed, step, indices.tolist())
         if self.is_packed(indices):
             varied = objective.varied(rows, generators, MAX_LENGTH - 1)
             n_tokens, _ = self.packed_size()

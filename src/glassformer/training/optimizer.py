@@ -42,7 +42,7 @@ def adafactor(groups: Groups, config: TrainConfig, fused: bool) -> torch.optim.O
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 """Coefficients of an iteration. Source: Jordan et al. 2024."""
 N_ITERATIONS = 3
-"""Jordan et al. have 5. For a translator of 2.4 M parameters, 3 are better at equal time."""
+"""Jordan et al. have 5, which take 5 / 3 of the time."""
 MOMENTUM = 0.95
 
 
@@ -64,8 +64,8 @@ def orthogonalized(matrices: Float[Tensor, "n rows columns"]) -> Float[Tensor, "
 class Muon(torch.optim.AdamW):
     """Muon for the weight matrices of layers, AdamW for all other weights.
 
-    The update of a matrix is its momentum, made orthogonal, and has the root mean square of an update of Adam (0.2), so
-    that both have the same learning rate.
+    The update of a matrix is its momentum, made orthogonal, with about the root mean square of an update of Adam (0.2):
+    both have the same learning rate.
 
     Source: Jordan et al. 2024; the scale: Liu et al. 2025 (2502.16982), section 2.2.
     """

@@ -35,11 +35,15 @@ DERIVED_FIELDS = {"vocab_size", "pad_id", "bos_id", "eos_id", "pruned_heads", "h
 """Fields of a model's configuration that the tokenizer and the task determine."""
 
 MUTABLE_OPTIONS = {
-    *BUDGETS, "out", "src", "tgt", "dev_src", "dev_tgt", "save_every", "validate_every", "tensorboard",
+    *BUDGETS, "out", "src", "tgt", "dev_src", "dev_tgt", "in_domain", "save_every", "validate_every", "tensorboard",
     "devices", "shard", "timeout_s", "profile", "micro_batch_tokens",
 }  # fmt: skip
 """Options that may differ when a run is resumed. They change no update, except that other numbers of processes and
-other micro-batches change rounding and random numbers. Files are compared by content."""
+other micro-batches change rounding and random numbers. Files are compared by content, those of --in-domain by position.
+"""
+
+OWN_OPTIONS = ("augment", "bpe_dropout", "in_domain", "prompt_loss_weight", "tags", "weights")
+"""Options that some objectives have (`Objective.options`)."""
 
 GIVEN_ANEW = {"devices": None, "shard": False, "profile": False}
 """Options that each start of a run gives, and their defaults: run.toml does not have them."""
@@ -83,10 +87,12 @@ def merge_options(stored: TrainConfig, requested: TrainConfig) -> TrainConfig:
     """
     new = requested.model_dump(exclude_none=True)
     old = stored.model_dump()
-    auto = {"precision": "auto", "cpu_matmul": "auto", "device": "auto", "compile": "auto"}
+    auto = {"precision": "auto", "cpu_matmul": "auto", "device": "auto", "compile": "auto", "preset": "auto"}
     differing = [
         name for name, value in new.items() if name not in MUTABLE_OPTIONS and value not in (old[name], auto.get(name))
     ]
+    if in_domain_positions(stored) != in_domain_positions(requested):
+        differing.append("in_domain")
     if differing:
         differences = "\n".join(f"  {name}: {old[name]} in the run, {new[name]} requested" for name in differing)
         raise ConfigError(
@@ -97,6 +103,11 @@ def merge_options(stored: TrainConfig, requested: TrainConfig) -> TrainConfig:
     if any(name in changed for name in BUDGETS):
         old |= dict.fromkeys(BUDGETS)
     return TrainConfig.resolve(old | changed, environment={})
+
+
+def in_domain_positions(config: TrainConfig) -> list[int]:
+    """Positions of the files of --in-domain among the source files."""
+    return [i for i, path in enumerate(config.src) if path in config.in_domain]
 
 
 def select_objective_type(config: TrainConfig, base: Model | None) -> type[AnyObjective]:
@@ -127,7 +138,7 @@ def check_own_options(config: TrainConfig, objective_type: type[AnyObjective]) -
     Raises:
         ConfigError: one is given for another task.
     """
-    for option in ("augment", "bpe_dropout", "prompt_loss_weight", "tagged"):
+    for option in OWN_OPTIONS:
         if getattr(config, option) and option not in objective_type.options:
             flag = "--" + option.replace("_", "-")
             raise ConfigError(f"{flag}: the task {objective_type.task_type.name} has no such option.\n  Leave it out.")
@@ -185,9 +196,10 @@ def resolve_options(
     explicit = config.model_dump(exclude_none=True)
     family = model_family(config, objective_type.task_type, base)
     device = torch.device(pick_device(config.device))
-    n_flop = available_flop(config, device) if family in BASE_FOR_LARGE and not config.preset and not base else None
-    vocab_size = corpus_info.tokenizer.vocab_size
-    name = config.preset or preset_for(corpus_info.n_examples, family, n_flop=n_flop, vocab_size=vocab_size)
+    vocab_size, name = corpus_info.tokenizer.vocab_size, str(config.preset)
+    if name == "auto":
+        n_flop = available_flop(config, device) if family in BASE_FOR_LARGE and not base else None
+        name = preset_for(corpus_info.n_examples, family, n_flop=n_flop, vocab_size=vocab_size)
     if name not in presets_of(family):
         raise ConfigError(f"preset {name!r}: unknown for the family {family}; known: {', '.join(presets_of(family))}.")
     defaults = preset(name, family)
@@ -210,14 +222,13 @@ def resolve_options(
         **defaults,
         "task": objective_type.task_type.name,
         "family": family,
-        "preset": name,
         "vocab_size": vocab_size,
         "threads": torch.get_num_threads(),
     }
     # With "auto" the training decides when it knows its speed, so that two runs may differ in rounding.
     is_decided = device.type != "cuda" or config.deterministic
     compilation = "off" if config.compile == "auto" and is_decided else config.compile
-    fixed = {"device": device.type, "compile": compilation}
+    fixed = {"device": device.type, "compile": compilation, "preset": name}
     options = {
         name: value for name, value in {**selected, **explicit, **fixed}.items() if name in TrainConfig.model_fields
     }

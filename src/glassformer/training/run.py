@@ -43,16 +43,9 @@ from glassformer.training.validation import MAX_VALIDATION_COST
 from glassformer.version import __version__
 
 EARLY_FILES = (
-    "data",
-    "teacher",
-    "synthetic",
-    "train.log",
-    "metrics.jsonl",
-    "tensorboard",
-    "env.json",
-    "best",
+    "data", "teacher", "synthetic", "update", "train.log", "metrics.jsonl", "tensorboard", "env.json", "best",
     "checkpoints",
-)
+)  # fmt: skip
 """Files of a run folder that may exist before run.toml is written."""
 
 

@@ -8,7 +8,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import compress, islice
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from glassformer import checkpoint
 from glassformer.config import JsonObject
+from glassformer.corpora.bilingual import both_sided_format
 from glassformer.corpora.lines import check_readable, chunks, refuse_streams
 from glassformer.corpora.read_options import ReadOptions
 from glassformer.errors import ConfigError, CorpusError
@@ -108,6 +109,11 @@ def write_corpus(config: TrainConfig, objective_type: type[AnyObjective], folder
         log(f"Dev set: {len(dev):,} {objective_type.task_type.examples_name} from {config.dev_src[0]}.")
         warn_of_overlap(dev_hashes, overlap, config, log)
     else:
+        if config.tags or config.in_domain:
+            raise ConfigError(
+                "--tags and --in-domain: a dev set that is held out would be of all files.\n"
+                "  Give a dev set of the text that the model is for: --dev-src and --dev-tgt."
+            )
         selection = objective_type.held_out()
         n_examples, counts, _ = scan_corpus(config, objective_type, log, selection=selection)
         held_out = selection.indices(config.src[0])
@@ -211,7 +217,10 @@ def read_dev_files(config: TrainConfig, objective_type: type[AnyObjective]) -> t
     Raises:
         CorpusError: no example has text.
     """
-    dev = list(objective_type.task_type.read(config.dev_src, config.dev_tgt, read_options(config)))
+    options = read_options(config)
+    if objective_type.task_type.name == "translation" and not any(map(both_sided_format, config.dev_src)):
+        options = replace(options, fuzzy=False, skip_bad=False)  # of the training files
+    dev = list(objective_type.task_type.read(config.dev_src, config.dev_tgt, options))
     if not any(text.strip() for example in dev for text in objective_type.task_type.texts(example)):
         raise CorpusError(f"{config.dev_src[0]}: contains no text to validate on.\n  Give a file with text.")
     return dev, [text_hash(objective_type.key(example)) for example in dev]
@@ -268,7 +277,7 @@ def text_hash(text: str) -> int:
 
 def read_options(config: TrainConfig) -> ReadOptions:
     """Options for reading the corpus files."""
-    return ReadOptions(config.format, config.keys, config.skip_bad)
+    return ReadOptions(config.format, config.keys, config.skip_bad, config.languages, config.fuzzy)
 
 
 def corpus_files(config: TrainConfig) -> list[Path]:

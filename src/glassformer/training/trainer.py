@@ -43,6 +43,9 @@ from glassformer.training.validation import ValidationState, Validator
 MEASURED_S = 10.0
 """Training time in seconds after which --compile auto decides."""
 
+IN_DOMAIN_FRACTION = 0.2
+"""The last fraction of the training, which has the text of --in-domain only."""
+
 AVERAGING_FRACTION = 0.1
 """The averaged checkpoints are evenly spaced over this last fraction of the training."""
 
@@ -55,6 +58,8 @@ class TrainerState(ValidationState):
     """Fraction of the budget used, 0 to 1."""
     elapsed_s: float = 0.0
     sampler: dict[str, int] = field(default_factory=dict)
+    in_domain: dict[str, int] = field(default_factory=dict)
+    """State of the sampler of the text of --in-domain."""
     n_averaged: int = 0
     n_tokens: int = 0
     """Targets trained on: tokens to predict, or labels."""
@@ -93,12 +98,13 @@ class Trainer:
         self.objective, self.data, self.config, self.reporter = objective, data, config, reporter
         self.task, self.model = objective.task, objective.model
         self.step = TrainingStep(objective, config, reporter.log if reporter else print, self.processes)
-        lengths = objective.lengths(data.train)
         grown = growth(objective, data.train, config.seed)
+        lengths = np.ceil(grown * objective.lengths(data.train)).astype(np.int64)
         if config.batch_tokens is None:
             config = self.config = self.with_found_batch(length_buckets(lengths) if self.step.graphs else lengths)
         assert config.batch_tokens is not None
         self.sampler = make_sampler(self.step, data.train, lengths, config.batch_tokens, config.seed, growth=grown)
+        self.in_domain = None if data.in_domain is None else self.sampler.only(data.in_domain)
         self.micro_batches = MicroBatches(self.step, data.train, self.sampler, config.micro_batch_tokens)
         self.averages = Averages(config.ema)
         self.progress = TrainerState()
@@ -161,6 +167,7 @@ class Trainer:
         self.step.check_finite()
         self.wait_for_saving()
         self.progress.sampler = self.sampler.state_dict()
+        self.progress.in_domain = self.in_domain.state_dict() if self.in_domain else {}
         self.progress.loss_sum_since_log = self.log.loss_sum.item()
         self.progress.elapsed_s, self.started_s = self.elapsed_s(), time.monotonic()
         self.progress.n_processes = self.processes.size
@@ -196,6 +203,8 @@ class Trainer:
         self.progress = self.validator.state = TrainerState(**read_json(folder / "progress.json"))
         self.step.n_steps = self.progress.step
         self.sampler.load_state_dict(self.progress.sampler)
+        if self.in_domain:
+            self.in_domain.load_state_dict(self.progress.in_domain)
         self.saved_step = self.progress.step
         if self.progress.dropout is not None:
             self.set_dropout(self.progress.dropout)
@@ -218,13 +227,19 @@ class Trainer:
         """Training time in seconds, over all resumed parts of the run."""
         return self.progress.elapsed_s + time.monotonic() - self.started_s
 
+    @property
+    def epochs_done(self) -> float:
+        """Number of passes over the corpus; a batch of --in-domain counts as one of the corpus."""
+        n_batches = self.in_domain.epochs_done * len(self.in_domain.batches) if self.in_domain else 0.0
+        return self.sampler.epochs_done + n_batches / len(self.sampler.batches)
+
     def budget_used(self, step: int) -> float:
         """Fraction of the budget used after `step` updates, at the current position of the sampler."""
         c = self.config
         if c.steps:
             return min(1.0, step / c.steps)
         if c.epochs:
-            return min(1.0, self.sampler.epochs_done / c.epochs)
+            return min(1.0, self.epochs_done / c.epochs)
         assert c.minutes
         elapsed_s = self.processes.gather([self.elapsed_s()])[0, 0]  # the clock of rank 0
         return min(1.0, float(elapsed_s) / (60 * c.minutes))
@@ -322,7 +337,7 @@ class Trainer:
         Returns:
             The signal that one of the processes received before, if any.
         """
-        indices = [next(self.sampler) for _ in range(self.config.accumulate)]
+        indices = [self.next_batch() for _ in range(self.config.accumulate)]
         before, after = self.progress.fraction, self.budget_used(self.progress.step + 1)
         lr = self.learning_rate(before, after)
         if self.config.dropout == "auto":
@@ -341,9 +356,17 @@ class Trainer:
             self.averages.add(self.step.parameters)
             self.progress.n_averaged += 1
         if self.progress.step % LOG_EVERY == 0:
-            self.log.record(after, lr=lr, epoch=self.sampler.epochs_done)
+            self.log.record(after, lr=lr, epoch=self.epochs_done)
         self.progress.validation_due = self.validator.is_due(before, after)
         return signum
+
+    def next_batch(self) -> NDArray[np.int64]:
+        """The rows of the next batch of all processes."""
+        if self.in_domain is None or self.progress.fraction < 1 - IN_DOMAIN_FRACTION:
+            return next(self.sampler)
+        if not self.in_domain.epochs_done:
+            self.step.log(f"From step {self.progress.step + 1:,} on: only the text of --in-domain.")
+        return next(self.in_domain)
 
     def adapt_dropout(self, fraction: float) -> None:
         """Set the dropout probability by the number of epochs that the training will have, as far as is known.
@@ -352,7 +375,7 @@ class Trainer:
             fraction: of the budget, used after the next update.
         """
         is_known = self.config.minutes is None or fraction >= KNOWN_AFTER
-        n_epochs = self.sampler.epochs_done / fraction if is_known else 0.0
+        n_epochs = self.epochs_done / fraction if is_known else 0.0
         p, before = dropout_for(n_epochs), self.progress.dropout
         if before is not None and abs(p - before) < STEP:
             return

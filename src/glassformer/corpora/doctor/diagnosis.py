@@ -123,6 +123,7 @@ def diagnose(
     held_out: Mapping[str, CorpusFiles] | None = None,
     format: str | None = None,
     keys: Sequence[str] = (),
+    languages: Sequence[str] = (),
     n_shown: int | None = 10,
 ) -> Diagnosis:
     """Find all issues of a corpus.
@@ -134,14 +135,15 @@ def diagnose(
         held_out: held-out sets by name, each as (src, tgt); pairs of the corpus that are also in these are reported.
         format: a name in PAIR_FORMATS. Default: by file name, for other names by content.
         keys: FIELD=KEY of JSONL, as in `parse_keys`.
+        languages: source and target language in files that have several. Default: as the files say.
         n_shown: maximum number of findings stored per type, None for all. All are counted.
 
     Raises:
         CorpusError: a file is missing, a folder, or not permitted. Issues in the files are findings, not errors.
         ConfigError: the files do not match each other or the format, or one is standard input.
     """
-    readers = open_readers((src, tgt), format, keys)
-    held_out_locations = locate_held_out(held_out or {}, format, keys)
+    readers = open_readers((src, tgt), format, keys, languages)
+    held_out_locations = locate_held_out(held_out or {}, format, keys, languages)
     counter = FindingCounter(n_shown)
     sampler = StatisticsSampler()
     for reader in readers:

@@ -7,14 +7,15 @@ from hashlib import blake2b
 from itertools import zip_longest
 from pathlib import Path
 
+from glassformer.corpora.bilingual import Languages, read_units
 from glassformer.corpora.corpus import PairFiles, pair_files
 from glassformer.corpora.doctor.checks import pair_issues, text_issues
 from glassformer.corpora.doctor.issues import Issue
 from glassformer.corpora.doctor.statistics import CorpusStatistics
 from glassformer.corpora.lines import LineError, byte_lines, decode, refuse_streams
-from glassformer.corpora.pair_formats import PairParser, parser_of
+from glassformer.corpora.pair_formats import ENTRY_FORMATS, PairParser, parser_of
 from glassformer.corpora.pair_tables import PairTable, open_pair_table
-from glassformer.errors import CorpusError
+from glassformer.errors import ConfigError, CorpusError
 
 CorpusFiles = tuple[Sequence[Path], Sequence[Path]]
 """Source files and target files; the second is empty if each file contains both sides."""
@@ -38,11 +39,13 @@ class RecordReader:
     not be read to its end the reason.
     """
 
-    def __init__(self, files: PairFiles):
+    def __init__(self, files: PairFiles, languages: Languages = ("", "")):
         self.files = files
+        self.languages = languages
         self.parser: PairParser | None = None
         self.n_lines: list[int] = []
         self.read_errors: dict[Path, str] = {}
+        self.found_languages: Languages = ("", "")
 
     def path(self, side: int) -> str:
         """The file of a side."""
@@ -89,7 +92,30 @@ class RecordReader:
         except CorpusError as error:
             self.read_errors[self.files.src] = " ".join(str(error).split())
 
+    @property
+    def has_entries(self) -> bool:
+        """Whether the pairs are entries of a memory, XLIFF or a gettext catalogue."""
+        return self.files.format in ENTRY_FORMATS
+
+    def _entries(self) -> Iterator[Record]:
+        """The entries that a training uses without --fuzzy. Their numbers are unique in a file."""
+        self.n_lines = [0]
+        number = 0
+        try:
+            for _, units in read_units(self.files.src, self.files.format, self.languages):
+                for unit in units:
+                    if unit.state in ("translated", "locked") and unit.src:
+                        number = max(unit.number, number + 1)
+                        self.n_lines[0] += 1
+                        self.found_languages = unit.languages
+                        yield Record(number, unit.src, unit.tgt, [], ())
+        except CorpusError as error:
+            self.read_errors[self.files.src] = " ".join(str(error).split())
+
     def __iter__(self) -> Iterator[Record]:
+        if self.has_entries:
+            yield from self._entries()
+            return
         if table := open_pair_table(self.files.src, self.files.format, self.files.keys):
             yield from self._table_records(table)
             return
@@ -129,7 +155,9 @@ class RecordReader:
             return None, None
 
 
-def open_readers(corpus: CorpusFiles, format: str | None, keys: Sequence[str] = ()) -> list[RecordReader]:
+def open_readers(
+    corpus: CorpusFiles, format: str | None, keys: Sequence[str] = (), languages: Sequence[str] = ()
+) -> list[RecordReader]:
     """One reader for each file of pairs, or pair of files, of a corpus.
 
     Raises:
@@ -137,7 +165,14 @@ def open_readers(corpus: CorpusFiles, format: str | None, keys: Sequence[str] = 
         CorpusError: a file is missing, a folder, or not permitted.
     """
     refuse_streams((*corpus[0], *corpus[1]), "a corpus is examined by reading it more than once")
-    return [RecordReader(files) for files in pair_files(*corpus, format, keys)]
+    asked = (languages[0], languages[1]) if languages else ("", "")
+    found = pair_files(*corpus, format, keys)
+    if bad := next((files for files in found if files.format in ("archive", "catalogue")), None):
+        raise ConfigError(
+            f"{bad.src}: {'an archive' if bad.format == 'archive' else 'a catalogue of one language'}, which is not"
+            " examined.\n  Name TMX, XLIFF or PO files, or a folder of them."
+        )
+    return [RecordReader(files, asked) for files in found]
 
 
 def text_hash(src: str, tgt: str | None = None) -> int:
@@ -148,12 +183,15 @@ def text_hash(src: str, tgt: str | None = None) -> int:
 
 
 def locate_held_out(
-    held_out: Mapping[str, CorpusFiles], format: str | None, keys: Sequence[str] = ()
+    held_out: Mapping[str, CorpusFiles],
+    format: str | None,
+    keys: Sequence[str] = (),
+    languages: Sequence[str] = (),
 ) -> dict[int, str]:
     """Hash of every pair and every source text of the held-out sets -> its location, such as "dev, dev.en:17"."""
     locations: dict[int, str] = {}
     for label, corpus in held_out.items():
-        for reader in open_readers(corpus, format, keys):
+        for reader in open_readers(corpus, format, keys, languages):
             has_pairs = False
             for record in reader:
                 has_pairs = has_pairs or (record.src is not None and record.tgt is not None)

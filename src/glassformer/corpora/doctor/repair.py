@@ -19,6 +19,7 @@ from glassformer.corpora.doctor.records import (
     open_readers,
 )
 from glassformer.corpora.doctor.statistics import StatisticsSampler
+from glassformer.documents.tmx import TMX_END, tmx_entry, tmx_start
 from glassformer.errors import ConfigError, CorpusError
 
 DROPPED = "dropped.tsv"
@@ -44,8 +45,10 @@ def repair_corpus(
     held_out: Mapping[str, CorpusFiles] | None = None,
     format: str | None = None,
     keys: Sequence[str] = (),
+    languages: Sequence[str] = (),
 ) -> RepairResult:
-    """Write a repaired corpus to the folder `out`, under the same file names (uncompressed, without .gz).
+    """Write a repaired corpus to the folder `out`, under the same file names (uncompressed, without .gz). Of XLIFF and
+    gettext catalogues, a translation memory (TMX) is written, which has no codes.
 
     Issues with "repair" in CHECKS are repaired; pairs with "drop" are written to `out`/dropped.tsv with location,
     types and text. The remaining pairs keep their order. `diagnose` finds no issue in them that this function repairs
@@ -55,20 +58,21 @@ def repair_corpus(
         held_out: held-out sets by name; pairs of the corpus that are also in these are dropped.
         format: a name in PAIR_FORMATS. Default: by file name, for other names by content.
         keys: FIELD=KEY of JSONL, as in `parse_keys`.
+        languages: source and target language in files that have several. Default: as the files say.
 
     Raises:
         CorpusError: a file is damaged or already exists in `out`, or no pair remains; UnequalCountsError: two files
             have different numbers of lines, which cannot be repaired automatically.
         ConfigError: the files do not match each other or the format, or one is standard input.
     """
-    readers = open_readers((src, tgt), format, keys)
+    readers = open_readers((src, tgt), format, keys, languages)
     if table := next((reader for reader in readers if reader.is_table), None):
         raise ConfigError(
             f"{table.path(0)}: --fix does not write tables, which may have other columns.\n"
             "  Save source and target as two text files, or as TSV without a header row."
         )
     targets = _targets(readers, out)
-    held_out_locations = locate_held_out(held_out or {}, format, keys)
+    held_out_locations = locate_held_out(held_out or {}, format, keys, languages)
     sampler = StatisticsSampler()
     for reader in readers:
         for record in _repaired(reader):
@@ -94,7 +98,7 @@ def repair_corpus(
 
 def _targets(readers: Sequence[RecordReader], out: Path) -> list[list[Path]]:
     targets = [
-        [out / (path.stem if path.suffix == ".gz" else path.name) for path in reader.files.paths] for reader in readers
+        [out / repaired_name(path, has_entries=reader.has_entries) for path in reader.files.paths] for reader in readers
     ]
     paths = [path for pair in targets for path in pair] + [out / DROPPED]
     if len({*paths}) < len(paths):
@@ -106,6 +110,12 @@ def _targets(readers: Sequence[RecordReader], out: Path) -> list[list[Path]]:
         if path.exists():
             raise CorpusError(f"{path}: exists already and is never overwritten.\n  Name a new or an empty folder.")
     return targets
+
+
+def repaired_name(path: Path, *, has_entries: bool) -> str:
+    """The name of a repaired file."""
+    name = path.stem if path.suffix == ".gz" else path.name
+    return f"{name.rpartition('.')[0]}.tmx" if has_entries else name
 
 
 def _repaired(reader: RecordReader) -> Iterator[Record]:
@@ -175,6 +185,11 @@ def _write(
         dropped_file.write("path\tline\tkinds\tsrc\ttgt\n")
         for n, (reader, paths) in enumerate(zip(readers, targets, strict=True)):
             outs = [files.enter_context(path.open("x", encoding="utf-8", newline="\n")) for path in paths]
+            known = zip(reader.languages, reader.found_languages, strict=True)
+            names = [asked or found or "und" for asked, found in known]
+            if reader.has_entries:
+                outs[0].write(tmx_start(names[0]))
+                files.callback(outs[0].write, TMX_END)
             for record in reader:
                 kinds = dropped.get((n, record.line))
                 if kinds is not None:
@@ -187,7 +202,10 @@ def _write(
                 assert record.src is not None
                 assert record.tgt is not None
                 pair = repair_text(record.src), repair_text(record.tgt)
-                lines = pair if reader.parser is None else (reader.parser.render(*pair),)
+                if reader.has_entries:
+                    lines: Sequence[str] = [tmx_entry(*pair, (names[0], names[1]))]
+                else:
+                    lines = pair if reader.parser is None else (reader.parser.render(*pair),)
                 for file, line in zip(outs, lines, strict=True):
                     file.write(line + "\n")
     return repaired

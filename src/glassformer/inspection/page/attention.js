@@ -6,6 +6,8 @@ import { lines } from "./lines.js";
 
 const KINDS = { encoder: "encoder self-attention", decoder: "decoder self-attention", cross: "cross-attention" };
 
+let last; // the choice in a record that was shown before
+
 export function attention(record) {
   const maps = record.attention.map((a) => ({
     ...a,
@@ -31,6 +33,7 @@ export function attention(record) {
     }
     if (typeof state.head === "number" && state.head >= state.map.weights.shape[0]) state.head = "mean";
     const restoreFocus = focusRestorer(document.activeElement);
+    last = { kind: state.kind, layer: state.map.layer, head: state.head };
     draw();
     if (restoreFocus) restoreFocus();
   }
@@ -103,7 +106,9 @@ export function attention(record) {
     view.replaceChildren(map.node, tokens.node, norms(state, rows, columns));
   }
   if (!maps.length) return el("p", {}, "This model has no attention.");
-  choose({ kind: state.kind });
+  const { kind, layer, head } = last ?? state;
+  choose({ kind: kinds.includes(kind) ? kind : state.kind });
+  if (layer !== undefined) choose({ map: ofKind(state.kind).find((a) => a.layer === layer) ?? state.map, head });
   return el("div", {}, controls, overview, view);
 }
 

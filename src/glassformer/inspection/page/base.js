@@ -2,8 +2,9 @@
 
 import { el } from "./elements.js";
 
-/** Decode an array encoded by `pack` in arrays.py: a flat Float32Array with a `shape` property. */
+/** Decode an array encoded by `pack` in arrays.py: a flat Float32Array with a `shape` property. One with `values` is not encoded. */
 export function unpack(packed) {
+  if (packed.values) return Object.assign(packed.values, { shape: packed.shape });
   const bytes = Uint8Array.from(atob(packed.data), (c) => c.charCodeAt(0));
   const steps = new Uint16Array(bytes.buffer);
   const values = new Float32Array(steps.length);
@@ -69,6 +70,11 @@ export function redrawOnThemeChange(draw) {
   draw();
 }
 
+/** Forget what is drawn again when the color scheme changes: it is no longer shown. */
+export function forgetRedraws() {
+  redraws.clear();
+}
+
 // Sequential and diverging color scales that are distinguishable with any kind of color vision.
 const light = d3.interpolateRgbBasis(["#ffffff", "#d6e6f4", "#89bedc", "#3787c0", "#08488e", "#08306b"]);
 const night = d3.interpolateRgbBasis(["#14171c", "#12355c", "#1c5c93", "#3f8fc9", "#8cc4ea", "#e3f2fd"]);
@@ -118,11 +124,13 @@ const bar = el("output", { class: "bar", hidden: true });
 
 /** Attributes of an element with a tooltip, shown at the foot of the page on hover, tap or focus; `changed` is called with whether it is shown. */
 export function tooltip(text, attributes = {}, changed = () => {}) {
-  const show = () => {
+  const show = (event) => {
     changed(true);
     bar.textContent = text;
     bar.hidden = false;
     if (!bar.isConnected) document.body.append(bar);
+    // In a frame that is as high as its content, the foot may be out of sight: the text is below the element.
+    if (window !== parent) bar.style.inset = `${event.currentTarget.getBoundingClientRect().bottom + 4}px auto auto 0`;
   };
   const hide = () => {
     changed(false);

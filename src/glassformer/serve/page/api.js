@@ -1,10 +1,14 @@
 // Requests to the server.
 
+import { session } from "./storage.js";
 import { t } from "./strings.js";
+
+export const IS_LOCAL = false; // texts are sent to a server
 
 const OFFLINE_S = 2; // until a server that does not answer is asked again
 const MAX_WAIT_S = 60; // each wait is twice as long as the one before, up to this
 const BUTTON_S = 8; // wait from which on there is a button for another try
+const POLL_MS = 500;
 
 export class Failed extends Error {
   constructor(status, message, retryAfter) {
@@ -21,7 +25,7 @@ export class Offline extends Error {
 }
 
 function headers(more = {}) {
-  const key = sessionStorage.getItem("key");
+  const key = session.get("key");
   return key ? { ...more, Authorization: `Bearer ${key}` } : more;
 }
 
@@ -84,10 +88,34 @@ export async function post(path, body, signal) {
   return ask(path, { ...options, body: JSON.stringify(body) });
 }
 
-export async function upload(path, fields, signal) {
+async function upload(path, fields, signal) {
   const form = new FormData();
   for (const [name, value] of Object.entries(fields)) form.append(name, value);
   return ask(path, { method: "POST", headers: headers(), body: form, signal });
+}
+
+/**
+ * Translate a file. Returns the address of the result, and a name if the server gives none.
+ * `progress` is called with the numbers of sentences that are translated, and of all; `say` shows why it waits.
+ */
+export async function translateFile(file, fields, { progress, say, signal }) {
+  const id = [...crypto.getRandomValues(new Uint8Array(16))].map((x) => x.toString(16).padStart(2, "0")).join("");
+  let isAsked = false;
+  const poll = setInterval(async () => {
+    if (isAsked) return; // a slow answer is waited for
+    isAsked = true;
+    try {
+      const { done, total } = await get(`/translate_file/progress/${id}`, signal);
+      if (total) progress(done, total);
+    } catch { /* the answer to the file tells */ }
+    isAsked = false;
+  }, POLL_MS);
+  try {
+    const { translatedFileUrl, notes } = await retrying(() => upload("/translate_file", { file, progress: id, ...fields }, signal), say, signal);
+    return { href: new URL(translatedFileUrl).pathname, name: "", notes };
+  } finally {
+    clearInterval(poll);
+  }
 }
 
 /** The records of a stream of server-sent events. */
@@ -109,13 +137,4 @@ export async function* stream(path, body, signal) {
       yield record;
     }
   }
-}
-
-/** A file made of a text, which the browser saves. */
-export function saveAs(name, text) {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type: "application/octet-stream" }));
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }

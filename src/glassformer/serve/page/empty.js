@@ -1,5 +1,6 @@
 // What is shown in place of a translation as long as there is no text.
 
+import { IS_LOCAL } from "./api.js";
 import { el } from "./elements.js";
 import { interfaceLanguage, t } from "./strings.js";
 
@@ -23,7 +24,7 @@ export function emptyState(use, codes) {
   let language;
   const button = el("button", { class: "example", onclick: () => use(EXAMPLES[language]) });
   const node = el("div", { class: "empty" },
-    el("p", {}, LOCAL.test(location.hostname) ? t("local") : t("remote", location.host)),
+    el("p", {}, IS_LOCAL || LOCAL.test(location.hostname) ? t("local") : t("remote", location.host)),
     button);
   /** Offer the example of a language; without a language, that of the interface or of the first that has one. */
   node.show = (code) => {

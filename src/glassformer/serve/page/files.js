@@ -1,11 +1,10 @@
 // Translation of files: chosen, or dropped on the page.
 
-import { get, retrying, upload } from "./api.js";
+import { translateFile } from "./api.js";
 import { el } from "./elements.js";
 import { showStatus } from "./status.js";
 import { t } from "./strings.js";
 
-const POLL_MS = 500;
 const MAX_BYTES = 4 << 20; // the server closes the connection of a larger one
 
 /**
@@ -33,9 +32,9 @@ export function fileTranslation(settings, options, opened) {
       const say = (...message) => showStatus(status, ...message);
       last = last.then(async () => {
         try {
-          const path = await translated(file, bar, say, controller.signal);
-          say(t("translated"));
-          actions.replaceChildren(el("a", { href: path, download: "" }, t("download", file.name)), remove(t("remove")));
+          const { href, name, notes = [] } = await translated(file, bar, say, controller.signal);
+          say([t("translated"), ...notes].join(". "));
+          actions.replaceChildren(el("a", { href, download: name }, t("download", file.name)), remove(t("remove")));
         } catch (error) {
           if (controller.signal.aborted) return;
           say(error.message, true);
@@ -50,27 +49,13 @@ export function fileTranslation(settings, options, opened) {
     signal.throwIfAborted();
     if (file.size > MAX_BYTES) throw new Error(t("tooLarge"));
     const fields = await options(file);
-    const progress = [...crypto.getRandomValues(new Uint8Array(16))].map((x) => x.toString(16).padStart(2, "0")).join("");
-    let isAsked = false;
-    const poll = setInterval(async () => {
-      if (isAsked) return; // a slow answer is waited for
-      isAsked = true;
-      try {
-        const { done, total } = await get(`/translate_file/progress/${progress}`, signal);
-        if (total && bar.isConnected) {
-          bar.max = total;
-          bar.value = done;
-          say(t("sentences", done.toLocaleString(), total.toLocaleString()));
-        }
-      } catch { /* the answer to the file tells */ }
-      isAsked = false;
-    }, POLL_MS);
-    try {
-      const { translatedFileUrl } = await retrying(() => upload("/translate_file", { file, progress, ...fields }, signal), say, signal);
-      return new URL(translatedFileUrl).pathname;
-    } finally {
-      clearInterval(poll);
-    }
+    const progress = (done, total) => {
+      if (!bar.isConnected) return;
+      bar.max = total;
+      bar.value = done;
+      say(t("sentences", done.toLocaleString(), total.toLocaleString()));
+    };
+    return translateFile(file, fields, { progress, say, signal });
   }
 
   const highlight = (on) => node.closest("section").classList.toggle("dropping", on);

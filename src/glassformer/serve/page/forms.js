@@ -1,6 +1,6 @@
 // A form for each task besides translation.
 
-import { post, retrying, stream } from "./api.js";
+import { IS_LOCAL, post, retrying, stream } from "./api.js";
 import { codeButton } from "./code.js";
 import { el } from "./elements.js";
 import { inspectButton } from "./inspect.js";
@@ -51,7 +51,7 @@ export function form(model, settings) {
   };
   stop.addEventListener("click", () => { controller?.abort(); stop.hidden = true; status.textContent = ""; });
   const inspect = model.features.includes("inspect") && view.text ? inspectButton(() => model.id, view.text) : "";
-  const code = codeButton(() => view.request(), settings.keyRequired);
+  const code = IS_LOCAL ? "" : codeButton(() => view.request(), settings.keyRequired);
   [view.fields].flat().flatMap((node) => [...node.querySelectorAll("input, textarea")]).forEach((input, i) => {
     input.value = kept(`${model.id}.${i}`, () => input.value) ?? input.value;
   });
@@ -77,11 +77,12 @@ function classification(model, result) {
   const [other, otherNode] = field(t(isPair ? "secondText" : "maybeSecondText"), isPair ? 3 : 2);
   const request = () => inference(model, isPair || other.value.trim() ? { text: input.value, text_pair: other.value } : input.value);
   return { fields: model.inputs.length === 1 ? [node] : [node, otherNode], request, text: () => (other.value.trim() ? `${input.value}\t${other.value}` : input.value), async run(signal) {
-    const [labels] = await post(...request(), signal);
+    const [labels, note] = await post(...request(), signal);
     if (model.task === "regression") {
       const [low, high] = model.labels.map((label) => Number(Number(label).toPrecision(4)));
       result.replaceChildren(el("p", {}, el("b", {}, labels[0].score.toFixed(3)), " ", el("small", {}, t("range", low, high))));
     } else result.replaceChildren(bars(labels.map((row) => [row.label, row.score])));
+    if (note) result.append(el("p", { class: "notice" }, note));
   } };
 }
 
@@ -127,6 +128,7 @@ function generation(model, result) {
     result.replaceChildren(el("p", { class: "text" }, input.value, output));
     for await (const record of stream(...request(), signal)) {
       for (const choice of record.choices) output.append(choice.text);
+      if (record.note) result.append(el("p", { class: "notice" }, record.note));
     }
   } };
 }

@@ -1,7 +1,8 @@
 // Terms that translations must contain, kept in this browser for each direction of translation.
 
-import { saveAs } from "./api.js";
 import { el } from "./elements.js";
+import { saveAs } from "./save.js";
+import { local } from "./storage.js";
 import { t } from "./strings.js";
 
 const MAX_TERMS = 500; // of a request
@@ -33,7 +34,7 @@ export class Glossary {
       el("table", {}, el("thead", {}, el("tr", {}, this.heads, el("td", {}))), this.body),
       el("p", { class: "buttons" }, el("button", { onclick: () => file.click() }, t("importTerms")), file, this.exportAction), this.problem);
     addEventListener("storage", (event) => { // another tab has changed it
-      if (event.key !== this.name && event.key !== null) return;
+      if (event.key !== local.name(this.name) && event.key !== null) return;
       this.read(this.rows.filter((row) => row.join("") && !isTerm(row))); // rows that are being typed here
       this.changed();
     });
@@ -45,7 +46,7 @@ export class Glossary {
 
   /** The terms of a direction, as far as they are valid. */
   termsOf(pair) {
-    return JSON.parse(localStorage.getItem(`glossary.${pair.join("-")}`) ?? "[]").filter(isTerm).slice(0, MAX_TERMS);
+    return JSON.parse(local.get(`glossary.${pair.join("-")}`) ?? "[]").filter(isTerm).slice(0, MAX_TERMS);
   }
 
   /** Show the terms of a direction; `names` are those of its languages. */
@@ -68,12 +69,12 @@ export class Glossary {
 
   /** Terms of the time when there was one glossary for all directions become those of the direction that is shown. */
   takeFormer() {
-    const former = localStorage.getItem(FORMER);
+    const former = local.get(FORMER);
     this.hasFormer = former !== null;
     if (!this.hasFormer) return;
     this.terms = [...this.terms, ...rowsOf(former).filter(isTerm)];
-    localStorage.setItem(this.name, JSON.stringify(this.terms));
-    localStorage.removeItem(FORMER);
+    local.set(this.name, JSON.stringify(this.terms));
+    local.remove(FORMER);
   }
 
   row(sides) {
@@ -93,7 +94,7 @@ export class Glossary {
     if (this.rows.at(-1).join("")) this.body.append(this.row(["", ""]));
     this.hasFormer = false;
     this.terms = this.rows.filter(isTerm);
-    localStorage.setItem(this.name, JSON.stringify(this.terms));
+    local.set(this.name, JSON.stringify(this.terms));
     this.report();
     this.changed();
   }

@@ -6,14 +6,15 @@ import { t } from "./strings.js";
 
 /** A button that shows the inspection of a text. */
 export function inspectButton(model, text, onError = alert) {
-  return el("button", { type: "button", onclick: () => inspect(model(), text(), onError) }, t("inspect"));
+  return el("button", { type: "button", onclick: () => inspect(model(), text, onError) }, t("inspect"));
 }
 
-/** Show the inspection of a text. */
-export async function inspect(model, text, onError) {
-  if (!model || !text.trim()) return;
+/** Show the inspection of the text that a function returns. */
+export async function inspect(model, textOf, onError) {
+  const text = textOf().trim();
+  if (!model || !text) return;
   try {
-    const { url } = await post(`/models/${model}/inspect`, { inputs: text.trim() });
+    const { url } = await post(`/models/${model}/inspect`, { inputs: text });
     const dialog = el("dialog", { class: "wide", "aria-label": t("inspectTitle"), onclose: () => dialog.remove() },
       el("p", { class: "buttons" }, el("button", { onclick: () => dialog.close() }, t("close"))),
       el("iframe", { src: url, title: t("inspectTitle") }));

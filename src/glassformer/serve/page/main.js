@@ -1,10 +1,11 @@
 // The page: a tab for translation, and one for each other model.
 
-import { get, retrying } from "./api.js";
+import { IS_LOCAL, get, retrying } from "./api.js";
 import { el } from "./elements.js";
 import { form, taskName } from "./forms.js";
 import { kept } from "./session.js";
 import { showStatus } from "./status.js";
+import { local, session } from "./storage.js";
 import { interfaceLanguage, t } from "./strings.js";
 import { translator } from "./translator.js";
 
@@ -14,7 +15,7 @@ async function start() {
   const tabs = el("nav", { "aria-label": t("models") });
   const other = interfaceLanguage === "en" ? "fr" : "en";
   const change = () => {
-    localStorage.setItem("interface", other);
+    local.set("interface", other);
     location.reload();
   };
   const shortcuts = el("dialog", { "aria-label": t("help") },
@@ -41,6 +42,7 @@ async function start() {
   const waiting = el("p", { role: "alert", class: "notice" });
   main.append(waiting);
   const say = (...message) => showStatus(waiting, ...message);
+  if (IS_LOCAL) say(t("loading"));
   let languages, models, settings;
   try {
     [languages, models, settings] = await Promise.all(["/languages", "/models", "/frontend/settings"].map((path) => retrying(() => get(path), say)));
@@ -48,6 +50,7 @@ async function start() {
     say(error.message);
     return;
   }
+  if (IS_LOCAL) say();
   if (settings.keyRequired) main.append(keyField());
   const isTranslator = (model) => model.pipeline === "translation" && model.source;
   const pages = []; // [name, label, title, function that builds it]
@@ -60,7 +63,7 @@ async function start() {
   const open = (name) => {
     current = name;
     for (const [id, , title, build] of pages) {
-      if (id === name) document.title = `${title} – glassformer`;
+      if (id === name) document.title = `${title} – ${IS_LOCAL ? models[0].id : "glassformer"}`;
       if (id === name && !shown.has(id)) {
         shown.set(id, build());
         main.append(shown.get(id));
@@ -78,8 +81,8 @@ async function start() {
 }
 
 function keyField() {
-  const input = el("input", { type: "password", id: "key", autocomplete: "off", value: sessionStorage.getItem("key") ?? "",
-    oninput: () => sessionStorage.setItem("key", input.value.trim()),
+  const input = el("input", { type: "password", id: "key", autocomplete: "off", value: session.get("key") ?? "",
+    oninput: () => session.set("key", input.value.trim()),
     onchange: () => document.dispatchEvent(new Event("key")) }); // what was refused is asked again
   return el("form", { class: "key", onsubmit: (event) => event.preventDefault() }, el("label", { for: "key" }, `${t("key")} `), input, el("small", {}, ` ${t("keyHelp")}`));
 }

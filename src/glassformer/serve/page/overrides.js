@@ -1,7 +1,7 @@
 // Translations that the user chose or corrected. They take the place of those of the model.
 
-import { saveAs } from "./api.js";
 import { el } from "./elements.js";
+import { saveAs } from "./save.js";
 import { kept } from "./session.js";
 import { t } from "./strings.js";
 

@@ -1,5 +1,7 @@
 // Texts of the interface in English and French.
 
+import { local } from "./storage.js";
+
 const STRINGS = {
   en: {
     translate: "Translation", detect: "Detect language", detected: "Detected: {0}", swap: "Swap languages",
@@ -19,7 +21,9 @@ const STRINGS = {
     run: "Run", stop: "Stop", text: "Text", firstText: "First text", secondText: "Second text", maybeSecondText: "Second text, for a model of text pairs", question: "Question", context: "Context", answer: "Answer",
     length: "Maximum number of tokens", temperature: "Temperature", result: "Result", texts: "Texts to compare, one a line", range: "between {0} and {1}",
     compareWith: "Text", help: "Keyboard shortcuts", key: "API key", keyHelp: "This server requires a key.",
-    language: "Français", models: "Tasks", missing: "Not in the translation: {0}",
+    language: "Français", models: "Tasks", noText: "Enter a text.", notTranslated: "This text is not translated: it has no words that the model knows.", loading: "The model is being loaded.", beginningCutOff: "The text is longer than {0} tokens: its beginning was cut off.", cutOff: "The text is longer than {0} tokens: its end was cut off.", memory: "The browser has not enough memory for this text or model.", damaged: "The file is damaged: the model is not complete. Copy it again.",
+    noWebAssembly: "This browser has no WebAssembly. Open the file in Chrome, Edge, Firefox or Safari of the last two years.",
+    notUtf8: "The file is not in UTF-8. Save it as UTF-8 and try again.", noSuchFormat: "This page translates {0} only.", missing: "Not in the translation: {0}",
     shortcuts: [
       ["Alt + ↓", "alternatives for the word"], ["← →", "from word to word"], ["Alt + S", "swap languages"],
       ["Alt + C", "copy the translation"], ["Alt + I", "look inside the sentence"], ["Ctrl + Enter", "run a form"], ["Esc", "close"],
@@ -49,6 +53,9 @@ const STRINGS = {
     run: "Lancer", stop: "Arrêter", text: "Texte", firstText: "Premier texte", secondText: "Second texte", maybeSecondText: "Second texte, pour un modèle de paires de textes", question: "Question", context: "Contexte", answer: "Réponse",
     length: "Nombre maximal de tokens", temperature: "Température", result: "Résultat", texts: "Textes à comparer, un par ligne", range: "entre {0} et {1}", compareWith: "Texte",
     help: "Raccourcis clavier", key: "Clé d’accès", keyHelp: "Ce serveur demande une clé.", language: "English",
+    noText: "Saisissez un texte.", notTranslated: "Ce texte n’est pas traduit : il n’a pas de mots que le modèle connaisse.", loading: "Le modèle est en cours de chargement.", beginningCutOff: "Le texte a plus de {0} tokens : son début a été coupé.", cutOff: "Le texte a plus de {0} tokens : sa fin a été coupée.", memory: "La mémoire du navigateur ne suffit pas pour ce texte ou ce modèle.", damaged: "Le fichier est endommagé : le modèle n’est pas complet. Copiez-le de nouveau.",
+    noWebAssembly: "Ce navigateur n’a pas WebAssembly. Ouvrez le fichier dans un Chrome, Edge, Firefox ou Safari des deux dernières années.",
+    notUtf8: "Le fichier n’est pas en UTF-8. Enregistrez-le en UTF-8 et réessayez.", noSuchFormat: "Cette page ne traduit que {0}.",
     models: "Tâches", missing: "Absent de la traduction : {0}",
     shortcuts: [
       ["Alt + ↓", "autres traductions du mot"], ["← →", "de mot en mot"], ["Alt + S", "inverser les langues"],
@@ -65,7 +72,7 @@ const STRINGS = {
 };
 
 /** Language of the interface: chosen before, else that of the browser. */
-export const interfaceLanguage = localStorage.getItem("interface") ?? (navigator.language.startsWith("fr") ? "fr" : "en");
+export const interfaceLanguage = local.get("interface") ?? (navigator.language.startsWith("fr") ? "fr" : "en");
 
 /** A text of the interface, with values in place of {0}, {1}. */
 export function t(name, ...values) {

@@ -1,6 +1,6 @@
 // Translation while one types, sentence by sentence.
 
-import { post } from "./api.js";
+import { IS_LOCAL, post } from "./api.js";
 import { codeButton, copy } from "./code.js";
 import { editor } from "./editor.js";
 import { el } from "./elements.js";
@@ -17,6 +17,7 @@ import { Requests } from "./requests.js";
 import { isDraft, sentencesOf } from "./sentences.js";
 import { kept } from "./session.js";
 import { showStatus } from "./status.js";
+import { local } from "./storage.js";
 import { t } from "./strings.js";
 import { views } from "./views.js";
 
@@ -90,7 +91,8 @@ export function translator(rows, models, settings) {
     empty.hidden = input.value !== "" || isHeld;
     output.node.hidden = !empty.hidden || editing !== undefined;
     clearAction.hidden = !input.value;
-    copyAction.hidden = codeAction.hidden = !hasText;
+    copyAction.hidden = !hasText;
+    codeAction.hidden = !hasText || IS_LOCAL;
     copyAction.disabled = done < parts.length;
     correctAction.hidden = !done || editing !== undefined;
     inspectAction.hidden = !hasText || !languages.model?.features.includes("inspect");
@@ -218,7 +220,7 @@ export function translator(rows, models, settings) {
     if (input.value) { input.value = ""; update(); }
   };
   const current = () => (document.activeElement === input ? mirror.current() : output.currentPart ?? mirror.current()) ?? parts[0];
-  const lookInside = () => inspect(languages.model?.id, current()?.text ?? "", say);
+  const lookInside = () => inspect(languages.model?.id, () => current()?.text ?? "", say);
 
   const swapAction = el("button", { class: "swap", "aria-label": t("swap"), title: `${t("swap")} (Alt + S)`, onclick: swap }, "⇄");
   const clearAction = el("button", { onclick: clear }, t("clear"));
@@ -229,10 +231,10 @@ export function translator(rows, models, settings) {
   const uncertain = el("input", { type: "checkbox", onchange: () => showUncertain(uncertain.checked) });
   const uncertainLabel = el("label", { class: "switch" }, uncertain, el("span", { class: "uncertain" }, t("uncertainWords")));
   const showUncertain = (isOn) => {
-    localStorage.setItem("uncertain", isOn ? "on" : "off");
+    local.set("uncertain", isOn ? "on" : "off");
     output.node.classList.toggle("unmarked", !isOn);
   };
-  uncertain.checked = localStorage.getItem("uncertain") !== "off";
+  uncertain.checked = local.get("uncertain") !== "off";
   showUncertain(uncertain.checked);
   const empty = emptyState((example) => {
     input.value = example;

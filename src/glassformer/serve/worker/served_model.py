@@ -22,6 +22,7 @@ from glassformer.tasks.encoder import EncoderTask
 from glassformer.tasks.feature_extraction import SentenceEmbedder
 from glassformer.tasks.registry import find_model, load
 from glassformer.tasks.translation import TextToTextTask, Translator
+from glassformer.tokens.tags import tags_of
 
 WARM_UP_SENTENCES, WARM_UP_TOKENS = 16, 20
 """Size of the batch that measures the speed of a model."""
@@ -104,6 +105,7 @@ class ServedModel:
             pipeline=task.pipelines[0] if task.pipelines else None,
             languages=list(task.languages if isinstance(task, Translator) else ()),
             features=self.features,
+            tags=list(tags_of(task.tokenizer)),
             labels=list(task.labels),
             inputs=list(task.inputs) if isinstance(task, LabelTask) else [],
             speed=self.speed,

@@ -1,0 +1,109 @@
+"""Speed of a page that translates by itself, in Chromium, relative to the command line's decoder in one thread.
+
+Sentences one at a time, as in the page; both in turn (A B A B), medians. Texts and log-probabilities must be equal.
+Then: size of the file, time from opening it to its first translation (median of ROUNDS openings), and time of a record
+of all heads of one sentence, which the page asks for at a key press.
+
+usage: OMP_NUM_THREADS=1 python -m benchmarks.browser NAME=MODEL,SRC ...
+
+MODEL: folder of a translator. SRC: file of sentences, of which the first N_SENTENCES are used. Needs playwright and
+Chromium.
+"""
+
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from benchmarks.machine import save
+from glassformer.browser.page import page
+from glassformer.corpora.lines import read_lines
+from glassformer.decode_config import DecodeConfig
+from glassformer.tasks.registry import load
+from glassformer.threads import n_threads
+
+N_SENTENCES, ROUNDS = 60, 5
+BEAMS = (1, 4)
+CALL = """
+async ([method, calls]) => {
+  const start = performance.now();
+  const results = [];
+  for (const values of calls) results.push(await window.call(method, values));
+  return [performance.now() - start, results.map(({ result }) => result)];
+}
+"""
+
+
+def opened(browser, path):
+    """A tab with the page, and an engine of its own that `window.call` calls; time to the first translation in ms."""
+    from tests.browser.conftest import ENGINE
+
+    tab = browser.new_page()
+    start = time.perf_counter()
+    tab.goto(path.as_uri())
+    tab.locator(".mirror textarea").fill("The first sentence.")
+    tab.wait_for_selector(".output .word", timeout=60_000)
+    first = 1000 * (time.perf_counter() - start)
+    loaded = tab.evaluate(ENGINE, None)
+    return tab, loaded["result"]["build"], first
+
+
+def measure(browser, folder, sentences, path):
+    task = load(folder, device="cpu")
+    path.write_text(page(task, "model"), encoding="utf-8")
+    firsts = []
+    for _ in range(ROUNDS):
+        tab, build, first = opened(browser, path)
+        firsts.append(first)
+        if len(firsts) < ROUNDS:
+            tab.close()
+    result = {"build": build, "bytes": path.stat().st_size, "first_translation_ms": round(statistics.median(firsts))}
+    for beam in BEAMS:
+        speeds = {"page": [], "native": []}
+        for _ in range(ROUNDS):
+            calls = [{"text": text, "options": {"beam": beam}} for text in sentences]
+            ms, found = tab.evaluate(CALL, ["translate", calls])
+            n_tokens = sum(len(nbest[0]["ids"]) for nbest in found)
+            speeds["page"].append(1000 * n_tokens / ms)
+            start = time.perf_counter()
+            native = [task.translate([text], DecodeConfig(beam=beam, precision="int8"))[0][0] for text in sentences]
+            speeds["native"].append(n_tokens / (time.perf_counter() - start))
+            outputs = [(nbest[0]["text"], nbest[0]["logProbs"]) for nbest in found]
+            if [(x.text, x.log_probs) for x in native] != outputs:
+                sys.exit("the page translates otherwise than the command line")
+        medians = {name: statistics.median(values) for name, values in speeds.items()}
+        result[f"beam {beam}"] = {f"{name}_tokens_per_s": round(x) for name, x in medians.items()}
+        result[f"beam {beam}"]["ratio"] = round(medians["page"] / medians["native"], 2)
+    times = [tab.evaluate(CALL, ["record", [{"text": text}]])[0] for text in sentences]
+    result["record_ms"] = round(statistics.median(times), 1)
+    tab.close()
+    return result
+
+
+def main():
+    from playwright.sync_api import sync_playwright
+
+    if n_threads() != 1:
+        sys.exit("set OMP_NUM_THREADS=1: the page has one thread")
+    executable = shutil.which("chromium") or "/usr/bin/chromium"
+    with sync_playwright() as play, tempfile.TemporaryDirectory() as folder:
+        browser = play.chromium.launch(executable_path=executable, args=["--no-sandbox", "--disable-gpu"])
+        results = {}
+        for argument in sys.argv[1:]:
+            name, _, paths = argument.partition("=")
+            model, src = map(Path, paths.split(","))
+            sentences = [line for line in read_lines(src) if line.strip()][:N_SENTENCES]
+            results[name] = measure(browser, model, sentences, Path(folder) / f"{name}.html")
+            print(name, results[name], flush=True)
+        record = {"results": results, "chromium": browser.version, "n_sentences": N_SENTENCES}
+        browser.close()
+    save("browser", record, "OMP_NUM_THREADS=1 python -m benchmarks.browser NAME=MODEL,SRC ...")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,234 @@
+"""Files of translators, read and written again: what stays the same, and what other programs say of them.
+
+- Identity: each file is "translated" by its own texts. Outside the targets no byte may change; a file of one language
+  must be the same file. Of catalogues, what `msgfmt -c` says may not change.
+- Office: documents made by python-docx, python-pptx and openpyxl, and by LibreOffice from these. Each is translated
+  into capitals: the text that LibreOffice exports must then be the capitals of what it exported before, so that no text
+  that a reader sees was left out, and none was lost. A second part checks bytes.
+- Memory: entries of a translation memory of 500 MB, read for training: bytes per second and memory.
+
+The samples are those of OmegaT and of the Translate Toolkit, and of the documentation of Python (folders `tm-samples`,
+`python-docs-es`, `python-docs-fr`). Files that are broken on purpose are refused, and counted apart.
+
+usage: python -m benchmarks.documents DATA
+"""
+
+import gzip
+import json
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from pathlib import Path
+
+import docx
+import openpyxl
+import pptx
+from openpyxl.comments import Comment
+
+from benchmarks.machine import save
+from glassformer.documents.document import Document, Entry
+from glassformer.documents.reader import read_document
+from glassformer.documents.tmx import TMX_END, tmx_entry, tmx_start
+from glassformer.errors import CorpusError
+
+MEMORY_BYTES = 500_000_000
+SUFFIXES = {".tmx": "TMX", ".xlf": "XLIFF", ".xliff": "XLIFF", ".po": "PO", ".properties": "properties"}
+
+
+def kept(document):
+    """The file with all that it has kept."""
+    pieces = [piece.kept if isinstance(piece, Entry) else piece for piece in document.pieces]
+    return Document(pieces, document.escaping, document.encoding).render([])
+
+
+def outside(document, texts):
+    """The parts of a rendered file that are not targets, and the file."""
+    rendered = document.render(texts)
+    inner = [piece for piece in document.pieces if isinstance(piece, str)]
+    return inner, rendered.decode(document.encoding)
+
+
+def is_unchanged(document, data):
+    """Whether a file keeps its bytes outside of its targets, and its texts."""
+    if kept(document) != data:
+        return False
+    parts, text = outside(document, [segment.text for segment in document.segments])
+    position = 0
+    for part in parts:  # in their order
+        position = text.find(part, position)
+        if position < 0:
+            return False
+        position += len(part)
+    return True
+
+
+def is_refused(data):
+    """Whether msgfmt finds an error in a catalogue."""
+    return subprocess.run(["msgfmt", "-c", "-o", "/dev/null", "-"], input=data, capture_output=True).returncode != 0
+
+
+def samples(data):
+    """Names and bytes of all sample files."""
+    for path in sorted((data / "tm-samples").rglob("*")):
+        if path.suffix in SUFFIXES:
+            yield str(path), path.read_bytes()
+    for language in ("es", "fr"):
+        (archive,) = (data / f"python-docs-{language}").glob("*.tar.gz")
+        with tarfile.open(archive) as tar:
+            for member in tar:
+                if member.name.endswith(".po"):
+                    yield f"{archive}/{member.name}", tar.extractfile(member).read()
+
+
+def identity(data):
+    results = {}
+    for name, content in samples(data):
+        row = results.setdefault(SUFFIXES[Path(name).suffix], {"files": 0, "refused": 0, "same": 0, "accepted": 0})
+        row["files"] += 1
+        try:
+            document = read_document(name, content, ("", "fr" if name.endswith(".tmx") else ""))
+        except CorpusError as error:
+            row["refused"] += 1
+            print("refused:", str(error).split("\n")[0])
+            continue
+        row["same"] += is_unchanged(document, content)
+        if name.endswith(".po"):
+            rendered = document.render([segment.text for segment in document.segments])
+            row["accepted"] += is_refused(content) or not is_refused(rendered)
+    return results
+
+
+def make_office(folder):
+    """Documents with what such files have."""
+    for number in range(4):
+        document = docx.Document()
+        document.add_heading(f"Report number {number}", 1)
+        paragraph = document.add_paragraph("This is ")
+        paragraph.add_run("bold").bold = True
+        paragraph.add_run(" and ")
+        paragraph.add_run("italic text").italic = True
+        paragraph.add_run(" in a sentence. A second one follows.")
+        document.add_paragraph("A first item & more", style="List Bullet")
+        document.add_paragraph("Left\tright\nnew line")
+        table = document.add_table(2, 2)
+        for i in range(4):
+            table.cell(i // 2, i % 2).text = f"Cell of the table, {i + number}"
+        document.sections[0].header.paragraphs[0].text = "Header of the pages"
+        document.sections[0].footer.paragraphs[0].text = "Footer of the pages"
+        document.save(folder / f"text-{number}.docx")
+        slides = pptx.Presentation()
+        for layout in (0, 1, 5):
+            slide = slides.slides.add_slide(slides.slide_layouts[layout])
+            for shape in slide.placeholders:
+                shape.text_frame.text = f"Words on slide {layout}"
+                run = shape.text_frame.paragraphs[0].add_run()
+                run.text, run.font.bold = " in bold", True
+            slide.notes_slide.notes_text_frame.text = "Notes for the speaker"
+        slides.save(folder / f"slides-{number}.pptx")
+        book = openpyxl.Workbook()
+        sheet = book.active
+        for row in range(5):
+            sheet.append([f"Name of thing {row}. It is good.", row * number, "Another cell <x>"])
+        sheet["E1"] = "=SUM(B1:B5)"
+        sheet["A1"].comment = Comment("A comment on it", "author")
+        book.save(folder / f"table-{number}.xlsx")
+
+
+def convert(path, to, out):
+    """A file in another format, by LibreOffice."""
+    subprocess.run(
+        ["soffice", "--headless", "--convert-to", to, "--outdir", str(out), str(path)], capture_output=True, check=True
+    )
+    return out / f"{path.stem}.{to.partition(':')[0]}"
+
+
+EXPORTS = {"docx": "txt:Text", "odt": "txt:Text", "xlsx": "csv", "ods": "csv", "pptx": "pdf", "odp": "pdf"}
+
+
+def exported(path, folder):
+    """The text that LibreOffice exports; None if it cannot."""
+    made = convert(path, EXPORTS[path.suffix[1:]], folder)
+    if made.suffix == ".pdf":
+        done = subprocess.run(["pdftotext", str(made), "-"], capture_output=True, text=True)
+        return done.stdout if done.returncode == 0 else None
+    return made.read_text(encoding="utf-8", errors="replace")
+
+
+def office(folder):
+    make_office(folder)
+    for first, second in (("docx", "odt"), ("pptx", "odp"), ("xlsx", "ods")):
+        (folder / first).mkdir()
+        for path in sorted(folder.glob(f"*.{first}")):
+            convert(convert(path, second, folder), first, folder / first)
+    results = {}
+    for path in sorted(folder.rglob("*.*")):
+        if path.suffix[1:] not in EXPORTS:
+            continue
+        row = results.setdefault(path.suffix[1:], {"files": 0, "same": 0, "opened": 0, "same text": 0})
+        row["files"] += 1
+        data = path.read_bytes()
+        document = read_document(path.name, data)
+        document = type(document)(document.parts, document.notes, data)
+        copy = folder / "copy.zip"
+        copy.write_bytes(document.render([segment.text for segment in document.segments]))
+        with zipfile.ZipFile(path) as old, zipfile.ZipFile(copy) as new:
+            row["same"] += all(old.read(name) == new.read(name) for name in old.namelist())
+        capitals = folder / "out" / path.name
+        capitals.parent.mkdir(exist_ok=True)
+        capitals.write_bytes(document.render([segment.text.upper() for segment in document.segments]))
+        before, after = exported(path, folder / "before"), exported(capitals, folder / "after")
+        row["opened"] += after is not None
+        same = before is not None and after is not None and after.split() == before.upper().split()
+        row["same text"] += same
+        if not same:
+            print("differs:", path, set((before or "").upper().split()) ^ set((after or "").split()))
+    return results
+
+
+def memory(data, folder):
+    path = folder / "memory.tmx"
+    with gzip.open(data / "python-docs-es/python-docs-es-pairs.jsonl.gz", "rt", encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    entries = "\n".join(tmx_entry(row["en"], row["es"], ("en", "es")) for row in rows) + "\n"
+    with path.open("w", encoding="utf-8") as file:
+        file.write(tmx_start("en"))
+        while file.tell() < MEMORY_BYTES:
+            file.write(entries)
+        file.write(TMX_END)
+    del rows, entries
+    code = (
+        "import re, sys, time\n"
+        "from pathlib import Path\n"
+        "from glassformer.corpora.corpus import read_pairs\n"
+        "peak = lambda: int(re.search(r'VmHWM:\\s+(\\d+)', Path('/proc/self/status').read_text())[1])\n"
+        "Path('/proc/self/clear_refs').write_text('5')\n"  # the peak begins here
+        "before, start = peak(), time.perf_counter()\n"
+        "n = sum(1 for _ in read_pairs([Path(sys.argv[1])]))\n"
+        "print(n, time.perf_counter() - start, (peak() - before) / 1024)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=True)
+    n, seconds, mb = map(float, done.stdout.split())
+    size = path.stat().st_size / 1e6
+    return {"MB": round(size), "pairs": int(n), "MB/s": round(size / seconds, 1), "memory MB": round(mb, 1)}
+
+
+def main():
+    data = Path(sys.argv[1])
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        record = {"identity": identity(data)}
+        print(json.dumps(record))
+        record["memory"] = memory(data, folder)
+        print(record["memory"])
+        if shutil.which("soffice"):
+            (folder / "office").mkdir()
+            record["office"] = office(folder / "office")
+            print(record["office"])
+    save("documents", record, "python -m benchmarks.documents DATA")
+
+
+if __name__ == "__main__":
+    main()

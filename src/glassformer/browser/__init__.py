@@ -1,0 +1,1 @@
+"""A model as one HTML file that works in the browser, without a server."""

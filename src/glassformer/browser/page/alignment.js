@@ -1,0 +1,167 @@
+// Word alignment by cross-attention. Counterparts: tasks/alignment.py, runtime/cross_attention.py.
+
+import { padded } from "./kernels.js";
+import { wordsIn } from "./text.js";
+
+const N_NORMALIZATIONS = 3;
+const JUMP = 0.5;
+const MIN_JUMP = 0.02;
+const MIN_EMISSION = 1e-4;
+const PANEL = 64;
+
+const zeros = (n) => new Float64Array(n);
+const sumOf = (row) => row.reduce((a, b) => a + b, 0);
+
+/** Token ids of a text, and the index of the word that each token ends in; -1 for white space. */
+function wordsOfTokens(text, tokenizer) {
+  const { ids, spans } = tokenizer.offsets(text);
+  const wordAt = new Int32Array(text.length).fill(-1);
+  wordsIn(text).forEach(({ 0: word, index }, i) => wordAt.fill(i, index, index + word.length));
+  return { ids, words: spans.map(([start, end]) => (end > start ? wordAt[end - 1] : -1)) };
+}
+
+/** The weights of a column of a product, of `n` inputs. */
+function column(model, [panels, scale], index, n) {
+  const k = padded(n);
+  const bytes = new Int8Array(model.kernels.memory.buffer, model.base + panels + Math.floor(index / PANEL) * k * PANEL, k * PANEL);
+  const factor = model.floats(scale, index + 1)[index];
+  const at = 4 * (index % PANEL);
+  return Float64Array.from({ length: n }, (_, i) => bytes[(i >> 2) * 4 * PANEL + at + (i & 3)] * factor);
+}
+
+/** Output embedding of a token: the column of the last linear layer. */
+function embedding(model, id) {
+  return column(model, model.header.decode.instructions.at(-1).tables, id, model.header.sizes.d_model);
+}
+
+/** The mean of the output embeddings, which changes no probability. */
+function meanColumn(model) {
+  if (!model.meanColumn) {
+    const mean = zeros(model.header.sizes.d_model);
+    for (let id = 0; id < model.vocabSize; id += 1) embedding(model, id).forEach((x, i) => { mean[i] += x / model.vocabSize; });
+    model.meanColumn = mean;
+  }
+  return model.meanColumn;
+}
+
+/** Queries, keys or values of an attention after a run, for each row: [rows][features]. */
+export function rowsOf(model, attention, name, n) {
+  const { [name]: buffer, cache, n_kv_heads: nKvHeads, d_head: dHead } = attention;
+  if (name !== "queries" && attention.kind === "cross") return model.sourceRows(cache, Number(name === "values"), nKvHeads * dHead);
+  const program = attention.kind === "encoder" ? model.sourceReader : model.targetReader;
+  return Array.from({ length: n }, (_, i) => program.row(buffer, i));
+}
+
+/** Weights of a head of an attention for a query: the softmax of the scores of the first n keys. */
+export function weightsOf(model, attention, head, query, keys, position, n = keys.length) {
+  const { n_heads: nHeads, n_kv_heads: nKvHeads, d_head: dHead, scale, reach, bias } = attention;
+  const at = Math.floor(head / (nHeads / nKvHeads)) * dHead;
+  const table = bias < 0 ? null : model.floats(bias, nHeads * (2 * reach + 1));
+  const scores = new Float64Array(n);
+  for (let j = 0; j < n; j += 1) {
+    for (let d = 0; d < dHead; d += 1) scores[j] += query[head * dHead + d] * keys[j][at + d];
+    scores[j] *= scale;
+    if (table) scores[j] += table[head * (2 * reach + 1) + reach + Math.max(-reach, Math.min(reach, j - position))];
+  }
+  const top = Math.max(...scores);
+  const exponentials = scores.map((x) => Math.exp(x - top));
+  const whole = sumOf(exponentials);
+  return exponentials.map((x) => x / whole);
+}
+
+/** What each source token adds to the logit of each target token, the mean over layers: [target, source]. */
+function contributions(model, source, target) {
+  const { header } = model;
+  const dModel = header.sizes.d_model;
+  model.start([...source, header.eos], target.length + 1);
+  model.read(model.targetReader, [header.bos, ...target].slice(0, target.length));
+  const mean = meanColumn(model);
+  const outputs = target.map((id) => embedding(model, id).map((x, i) => x - mean[i]));
+  const total = target.map(() => zeros(source.length));
+  const layers = header.read_target.attentions.filter(({ kind }) => kind === "cross");
+  for (const layer of layers) {
+    const { n_heads: nHeads, n_kv_heads: nKvHeads, d_head: dHead, projection: { tables, column: first, width } } = layer;
+    const [queries, keys, values] = ["queries", "keys", "values"].map((name) => rowsOf(model, layer, name, target.length));
+    const projection = Array.from({ length: dModel }, (_, i) => column(model, tables, first + i, width));
+    target.forEach((_, t) => {
+      const readout = zeros(width);
+      for (let i = 0; i < dModel; i += 1) for (let j = 0; j < width; j += 1) readout[j] += outputs[t][i] * projection[i][j];
+      const sums = zeros(source.length + 1);
+      for (let h = 0; h < nHeads; h += 1) {
+        const at = Math.floor(h / (nHeads / nKvHeads)) * dHead;
+        weightsOf(model, layer, h, queries[t], keys, 0).forEach((weight, s) => {
+          let sum = 0;
+          for (let d = 0; d < dHead; d += 1) sum += readout[h * dHead + d] * values[s][at + d];
+          sums[s] += weight * sum;
+        });
+      }
+      for (let s = 0; s < source.length; s += 1) total[t][s] += Math.max(0, sums[s]) / layers.length;
+    });
+  }
+  return total;
+}
+
+/** Weight of each source word for each target word, normalized. */
+export function wordWeights(model, tokenizer, source, target) {
+  const limit = model.maxLength - 1;
+  const [src, tgt] = [source, target].map((text) => wordsOfTokens(text, tokenizer));
+  const [srcIds, tgtIds] = [src, tgt].map(({ ids }) => ids.slice(0, limit));
+  const nSource = wordsIn(source).length;
+  const weights = wordsIn(target).map(() => zeros(nSource));
+  if (!srcIds.length || !tgtIds.length) return weights;
+  const counts = weights.map((_, word) => Math.max(1, tgt.words.slice(0, limit).filter((x) => x === word).length));
+  contributions(model, srcIds, tgtIds).forEach((row, t) => {
+    const word = tgt.words[t];
+    if (word >= 0) row.forEach((x, s) => { if (src.words[s] >= 0) weights[word][src.words[s]] += x / counts[word]; });
+  });
+  for (let n = 0; n < N_NORMALIZATIONS; n += 1) {
+    for (let s = 0; s < nSource; s += 1) {
+      const sum = Math.max(1e-9, weights.reduce((a, row) => a + row[s], 0));
+      for (const row of weights) row[s] /= sum;
+    }
+    for (const row of weights) {
+      const sum = Math.max(1e-9, sumOf(row));
+      row.forEach((x, s) => { row[s] = x / sum; });
+    }
+  }
+  return weights;
+}
+
+/** Probability of each source word for each target word in a hidden Markov model. */
+function posteriors(weights) {
+  const [nTarget, nSource] = [weights.length, weights[0].length];
+  const transition = Array.from({ length: nSource }, (_, i) => {
+    const row = Float64Array.from({ length: nSource }, (_, j) => JUMP ** Math.abs(j - i - 1) + MIN_JUMP);
+    const sum = sumOf(row);
+    return row.map((x) => x / sum);
+  });
+  const emission = weights.map((row) => row.map((x) => (x + MIN_EMISSION) ** 2));
+  const forward = emission.map((row) => row.slice());
+  for (let t = 1; t < nTarget; t += 1) {
+    const whole = sumOf(forward[t - 1]);
+    for (let j = 0; j < nSource; j += 1) {
+      let sum = 0;
+      for (let i = 0; i < nSource; i += 1) sum += forward[t - 1][i] / whole * transition[i][j];
+      forward[t][j] *= sum;
+    }
+  }
+  const backward = emission.map((row) => row.map(() => 1));
+  for (let t = nTarget - 2; t >= 0; t -= 1) {
+    const next = emission[t + 1].map((x, j) => x * backward[t + 1][j]);
+    for (let i = 0; i < nSource; i += 1) backward[t][i] = transition[i].reduce((sum, p, j) => sum + p * next[j], 0);
+    const whole = sumOf(backward[t]);
+    backward[t] = backward[t].map((x) => x / whole);
+  }
+  return forward.map((row, t) => row.map((x, s) => x * backward[t][s]));
+}
+
+/** Pairs of a source word and a target word: each target word with its most probable source word. */
+export function align(model, tokenizer, source, target) {
+  const weights = wordWeights(model, tokenizer, source, target);
+  const isUsed = (row) => row.some((x) => x !== 0);
+  const nTarget = weights.findLastIndex(isUsed) + 1;
+  if (!nTarget) return [];
+  const nSource = Math.max(...weights.map((row) => row.findLastIndex((x) => x !== 0))) + 1;
+  const found = posteriors(weights.slice(0, nTarget).map((row) => row.slice(0, nSource)));
+  return found.flatMap((row, t) => (isUsed(weights[t]) ? [[row.indexOf(Math.max(...row)), t]] : []));
+}

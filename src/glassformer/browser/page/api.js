@@ -1,0 +1,210 @@
+// Requests to the model in this page, in the form of those to a server: a worker computes them.
+
+import { t } from "./strings.js";
+
+export const IS_LOCAL = true; // nothing is sent to a server
+
+const MAX_CHARACTERS = 20000; // of the text that is translated while one types
+const FORMATS = [".txt"];
+const KNOWN = ["memory", "noWebAssembly"]; // errors of the worker that have a text
+const UNKNOWN = ["source", "target"]; // languages
+const PROTECT = "markers"; // of Weblate and OmegaT, as the server does
+
+const content = (id) => document.getElementById(id)?.textContent ?? ""; // nothing, if the end of the file is missing
+
+function bytesOf(base64) {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(base64);
+  const bytes = new Uint8Array(Math.floor(base64.length / 4) * 3 - (base64.endsWith("==") ? 2 : Number(base64.endsWith("="))));
+  const step = 1 << 16;
+  for (let i = 0, at = 0; i < base64.length; i += step) for (const c of atob(base64.slice(i, i + step))) bytes[at++] = c.charCodeAt(0);
+  return bytes;
+}
+
+async function inflated(bytes) {
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+/** The sum of zlib.adler32. */
+function checksum(bytes) {
+  let [a, b] = [1, 0];
+  for (let i = 0; i < bytes.length;) {
+    for (const end = Math.min(bytes.length, i + 3800); i < end; i += 1) b += a += bytes[i];
+    a %= 65521;
+    b %= 65521;
+  }
+  return b * 65536 + a;
+}
+
+/** A worker that answers calls, in their order. */
+class Engine {
+  constructor() {
+    this.worker = new Worker(URL.createObjectURL(new Blob([content("worker")], { type: "text/javascript" })));
+    this.calls = new Map();
+    this.n = 0;
+    this.worker.onmessage = ({ data: { id, part, result, error } }) => {
+      const call = this.calls.get(id);
+      if (part) {
+        call?.receive(part);
+        return;
+      }
+      this.calls.delete(id);
+      if (error !== undefined) call?.reject(new Error(KNOWN.includes(error) ? t(error) : error));
+      else call?.resolve(result);
+    };
+    this.worker.onerror = (event) => {
+      for (const call of this.calls.values()) call.reject(new Error(event.message ?? t("noWebAssembly")));
+      this.calls.clear();
+    };
+  }
+
+  /** `receive` is called with each part of the result, if it comes in parts. */
+  call(method, values, { signal, transfer, receive } = {}) {
+    signal?.throwIfAborted();
+    const id = (this.n += 1);
+    return new Promise((resolve, reject) => {
+      const abort = () => {
+        if (!this.calls.delete(id)) return;
+        this.worker.postMessage({ cancel: id });
+        reject(signal.reason);
+      };
+      const settled = (settle) => (value) => {
+        signal?.removeEventListener("abort", abort);
+        settle(value);
+      };
+      this.calls.set(id, { resolve: settled(resolve), reject: settled(reject), receive });
+      signal?.addEventListener("abort", abort);
+      this.worker.postMessage({ id, method, values }, transfer);
+    });
+  }
+}
+
+async function loaded() {
+  if (typeof WebAssembly !== "object" || typeof DecompressionStream !== "function") throw new Error(t("noWebAssembly"));
+  let model, builds, size, sum;
+  try {
+    let deflated;
+    ({ size, sum, deflated } = JSON.parse(content("model-sum")));
+    model = bytesOf(content("model").trim());
+    if (deflated) model = await inflated(model);
+    const nodes = [...document.querySelectorAll("script[data-build]")];
+    builds = Object.fromEntries(await Promise.all(nodes.map(async (node) => [node.dataset.build, await inflated(bytesOf(node.textContent.trim()))])));
+  } catch {
+    throw new Error(t("damaged"));
+  }
+  if (model.length !== size || checksum(model) !== sum) throw new Error(t("damaged"));
+  const engine = new Engine();
+  const description = await engine.call("load", { builds, model }, { transfer: [model.buffer] });
+  return { engine, ...description };
+}
+
+let loading;
+const model = () => (loading ??= loaded());
+
+async function translations(texts, body, signal) {
+  const { engine } = await model();
+  const { align, confidence, beam, terms, alternatives = 0 } = body;
+  const options = { align, confidence, beam, terms, protect: PROTECT, nbest: alternatives + 1 };
+  return Promise.all(texts.map((text) => engine.call("translate", { text, options }, { signal })));
+}
+
+/** The answer of `/translate` of a server. */
+async function translate(body, signal) {
+  if (body.prefix !== undefined) {
+    const { engine } = await model();
+    const { q: text, prefix, alternatives, beam, terms, align, confidence } = body;
+    const options = { beam, align, confidence, terms, protect: PROTECT };
+    const found = await engine.call("continuations", { text, prefix, n: alternatives + 1, options }, { signal });
+    return { continuations: found };
+  }
+  const found = await translations([body.q].flat(), body, signal);
+  const values = (of) => (Array.isArray(body.q) ? found.map(of) : of(found[0]));
+  const others = (nbest) => [...new Set(nbest.map(({ text }) => text))].filter((text) => text !== nbest[0].text);
+  const answer = { translatedText: values(([best]) => best.text) };
+  if (body.align) answer.alignment = values(([best]) => best.alignment);
+  if (body.confidence) answer.words = values(([best]) => best.words ?? []);
+  if (found.some(([best]) => best.missing.length)) answer.missing = values(([best]) => best.missing);
+  if (body.alternatives) answer.alternatives = values(others);
+  return answer;
+}
+
+export async function get(path) {
+  const { name, task, pipeline, labels, inputs, languages, hasConfidence } = await model();
+  const isTranslator = task === "translation";
+  const [source, target] = isTranslator && !languages.length ? UNKNOWN : languages;
+  const features = isTranslator ? ["align", "inspect", ...(hasConfidence ? ["confidence"] : [])] : [];
+  return {
+    "/languages": isTranslator ? [{ code: source, name: source, targets: [target] }, { code: target, name: target, targets: [] }] : [],
+    "/models": [{ id: name, task, pipeline: task === "regression" ? "text-classification" : pipeline, labels, inputs, source, target, features }],
+    "/frontend/settings": {
+      charLimit: MAX_CHARACTERS, keyRequired: false, suggestions: false, supportedFilesFormat: FORMATS,
+      language: { source: { code: source }, target: { code: target } },
+    },
+  }[path];
+}
+
+/** The labels of a text or a pair, as of a server; and a note if its end was cut off. */
+async function predicted(inputs, signal) {
+  const { text, text_pair: pair } = typeof inputs === "string" ? { text: inputs } : inputs;
+  if (!text.trim()) throw new Error(t("noText"));
+  const { labels, limit } = await (await model()).engine.call("predict", { text, pair }, { signal });
+  return [labels, limit === null ? "" : t("cutOff", limit)];
+}
+
+export async function post(path, body, signal) {
+  if (path === "/inspect") return (await model()).engine.call("record", { text: body.q, options: { protect: PROTECT } }, { signal });
+  if (path.startsWith("/models/")) return predicted(body.inputs, signal);
+  if (path !== "/translate") throw new Error(`this page has no ${path}`);
+  return translate(body, signal);
+}
+
+/** The page that shows records of what happens in the model. */
+export async function inspectionPage() {
+  return new TextDecoder().decode(await inflated(bytesOf(content("inspection").trim())));
+}
+
+/** Run a request. A worker is never busy for others. */
+export async function retrying(request) {
+  return request();
+}
+
+/** The records of a continuation, as of a server. */
+export async function* stream(path, { prompt: text, max_tokens: maxTokens, temperature }, signal) {
+  const { engine } = await model();
+  const parts = [];
+  let wake;
+  const receive = (part) => {
+    parts.push(part);
+    wake?.();
+  };
+  let isDone = false;
+  const done = engine.call("complete", { text, options: { maxTokens, temperature } }, { signal, receive });
+  done.catch(() => {}).finally(() => { isDone = true; wake?.(); });
+  while (!isDone || parts.length) {
+    if (!parts.length) await new Promise((resolve) => { wake = resolve; });
+    for (const { text: more, limit } of parts.splice(0)) yield limit ? { choices: [], note: t("beginningCutOff", limit) } : { choices: [{ text: more }] };
+  }
+  await done;
+}
+
+/** Translate a text file line by line. Returns the address and the name of the result. */
+export async function translateFile(file, { target, terms }, { progress, signal }) {
+  const [, stem, ending] = /^(.*?)(\.[^.]*)?$/s.exec(file.name);
+  if (!FORMATS.includes(ending?.toLowerCase())) throw new Error(t("noSuchFormat", FORMATS.join(", ")));
+  let text;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
+  } catch {
+    throw new Error(t("notUtf8"));
+  }
+  const { engine } = await model();
+  const options = { terms: JSON.parse(terms), protect: PROTECT };
+  const lines = text.split("\n");
+  const results = [];
+  for (const line of lines) {
+    results.push((await engine.call("translate", { text: line, options }, { signal }))[0].text);
+    progress(results.length, lines.length);
+  }
+  const blob = new Blob([results.join("\n")], { type: "text/plain;charset=utf-8" });
+  return { href: URL.createObjectURL(blob), name: `${stem}.${target}${ending}` };
+}

@@ -1,0 +1,42 @@
+// Lines in capitals and in title case, in the case that the vocabulary knows. Counterpart: tasks/casing.py.
+
+const MIN_TITLE_WORDS = 4;
+const SHORT = 3;
+
+const lengthOf = (text) => [...text].length;
+const isLower = (text) => /\p{Lowercase}/u.test(text) && !/[\p{Uppercase}\p{Lt}]/u.test(text);
+
+export function isUpper(text) {
+  return /\p{Uppercase}/u.test(text) && !/[\p{Lowercase}\p{Lt}]/u.test(text);
+}
+
+/** The form of a word with the fewest tokens, of which none is unknown, and their number. */
+function bestForm(word, tokenizer, isFirst) {
+  const lower = word.toLowerCase();
+  const [first, ...rest] = lower;
+  const title = first.toUpperCase() + rest.join("");
+  const forms = (isFirst ? [title, lower, word] : [lower, title, word]).filter((form) => lengthOf(form) === lengthOf(word));
+  const ids = forms.map((form) => tokenizer.encode(form).slice(tokenizer.first.length));
+  const ranks = ids.map((of) => of.length + (of.includes(tokenizer.unknown) ? 1e6 : 0));
+  const best = ranks.indexOf(Math.min(...ranks));
+  return [forms[best], Math.max(1, ids[best].length)];
+}
+
+/** @param pattern that of a word, `cased_word` */
+export function recased(text, tokenizer, pattern) {
+  const words = [...text.matchAll(pattern)];
+  const inCapitals = isUpper(text);
+  const starts = words.filter(({ index }) => text[index - 1] !== "-").map(([word]) => [...word][0]);
+  if (!inCapitals && (starts.length < MIN_TITLE_WORDS || !isUpper(starts.join("")))) return text;
+  let [isTitle, hasWords] = [false, false];
+  let result = "";
+  let end = 0;
+  words.forEach(({ 0: word, index }, i) => {
+    const [form, nTokens] = bestForm(word, tokenizer, i === 0);
+    hasWords ||= nTokens === 1 && lengthOf(form) > 1;
+    isTitle ||= lengthOf(form) <= SHORT && isLower(form) && form !== word;
+    result += text.slice(end, index) + form;
+    end = index + word.length;
+  });
+  return inCapitals || (isTitle && hasWords) ? result + text.slice(end) : text;
+}

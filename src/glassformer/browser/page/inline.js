@@ -1,0 +1,238 @@
+// Spans within a text, taken out before it is translated and put back by word alignment. Counterpart: documents/inline.py.
+
+import { split, strip, wordsIn } from "./text.js";
+
+const AFTER_SPAN = " \t,.;:!?)]}–—-";
+const BEFORE_SPAN = " \t([{–—-";
+const FINAL = ".!?…。！？";
+const BREAKS = ".,;:!?…。，、；：！？ \u00a0\u202f";
+const OPENING_MARKS = "([{«“„‘\"'¿¡（「『";
+const OPENING = ["(", "[", "{", "«", "“", "（", "「", "『"];
+const ENTITIES = ["&amp;", "&lt;", "&gt;"];
+const MAX_WINDOW = 1000; // characters that patterns are applied to at once
+
+const isWord = (character) => /[\p{L}\p{N}_]/u.test(character);
+const isSpace = (text) => text !== "" && strip(text) === "";
+const lastOf = (text) => [...text.slice(-2)].at(-1) ?? "";
+const firstOf = (text) => [...text.slice(0, 2)][0] ?? "";
+const cut = (text, signs) => {
+  let end = text.length;
+  while (end && signs.includes(text[end - 1])) end -= 1;
+  return text.slice(0, end);
+};
+const rightStrip = (text) => strip(`.${text}`).slice(1);
+
+/** Start and end of each match of a pattern. */
+export function matches(pattern, text) {
+  const cuts = [0];
+  while (text.length - cuts.at(-1) > MAX_WINDOW) {
+    const from = cuts.at(-1);
+    const space = text.slice(0, from + MAX_WINDOW).lastIndexOf(" ");
+    cuts.push(space >= from + MAX_WINDOW / 2 ? space : from + MAX_WINDOW);
+  }
+  return cuts.flatMap((start, i) => Array.from(text.slice(start, cuts[i + 1] ?? text.length).matchAll(pattern),
+    (match) => [start + match.index, start + match.index + match[0].length]));
+}
+
+export class Inline {
+  /** @param patterns `tag` and `closing` */
+  constructor(patterns) {
+    this.wholeTag = new RegExp(`^${patterns.tag}$`, "u");
+    this.closing = new RegExp(patterns.closing, "yu");
+  }
+
+  /** Indices of the tags that belong together, inner ones first. */
+  tagPairs(spans) {
+    const opened = [];
+    const pairs = [];
+    spans.forEach((span, i) => {
+      const match = this.wholeTag.exec(span);
+      if (!match || match[3]) return;
+      const name = match[2].toLowerCase();
+      if (!match[1]) {
+        opened.push([name, i]);
+        return;
+      }
+      const start = opened.findLastIndex(([other]) => other === name);
+      if (start < 0) return;
+      pairs.push([opened[start][1], i]);
+      opened.length = start;
+    });
+    return pairs;
+  }
+
+  /** Spans of which a pair of tags is one if there is no text between them. */
+  joined(text, spans) {
+    const nTexts = [0];
+    for (let i = 1; i < spans.length; i += 1) nTexts.push(nTexts.at(-1) + Number(strip(text.slice(spans[i - 1][1], spans[i][0])) !== ""));
+    const ends = new Map(this.tagPairs(spans.map(([a, b]) => text.slice(a, b))).filter(([i, j]) => nTexts[i] === nTexts[j]));
+    const results = [];
+    for (let i = 0; i < spans.length;) {
+      const end = ends.get(i) ?? i;
+      results.push([spans[i][0], spans[end][1]]);
+      i = end + 1;
+    }
+    return results;
+  }
+
+  /** Number of spans before the sentence, and after it. */
+  outer(text, spans) {
+    let [nBefore, nAfter] = [0, 0];
+    while (nBefore < spans.length) {
+      if (isWord(text.slice(nBefore ? spans[nBefore - 1][1] : 0, spans[nBefore][0]))) break;
+      nBefore += 1;
+    }
+    while (nAfter < spans.length - nBefore) {
+      const end = nAfter ? spans.at(-nAfter)[0] : text.length;
+      if (isWord(text.slice(spans.at(-nAfter - 1)[1], end))) break;
+      nAfter += 1;
+    }
+    const pairs = this.tagPairs(spans.map(([a, b]) => text.slice(a, b)));
+    for (;;) {
+      const isOutside = (i) => i < nBefore || i >= spans.length - nAfter;
+      const broken = pairs.find(([i, j]) => isOutside(i) !== isOutside(j));
+      if (!broken) return [nBefore, nAfter];
+      const first = isOutside(broken[0]) ? broken[0] : broken[1];
+      nBefore = Math.min(nBefore, first);
+      nAfter = Math.min(nAfter, spans.length - first - 1);
+    }
+  }
+
+  /** Take spans out of a text: what is before and after the sentence, the sentence, and the spans in it. */
+  detach(text, all) {
+    const spans = this.joined(text, all);
+    const [nBefore, nAfter] = this.outer(text, spans);
+    let begin = nBefore ? spans[nBefore - 1][1] : 0;
+    while (begin > 0 && begin < text.length && AFTER_SPAN.includes(text[begin])) begin += 1;
+    let end = nAfter ? Math.max(begin, spans.at(-nAfter)[0]) : text.length;
+    while (begin < end && end < text.length && BEFORE_SPAN.includes(text[end - 1])) end -= 1;
+    let core = "";
+    let position = begin;
+    const inner = [];
+    for (const [a, b] of spans) {
+      if (a < begin || b > end) continue;
+      core += text.slice(position, a);
+      const [before, after] = [lastOf(text.slice(0, a)), firstOf(text.slice(b))];
+      if (isSpace(before) && isSpace(after)) core = rightStrip(core);
+      else if (isWord(before) && isWord(after)) core += " ";
+      const isTag = this.wholeTag.test(text.slice(a, b));
+      const [joinedBefore, joinedAfter] = [before, after].map((c) => c !== "" && (isWord(c) || (isTag && !isSpace(c))));
+      this.closing.lastIndex = b;
+      const wordsBefore = split(core);
+      const begun = wordsBefore.length && !isSpace(lastOf(core)) && after !== "" && !isSpace(after) ? wordsBefore.at(-1) : "";
+      const afterOpening = begun !== "" && [...begun].every((sign) => OPENING_MARKS.includes(sign));
+      inner.push({
+        text: text.slice(a, b), word: wordsBefore.length - (afterOpening ? 1 : 0), joinedBefore, joinedAfter,
+        punctuationAfter: this.closing.exec(text)?.[0] ?? "", afterOpening,
+      });
+      position = b;
+    }
+    core += text.slice(position, end);
+    const afterText = text.slice(end);
+    const final = lastOf(rightStrip(afterText));
+    if (afterText && core && FINAL.includes(final) && !FINAL.includes(core.at(-1))) core += final;
+    return { before: text.slice(0, begin), core, after: afterText, inner };
+  }
+
+  /** Put the spans into the translation of the sentence. */
+  putBack({ before, core, after, inner }, translation, aligned) {
+    let output = strip(core) ? strip(translation) : core;
+    const words = wordsIn(output).map(({ 0: word, index }) => [index, index + word.length]);
+    const nSource = split(core).length;
+    const links = aligned.length ? aligned : Array.from({ length: nSource }, (_, word) => [word, Math.floor(word * words.length / nSource)]);
+    const alignment = links.filter(([, target]) => target < words.length);
+    const offsets = [];
+    const texts = [];
+    this.positions(inner, alignment, words.length).forEach(([place, closes], i) => {
+      const span = inner[i];
+      if (closes || place >= words.length) {
+        let at = words.length ? words.at(place - 1)[1] : 0;
+        if (span.punctuationAfter || place >= words.length) at = beforePunctuation(output, at, BREAKS + span.punctuationAfter);
+        offsets.push(at);
+        const isJoined = span.joinedBefore || OPENING.some((sign) => output.slice(0, at).endsWith(sign));
+        texts.push(isJoined ? span.text : ` ${span.text}`);
+      } else {
+        let at = words[place][0];
+        while (span.afterOpening && at < words[place][1] - 1 && OPENING_MARKS.includes(output[at])) at += 1;
+        offsets.push(at);
+        const isJoined = span.joinedAfter || (span.afterOpening && span.punctuationAfter !== "");
+        texts.push(isJoined ? span.text : `${span.text} `);
+      }
+    });
+    for (const [at, i] of this.insertions(inner.map((span) => span.text), offsets).reverse()) output = output.slice(0, at) + texts[i] + output.slice(at);
+    const isOpen = core !== "" && !FINAL.includes(core.at(-1));
+    if (after && (isOpen || FINAL.includes(rightStrip(after).at(-1) ?? ""))) output = cut(output, `${FINAL} `);
+    return before + output + after;
+  }
+
+  /** Offset and index of each span in the order of insertion, so that they are nested as they were. */
+  insertions(spans, offsets) {
+    const ends = new Map([...spans.map((_, i) => [i, i]), ...this.tagPairs(spans)]);
+    const closing = new Set([...ends].filter(([i, end]) => end > i).map(([, end]) => end));
+    const children = new Map([[-1, []]]);
+    const around = [-1];
+    spans.forEach((_, i) => {
+      if (closing.has(i)) {
+        around.pop();
+        return;
+      }
+      children.get(around.at(-1)).push(i);
+      if (ends.get(i) > i) {
+        children.set(i, []);
+        around.push(i);
+      }
+    });
+    for (const [parent, inner] of children) {
+      const high = parent < 0 ? Math.max(0, ...offsets) : offsets[ends.get(parent)];
+      let low = parent < 0 ? 0 : offsets[parent];
+      inner.sort((i, j) => offsets[i] - offsets[j] || offsets[ends.get(i)] - offsets[ends.get(j)] || i - j);
+      for (const i of inner) {
+        offsets[i] = Math.min(Math.max(offsets[i], low), high);
+        low = offsets[ends.get(i)] = Math.min(Math.max(offsets[ends.get(i)], offsets[i]), high);
+      }
+    }
+    const results = [];
+    const waiting = children.get(-1).toReversed();
+    while (waiting.length) {
+      const i = waiting.pop();
+      results.push([offsets[i], i]);
+      if (ends.get(i) > i) waiting.push(ends.get(i), ...children.get(i).toReversed());
+    }
+    return results;
+  }
+
+  /** For each span the index of the target word that it is inserted at, and whether it follows the word before. */
+  positions(inner, alignment, nTarget) {
+    const results = inner.map((span) => {
+      const place = placeOf(span.word, alignment, nTarget);
+      const belongsBefore = span.punctuationAfter !== "" || (span.joinedBefore && !span.joinedAfter);
+      return [place, span.text.startsWith("</") || (belongsBefore && place > 0 && !span.afterOpening)];
+    });
+    for (const [start, i] of this.tagPairs(inner.map((span) => span.text))) {
+      const covered = alignment.filter(([s]) => inner[start].word <= s && s < inner[i].word).map(([, t]) => t);
+      const [first, last] = covered.length ? [Math.min(...covered), Math.max(...covered) + 1] : [results[start][0], results[start][0]];
+      results[start] = [first, false];
+      results[i] = [last, last > first];
+      for (let k = start + 1; k < i; k += 1) {
+        const [place, closes] = results[k];
+        results[k] = [Math.min(Math.max(place, first), last), (closes && place > first) || (place >= last && last > first)];
+      }
+    }
+    return results;
+  }
+}
+
+function beforePunctuation(text, end, punctuation) {
+  let at = end;
+  while (at && punctuation.includes(text[at - 1]) && !ENTITIES.some((entity) => text.slice(0, at).endsWith(entity))) at -= 1;
+  return at;
+}
+
+/** Index of the target word before which something between two source words belongs: where the fewest near links cross. */
+function placeOf(word, alignment, nTarget) {
+  const balance = new Float64Array(nTarget);
+  for (const [s, t] of alignment) balance[t] += s >= word ? 1 / (s - word + 1) ** 2 : -1 / (word - s) ** 2;
+  const crossing = [0];
+  for (const x of balance) crossing.push(crossing.at(-1) + x);
+  return crossing.lastIndexOf(Math.min(...crossing));
+}

@@ -1,0 +1,65 @@
+// What happens inside of the model while one types: a frame below the translation, which is drawn again for each change of the sentence.
+
+import { inspectionPage, post } from "./api.js";
+import { el } from "./elements.js";
+import { t } from "./strings.js";
+
+const EVENTS = ["input", "selectionchange", "focusin"];
+
+let opened;
+
+/** Show what happens in the sentence that a function returns, or hide it again. */
+export function inspect(model, textOf, say) {
+  if (opened) opened.close();
+  else if (textOf().trim()) opened = new Inside(textOf, say);
+}
+
+class Inside {
+  constructor(textOf, say) {
+    Object.assign(this, { textOf, say, isReady: false });
+    this.frame = el("iframe", { title: t("inspectTitle"), sandbox: "allow-scripts" });
+    this.panel = el("section", { class: "inside", "aria-label": t("inspectTitle") },
+      el("p", { class: "buttons" }, el("button", { onclick: () => this.close() }, t("close"))), this.frame);
+    addEventListener("message", this.receive);
+    for (const name of EVENTS) document.addEventListener(name, this.update);
+    document.querySelector("main").append(this.panel);
+    this.panel.scrollIntoView({ block: "nearest" });
+    inspectionPage().then((page) => { this.frame.srcdoc = page; }, (error) => say(error.message, true));
+  }
+
+  receive = ({ source, data }) => {
+    if (source !== this.frame.contentWindow) return;
+    if (data.height) this.frame.style.height = `${data.height}px`;
+    else {
+      this.isReady = true;
+      this.update();
+    }
+  };
+
+  update = async () => {
+    const text = this.textOf().trim();
+    if (!this.isReady || !text || text === this.shown) return;
+    this.shown = text;
+    this.controller?.abort();
+    const { signal } = (this.controller = new AbortController());
+    try {
+      const record = await post("/inspect", { q: text }, signal);
+      if (!signal.aborted) this.frame.contentWindow.postMessage(record ?? { message: t("notTranslated") }, "*");
+    } catch (error) {
+      if (!signal.aborted) this.say(error.message, true);
+    }
+  };
+
+  close() {
+    opened = undefined;
+    this.controller?.abort();
+    removeEventListener("message", this.receive);
+    for (const name of EVENTS) document.removeEventListener(name, this.update);
+    this.panel.remove();
+  }
+}
+
+/** Forms have no such view. */
+export function inspectButton() {
+  return "";
+}

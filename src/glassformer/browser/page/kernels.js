@@ -1,0 +1,179 @@
+// The kernels in WebAssembly: which build this browser computes exactly, memory, and programs. Counterpart: kernels/program.py.
+
+export const KIND = { PRODUCT: 9, ATTEND: 10, BEST: 11 };
+
+const PANEL = 64; // widths of buffers are multiples of it
+const PIECES = 16; // parts of the vocabulary in BEST
+const SIZES = { op: 76, program: 88, rows: 56, phase: 64 }; // bytes of the structures in program.h
+const PAGE = 65536;
+
+/** n times a number, and the numbers from 0 to n - 1: arrays that a program reads. */
+export const fill = (n, value) => new Int32Array(n).fill(value);
+export const range = (n) => Int32Array.from({ length: n }, (_, i) => i);
+
+export function padded(n) {
+  return Math.ceil(n / PANEL) * PANEL;
+}
+
+/** A module that returns the first sum of the relaxed product of 16 bytes a and 16 bytes b, with b as those of 7 bits. */
+function relaxedProduct(a, b) {
+  const constant = (x) => [0xfd, 0x0c, ...new Array(16).fill(x)];
+  const code = [0, ...constant(a), ...constant(b), ...constant(0), 0xfd, 0x93, 0x02, 0xfd, 0x1b, 0, 0x0b];
+  const header = [0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, 1, 5, 1, 0x60, 0, 1, 0x7f, 3, 2, 1, 0, 7, 5, 1, 1, 0x66, 0, 0];
+  const bytes = new Uint8Array([...header, 10, code.length + 2, 1, code.length, ...code]);
+  return new WebAssembly.Instance(new WebAssembly.Module(bytes)).exports.f();
+}
+
+/** The builds that this browser computes exactly, the fastest first. What the relaxed product does with bytes above 127 differs. */
+export function exactBuilds() {
+  const builds = [];
+  try {
+    const [plus, minus, both] = [relaxedProduct(127, 255), relaxedProduct(0x81, 255), relaxedProduct(0x81, 0x81)];
+    if (plus === 4 * 127 * 255 && minus === -4 * 127 * 255) builds.push("relaxed");
+    if (plus === -4 * 127 && minus === 4 * 127 && both === 4 * 127 * 127) builds.push("signed");
+  } catch { /* no relaxed SIMD */ }
+  return [...builds, "simd"];
+}
+
+export class OutOfMemory extends Error {}
+
+export class Kernels {
+  /** @param bytes the module */
+  constructor(bytes) {
+    this.exports = new WebAssembly.Instance(new WebAssembly.Module(bytes), {}).exports;
+    this.memory = this.exports.memory;
+    this.top = this.exports.__heap_base.value;
+    Object.values(SIZES).forEach((size, i) => {
+      if (this.exports.size_of(i) !== size) throw new Error("the kernels of this page have other structures");
+    });
+  }
+
+  /** Memory for n bytes of zeros, at a multiple of 64, which is never freed. */
+  allocate(n) {
+    const at = Math.ceil(this.top / 64) * 64;
+    const missing = at + n - this.memory.buffer.byteLength;
+    if (missing > 0) {
+      try {
+        this.memory.grow(Math.ceil(missing / PAGE));
+      } catch {
+        throw new OutOfMemory();
+      }
+    }
+    this.top = at + n;
+    return at;
+  }
+
+  ints(at, n) { return new Int32Array(this.memory.buffer, at, n); }
+  longs(at, n) { return new BigInt64Array(this.memory.buffer, at, n); }
+  floats(at, n) { return new Float32Array(this.memory.buffer, at, n); }
+  bytes(at, n) { return new Uint8Array(this.memory.buffer, at, n); }
+  halves(at, n) { return new Uint16Array(this.memory.buffer, at, n); }
+
+  /** A copy of an array in this memory. Returns its address. */
+  copy(array) {
+    const at = this.allocate(array.byteLength);
+    this.bytes(at, array.byteLength).set(new Uint8Array(array.buffer, array.byteOffset, array.byteLength));
+    return at;
+  }
+
+  pointers(addresses) {
+    return this.copy(Int32Array.from(addresses.length ? addresses : [0]));
+  }
+}
+
+/** A program that can be executed for any number of rows. */
+export class Program {
+  /**
+   * @param record the program in the header of the model
+   * @param base address of the tables
+   */
+  constructor(kernels, record, base) {
+    Object.assign(this, { kernels, record, capacity: 0, kept: new Map() });
+    const { instructions, widths, cache_widths: cacheWidths } = record;
+    this.ops = kernels.allocate(SIZES.op * instructions.length);
+    instructions.forEach((x, i) => {
+      const at = this.ops + SIZES.op * i;
+      const fields = kernels.ints(at, SIZES.op / 4);
+      fields.set([x.kind, x.out[0], x.a[0], x.b[0], x.out[1], x.a[1], x.b[1], x.n, x.m, x.option, x.cache]);
+      kernels.floats(at + 44, 1)[0] = x.number;
+      fields.set([x.group, x.reach, x.activation], 12);
+      x.tables.forEach((offset, j) => { fields[15 + j] = offset < 0 ? 0 : base + offset; });
+    });
+    const longs = (numbers) => kernels.copy(BigInt64Array.from(numbers.length ? numbers : [0], (x) => BigInt(padded(x))));
+    this.strides = longs(widths);
+    this.cacheStrides = longs(cacheWidths);
+    this.phases = kernels.allocate(SIZES.phase * 2 * (instructions.length + 1));
+    this.program = kernels.allocate(SIZES.program);
+    this.rows = kernels.allocate(SIZES.rows);
+    this.attentions = instructions.filter((x) => x.kind === KIND.ATTEND);
+  }
+
+  /** Memory for n bytes, kept for the next call. */
+  reserve(name, n) {
+    const [at, size] = this.kept.get(name) ?? [0, -1];
+    if (n <= size) return at;
+    const larger = [this.kernels.allocate(2 * n), 2 * n];
+    this.kept.set(name, larger);
+    return larger[0];
+  }
+
+  /**
+   * Execute the program.
+   * @param batch Int32Arrays: ids, positions, types and slots of the rows; lists, begins and lengths of self-attention and cross-attention
+   * @param caches addresses of keys and values, in halves: the same array as long as they are the same
+   * @param k number of most probable tokens, if the program ends with BEST
+   * @returns their log-probabilities and ids, [rows, k]
+   */
+  run(batch, caches, k = 0) {
+    const { kernels, record } = this;
+    const n = batch.ids.length;
+    if (n > this.capacity) {
+      const capacity = Math.max(n, 2 * this.capacity);
+      const buffers = record.widths.map((width) => kernels.allocate(4 * capacity * padded(width)));
+      Object.assign(this, { bufferList: kernels.pointers(buffers), buffers, capacity }); // only if there was memory for all
+    }
+    if (this.caches !== caches) {
+      Object.assign(this, { cacheList: kernels.pointers(caches), caches });
+    }
+    const longest = batch.lengths.flatMap((lengths) => [...lengths]).reduce((a, b) => Math.max(a, b), 0);
+    const scores = this.attentions.map(({ n: width, m }) => (width / m) * (longest + 16 + m + 16)); // see attention.h
+    const scratchSize = padded(Math.max(0, ...scores));
+    const scratch = this.reserve("scratch", 4 * scratchSize);
+    const workspace = this.reserve("workspace", 4 * n * PIECES * (2 * 16 + 2 * k));
+    const arrays = [batch.ids, batch.positions, batch.slots, ...batch.lists, ...batch.begins, ...batch.lengths];
+    let at = this.reserve("rows", 4 * (arrays.reduce((sum, array) => sum + array.length, 0) + n * (2 * k + 2)));
+    const put = (array) => {
+      kernels.ints(at, array.length).set(array);
+      at += 4 * array.length;
+      return at - 4 * array.length;
+    };
+    const [ids, positions, slots, ...parts] = arrays.map(put);
+    const types = batch.types ? put(batch.types) : ids; // no program without types reads them
+    const [least, best, bestIds] = [at, at + 4 * n, at + 4 * n * (1 + k)];
+    kernels.floats(least, n).fill(-Infinity);
+    kernels.longs(this.program, 5).set([record.instructions.length, record.widths.length, k, scratchSize, 1].map(BigInt));
+    const { ops, bufferList, strides, cacheList, cacheStrides, phases } = this;
+    kernels.ints(this.program + 40, 11)
+      .set([ops, bufferList, strides, cacheList, cacheStrides, phases, scratch, workspace, least, best, bestIds]);
+    kernels.longs(this.rows, 1)[0] = BigInt(n);
+    kernels.ints(this.rows + 8, 12).set([ids, positions, types, slots, ...parts, 0, 0]);
+    kernels.exports.run(this.program, this.rows);
+    return { logProbs: kernels.floats(best, n * k).slice(), ids: kernels.ints(bestIds, n * k).slice() };
+  }
+
+  /** Replace a table of an instruction. */
+  setTable(instruction, which, address) {
+    this.kernels.ints(this.ops + SIZES.op * instruction + 60 + 4 * which, 1)[0] = address;
+  }
+
+  /** A copy of a row of the result. */
+  result(row) {
+    return this.row(this.record.instructions.at(-1).out[0], row);
+  }
+
+  /** A copy of a row of a buffer after a run. */
+  row(buffer, row) {
+    const width = this.record.widths[buffer];
+    return this.kernels.floats(this.buffers[buffer] + 4 * row * padded(width), width).slice();
+  }
+}

@@ -1,0 +1,113 @@
+// A model that translates: its programs and caches. Counterpart: runtime/model.py.
+
+import { Program, fill, padded, range } from "./kernels.js";
+
+const FIRST_SLOTS = 1024;
+
+/** Header and tables of a model file. */
+export function parsed(bytes) {
+  const n = Number(new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0, true));
+  return [JSON.parse(new TextDecoder().decode(bytes.subarray(8, 8 + n))), bytes.subarray(8 + n)];
+}
+
+export class Model {
+  constructor(kernels, header, tables) {
+    Object.assign(this, { kernels, header, base: kernels.copy(tables) });
+    this.encoder = new Program(kernels, header.encode, this.base);
+    this.decoder = new Program(kernels, header.decode, this.base);
+    this.sourceReader = new Program(kernels, header.read_source, this.base); // keep queries, keys and values
+    this.targetReader = new Program(kernels, header.read_target, this.base);
+    this.scorer = new Program(kernels, header.score, this.base); // has the logits of all tokens
+    this.eos = header.eos;
+    this.maxLength = header.max_len;
+    this.moreTokens = header.more_tokens;
+    this.vocabSize = header.vocab_size;
+    this.reserve(FIRST_SLOTS);
+  }
+
+  /** Caches for a number of tokens. */
+  reserve(n) {
+    if (n <= (this.capacity ?? 0)) return;
+    const pairs = (widths) => widths.flatMap((width) => [0, 1].map(() => this.kernels.allocate(2 * n * padded(width))));
+    const sources = pairs(this.header.encode.cache_widths);
+    const targets = pairs(this.header.decode.cache_widths.slice(0, this.header.n_own_caches));
+    Object.assign(this, { capacity: n, sources, caches: [...targets, ...sources.slice(2)] }); // only if there was memory for all
+  }
+
+  /** Encode a source. `nSlots`: number of tokens of all hypotheses that there will be. */
+  start(source, nSlots, program = this.encoder) {
+    const n = source.length;
+    this.reserve(2 ** Math.ceil(Math.log2(Math.max(n, nSlots))));
+    this.sourceSlots = range(n);
+    this.free = 0;
+    program.run(this.rowsOf(Int32Array.from(source), this.sourceSlots, [fill(n, n), fill(n, n)]), this.sources);
+  }
+
+  /** The rows of a whole text. `lengths`: what each attends to, of itself and of the source. */
+  rowsOf(ids, slots, lengths) {
+    const n = ids.length;
+    return { ids, positions: range(n), slots, lists: [slots, this.sourceSlots], begins: [fill(n, 0), fill(n, 0)], lengths };
+  }
+
+  /** The k most probable next tokens of hypotheses of the source, [hypotheses, k]. */
+  step(hypotheses, k) {
+    const n = hypotheses.length;
+    const length = hypotheses[0].ids.length + 1;
+    const slots = Int32Array.from(hypotheses, () => this.free++);
+    const list = new Int32Array(n * length);
+    hypotheses.forEach((hypothesis, i) => {
+      hypothesis.slots = [...hypothesis.slots, slots[i]];
+      list.set(hypothesis.slots, i * length);
+    });
+    return this.decoder.run({
+      ids: Int32Array.from(hypotheses, ({ ids }) => ids.at(-1) ?? this.header.bos), positions: fill(n, length - 1), slots,
+      lists: [list, this.sourceSlots], begins: [range(n).map((i) => i * length), fill(n, 0)],
+      lengths: [fill(n, length), fill(n, this.sourceSlots.length)],
+    }, this.caches, k);
+  }
+
+  /** Log-probabilities of target tokens, given the tokens before them, after `start`. */
+  score(target) {
+    this.read(this.scorer, [this.header.bos, ...target.slice(0, -1)]);
+    return target.map((id, i) => this.logProbs(i)[id]);
+  }
+
+  /** Execute a program for given tokens of the target, after `start`. */
+  read(program, ids) {
+    const n = ids.length;
+    if (n > this.capacity) throw new RangeError("more tokens than slots");
+    const lengths = [range(n).map((i) => i + 1), fill(n, this.sourceSlots.length)];
+    program.run(this.rowsOf(Int32Array.from(ids), range(n), lengths), this.caches);
+  }
+
+  /** Log-probabilities of all tokens at a position that the scorer has read. */
+  logProbs(position) {
+    const [buffer] = this.header.score.instructions.at(-1).out;
+    const logits = this.scorer.row(buffer, position).subarray(0, this.vocabSize);
+    const top = logits.reduce((a, b) => Math.max(a, b), -Infinity);
+    const logSum = Math.log(logits.reduce((sum, x) => sum + Math.exp(x - top), 0));
+    return Float64Array.from(logits, (x) => x - top - logSum);
+  }
+
+  /** Keys or values of the source in a cache, as floats: [tokens, width]. */
+  sourceRows(cache, which, width) {
+    const at = this.caches[2 * cache + which];
+    const stride = padded(this.header.decode.cache_widths[cache]);
+    const halves = this.kernels.halves(at, this.sourceSlots.length * stride);
+    return Array.from(this.sourceSlots, (_, i) => Float32Array.from(halves.subarray(i * stride, i * stride + width), fromHalf));
+  }
+
+  /** A table of floats. */
+  floats(offset, n) {
+    return this.kernels.floats(this.base + offset, n);
+  }
+}
+
+/** The number of a half. */
+function fromHalf(half) {
+  const sign = half & 0x8000 ? -1 : 1;
+  const exponent = (half >> 10) & 31;
+  const fraction = half & 1023;
+  if (exponent === 31) return fraction ? NaN : sign * Infinity;
+  return sign * (exponent ? (1 + fraction / 1024) * 2 ** (exponent - 15) : fraction * 2 ** -24);
+}

@@ -1,0 +1,143 @@
+// What happens inside of the model for one sentence, as a record of `glassformer inspect`. Counterpart: inspection/inspect.py.
+
+import { rowsOf, weightsOf } from "./alignment.js";
+import { lengthPenalty, search } from "./search.js";
+
+const TOP = 8; // most probable tokens of each position
+
+const array = (shape) => Object.assign(new Float32Array(shape.reduce((a, b) => a * b, 1)), { shape });
+const packed = (values) => ({ shape: values.shape, values });
+
+/** The mean over the first axis. */
+function mean({ shape: [n, ...shape], values }) {
+  const result = array(shape);
+  values.forEach((x, i) => { result[i % result.length] += x / n; });
+  return result;
+}
+
+/** Attention weights of all heads, [heads, queries, keys], and norms of queries, keys and values. */
+function attentionMap(model, attention, nQueries, nKeys) {
+  const { kind, layer, n_heads: nHeads, n_kv_heads: nKvHeads, d_head: dHead } = attention;
+  const rows = { queries: rowsOf(model, attention, "queries", nQueries) };
+  for (const name of ["keys", "values"]) rows[name] = rowsOf(model, attention, name, nKeys);
+  const weights = array([nHeads, nQueries, nKeys]);
+  for (let h = 0; h < nHeads; h += 1) {
+    rows.queries.forEach((query, i) => {
+      const n = kind === "decoder" ? i + 1 : nKeys;
+      weights.set(weightsOf(model, attention, h, query, rows.keys, i, n), (h * nQueries + i) * nKeys);
+    });
+  }
+  const norms = Object.fromEntries(Object.entries(rows).map(([name, of]) => {
+    const values = array([nHeads, of.length]);
+    for (let h = 0; h < nHeads; h += 1) {
+      const head = name === "queries" ? h : Math.floor(h / (nHeads / nKvHeads));
+      of.forEach((row, i) => { values[h * of.length + i] = Math.hypot(...row.subarray(head * dHead, (head + 1) * dHead)); });
+    }
+    return [name, packed(values)];
+  }));
+  const [queries, keys] = { encoder: ["source", "source"], decoder: ["target", "target"], cross: ["target", "source"] }[kind];
+  return { name: `${kind}.${layer}`, kind, layer, queries, keys, weights: packed(weights), norms };
+}
+
+/** Attention from each position to each token through all layers, with residuals weighted 0.5. */
+function rollout(maps) {
+  const [, n] = maps[0].weights.shape;
+  const half = (i, j) => (i === j ? 0.5 : 0);
+  let total = Float64Array.from({ length: n * n }, (_, k) => 2 * half(Math.floor(k / n), k % n));
+  for (const { weights } of maps) {
+    const average = mean(weights);
+    const next = new Float64Array(n * n);
+    for (let i = 0; i < n; i += 1) {
+      for (let k = 0; k < n; k += 1) {
+        const factor = 0.5 * average[i * n + k] + half(i, k);
+        for (let j = 0; j < n; j += 1) next[i * n + j] += factor * total[k * n + j];
+      }
+    }
+    total = next;
+  }
+  return packed(Object.assign(Float32Array.from(total), { shape: [n, n] }));
+}
+
+/** Indices of the n largest numbers, the largest first. */
+function largest(values, n) {
+  const found = [];
+  values.forEach((x, i) => {
+    if (found.length === n && x <= values[found[n - 1]]) return;
+    found.splice(found.findLastIndex((j) => values[j] >= x) + 1, 0, i);
+    found.length = Math.min(found.length, n);
+  });
+  return found;
+}
+
+/** The best translation, the extensions that the search considered, and the indices of those that lead to the best. */
+function searchTree(model, tokenizer, source, options) {
+  const nodes = [];
+  const indexOf = new Map(); // of the node that ends with the tokens
+  const report = (extensions, open, length, outcome) => {
+    extensions.forEach((x, i) => {
+      if (x.total === -Infinity) return;
+      const isEnded = i < options.beam && x.token === model.eos;
+      const status = isEnded ? "ended" : open.includes(x) ? outcome : "pruned";
+      const isDone = isEnded || status === "cut";
+      const ids = [...x.parent.ids, x.token];
+      const parent = indexOf.get(x.parent.ids.join(" ")) ?? -1;
+      if (status !== "pruned") indexOf.set(ids.join(" "), nodes.length);
+      const [score, text] = isDone ? [x.total / lengthPenalty(length, options.alpha), tokenizer.decode(ids)] : [null, null];
+      nodes.push([parent, length - 1, tokenizer.tokenText(x.token), x.logProb, x.total, status, score, text]);
+    });
+  };
+  const [found] = search(model, source, { ...options, report });
+  const best = [];
+  for (let i = indexOf.get(found.ids.join(" ")) ?? -1; i >= 0; [i] = nodes[i]) best.unshift(i);
+  return { found, nodes, best };
+}
+
+/** Mean of all cross-attention heads, and the fraction of heads whose largest weight is on the same token as that of the mean. */
+function agreementOf(maps, nQueries, nKeys) {
+  const heads = maps.flatMap(({ weights: { shape: [n], values } }) => (
+    Array.from({ length: n }, (_, h) => values.subarray(h * nQueries * nKeys, (h + 1) * nQueries * nKeys))));
+  const alignment = array([nQueries, nKeys]);
+  for (const head of heads) head.forEach((x, i) => { alignment[i] += x / heads.length; });
+  const best = (values, i) => largest(values.subarray(i * nKeys, (i + 1) * nKeys), 1)[0];
+  const agreement = array([nQueries]);
+  for (let i = 0; i < nQueries; i += 1) {
+    agreement[i] = heads.filter((head) => best(head, i) === best(alignment, i)).length / heads.length;
+  }
+  return { alignment: packed(alignment), agreement: packed(agreement) };
+}
+
+/** The record of a text, and of a translation of it that is given, or else found. Neither is too long for the model. */
+export function record(model, tokenizer, text, options, target) {
+  const { header } = model;
+  const textsOf = (ids) => ids.map((id) => tokenizer.tokenText(id));
+  const source = [...tokenizer.encode(text), header.eos];
+  const { found: { ids: expected }, nodes, best } = target === undefined
+    ? searchTree(model, tokenizer, source, options)
+    : { found: { ids: [...tokenizer.encode(target), header.eos] }, nodes: [], best: [] };
+  const inputs = [header.bos, ...expected.slice(0, -1)];
+  const [nSource, nTarget] = [source.length, inputs.length];
+  model.start(source, nTarget, model.sourceReader);
+  const attention = header.read_source.attentions.map((x) => attentionMap(model, x, nSource, nSource));
+  model.read(model.targetReader, inputs);
+  attention.push(...header.read_target.attentions.map((x) => attentionMap(model, x, nTarget, x.kind === "cross" ? nSource : nTarget)));
+  model.read(model.scorer, inputs);
+  const predictions = expected.map((id, i) => {
+    const logProbs = model.logProbs(i);
+    const likely = largest(logProbs, TOP).map((other) => [tokenizer.tokenText(other), Math.exp(logProbs[other])]);
+    return [i, tokenizer.tokenText(id), logProbs[id], logProbs.filter((x) => x > logProbs[id]).length, likely];
+  });
+  const ofKind = (kind) => attention.filter((x) => x.kind === kind);
+  const output = tokenizer.decode(expected);
+  const [sourceSpans, own] = [tokenizer.offsets(text).spans, tokenizer.offsets(output)];
+  const isOwn = own.ids.every((id, i) => id === expected[i]); // else the output is written with other tokens than it is read with
+  return {
+    format: 1, task: header.task, family: header.family, sizes: header.sizes, notes: [],
+    sides: {
+      source: { text, ids: source, tokens: textsOf(source), offsets: source.map((_, i) => sourceSpans[i] ?? null) },
+      target: { text: output, ids: inputs, tokens: textsOf(inputs), offsets: inputs.map((_, i) => (isOwn && own.spans[i - 1]) || null) },
+    },
+    vectors: {}, attention, rollout: { encoder: rollout(ofKind("encoder")), decoder: rollout(ofKind("decoder")) },
+    stream: {}, lens: {}, predictions, predicts: "next", first_predicted: 0, answer: "", beam: nodes, best_path: best,
+    ...agreementOf(ofKind("cross"), nTarget, nSource), saliency: {},
+  };
+}

@@ -1,0 +1,157 @@
+// Terms of a glossary in translations. Counterparts: corpora/terms.py, tasks/terms.py.
+
+import { wordWeights } from "./alignment.js";
+import { lengthPenalty } from "./search.js";
+import { SPACE, split, strip, wordsIn } from "./text.js";
+
+const MAX_WORDS = 16; // words of an output at which edits are tried if none is known to be aligned to the term
+const MAX_EDITS = 8;
+const WORD = new RegExp(`[\\p{L}\\p{N}_]+|[^\\p{L}\\p{N}_${SPACE}]`, "gu");
+const MIN_WEIGHT = 0.85; // part of its weights on a term with which a word is a translation of the term
+const OPENING = "([{¿¡«“„‘\"'";
+const CLOSING = ".,;:!?…)]}»”’\"'";
+
+const isWord = (character) => /[\p{L}\p{N}_]/u.test(character);
+const capitalized = (text) => [...text].map((character, i) => (i ? character : character.toUpperCase())).join("");
+const unique = (items) => [...new Set(items)];
+
+/** Whether the characters before and after a position belong to one word. */
+function continuesWord(text, position) {
+  return position > 0 && position < text.length && isWord([...text.slice(0, position)].at(-1)) && isWord([...text.slice(position, position + 2)][0]);
+}
+
+/** Positions of a form as whole words. */
+export function positionsOf(form, text) {
+  const positions = [];
+  for (let at = text.indexOf(form); at >= 0; at = text.indexOf(form, at + 1)) {
+    if (!continuesWord(text, at) && !continuesWord(text, at + form.length)) positions.push(at);
+  }
+  return positions;
+}
+
+/** The required terms that an output does not contain, as often as the source requires. */
+export function unmet(required, output) {
+  return unique(required.map(({ targets }) => targets.join("\n"))).flatMap((key) => {
+    const equal = required.filter(({ targets }) => targets.join("\n") === key);
+    return equal.slice(new Set(equal[0].forms.flatMap((form) => positionsOf(form, output))).size);
+  });
+}
+
+export class Glossary {
+  /** @param rows pairs of a term and its translation, forms separated by | */
+  constructor(rows) {
+    const targets = new Map();
+    for (const row of rows) {
+      const [sources, forms] = row.map((side) => side.split("|").map(strip));
+      if (![...sources, ...forms].every((form) => form.match(WORD))) continue; // nothing that could be found
+      for (const source of sources) targets.set(source, unique([...(targets.get(source) ?? []), ...forms]));
+    }
+    this.byFirstWord = new Map();
+    const characters = (text) => [...text].length;
+    const inOrder = [...targets].sort(([a], [b]) => characters(b) - characters(a) || (a < b ? -1 : 1));
+    for (const [source, forms] of inOrder) {
+      const [first] = Glossary.words(source)[0];
+      const key = first.toLowerCase();
+      this.byFirstWord.set(key, [...(this.byFirstWord.get(key) ?? []), [source, forms]]);
+    }
+  }
+
+  static words(text) {
+    return [...text.matchAll(WORD)];
+  }
+
+  /** Terms in a text, from left to right, of overlapping ones the first and longest. */
+  find(text) {
+    const found = [];
+    let end = 0;
+    for (const { 0: word, index: start } of Glossary.words(text)) {
+      if (start < end) continue;
+      for (const [source, targets] of this.byFirstWord.get(word.toLowerCase()) ?? []) {
+        const part = text.slice(start, start + source.length);
+        const isEqual = part === source || (source === source.toLowerCase() && part.toLowerCase() === source);
+        if (!isEqual || continuesWord(text, start + source.length)) continue;
+        end = start + source.length;
+        found.push({ start, end, targets, forms: unique(targets.flatMap((target) => [target, capitalized(target)])) });
+        break;
+      }
+    }
+    return found;
+  }
+}
+
+/** The text with a form that meets the requirement in place of no, one or two words. */
+function edits(text, required, word, isTranslation, beginsText) {
+  const words = split(text);
+  const replaced = [[word, word + 1], [word, word + 2], [word - 1, word + 1]];
+  const results = [];
+  for (const [start, end] of isTranslation ? replaced : [[word, word], [word + 1, word + 1], ...replaced]) {
+    if (start < 0 || end > words.length) continue;
+    const [first, last] = end > start ? [words[start], words[end - 1]] : ["", ""];
+    let [from, to] = [0, last.length];
+    while (from < first.length && OPENING.includes(first[from])) from += 1;
+    while (to > 0 && CLOSING.includes(last[to - 1])) to -= 1;
+    for (const form of start === 0 && beginsText ? required.forms : required.targets) {
+      results.push([...words.slice(0, start), first.slice(0, from) + form + last.slice(to), ...words.slice(end)].join(" "));
+    }
+  }
+  return results;
+}
+
+/** The texts of an output with an edit that meets the first requirement which it lacks, and their token ids. */
+function editedTexts(translator, part, output, missing, prefix) {
+  const { model, tokenizer } = translator;
+  const limit = model.maxLength - 1;
+  const spans = wordsIn(part.source).map(({ 0: word, index }) => [index, index + word.length]);
+  const [term] = missing;
+  const words = spans.flatMap(([a, b], word) => (a < term.end && term.start < b ? [word] : []));
+  const rest = output.text.slice(prefix.length);
+  const begin = output.text.slice(0, prefix.length) + (prefix && (!rest || !strip(rest[0])) ? " " : "");
+  const nBegin = split(begin).length;
+
+  const fitting = (atWords, isTranslation) => {
+    const positions = unique(atWords.map((word) => Math.max(0, word - nBegin))).sort((a, b) => a - b);
+    const texts = unique(positions.flatMap((word) => edits(rest, term, word, isTranslation, !begin)).map((text) => begin + text));
+    return texts.flatMap((whole) => {
+      let [text, ids] = [whole, tokenizer.encode(whole)];
+      if (ids.length > limit && output.isTruncated) {
+        ids = ids.slice(0, limit);
+        text = tokenizer.decode(ids);
+      }
+      return unmet(part.required, text).length < missing.length && ids.length <= limit ? [{ text, ids }] : [];
+    });
+  };
+
+  const weights = wordWeights(model, tokenizer, part.source, output.text);
+  if (weights.length) {
+    const toTerm = weights.map((row) => words.reduce((sum, word) => sum + row[word], 0));
+    const word = toTerm.indexOf(Math.max(...toTerm));
+    const found = fitting([word], toTerm[word] >= MIN_WEIGHT * weights[word].reduce((a, b) => a + b, 0));
+    if (found.length) return found;
+  }
+  const nWords = split(output.text).length;
+  const middle = Math.floor(nWords * (words[0] ?? 0) / Math.max(1, spans.length));
+  const first = Math.max(0, Math.min(middle - MAX_WORDS / 2, nWords - MAX_WORDS));
+  const last = Math.min(first + MAX_WORDS, Math.max(1, nWords));
+  return fitting(Array.from({ length: last - first }, (_, i) => first + i), false);
+}
+
+/** The output of a part with what is required, as far as edits put it in. `prefix`: text that it begins with, which stays. */
+export function withTerms(translator, part, output, alpha, prefix = "") {
+  let best = output;
+  const { model } = translator;
+  for (let n = 0; n < MAX_EDITS; n += 1) {
+    const missing = unmet(part.required, best.text);
+    if (!missing.length) break;
+    const found = editedTexts(translator, part, best, missing, prefix);
+    model.start(part.ids, Math.max(0, ...found.map(({ ids }) => ids.length + 1)));
+    const edited = found.map(({ text, ids }) => {
+      const all = [...ids, translator.header.eos];
+      const logProbs = model.score(all);
+      return { text, ids: all, logProbs, score: logProbs.reduce((a, b) => a + b, 0) / lengthPenalty(all.length, alpha) };
+    });
+    if (!edited.length) break;
+    const chosen = edited.reduce((a, b) => (b.score > a.score ? b : a));
+    best = { ...chosen, forced: [...(best.forced ?? []), ...missing[0].forms], isTruncated: best.isTruncated };
+  }
+  return best;
+}

@@ -1,0 +1,18 @@
+// Texts as Python has them: white space, words, letters.
+
+export const SPACE = "\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000"; // inside of a class
+const AROUND = new RegExp(`^[${SPACE}]+|[${SPACE}]+$`, "gu");
+const WORDS = new RegExp(`[^${SPACE}]+`, "gu");
+
+export function strip(text) {
+  return text.replace(AROUND, "");
+}
+
+/** The words of a text: the parts between white space, with their positions. */
+export function wordsIn(text) {
+  return [...text.matchAll(WORDS)];
+}
+
+export function split(text) {
+  return wordsIn(text).map(([word]) => word);
+}

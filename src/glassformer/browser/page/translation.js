@@ -1,0 +1,271 @@
+// The steps of a translation. Counterparts: tasks/steps.py, tasks/splitting.py, tasks/continuations.py, corpora/words.py.
+
+import { align } from "./alignment.js";
+import { isUpper, recased } from "./casing.js";
+import { wordsWithConfidence } from "./confidence.js";
+import { Inline, matches } from "./inline.js";
+import { record } from "./record.js";
+import { search } from "./search.js";
+import { Glossary, unmet, withTerms } from "./terms.js";
+import { split, strip } from "./text.js";
+
+const FULL_WIDTH_END = /[。！？]$/u;
+const MAX_EXAMINED = 20000; // characters at the end of a text, for repetitions
+const REPEATED_NGRAMS = [3, 2];
+const MAX_BEAM = 64;
+
+export class Translator {
+  constructor(model, tokenizer) {
+    const { header } = model;
+    Object.assign(this, { model, tokenizer, header, inline: new Inline(header.patterns) });
+    const pattern = (name, flags = "u") => new RegExp(header.patterns[name], flags);
+    this.listMark = new RegExp(`^(?:${header.patterns.list_mark})`, "u");
+    [this.address, this.sentenceEnd, this.casedWord] = ["address", "sentence_end", "cased_word"].map((name) => pattern(name, "gu"));
+    this.repetitions = ["repeated_words", "repeated_syllables", "repeated_compounds", "repeated_characters"].map((name) => pattern(name));
+    this.protect = { markers: pattern("markers", "gu"), all: pattern("all", "gu") };
+    this.letter = header.letters === null ? /\p{L}/u : new RegExp(`[${header.letters}]`, "u");
+    this.glossaries = new Map();
+  }
+
+  /** A glossary of pairs of terms; none if there are no pairs. */
+  glossaryOf(pairs = []) {
+    const key = JSON.stringify(pairs);
+    if (!pairs.length) return undefined;
+    if (!this.glossaries.has(key)) this.glossaries = new Map([[key, new Glossary(pairs)]]);
+    return this.glossaries.get(key);
+  }
+
+  /** Whether a text has words in a script of the training. */
+  hasWords(text) {
+    const bare = text.replace(this.address, " ");
+    return /\p{L}/u.test(bare) ? this.header.letters !== "" && this.letter.test(bare) : this.header.translates_letterless;
+  }
+
+  isTranslated(text, glossary) {
+    return this.hasWords(text) || Boolean(glossary?.find(text).length);
+  }
+
+  recased(text) {
+    return recased(text, this.tokenizer, this.casedWord);
+  }
+
+  /** Word alignment; of texts in capitals in the case that the model knows. */
+  align(source, target, isRecased) {
+    const [src, tgt] = isRecased ? [this.recased(source), this.recased(target)] : [source, target];
+    return align(this.model, this.tokenizer, src, tgt);
+  }
+
+  /** A text in the case that the model knows, in which the terms of the text are found as well. */
+  caseOf(text, glossary) {
+    let recasedText = this.recased(text);
+    if (!glossary || recasedText === text) return recasedText;
+    const found = new Set(glossary.find(recasedText).map(({ start, end }) => `${start} ${end}`));
+    for (const { start, end } of glossary.find(text)) {
+      if (!found.has(`${start} ${end}`)) recasedText = recasedText.slice(0, start) + text.slice(start, end) + recasedText.slice(end);
+    }
+    return recasedText;
+  }
+
+  repeats(text) {
+    const end = [...text].slice(-MAX_EXAMINED).join("").toLowerCase();
+    return this.repetitions.some((repetition) => repetition.test(end));
+  }
+
+  options({ beam, nbest = 1, prefix = [], noRepeat = 0 }) {
+    return { beam: Math.max(beam ?? this.header.beam, nbest), nbest, alpha: this.header.length_penalty, noRepeat, prefix };
+  }
+
+  textOf({ ids }) {
+    return this.tokenizer.decode(ids).replaceAll("\n", " ");
+  }
+
+  /** Parts of a text of at most the maximum length, with the white space before each, and the terms that it requires. */
+  partsOf(text, glossary) {
+    if (!strip(text)) return [];
+    const several = this.split(text);
+    return several.map(([space, ids]) => {
+      const source = several.length === 1 ? text : this.tokenizer.decode(ids);
+      return { space, source, ids: [...ids, this.header.eos], required: glossary?.find(source) ?? [] };
+    });
+  }
+
+  split(text) {
+    const limit = this.model.maxLength - 1;
+    const ids = this.tokenizer.encode(text);
+    if (ids.length <= limit) return [["", ids]];
+    const parts = [];
+    let end = 0;
+    for (const stop of [...Array.from(text.matchAll(this.sentenceEnd), (match) => match.index + match[0].length), text.length]) {
+      const sentence = strip(text.slice(end, stop));
+      if (!sentence) continue;
+      const begin = text.indexOf(sentence, end);
+      const [first, ...rest] = this.splitIds(this.tokenizer.encode(sentence), limit);
+      if (parts.length && parts.at(-1)[1].length + first.length <= limit) parts.at(-1)[1].push(...first);
+      else parts.push([parts.length ? text.slice(end, begin) : "", first]);
+      parts.push(...rest.map((more) => [" ", more]));
+      end = begin + sentence.length;
+    }
+    return parts;
+  }
+
+  splitIds(all, limit) {
+    const parts = [];
+    let ids = all;
+    while (ids.length > limit) {
+      let end = limit;
+      while (end > Math.floor(limit / 2) && !this.tokenizer.startsWord(ids[end])) end -= 1;
+      if (end === Math.floor(limit / 2)) end = limit;
+      parts.push(ids.slice(0, end));
+      ids = ids.slice(end);
+    }
+    return [...parts, ids];
+  }
+
+  /** The outputs of a part, best first; decoded again without repeated n-grams if one repeats itself, and with its terms. */
+  decode(part, options) {
+    let found = search(this.model, part.ids, this.options(options));
+    let repeated = false;
+    for (const noRepeat of REPEATED_NGRAMS) {
+      if (this.repeats(part.source) || !found.some((hypothesis) => this.repeats(this.textOf(hypothesis)))) break;
+      repeated = true;
+      found = search(this.model, part.ids, this.options({ ...options, noRepeat }));
+    }
+    const outputs = found.map((hypothesis) => this.withTerms(part, hypothesis));
+    return { outputs, repeated };
+  }
+
+  withTerms(part, hypothesis, prefix = "") {
+    const isTruncated = hypothesis.ids.at(-1) !== this.header.eos;
+    return withTerms(this, part, { ...hypothesis, text: this.textOf(hypothesis), isTruncated }, this.header.length_penalty, prefix);
+  }
+
+  withConfidence(result, { confidence }) {
+    if (confidence && this.header.confidence) result.words = wordsWithConfidence(this.header.confidence, result, this.tokenizer);
+  }
+
+  /** What happens inside of the model for the first part of a line, and a translation of it; nothing if it is not translated. */
+  record(original, options = {}, target = undefined) {
+    const { mark, detached, core, modelText, isKept } = this.line(strip(original), options);
+    const parts = isKept ? [] : this.partsOf(modelText);
+    if (!parts.length) return null;
+    const notes = [
+      parts.length > 1 && `The text is longer than the model can read: the first of ${parts.length} parts.`,
+      (mark || detached) && "List marks and markers are not given to the model.",
+      modelText !== core && "The model is given the text in the case that it knows.",
+    ];
+    return { ...record(this.model, this.tokenizer, parts[0].source, this.options({}), target), notes: notes.filter(Boolean) };
+  }
+
+  /** What a text is translated as: list mark, protected spans, the sentence without them, and what the model is given. */
+  line(text, { protect, glossary }) {
+    const mark = this.listMark.exec(text)?.[0] ?? "";
+    const rest = text.slice(mark.length);
+    const spans = protect ? matches(this.protect[protect], rest) : [];
+    const detached = spans.length ? this.inline.detach(rest, spans) : undefined;
+    const core = detached?.core ?? rest;
+    const isKept = !this.isTranslated(core, glossary);
+    return { mark, rest, detached, core, isKept, modelText: isKept ? core : this.caseOf(core, glossary) };
+  }
+
+  /** The translations of a line, best first: text, score, ids, log-probabilities; words and alignment if they are wanted. */
+  translate(original, options = {}) {
+    const stripped = strip(original);
+    const glossary = this.glossaryOf(options.terms);
+    const { mark, rest, detached, core, isKept, modelText } = this.line(stripped, { ...options, glossary });
+    const parts = isKept ? [] : this.partsOf(modelText, glossary);
+    const decoded = parts.map((part) => this.decode(part, options));
+    const results = [];
+    for (let rank = 0; rank < (options.nbest ?? 1); rank += 1) {
+      const chosen = decoded.map(({ outputs }) => outputs[Math.min(rank, outputs.length - 1)]);
+      const result = {
+        ids: chosen.flatMap(({ ids }) => ids), logProbs: chosen.flatMap(({ logProbs }) => logProbs),
+        score: chosen.reduce((sum, { score }) => sum + score, 0), forced: chosen.flatMap(({ forced = [] }) => forced),
+        missing: chosen.flatMap((output, i) => unmet(parts[i].required, output.text).map(({ targets }) => targets.join("|"))),
+        repeated: decoded.some(({ repeated }) => repeated), text: isKept ? core : "",
+      };
+      chosen.forEach((output, i) => {
+        if (result.text) result.text += parts[i].space || (FULL_WIDTH_END.test(result.text) ? "" : " ");
+        result.text += output.text;
+      });
+      this.withConfidence(result, options);
+      if (modelText !== core && isUpper(core)) result.text = result.text.toUpperCase();
+      if (detached) {
+        const alignment = detached.inner.length ? this.align(core, result.text, modelText !== core) : [];
+        result.text = this.inline.putBack(detached, result.text, alignment);
+      }
+      result.text = mark + result.text;
+      if (options.align) result.alignment = this.align(mark + rest, result.text, modelText !== core);
+      const at = original.indexOf(stripped);
+      result.text = stripped ? original.slice(0, at) + result.text + original.slice(at + stripped.length) : original;
+      results.push(result);
+    }
+    return results;
+  }
+
+  /** Take the protected spans out of a text and of the beginning of its translation. */
+  begun(text, prefix, protect) {
+    const pattern = this.protect[protect];
+    if (!pattern || !matches(pattern, text).length) return { source: text, prefix, written: prefix };
+    const written = matches(pattern, prefix).map(([a, b]) => prefix.slice(a, b));
+    const done = matches(pattern, text).filter(([a, b]) => {
+      const at = written.indexOf(text.slice(a, b));
+      if (at >= 0) written.splice(at, 1);
+      return at >= 0;
+    });
+    const left = done.length ? this.inline.detach(text, done).core : text;
+    const spans = matches(pattern, left);
+    const detached = spans.length ? this.inline.detach(left, spans) : undefined;
+    return { source: detached?.core ?? left, prefix: split(prefix.replace(pattern, "")).join(" "), written: prefix, detached };
+  }
+
+  /** Translations of a line that begin with a prefix and continue with different words, the most probable first. */
+  continuations(whole, given, n, options = {}) {
+    const glossary = this.glossaryOf(options.terms);
+    let mark = this.listMark.exec(whole)?.[0] ?? "";
+    let [text, prefix] = [whole, given];
+    if (mark && (!strip(prefix) || prefix.startsWith(mark))) {
+      text = text.slice(mark.length);
+      if (prefix.startsWith(mark)) prefix = prefix.slice(mark.length);
+    } else mark = "";
+    const { source, prefix: bare, written, detached } = this.begun(text, prefix, options.protect);
+    const modelText = this.caseOf(source, glossary);
+    const isRecased = modelText !== source;
+    const isCapitals = isRecased && isUpper(source);
+    const begun = isCapitals ? this.recased(bare) : bare;
+    const [part] = this.partsOf(modelText, glossary);
+    if (!part) return [];
+    if (!this.isTranslated(source, glossary)) return whole.startsWith(written) ? [{ text: whole, ids: [], logProbs: [], missing: [] }] : [];
+    const before = strip(begun) ? this.tokenizer.encode(begun) : [];
+    const nTokens = Math.min(2 * n, MAX_BEAM);
+    const next = search(this.model, part.ids, { ...this.options({ beam: nTokens, nbest: nTokens, prefix: before }), maxTokens: 1 });
+    const found = new Map();
+    for (const { ids } of next) {
+      if (found.size === n || ids.length <= before.length) continue;
+      const [best] = search(this.model, part.ids, this.options({ ...options, nbest: 1, prefix: ids }));
+      const output = this.textOf(best);
+      const rest = output.slice(begun.length);
+      if (!output.startsWith(begun) || !strip(rest) || (strip(begun) && strip(rest[0]))) continue;
+      const [word] = split(rest);
+      if (found.has(word)) continue;
+      const until = output.slice(0, begun.length + rest.indexOf(word) + word.length);
+      found.set(word, this.withTerms(part, best, until));
+    }
+    return Array.from(found.values(), (output) => {
+      const result = { ...output, missing: unmet(part.required, output.text).map(({ targets }) => targets.join("|")) };
+      this.withConfidence(result, options);
+      const rest = output.text.slice(begun.length);
+      result.text = mark + written + this.rest(begun, isCapitals ? rest.toUpperCase() : rest, detached, source, isRecased);
+      if (options.align) result.alignment = this.align(whole, result.text, isRecased);
+      return result;
+    });
+  }
+
+  /** What follows the beginning of a translation, with the protected spans. */
+  rest(begun, rest, detached, source, isRecased) {
+    if (!detached) return rest;
+    const n = split(begun).length;
+    const alignment = detached.inner.length ? this.align(source, begun + rest, isRecased).map(([word, target]) => [word, Math.max(0, target - n)]) : [];
+    const space = rest.slice(0, rest.length - rest.trimStart().length);
+    return space + this.inline.putBack(detached, rest, alignment);
+  }
+}

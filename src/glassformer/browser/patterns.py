@@ -1,0 +1,70 @@
+"""The regular expressions that page and command line share, in JavaScript."""
+
+import re
+
+from glassformer.corpora.repetition import CHARACTERS, COMPOUNDS, SYLLABLES, WORDS
+from glassformer.corpora.terms import PATTERNS
+from glassformer.corpora.words import ADDRESS, LIST_MARK
+from glassformer.documents.inline import CLOSING, TAG
+from glassformer.tasks.casing import WORD
+from glassformer.tasks.splitting import SENTENCE_END
+
+SPACE = r"\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+"""White space of Python, as the inside of a class. That of JavaScript differs."""
+
+WORD_CHARACTER, DIGIT, LETTER = r"\p{L}\p{N}_", r"\p{Nd}", r"\p{L}\p{Nl}\p{No}"
+ANY_LETTER = r"[^\W\d_]"
+ESCAPES = {"w": WORD_CHARACTER, "d": DIGIT, "s": SPACE}
+
+SOURCES = {
+    "list_mark": LIST_MARK,
+    "address": ADDRESS,
+    "sentence_end": SENTENCE_END,
+    "repeated_words": WORDS,
+    "repeated_syllables": SYLLABLES,
+    "repeated_compounds": COMPOUNDS,
+    "repeated_characters": CHARACTERS,
+    "cased_word": WORD,
+    "tag": TAG,
+    "closing": CLOSING,
+    "markers": re.compile(PATTERNS["markers"]),
+    "all": re.compile("|".join(f"(?:{pattern})" for pattern in PATTERNS.values())),
+}
+"""The expressions by name."""
+
+
+def javascript(pattern: str) -> str:
+    r"""A regular expression of Python for the flag u of JavaScript. It may have \w, \d and \s everywhere, \S outside of
+    classes, and [^\W\d_] for a letter."""
+    result, is_class, i = "", False, 0
+    while i < len(pattern):
+        character = pattern[i]
+        if pattern.startswith(ANY_LETTER, i):
+            result, i = f"{result}[{LETTER}]", i + len(ANY_LETTER)
+            continue
+        if character == "\\":
+            following, i = pattern[i + 1], i + 2
+            if following in ESCAPES:
+                result += ESCAPES[following] if is_class else f"[{ESCAPES[following]}]"
+            elif following == "S" and not is_class:
+                result += f"[^{SPACE}]"
+            elif following.isalpha() and following not in "uxtnr":
+                raise ValueError(f"{pattern}: \\{following} is not translated")
+            else:
+                quoted = following if following.isalnum() or following in "^$\\.*+?()[]{}|/-" else ""
+                result += f"\\{quoted}" if quoted else following
+            continue
+        if character == "[" and not is_class:
+            is_class = True
+        elif character == "]" and is_class and pattern[i - 1] not in "[^":
+            is_class = False
+        elif character == "-" and is_class and pattern[i + 1] == "]":
+            character = r"\-"  # after a class in a class, JavaScript takes it for a range
+        result += character
+        i += 1
+    return result
+
+
+def patterns() -> dict[str, str]:
+    """The expressions by name, in JavaScript."""
+    return {name: javascript(pattern.pattern) for name, pattern in SOURCES.items()}

@@ -1,0 +1,45 @@
+"""Languages that files name, and those that are asked for."""
+
+import re
+from functools import lru_cache
+
+from glassformer.errors import CorpusError
+
+
+def primary(code: str) -> str:
+    """The language of a code, without region or script: `en` of `en-US` and of `EN_us`."""
+    return re.split(r"[-_]", code.strip().lower())[0]
+
+
+@lru_cache(maxsize=1000)
+def best_match(codes: tuple[str, ...], wanted: str) -> int | None:
+    """Index of the language code that is the most like the wanted one; None if none is the same language."""
+    exact = [code.strip().lower().replace("_", "-") for code in codes]
+    asked = wanted.strip().lower().replace("_", "-")
+    if asked in exact:
+        return exact.index(asked)
+    return next((i for i, code in enumerate(codes) if primary(code) == primary(asked)), None)
+
+
+def differing(found: tuple[str, str], asked: tuple[str, str]) -> str:
+    """Which of the languages that a file names is another one than asked for, as "from de"; an empty text if none is.
+    An empty text among the languages: not known."""
+    sides = zip(("from", "to"), found, asked, strict=True)
+    return next((f"{word} {own}" for word, own, other in sides if own and other and primary(own) != primary(other)), "")
+
+
+def is_swapped(name: str, found: tuple[str, str], languages: tuple[str, str]) -> bool:
+    """Whether the source language of a file is the target language that is asked for.
+
+    Raises:
+        CorpusError: the file has other languages.
+    """
+    if not differing(found, languages):
+        return False
+    if all(best_match(languages, own) is not None for own in found if own):
+        return True
+    raise CorpusError(
+        f"{name}: from {found[0] or '?'} to {found[1] or '?'},"
+        f" not from {languages[0] or '?'} to {languages[1] or '?'}.\n"
+        "  Leave the file out, or give its languages."
+    )

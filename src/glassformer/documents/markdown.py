@@ -1,0 +1,125 @@
+"""Markdown: sentences of its paragraphs, headings, list items and tables."""
+
+import html
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from markdown_it import MarkdownIt
+
+from glassformer.documents.codes import Code, flowing, merged
+from glassformer.documents.document import Document, Entry, Piece, Segment
+from glassformer.documents.text import decode
+
+FRONT_MATTER = re.compile(r"\ufeff?---[ \t]*\r?\n.*?^(?:---|\.\.\.)[ \t]*\r?\n", re.DOTALL | re.MULTILINE)
+CODE = re.compile(
+    r"""(?P<escape>\\[!-/:-@\[-`{-~])
+    |(?P<code>(?<!`)(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`))
+    |(?P<math>\$\$?(?=\S)[^$\n]{1,300}?(?<=\S)\$\$?(?!\w))
+    |(?P<image>!\[[^\]]*\](?:\([^)\s]*(?:\s+"[^"]*")?\)|\[[^\]]*\])?)
+    |(?P<note>\[\^[^\]\s]+\])
+    |(?P<open>\[)(?=[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*\](?:\([^)\n]*\)|\[[^\]]*\]))
+    |(?P<close>\](?:\([^)\s]*(?:\s+(?:"[^"]*"|'[^']*'))?\)|\[[^\]]*\]))
+    |(?P<auto><(?:https?|ftp|mailto):[^>\s]*>|https?://[^\s<>()]+)
+    |(?P<tag></?[A-Za-z][^<>]*>|<!--.*?-->)
+    |(?P<strong>\*\*\*|\*\*|~~|(?<!\w)___|(?<!\w)__|___(?!\w)|__(?!\w)|\*(?=\S)|(?<=\S)\*|(?<!\w)_(?=\S)|(?<=\S)_(?!\w))
+    |(?P<break>(?:\\|[ ]{2,})\n)
+    |(?P<entity>&(?:[A-Za-z]\w{1,30}|\#\d{1,7}|\#[xX][0-9A-Fa-f]{1,6});)""",
+    re.VERBOSE | re.DOTALL,
+)
+"""What is no text."""
+
+TASK_BOX = re.compile(r"^\[[ xX]\][ \t]+")
+"""The box of a task, at the beginning of an item of a list."""
+
+
+def read_markdown(name: str, data: bytes) -> Document:
+    """Markdown (CommonMark with tables and strikethrough): each sentence is a segment. Code, addresses, HTML blocks and
+    front matter stay.
+
+    Raises:
+        CorpusError: it is no text, or not in UTF-8 or UTF-16.
+    """
+    text, encoding = decode(name, data)
+    front = FRONT_MATTER.match(text)
+    start = front.end() if front else int(text.startswith("\ufeff"))
+    body = text[start:]
+    pieces: list[Piece] = [text[:start]]
+    position = 0
+    for begin, end, content in paragraphs(body):
+        inner = flowing(codes(content), "none")
+        prefix = prefix_of(body[begin:end])
+        kept = body[begin:end]
+        pieces += [body[position:begin], Entry(kept, "source", tuple(with_prefix(piece, prefix) for piece in inner))]
+        position = end
+    pieces.append(body[position:])
+    return Document(pieces, "none", encoding)
+
+
+def with_prefix(piece: str | Segment, prefix: str) -> str | Segment:
+    """A piece with a line end and what follows it in place of line ends."""
+    if isinstance(piece, str):
+        return piece.replace("\n", prefix)
+    return replace(piece, codes=tuple(code.replace("\n", prefix) for code in piece.codes))
+
+
+def paragraphs(text: str) -> Iterator[tuple[int, int, str]]:
+    """Start and end of each inline text of a file, and the text without the marks at the beginnings of its lines."""
+    starts = [0]
+    for match in re.finditer(r"\r\n|\n|\r", text):
+        starts.append(match.end())
+    starts.append(len(text))
+    end = 0
+    for token in MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text):
+        if token.type != "inline" or not token.map or not token.content.strip():
+            continue
+        position = max(end, starts[token.map[0]])
+        limit = starts[min(token.map[1], len(starts) - 1)]
+        content = TASK_BOX.sub("", token.content)
+        lines = [line.strip() for line in content.split("\n")]
+        begin = -1
+        for line in lines:
+            found = text.find(line, position, limit)
+            if found < 0:  # written in another way, such as with tabs or escaped pipes
+                begin = -1
+                break
+            begin = found if begin < 0 else begin
+            position = found + len(line)
+        if begin >= 0:
+            end = position
+            yield begin, end, content
+
+
+def prefix_of(raw: str) -> str:
+    """The line end and the marks before the second line of a text."""
+    match = re.search(r"(\r\n|\n|\r)([ \t>]*)", raw)
+    return match[1] + match[2] if match else "\n"
+
+
+def codes(content: str) -> list[str | Code]:
+    """The text of a paragraph, in one line, and the codes in it."""
+    results: list[str | Code] = []
+    position = 0
+    opened: list[str] = []
+    content = "\n".join(line.strip() if i else line for i, line in enumerate(content.split("\n")))
+    for match in CODE.finditer(content):
+        results.append(content[position : match.start()].replace("\n", " "))
+        position = match.end()
+        kind, raw = match.lastgroup or "", match[0]
+        name = {"open": "[", "close": "["}.get(kind, raw)
+        if kind == "tag" and (tag := re.match(r"</?([A-Za-z][\w-]*)", raw)):
+            name = f"<{tag[1].lower()}"
+        if kind == "escape" or (kind == "entity" and raw not in ("&lt;", "&gt;", "&amp;")):
+            results.append(raw if kind == "escape" else html.unescape(raw))
+            continue
+        is_close = kind == "close" or (kind == "strong" and raw in opened) or (kind == "tag" and raw.startswith("</"))
+        if is_close:
+            opened = opened[: len(opened) - 1 - opened[::-1].index(name)] if name in opened else opened
+            results.append(Code(raw, "close", name))
+        elif kind in ("open", "strong", "tag"):
+            opened.append(name)
+            results.append(Code(raw, "open", name))
+        else:
+            results.append(Code(raw))
+    results.append(content[position:].replace("\n", " "))
+    return merged([part for part in results if part != ""])

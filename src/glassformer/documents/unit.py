@@ -1,0 +1,18 @@
+"""A text and its translation in a file of two languages."""
+
+from dataclasses import dataclass
+
+from glassformer.documents.document import State
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A text and its translation, each in one line and without codes. An empty text if there is none."""
+
+    src: str
+    tgt: str
+    state: State
+    number: int
+    """Its line in the file, or, where these are not known, its number; counted from 1."""
+    languages: tuple[str, str] = ("", "")
+    """Languages as the file has them."""

@@ -1,0 +1,164 @@
+"""XLIFF 1.2 and 2."""
+
+from collections.abc import Iterator
+
+from glassformer.documents.codes import plain, segments
+from glassformer.documents.document import Document, Either, Entry, Segment, State
+from glassformer.documents.languages import is_swapped
+from glassformer.documents.markup import content_of, opened, with_attribute
+from glassformer.documents.splicer import Splicer
+from glassformer.documents.unit import Unit
+from glassformer.documents.xml import Node, decode_xml, parse
+from glassformer.errors import CorpusError
+
+FINAL_STATES = frozenset(("final", "signed-off", "reviewed"))
+OPEN_STATES = frozenset(("new", "needs-translation"))
+"""States of a target that is a copy of the source or nothing."""
+MACHINE_QUALIFIERS = frozenset(("mt-suggestion", "leveraged-mt", "fuzzy-match", "id-match", "leveraged-glossary"))
+
+
+def read_xliff(name: str, data: bytes, languages: tuple[str, str]) -> Document:
+    """A file in XLIFF: the sources, each with the position of its target.
+
+    Args:
+        languages: source and target language; an empty text for the one that the file says.
+
+    Raises:
+        CorpusError: not well-formed, not XLIFF, or a unit with two targets.
+    """
+    text, encoding = decode_xml(name, data)
+    root, raw = parse(name, text)
+    splicer = Splicer(raw)
+    for unit, source, target in units_of(name, root, raw):
+        content = content_of(source, raw)
+        if not plain(content):
+            continue
+        if unit.local == "segment":
+            place_in_segment(splicer, unit, source, target)
+        else:
+            place_in_unit(splicer, unit, source, target)
+    found = languages_of(root)
+    for node, attribute in ((root, "trgLang"), *((file, "target-language") for file in root.elements("file"))):
+        is_missing = node.get("srcLang" if node is root else "source-language") and not node.get(attribute)
+        if is_missing and languages[1]:
+            tag = splicer.raw(node.start, node.inner)
+            splicer.replace(node.start, node.inner, with_attribute(tag, attribute, languages[1]))
+    return Document(splicer.pieces(), "html", encoding, languages=found)
+
+
+def languages_of(root: Node) -> tuple[str, str]:
+    """The languages that a file names; an empty text for one that it does not."""
+    file = root.first("file") or root
+    return root.get("srcLang") or file.get("source-language"), root.get("trgLang") or file.get("target-language")
+
+
+def units_of(name: str, root: Node, data: bytes) -> Iterator[tuple[Node, Node, Node | None]]:
+    """Each unit (1.2) or segment (2) that is to be translated, its source and its target.
+
+    Raises:
+        CorpusError: a unit with two targets; or not XLIFF.
+    """
+    if root.local != "xliff":
+        raise CorpusError(f"{name}: not XLIFF: its first element is <{root.name}>, not <xliff>.")
+
+    def units(node: Node, *, is_kept: bool) -> Iterator[Node]:
+        for child in node.elements():
+            kept = is_kept if not child.get("translate") else child.get("translate") == "no"
+            if child.local in ("trans-unit", "segment"):
+                if not kept:
+                    yield child
+            elif child.local in ("file", "body", "group", "unit"):
+                yield from units(child, is_kept=kept)
+
+    for unit in units(root, is_kept=False):
+        source = unit.first("source")
+        targets = list(unit.elements("target"))
+        if len(targets) > 1:
+            line = data.count(b"\n", 0, targets[1].start) + 1
+            raise CorpusError(f"{name}:{line}: a second <target> in one unit.\n  Remove one of them.")
+        if source:
+            yield unit, source, targets[0] if targets else None
+
+
+def state_of(unit: Node, source: Node, target: Node | None) -> State:
+    """The state of a target."""
+    text = plain(content_of(target)) if target else ""
+    if target is None:
+        return "empty"
+    if unit.get("approved") == "yes" or {target.get("state"), unit.get("state")} & FINAL_STATES:
+        return "locked"
+    state = target.get("state") or unit.get("state")
+    if not text or (state in OPEN_STATES and text == plain(content_of(source))):
+        return "empty"
+    if state.startswith(("needs", "new", "initial")) or target.get("state-qualifier") in MACHINE_QUALIFIERS:
+        return "fuzzy"
+    return "translated" if state or unit.local == "trans-unit" else "fuzzy"
+
+
+def place_in_unit(splicer: Splicer, unit: Node, source: Node, target: Node | None) -> None:
+    """Put the target of a unit of XLIFF 1.2."""
+    segmented = unit.first("seg-source")
+    pieces = segmented_pieces(splicer, segmented) if segmented else segments(content_of(source, splicer.data), "html")
+    prefix = source.name.removesuffix("source")
+    tag = opened(splicer.raw(target.start, target.inner)) if target else f"<{prefix}target>"
+    tags = [
+        with_attribute(with_attribute(tag, "state", state), "state-qualifier", "mt-suggestion")
+        for state in ("translated", "needs-translation")
+    ]
+    inner = (Either(*tags), *pieces, f"</{prefix}target>")
+    if target:
+        kept = splicer.raw(target.start, target.end)
+        splicer.replace(target.start, target.end, Entry(kept, state_of(unit, source, target), inner))
+    else:
+        end = segmented.end if segmented else source.end
+        splicer.replace(end, end, Entry("", "empty", (splicer.space_before(source), *inner)))
+
+
+def segmented_pieces(splicer: Splicer, node: Node) -> list[str | Segment]:
+    """The pieces of a source that is divided into segments."""
+    inner = Splicer(splicer.data)
+    marks = [mark for mark in node.all("mrk") if mark.get("mtype") == "seg" and plain(content_of(mark))]
+    for mark in marks or [node]:
+        inner.replace(mark.inner, mark.inner_end, *segments(content_of(mark, splicer.data), "html"))
+    return [piece for piece in inner.pieces(node.inner, node.inner_end) if isinstance(piece, str | Segment)]
+
+
+def place_in_segment(splicer: Splicer, unit: Node, source: Node, target: Node | None) -> None:
+    """Put the target of a segment of XLIFF 2, and its state."""
+    prefix = source.name.removesuffix("source")
+    tag = splicer.raw(unit.start, unit.inner)
+    tags = [with_attribute(tag, "state", state) for state in ("translated", "initial")]
+    start = opened(splicer.raw(target.start, target.inner)) if target else f"<{prefix}target>"
+    before = (
+        splicer.raw(unit.inner, target.start)
+        if target
+        else splicer.raw(unit.inner, source.end) + splicer.space_before(source)
+    )
+    after = splicer.raw(target.end if target else source.end, unit.end)
+    texts = segments(content_of(source, splicer.data), "html")
+    pieces = (Either(*tags), before, start, *texts, f"</{prefix}target>", after)
+    entry = Entry(splicer.raw(unit.start, unit.end), state_of(unit, source, target), pieces)
+    splicer.replace(unit.start, unit.end, entry)
+
+
+def xliff_units(name: str, data: bytes, languages: tuple[str, str]) -> Iterator[Unit]:
+    """The texts of a file with their translations.
+
+    Args:
+        languages: source and target language; an empty text for the one that the file says.
+
+    Raises:
+        CorpusError: not well-formed, not XLIFF, or a unit with two targets; not these languages.
+    """
+    text, _ = decode_xml(name, data)
+    root, raw = parse(name, text)
+    found = languages_of(root)
+    swapped = is_swapped(name, found, languages)
+    line = position = 0
+    for unit, source, target in units_of(name, root, raw):
+        line += raw.count(b"\n", position, source.start)
+        position = source.start
+        texts = plain(content_of(source)), plain(content_of(target)) if target else ""
+        state = state_of(unit, source, target)
+        texts = (texts[0], "" if state == "empty" else texts[1])
+        yield Unit(*(texts[::-1] if swapped else texts), state, line + 1, found)

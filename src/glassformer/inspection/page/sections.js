@@ -1,0 +1,40 @@
+// The sections of the page of an inspection.
+import { section } from "./base.js";
+import { el } from "./elements.js";
+import { attention } from "./attention.js";
+import { beam } from "./beam.js";
+import { alignment, lens, predictions, saliency, stream, tokens, vectors } from "./parts.js";
+
+/** Elements of the page of a record. */
+export function inspection(record) {
+  const s = record.sizes;
+  const layers = s.n_layers ?? `${s.n_encoder_layers} + ${s.n_decoder_layers}`;
+  const facts = [record.task, record.family, `${layers} layers`, s.n_heads && `${s.n_heads} heads`, `d_model ${s.d_model}`];
+  return [
+    el("header", {}, el("h1", {}, "glassformer inspect"), el("p", { class: "facts" }, facts.filter(Boolean).join(" · ")),
+      record.notes.map((note) => el("p", { class: "note" }, note)),
+      Object.entries(record.sides).map(([name, side]) => el("blockquote", {}, el("small", {}, name), side.text)),
+      record.answer && el("blockquote", {}, el("small", {}, "answer"), record.answer)),
+    section("Tokens", "The tokens of the text with their ids in the vocabulary. Hover for the character span.",
+      Object.entries(record.sides).map(([name, side]) => [el("h3", {}, name), tokens(side)]).flat()),
+    record.predictions.length && section("Predictions", record.predicts === "next"
+      ? "Probability of each token of the target given the tokens before it, and the most probable alternatives."
+      : "The most probable outputs of the model.", predictions(record)),
+    Object.keys(record.saliency).length && section("Token attribution",
+      "Contribution of each token to the predicted class. Blue: positive. Orange: negative.", saliency(record)),
+    record.attention.length && section("Attention",
+      "Attention weights; each row sums to 1. Layers and heads are counted from 1. Select a head by its thumbnail. Hover over the map or the lines for values, "
+      + "click to pin.", attention(record)),
+    record.alignment && section("Alignment",
+      "Mean of all cross-attention heads: the source tokens that each target token attends to.", alignment(record)),
+    record.beam.length && section("Search",
+      "Hypotheses of the beam search: one column per step, the most probable at the top. Gray: pruned.", beam(record)),
+    Object.keys(record.lens).length && section("Layer by layer",
+      "Predictions made from the output of each layer (logit lens). Stronger color: higher probability.",
+      lens(record)),
+    Object.keys(record.stream).length && section("Residual stream",
+      "Norm of each token's vector after every sub-layer. Thick line: mean of all tokens.", stream(record)),
+    Object.keys(record.vectors).length && section("Vectors",
+      "Input vectors of each token: token embedding, position embedding and their sum.", vectors(record)),
+  ].filter(Boolean);
+}

@@ -1,0 +1,217 @@
+"""Translation of files: catalogues, memories, documents."""
+
+import os
+import secrets
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from glassformer.checkpoint import write_synced
+from glassformer.corpora.lines import open_bytes
+from glassformer.decode_config import DecodeConfig
+from glassformer.documents.document import Alignment, Only, Segment
+from glassformer.documents.languages import differing
+from glassformer.documents.reader import AnyDocument, read_in_child
+from glassformer.errors import ConfigError, CorpusError, UserError
+from glassformer.limits import MAX_DOCUMENT_BYTES
+from glassformer.tasks.texts import no_op
+from glassformer.tasks.translated import Translation
+
+if TYPE_CHECKING:
+    from glassformer.tasks.translation import TextToTextTask
+
+WITHOUT_EFFECT = ("nbest", "align", "confidence", "prefix")
+"""Options of translation that a file does not show."""
+
+
+@dataclass(frozen=True, slots=True)
+class TranslatedFile:
+    """What was done with a file."""
+
+    path: Path
+    """Where it was written."""
+    n_translated: int
+    """Number of its texts that were translated."""
+    n_kept: int
+    """Number of entries that already had a translation, or are not to be changed."""
+    n_doubtful: int
+    """Number of texts whose translation a person has to check, or that were not translated: less confident than asked
+    for."""
+    notes: tuple[str, ...]
+    """What a person should know."""
+
+    def summary(self) -> str:
+        """What was done, in one line."""
+        parts = [f"{self.n_translated:,} texts translated"]
+        if self.n_doubtful:
+            parts.append(f"{self.n_doubtful:,} of them below the confidence asked for")
+        if self.n_kept:
+            parts.append(f"{self.n_kept:,} entries kept")
+        return f"{self.path}: {', '.join([*parts, *self.notes])}."
+
+
+class Memo:
+    """Translations of texts, each computed once."""
+
+    def __init__(self, task: "TextToTextTask[Any]"):
+        self.task = task
+        self.known: dict[tuple[str, str], Translation] = {}
+
+    def translate(
+        self, segments: Sequence[Segment], options: DecodeConfig, progress: Callable[[int], None]
+    ) -> list[Translation]:
+        """The translation of each segment; with the word alignment, if it has codes within."""
+        plain, aligned = options, options.model_copy(update={"align": True})
+        names = {id(each): each.model_dump_json() for each in (plain, aligned)}
+        wanted = [aligned if segment.detached and segment.detached.inner else plain for segment in segments]
+        keys = [(segment.text, names[id(each)]) for segment, each in zip(segments, wanted, strict=True)]
+        new = [key for key in dict.fromkeys(keys) if key not in self.known]
+        for each in (plain, aligned):
+            texts = [text for text, name in new if name == names[id(each)]]
+            for text, nbest in zip(texts, self.task.translate(texts, each, progress=progress), strict=True):
+                self.known[text, names[id(each)]] = nbest[0]
+        return [self.known[key] for key in keys]
+
+
+def translate_document(
+    task: "TextToTextTask[Any]",
+    document: AnyDocument,
+    options: DecodeConfig,
+    *,
+    only: Only = "empty",
+    memo: Memo | None = None,
+    progress: Callable[[int], None] = no_op,
+) -> tuple[bytes, TranslatedFile]:
+    """A document in the other language.
+
+    Args:
+        options: options of translation. With `min_confidence`, less confident translations are marked in PO and XLIFF,
+            in which a person will check them; in other files the text stays as it is.
+        only: which entries of a file of two languages are translated.
+        memo: translations of other files.
+        progress: called with the number of texts that were translated.
+
+    Raises:
+        ConfigError: an option without effect on files.
+        CorpusError: a translation cannot be written in the encoding of the file.
+    """
+    check_file_options(options)
+    entries = document.entries
+    selected = document.only(only)
+    n_kept = len(entries) - len(selected.entries)
+    least = options.min_confidence
+    marks = least is not None and bool(entries)
+    protect = tuple(dict.fromkeys((*options.protect, *document.protect)))
+    changes = {"protect": protect} | ({"confidence": True, "min_confidence": None} if marks else {})
+    changed = options.model_copy(update=changes)
+    segments = selected.segments
+    translations = (memo or Memo(task)).translate(segments, changed, progress)
+    if marks:
+        doubtful = [(translation.confidence or 0) < (least or 0) for translation in translations]
+    else:
+        doubtful = [translation.is_untranslated for translation in translations]
+    alignments: list[Alignment] = [translation.alignment or () for translation in translations]
+    languages = getattr(task, "languages", ())
+    data = selected.render(
+        [translation.text for translation in translations],
+        alignments,
+        (languages[0], languages[1]) if languages else None,
+        doubtful,
+    )
+    return data, TranslatedFile(Path(), len(segments), n_kept, sum(doubtful), document.notes)
+
+
+def check_file_options(options: DecodeConfig) -> None:
+    """Check that no option is given that a file does not show.
+
+    Raises:
+        ConfigError: one is.
+    """
+    given = [name for name in WITHOUT_EFFECT if name in options.model_fields_set and getattr(options, name)]
+    if given and not (given == ["nbest"] and options.nbest == 1):
+        raise ConfigError(f"--{given[0]}: without effect on files.\n  Leave it out.")
+
+
+def read_file(path: Path, languages: Sequence[str]) -> AnyDocument:
+    """The document of a file.
+
+    Args:
+        languages: source and target language, or none.
+
+    Raises:
+        CorpusError: it cannot be read, or has other languages.
+    """
+    if path.is_file() and path.stat().st_size > MAX_DOCUMENT_BYTES:
+        raise CorpusError(f"{path}: more than {MAX_DOCUMENT_BYTES:,} bytes.\n  Split it.")
+    with open_bytes(path) as file:
+        data = file.read()
+    if not data:
+        raise CorpusError(f"{path}: empty file.\n  Was it written completely?")
+    asked = (languages[0], languages[1]) if languages else ("", "")
+    document = read_in_child(str(path), data, asked)
+    if other := differing(document.languages or ("", ""), asked):
+        raise CorpusError(
+            f"{path}: {other}, and the model translates from {asked[0]} to {asked[1]}.\n  Use a model of its languages."
+        )
+    return document
+
+
+def check_new(path: Path) -> None:
+    """Check that a file does not exist.
+
+    Raises:
+        UserError: it does.
+    """
+    if path.exists():
+        raise UserError(f"{path}: exists already, and is not overwritten.\n  Name another --out, or remove it.")
+
+
+def write_new(path: Path, data: bytes) -> None:
+    """Write a file that does not exist, completely or not at all.
+
+    Raises:
+        UserError: it exists, or cannot be written.
+    """
+    check_new(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{path.parent}: cannot be made a folder ({error.strerror}).\n  Name another --out.") from None
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        write_synced(temporary, data)
+        try:
+            os.link(temporary, path)  # fails if another program has made it since
+        except FileExistsError:
+            check_new(path)
+        except OSError:  # a file system without links
+            temporary.rename(path)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written ({error.strerror}).\n  Check the folder and the disk.") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def outputs(paths: Iterable[Path], out: Path, supported: Sequence[str]) -> list[tuple[Path, Path]]:
+    """Each file to translate, and where it is written: in the folder `out`, under its name; those of a folder under
+    their path in it.
+
+    Raises:
+        UserError: a folder has no file to translate, or two files have one name.
+    """
+    found: list[tuple[Path, Path]] = []
+    for path in paths:
+        if not path.is_dir():
+            found.append((path, out / path.name))
+            continue
+        inside = [p for p in sorted(path.rglob("*")) if p.is_file() and p.suffix.lower() in supported]
+        if not inside:
+            raise UserError(f"{path}: a folder without files that can be translated: {', '.join(supported)}.")
+        found += [(p, out / p.relative_to(path)) for p in inside]
+    names: dict[Path, Path] = {}
+    for path, target in found:
+        other = names.setdefault(target, path)
+        if other != path:
+            raise UserError(f"{path} and {other}: would both be {target}.\n  Translate them into different folders.")
+    return found

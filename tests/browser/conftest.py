@@ -1,0 +1,73 @@
+"""Pages that translate by themselves, and their engines."""
+
+import json
+
+import pytest
+
+from glassformer.browser.page import page
+from glassformer.kernels.build import FOLDER, WEB, web_file
+from tests.browser.translators import random_translator
+
+ENGINE = """
+async (only) => {
+  const bytes = async (node) => {
+    const deflated = Uint8Array.from(atob(node.textContent.trim()), (c) => c.charCodeAt(0));
+    const stream = new Blob([deflated]).stream().pipeThrough(new DecompressionStream("deflate"));
+    return new Uint8Array(await new Response(stream).arrayBuffer());
+  };
+  const nodes = [...document.querySelectorAll("script[data-build]")];
+  const builds = {};
+  for (const node of nodes) builds[node.dataset.build] = await bytes(node);
+  const source = document.getElementById("worker").textContent;
+  const worker = new Worker(URL.createObjectURL(new Blob([source], { type: "text/javascript" })));
+  const calls = new Map();
+  const parts = []; // of the last call
+  worker.onmessage = ({ data }) => {
+    if (data.part) parts.push(data.part);
+    else calls.get(data.id)({ ...data, parts: parts.splice(0) });
+  };
+  window.call = (method, values) => new Promise((resolve) => {
+    calls.set(calls.size + 1, resolve);
+    worker.postMessage({ id: calls.size, method, values });
+  });
+  return window.call("load", { builds, model: await bytes(document.getElementById("model")), wanted: only });
+}
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kernels():
+    """Skip where the kernels for WebAssembly are missing; CI has them."""
+    if not all((FOLDER / web_file(name)).exists() for name in WEB):
+        pytest.skip("needs the kernels for WebAssembly: python src/glassformer/kernels/build.py web")
+
+
+@pytest.fixture(scope="module")
+def small_translator(tmp_path_factory):
+    return random_translator("transformer", tmp_path_factory.mktemp("translator"))
+
+
+@pytest.fixture(scope="module")
+def engines(browser, tmp_path_factory):
+    """A function that opens the page of a translator, and returns a function that calls a method of its engine."""
+    opened = []
+
+    def open_engine(task, build="simd"):
+        path = tmp_path_factory.mktemp("pages") / "page.html"
+        path.write_text(page(task, "model"), encoding="utf-8")
+        tab = browser.new_page()
+        opened.append(tab)
+        tab.goto(path.as_uri())
+        loaded = tab.evaluate(ENGINE, build)
+        assert "error" not in loaded, loaded
+
+        def call(method, **values):
+            answer = tab.evaluate("([method, values]) => window.call(method, values)", [method, values])
+            assert "error" not in answer, answer
+            return json.loads(json.dumps(answer.get("result") or answer["parts"]))
+
+        return call
+
+    yield open_engine
+    for tab in opened:
+        tab.close()

@@ -1,0 +1,88 @@
+"""Spans are taken out of texts and put back as in Python."""
+
+import random
+
+import pytest
+
+from glassformer.browser.page import PACKAGES
+from glassformer.browser.patterns import SOURCES, patterns
+from glassformer.corpora.terms import matches
+from glassformer.documents.inline import detach, put_back
+from glassformer.inspection.bundle import bundle
+
+PIECES = [
+    *("<b>", "</b>", "<i>", "</i>", "<a href='x'>", "</a>", "<br/>", "{x}", "{y}", "%s", "&amp;", "https://a.b/c"),
+    *(
+        " ",
+        " ",
+        " ",
+        " ",
+        "word",
+        "two words",
+        "x",
+        ".",
+        ",",
+        "!",
+        " (",
+        ") ",
+        "« ",
+        " »",
+        "日本",
+        "。",
+        "12",
+        "\u00a0",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def inline(browser):
+    """A function that calls a method of `Inline` for each of some lists of arguments."""
+    tab = browser.new_page()
+    tab.evaluate(
+        f"(patterns) => {{ {bundle('inline', PACKAGES)} window.inline = new $inline.Inline(patterns); }}", patterns()
+    )
+    yield lambda method, calls: tab.evaluate(
+        "([method, calls]) => calls.map((x) => inline[method](...x))", [method, calls]
+    )
+    tab.close()
+
+
+def texts(n):
+    rng = random.Random(7)
+    found = ["".join(rng.choice(PIECES) for _ in range(rng.randint(1, 14))) for _ in range(n)]
+    return [text for text in found if list(matches(SOURCES["all"], text))]
+
+
+def test_spans_are_taken_out_alike(inline):
+    given = texts(3000)
+    calls = [[text, list(map(list, matches(SOURCES["all"], text)))] for text in given]
+    for (text, spans), found in zip(calls, inline("detach", calls), strict=True):
+        wanted = detach(text, [(a, b) for a, b in spans])
+        assert (found["before"], found["core"], found["after"]) == (wanted.before, wanted.core, wanted.after), text
+        names = "text", "word", "joinedBefore", "joinedAfter", "punctuationAfter", "afterOpening"
+        assert [tuple(x[name] for name in names) for x in found["inner"]] == [
+            (x.text, x.word, x.joined_before, x.joined_after, x.punctuation_after, x.after_opening)
+            for x in wanted.inner
+        ], text
+
+
+def test_spans_are_put_back_alike(inline):
+    rng = random.Random(9)
+    calls, wanted = [], []
+    for text in texts(3000):
+        detached = detach(text, list(matches(SOURCES["all"], text)))
+        output = "".join(
+            rng.choice(("eins", "zwei. ", " ", " ", "drei,", "(vier", "&amp;", "!")) for _ in range(rng.randint(0, 9))
+        )
+        n, m = len(detached.core.split()), len(output.split())
+        alignment = [[rng.randrange(n), rng.randrange(m)] for _ in range(rng.randint(0, 6))] if n and m else []
+        inner = [
+            {"text": x.text, "word": x.word, "joinedBefore": x.joined_before, "joinedAfter": x.joined_after,
+             "punctuationAfter": x.punctuation_after, "afterOpening": x.after_opening} for x in detached.inner
+        ]  # fmt: skip
+        record = {"before": detached.before, "core": detached.core, "after": detached.after, "inner": inner}
+        calls.append([record, output, alignment])
+        wanted.append(put_back(detached, output, [(s, t) for s, t in alignment]))
+    for call, found, text in zip(calls, inline("putBack", calls), wanted, strict=True):
+        assert found == text, call

@@ -1,0 +1,151 @@
+"""The page itself: it translates while one types, without a server, and says what is wrong."""
+
+import pytest
+
+from glassformer.browser.page import page
+from tests.serve.test_page import until
+
+pytestmark = pytest.mark.slow
+OWN = ("file:", "data:", "blob:")
+TEXT = "The black cat sat on the couch. A man saw 25 dogs!\nTHE BLACK CAT."
+
+
+@pytest.fixture(scope="module")
+def file(small_translator, tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "page.html"
+    path.write_text(page(small_translator, "model"), encoding="utf-8")
+    return path
+
+
+def opened(tabs, file, **options):
+    tab = tabs(file.as_uri(), OWN, **options)
+    tab.wait_for_selector(".translator, [role=alert]:not(:empty)")
+    return tab
+
+
+def typed(tab, text):
+    tab.fill(".mirror textarea", text)
+    until(tab, "document.querySelector('.output .sentence') && !document.querySelector('.waiting')")
+
+
+def translated(task, text):
+    return task(text, precision="int8")
+
+
+def test_the_translation_appears_while_one_types(small_translator, tabs, file):
+    tab = opened(tabs, file)
+    typed(tab, TEXT)
+    first, second = (translated(small_translator, sentence) for sentence in TEXT.split("\n")[0].split(". "))
+    first = translated(small_translator, "The black cat sat on the couch.")
+    assert (
+        tab.locator(".output").text_content() == f"{first} {second}\n{translated(small_translator, 'THE BLACK CAT.')}"
+    )
+    assert tab.title() == "Translation – model"
+    assert tab.locator("select").first.input_value() == "en"
+    assert not tab.get_by_role("button", name="Code", exact=True).is_visible()
+
+
+def test_a_word_has_alternatives_and_partners(tabs, file):
+    tab = opened(tabs, file)
+    typed(tab, "The black cat sat on the couch.")
+    tab.locator(".output .word").nth(1).hover()
+    assert tab.locator(".mirror .on, .output .on").count() >= 1
+    tab.locator(".output .word").nth(0).click()
+    tab.get_by_text("Other words").wait_for()
+
+
+def test_the_inside_is_shown_while_one_types(small_translator, tabs, file):
+    tab = opened(tabs, file)
+    typed(tab, "The black cat.")
+    tab.get_by_role("button", name="Look inside").click()
+    inside = tab.frame_locator("iframe")
+    inside.locator("blockquote", has_text="The black cat.").wait_for()
+    assert inside.locator("h2").all_text_contents() == ["Tokens", "Predictions", "Attention", "Alignment", "Search"]
+    until(tab, "document.querySelector('iframe').clientHeight > 500")
+    click = "(node) => node.click()"  # the frame grows: one at a position may meet something else
+    inside.locator("h2", has_text="Tokens").evaluate(click)
+    inside.get_by_role("button", name="layer 2, head 3").evaluate(click)
+    typed(tab, "The black dog.")
+    inside.locator("blockquote", has_text="The black dog.").wait_for()
+    assert inside.get_by_role("button", name="layer 2, head 3").get_attribute("aria-pressed") == "true"
+    assert not inside.locator(".tokens").first.is_visible()
+    assert tab.locator("iframe").bounding_box()["height"] < 8000
+    typed(tab, "12345")
+    inside.get_by_text("This text is not translated").wait_for()
+    until(tab, "document.querySelector('iframe').clientHeight < 200")
+    tab.keyboard.press("Alt+I")
+    assert tab.locator("iframe").count() == 0
+    tab.keyboard.press("Alt+I")
+    tab.get_by_role("button", name="Close", exact=True).last.click()
+    assert tab.locator("iframe").count() == 0
+
+
+def test_a_text_file_is_translated_line_by_line(small_translator, tabs, file, tmp_path):
+    source = tmp_path / "lines.txt"
+    source.write_bytes(b"The black cat.\r\n\r\nA man saw dogs!\n")
+    tab = opened(tabs, file)
+    tab.get_by_text("Files", exact=True).click()
+    tab.set_input_files("#file", source)
+    link = tab.locator("a[download]")
+    link.wait_for()
+    assert link.get_attribute("download") == "lines.de.txt"
+    with tab.expect_download() as download:
+        link.click()
+    content = download.value.path().read_bytes().decode()
+    lines = ["The black cat.", "", "A man saw dogs!"]
+    first, _, third = (translated(small_translator, line) for line in lines)
+    assert content == f"{first}\r\n\r\n{third}\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [("a.txt", b"\xff\xfe\x00", "not in UTF-8"), ("a.docx", b"PK", "translates .txt only")],
+)
+def test_a_file_that_cannot_be_translated_is_said(tabs, file, tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    tab = opened(tabs, file)
+    tab.get_by_text("Files", exact=True).click()
+    tab.set_input_files("#file", tmp_path / name)
+    tab.get_by_text(message).wait_for()
+
+
+@pytest.mark.parametrize("change", ["short", "cut", "changed"])
+def test_a_damaged_file_is_said(tabs, file, tmp_path, change):
+    text = file.read_text(encoding="utf-8")
+    start = text.index('id="model">') + 1000
+    replaced = "B" if text[start] == "A" else "A"
+    damaged = tmp_path / "damaged.html"
+    changed = {"short": text[:start], "cut": text[:start] + text[start + 400 :]}
+    damaged.write_text(changed.get(change, text[:start] + replaced + text[start + 1 :]), encoding="utf-8")
+    opened(tabs, damaged).get_by_text("The file is damaged").wait_for()
+
+
+def test_a_browser_without_webassembly_is_told_which_work(browser, file):
+    tab = browser.new_page()
+    tab.add_init_script("delete globalThis.WebAssembly")
+    tab.goto(file.as_uri())
+    tab.get_by_text("no WebAssembly").wait_for()
+    tab.close()
+
+
+def test_storage_that_is_refused_is_done_without(small_translator, browser, file):
+    tab = browser.new_page()
+    refused = "Object.defineProperty(window, name, { value: null })"
+    tab.add_init_script(f"for (const name of ['localStorage', 'sessionStorage']) {refused}")
+    tab.goto(file.as_uri())
+    typed(tab, "The black cat.")
+    assert tab.locator(".output").text_content() == translated(small_translator, "The black cat.")
+    tab.close()
+
+
+def test_nothing_is_wider_than_a_phone(tabs, file):
+    tab = opened(tabs, file, width=390, scheme="dark")
+    typed(tab, TEXT)
+    assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_hostile_text_is_shown_as_text(tabs, file):
+    tab = opened(tabs, file)
+    hostile = "<img src=x onerror=alert(1)> <script>alert(2)</script> </textarea>"
+    typed(tab, hostile)
+    assert tab.locator(".translator img, .translator script").count() == 0

@@ -1,0 +1,40 @@
+"""Translators with random weights, as folders."""
+
+import torch
+
+from glassformer import checkpoint
+from glassformer.models.t5 import T5, T5Config
+from glassformer.models.transformer import Transformer, TransformerConfig
+from glassformer.tasks.confidence import N_FEATURES, Confidence
+from glassformer.tasks.registry import load
+from glassformer.tasks.translation import Translator
+from glassformer.tokens.tokenizer import Tokenizer
+
+TRAINED = [
+    "The black cat sat on the couch, and the dog didn't.",
+    "A man in Berlin saw 25 dogs; they were big!",
+    "Über den Wolken — die Straße ist naß.",
+    "Une vieille femme lit « un livre » à l'ombre.",
+]
+
+
+def confidence():
+    """Coefficients of any kind."""
+    n = N_FEATURES
+    coefficients = tuple(0.1 * (i % 5 - 2) for i in range(n + 1))
+    return Confidence(tuple(0.1 * i for i in range(n)), tuple(1.0 + i for i in range(n)), coefficients, 1)
+
+
+def random_translator(family, folder, precision="int8"):
+    """A translator that was loaded from a folder."""
+    torch.manual_seed(3)
+    tokenizer = Tokenizer.train(TRAINED * 5, vocab_size=400)
+    ids = {"pad_id": tokenizer.pad_id, "bos_id": tokenizer.bos_id, "eos_id": tokenizer.eos_id}
+    layers = {"n_encoder_layers": 2, "n_decoder_layers": 2, **ids}
+    sizes = {"vocab_size": tokenizer.vocab_size, "d_model": 64, "n_heads": 8, "d_ff": 80, "max_len": 50}
+    is_t5 = family == "t5"
+    model = T5(T5Config(**sizes, **layers)) if is_t5 else Transformer(TransformerConfig(**sizes, **layers))
+    translator = Translator(model, tokenizer)
+    translator.confidence, translator.languages, translator.scripts = confidence(), ("en", "de"), ("LATIN",)
+    checkpoint.save_folder(folder / precision, dict(translator.contents(precision=precision)))
+    return load(folder / precision, device="cpu")

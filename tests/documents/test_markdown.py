@@ -1,0 +1,202 @@
+"""Oracle: markdown-it reads the output again, and the bytes of the file."""
+
+import random
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from glassformer.errors import CorpusError
+from tests.documents.test_tmx import kept, read, shouted, shuffled, texts
+
+PARTS = st.sampled_from([
+    "word", "Two words", "*a*", "**bold**", "`code`", "[link](http://x.y/a_b)", "![image](a.png)", "# ", "\n", "\n\n",
+    "- ", "1. ", "> ", "  ", "\\*", "_x_",
+    "a_b_c", "|", "---", "<b>", "</b>", "<!-- c -->", "&amp;", "```\n", "    ", "$x$", "2 * 3", "[^1]", "~~no~~", ".",
+    "\\\n", "  \n", "é", "\t", "~", "[", "](", "\r\n",
+])  # fmt: skip
+
+
+@given(st.lists(PARTS, max_size=14).map("".join))
+@settings(max_examples=300)
+def test_texts_that_stay_keep_their_bytes(text):
+    assert kept(read("a.md", text)).decode() == text
+
+
+def structure(text: str) -> list:
+    """Blocks, and kinds, marks and addresses of what is in them, without texts."""
+    found = []
+    for token in MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text):
+        inner = [(t.type, t.markup, t.attrs, t.content if "code" in t.type else "") for t in token.children or []]
+        content = token.content if token.type in ("fence", "code_block", "html_block") else ""
+        found.append(
+            (
+                token.type,
+                token.markup,
+                token.attrs,
+                content,
+                [each for each in inner if each[0] not in ("text", "softbreak")],
+            )
+        )
+    return found
+
+
+SENTENCES = st.lists(
+    st.sampled_from(["word", "Two words", "*a b*", "**bold**", "`code x`", "[link to](http://x.y 'T')",
+        "![image](a.png)", "<b>x</b>", "a_b_c", "~~no~~", "<http://x.y>", "_it_", "***both***"]),
+    min_size=1, max_size=5,
+).map(" ".join)  # fmt: skip
+BLOCKS = st.lists(
+    st.tuples(st.sampled_from(["", "# ", "- ", "> ", "1. ", "| a | b |\n|---|---|\n| ", "```\nx\n```\n\n"]),
+        SENTENCES).map("".join),
+    min_size=1, max_size=4,
+).map("\n\n".join)  # fmt: skip
+
+
+@given(BLOCKS)
+@settings(max_examples=150)
+def test_a_translation_of_each_word_has_the_same_structure(text):
+    assert structure(shouted(read("a.md", text)).decode()) == structure(text)
+
+
+@given(BLOCKS, st.integers(0, 1 << 32))
+@settings(max_examples=100)
+def test_a_translation_with_any_alignment_has_each_code_once(text, seed):
+    document = read("a.md", text)
+    rng = random.Random(seed)
+    words = [" ".join(rng.choice(["u", "v", "w"]) for _ in range(rng.randrange(1, 6))) for _ in document.segments]
+    alignments = [
+        [(rng.randrange(len(t.split())), rng.randrange(len(w.split()))) for _ in range(4)]
+        for t, w in zip(texts(document), words, strict=True)
+    ]
+    result = document.render(words, alignments).decode()
+    for code in ("`code x`", "[", "](http://x.y 'T')", "![image](a.png)", "<b>", "</b>", "<http://x.y>"):
+        assert result.count(code) == text.count(code)
+    for mark in ("*", "~~"):  # left out in pairs, where no word is aligned
+        assert result.count(mark) <= text.count(mark)
+        assert (text.count(mark) - result.count(mark)) % 2 == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("# The *cat*\n", "# THE *CAT*\n"), ("Title\n=====\n", "TITLE\n=====\n"),
+        ("- one\n- two\n\n  more\n", "- ONE\n- TWO\n\n  MORE\n"),
+        ("One. Two **b** here.\n", "ONE. TWO **B** HERE.\n"), ("> quoted\n> text\n", "> QUOTED TEXT\n"),
+        ("use `a b` now\n", "USE `a b` NOW\n"),
+        ("    code\n\n```py\nx = 1\n```\n~~~\ny\n~~~\n",) * 2, ("<div>\nkept\n</div>\n",) * 2,
+        ("---\ntitle: x\n---\nText\n", "---\ntitle: x\n---\nTEXT\n"),
+        ("see [the site](http://x.y/z 'No') now\n", "SEE [THE SITE](http://x.y/z 'No') NOW\n"),
+        ("[ref]: http://x.y\n\nsee [this][ref]\n", "[ref]: http://x.y\n\nSEE [THIS][ref]\n"),
+        ("see https://x.y/z now\n", "SEE https://x.y/z NOW\n"), ("energy $e = mc^2$ is\n", "ENERGY $e = mc^2$ IS\n"),
+        ("one <br> two\n", "ONE <br> TWO\n"),
+("a snake_case_name\n", "A SNAKE_CASE_NAME\n"), ("* * *\n",) * 2, ("12\n",) * 2,
+        ("| a b | `c` |\n|-----|-----|\n| d | **e** |\n", "| A B | `c` |\n|-----|-----|\n| D | **E** |\n"),
+        ("note[^1] x\n\n[^1]: The text\n", "NOTE[^1] X\n\n[^1]: THE TEXT\n"),
+    ],
+)  # fmt: skip
+def test_examples(text, expected):
+    document = read("a.md", text)
+    assert shouted(document).decode() == expected
+    assert kept(document).decode() == text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a \\*not em\\* b\n", "A \\*NOT EM\\* B\n"), ("a \\[x\\](y) b\n", "A \\[X\\](Y) B\n"),
+        ("a \\`x\\` b\n", "A \\`X\\` B\n"), ("it \\_is\\_ so\n", "IT \\_IS\\_ SO\n"),
+        ("a \\<b> c\n", "A \\<B> C\n"),
+    ],
+)  # fmt: skip
+def test_escaped_marks_are_no_marks(text, expected):
+    document = read("a.md", text)
+    assert structure(shouted(document).decode()) == structure(expected)
+    assert shouted(document).decode() == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["one  \r\ntwo\r\n", "one\\\r\ntwo\r\n", "a `b\r\nc` d\r\n", "- one\r\n  goes on\r\n", "> one  \r\n> two\r\n"],
+)
+def test_a_file_with_crlf_has_no_other_line_ends(text):
+    result = shouted(read("a.md", text)).decode()
+    assert result.replace("\r\n", "").isprintable()
+    assert structure(result.replace("\r\n", "\n")) == structure(text.replace("\r\n", "\n"))
+
+
+@pytest.mark.parametrize("text", ["> one  \n> two\n", "- one\\\n  two\n", "> - a `b\n>   c` d\n"])
+def test_a_hard_break_in_a_quotation_or_a_list_keeps_its_structure(text):
+    assert structure(shouted(read("a.md", text)).decode()) == structure(text)
+
+
+@pytest.mark.parametrize("codec", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_a_file_keeps_its_encoding_and_its_line_ends(codec, newline):
+    text = "---\na: b\n---\n# Café\n\n- **one** two\n- three\n".replace("\n", newline)
+    document = read("a.markdown", text.encode(codec))
+    assert kept(document) == text.encode(codec)
+    expected = text.replace("Café", "CAFÉ").replace("one", "ONE").replace("two", "TWO").replace("three", "THREE")
+    assert shouted(document) == expected.encode(codec)
+
+
+def test_codes_follow_their_words():
+    document = read("a.md", "The **black cat** sees [the dog](x) here.")
+    alignment = [(0, 2), (1, 3), (2, 4), (3, 1), (4, 5), (5, 6), (6, 0)]
+    assert document.render(["Hier sieht die schwarze Katze den Hund."], [alignment]).decode() == (
+        "Hier sieht die **schwarze Katze** [den Hund](x)."
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "*" * 20_000 + "a",
+        "[" * 5_000 + "a",
+        "`" * 20_000,
+        "a *b* " * 300,
+        "<a " * 10_000,
+        "$a" * 10_000,
+        "> " * 3_000 + "a",
+        "_a " * 300,
+    ],
+)
+def test_hostile_files_are_read_or_refused_in_time(text):
+    try:
+        document = read("a.md", text)
+    except CorpusError:
+        return
+    assert kept(document).decode() == text
+    shuffled(document, 1)
+
+
+def test_a_sentence_of_many_codes_is_written_in_linear_time():
+    start = time.process_time()
+    document = read("a.md", "a *b* " * 2_000)
+    result = document.render([text + " c" for text in texts(document)])
+    assert result.count(b"*") == 4_000
+    assert time.process_time() - start < 1.5
+
+
+def test_marks_around_a_word_that_is_not_aligned_are_not_written_without_a_word():
+    document = read("a.md", "The **very** old cat")
+    assert "****" not in document.render(["Die alte Katze"], [[(0, 0), (2, 1), (3, 2)]]).decode()
+
+
+def test_an_entity_is_part_of_its_word():
+    assert shouted(read("a.md", "caf&eacute; bar")).decode() in ("CAF&eacute; BAR", "CAFÉ BAR")
+
+
+def test_the_box_of_a_task_is_no_text():
+    assert texts(read("a.md", "- [ ] todo\n- [x] done\n")) == ["todo", "done"]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [(b"\xff\xfea", "not UTF-16"), (b"\xe9t", "not UTF-8"), (b"a\0b", "NUL"), (b"PK\3\4", "zip archive")],
+)
+def test_a_file_that_cannot_be_read_is_one_clear_error(data, message):
+    with pytest.raises(CorpusError, match=message):
+        read("a.md", data)

@@ -1,0 +1,97 @@
+"""Further training on corrections."""
+
+import csv
+
+import pytest
+
+from glassformer.errors import ConfigError, CorpusError, UserError
+from glassformer.synthetic import correction
+from glassformer.tasks.registry import load
+from glassformer.train_config import TrainConfig
+from glassformer.training.run import train
+
+WORDS = {"cat": "chat", "dog": "chien", "red": "rouge", "old": "vieux", "sees": "voit", "is": "est"}
+PAIRS = [(f"{a} {b} {c} .", f"{WORDS[a]} {WORDS[b]} {WORDS[c]} .") for a in WORDS for b in WORDS for c in WORDS]
+SIZES = {"d_model": 32, "n_heads": 2, "d_ff": 64, "n_layers": 1, "vocab_size": 280, "batch_tokens": 500, "threads": 1}
+
+
+def write(path, pairs):
+    path.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in pairs), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("correction")
+    corpus = write(folder / "train.tsv", PAIRS)
+    train(TrainConfig(src=(corpus,), languages=("en", "fr"), out=folder / "model", steps=30, **SIZES), quiet=True)
+    return folder / "model"
+
+
+def update(model, tmp_path, *, max_drop=100.0, corrections=(("cat sees cat .", "minou voit minou ."),)):
+    files = [write(tmp_path / "corrections.tsv", corrections)]
+    options = {"steps": 20, "batch_tokens": 500, "threads": 1}
+    messages = []
+    done = correction.update(
+        model, files, [], options, out=tmp_path / "new", max_drop=max_drop, log=messages.append, quiet=True
+    )
+    return done, messages
+
+
+def lines(path):
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def test_corrections_are_mixed_with_the_earlier_text_without_their_sources(model, tmp_path):
+    done, messages = update(model, tmp_path)
+    folder = tmp_path / "new" / correction.FOLDER
+    assert done.folder == tmp_path / "new"
+    assert lines(folder / "corrections.tgt") == ["minou voit minou ."]
+    earlier, dev = (set(lines(folder / f"{name}.src")) for name in ("earlier", "dev"))
+    assert not {"cat sees cat ."} & (earlier | dev)
+    assert earlier <= {src for src, _ in PAIRS}
+    assert any(message.startswith("1 corrections, ") for message in messages)
+    assert load(tmp_path / "new").languages == ("en", "fr")
+    assert not (tmp_path / "new-candidate").exists()
+
+
+def test_the_report_has_what_is_translated_otherwise(model, tmp_path):
+    done, _ = update(model, tmp_path)
+    with (tmp_path / "new" / "corrections.tsv").open(encoding="utf-8", newline="") as file:
+        header, *rows = csv.reader(file, delimiter="\t")
+    assert header == ["source", "correction", "before", "after"]
+    assert [tuple(row) for row in rows] == done.examples
+    assert done.corrections.gain == pytest.approx(done.corrections.after - done.corrections.before)
+
+
+def test_a_model_that_is_worse_on_the_dev_set_is_not_used(model, tmp_path):
+    for number in ("", "1"):
+        with pytest.raises(UserError, match=r"worse on the dev set.*\n.*not used: .*new-rejected"):
+            update(model, tmp_path, max_drop=-1000.0)
+        assert not (tmp_path / "new").exists()
+        assert (tmp_path / f"new-rejected{number}" / "corrections.tsv").exists()
+
+
+def test_a_repeated_call_does_not_train_again(model, tmp_path, monkeypatch):
+    def crash(*arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(correction, "compare", crash)
+        with pytest.raises(KeyboardInterrupt):
+            update(model, tmp_path)
+    weights = (tmp_path / "new-candidate" / "model.safetensors").stat().st_mtime_ns
+    update(model, tmp_path)
+    assert (tmp_path / "new" / "model.safetensors").stat().st_mtime_ns == weights
+
+
+def test_what_cannot_be_updated_is_one_clear_error(model, tmp_path):
+    with pytest.raises(CorpusError, match="no corrected text"):
+        update(model, tmp_path, corrections=[("", "")])
+    exported = tmp_path / "exported"
+    load(model).save(exported)
+    with pytest.raises(ConfigError, match="has no training text"):
+        update(exported, tmp_path)
+    (tmp_path / "new").mkdir()
+    with pytest.raises(ConfigError, match="exists already"):
+        update(model, tmp_path)
