@@ -131,6 +131,15 @@ class TranslationConfig(OptionGroup):
         description="File of terms, a tab and their translations, forms separated by |. A term that is in the source is"
         " in the translation.",
     )
+    memory: tuple[Path, ...] = Field(
+        default=(),
+        description="Translation memory: TMX, XLIFF, PO, tables of pairs, folders of them, or the folder of a training."
+        " A text that it has is not translated anew. A model trained with --fuzzy-matches is given the translation of"
+        " the most similar text.",
+    )
+    min_match: float = Field(
+        default=0.6, gt=0, le=1, description="Least similarity of that text, in words: 1 is an equal one."
+    )
     protect: tuple[str, ...] = Field(
         default=(),
         description="What stays as it is in translations: all, placeholders, tags, entities, urls, emails, units, or"
@@ -258,6 +267,8 @@ class TextOptions(SearchOptions, total=False):
     prefix: str
     tag: str
     glossary: str | Path | None
+    memory: Sequence[str | Path]
+    min_match: float
     protect: Sequence[str]
     min_confidence: float | None
     shortlist: bool

@@ -72,6 +72,11 @@ class TrainConfig(Config):
         " translated by a machine.",
     )
 
+    fuzzy_matches: bool = Field(
+        default=False,
+        description="Translation: also train with the translation of the most similar other text after the source, so"
+        " that the model can use a translation memory: translate --memory.",
+    )
     more_tgt: tuple[Path, ...] = Field(
         default=(),
         description="Translation: more text in the target language, one sentence on each line. A model of the other"

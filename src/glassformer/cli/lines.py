@@ -15,6 +15,7 @@ from glassformer.corpora.lines import STDIN, read_lines
 from glassformer.decode_config import DecodeConfig, Precision
 from glassformer.errors import ConfigError, CorpusError
 from glassformer.tasks.base import AnyTask
+from glassformer.tasks.memories import description, memory_of
 from glassformer.tasks.registry import load
 from glassformer.tasks.terms import terms_of
 from glassformer.tasks.texts import Warn, no_op
@@ -159,6 +160,13 @@ def make_warn(first: int, *, quiet: bool) -> Callable[[int, str], None]:
     return warn
 
 
+def describe_memory(task: "TextToTextTask[CorpusExample]", options: DecodeConfig, *, quiet: bool) -> None:
+    """Read the translation memory, if there is one, and print how it is used."""
+    memory = memory_of(task, options)
+    if memory and not quiet:
+        print(description(task, memory), file=sys.stderr)
+
+
 def translate_lines(
     folder: Path,
     options: DecodeConfig,
@@ -174,6 +182,7 @@ def translate_lines(
     terms_of(options)  # an error in them is reported at once
     translator = open_translator(folder, device, threads, quiet=quiet)
     join_ensemble(translator, ensemble, device)
+    describe_memory(translator, options, quiet=quiet)
     n_done = 0
     for chunk in available_chunks(read_lines(STDIN), MAX_CHUNK_LINES):
         warn = make_warn(n_done + 1, quiet=quiet)

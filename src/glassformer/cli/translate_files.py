@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from glassformer.cli.files import refuse_texts
-from glassformer.cli.lines import join_ensemble, open_translator, progress_bar
+from glassformer.cli.lines import describe_memory, join_ensemble, open_translator, progress_bar
 from glassformer.cli.reading import languages_of
 from glassformer.decode_config import DecodeConfig
 from glassformer.documents.document import Only
@@ -72,6 +72,7 @@ def translate_files(
     pairs = outputs(files, out, FORMATS)
     translator = open_translator(folder, device, threads, quiet=quiet)
     join_ensemble(translator, ensemble, device)
+    describe_memory(translator, options, quiet=quiet)
     memo = Memo(translator)
     failed: list[str] = []
     for path, target in pairs:

@@ -11,3 +11,5 @@ class Example:
     tgt: str
     path: str
     line: int
+    match: str = ""
+    """Translation of a similar text, which the model is given after the source."""

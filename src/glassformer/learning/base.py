@@ -1,7 +1,7 @@
 """Base class of all objectives: the encoding of training examples, batches, the loss, and validation of a task."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Generic
 
 import numpy as np
@@ -13,7 +13,7 @@ from glassformer.data.batch import BatchT
 from glassformer.data.dataset import IDS, Dataset
 from glassformer.data.ragged import Row
 from glassformer.learning.held_out import HeldOut, SmallestHashes
-from glassformer.tasks.base import AnyTask, ExampleT, Task
+from glassformer.tasks.base import AnyTask, ExampleT, Log, Task
 from glassformer.tokens.tokenizer import Tokenizer
 from glassformer.train_config import TrainConfig
 
@@ -131,6 +131,17 @@ class Objective(ABC, Generic[ExampleT, BatchT]):
         return tuple(sorted(set(labels)))
 
     # Training
+
+    def extended(
+        self, examples: Iterator[ExampleT], training: Callable[[], Iterator[ExampleT]], log: Log
+    ) -> Iterator[ExampleT]:
+        """The examples with others made of them. By default none.
+
+        Args:
+            examples: those of the training, some of them several times.
+            training: returns each once.
+        """
+        return examples
 
     @abstractmethod
     def encode(self, examples: Sequence[ExampleT]) -> tuple[list[Row], list[ExampleT]]:

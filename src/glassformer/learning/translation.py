@@ -1,6 +1,7 @@
 """Objectives of translation and of other text-to-text tasks with encoder-decoder models."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import compress
 from types import MappingProxyType
@@ -12,6 +13,7 @@ from torch import Tensor
 from glassformer.corpora.example import Example
 from glassformer.corpora.language_id import MAX_SENTENCES
 from glassformer.corpora.languages import languages_of
+from glassformer.corpora.memory import Memory
 from glassformer.corpora.words import source_scripts
 from glassformer.data.dataset import Dataset
 from glassformer.data.pairs import PairBatch, make_batch, pack_pairs
@@ -22,11 +24,14 @@ from glassformer.learning.augmentation import Augmentation, drawn
 from glassformer.learning.base import Objective
 from glassformer.metrics import bleu
 from glassformer.objectives.loss import pair_cross_entropy
-from glassformer.tasks.base import ExampleT
+from glassformer.tasks.base import ExampleT, Log
 from glassformer.tasks.translation import TextToTextTask, Translator, evenly_spaced
 from glassformer.tokens.bpe_dropout import BpeDropout
-from glassformer.tokens.tags import tag_token, tags_of
+from glassformer.tokens.tags import MATCH, match_id, tag_token, tags_of, with_match, without_match
 from glassformer.train_config import NO_TAG, TrainConfig
+
+MIN_TRAINING_MATCH = 0.5
+"""Similarity from which on the training uses a match: lower than in use, so that the model learns what not to take."""
 
 MAX_AUGMENTATION = 50_000
 """Number of pairs from which augmentation learns which words correspond."""
@@ -62,9 +67,14 @@ class TextToTextObjective(Objective[ExampleT, PairBatch]):
         """Tokens before the source of an example. By default none."""
         return []
 
+    def with_matches(self, sources: Sequence[list[int]], examples: Sequence[ExampleT]) -> list[list[int]]:
+        """The sources with what follows them. By default nothing."""
+        return list(sources)
+
     def encode(self, examples: Sequence[ExampleT]) -> tuple[list[Row], list[ExampleT]]:
         src, tgt = (self.tokenizer.encode_batch([self.task.texts(e)[side] for e in examples]) for side in (0, 1))
         src = [[*self.tag(example), *ids] for example, ids in zip(examples, src, strict=True)]
+        src = self.with_matches(src, examples)
         limit = self.model.config.max_len
         rows: list[Row] = list(zip(src, tgt, strict=True))
         fits = [max(map(len, row)) < limit for row in rows]
@@ -101,9 +111,11 @@ class TranslationObjective(TextToTextObjective[Example]):
     too_long_advice = "--task summarization truncates long texts, if the targets are summaries"
     metric = "bleu"
     validation_decodes = True
-    options = (*TextToTextObjective.options, "augment", "in_domain", "tags", "weights")
+    options = (*TextToTextObjective.options, "augment", "fuzzy_matches", "in_domain", "tags", "weights")
     tag_ids: Mapping[str, int] = MappingProxyType({})
     """The special token before each source of a file, by the file."""
+    match_id: int | None = None
+    fuzzy_matches = False
     augmented_fraction = 0.0
     augmentation: Augmentation | None = None
     data: Dataset | None = None
@@ -112,6 +124,12 @@ class TranslationObjective(TextToTextObjective[Example]):
     def configure(self, config: TrainConfig) -> None:
         super().configure(config)
         self.augmented_fraction = config.augment or 0.0
+        self.match_id = match_id(self.tokenizer)
+        self.fuzzy_matches = config.fuzzy_matches
+        if config.fuzzy_matches and self.match_id is None:
+            raise ConfigError(
+                "--fuzzy-matches: the model of --init-from was not trained with them.\n  Train without --init-from."
+            )
         known = tags_of(self.tokenizer)
         if unknown := set(config.tags) - {NO_TAG} - known.keys():
             names = f"has {', '.join(known)}" if known else "has none"
@@ -125,10 +143,42 @@ class TranslationObjective(TextToTextObjective[Example]):
 
     @classmethod
     def special_tokens(cls, config: TrainConfig) -> tuple[str, ...]:
-        return tuple(tag_token(tag) for tag in dict.fromkeys(config.tags) if tag != NO_TAG)
+        tags = tuple(tag_token(tag) for tag in dict.fromkeys(config.tags) if tag != NO_TAG)
+        return (*tags, MATCH) if config.fuzzy_matches else tags
 
     def tag(self, example: Example) -> list[int]:
         return [self.tag_ids[example.path]] if example.path in self.tag_ids else []
+
+    def extended(
+        self, examples: Iterator[Example], training: Callable[[], Iterator[Example]], log: Log
+    ) -> Iterator[Example]:
+        """The examples, and with --fuzzy-matches each a second time with the translation of the most similar other text
+        of the training, if there is one."""
+        if not self.fuzzy_matches:
+            yield from examples
+            return
+        memory = Memory((example.src, example.tgt) for example in training())
+        n = n_matches = 0
+        for example in examples:
+            yield example
+            n += 1
+            if found := memory.similar(example.src, MIN_TRAINING_MATCH):
+                n_matches += 1
+                yield replace(example, match=found.target)
+        log(
+            f"Fuzzy matches: {n_matches:,} of {n:,} pairs have another text that is similar by at least"
+            f" {MIN_TRAINING_MATCH:.0%}; they are used with its translation as well."
+        )
+
+    def with_matches(self, sources: Sequence[list[int]], examples: Sequence[Example]) -> list[list[int]]:
+        if self.match_id is None:
+            return list(sources)
+        limit = self.model.config.max_len - 1
+        matches = self.tokenizer.encode_batch([example.match for example in examples])
+        return [
+            with_match(ids, match, self.match_id, limit) if example.match else ids
+            for ids, match, example in zip(sources, matches, examples, strict=True)
+        ]
 
     def fit_statistics(self, data: Dataset) -> None:
         """Find the scripts of the sources, in addition to those of the model that the training starts from."""
@@ -154,7 +204,7 @@ class TranslationObjective(TextToTextObjective[Example]):
         """The rows, some of them changed."""
         new = list(rows)
         draws = [drawn(rng, self.augmented_fraction) for rng in generators]
-        changes = {i: change for i, change in enumerate(draws) if change is not None}
+        changes = {i: change for i, change in enumerate(draws) if change is not None and not self.has_match(new[i])}
         texts = [
             augmentation(
                 change, self.texts(new[i]), partial(self.any_texts, generators[i], self.tag_of(new[i])), generators[i]
@@ -176,16 +226,20 @@ class TranslationObjective(TextToTextObjective[Example]):
         row = self.data[int(rng.integers(len(self.data)))]
         return self.texts(row) if self.tag_of(row) == tag else None
 
+    def has_match(self, row: Row) -> bool:
+        """Whether the translation of a similar text follows the source of a row."""
+        return self.match_id is not None and self.match_id in row[0]
+
     def texts(self, row: Row) -> tuple[str, str]:
-        """Source and target of a row."""
-        src, tgt = (self.tokenizer.decode(list(side)) for side in row)
+        """Source and target of a row, without what follows the source."""
+        source = without_match(row[0], self.match_id)
+        src, tgt = (self.tokenizer.decode(list(side)) for side in (source, row[1]))
         return src, tgt
 
     def sample(self, data: Dataset, n: int = MAX_SENTENCES) -> tuple[list[str], list[str]]:
         """Sources and targets of a training set: `n` evenly spaced ones."""
-        rows = data.rows(np.array(evenly_spaced(range(len(data)), n)))
-        src, tgt = ([self.tokenizer.decode(list(row[side])) for row in rows] for side in (0, 1))
-        return src, tgt
+        texts = [self.texts(row) for row in data.rows(np.array(evenly_spaced(range(len(data)), n)))]
+        return [src for src, _ in texts], [tgt for _, tgt in texts]
 
     def validate(self, examples: Sequence[Example], n_decoded: int | None = None) -> dict[str, float]:
         """BLEU of greedy translations, and the mean negative log-probability of the reference tokens in nats.

@@ -14,13 +14,14 @@ from glassformer import checkpoint
 from glassformer.config import JsonObject
 from glassformer.corpora.corpus import read_pairs
 from glassformer.corpora.example import Example
-from glassformer.data.dataset import Dataset
 from glassformer.decode_config import DecodeConfig
 from glassformer.errors import ConfigError, CorpusError, UserError
 from glassformer.synthetic.distillation import PLAIN_TEXT, check_is_own_run, write_pairs
 from glassformer.tasks.base import Log
+from glassformer.tasks.memories import training_text
 from glassformer.tasks.registry import load
 from glassformer.tasks.translation import Translator, evenly_spaced
+from glassformer.tokens.tags import match_id
 from glassformer.train_config import TrainConfig
 from glassformer.training.run import make_run_folder, train
 
@@ -30,8 +31,8 @@ FOLDER = "update"
 MAX_OLD = 50_000
 """Number of pairs of the earlier training that are used again."""
 
-SHARE = 0.2
-"""Fraction of corrections among the pairs of the training."""
+SHARE, MAX_COPIES = 0.2, 10
+"""Fraction of corrections among the pairs of the training, and how often each is used in a pass at most."""
 
 MAX_DEV = 1000
 """Number of pairs of the dev set on which both models are compared."""
@@ -105,7 +106,7 @@ def update(
     if not corrections:
         raise CorpusError(f"{src[0]}: no corrected text.\n  Name files with translations that are not fuzzy.")
     corrected = {source for source, _ in corrections}
-    earlier, dev = earlier_text(model, old)
+    earlier, dev = earlier_text(model)
     earlier = [pair for pair in earlier if pair[0] not in corrected]
     dev = [pair for pair in dev if pair[0] not in corrected]
     candidate = out.with_name(f"{out.name}-candidate")
@@ -113,7 +114,7 @@ def update(
     folder = candidate / FOLDER
     folder.mkdir(exist_ok=True)
     files = {name: (folder / f"{name}.src", folder / f"{name}.tgt") for name in ("corrections", "earlier", "dev")}
-    weight = max(1.0, SHARE / (1 - SHARE) * len(earlier) / len(corrections))
+    weight = min(max(1.0, SHARE / (1 - SHARE) * len(earlier) / len(corrections)), MAX_COPIES)
     log(
         f"{len(corrections):,} corrections, {weight:.0f} times each, mixed with {len(earlier):,} pairs of the earlier"
         f" training; {len(dev):,} pairs to compare on."
@@ -129,6 +130,7 @@ def update(
             "weights": (weight, 1.0),
             "languages": old.languages,
             "task": "translation",
+            "fuzzy_matches": match_id(old.tokenizer) is not None,
             "init_from": model,
             "out": candidate,
         },
@@ -160,7 +162,7 @@ def texts_of(example: Example) -> tuple[str, str]:
     return example.src.strip(), example.tgt.strip()
 
 
-def earlier_text(model: Path, task: Translator) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+def earlier_text(model: Path) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Pairs of the training and of the dev set of a run folder.
 
     Raises:
@@ -172,12 +174,9 @@ def earlier_text(model: Path, task: Translator) -> tuple[list[tuple[str, str]], 
             f"{model}: has no training text (data/train), with which corrections are mixed.\n"
             "  Name the run folder that the training wrote, not an exported one."
         )
-    dataset = Dataset(data / "train", ("src", "tgt"))
-    rows = [dataset[i] for i in evenly_spaced(range(len(dataset)), MAX_OLD)]
-    sides = [[task.tokenizer.decode(list(row[side])) for row in rows] for side in (0, 1)]
     records = map(json.loads, (data / "dev.jsonl").read_text(encoding="utf-8").splitlines())
     dev = [(record["src"], record["tgt"]) for record in records]
-    return list(zip(*sides, strict=True)), list(evenly_spaced(dev, MAX_DEV))
+    return list(dict.fromkeys(training_text(model, MAX_OLD))), list(evenly_spaced(dev, MAX_DEV))
 
 
 def compare(

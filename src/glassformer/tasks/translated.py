@@ -1,9 +1,10 @@
 """A translation, and its record."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from glassformer.config import JsonObject
+from glassformer.corpora.memory import Match
 from glassformer.tasks.base import Record
 
 
@@ -30,6 +31,9 @@ class Translation:
     words: tuple[tuple[str, float], ...] | None = None
     """If requested: each word of the translation, without protected spans, with the probability that it is right. Words
     of a term that the glossary put in have 1."""
+    match: Match | None = None
+    """The text of the translation memory that was used: an equal one, whose translation this is, or a similar one,
+    whose translation the model was given."""
     forced: tuple[str, ...] = ()
     """Forms of terms that the glossary put in."""
     is_untranslated: bool = False
@@ -59,6 +63,8 @@ class TranslationRecord(Record, total=False):
     """True if the input is in capitals or in title case, and the model was given it in the case that it knows."""
     missing: list[str]
     """Terms of the glossary that are in the source and not in the translation, if there are any."""
+    match: JsonObject
+    """The text of the translation memory that was used, if there is one: similarity, source and target."""
     confidence: float
     """Expected fraction of right words, if requested."""
     words: list[list[str | float]]
@@ -87,6 +93,8 @@ def record_of(nbest: Sequence[Translation]) -> TranslationRecord:
         record["recased"] = True
     if best.missing:
         record["missing"] = list(best.missing)
+    if best.match:
+        record["match"] = asdict(best.match)
     if best.confidence is not None and best.words is not None:
         record["confidence"] = best.confidence
         if not best.is_untranslated:  # they are those of the translation

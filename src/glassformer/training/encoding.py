@@ -111,12 +111,13 @@ def write_train(config: TrainConfig, objective: AnyObjective, corpus: CorpusInfo
     def encoded_chunks() -> Iterator[list[Row]]:
         nonlocal n_too_long
         # The tokenizer encodes a chunk on all cores while the next one is read and the previous one is written.
-        read = ahead(chunks(resampled(training, objective, config, log), ENCODED_TOGETHER))
-        for examples, (encoded, too_long_in_chunk) in ahead((part, objective.encode(part)) for part in read):
+        examples = objective.extended(resampled(training, objective, config, log), training, log)
+        read = ahead(chunks(examples, ENCODED_TOGETHER))
+        for chunk, (encoded, too_long_in_chunk) in ahead((part, objective.encode(part)) for part in read):
             n_too_long += len(too_long_in_chunk)
             if own_files:
                 left_out = set(map(id, too_long_in_chunk))
-                is_own.extend(example.path in own_files for example in examples if id(example) not in left_out)
+                is_own.extend(example.path in own_files for example in chunk if id(example) not in left_out)
             too_long.extend(too_long_in_chunk[: TOO_LONG_SAMPLE - len(too_long)])
             yield encoded
 

@@ -1,0 +1,90 @@
+"""Translation memories in translations."""
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from glassformer.corpora.bilingual import both_sided_format, files_in
+from glassformer.corpora.corpus import read_pairs
+from glassformer.corpora.memory import Memory
+from glassformer.data.dataset import Dataset
+from glassformer.decode_config import DecodeConfig
+from glassformer.errors import ConfigError
+from glassformer.tasks.terms import modified_at
+from glassformer.tokens.tags import match_id, without_match
+from glassformer.tokens.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from glassformer.tasks.translation import TextToTextTask
+
+
+def memory_of(task: "TextToTextTask[Any]", options: DecodeConfig) -> Memory | None:
+    """The memory of the options; None if there is none. It is read again when its files have changed.
+
+    Raises:
+        ConfigError: files that are no memory.
+        CorpusError: they cannot be read, or have other languages.
+    """
+    if not options.memory:
+        return None
+    languages = tuple(getattr(task, "languages", ()))
+    return read_memory(options.memory, tuple(map(modified_at, options.memory)), languages)
+
+
+@lru_cache(maxsize=4)
+def read_memory(paths: tuple[Path, ...], modified: tuple[float, ...], languages: tuple[str, ...]) -> Memory:
+    """The memory of files: TMX, XLIFF, PO, archives and tables of pairs; folders of them; run folders."""
+
+    def pairs() -> Iterator[tuple[str, str]]:
+        for path in paths:
+            if (path / "data" / "train").is_dir():
+                yield from training_text(path)
+                continue
+            files = files_in(path) if path.is_dir() else [path]
+            check_are_pairs(files)
+            for example in read_pairs(files, languages=languages):
+                if example.src.strip() and example.tgt.strip():
+                    yield example.src, example.tgt
+
+    memory = Memory(pairs())
+    if not len(memory):
+        raise ConfigError(f"--memory {paths[0]}: no translated text.\n  Name a memory with translations.")
+    return memory
+
+
+def check_are_pairs(files: Sequence[Path]) -> None:
+    """Check that files have both languages.
+
+    Raises:
+        ConfigError: one is plain text.
+    """
+    for path in files:
+        if path.exists() and not both_sided_format(path) and path.suffix.lower() in ("", ".txt"):
+            raise ConfigError(
+                f"--memory {path}: has no translations.\n"
+                "  Name files with both languages (TMX, XLIFF, PO, TSV, CSV, JSONL), or the folder of a training."
+            )
+
+
+def training_text(folder: Path, n: int | None = None) -> Iterator[tuple[str, str]]:
+    """Pairs of the training of a run folder.
+
+    Args:
+        n: number of evenly spaced ones. Default: all.
+    """
+    tokenizer = Tokenizer.from_folder(folder)
+    dataset = Dataset(folder / "data" / "train", ("src", "tgt"))
+    match = match_id(tokenizer)
+    count = len(dataset) if n is None else min(n, len(dataset))
+    for i in range(count):
+        src, tgt = dataset[i * len(dataset) // count]
+        yield tokenizer.decode(list(without_match(src, match))), tokenizer.decode(list(tgt))
+
+
+def description(task: "TextToTextTask[Any]", memory: Memory) -> str:
+    """How a task uses a memory, in one line."""
+    use = f"Memory: {len(memory):,} texts"
+    if match_id(task.tokenizer) is None:
+        return f"{use}; only equal texts are used: the model was not trained with --fuzzy-matches."
+    return f"{use}; the translations of similar ones are given to the model."
