@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glassformer.documents.document import Document
+from glassformer.documents.document import Document, Origin
 from glassformer.documents.package import Package
 from glassformer.documents.reader import read_document
 from glassformer.documents.tmx import NOT_XML, TMX_END, read_tmx, tmx_entry, tmx_start, tmx_units
@@ -39,10 +39,11 @@ def kept(document) -> bytes:
     return document.render(texts(document), [[(i, i) for i in range(len(t.split()))] for t in texts(document)])
 
 
-def shouted(document, languages: tuple[str, str] | None = None, doubtful=()) -> bytes:
+def shouted(document, languages: tuple[str, str] | None = None, doubtful=(), origins=()) -> bytes:
     """The document in capitals: each word is aligned with itself."""
+    origins = origins or [Origin(each) for each in doubtful]
     diagonals = [[(i, i) for i in range(len(text.split()))] for text in texts(document)]
-    return document.render([text.upper() for text in texts(document)], diagonals, languages, doubtful)
+    return document.render([text.upper() for text in texts(document)], diagonals, languages, origins)
 
 
 def shuffled(document, seed: int) -> bytes:
@@ -180,6 +181,11 @@ def test_text_in_two_lines_stays_in_two_lines():
 def test_the_variant_that_is_the_most_like_the_language_is_the_source(asked, found):
     text = memory(tuv("en", "EN") + tuv("en-GB", "EN-GB") + tuv("de-DE", "DE"))
     assert texts(read("a.tmx", text, asked)) == found
+
+
+def test_a_translation_of_the_memory_is_not_by_a_machine():
+    data = shouted(read("a.tmx", memory(tuv("en", "Cat")), ("en", "de")), origins=[Origin(similarity=1.0)])
+    assert b'<tuv xml:lang="de"><seg>CAT</seg></tuv>' in data
 
 
 def test_languages_of_old_memories_are_in_an_attribute_without_prefix():
@@ -397,8 +403,8 @@ def test_a_doubtful_translation_is_not_written():
         '<tu><tuv xml:lang="en"><seg>Dog</seg></tuv><tuv xml:lang="fr"><seg></seg></tuv></tu></body></tmx>'
     )
     document = read_tmx("a.tmx", data.encode(), ("en", "fr"))
-    assert document.render(["Chat", "Chien"], doubtful=[True, True]).decode() == data
-    written = document.render(["Chat", "Chien"], doubtful=[False, True])
+    assert document.render(["Chat", "Chien"], origins=[Origin(True)] * 2).decode() == data
+    written = document.render(["Chat", "Chien"], origins=[Origin(), Origin(True)])
     assert [(unit.src, unit.tgt, unit.state) for unit in tmx_units("a.tmx", [written], ("en", "fr"))] == [
         ("Cat", "Chat", "fuzzy"), ("Dog", "", "empty"),
     ]  # fmt: skip

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from glassformer.documents.document import Origin
 from glassformer.documents.xliff import xliff_units
 from glassformer.errors import CorpusError
 from tests.documents.test_tmx import CODECS, codes_in, kept, read, shouted, shuffled, texts
@@ -113,14 +114,48 @@ def test_a_new_target_of_version_2_has_its_state_at_the_segment():
         segment2("Cat"), segment2("Dog", "", ' id="s1" state="initial"'), segment2("Cow", "Kuh", ' state="final"')
     )
     document = read("a.xlf", text).only("empty")
+    by_model = ' subState="glassformer:mt"'
     expected = file2(
-        segment2("Cat", None, ' state="translated"').replace("</source>", "</source>\n <target>CAT</target>"),
-        segment2("Dog", "DOG", ' id="s1" state="translated"'),
+        segment2("Cat", None, f' state="translated"{by_model}').replace(
+            "</source>", "</source>\n <target>CAT</target>"
+        ),
+        segment2("Dog", "DOG", f' id="s1" state="translated"{by_model}'),
         segment2("Cow", "Kuh", ' state="final"'),
     )
     assert shouted(document).decode() == expected
     doubtful = expected.replace('"translated"', '"initial"')
     assert shouted(document, doubtful=[True, True]).decode() == doubtful
+
+
+SIMILAR = Origin(similarity=0.876, confidence=0.5, source="Cats & dogs", target="Katzen & Hunde")
+
+
+def test_a_target_says_whether_the_memory_has_the_text_or_a_similar_one():
+    document = read("a.xlf", file(unit("Cat"), unit("Dog"), unit("Cow")))
+    data = shouted(document, origins=[Origin(similarity=1.0), SIMILAR, Origin(confidence=0.71)])
+    root = ElementTree.fromstring(data)
+    names = [target.get("state-qualifier") for target in root.iterfind(".//{*}trans-unit/{*}target")]
+    assert names == ["exact-match", "fuzzy-match", "mt-suggestion"]
+    its = "{http://www.w3.org/2005/11/its}"
+    confidences = [target.get(f"{its}mtConfidence") for target in root.iterfind(".//{*}trans-unit/{*}target")]
+    assert confidences == [None, "0.50", "0.71"]
+    assert {t.get(f"{its}annotatorsRef") for t in root.iterfind(".//{*}target")} == {
+        None, "mt-confidence|glassformer",
+    }  # fmt: skip
+    (proposal,) = root.iterfind(".//{*}alt-trans")
+    assert (proposal.get("match-quality"), [child.text for child in proposal]) == (
+        "87%", ["Cats & dogs", "Katzen & Hunde"],
+    )  # fmt: skip
+    assert texts(read("b.xlf", data)) == ["Cat", "Dog", "Cow"]
+
+
+def test_a_segment_of_version_2_says_the_percentage():
+    document = read("a.xlf", file2(segment2("Cat"), segment2("Dog"), segment2("Cow", None, ' subState="x:y" id="1"')))
+    data = shouted(document, origins=[Origin(similarity=1.0), SIMILAR, Origin(True, confidence=0.71)]).decode()
+    assert re.findall("<segment([^>]*)>", data) == [
+        ' state="translated" subState="glassformer:tm-100"',
+        ' state="translated" subState="glassformer:tm-87"', ' subState="glassformer:mt-71" id="1" state="initial"',
+    ]  # fmt: skip
 
 
 def test_only_one_doubtful_translation_is_marked():

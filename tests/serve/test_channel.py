@@ -111,7 +111,7 @@ def worker(tmp_path, monkeypatch, *messages):
     script.write_text(f"#!{sys.executable}\n{WRONG_WORKER.format(messages=framed)}")
     script.chmod(0o700)
     monkeypatch.setattr(supervisor, "sys", SimpleNamespace(executable=str(script)))
-    return supervisor.Supervisor(Configuration(models={}, glossaries={}, precision="fp32", threads=1))
+    return supervisor.Supervisor(Configuration(models={}, glossaries={}, memories={}, precision="fp32", threads=1))
 
 
 def test_a_first_message_that_is_not_expected_is_one_clear_error(tmp_path, monkeypatch):

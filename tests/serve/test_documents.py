@@ -133,6 +133,16 @@ def test_less_confident_translations_are_marked(server):
         assert ('#, fuzzy\nmsgid "The cat."' in found) == is_fuzzy
 
 
+def test_a_file_says_what_the_memory_has(server):
+    text = "The cat is in the memory."
+    data = (
+        '<xliff version="1.2"><file source-language="en" target-language="de"><body>'
+        f'<trans-unit id="1"><source>{text}</source></trans-unit></body></file></xliff>'
+    ).encode()
+    found = download(server, upload(server, "a.xlf", data, memory="old")).body.decode()
+    assert '<target state="translated" state-qualifier="exact-match">Die Katze hat ein Gedächtnis.</target>' in found
+
+
 def test_a_file_of_other_languages_is_refused(server):
     answer = upload(server, "a.po", PO.replace("Language: de", "Language: fr").encode())
     assert (answer.status, b"a.po: to fr" in answer.body) == (400, True)

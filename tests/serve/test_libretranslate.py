@@ -144,6 +144,17 @@ def test_glossaries_terms_and_protected_spans(server):
     assert "{name}" in server.translate("The cat {name} sat.", protect=True).json["translatedText"]
 
 
+def test_a_text_that_the_memory_has_is_not_translated_anew(server):
+    text, expected = "The cat is in the memory.", "Die Katze hat ein Gedächtnis."
+    found = server.translate(text, memory="old").json
+    match = {"source": text, "target": expected, "similarity": 1.0}
+    assert found == {"translatedText": expected, "match": match}
+    assert server.translate([text, "The cat."], memory="old").json["match"] == [match, None]
+    assert server.translate(text).json["translatedText"] != expected
+    html = server.translate(f"<p>{text}</p>", memory="old", format="html").json["translatedText"]
+    assert html == f"<p>{expected}</p>"
+
+
 @pytest.mark.parametrize("protect", [False, True])
 @pytest.mark.parametrize(
     ("text", "markers"),
@@ -207,6 +218,7 @@ def test_alternatives_after_a_prefix_continue_with_different_words(server, prefi
         ({"alternatives": 2**63}, "alternatives:"), ({"beam": 0}, "beam:"), ({"beam": 1 << 70}, "beam:"),
         ({"min_confidence": float("nan")}, "min_confidence"), ({"min_confidence": 2}, "min_confidence"),
         ({"glossary": "xx"}, "there is no glossary 'xx'; there are: animals"), ({"terms": [["a"]]}, "terms:"),
+        ({"memory": "xx"}, "there is no memory 'xx'; there are: old"),
         ({"terms": [["a", " "]]}, "terms:"), ({"terms": [["a|", "b"]]}, "terms:"), ({"terms": [["a", "|"]]}, "terms:"),
         ({"prefix": "x", "q": ["a", "b"]}, "prefix"),
     ],

@@ -108,17 +108,24 @@ def test_a_folder_that_has_lost_a_feature_is_named(tmp_path):
 def test_a_damaged_folder_does_not_take_the_other_models_down(tmp_path):
     write_models(tmp_path)
     (tmp_path / "terms.tsv").write_text("cat\tKater\n", encoding="utf-8")
-    with running(tmp_path, "--glossary", "animals=terms.tsv", models=("en-de", "sentiment")) as server:
+    (tmp_path / "memory.tsv").write_text("cat\tKatze\n", encoding="utf-8")
+    options = "--glossary", "animals=terms.tsv", "--memory", "old=memory.tsv"
+    with running(tmp_path, *options, models=("en-de", "sentiment")) as server:
         with open(tmp_path / "sentiment" / "model.safetensors", "r+b") as file:
             file.seek(200)
             file.write(b"damaged")
         (tmp_path / "terms.tsv").write_text("cat\n", encoding="utf-8")
+        (tmp_path / "memory.tsv").write_text("cat\n", encoding="utf-8")
         os.kill(server.worker, signal.SIGKILL)
         assert server.translate("The cat.").status == 200
         assert any("sentiment" in line and "model.safetensors" in line for line in server.log)
         assert server.get("/health").json == {
             "status": "degraded",
-            "problems": ["model sentiment: cannot be loaded", "glossary animals: cannot be read"],
+            "problems": [
+                "model sentiment: cannot be loaded",
+                "glossary animals: cannot be read",
+                "memory old: cannot be read",
+            ],
         }
         answer = server.post("/models/sentiment", {"inputs": "good"})
         assert (answer.status, answer.headers["retry-after"]) == (503, "60")
@@ -126,6 +133,7 @@ def test_a_damaged_folder_does_not_take_the_other_models_down(tmp_path):
         answer = server.translate("The cat.", glossary="animals")
         assert answer.status == 503
         assert "the glossary animals cannot be loaded" in answer.json["error"]
+        assert "the memory old cannot be loaded" in server.translate("The cat.", memory="old").json["error"]
         assert [row["id"] for row in server.get("/v1/models").json["data"]] == ["en-de"]
 
 

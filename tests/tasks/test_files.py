@@ -142,9 +142,11 @@ def test_a_translation_that_cannot_be_written_is_an_error():
 
 
 def test_the_summary_of_a_file(tmp_path):
-    assert TranslatedFile(tmp_path, 1_200, 0, 0, ()).summary() == f"{tmp_path}: 1,200 texts translated."
-    text = TranslatedFile(tmp_path, 3, 2, 1, ("a note",)).summary()
+    assert TranslatedFile(tmp_path, 1_200, 0, 0, 0, 0, ()).summary() == f"{tmp_path}: 1,200 texts translated."
+    text = TranslatedFile(tmp_path, 3, 2, 1, 0, 0, ("a note",)).summary()
     assert text == f"{tmp_path}: 3 texts translated, 1 of them below the confidence asked for, 2 entries kept, a note."
+    text = TranslatedFile(tmp_path, 3, 0, 0, 1, 2, ()).summary()
+    assert text == f"{tmp_path}: 3 texts translated, 1 by the memory, 2 with a similar text of it."
 
 
 def test_a_file_is_read_in_its_languages(tmp_path):

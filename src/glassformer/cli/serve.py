@@ -19,6 +19,7 @@ def serve(
     *models: str,
     languages: Texts = (),
     glossary: Texts = (),
+    memory: Texts = (),
     host: str = "127.0.0.1",
     port: Int = 5000,
     public_name: Texts = (),
@@ -42,6 +43,7 @@ def serve(
         models: Model folders, or NAME=FOLDER. The name of a model is that of its folder, unless it is given.
         languages: MODEL=SOURCE,TARGET: languages of a model that has not stored them, for example en-fr=en,fr.
         glossary: NAME=FILE: a glossary that requests can name.
+        memory: NAME=FILE: a translation memory that requests can name; or the folder of a training.
         host: Address to listen on; 0.0.0.0 for all of this machine.
         port: Port to listen on.
         public_name: Host name under which clients reach the server, if it is not an address of this machine.
@@ -81,6 +83,7 @@ def serve(
         models=folders,
         languages=languages_by_model(languages, folders),
         glossaries={name: Path(path) for name, path in map(assignment, glossary)},
+        memories={name: Path(path) for name, path in map(assignment, memory)},
         host=host,
         port=port,
         public_names=public_name,

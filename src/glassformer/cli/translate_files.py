@@ -103,7 +103,7 @@ def report(done: TranslatedFile, source: Path, *, json: bool, quiet: bool) -> No
     if json:
         record = {
             "input": str(source), "output": str(done.path), "translated": done.n_translated, "kept": done.n_kept,
-            "doubtful": done.n_doubtful, "notes": list(done.notes),
+            "doubtful": done.n_doubtful, "exact": done.n_exact, "similar": done.n_similar, "notes": list(done.notes),
         }  # fmt: skip
         print(json_module.dumps(record, ensure_ascii=False), flush=True)
     elif not quiet:

@@ -74,11 +74,92 @@ SELECTED: dict[Only, tuple[State, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a translation comes from."""
+
+    is_doubtful: bool = False
+    """A person has to check it."""
+    confidence: float | None = None
+    """Expected fraction of right words, if it is known."""
+    similarity: float | None = None
+    """Similarity of the text of a translation memory: 1 if the translation is that of an equal text, less if that of a
+    similar text was given to the model."""
+    source: str = ""
+    """The similar text."""
+    target: str = ""
+    """Its translation."""
+
+
+@dataclass(frozen=True, slots=True)
 class Either:
     """What depends on whether a person has to check a translation."""
 
     sure: str
     doubtful: str
+
+
+Form = Literal["qualifier", "sub-state", "confidence", "proposal", "creator"]
+"""How a file says where a translation comes from: `state-qualifier` of XLIFF 1.2 and `subState` of XLIFF 2,
+`mtConfidence` of the Internationalization Tag Set, the similar text of a memory as `alt-trans`, and TMX's `creationid`.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """What a file says of the origin of a translation."""
+
+    form: Form
+    prefix: str = ""
+    """Namespace prefix of the elements."""
+
+    def written(self, origin: Origin) -> str:
+        """How it is written; nothing if there is nothing to say."""
+        similarity, confidence = origin.similarity, origin.confidence
+        match self.form:
+            case "qualifier":
+                if similarity is None:
+                    return "mt-suggestion"
+                return "exact-match" if similarity == 1 else "fuzzy-match"
+            case "sub-state":
+                machine = "mt" if confidence is None else f"mt-{percentage(confidence)}"
+                return "glassformer:" + (machine if similarity is None else f"tm-{percentage(similarity)}")
+            case "confidence":
+                if confidence is None or similarity == 1:
+                    return ""
+                return (
+                    ' xmlns:its="http://www.w3.org/2005/11/its" its:annotatorsRef="mt-confidence|glassformer"'
+                    f' its:mtConfidence="{confidence:.2f}"'
+                )
+            case "proposal":
+                if similarity is None or similarity == 1:
+                    return ""
+                name, source, target = f"{self.prefix}alt-trans", html.escape(origin.source), html.escape(origin.target)
+                return (
+                    f'<{name} match-quality="{percentage(similarity)}%" origin="memory"><{self.prefix}source>{source}'
+                    f"</{self.prefix}source><{self.prefix}target>{target}</{self.prefix}target></{name}>"
+                )
+            case "creator":
+                return "" if similarity == 1 else f' creationid="{MACHINE_ID}"'
+
+
+MACHINE_ID = "MT!"
+"""What an entry of a memory has that we have translated."""
+
+
+def percentage(fraction: float) -> int:
+    """A fraction in percent, rounded down: only 1 is 100."""
+    return int(100 * fraction + 1e-9)
+
+
+def common_origin(origins: Sequence[Origin]) -> Origin:
+    """The origin of a translation in several segments: as doubtful, unsure and dissimilar as the worst of them."""
+    confidences = [origin.confidence for origin in origins if origin.confidence is not None]
+    least = min(origins, key=lambda origin: origin.similarity or 0)
+    return replace(
+        least,
+        is_doubtful=any(origin.is_doubtful for origin in origins),
+        confidence=min(confidences) if len(confidences) == len(origins) else None,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +169,7 @@ class Entry:
     kept: str
     """How it is written in the file if it is not translated or, in a file of one language, is its translation."""
     state: State
-    pieces: tuple["str | Segment | Either", ...]
+    pieces: tuple["str | Segment | Either | Quality", ...]
     """How it is written with a translation."""
 
 
@@ -151,7 +232,7 @@ class Document:
         translations: Sequence[str],
         alignments: Sequence[Alignment] | None = None,
         languages: tuple[str, str] | None = None,
-        doubtful: Sequence[bool] = (),
+        origins: Sequence[Origin] = (),
     ) -> bytes:
         """The file with translations.
 
@@ -160,15 +241,16 @@ class Document:
             alignments: the word alignment of each; only those of segments with tags are used. Without it, tags are
                 placed in proportion to their position.
             languages: source and target language, for what says in the file which language it is in. Default: stays.
-            doubtful: for each segment whether a person has to check its translation. A file of two languages says so;
-                a translation memory, which cannot, does not get the translation. Default: none.
+            origins: where each translation comes from. A file of two languages says so, and whether a person has to
+                check it; a translation memory, which cannot say this, does not get such a translation. Default: of the
+                model, and not to be checked.
 
         Raises:
             CorpusError: a translation has a lone surrogate.
         """
         aligned = alignments or [()] * len(translations)
-        checks = doubtful or [False] * len(translations)
-        results = iter(zip(translations, aligned, checks, strict=True))
+        known = origins or [Origin()] * len(translations)
+        results = iter(zip(translations, aligned, known, strict=True))
         text = "".join(text for piece in self.pieces for text in self.parts(piece, results, languages))
         values: list[str] = []
         for attribute in self.attributes:
@@ -183,9 +265,9 @@ class Document:
         return encoded(text, self.encoding, self.escaping)
 
     def parts(
-        self, piece: Piece, results: Iterator[tuple[str, Alignment, bool]], languages: tuple[str, str] | None
+        self, piece: Piece, results: Iterator[tuple[str, Alignment, Origin]], languages: tuple[str, str] | None
     ) -> Iterator[str]:
-        """A piece as it is written with translations, each with its alignment and whether it is doubtful."""
+        """A piece as it is written with translations, each with its alignment and origin."""
         match piece:
             case str():
                 yield piece
@@ -201,14 +283,20 @@ class Document:
                 if is_same and piece.state == "source":
                     yield piece.kept
                     return
-                is_doubtful = any(check for _, _, check in own)
-                if is_doubtful and piece.state != "source" and not any(isinstance(p, Either) for p in piece.pieces):
-                    yield piece.kept  # the file cannot say that a person has to check it
+                origin = common_origin([origin for _, _, origin in own])
+                if (
+                    origin.is_doubtful
+                    and piece.state != "source"
+                    and not any(isinstance(p, Either) for p in piece.pieces)
+                ):
+                    yield piece.kept
                     return
                 inner = iter(own)
                 for part in piece.pieces:
                     if isinstance(part, Either):
-                        yield part.doubtful if is_doubtful else part.sure
+                        yield part.doubtful if origin.is_doubtful else part.sure
+                    elif isinstance(part, Quality):
+                        yield part.written(origin)
                     else:
                         yield from self.parts(part, inner, languages)
 
@@ -283,7 +371,13 @@ def piece_of(record: Any) -> Piece:
         return record
     if "kept" in record:
         inner = tuple(
-            part if isinstance(part, str) else Either(**part) if "sure" in part else segment_of(part)
+            part
+            if isinstance(part, str)
+            else Either(**part)
+            if "sure" in part
+            else Quality(**part)
+            if "form" in part
+            else segment_of(part)
             for part in record["pieces"]
         )
         return Entry(record["kept"], record["state"], inner)

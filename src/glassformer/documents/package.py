@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from glassformer.documents.document import Alignment, Document, Entry, Only, Segment
+from glassformer.documents.document import Alignment, Document, Entry, Only, Origin, Segment
 from glassformer.errors import CorpusError
 
 MAX_FILES = 20_000
@@ -50,7 +50,7 @@ class Package:
         translations: Sequence[str],
         alignments: Sequence[Alignment] | None = None,
         languages: tuple[str, str] | None = None,
-        doubtful: Sequence[bool] = (),
+        origins: Sequence[Origin] = (),
     ) -> bytes:
         """The archive with translations, see `Document.render`."""
         changed: dict[str, bytes] = {}

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from glassformer.documents.codes import Content, plain, segments
-from glassformer.documents.document import Document, Entry, State
+from glassformer.documents.document import Document, Entry, Quality, State
 from glassformer.documents.languages import best_match
 from glassformer.documents.markup import content_of, opened
 from glassformer.documents.splicer import Splicer
@@ -19,9 +19,6 @@ NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 ALL_LANGUAGES = "*all*"
 """Value of `srclang` of a memory for any direction."""
-
-MACHINE_ID = "MT!"
-"""What an entry has that we have translated."""
 
 MACHINE = ("mt", "mt!", "machine", "machine translation")
 """Who has made a translation, if it was no person."""
@@ -71,11 +68,9 @@ def read_tmx(name: str, data: bytes, languages: tuple[str, str]) -> Document:
         elif languages[1]:
             variant = variants[source]
             attribute = "xml:lang" if "xml:lang" in variant.attributes or "lang" not in variant.attributes else "lang"
-            start = (
-                f'{splicer.space_before(variant)}<{variant.name} {attribute}="{html.escape(languages[1])}"'
-                f' creationid="{MACHINE_ID}"><{seg.name}>'
-            )
-            entry = Entry("", "empty", (start, *inner, f"</{seg.name}></{variant.name}>"))
+            start = f'{splicer.space_before(variant)}<{variant.name} {attribute}="{html.escape(languages[1])}"'
+            end = f"</{seg.name}></{variant.name}>"
+            entry = Entry("", "empty", (start, Quality("creator"), f"><{seg.name}>", *inner, end))
             splicer.replace(variant.end, variant.end, entry)
     if not n_found and found_instead(root) and not has_language(root, src_language):
         raise CorpusError(f"{name}: no text in {src_language or 'any language'}{found_instead(root)}.")

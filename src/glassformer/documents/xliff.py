@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from glassformer.documents.codes import plain, segments
-from glassformer.documents.document import Document, Either, Entry, Segment, State
+from glassformer.documents.document import Document, Either, Entry, Quality, Segment, State
 from glassformer.documents.languages import is_swapped
 from glassformer.documents.markup import content_of, opened, with_attribute
 from glassformer.documents.splicer import Splicer
@@ -101,17 +101,39 @@ def place_in_unit(splicer: Splicer, unit: Node, source: Node, target: Node | Non
     pieces = segmented_pieces(splicer, segmented) if segmented else segments(content_of(source, splicer.data), "html")
     prefix = source.name.removesuffix("source")
     tag = opened(splicer.raw(target.start, target.inner)) if target else f"<{prefix}target>"
-    tags = [
-        with_attribute(with_attribute(tag, "state", state), "state-qualifier", "mt-suggestion")
-        for state in ("translated", "needs-translation")
-    ]
-    inner = (Either(*tags), *pieces, f"</{prefix}target>")
+    inner = (
+        *with_origin(
+            tag, ("translated", "needs-translation"), "state-qualifier", Quality("qualifier"), Quality("confidence")
+        ),
+        *pieces,
+        f"</{prefix}target>",
+        Quality("proposal", prefix),
+    )
     if target:
         kept = splicer.raw(target.start, target.end)
         splicer.replace(target.start, target.end, Entry(kept, state_of(unit, source, target), inner))
     else:
         end = segmented.end if segmented else source.end
         splicer.replace(end, end, Entry("", "empty", (splicer.space_before(source), *inner)))
+
+
+VALUE = "\1"
+"""What is in place of the value of an attribute: no XML has it."""
+
+
+def with_origin(
+    tag: str, states: tuple[str, str], attribute: str, origin: Quality, *more: Quality
+) -> tuple[Either | Quality | str, ...]:
+    """A start tag with attributes that say where the translation comes from.
+
+    Args:
+        states: the value of `state` for a translation, and for one that a person has to check.
+        attribute: name of the attribute of the origin.
+        more: other attributes.
+    """
+    tags = [with_attribute(with_attribute(tag, "state", state), attribute, VALUE) for state in states]
+    befores, afters = zip(*(each.removesuffix(">").split(VALUE) for each in tags), strict=True)
+    return Either(*befores), origin, Either(*afters), *more, ">"
 
 
 def segmented_pieces(splicer: Splicer, node: Node) -> list[str | Segment]:
@@ -127,7 +149,6 @@ def place_in_segment(splicer: Splicer, unit: Node, source: Node, target: Node | 
     """Put the target of a segment of XLIFF 2, and its state."""
     prefix = source.name.removesuffix("source")
     tag = splicer.raw(unit.start, unit.inner)
-    tags = [with_attribute(tag, "state", state) for state in ("translated", "initial")]
     start = opened(splicer.raw(target.start, target.inner)) if target else f"<{prefix}target>"
     before = (
         splicer.raw(unit.inner, target.start)
@@ -136,7 +157,8 @@ def place_in_segment(splicer: Splicer, unit: Node, source: Node, target: Node | 
     )
     after = splicer.raw(target.end if target else source.end, unit.end)
     texts = segments(content_of(source, splicer.data), "html")
-    pieces = (Either(*tags), before, start, *texts, f"</{prefix}target>", after)
+    tags = with_origin(tag, ("translated", "initial"), "subState", Quality("sub-state"))
+    pieces = (*tags, before, start, *texts, f"</{prefix}target>", after)
     entry = Entry(splicer.raw(unit.start, unit.end), state_of(unit, source, target), pieces)
     splicer.replace(unit.start, unit.end, entry)
 

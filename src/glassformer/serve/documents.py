@@ -13,7 +13,7 @@ from starlette.datastructures import UploadFile
 from starlette.responses import Response
 
 from glassformer.config import JsonObject
-from glassformer.documents.document import Only
+from glassformer.documents.document import Only, Origin
 from glassformer.documents.languages import differing
 from glassformer.documents.reader import AnyDocument, DocumentReader
 from glassformer.errors import CorpusError
@@ -99,11 +99,21 @@ async def translated(
         alignments = [result.alignment or () for result in own]
         texts = [result.text for result in own]
         least = body.min_confidence if is_marked(document, body) else None
-        doubtful = [least is not None and (result.confidence or 0) < least for result in own]
+        origins = [origin_of(result, least) for result in own]
         languages = service.languages_of(service.model(model))
-        render = partial(document.render, texts, alignments, languages, doubtful)
+        render = partial(document.render, texts, alignments, languages, origins)
         rendered.append(await asyncio.to_thread(render))  # takes seconds
     return rendered
+
+
+def origin_of(result: Translated, least: float | None) -> Origin:
+    """Where a translation comes from.
+
+    Args:
+        least: confidence below which a person has to check it; None: it is not checked.
+    """
+    is_doubtful = least is not None and (result.confidence or 0) < least
+    return Origin(is_doubtful, result.confidence, **(result.match or {}))
 
 
 def is_marked(document: AnyDocument, body: Translate) -> bool:
@@ -140,7 +150,7 @@ def router(service: Service) -> APIRouter:
         if not isinstance(file, UploadFile):
             raise ApiError(400, "Invalid request: missing file parameter", param="file")
         body = parse(TranslateFile, fields)
-        body.check_glossary(service)
+        body.check_names(service)
         name = check_text(PurePath((file.filename or "").replace("\\", "/")).name, "file")[:200]
         data = await file.read()
         charge(request, service, body.api_key, len(data))

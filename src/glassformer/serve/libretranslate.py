@@ -81,7 +81,7 @@ def router(service: Service) -> APIRouter:
         body = parse(Translate, await read_fields(request))
         texts = checked_texts(body.q)
         charge(request, service, body.api_key, sum(map(len, texts)))
-        body.check_glossary(service)
+        body.check_names(service)
         if body.prefix is not None and (len(texts) > 1 or "\n" in texts[0] or body.format == "html"):
             raise ApiError(400, "Invalid request: prefix: only for one line of text", param="prefix")
         target = service.code(body.target)
@@ -152,7 +152,7 @@ def response(body: Translate, answers: Sequence[Translated], found: Sequence[Jso
             result[name] = values(attrgetter(name))
     if (continuations := answers[0].continuations) is not None:
         result["continuations"] = [continuation_record(continuation) for continuation in continuations]
-    for name in ("missing", "untranslated"):
+    for name in ("missing", "untranslated", "match"):
         if any(getattr(answer, name) for answer in answers):
             result[name] = values(attrgetter(name))
     return result

@@ -39,6 +39,8 @@ class Translated(Message):
     words: list[tuple[str, float]] | None = None
     """Each word with the probability that it is right."""
     confidence: float | None = None
+    match: JsonObject | None = None
+    """The text of the translation memory that was used, if there is one: similarity, source and target."""
     continuations: "list[Translated] | None" = None
 
 
@@ -103,6 +105,8 @@ class Requirements(Message):
 
     glossary: str | None = None
     """Name of a glossary of the server."""
+    memory: str | None = None
+    """Name of a translation memory of the server."""
     terms: list[list[str]] = []
     """Pairs of the forms of a term, separated by |."""
     protect: list[str] = []
@@ -179,6 +183,8 @@ class Configuration(Message):
     """Folders by name."""
     glossaries: dict[str, str]
     """Files by name."""
+    memories: dict[str, str]
+    """Files or folders by name."""
     precision: Precision
     threads: int | None
 
@@ -228,6 +234,7 @@ class Failures(Message):
 
     models: dict[str, str] = {}
     glossaries: dict[str, str] = {}
+    memories: dict[str, str] = {}
 
 
 class Ready(Message):

@@ -169,6 +169,7 @@ class Service:
         return [
             *(f"model {name}: cannot be loaded" for name in failures.models),
             *(f"glossary {name}: cannot be read" for name in failures.glossaries),
+            *(f"memory {name}: cannot be read" for name in failures.memories),
             *(["the last reload was refused"] if self.supervisor.is_refused else []),
             *self.losses,
         ]

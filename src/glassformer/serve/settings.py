@@ -18,6 +18,7 @@ class Settings:
     languages: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Source and target language of models that have not stored them."""
     glossaries: dict[str, Path] = field(default_factory=dict)
+    memories: dict[str, Path] = field(default_factory=dict)
     host: str = "127.0.0.1"
     port: int = 5000
     public_names: tuple[str, ...] = ()
@@ -36,6 +37,7 @@ class Settings:
         return Configuration(
             models={name: str(folder) for name, folder in self.models.items()},
             glossaries={name: str(path) for name, path in self.glossaries.items()},
+            memories={name: str(path) for name, path in self.memories.items()},
             precision=self.precision,
             threads=self.threads,
         )

@@ -168,7 +168,10 @@ class Supervisor:
                     received += data
             if not isinstance(ready, Ready):
                 raise UserError(f"the model process has sent {ready.type} before it was ready.")
-            errors = [*ready.failures.models.values(), *ready.failures.glossaries.values()]
+            failures = ready.failures
+            errors = [
+                error for kind in (failures.models, failures.glossaries, failures.memories) for error in kind.values()
+            ]
             if errors and not (partial and ready.models):
                 raise UserError("\n".join(errors))
             for error in errors:

@@ -40,22 +40,28 @@ Pair = Annotated[list[Forms], Field(min_length=2, max_length=2)]
 
 
 class Control(BaseModel):
-    """Terms, protected text and tag of a request, for its direction of translation."""
+    """Terms, protected text, memory and tag of a request, for its direction of translation."""
 
     glossary: Annotated[str | None, BeforeValidator(none_if_empty)] = None
     terms: Annotated[list[Pair], BeforeValidator(list_of_json)] = Field(default=[], max_length=MAX_TERMS)
     protect: bool = False
+    memory: Annotated[str | None, BeforeValidator(none_if_empty)] = None
     tag: Annotated[str | None, BeforeValidator(none_if_empty)] = None
 
-    def check_glossary(self, service: Service) -> None:
-        """Check that the server has the glossary.
+    def check_names(self, service: Service) -> None:
+        """Check that the server has the glossary and the memory.
 
         Raises:
             ApiError: it does not.
         """
-        if self.glossary and self.glossary not in service.settings.glossaries:
-            known = ", ".join(service.settings.glossaries) or "none"
-            raise ApiError(400, f"there is no glossary {self.glossary[:100]!r}; there are: {known}", param="glossary")
+        settings = service.settings
+        for kind, name, names in (
+            ("glossary", self.glossary, settings.glossaries),
+            ("memory", self.memory, settings.memories),
+        ):
+            if name and name not in names:
+                known = ", ".join(names) or "none"
+                raise ApiError(400, f"there is no {kind} {name[:100]!r}; there are: {known}", param=kind)
 
 
 class Translate(Control):
@@ -106,7 +112,10 @@ def translation_unit(
         raise ApiError(400, f"there is no tag {body.tag[:100]!r}; there are: {known}", param="tag")
     beam = max(body.beam or DEFAULT_BEAM, body.alternatives + 1)
     requirements = messages.Requirements(
-        glossary=body.glossary, terms=body.terms, protect=["all"] if body.protect else ["markers", *protect]
+        glossary=body.glossary,
+        terms=body.terms,
+        memory=body.memory,
+        protect=["all"] if body.protect else ["markers", *protect],
     )
     options: JsonObject
     if body.prefix is not None and body.alternatives:

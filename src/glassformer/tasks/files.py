@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from glassformer.checkpoint import write_synced
 from glassformer.corpora.lines import open_bytes
 from glassformer.decode_config import DecodeConfig
-from glassformer.documents.document import Alignment, Only, Segment
+from glassformer.documents.document import Alignment, Only, Origin, Segment
 from glassformer.documents.languages import differing
 from glassformer.documents.reader import AnyDocument, read_in_child
 from glassformer.errors import ConfigError, CorpusError, UserError
@@ -38,12 +38,18 @@ class TranslatedFile:
     n_doubtful: int
     """Number of texts whose translation a person has to check, or that were not translated: less confident than asked
     for."""
+    n_exact: int
+    """Number of texts that the memory has."""
+    n_similar: int
+    """Number of texts for which the model was given the translation of a similar one."""
     notes: tuple[str, ...]
     """What a person should know."""
 
     def summary(self) -> str:
         """What was done, in one line."""
         parts = [f"{self.n_translated:,} texts translated"]
+        if self.n_exact or self.n_similar:
+            parts.append(f"{self.n_exact:,} by the memory, {self.n_similar:,} with a similar text of it")
         if self.n_doubtful:
             parts.append(f"{self.n_doubtful:,} of them below the confidence asked for")
         if self.n_kept:
@@ -102,24 +108,40 @@ def translate_document(
     n_kept = len(entries) - len(selected.entries)
     least = options.min_confidence
     marks = least is not None and bool(entries)
+    """Whether less confident translations are marked in the file instead of left out."""
     protect = tuple(dict.fromkeys((*options.protect, *document.protect)))
     changes = {"protect": protect} | ({"confidence": True, "min_confidence": None} if marks else {})
     changed = options.model_copy(update=changes)
     segments = selected.segments
     translations = (memo or Memo(task)).translate(segments, changed, progress)
-    if marks:
-        doubtful = [(translation.confidence or 0) < (least or 0) for translation in translations]
-    else:
-        doubtful = [translation.is_untranslated for translation in translations]
+    origins = [origin_of(translation, least if marks else None) for translation in translations]
     alignments: list[Alignment] = [translation.alignment or () for translation in translations]
     languages = getattr(task, "languages", ())
     data = selected.render(
         [translation.text for translation in translations],
         alignments,
         (languages[0], languages[1]) if languages else None,
-        doubtful,
+        origins,
     )
-    return data, TranslatedFile(Path(), len(segments), n_kept, sum(doubtful), document.notes)
+    similarities = [origin.similarity for origin in origins if origin.similarity is not None]
+    n_exact = similarities.count(1)
+    n_doubtful = sum(origin.is_doubtful for origin in origins)
+    return data, TranslatedFile(
+        Path(), len(segments), n_kept, n_doubtful, n_exact, len(similarities) - n_exact, document.notes
+    )
+
+
+def origin_of(translation: Translation, least: float | None) -> Origin:
+    """Where a translation comes from.
+
+    Args:
+        least: confidence below which a person has to check it. Default: only one that was not translated.
+    """
+    match, confidence = translation.match, translation.confidence
+    is_doubtful = translation.is_untranslated if least is None else (confidence or 0) < least
+    if match is None:
+        return Origin(is_doubtful, confidence)
+    return Origin(is_doubtful, confidence, match.similarity, match.source, match.target)
 
 
 def check_file_options(options: DecodeConfig) -> None:

@@ -32,7 +32,7 @@ def memory_of(task: "TextToTextTask[Any]", options: DecodeConfig) -> Memory | No
     return read_memory(options.memory, tuple(map(modified_at, options.memory)), languages)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=16)
 def read_memory(paths: tuple[Path, ...], modified: tuple[float, ...], languages: tuple[str, ...]) -> Memory:
     """The memory of files: TMX, XLIFF, PO, archives and tables of pairs; folders of them; run folders."""
 

@@ -5,17 +5,20 @@ import signal
 import socket
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
 from glassformer.corpora.terms import Glossary
+from glassformer.decode_config import DecodeConfig
 from glassformer.errors import UserError
 from glassformer.serve.channel import Channel
 from glassformer.serve.messages import Configuration, Failures, Ready
 from glassformer.serve.worker.loop import Worker
 from glassformer.serve.worker.served_model import ServedModel
+from glassformer.tasks.memories import memory_of
+from glassformer.tasks.translation import TextToTextTask
 from glassformer.threads import set_n_threads
 
 NICENESS = 5
@@ -35,6 +38,26 @@ def load_each(paths: dict[str, str], read: Callable[[str, Path], Loaded], failed
     return loaded
 
 
+def readable_memory(path: Path, models: Iterable[ServedModel]) -> Path:
+    """A translation memory that at least one model can use; it is read for these.
+
+    Raises:
+        UserError: none can, or it cannot be read.
+    """
+    errors: list[UserError] = []
+    n_read = 0
+    for model in models:
+        if isinstance(model.task, TextToTextTask):
+            try:
+                memory_of(model.task, DecodeConfig(memory=(path,)))
+                n_read += 1
+            except UserError as error:
+                errors.append(error)
+    if errors and not n_read:
+        raise errors[0]
+    return path
+
+
 def main() -> None:
     """Load the models, and compute requests. The file descriptor of the connection is the argument."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -47,12 +70,13 @@ def main() -> None:
         raise ValueError(f"unexpected message: {config.type}")
     if config.threads:
         set_n_threads(config.threads)
-    failures = Failures(models={}, glossaries={})
+    failures = Failures(models={}, glossaries={}, memories={})
     models = load_each(config.models, lambda name, folder: ServedModel(name, folder, config.precision), failures.models)
     glossaries = load_each(config.glossaries, lambda _, path: Glossary.read(path), failures.glossaries)
+    memories = load_each(config.memories, lambda _, path: readable_memory(path, models.values()), failures.memories)
     channel.send(Ready(models=[model.info() for model in models.values()], failures=failures))
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
-        Worker(channel, models, glossaries).run()
+        Worker(channel, models, glossaries, memories).run()
 
 
 if __name__ == "__main__":

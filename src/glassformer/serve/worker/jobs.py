@@ -3,6 +3,7 @@
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
 from typing import Any
 
 from glassformer.config import JsonObject
@@ -131,7 +132,7 @@ class StreamJob(Job):
 
 
 def computation(
-    request: AnyRequest, model: ServedModel, glossaries: Mapping[str, Glossary]
+    request: AnyRequest, model: ServedModel, glossaries: Mapping[str, Glossary], memories: Mapping[str, Path]
 ) -> Job | Callable[[], Result]:
     """What computes a request: a job for the engine, or a function if nothing is generated token by token.
 
@@ -142,7 +143,8 @@ def computation(
     match request:
         case Translate() if isinstance(task, TextToTextTask):
             ends = LINE_END.findall(request.text)
-            options = decode_config(model, request.options)
+            used = {"memory": (memories[name],)} if (name := request.requirements.memory) else {}
+            options = decode_config(model, request.options | used)
             terms = terms_of(request.requirements, glossaries)
             decoding = task.decoding(LINE_END.split(request.text), options, terms=terms)
             return DecodingJob(model, decoding, lambda lines: translated(lines, ends))

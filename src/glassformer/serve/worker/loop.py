@@ -8,6 +8,7 @@ import importlib
 import sys
 import time
 from collections.abc import Mapping
+from pathlib import Path
 
 from glassformer.corpora.terms import Glossary
 from glassformer.errors import UserError
@@ -47,10 +48,17 @@ class Worker:
         channel: connection to the server.
         models: models by name.
         glossaries: glossaries by name.
+        memories: files of translation memories by name.
     """
 
-    def __init__(self, channel: Channel, models: Mapping[str, ServedModel], glossaries: Mapping[str, Glossary]) -> None:
-        self.channel, self.models, self.glossaries = channel, models, glossaries
+    def __init__(
+        self,
+        channel: Channel,
+        models: Mapping[str, ServedModel],
+        glossaries: Mapping[str, Glossary],
+        memories: Mapping[str, Path],
+    ) -> None:
+        self.channel, self.models, self.glossaries, self.memories = channel, models, glossaries, memories
         self.jobs: dict[int, Job] = {}
         self.calls = Calls()
 
@@ -85,8 +93,11 @@ class Worker:
 
     def begin(self, job_id: int, request: AnyRequest) -> None:
         """Begin a job."""
-        glossary = request.requirements.glossary if isinstance(request, Translate | Continue) else None
-        missing = f"glossary {glossary}" if glossary and glossary not in self.glossaries else ""
+        missing = ""
+        if isinstance(request, Translate | Continue):
+            glossary, memory = request.requirements.glossary, request.requirements.memory
+            missing = f"glossary {glossary}" if glossary and glossary not in self.glossaries else ""
+            missing = f"memory {memory}" if memory and memory not in self.memories else missing
         if request.model not in self.models:
             missing = f"model {request.model}"
         if missing:
@@ -94,7 +105,7 @@ class Worker:
             self.channel.send(Unloaded(job_id=job_id, reason=reason))
             return
         try:
-            begun = computation(request, self.models[request.model], self.glossaries)
+            begun = computation(request, self.models[request.model], self.glossaries, self.memories)
         except UserError as error:
             code = "context_length_exceeded" if isinstance(error, ContextLengthError) else None
             self.channel.send(Failed(job_id=job_id, error=str(error), code=code))

@@ -1,6 +1,7 @@
 """Results of the model process as the server gets them."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from glassformer.decode_config import DecodeConfig
@@ -41,6 +42,7 @@ def translated(lines: Sequence[Sequence[Translation]], ends: Sequence[str]) -> T
         untranslated=untranslated, alignment=alignment,
         words=None if untranslated else words,  # they are those of the translation
         confidence=confidence,
+        match=asdict(best[0].match) if len(best) == 1 and best[0].match else None,
     )  # fmt: skip
 
 
