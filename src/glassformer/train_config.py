@@ -77,6 +77,11 @@ class TrainConfig(Config):
         description="Translation: also train with the translation of the most similar other text after the source, so"
         " that the model can use a translation memory: translate --memory.",
     )
+    inline_codes: bool = Field(
+        default=False,
+        description="Translation: also train with codes in the text, so that the model says where tags and placeholders"
+        " of a source belong in the translation. Default: they are placed by word alignment.",
+    )
     more_tgt: tuple[Path, ...] = Field(
         default=(),
         description="Translation: more text in the target language, one sentence on each line. A model of the other"

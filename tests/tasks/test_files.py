@@ -11,6 +11,7 @@ from glassformer.documents.reader import FORMATS
 from glassformer.errors import ConfigError, CorpusError, UserError
 from glassformer.tasks.files import Memo, TranslatedFile, outputs, read_file, translate_document, write_new
 from glassformer.tasks.translated import Translation
+from glassformer.tokens.tokenizer import Tokenizer
 from tests.documents.test_office import body_of, run, word
 from tests.documents.test_po import HEADER
 from tests.documents.test_tmx import memory, read, tuv
@@ -18,6 +19,8 @@ from tests.documents.test_tmx import memory, read, tuv
 
 class Capitals:
     """A task that translates into capitals, word by word; texts with "odd" with little confidence."""
+
+    tokenizer = Tokenizer.train(["a b"], kind="char")
 
     def __init__(self, languages: tuple[str, ...] = ("en", "de")):
         self.calls: list[tuple[list[str], DecodeConfig]] = []

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from glassformer.documents.escaping import MARKUP, Escaping, escaped
-from glassformer.documents.inline import Detached, Inner, put_back
+from glassformer.documents.inline import Detached, Inner, Place, aligned_places, put_at
 from glassformer.documents.languages import primary
 from glassformer.errors import CorpusError
 
@@ -233,6 +233,7 @@ class Document:
         alignments: Sequence[Alignment] | None = None,
         languages: tuple[str, str] | None = None,
         origins: Sequence[Origin] = (),
+        places: Sequence[Sequence[Place]] = (),
     ) -> bytes:
         """The file with translations.
 
@@ -241,6 +242,7 @@ class Document:
             alignments: the word alignment of each; only those of segments with tags are used. Without it, tags are
                 placed in proportion to their position.
             languages: source and target language, for what says in the file which language it is in. Default: stays.
+            places: where the tags of each segment belong, in place of its alignment; empty for one without.
             origins: where each translation comes from. A file of two languages says so, and whether a person has to
                 check it; a translation memory, which cannot say this, does not get such a translation. Default: of the
                 model, and not to be checked.
@@ -248,9 +250,15 @@ class Document:
         Raises:
             CorpusError: a translation has a lone surrogate.
         """
-        aligned = alignments or [()] * len(translations)
-        known = origins or [Origin()] * len(translations)
-        results = iter(zip(translations, aligned, known, strict=True))
+        segments, n = self.segments, len(translations)
+        aligned = alignments or [()] * n
+        at = places or [
+            aligned_places(segment.detached, text, [(pair[0], pair[1]) for pair in alignment])
+            if segment.detached
+            else ()
+            for segment, text, alignment in zip(segments, translations, aligned, strict=True)
+        ]
+        results = iter(zip(translations, at, origins or [Origin()] * n, strict=True))
         text = "".join(text for piece in self.pieces for text in self.parts(piece, results, languages))
         values: list[str] = []
         for attribute in self.attributes:
@@ -265,17 +273,17 @@ class Document:
         return encoded(text, self.encoding, self.escaping)
 
     def parts(
-        self, piece: Piece, results: Iterator[tuple[str, Alignment, Origin]], languages: tuple[str, str] | None
+        self, piece: Piece, results: Iterator[tuple[str, Sequence[Place], Origin]], languages: tuple[str, str] | None
     ) -> Iterator[str]:
-        """A piece as it is written with translations, each with its alignment and origin."""
+        """A piece as it is written with translations, each with the places of its tags and its origin."""
         match piece:
             case str():
                 yield piece
             case Language():
                 yield piece.written(languages)
             case Segment():
-                translation, alignment, _ = next(results)
-                yield self.written(piece, translation, alignment)
+                translation, places, _ = next(results)
+                yield self.written(piece, translation, places)
             case Entry():
                 texts_of_entry = [part for part in piece.pieces if isinstance(part, Segment)]
                 own = [next(results) for _ in texts_of_entry]
@@ -300,14 +308,14 @@ class Document:
                     else:
                         yield from self.parts(part, inner, languages)
 
-    def written(self, segment: Segment, translation: str, alignment: Alignment) -> str:
+    def written(self, segment: Segment, translation: str, places: Sequence[Place]) -> str:
         """A translation as it is written in the file."""
         if translation == segment.text and segment.source is not None:
             return segment.source
         escaping = segment.escaping or self.escaping
         text = escaped(" ".join(translation.split()), escaping) if escaping in MARKUP else " ".join(translation.split())
         if segment.detached:
-            text = put_back(segment.detached, text, [(pair[0], pair[1]) for pair in alignment])
+            text = put_at(segment.detached, text, places)
         if escaping == "none":  # marks of emphasis around nothing would be seen
             text = EMPTY_PAIR.sub(
                 lambda match: "" if EMPHASIS.issuperset(segment.codes[int(match[1])]) else match[0], text

@@ -23,6 +23,10 @@ OPENING_MARKS = frozenset("([{«“„‘\"'¿¡（「『")
 ENTITIES = ("&amp;", "&lt;", "&gt;")
 
 
+Place = tuple[int, bool]
+"""Where a span is put: the index of a word of the translation, and whether it follows the word before that one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Inner:
     """A span that was taken out of a sentence."""
@@ -158,20 +162,37 @@ def tag_pairs(spans: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 
 def put_back(detached: Detached, output: str, alignment: Sequence[tuple[int, int]]) -> str:
-    """Put the spans into the translation of the sentence.
+    """Put the spans into the translation of the sentence, where the alignment says.
+
+    Args:
+        alignment: see `aligned_places`.
+    """
+    return put_at(detached, output, aligned_places(detached, output, alignment))
+
+
+def aligned_places(detached: Detached, output: str, alignment: Sequence[tuple[int, int]]) -> list[Place]:
+    """Where the spans belong in the translation of the sentence.
 
     Args:
         alignment: pairs of a word of the sentence and a word of its translation; words are separated by white space.
             If there are none, spans are placed in proportion to their position.
     """
+    n_source, n_target = len(detached.core.split()), len(output.split())
+    alignment = alignment or [(word, word * n_target // n_source) for word in range(n_source)]
+    return places(detached.inner, [(word, target) for word, target in alignment if target < n_target], n_target)
+
+
+def put_at(detached: Detached, output: str, at_places: Sequence[Place]) -> str:
+    """Put the spans into the translation of the sentence.
+
+    Args:
+        at_places: where each belongs. What is between two tags stays between them.
+    """
     output = output.strip() if detached.core.strip() else detached.core
     words = [match.span() for match in re.finditer(r"\S+", output)]
-    n_source = len(detached.core.split())
-    alignment = alignment or [(word, word * len(words) // n_source) for word in range(n_source)]
-    alignment = [(word, target) for word, target in alignment if target < len(words)]
     offsets: list[int] = []
     texts: list[str] = []
-    for span, (place, closes) in zip(detached.inner, places(detached.inner, alignment, len(words)), strict=True):
+    for span, (place, closes) in zip(detached.inner, at_places, strict=True):
         if closes or place >= len(words):
             at = words[place - 1][1] if words else 0
             if span.punctuation_after or place >= len(words):
@@ -235,8 +256,8 @@ def insertions(spans: Sequence[str], offsets: list[int]) -> list[tuple[int, int]
     return results
 
 
-def places(inner: Sequence[Inner], alignment: Sequence[tuple[int, int]], n_target: int) -> list[tuple[int, bool]]:
-    """For each span the index of the target word that it is inserted at, and whether it follows the word before."""
+def places(inner: Sequence[Inner], alignment: Sequence[tuple[int, int]], n_target: int) -> list[Place]:
+    """Where each span belongs by the alignment."""
     results = []
     for span in inner:
         place = place_of(span.word, alignment, n_target)

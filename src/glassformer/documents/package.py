@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from glassformer.documents.document import Alignment, Document, Entry, Only, Origin, Segment
+from glassformer.documents.inline import Place
 from glassformer.errors import CorpusError
 
 MAX_FILES = 20_000
@@ -51,6 +52,7 @@ class Package:
         alignments: Sequence[Alignment] | None = None,
         languages: tuple[str, str] | None = None,
         origins: Sequence[Origin] = (),
+        places: Sequence[Sequence[Place]] = (),
     ) -> bytes:
         """The archive with translations, see `Document.render`."""
         changed: dict[str, bytes] = {}
@@ -58,7 +60,7 @@ class Package:
         for name, part in self.parts.items():
             end = position + len(part.segments)
             own = alignments[position:end] if alignments else None
-            changed[name] = part.render(translations[position:end], own, languages)
+            changed[name] = part.render(translations[position:end], own, languages, places=places[position:end])
             position = end
         out = io.BytesIO()
         with zipfile.ZipFile(io.BytesIO(self.data)) as old, zipfile.ZipFile(out, "w") as new:

@@ -54,9 +54,7 @@ class Lexicon:
         """
         sides = [list(WORD.finditer(text)) for text in (src, tgt)]
         words = [[match[0].lower() for match in side] for side in sides]
-        links = [(i, j) for i, s in enumerate(words[0]) for j, t in enumerate(words[1]) if (s, t) in self.pairs]
-        # Words that occur twice may correspond to each other in several ways.
-        links = [(i, j) for i, j in links if words[0].count(words[0][i]) == words[1].count(words[1][j]) == 1]
+        links = self.unique_links(words)
         if not links:
             return None
         i, j = links[int(rng.integers(len(links)))]
@@ -68,6 +66,35 @@ class Lexicon:
             src[sides[0][i].start() : sides[0][end_i].end()],
             tgt[sides[1][j].start() : sides[1][end_j].end()],
         )
+
+    def phrase_spans(
+        self, src: str, tgt: str, rng: np.random.Generator
+    ) -> tuple[tuple[int, int], tuple[int, int]] | None:
+        """Where a random phrase of the source is, and its translation, in any order of the words: the first and the
+        last word of both are linked, and no word is linked to one outside. None: the lexicon has no words of this pair.
+        """
+        sides = [list(WORD.finditer(text)) for text in (src, tgt)]
+        links = self.unique_links([[match[0].lower() for match in side] for side in sides])
+        if not links:
+            return None
+        i, _ = links[int(rng.integers(len(links)))]
+        length = int(rng.integers(1, MAX_WORDS + 1))
+        for end in range(min(i + length, len(sides[0])) - 1, i - 1, -1):
+            targets = [t for s, t in links if i <= s <= end]
+            low, high = min(targets), max(targets)
+            is_consistent = all(i <= s <= end for s, t in links if low <= t <= high)
+            if is_consistent and any(s == end for s, _ in links) and high - low < MAX_WORDS:
+                return (
+                    (sides[0][i].start(), sides[0][end].end()),
+                    (sides[1][low].start(), sides[1][high].end()),
+                )
+        return None
+
+    def unique_links(self, words: Sequence[Sequence[str]]) -> list[tuple[int, int]]:
+        """Words of both sides that translate each other, without those that occur twice, which may correspond to each
+        other in several ways."""
+        links = [(i, j) for i, s in enumerate(words[0]) for j, t in enumerate(words[1]) if (s, t) in self.pairs]
+        return [(i, j) for i, j in links if words[0].count(words[0][i]) == words[1].count(words[1][j]) == 1]
 
 
 def words_of(text: str) -> list[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import compress
+from itertools import compress, islice
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -22,16 +22,22 @@ from glassformer.decode_config import DecodeConfig
 from glassformer.errors import ConfigError
 from glassformer.learning.augmentation import Augmentation, drawn
 from glassformer.learning.base import Objective
+from glassformer.learning.inline_codes import with_code
+from glassformer.learning.lexicon import Lexicon
 from glassformer.metrics import bleu
 from glassformer.objectives.loss import pair_cross_entropy
 from glassformer.tasks.base import ExampleT, Log
 from glassformer.tasks.translation import TextToTextTask, Translator, evenly_spaced
 from glassformer.tokens.bpe_dropout import BpeDropout
+from glassformer.tokens.codes import CODE, CODE_TOKENS, code_ids, encode_with_codes
 from glassformer.tokens.tags import MATCH, match_id, tag_token, tags_of, with_match, without_match
 from glassformer.train_config import NO_TAG, TrainConfig
 
 MIN_TRAINING_MATCH = 0.5
 """Similarity from which on the training uses a match: lower than in use, so that the model learns what not to take."""
+
+CODE_FRACTION = 0.2
+"""Fraction of the pairs that are tried with a code."""
 
 MAX_AUGMENTATION = 50_000
 """Number of pairs from which augmentation learns which words correspond."""
@@ -72,7 +78,7 @@ class TextToTextObjective(Objective[ExampleT, PairBatch]):
         return list(sources)
 
     def encode(self, examples: Sequence[ExampleT]) -> tuple[list[Row], list[ExampleT]]:
-        src, tgt = (self.tokenizer.encode_batch([self.task.texts(e)[side] for e in examples]) for side in (0, 1))
+        src, tgt = (encode_with_codes(self.tokenizer, [self.task.texts(e)[side] for e in examples]) for side in (0, 1))
         src = [[*self.tag(example), *ids] for example, ids in zip(examples, src, strict=True)]
         src = self.with_matches(src, examples)
         limit = self.model.config.max_len
@@ -111,11 +117,12 @@ class TranslationObjective(TextToTextObjective[Example]):
     too_long_advice = "--task summarization truncates long texts, if the targets are summaries"
     metric = "bleu"
     validation_decodes = True
-    options = (*TextToTextObjective.options, "augment", "fuzzy_matches", "in_domain", "tags", "weights")
+    options = (*TextToTextObjective.options, "augment", "fuzzy_matches", "inline_codes", "in_domain", "tags", "weights")
     tag_ids: Mapping[str, int] = MappingProxyType({})
     """The special token before each source of a file, by the file."""
     match_id: int | None = None
-    fuzzy_matches = False
+    fuzzy_matches = inline_codes = False
+    seed = 0
     augmented_fraction = 0.0
     augmentation: Augmentation | None = None
     data: Dataset | None = None
@@ -125,10 +132,14 @@ class TranslationObjective(TextToTextObjective[Example]):
         super().configure(config)
         self.augmented_fraction = config.augment or 0.0
         self.match_id = match_id(self.tokenizer)
-        self.fuzzy_matches = config.fuzzy_matches
+        self.fuzzy_matches, self.inline_codes, self.seed = config.fuzzy_matches, config.inline_codes, config.seed
         if config.fuzzy_matches and self.match_id is None:
             raise ConfigError(
                 "--fuzzy-matches: the model of --init-from was not trained with them.\n  Train without --init-from."
+            )
+        if config.inline_codes and not code_ids(self.tokenizer):
+            raise ConfigError(
+                "--inline-codes: the model of --init-from was not trained with them.\n  Train without --init-from."
             )
         known = tags_of(self.tokenizer)
         if unknown := set(config.tags) - {NO_TAG} - known.keys():
@@ -144,7 +155,11 @@ class TranslationObjective(TextToTextObjective[Example]):
     @classmethod
     def special_tokens(cls, config: TrainConfig) -> tuple[str, ...]:
         tags = tuple(tag_token(tag) for tag in dict.fromkeys(config.tags) if tag != NO_TAG)
-        return (*tags, MATCH) if config.fuzzy_matches else tags
+        return (
+            *tags,
+            *([MATCH] if config.fuzzy_matches else []),
+            *(CODE_TOKENS if config.inline_codes else []),
+        )
 
     def tag(self, example: Example) -> list[int]:
         return [self.tag_ids[example.path]] if example.path in self.tag_ids else []
@@ -154,6 +169,8 @@ class TranslationObjective(TextToTextObjective[Example]):
     ) -> Iterator[Example]:
         """The examples, and with --fuzzy-matches each a second time with the translation of the most similar other text
         of the training, if there is one."""
+        if self.inline_codes:
+            examples = self.with_codes(examples, training, log)
         if not self.fuzzy_matches:
             yield from examples
             return
@@ -161,6 +178,8 @@ class TranslationObjective(TextToTextObjective[Example]):
         n = n_matches = 0
         for example in examples:
             yield example
+            if CODE.search(example.src):
+                continue
             n += 1
             if found := memory.similar(example.src, MIN_TRAINING_MATCH):
                 n_matches += 1
@@ -169,6 +188,20 @@ class TranslationObjective(TextToTextObjective[Example]):
             f"Fuzzy matches: {n_matches:,} of {n:,} pairs have another text that is similar by at least"
             f" {MIN_TRAINING_MATCH:.0%}; they are used with its translation as well."
         )
+
+    def with_codes(
+        self, examples: Iterator[Example], training: Callable[[], Iterator[Example]], log: Log
+    ) -> Iterator[Example]:
+        """The examples, and some of them a second time with a code in both texts."""
+        lexicon = Lexicon([(example.src, example.tgt) for example in islice(training(), MAX_AUGMENTATION)])
+        rng = np.random.default_rng(self.seed)
+        n = 0
+        for example in examples:
+            yield example
+            if rng.random() < CODE_FRACTION and (pair := with_code((example.src, example.tgt), lexicon, rng)):
+                n += 1
+                yield replace(example, src=pair[0], tgt=pair[1])
+        log(f"Inline codes: {n:,} pairs are used with a code as well.")
 
     def with_matches(self, sources: Sequence[list[int]], examples: Sequence[Example]) -> list[list[int]]:
         if self.match_id is None:

@@ -79,7 +79,7 @@ async def translated(
             model,
             segment.text,
             body.model_copy(update={"min_confidence": None, "confidence": True}) if is_marked(document, body) else body,
-            align=bool(segment.detached and segment.detached.inner),
+            spans=segment.detached.inner if segment.detached else (),
             protect=document.protect,
         )
         for document, model in documents
@@ -96,12 +96,12 @@ async def translated(
     rendered = []
     for document, model in documents:
         own = [next(results) for _ in document.segments]
-        alignments = [result.alignment or () for result in own]
+        places = [result.places or () for result in own]
         texts = [result.text for result in own]
         least = body.min_confidence if is_marked(document, body) else None
         origins = [origin_of(result, least) for result in own]
         languages = service.languages_of(service.model(model))
-        render = partial(document.render, texts, alignments, languages, origins)
+        render = partial(document.render, texts, languages=languages, origins=origins, places=places)
         rendered.append(await asyncio.to_thread(render))  # takes seconds
     return rendered
 

@@ -39,6 +39,8 @@ class Translated(Message):
     words: list[tuple[str, float]] | None = None
     """Each word with the probability that it is right."""
     confidence: float | None = None
+    places: list[tuple[int, bool]] | None = None
+    """Where the spans of the request belong, see `documents.inline.Place`."""
     match: JsonObject | None = None
     """The text of the translation memory that was used, if there is one: similarity, source and target."""
     continuations: "list[Translated] | None" = None
@@ -117,6 +119,8 @@ class Translate(Request[Translated]):
 
     type: Literal["translate"] = "translate"
     text: str
+    spans: list[JsonObject] = []
+    """Tags that were taken out of the text, of one line (`documents.inline.Inner`)."""
     options: JsonObject = {}
     """Options of decoding."""
     requirements: Requirements = Requirements()

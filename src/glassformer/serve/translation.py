@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field
 
 from glassformer.config import JsonObject
+from glassformer.documents.inline import Inner
 from glassformer.serve import messages
 from glassformer.serve.admission import Unit
 from glassformer.serve.errors import ApiError
@@ -98,11 +100,18 @@ def checked_texts(q: Texts) -> list[str]:
 
 
 def translation_unit(
-    service: Service, model: str, text: str, body: Translate, *, align: bool = False, protect: Sequence[str] = ()
+    service: Service,
+    model: str,
+    text: str,
+    body: Translate,
+    *,
+    spans: Sequence[Inner] = (),
+    protect: Sequence[str] = (),
 ) -> Unit[messages.Translated]:
     """A unit for the translation of a text.
 
     Args:
+        spans: tags that were taken out of the text, whose places are wanted.
         protect: what stays as it is besides, as in `DecodeConfig.protect`.
     """
     info = service.model(model)
@@ -129,12 +138,14 @@ def translation_unit(
     options = {"beam": beam, "nbest": body.alternatives + 1, "tag": body.tag or ""}
     if body.prefix:
         options["prefix"] = body.prefix
-    if (body.align or align) and "align" in features:
+    if (body.align or spans) and "align" in features:
         options["align"] = True
     if "confidence" in features and (body.confidence or body.min_confidence is not None):
         options["confidence"] = True
         options["min_confidence"] = body.min_confidence
-    translate = messages.Translate(model=model, text=text, options=options, requirements=requirements)
+    translate = messages.Translate(
+        model=model, text=text, spans=list(map(asdict, spans)), options=options, requirements=requirements
+    )
     return service.scheduler.unit(translate, text, beam=beam)
 
 

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from glassformer.checkpoint import write_synced
 from glassformer.corpora.lines import open_bytes
-from glassformer.decode_config import DecodeConfig
-from glassformer.documents.document import Alignment, Only, Origin, Segment
+from glassformer.decode_config import DecodeConfig, Precision
+from glassformer.documents.document import Only, Origin, Segment
+from glassformer.documents.inline import Place
 from glassformer.documents.languages import differing
 from glassformer.documents.reader import AnyDocument, read_in_child
 from glassformer.errors import ConfigError, CorpusError, UserError
 from glassformer.limits import MAX_DOCUMENT_BYTES
+from glassformer.tasks.placing import placed
 from glassformer.tasks.texts import no_op
 from glassformer.tasks.translated import Translation
 
@@ -115,13 +117,13 @@ def translate_document(
     segments = selected.segments
     translations = (memo or Memo(task)).translate(segments, changed, progress)
     origins = [origin_of(translation, least if marks else None) for translation in translations]
-    alignments: list[Alignment] = [translation.alignment or () for translation in translations]
+    places = places_in(task, segments, translations, options.precision)
     languages = getattr(task, "languages", ())
     data = selected.render(
         [translation.text for translation in translations],
-        alignments,
-        (languages[0], languages[1]) if languages else None,
-        origins,
+        languages=(languages[0], languages[1]) if languages else None,
+        origins=origins,
+        places=places,
     )
     similarities = [origin.similarity for origin in origins if origin.similarity is not None]
     n_exact = similarities.count(1)
@@ -129,6 +131,28 @@ def translate_document(
     return data, TranslatedFile(
         Path(), len(segments), n_kept, n_doubtful, n_exact, len(similarities) - n_exact, document.notes
     )
+
+
+def places_in(
+    task: "TextToTextTask[Any]", segments: Sequence[Segment], translations: Sequence[Translation], precision: Precision
+) -> list[list[Place]]:
+    """Where the tags of each segment belong in its translation."""
+    with_tags = [
+        (i, segment.detached, translation)
+        for i, (segment, translation) in enumerate(zip(segments, translations, strict=True))
+        if segment.detached and segment.detached.inner
+    ]
+    found = placed(
+        task,
+        [detached for _, detached, _ in with_tags],
+        [translation for *_, translation in with_tags],
+        [translation.alignment or () for *_, translation in with_tags],
+        precision,
+    )
+    places: list[list[Place]] = [[] for _ in segments]
+    for (i, _, _), at in zip(with_tags, found, strict=True):
+        places[i] = at
+    return places
 
 
 def origin_of(translation: Translation, least: float | None) -> Origin:

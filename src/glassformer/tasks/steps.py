@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 from glassformer.corpora.memory import Match, Memory
 from glassformer.corpora.repetition import repeats
 from glassformer.corpora.terms import unmet
-from glassformer.decode_config import DecodeConfig
-from glassformer.documents.inline import Detached, put_back
+from glassformer.decode_config import DecodeConfig, Precision
+from glassformer.documents.inline import Detached, put_at
 from glassformer.errors import ConfigError
 from glassformer.generate.request import Decoding, Sources
 from glassformer.generate.search import Hypothesis
 from glassformer.tasks.alignment import align
 from glassformer.tasks.confidence import word_features, words_in, words_of
 from glassformer.tasks.memories import memory_of
+from glassformer.tasks.placing import in_known_case, placed
 from glassformer.tasks.reranking import by_risk
 from glassformer.tasks.splitting import FULL_WIDTH_ENDS, split
 from glassformer.tasks.terms import Output, Part, Terms, meet_requirements
@@ -95,7 +96,7 @@ def translated(
             line.change(partial(with_confidence, task))
         if line.model_text != line.core:
             line.change(partial(with_case_of, line.core))
-    put_back_spans(task, lines)
+    put_back_spans(task, lines, options.precision)
     for line in lines:
         line.change(partial(with_mark, line.mark))
         if options.min_confidence is not None:
@@ -323,22 +324,17 @@ def with_case_of(text: str, translation: Translation) -> Translation:
     return replace(translation, text=output, recased=True)
 
 
-def put_back_spans(task: "TextToTextTask[Any]", lines: Sequence[Line]) -> None:
+def put_back_spans(task: "TextToTextTask[Any]", lines: Sequence[Line], precision: Precision) -> None:
     """Put the protected spans of texts into their translations."""
     positions = [(line.detached, line, k) for line in lines if line.detached for k in range(len(line.translations))]
-    inner = [(line, k) for detached, line, k in positions if detached.inner]
-    pairs = [in_known_case(task, line.translations[k], line.core) for line, k in inner]
+    inner = [(detached, line.translations[k]) for detached, line, k in positions if detached.inner]
+    pairs = [in_known_case(task, translation, detached.core) for detached, translation in inner]
     alignments = align(task, *zip(*pairs, strict=True)) if pairs else []
-    by_position = {(id(line), k): alignment for (line, k), alignment in zip(inner, alignments, strict=True)}
+    places = placed(task, [detached for detached, _ in inner], [best for _, best in inner], alignments, precision)
+    found = iter(places)
     for detached, line, k in positions:
-        text = put_back(detached, line.translations[k].text, by_position.get((id(line), k), []))
+        text = put_at(detached, line.translations[k].text, next(found) if detached.inner else ())
         line.translations[k] = replace(line.translations[k], text=text)
-
-
-def in_known_case(task: "TextToTextTask[Any]", translation: Translation, source: str) -> tuple[str, str]:
-    """A source and its translation for word alignment: in the case that the model knows, if it was given this."""
-    texts = source, "" if translation.is_untranslated else translation.text
-    return (task.recased(texts[0]), task.recased(texts[1])) if translation.recased else texts
 
 
 def with_mark(mark: str, translation: Translation) -> Translation:

@@ -42,7 +42,16 @@ MUTABLE_OPTIONS = {
 other micro-batches change rounding and random numbers. Files are compared by content, those of --in-domain by position.
 """
 
-OWN_OPTIONS = ("augment", "bpe_dropout", "fuzzy_matches", "in_domain", "prompt_loss_weight", "tags", "weights")
+OWN_OPTIONS = (
+    "augment",
+    "bpe_dropout",
+    "fuzzy_matches",
+    "inline_codes",
+    "in_domain",
+    "prompt_loss_weight",
+    "tags",
+    "weights",
+)
 """Options that some objectives have (`Objective.options`)."""
 
 GIVEN_ANEW = {"devices": None, "shard": False, "profile": False}

@@ -2,13 +2,14 @@
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from glassformer.config import JsonObject
 from glassformer.corpora.terms import Glossary, Term, protect_pattern
 from glassformer.decode_config import DecodeConfig
+from glassformer.documents.inline import Detached, Inner
 from glassformer.errors import UserError
 from glassformer.generate.engine import RunningDecoding
 from glassformer.generate.request import Decoding, Event
@@ -25,6 +26,7 @@ from glassformer.serve.messages import (
     Requirements,
     Result,
     Translate,
+    Translated,
     Usage,
 )  # fmt: skip
 from glassformer.serve.worker.results import (
@@ -39,7 +41,9 @@ from glassformer.serve.worker.served_model import ServedModel
 from glassformer.tasks.causal_lm import DecoderTask, TextStream
 from glassformer.tasks.continuations import continuations
 from glassformer.tasks.feature_extraction import SentenceEmbedder
+from glassformer.tasks.placing import placed
 from glassformer.tasks.terms import Terms
+from glassformer.tasks.translated import Translation
 from glassformer.tasks.translation import TextToTextTask
 
 LINE_END = re.compile(r"\r?\n")
@@ -147,7 +151,10 @@ def computation(
             options = decode_config(model, request.options | used)
             terms = terms_of(request.requirements, glossaries)
             decoding = task.decoding(LINE_END.split(request.text), options, terms=terms)
-            return DecodingJob(model, decoding, lambda lines: translated(lines, ends))
+            spans = tuple(Inner(**span) for span in request.spans)
+            return DecodingJob(
+                model, decoding, lambda lines: with_places(task, spans, translated(lines, ends), lines, options)
+            )
         case Continue() if isinstance(task, TextToTextTask):
             options = decode_config(model, request.options)
             terms = terms_of(request.requirements, glossaries)
@@ -174,6 +181,22 @@ def computation(
             return lambda: inspected(task, request.text)
         case _:
             raise UserError(f"the model was replaced: its task is now {task.name}, which cannot compute this request")
+
+
+def with_places(
+    task: TextToTextTask[Any],
+    spans: tuple[Inner, ...],
+    result: Translated,
+    lines: Sequence[Sequence[Translation]],
+    options: DecodeConfig,
+) -> Translated:
+    """The translation of a line, and where spans that were taken out of the line belong in it."""
+    if not spans:
+        return result
+    best = lines[0][0]
+    sentence = Detached("", best.source, "", spans)
+    (places,) = placed(task, [sentence], [best], [best.alignment or ()], options.precision)
+    return result.model_copy(update={"places": places})
 
 
 def decode_config(model: ServedModel, options: JsonObject) -> DecodeConfig:

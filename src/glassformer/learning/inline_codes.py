@@ -1,0 +1,59 @@
+"""Training pairs with codes, from which a model learns where a code of the source belongs in the translation."""
+
+import re
+from collections import Counter
+
+import numpy as np
+
+from glassformer.learning.lexicon import Lexicon
+from glassformer.tokens.codes import ALONE, CLOSE, CODE, OPEN
+
+Pair = tuple[str, str]
+
+COPIED = re.compile(r"(?<!\S)[(\[{«“\"']*([^\s]*[\w`][^\s]*?)[)\]}»”\"'.,;:!?…]*(?!\S)")
+"""A word, without the punctuation around it."""
+
+
+BEFORE = re.compile(r"(?:^|[\s(\[{«“\"'¿¡])$")
+AFTER = re.compile(r"[)\]}»”\"'.,;:!?…]*(?:\s|$)")
+"""What is before and after a phrase."""
+
+
+def with_code(pair: Pair, lexicon: Lexicon, rng: np.random.Generator) -> Pair | None:
+    """A pair with a code: in the place of a word that both sides have, or a pair of tags around such a word or around
+    words that the lexicon knows to be translations of each other. None if there are none.
+    """
+    if any(map(CODE.search, pair)):
+        return None
+    if rng.random() < 0.5 and (spans := copied_word(pair, rng)):
+        alone = rng.random() < 0.8
+        src, tgt = (replaced(text, span, alone=alone) for text, span in zip(pair, spans, strict=True))
+    elif (spans := lexicon.phrase_spans(*pair, rng)) and all(map(is_apart, pair, spans)):
+        src, tgt = (replaced(text, span, alone=False) for text, span in zip(pair, spans, strict=True))
+    else:
+        return None
+    return src, tgt
+
+
+def is_apart(text: str, span: tuple[int, int]) -> bool:
+    """Whether a span is between white space and punctuation, and not a part of a word or of a code."""
+    return bool(BEFORE.search(text, 0, span[0]) and AFTER.match(text, span[1]))
+
+
+def replaced(text: str, span: tuple[int, int], *, alone: bool) -> str:
+    """A text with a code in the place of a span, or with tags around it."""
+    start, end = span
+    inner = ALONE if alone else f"{OPEN}{text[start:end]}{CLOSE}"
+    return text[:start] + inner + text[end:]
+
+
+def copied_word(pair: Pair, rng: np.random.Generator) -> tuple[tuple[int, int], tuple[int, int]] | None:
+    """Where a random word is that both sides have once; None if there is none, or no other word."""
+    sides = [list(COPIED.finditer(text)) for text in pair]
+    counts = [Counter(match[1] for match in side) for side in sides]
+    words = sorted(word for word, n in counts[0].items() if n == 1 == counts[1][word] and len(sides[0]) > 1)
+    if not words:
+        return None
+    word = words[int(rng.integers(len(words)))]
+    source, target = (next(match.span(1) for match in side if match[1] == word) for side in sides)
+    return source, target

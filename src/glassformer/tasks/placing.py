@@ -1,0 +1,144 @@
+"""Where tags and placeholders of a source belong in its translation.
+
+A model that was trained with codes (train --inline-codes) is asked: a code is put where it makes the translation most
+probable, given the source with the code; each code, or pair of tags, without the others. For other models, the word
+alignment says it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from glassformer.decode_config import Precision
+from glassformer.documents.inline import Detached, Place, aligned_places, put_at, tag_pairs
+from glassformer.tasks.translated import Translation
+from glassformer.tokens.codes import ALONE, CLOSE, OPEN, code_ids, encode_with_codes
+
+if TYPE_CHECKING:
+    from glassformer.tasks.translation import TextToTextTask
+
+WINDOW = 12
+"""Number of words on each side of the place that the alignment says, at which a code is tried."""
+
+
+@dataclass(slots=True)
+class Code:
+    """A code, or a pair of tags, whose place is sought."""
+
+    detached: Detached
+    """The sentence with this code only."""
+    output: str
+    indices: tuple[int, ...]
+    """Which of the spans of the whole sentence it is."""
+    places: list[Place]
+    """Where it is so far."""
+    source: str = ""
+    """The sentence with the code."""
+    scores: dict[str, float] = field(default_factory=dict)
+    """Log-probability of each text that was tried."""
+
+    def text(self, places: Sequence[Place]) -> str:
+        """The translation with the code."""
+        return put_at(self.detached, self.output, places)
+
+    def candidates(self, round_: int) -> list[list[Place]]:
+        """Places to try next."""
+        n = len(self.output.split())
+        if len(self.indices) == 1:
+            ((place, _),) = self.places
+            near = range(max(0, place - WINDOW), min(n, place + WINDOW) + 1)
+            return [[(at, closes)] for at in near for closes in (False, True) if at or not closes]
+        (first, _), (last, _) = self.places
+        if round_ == 0:
+            near = range(max(-first, -WINDOW), min(n - last, WINDOW) + 1)
+            return [[(first + move, False), (last + move, True)] for move in near]
+        if round_ == 1:
+            return [[(first, False), (at, True)] for at in range(first + 1, min(n, last + WINDOW) + 1)]
+        return [[(at, False), (last, True)] for at in range(max(0, first - WINDOW), last)]
+
+
+N_ROUNDS = 3
+"""A pair of tags is moved as a whole, then its end, then its beginning."""
+
+
+def placed(
+    task: "TextToTextTask[Any]",
+    sentences: Sequence[Detached],
+    translations: Sequence[Translation],
+    alignments: Sequence[Sequence[tuple[int, int]]],
+    precision: Precision,
+) -> list[list[Place]]:
+    """Where the spans of sentences belong in their translations.
+
+    Args:
+        precision: arithmetic of the model.
+    """
+    results = [
+        aligned_places(sentence, translation.text, alignment)
+        for sentence, translation, alignment in zip(sentences, translations, alignments, strict=True)
+    ]
+    if not any(results) or not code_ids(task.tokenizer):
+        return results
+    codes = []
+    for i, (sentence, translation) in enumerate(zip(sentences, translations, strict=True)):
+        if not translation.is_untranslated:
+            source, output = in_known_case(task, translation, sentence.core)
+            codes += [(i, code) for code in codes_of(replace(sentence, core=source), output, results[i])]
+    for round_ in range(N_ROUNDS):
+        sought = [code for _, code in codes if round_ == 0 or len(code.indices) > 1]
+        move(task, sought, round_, precision)
+    for i, code in codes:
+        for index, place in zip(code.indices, code.places, strict=True):
+            results[i][index] = place
+    return results
+
+
+def in_known_case(task: "TextToTextTask[Any]", translation: Translation, source: str) -> tuple[str, str]:
+    """A source and its translation for word alignment: in the case that the model knows, if it was given this."""
+    texts = source, "" if translation.is_untranslated else translation.text
+    return (task.recased(texts[0]), task.recased(texts[1])) if translation.recased else texts
+
+
+def codes_of(sentence: Detached, output: str, places: Sequence[Place]) -> Iterator[Code]:
+    """The codes of a sentence whose translation has words, each with the place that it has so far."""
+    n_source, n_target = len(sentence.core.split()), len(output.split())
+    if not n_source or not n_target:
+        return
+    diagonal = [(i, i) for i in range(n_source)]
+    own = aligned_places(sentence, sentence.core, diagonal)
+    partner = dict(tag_pairs([span.text for span in sentence.inner]))
+    ends = set(partner.values())
+    for i in range(len(sentence.inner)):
+        indices = (i, partner[i]) if i in partner else (i,)
+        if i in ends:
+            continue
+        marks = (OPEN, CLOSE) if len(indices) > 1 else (ALONE,)
+        inner = tuple(replace(sentence.inner[k], text=mark) for k, mark in zip(indices, marks, strict=True))
+        alone = Detached("", sentence.core, "", inner)
+        if len(indices) > 1 and own[indices[0]][0] >= own[indices[1]][0]:
+            continue  # no words between them
+        begin = [places[k] for k in indices]
+        if len(indices) > 1 and begin[0][0] >= begin[1][0]:
+            first = min(begin[0][0], n_target - 1)
+            begin = [(first, False), (first + 1, True)]
+        yield Code(alone, output, indices, begin, put_at(alone, sentence.core, [own[k] for k in indices]))
+
+
+def move(task: "TextToTextTask[Any]", codes: Sequence[Code], round_: int, precision: Precision) -> None:
+    """Move codes to the best of the places that a round tries."""
+    eos, limit = task.tokenizer.eos_id, task.config.max_len - 1
+    tried = [{code.text(places): places for places in code.candidates(round_)} for code in codes]
+    new = [(k, text) for k, texts in enumerate(tried) for text in texts if text not in codes[k].scores]
+    sources = encode_with_codes(task.tokenizer, [code.source for code in codes])
+    targets = encode_with_codes(task.tokenizer, [text for _, text in new])
+    fits = [max(len(target), len(sources[k])) < limit for (k, _), target in zip(new, targets, strict=True)]
+    used = [(k, text, [*ids, eos]) for (k, text), ids, fit in zip(new, targets, fits, strict=True) if fit]
+    log_probs = task.log_probs(
+        [[*ids[: limit - 1], eos] for ids in sources], [ids for *_, ids in used], [k for k, *_ in used], precision
+    )
+    for (k, text, _), of_tokens in zip(used, log_probs, strict=True):
+        codes[k].scores[text] = sum(of_tokens)
+    for code, texts in zip(codes, tried, strict=True):
+        known = [text for text in texts if text in code.scores]
+        if known:
+            code.places = texts[max(known, key=code.scores.__getitem__)]

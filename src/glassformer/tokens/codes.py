@@ -1,0 +1,36 @@
+"""Special tokens for codes in a text, such as tags and placeholders: what they are does not matter, only where."""
+
+import re
+from collections.abc import Sequence
+from itertools import chain
+
+from glassformer.tokens.tokenizer import Tokenizer
+
+CODE_TOKENS = ("<x>", "</x>", "<x/>")
+"""The special tokens of a tag that opens, one that closes, and a code that stands alone."""
+
+OPEN, CLOSE, ALONE = "\ue000", "\ue001", "\ue002"
+"""What is in their place in a text: private characters."""
+
+CODE = re.compile(f"([{OPEN}{CLOSE}{ALONE}])")
+
+
+def code_ids(tokenizer: Tokenizer) -> dict[str, int]:
+    """The ids of the tokens by the characters in their place; empty if the vocabulary does not have them."""
+    ids = {token.content: i for i, token in tokenizer.backend.get_added_tokens_decoder().items()}
+    found = {character: ids.get(token) for character, token in zip((OPEN, CLOSE, ALONE), CODE_TOKENS, strict=True)}
+    return {character: i for character, i in found.items() if i is not None}
+
+
+def encode_with_codes(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
+    """Token ids of texts with codes, whose white space is not encoded."""
+    ids = code_ids(tokenizer)
+    if not ids or not any(map(CODE.search, texts)):
+        return tokenizer.encode_batch(texts)
+    parts = [CODE.split(text) if CODE.search(text) else [text] for text in texts]
+    plain = [part.strip() if len(several) > 1 else part for several in parts for part in several[::2]]
+    encoded = iter(tokenizer.encode_batch(plain))
+    return [
+        list(chain.from_iterable([ids[part]] if i % 2 else next(encoded) for i, part in enumerate(several)))
+        for several in parts
+    ]
