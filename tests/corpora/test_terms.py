@@ -18,6 +18,7 @@ from glassformer.corpora.terms import (
     unmet,
 )
 from glassformer.errors import ConfigError, CorpusError
+from tests.documents.test_tbx import VERSION2
 
 
 def spans(text, *protect):
@@ -135,3 +136,44 @@ def test_bad_rows_of_a_glossary_are_named(tmp_path):
         Glossary.read(path)
     with pytest.raises(CorpusError, match="no such file"):
         Glossary.read(tmp_path / "missing.tsv")
+
+
+@pytest.mark.parametrize(
+    ("text", "languages"),
+    [
+        ("en,fr\ncat,chat|chats\n", ("en", "fr")), ("fr,en\nchat|chats,cat\n", ("en", "fr")),
+        ("id;fr-FR;en-GB;note\n1;chat|chats;cat;\n", ("en", "fr")), ("source,target\ncat,chat|chats\n", ("en", "fr")),
+        ("source;target\ncat;chat|chats\n", ()), ("note,src,tgt\nx,cat,chat|chats\n", ()),
+        ('cat,"chat|chats"\n', ("en", "fr")), ("en\tfr\ncat\tchat|chats\n", ("en", "fr")),
+        ("\ufeffEnglish,French\ncat,chat|chats\n", ()), ("French,English\nchat|chats,cat\n", ("en", "fr")),
+        ("English,French\ncat,chat|chats\n", ("en", "fr")),
+    ],
+)  # fmt: skip
+def test_a_glossary_in_a_table(tmp_path, text, languages):
+    path = tmp_path / ("terms.tsv" if "\t" in text else "terms.csv")
+    path.write_text(text, encoding="utf-8")
+    assert Glossary.read(path, languages).terms == (Term(("cat",), ("chat", "chats")),)
+
+
+@pytest.mark.parametrize(
+    ("text", "languages", "message"),
+    [
+        ("id,en,de\n1,cat,Katze\n", ("en", "fr"), "by the languages en and fr, or source and target"),
+        ("1,cat,chat\n2,dog,chien\n", ("en", "fr"), "the columns of source and target are not known"),
+        ("en,fr\ncat,chat,x\n", ("en", "fr"), "terms.csv:2"), ("en,fr\ncat,\n", ("en", "fr"), "line 2: an empty form"),
+        ("en,fr\n", ("en", "fr"), "a glossary without terms"),
+    ],
+)  # fmt: skip
+def test_a_table_that_is_no_glossary(tmp_path, text, languages, message):
+    path = tmp_path / "terms.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises((ConfigError, CorpusError), match=message):
+        Glossary.read(path, languages)
+
+
+def test_a_glossary_in_tbx_needs_languages(tmp_path):
+    path = tmp_path / "terms.tbx"
+    path.write_text(VERSION2)
+    assert Glossary.read(path, ("en", "fr")).terms == (Term(("hard drive", "disk"), ("disque dur",)),)
+    with pytest.raises(ConfigError, match="of which languages"):
+        Glossary.read(path)

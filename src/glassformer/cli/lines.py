@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
+from glassformer.cli.reading import languages_of
 from glassformer.corpora.lines import STDIN, read_lines
 from glassformer.decode_config import DecodeConfig, Precision
 from glassformer.errors import ConfigError, CorpusError
@@ -179,8 +180,8 @@ def translate_lines(
     threads: int | None,
 ) -> None:
     """Translate standard input to `out`: `nbest` lines for each line of input."""
-    terms_of(options)  # an error in them is reported at once
     translator = open_translator(folder, device, threads, quiet=quiet)
+    terms_of(options, languages_of(translator))  # an error in them is reported before the text is read
     join_ensemble(translator, ensemble, device)
     describe_memory(translator, options, quiet=quiet)
     n_done = 0

@@ -68,9 +68,9 @@ def translate_files(
     Raises:
         SystemExit: with code 1, if one could not be translated.
     """
-    terms_of(options)  # an error in them is reported at once
     pairs = outputs(files, out, FORMATS)
     translator = open_translator(folder, device, threads, quiet=quiet)
+    terms_of(options, languages_of(translator))  # an error in them is reported at once
     join_ensemble(translator, ensemble, device)
     describe_memory(translator, options, quiet=quiet)
     memo = Memo(translator)

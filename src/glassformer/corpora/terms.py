@@ -4,15 +4,20 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise, permutations, starmap
 from pathlib import Path
 from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser as sre_parser  # type: ignore[attr-defined]
 from typing import Any
 
-from glassformer.corpora.lines import read_lines
+from glassformer.corpora.columns import SRC_NAMES, TGT_NAMES, is_pair_header
+from glassformer.corpora.lines import check_readable, read_lines
+from glassformer.corpora.tables import Table, open_table
 from glassformer.documents.inline import is_word
+from glassformer.documents.languages import best_match
+from glassformer.documents.tbx import tbx_terms
 from glassformer.errors import ConfigError, CorpusError
+from glassformer.limits import MAX_DOCUMENT_BYTES
 
 UNITS = (
     "%|‰|°[CF]?|[kcmµn]?m[²³]?|km/h|mph|[kmµ]?g|t|[cmd]?l|[kMGT]i?B|[kMG]?Hz|[kM]?W|[kM]?Wh|[kM]?V|m?A|s|ms|min|h|px|pt|dpi|"
@@ -38,6 +43,12 @@ MAX_WINDOW = 1000
 
 MAX_REPEATS = 3
 """Number of unlimited repetitions in a regular expression: its time grows with this power of the window."""
+
+CODES = {
+    "english": "en", "french": "fr", "german": "de", "spanish": "es", "italian": "it", "dutch": "nl",
+    "portuguese": "pt", "russian": "ru", "japanese": "ja", "chinese": "zh",
+}  # fmt: skip
+"""Codes of languages by names that columns have."""
 
 MAX_REPORTED = 5
 """Number of errors of a glossary that are listed."""
@@ -89,18 +100,22 @@ class Glossary:
             self.by_first_word[first].append((source, tuple(targets[source])))
 
     @classmethod
-    def read(cls, path: Path) -> "Glossary":
-        """Read a glossary: on each line a term, a tab, and its translation; inflected forms separated by `|`. Blank
-        lines and lines that begin with # are skipped.
+    def read(cls, path: Path, languages: Sequence[str] = ()) -> "Glossary":
+        """Read a glossary: TBX; CSV; or on each line a term, a tab, and its translation. Inflected forms are separated
+        by `|`. Blank lines, lines that begin with # and a first line with the names of two languages are skipped.
+
+        Args:
+            languages: source and target language, by which the terms of TBX and the columns of CSV are found.
 
         Raises:
             CorpusError: the file cannot be read, or lines are not terms; the message names the lines.
+            ConfigError: the languages are needed and not known.
         """
+        if path.suffix.lower() == ".tbx":
+            return cls(starmap(Term, read_tbx(path, languages)))
         terms, errors = [], []
-        for number, line in enumerate(read_lines(path), 1):
-            if not line.strip() or line.startswith("#"):
-                continue
-            sides = [tuple(form.strip() for form in side.split("|")) for side in line.split("\t")]
+        for number, cells in rows_of(path, languages):
+            sides = [tuple(form.strip() for form in side.split("|")) for side in cells]
             if len(sides) != 2:
                 errors.append(f"  line {number}: {len(sides)} columns instead of 2")
             elif not all(form and next(words(form), None) for side in sides for form in side):
@@ -132,6 +147,73 @@ class Glossary:
                     end = start + len(source)
                     yield Required(start, end, targets)
                     break
+
+
+def read_tbx(path: Path, languages: Sequence[str]) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """The terms of a glossary in TBX in two languages.
+
+    Raises:
+        CorpusError: it cannot be read, or does not have the languages.
+        ConfigError: the languages are not known.
+    """
+    if not languages:
+        raise ConfigError(
+            f"{path}: of which languages? The model does not say its own.\n"
+            "  Save the terms as a table: a term, a tab and its translation on each line."
+        )
+    check_readable(path)
+    if path.stat().st_size > MAX_DOCUMENT_BYTES:
+        raise CorpusError(f"{path}: more than {MAX_DOCUMENT_BYTES:,} bytes.\n  Split it.")
+    return tbx_terms(str(path), path.read_bytes(), (languages[0], languages[1]))
+
+
+def rows_of(path: Path, languages: Sequence[str]) -> Iterator[tuple[int, Sequence[str]]]:
+    """Line number and cells of the rows of a table, without a header row: of CSV those of source and target.
+
+    Raises:
+        CorpusError: it cannot be read.
+        ConfigError: the columns of source and target are not known.
+    """
+    if path.suffix.lower() == ".csv":
+        table = open_table(path)
+        first = table.names if table.has_header else table.sample[0] if table.sample else ()
+        columns = named_columns(first, languages)
+        is_header = table.has_header or columns is not None
+        if columns is None:
+            if table.has_header or len(first) != 2:
+                raise unknown_columns(table, languages)
+            columns = 0, 1
+        rows = table.rows() if table.has_header else islice(table.rows(), int(is_header), None)
+        for number, cells in rows:
+            if any(cells):
+                table.check_width(cells, number)
+                yield number, [cells[column] for column in columns]
+        return
+    for number, line in enumerate(read_lines(path), 1):
+        if line.strip() and not line.startswith("#") and not (number == 1 and is_pair_header(line.split("\t"))):
+            yield number, line.split("\t")
+
+
+def named_columns(names: Sequence[str], languages: Sequence[str]) -> tuple[int, int] | None:
+    """Indices of the columns of source and target by their names: languages, or source and target."""
+    lower = [name.strip().lower() for name in names]
+    codes = tuple(CODES.get(name, name) for name in lower)
+    found = [best_match(codes, language) for language in languages]
+    if len(found) == 2 and found[0] is not None and found[1] is not None and found[0] != found[1]:
+        return found[0], found[1]
+    pairs = list(permutations(range(len(lower)), 2))
+    named = (pair for pair in pairs if lower[pair[0]] in SRC_NAMES and lower[pair[1]] in TGT_NAMES)
+    by_order = (pair for pair in pairs if not languages and is_pair_header([lower[i] for i in pair]))
+    return next(named, None) or next(by_order, None)
+
+
+def unknown_columns(table: Table, languages: Sequence[str]) -> ConfigError:
+    """The error for a table whose columns of source and target are not known."""
+    which = f" {languages[0]} and {languages[1]}" if languages else ", such as en and fr"
+    return ConfigError(
+        f"{table.path}: the columns of source and target are not known.\n{table.outline()}\n"
+        f"  Name them in the first row: by the languages{which}, or source and target."
+    )
 
 
 def words(text: str) -> Iterator[tuple[str, int]]:

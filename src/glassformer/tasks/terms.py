@@ -60,8 +60,11 @@ class Terms:
         return list(self.glossary.find(text)) if self.glossary else []
 
 
-def terms_of(options: DecodeConfig) -> Terms | None:
+def terms_of(options: DecodeConfig, languages: Sequence[str] = ()) -> Terms | None:
     """The terms of the options; None if there are none. A glossary is read again when its file has changed.
+
+    Args:
+        languages: source and target language, if they are known.
 
     Raises:
         ConfigError: an unsuitable regular expression, or a term whose translation is banned.
@@ -69,7 +72,8 @@ def terms_of(options: DecodeConfig) -> Terms | None:
     """
     if options.glossary is None and not options.protect:
         return None
-    glossary = read_glossary(options.glossary, modified_at(options.glossary)) if options.glossary else None
+    path = options.glossary
+    glossary = read_glossary(path, modified_at(path), tuple(languages)) if path else None
     if glossary and options.ban:
         glossary = without_banned(glossary, options.ban)
     return Terms(glossary, protect_pattern(options.protect))
@@ -94,9 +98,9 @@ def without_banned(glossary: Glossary, ban: Sequence[str]) -> Glossary:
 
 
 @lru_cache(maxsize=8)
-def read_glossary(path: Path, modified: float) -> Glossary:
+def read_glossary(path: Path, modified: float, languages: tuple[str, ...]) -> Glossary:
     """The glossary of a file."""
-    return Glossary.read(path)
+    return Glossary.read(path, languages)
 
 
 def modified_at(path: Path) -> float:

@@ -182,7 +182,8 @@ class TextToTextTask(GeneratesText, Task[ExampleT]):
         Args:
             terms: terms and protected spans. Default: those of the options.
         """
-        return translated(self, texts, options, max_new_tokens, warn, terms or terms_of(options))
+        terms = terms or terms_of(options, getattr(self, "languages", ()))
+        return translated(self, texts, options, max_new_tokens, warn, terms)
 
     def with_members(self, others: "Sequence[TextToTextTask[Any]]") -> Self:
         """This task, whose texts are from now on decoded by an ensemble: with the mean of the probabilities of its

@@ -38,6 +38,21 @@ def load_each(paths: dict[str, str], read: Callable[[str, Path], Loaded], failed
     return loaded
 
 
+def read_glossary(path: Path, models: Iterable[ServedModel]) -> Glossary:
+    """The glossary of a file, in the languages of the first model that it has terms for.
+
+    Raises:
+        UserError: it cannot be read, or has no such terms.
+    """
+    error: UserError | None = None
+    for languages in dict.fromkeys(tuple(getattr(model.task, "languages", ())) for model in models):
+        try:
+            return Glossary.read(path, languages)
+        except UserError as found:
+            error = error or found
+    raise error or UserError(f"{path}: no model is served.")
+
+
 def readable_memory(path: Path, models: Iterable[ServedModel]) -> Path:
     """A translation memory that at least one model can use; it is read for these.
 
@@ -72,7 +87,7 @@ def main() -> None:
         set_n_threads(config.threads)
     failures = Failures(models={}, glossaries={}, memories={})
     models = load_each(config.models, lambda name, folder: ServedModel(name, folder, config.precision), failures.models)
-    glossaries = load_each(config.glossaries, lambda _, path: Glossary.read(path), failures.glossaries)
+    glossaries = load_each(config.glossaries, lambda _, path: read_glossary(path, models.values()), failures.glossaries)
     memories = load_each(config.memories, lambda _, path: readable_memory(path, models.values()), failures.memories)
     channel.send(Ready(models=[model.info() for model in models.values()], failures=failures))
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
