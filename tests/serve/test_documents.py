@@ -8,6 +8,8 @@ import docx
 import pytest
 
 from glassformer.documents.escaping import CONTROLS, escaped
+from glassformer.documents.tmx import tmx_units
+from glassformer.documents.xliff import xliff_units
 
 OK = {"source": "en", "target": "de"}
 
@@ -141,6 +143,24 @@ def test_a_file_says_what_the_memory_has(server):
     ).encode()
     found = download(server, upload(server, "a.xlf", data, memory="old")).body.decode()
     assert '<target state="translated" state-qualifier="exact-match">Die Katze hat ein Gedächtnis.</target>' in found
+
+
+def visible(text: str) -> str:
+    """A text without white space and controls."""
+    return "".join(character for character in text if character > " " and not "\x7f" <= character < "\xa0")
+
+
+@pytest.mark.parametrize(("to", "suffix"), [("tmx", ".tmx"), ("xliff", ".xlf")])
+def test_the_texts_and_translations_as_a_file_of_two_languages(server, to, suffix):
+    answer = upload(server, "a.md", b"# The cat.\n\nA *dog* sat.\n", to=to)
+    assert answer.json["translatedFileUrl"].endswith(f".md{suffix}")
+    data = download(server, answer).body
+    units = tmx_units("a", [data], ("en", "de")) if to == "tmx" else xliff_units("a", data, ("en", "de"))
+    texts = [server.translate(text).json["translatedText"] for text in ("The cat.", "A dog sat.")]
+    assert [(unit.src, visible(unit.tgt), unit.state) for unit in units] == [
+        ("The cat.", visible(texts[0]), "fuzzy"), ("A dog sat.", visible(texts[1]), "fuzzy"),
+    ]  # fmt: skip
+    assert upload(server, "a.md", b"x", to="pdf").status == 400
 
 
 def test_a_file_of_other_languages_is_refused(server):

@@ -2,12 +2,15 @@
 
 import os
 import re
+from xml.etree import ElementTree
 
 import polib
 import pytest
 
 from glassformer.decode_config import DecodeConfig
 from glassformer.documents.reader import FORMATS
+from glassformer.documents.tmx import tmx_units
+from glassformer.documents.xliff import xliff_units
 from glassformer.errors import ConfigError, CorpusError, UserError
 from glassformer.tasks.files import Memo, TranslatedFile, outputs, read_file, translate_document, write_new
 from glassformer.tasks.translated import Translation
@@ -142,6 +145,31 @@ def test_a_translation_that_cannot_be_written_is_an_error():
 
     with pytest.raises(CorpusError, match="ISO-8859-1"):
         translate_document(Other(), read("a.po", PO.replace("UTF-8", "ISO-8859-1")), DecodeConfig())
+
+
+@pytest.mark.parametrize(("to", "units_of"), [("tmx", tmx_units), ("xliff", xliff_units)])
+def test_a_file_of_two_languages_for_review(to, units_of):
+    text = "# Open\n\nAn odd *text* & <b>more</b>\n\nOpen\n"
+    data, done = translate_document(
+        Capitals(), read("a.md", text), DecodeConfig(min_confidence=0.5), to=to, name="a & b.md"
+    )
+    units = list(units_of("a", [data] if to == "tmx" else data, ("en", "de")))
+    odd = ("An odd text & more", "AN ODD TEXT & MORE", "fuzzy")
+    assert [(unit.src, unit.tgt, unit.state) for unit in units] == [("Open", "OPEN", "fuzzy"), *[odd] * (to == "xliff")]
+    assert (done.n_translated, done.n_doubtful) == (3, 1)
+    assert ('state="needs-translation"' in data.decode()) == (to == "xliff")
+    ElementTree.fromstring(data)
+
+
+def test_the_names_of_files_for_review(tmp_path):
+    assert outputs([tmp_path / "a.md"], tmp_path / "out", FORMATS, "xliff") == [
+        (tmp_path / "a.md", tmp_path / "out" / "a.md.xlf")
+    ]
+
+
+def test_languages_are_needed_for_a_file_for_review():
+    with pytest.raises(ConfigError, match="--to: the model does not say its languages"):
+        translate_document(Capitals(languages=()), read("a.md", "Open\n"), DecodeConfig(), to="tmx")
 
 
 def test_the_summary_of_a_file(tmp_path):

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from glassformer.cli.options import Device, Ensemble, Json, Quiet, Threads, decode_options, flags
 from glassformer.decode_config import TRANSLATION
 from glassformer.documents.document import Only
+from glassformer.documents.exchange import Exchange
 from glassformer.errors import ConfigError
 
 Flags: Any = flags(*TRANSLATION)
@@ -21,6 +22,7 @@ def translate(
     *files: Path,
     out: Path | None = None,
     only: Only | None = None,
+    to: Exchange | None = None,
     ensemble: Ensemble = (),
     json: Json = False,
     quiet: Quiet = False,
@@ -41,6 +43,7 @@ def translate(
         only: Which entries of PO, XLIFF and TMX are translated: those without a translation (empty, the default); also
             those that are fuzzy; or all that are not locked. With --min-confidence, less confident translations are
             marked as fuzzy in PO and XLIFF, and left out in TMX.
+        to: Write the texts and their translations as TMX or XLIFF, for review, in place of the translated files.
         json: Print one JSON object for each line: input, output, score, tokens and log_probs, and nbest with
             all translations.
         quiet: Print no progress and no warnings.
@@ -56,6 +59,7 @@ def translate(
             check_files(files, model, out),
             decode_options(options),
             only=only or "empty",
+            to=to,
             ensemble=ensemble,
             quiet=quiet,
             json=json,
@@ -63,9 +67,10 @@ def translate(
             threads=threads,
         )
         return
-    if out or only:
+    if out or only or to:
+        name = "out" if out else "only" if only else "to"
         raise ConfigError(
-            f"--{'out' if out else 'only'}: for files, and none is named.\n"
+            f"--{name}: for files, and none is named.\n"
             f"  Name them: glassformer translate {shlex.quote(str(model))} FILE … --out FOLDER"
         )
     from glassformer.cli.lines import translate_lines

@@ -12,6 +12,7 @@ from glassformer.cli.lines import describe_memory, join_ensemble, open_translato
 from glassformer.cli.reading import languages_of
 from glassformer.decode_config import DecodeConfig
 from glassformer.documents.document import Only
+from glassformer.documents.exchange import Exchange
 from glassformer.documents.reader import FORMATS
 from glassformer.errors import ConfigError, UserError
 from glassformer.tasks.files import Memo, TranslatedFile, check_new, outputs, read_file, translate_document, write_new
@@ -57,6 +58,7 @@ def translate_files(
     options: DecodeConfig,
     *,
     only: Only,
+    to: Exchange | None = None,
     ensemble: Sequence[Path] = (),
     quiet: bool,
     json: bool,
@@ -68,7 +70,7 @@ def translate_files(
     Raises:
         SystemExit: with code 1, if one could not be translated.
     """
-    pairs = outputs(files, out, FORMATS)
+    pairs = outputs(files, out, FORMATS, to)
     translator = open_translator(folder, device, threads, quiet=quiet)
     terms_of(options, languages_of(translator))  # an error in them is reported at once
     join_ensemble(translator, ensemble, device)
@@ -82,7 +84,14 @@ def translate_files(
             n = len(document.only(only).segments)
             with progress_bar(path.name, n) as progress:
                 data, done = translate_document(
-                    translator, document, options, only=only, memo=memo, progress=no_op if quiet else progress
+                    translator,
+                    document,
+                    options,
+                    only=only,
+                    to=to,
+                    name=path.name,
+                    memo=memo,
+                    progress=no_op if quiet else progress,
                 )
             write_new(target, data)
         except ConfigError:

@@ -172,11 +172,17 @@ def tmx_start(src_language: str) -> str:
     )
 
 
-def tmx_entry(src: str, tgt: str, languages: tuple[str, str]) -> str:
-    """A text and its translation in a memory, without a line end."""
+def tmx_entry(src: str, tgt: str, languages: tuple[str, str], of_target: str = "") -> str:
+    """A text and its translation in a memory, without a line end.
+
+    Args:
+        of_target: attributes of the translation.
+    """
+    sides = zip(languages, (src, tgt), ("", of_target), strict=True)
     variants = (
-        f'<tuv xml:lang="{html.escape(language)}"><seg>{html.escape(NOT_XML.sub("", text), quote=False)}</seg></tuv>'
-        for language, text in zip(languages, (src, tgt), strict=True)
+        f'<tuv xml:lang="{html.escape(language)}"{attributes}>'
+        f"<seg>{html.escape(NOT_XML.sub('', text), quote=False)}</seg></tuv>"
+        for language, text, attributes in sides
     )
     return f"<tu>{''.join(variants)}</tu>"
 

@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from glassformer.config import JsonObject
 from glassformer.documents.document import Only, Origin
+from glassformer.documents.exchange import SUFFIXES, Exchange, exchanged
 from glassformer.documents.languages import differing
 from glassformer.documents.reader import AnyDocument, DocumentReader
 from glassformer.errors import CorpusError
@@ -34,6 +35,7 @@ class TranslateFile(Control):
     api_key: str | None = None
     progress: str | None = Field(default=None, pattern=r"^[0-9a-f]{32}$")
     only: Annotated[Only, BeforeValidator(lambda value: value or "empty")] = "empty"
+    to: Annotated[Exchange | None, BeforeValidator(none_if_empty)] = None
     min_confidence: Annotated[float | None, BeforeValidator(none_if_empty)] = Field(default=None, ge=0, le=1)
 
 
@@ -63,6 +65,8 @@ async def translated(
     documents: Sequence[tuple[AnyDocument, str]],
     body: Translate,
     *,
+    to: Exchange | None = None,
+    name: str = "",
     deadline_s: float | None = None,
     progress: list[int] | None = None,
 ) -> list[bytes]:
@@ -70,6 +74,7 @@ async def translated(
 
     Args:
         documents: documents, and the name of the model of each.
+        to: see `tasks.files.translate_document`, also for `name`.
         deadline_s: seconds in which a file must be translated. Default: that of other requests.
         progress: its first number becomes that of the segments that are translated.
     """
@@ -78,7 +83,9 @@ async def translated(
             service,
             model,
             segment.text,
-            body.model_copy(update={"min_confidence": None, "confidence": True}) if is_marked(document, body) else body,
+            body.model_copy(update={"min_confidence": None, "confidence": True})
+            if is_marked(document, body, to)
+            else body,
             spans=segment.detached.inner if segment.detached else (),
             protect=document.protect,
         )
@@ -98,9 +105,13 @@ async def translated(
         own = [next(results) for _ in document.segments]
         places = [result.places or () for result in own]
         texts = [result.text for result in own]
-        least = body.min_confidence if is_marked(document, body) else None
+        least = body.min_confidence if is_marked(document, body, to) else None
         origins = [origin_of(result, least) for result in own]
         languages = service.languages_of(service.model(model))
+        if to:
+            sources = [segment.text for segment in document.segments]
+            rendered.append(exchanged(to, name, languages or ("", ""), sources, texts, origins))
+            continue
         render = partial(document.render, texts, languages=languages, origins=origins, places=places)
         rendered.append(await asyncio.to_thread(render))  # takes seconds
     return rendered
@@ -116,9 +127,9 @@ def origin_of(result: Translated, least: float | None) -> Origin:
     return Origin(is_doubtful, result.confidence, **(result.match or {}))
 
 
-def is_marked(document: AnyDocument, body: Translate) -> bool:
+def is_marked(document: AnyDocument, body: Translate, to: Exchange | None) -> bool:
     """Whether less confident translations are marked in the file instead of left out."""
-    return body.min_confidence is not None and bool(document.entries)
+    return body.min_confidence is not None and bool(document.entries or to)
 
 
 async def translate_html(
@@ -172,18 +183,22 @@ def router(service: Service) -> APIRouter:
         if body.progress:
             service.progress[body.progress] = progress
         try:
-            if model:
+            if model or body.to:
+                if not model:
+                    raise ApiError(400, f"{name}: is in {target} already: nothing to write as {body.to}", param="to")
                 control = body.model_dump(include=set(Control.model_fields))
                 least = body.min_confidence
                 options = Translate(q="", source=source, target=target, min_confidence=least, **control)
                 (data,) = await translated(
-                    request, service, [(document, model)], options, deadline_s=FILE_S, progress=progress
-                )
+                    request, service, [(document, model)], options, to=body.to, name=name, deadline_s=FILE_S,
+                    progress=progress,
+                )  # fmt: skip
         finally:
             service.progress.pop(body.progress or "", None)
         path = PurePath(name)
-        key = service.results.add(data, f"{path.stem}.{target}{path.suffix}", "application/octet-stream")
-        answer: JsonObject = {"translatedFileUrl": f"{request.base_url}download_file/{key}{path.suffix.lower()}"}
+        suffix = path.suffix + (SUFFIXES[body.to] if body.to else "")
+        key = service.results.add(data, f"{path.stem}.{target}{suffix}", "application/octet-stream")
+        answer: JsonObject = {"translatedFileUrl": f"{request.base_url}download_file/{key}{suffix.lower()}"}
         return answer | ({"notes": list(document.notes)} if document.notes else {})
 
     @routes.get("/translate_file/progress/{key}", include_in_schema=False)

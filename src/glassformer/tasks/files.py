@@ -11,6 +11,7 @@ from glassformer.checkpoint import write_synced
 from glassformer.corpora.lines import open_bytes
 from glassformer.decode_config import DecodeConfig, Precision
 from glassformer.documents.document import Only, Origin, Segment
+from glassformer.documents.exchange import SUFFIXES, Exchange, exchanged
 from glassformer.documents.inline import Place
 from glassformer.documents.languages import differing
 from glassformer.documents.reader import AnyDocument, read_in_child
@@ -88,6 +89,8 @@ def translate_document(
     options: DecodeConfig,
     *,
     only: Only = "empty",
+    to: Exchange | None = None,
+    name: str = "",
     memo: Memo | None = None,
     progress: Callable[[int], None] = no_op,
 ) -> tuple[bytes, TranslatedFile]:
@@ -97,11 +100,13 @@ def translate_document(
         options: options of translation. With `min_confidence`, less confident translations are marked in PO and XLIFF,
             in which a person will check them; in other files the text stays as it is.
         only: which entries of a file of two languages are translated.
+        to: write the texts and their translations as a file of two languages, in place of the document.
+        name: name of the document in such a file.
         memo: translations of other files.
         progress: called with the number of texts that were translated.
 
     Raises:
-        ConfigError: an option without effect on files.
+        ConfigError: an option without effect on files; or `to`, and the model does not say its languages.
         CorpusError: a translation cannot be written in the encoding of the file.
     """
     check_file_options(options)
@@ -109,7 +114,7 @@ def translate_document(
     selected = document.only(only)
     n_kept = len(entries) - len(selected.entries)
     least = options.min_confidence
-    marks = least is not None and bool(entries)
+    marks = least is not None and bool(entries or to)
     """Whether less confident translations are marked in the file instead of left out."""
     protect = tuple(dict.fromkeys((*options.protect, *document.protect)))
     changes = {"protect": protect} | ({"confidence": True, "min_confidence": None} if marks else {})
@@ -117,14 +122,15 @@ def translate_document(
     segments = selected.segments
     translations = (memo or Memo(task)).translate(segments, changed, progress)
     origins = [origin_of(translation, least if marks else None) for translation in translations]
-    places = places_in(task, segments, translations, options.precision)
-    languages = getattr(task, "languages", ())
-    data = selected.render(
-        [translation.text for translation in translations],
-        languages=(languages[0], languages[1]) if languages else None,
-        origins=origins,
-        places=places,
-    )
+    places = [] if to else places_in(task, segments, translations, options.precision)
+    languages = (own[0], own[1]) if (own := getattr(task, "languages", ())) else None
+    texts = [translation.text for translation in translations]
+    if to:
+        if languages is None:
+            raise ConfigError("--to: the model does not say its languages.\n  Train it with --languages.")
+        data = exchanged(to, name, languages, [segment.text for segment in segments], texts, origins)
+    else:
+        data = selected.render(texts, languages=languages, origins=origins, places=places)
     similarities = [origin.similarity for origin in origins if origin.similarity is not None]
     n_exact = similarities.count(1)
     n_doubtful = sum(origin.is_doubtful for origin in origins)
@@ -239,9 +245,11 @@ def write_new(path: Path, data: bytes) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def outputs(paths: Iterable[Path], out: Path, supported: Sequence[str]) -> list[tuple[Path, Path]]:
+def outputs(
+    paths: Iterable[Path], out: Path, supported: Sequence[str], to: Exchange | None = None
+) -> list[tuple[Path, Path]]:
     """Each file to translate, and where it is written: in the folder `out`, under its name; those of a folder under
-    their path in it.
+    their path in it. With `to`, its suffix is added.
 
     Raises:
         UserError: a folder has no file to translate, or two files have one name.
@@ -255,6 +263,8 @@ def outputs(paths: Iterable[Path], out: Path, supported: Sequence[str]) -> list[
         if not inside:
             raise UserError(f"{path}: a folder without files that can be translated: {', '.join(supported)}.")
         found += [(p, out / p.relative_to(path)) for p in inside]
+    if to:
+        found = [(path, target.with_name(target.name + SUFFIXES[to])) for path, target in found]
     names: dict[Path, Path] = {}
     for path, target in found:
         other = names.setdefault(target, path)

@@ -19,6 +19,7 @@ from glassformer.corpora.words import has_words, list_mark, scripts_of
 from glassformer.decode_config import TRANSLATION, DecodeConfig, DecodeOptions, TextOptions
 from glassformer.devices import Device
 from glassformer.documents.document import Only
+from glassformer.documents.exchange import Exchange
 from glassformer.errors import ConfigError
 from glassformer.generate.ensemble import Ensemble
 from glassformer.generate.protocol import Decodable
@@ -353,7 +354,13 @@ class Translator(TextToTextTask[Example]):
         return example.src, example.tgt
 
     def translate_file(
-        self, path: str | Path, out: str | Path, *, only: Only = "empty", **options: Unpack[DecodeOptions]
+        self,
+        path: str | Path,
+        out: str | Path,
+        *,
+        only: Only = "empty",
+        to: Exchange | None = None,
+        **options: Unpack[DecodeOptions],
     ) -> "TranslatedFile":
         """Translate a file of Office, OpenDocument, HTML, Markdown, subtitles, PO, XLIFF, TMX and others.
 
@@ -362,6 +369,7 @@ class Translator(TextToTextTask[Example]):
             out: the translated file, which must not exist.
             only: which entries of PO, XLIFF and TMX are translated: those without a translation, also fuzzy ones, or
                 all that are not locked.
+            to: write the texts and their translations as TMX or XLIFF, in place of the file.
             options: fields of `DecodeConfig`. With min_confidence, less confident translations are marked in PO and
                 XLIFF; in other files the text stays as it is.
 
@@ -371,7 +379,9 @@ class Translator(TextToTextTask[Example]):
         from glassformer.tasks.files import read_file, translate_document, write_new
 
         document = read_file(Path(path), self.languages)
-        data, done = translate_document(self, document, DecodeConfig.resolve(options), only=only)
+        data, done = translate_document(
+            self, document, DecodeConfig.resolve(options), only=only, to=to, name=Path(path).name
+        )
         write_new(Path(out), data)
         return replace(done, path=Path(out))
 
