@@ -34,12 +34,34 @@ class Code:
     """Where it is so far."""
     source: str = ""
     """The sentence with the code."""
-    scores: dict[str, float] = field(default_factory=dict)
-    """Log-probability of each text that was tried."""
+    tried: dict[str, tuple[float, list[Place]]] = field(default_factory=dict)
+    """Log-probability of each text that was tried, and the places in it."""
 
     def text(self, places: Sequence[Place]) -> str:
         """The translation with the code."""
         return put_at(self.detached, self.output, places)
+
+    def best(self, others: Sequence["Code"] = ()) -> list[Place]:
+        """The best places that were tried: of a pair of tags, those that are beside, within or around other pairs as in
+        the source. If there are none, where it is so far.
+        """
+        fitting = [(score, places) for score, places in self.tried.values() if self.fits(places, others)]
+        return max(fitting, key=lambda found: found[0])[1] if fitting else self.places
+
+    def fits(self, places: Sequence[Place], others: Sequence["Code"]) -> bool:
+        """Whether tags at some places are nested with other pairs as in the source."""
+        if len(places) == 1:
+            return True
+        own = places[0][0], places[1][0]
+        for other in others:
+            if len(other.indices) == 1:
+                continue
+            ends, in_source = (other.places[0][0], other.places[1][0]), relation(self.indices, other.indices)
+            if own != ends and relation(own, ends) != in_source:
+                return False
+            if own == ends and in_source == "beside":
+                return False
+        return True
 
     def candidates(self, round_: int) -> list[list[Place]]:
         """Places to try next."""
@@ -55,6 +77,15 @@ class Code:
         if round_ == 1:
             return [[(first, False), (at, True)] for at in range(first + 1, min(n, last + WINDOW) + 1)]
         return [[(at, False), (last, True)] for at in range(max(0, first - WINDOW), last)]
+
+
+def relation(first: Sequence[int], second: Sequence[int]) -> str:
+    """How two spans lie, each from a begin to an end: beside each other, within the other, around it, or crossed."""
+    if first[1] <= second[0] or second[1] <= first[0]:
+        return "beside"
+    if second[0] <= first[0] and first[1] <= second[1]:
+        return "within"
+    return "around" if first[0] <= second[0] and second[1] <= first[1] else "crossed"
 
 
 N_ROUNDS = 3
@@ -88,6 +119,7 @@ def placed(
         sought = [code for _, code in codes if round_ == 0 or len(code.indices) > 1]
         move(task, sought, round_, precision)
     for i, code in codes:
+        code.places = code.best([other for k, other in codes if k == i and other.indices < code.indices])
         for index, place in zip(code.indices, code.places, strict=True):
             results[i][index] = place
     return results
@@ -128,7 +160,7 @@ def move(task: "TextToTextTask[Any]", codes: Sequence[Code], round_: int, precis
     """Move codes to the best of the places that a round tries."""
     eos, limit = task.tokenizer.eos_id, task.config.max_len - 1
     tried = [{code.text(places): places for places in code.candidates(round_)} for code in codes]
-    new = [(k, text) for k, texts in enumerate(tried) for text in texts if text not in codes[k].scores]
+    new = [(k, text) for k, texts in enumerate(tried) for text in texts if text not in codes[k].tried]
     sources = encode_with_codes(task.tokenizer, [code.source for code in codes])
     targets = encode_with_codes(task.tokenizer, [text for _, text in new])
     fits = [max(len(target), len(sources[k])) < limit for (k, _), target in zip(new, targets, strict=True)]
@@ -137,8 +169,6 @@ def move(task: "TextToTextTask[Any]", codes: Sequence[Code], round_: int, precis
         [[*ids[: limit - 1], eos] for ids in sources], [ids for *_, ids in used], [k for k, *_ in used], precision
     )
     for (k, text, _), of_tokens in zip(used, log_probs, strict=True):
-        codes[k].scores[text] = sum(of_tokens)
-    for code, texts in zip(codes, tried, strict=True):
-        known = [text for text in texts if text in code.scores]
-        if known:
-            code.places = texts[max(known, key=code.scores.__getitem__)]
+        codes[k].tried[text] = sum(of_tokens), tried[k][text]
+    for code in codes:
+        code.places = code.best()
