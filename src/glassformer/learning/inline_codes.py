@@ -26,7 +26,7 @@ def with_code(pair: Pair, lexicon: Lexicon, rng: np.random.Generator) -> Pair | 
     if any(map(CODE.search, pair)):
         return None
     if rng.random() < 0.5 and (spans := copied_word(pair, rng)):
-        alone = rng.random() < 0.8
+        alone = rng.random() < 0.9
         src, tgt = (replaced(text, span, alone=alone) for text, span in zip(pair, spans, strict=True))
     elif (spans := lexicon.phrase_spans(*pair, rng)) and all(map(is_apart, pair, spans)):
         src, tgt = (replaced(text, span, alone=False) for text, span in zip(pair, spans, strict=True))

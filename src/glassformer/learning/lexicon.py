@@ -20,6 +20,9 @@ MIN_COUNT = 2.0
 MAX_WORDS = 4
 """Maximum number of words of a phrase."""
 
+MAX_PHRASE = 8
+"""Maximum number of words of a phrase between tags."""
+
 WORD = re.compile(r"[^\W\d_](?:[^\W_]|['’&;-](?=\w))*")
 
 
@@ -71,24 +74,25 @@ class Lexicon:
         self, src: str, tgt: str, rng: np.random.Generator
     ) -> tuple[tuple[int, int], tuple[int, int]] | None:
         """Where a random phrase of the source is, and its translation, in any order of the words: the first and the
-        last word of both are linked, and no word is linked to one outside. None: the lexicon has no words of this pair.
+        last word of both are linked, and no word is linked to one outside. Each length is as probable. None: the
+        lexicon has no words of this pair.
         """
         sides = [list(WORD.finditer(text)) for text in (src, tgt)]
         links = self.unique_links([[match[0].lower() for match in side] for side in sides])
-        if not links:
+        by_length: dict[int, list[tuple[int, int, int, int]]] = {}
+        for first in sorted({s for s, _ in links}):
+            for last in sorted({s for s, _ in links if first <= s < first + MAX_PHRASE}):
+                targets = [t for s, t in links if first <= s <= last]
+                low, high = min(targets), max(targets)
+                is_consistent = all(first <= s <= last for s, t in links if low <= t <= high)
+                if is_consistent and high - low < MAX_PHRASE:
+                    by_length.setdefault(last - first, []).append((first, last, low, high))
+        if not by_length:
             return None
-        i, _ = links[int(rng.integers(len(links)))]
-        length = int(rng.integers(1, MAX_WORDS + 1))
-        for end in range(min(i + length, len(sides[0])) - 1, i - 1, -1):
-            targets = [t for s, t in links if i <= s <= end]
-            low, high = min(targets), max(targets)
-            is_consistent = all(i <= s <= end for s, t in links if low <= t <= high)
-            if is_consistent and any(s == end for s, _ in links) and high - low < MAX_WORDS:
-                return (
-                    (sides[0][i].start(), sides[0][end].end()),
-                    (sides[1][low].start(), sides[1][high].end()),
-                )
-        return None
+        lengths = list(by_length)
+        found = by_length[lengths[int(rng.integers(len(lengths)))]]
+        first, last, low, high = found[int(rng.integers(len(found)))]
+        return (sides[0][first].start(), sides[0][last].end()), (sides[1][low].start(), sides[1][high].end())
 
     def unique_links(self, words: Sequence[Sequence[str]]) -> list[tuple[int, int]]:
         """Words of both sides that translate each other, without those that occur twice, which may correspond to each

@@ -36,7 +36,7 @@ from glassformer.train_config import NO_TAG, TrainConfig
 MIN_TRAINING_MATCH = 0.5
 """Similarity from which on the training uses a match: lower than in use, so that the model learns what not to take."""
 
-CODE_FRACTION = 0.2
+CODE_FRACTION = 0.4
 """Fraction of the pairs that are tried with a code."""
 
 MAX_AUGMENTATION = 50_000
