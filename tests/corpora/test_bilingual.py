@@ -51,7 +51,7 @@ def test_translated_entries_are_pairs_and_the_log_says_what_was_left_out(tmp_pat
     lines: list[str] = []
     assert pairs(path, log=lines.append) == [("The cat", "Die Katze")]
     (line,) = lines
-    assert line.startswith(f"{path}: 1 pairs ")
+    assert line.startswith(f"{path}: 1 pair ")
     assert "left out: 1 without a translation, 1 fuzzy or made by a machine (--fuzzy uses them)." in line
     assert " to de" in line
     lines.clear()
@@ -201,7 +201,7 @@ def test_a_broken_file_of_several_is_left_out(tmp_path):
 def test_nothing_left_out_is_not_said(tmp_path):
     lines: list[str] = []
     pairs(write(tmp_path / "a.po", catalogue("a")), skip_bad=True, fuzzy=True, log=lines.append)
-    assert lines == [f"{tmp_path / 'a.po'}: 1 pairs to de."]
+    assert lines == [f"{tmp_path / 'a.po'}: 1 pair to de."]
 
 
 @pytest.mark.parametrize(("option", "name"), [("fuzzy", "--fuzzy"), ("skip_bad", "--skip-bad")])

@@ -241,7 +241,7 @@ def check_import(out: list[str], err: str, folder: Path) -> None:
 
 
 def check_update(out: list[str], err: str, folder: Path) -> None:
-    assert "1 corrections, " in err
+    assert "1 correction, " in err
     assert out[0].startswith("Dev set: chrF ")
     assert read_lines(folder / "en-fr-2" / "corrections.tsv")[0] == "source\tcorrection\tbefore\tafter"
 
@@ -294,7 +294,8 @@ def test_commands_of_the_table_work_in_their_order_and_print_what_they_should(fo
     commands = [command for command in COMMANDS if command.split()[1] not in ("demo", "serve")]
     assert [" ".join(command.split()[1:3]) for command in commands] == [name for name, _ in CHECKS]
     for command, (_, check) in zip(commands, CHECKS, strict=True):
-        done = run(command, folder)
+        # A model of 20 updates may be worse after 20 more: test_correction has what happens then.
+        done = run(f"{command} --max-drop 100" if command.startswith("glassformer update") else command, folder)
         assert done.returncode == 0, f"{command}: {done.stderr}"
         assert "Traceback" not in done.stderr
         check(done.stdout.split("\n")[:-1], done.stderr, folder)

@@ -50,7 +50,7 @@ def test_corrections_are_mixed_with_the_earlier_text_without_their_sources(model
     earlier, dev = (set(lines(folder / f"{name}.src")) for name in ("earlier", "dev"))
     assert not {"cat sees cat ."} & (earlier | dev)
     assert earlier <= {src for src, _ in PAIRS}
-    assert any(message.startswith("1 corrections, ") for message in messages)
+    assert any(message.startswith("1 correction, ") for message in messages)
     assert load(tmp_path / "new").languages == ("en", "fr")
     assert not (tmp_path / "new-candidate").exists()
 

@@ -184,6 +184,7 @@ def test_the_rows_of_the_training_are_what_the_model_is_given_in_use(path):
     assert [[*rows[0][0], task.tokenizer.eos_id]] == sources_of(task, PAIRS[1].src, path)
     assert list(rows[1][0]) == task.tokenizer.encode("a dog came")
     assert objective(task, fuzzy_matches=True).texts(rows[0]) == (PAIRS[1].src, PAIRS[1].tgt)
+    assert [objective(task, fuzzy_matches=True).is_plain(row) for row in rows] == [False, True]
 
 
 def test_a_model_without_the_token_cannot_be_trained_with_matches():

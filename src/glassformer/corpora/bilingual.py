@@ -80,7 +80,7 @@ class Counts:
             left_out.append(f"{self.states['fuzzy']:,} fuzzy or made by a machine (--fuzzy uses them)")
         files = self.first_path if self.files == 1 else f"{self.files:,} files"
         rest = f"; left out: {', '.join(left_out)}" if left_out else ""
-        return f"{files}: {n_used:,} pairs{which}{rest}."
+        return f"{files}: {n_used:,} pair{'s' * (n_used != 1)}{which}{rest}."
 
 
 def both_sided_format(path: Path) -> str | None:

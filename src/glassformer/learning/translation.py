@@ -237,7 +237,7 @@ class TranslationObjective(TextToTextObjective[Example]):
         """The rows, some of them changed."""
         new = list(rows)
         draws = [drawn(rng, self.augmented_fraction) for rng in generators]
-        changes = {i: change for i, change in enumerate(draws) if change is not None and not self.has_match(new[i])}
+        changes = {i: change for i, change in enumerate(draws) if change is not None and self.is_plain(new[i])}
         texts = [
             augmentation(
                 change, self.texts(new[i]), partial(self.any_texts, generators[i], self.tag_of(new[i])), generators[i]
@@ -257,11 +257,11 @@ class TranslationObjective(TextToTextObjective[Example]):
         """Source and target of a random row of the training set; None if it has another tag."""
         assert self.data is not None
         row = self.data[int(rng.integers(len(self.data)))]
-        return self.texts(row) if self.tag_of(row) == tag else None
+        return self.texts(row) if self.tag_of(row) == tag and self.is_plain(row) else None
 
-    def has_match(self, row: Row) -> bool:
-        """Whether the translation of a similar text follows the source of a row."""
-        return self.match_id is not None and self.match_id in row[0]
+    def is_plain(self, row: Row) -> bool:
+        """Whether a row has no codes, and no translation of a similar text after the source."""
+        return {self.match_id, *code_ids(self.tokenizer).values()}.isdisjoint(row[0])
 
     def texts(self, row: Row) -> tuple[str, str]:
         """Source and target of a row, without what follows the source."""

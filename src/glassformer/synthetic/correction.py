@@ -21,6 +21,7 @@ from glassformer.tasks.base import Log
 from glassformer.tasks.memories import training_text
 from glassformer.tasks.registry import load
 from glassformer.tasks.translation import Translator, evenly_spaced
+from glassformer.tokens.codes import code_ids
 from glassformer.tokens.tags import match_id
 from glassformer.train_config import TrainConfig
 from glassformer.training.run import make_run_folder, train
@@ -31,7 +32,7 @@ FOLDER = "update"
 MAX_OLD = 50_000
 """Number of pairs of the earlier training that are used again."""
 
-SHARE, MAX_COPIES = 0.2, 10
+SHARE, MAX_COPIES = 0.2, 50
 """Fraction of corrections among the pairs of the training, and how often each is used in a pass at most."""
 
 MAX_DEV = 1000
@@ -116,8 +117,8 @@ def update(
     files = {name: (folder / f"{name}.src", folder / f"{name}.tgt") for name in ("corrections", "earlier", "dev")}
     weight = min(max(1.0, SHARE / (1 - SHARE) * len(earlier) / len(corrections)), MAX_COPIES)
     log(
-        f"{len(corrections):,} corrections, {weight:.0f} times each, mixed with {len(earlier):,} pairs of the earlier"
-        f" training; {len(dev):,} pairs to compare on."
+        f"{len(corrections):,} correction{'s' * (len(corrections) > 1)}, {weight:.0f} times each, mixed with"
+        f" {len(earlier):,} pairs of the earlier training; {len(dev):,} pairs to compare on."
     )
     config = TrainConfig.resolve(
         {
@@ -131,6 +132,7 @@ def update(
             "languages": old.languages,
             "task": "translation",
             "fuzzy_matches": match_id(old.tokenizer) is not None,
+            "inline_codes": bool(code_ids(old.tokenizer)),
             "init_from": model,
             "out": candidate,
         },

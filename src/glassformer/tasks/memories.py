@@ -12,6 +12,7 @@ from glassformer.data.dataset import Dataset
 from glassformer.decode_config import DecodeConfig
 from glassformer.errors import ConfigError
 from glassformer.tasks.terms import modified_at
+from glassformer.tokens.codes import code_ids
 from glassformer.tokens.tags import match_id, without_match
 from glassformer.tokens.tokenizer import Tokenizer
 
@@ -68,17 +69,19 @@ def check_are_pairs(files: Sequence[Path]) -> None:
 
 
 def training_text(folder: Path, n: int | None = None) -> Iterator[tuple[str, str]]:
-    """Pairs of the training of a run folder.
+    """Pairs of the training of a run folder, as they are in its files.
 
     Args:
         n: number of evenly spaced ones. Default: all.
     """
     tokenizer = Tokenizer.from_folder(folder)
     dataset = Dataset(folder / "data" / "train", ("src", "tgt"))
-    match = match_id(tokenizer)
+    match, codes = match_id(tokenizer), set(code_ids(tokenizer).values())
     count = len(dataset) if n is None else min(n, len(dataset))
     for i in range(count):
         src, tgt = dataset[i * len(dataset) // count]
+        if not codes.isdisjoint(src):
+            continue  # made from another
         yield tokenizer.decode(list(without_match(src, match))), tokenizer.decode(list(tgt))
 
 
