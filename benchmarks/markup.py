@@ -27,7 +27,7 @@ from pathlib import Path
 
 from benchmarks.machine import save
 from glassformer.corpora.lines import read_lines
-from glassformer.documents.inline import detach, is_word, put_back, tag_pairs
+from glassformer.documents.inline import aligned_places, detach, is_word, put_at, tag_pairs
 from glassformer.tasks.alignment import align
 from glassformer.tasks.registry import load
 
@@ -143,12 +143,16 @@ def is_complete(text, pair):
     return Counter(found) == Counter(MARK.findall(pair.en)) and 2 * len(list(tag_pairs(tags))) == len(tags)
 
 
-def score(pairs, alignments):
-    """Fractions of pairs and codes."""
+def score(pairs, found):
+    """Fractions of pairs and codes.
+
+    Args:
+        found: where the codes of each pair are put.
+    """
     counts = Counter()
-    for pair, alignment in zip(pairs, alignments, strict=True):
+    for pair, places in zip(pairs, found, strict=True):
         source = pair.source
-        output = put_back(source, pair.target, alignment)
+        output = put_at(source, pair.target, places)
         within = {span.text for span in source.inner}
         counts["kept"] += is_complete(output, pair)
         for name, measure in (("right", n_letters), ("exactly", n_characters)):
@@ -170,6 +174,13 @@ def score(pairs, alignments):
     }
 
 
+def by_alignment(pairs, alignments):
+    """Where the alignment of each pair puts its codes."""
+    return [
+        aligned_places(pair.source, pair.target, alignment) for pair, alignment in zip(pairs, alignments, strict=True)
+    ]
+
+
 def measure(path, folder, which="odd"):
     pairs, _ = read(path)
     chosen = range(int(which == "odd"), len(pairs), 2)
@@ -187,9 +198,9 @@ def measure(path, folder, which="odd"):
         "pairs_of_equal_codes": sum("<e" not in pair.en for pair in pairs),
         "measured_pairs": len(some),
         "measured_codes": sum(codes[i].total() for i in chosen),
-        "own_alignment": score(some, ours),
-        "eflomal": score(some, [union[i] for i in chosen]),
-        "in_proportion": score(some, [[]] * len(some)),
+        "own_alignment": score(some, by_alignment(some, ours)),
+        "eflomal": score(some, by_alignment(some, [union[i] for i in chosen])),
+        "in_proportion": score(some, by_alignment(some, [[]] * len(some))),
     }
     print(json.dumps(record, indent=2))
     return record

@@ -1,6 +1,7 @@
 """Objectives of translation and of other text-to-text tasks with encoder-decoder models."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import partial
 from itertools import compress, islice
@@ -121,6 +122,8 @@ class TranslationObjective(TextToTextObjective[Example]):
     tag_ids: Mapping[str, int] = MappingProxyType({})
     """The special token before each source of a file, by the file."""
     match_id: int | None = None
+    marks: AbstractSet[int | None] = frozenset()
+    """The tokens of codes and of what follows a source."""
     fuzzy_matches = inline_codes = False
     seed = 0
     augmented_fraction = 0.0
@@ -132,6 +135,7 @@ class TranslationObjective(TextToTextObjective[Example]):
         super().configure(config)
         self.augmented_fraction = config.augment or 0.0
         self.match_id = match_id(self.tokenizer)
+        self.marks = {self.match_id, *code_ids(self.tokenizer).values()} - {None}
         self.fuzzy_matches, self.inline_codes, self.seed = config.fuzzy_matches, config.inline_codes, config.seed
         if config.fuzzy_matches and self.match_id is None:
             raise ConfigError(
@@ -261,7 +265,7 @@ class TranslationObjective(TextToTextObjective[Example]):
 
     def is_plain(self, row: Row) -> bool:
         """Whether a row has no codes, and no translation of a similar text after the source."""
-        return {self.match_id, *code_ids(self.tokenizer).values()}.isdisjoint(row[0])
+        return self.marks.isdisjoint(row[0])
 
     def texts(self, row: Row) -> tuple[str, str]:
         """Source and target of a row, without what follows the source."""
