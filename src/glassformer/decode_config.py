@@ -134,11 +134,10 @@ class TranslationConfig(OptionGroup):
     memory: tuple[Path, ...] = Field(
         default=(),
         description="Translation memory: TMX, XLIFF, PO, tables of pairs, folders of them, or the folder of a training."
-        " A text that it has is not translated anew. A model trained with --fuzzy-matches is given the translation of"
-        " the most similar text.",
+        " A text that it has is not translated anew. Of a similar text, the translation is used for what is equal.",
     )
     min_match: float = Field(
-        default=0.6, gt=0, le=1, description="Least similarity of that text, in words: 1 is an equal one."
+        default=0.7, gt=0, le=1, description="Least similarity of a text of the memory that is used, in words."
     )
     protect: tuple[str, ...] = Field(
         default=(),

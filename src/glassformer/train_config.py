@@ -72,11 +72,6 @@ class TrainConfig(Config):
         " translated by a machine.",
     )
 
-    fuzzy_matches: bool = Field(
-        default=False,
-        description="Translation: also train with the translation of the most similar other text after the source, so"
-        " that the model can use a translation memory: translate --memory.",
-    )
     inline_codes: bool = Field(
         default=False,
         description="Translation: also train with codes in the text, so that the model says where tags and placeholders"

@@ -122,17 +122,6 @@ def test_some_pairs_are_used_a_second_time_with_a_code_of_one_token():
     assert list(objective().extended(iter(examples), lambda: iter(examples), logged.append)) == examples
 
 
-def test_codes_and_matches_together():
-    examples = [Example(src, tgt, "a.en", n) for n, (src, tgt) in enumerate(PAIRS)]
-    found = list(
-        objective((*CODE_TOKENS, "<match>"), inline_codes=True, fuzzy_matches=True).extended(
-            iter(examples), lambda: iter(examples), lambda _: None
-        )
-    )
-    assert any(example.match for example in found)
-    assert not any(example.match for example in found if CODE.search(example.src))
-
-
 def test_a_model_without_the_tokens_cannot_be_trained_with_codes():
     with pytest.raises(ConfigError, match="--inline-codes: the model of --init-from was not trained with them"):
         objective(tokens=(), inline_codes=True)

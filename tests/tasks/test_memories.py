@@ -1,24 +1,18 @@
-"""Translation memories: an equal text is not translated anew, and the translation of a similar one is given to a model
-that was trained with them."""
+"""Translation memories: an equal text is not translated anew; of a similar text, the translation is repaired."""
 
 import json
-from dataclasses import replace
-from itertools import chain
 
 import pytest
 
-from glassformer.corpora.example import Example
 from glassformer.corpora.memory import Match
-from glassformer.decode_config import DecodeConfig
 from glassformer.errors import ConfigError, CorpusError
-from glassformer.learning.translation import MIN_TRAINING_MATCH, TranslationObjective
 from glassformer.models.transformer import TransformerConfig
-from glassformer.tasks.memories import description, read_memory
+from glassformer.tasks import repair
+from glassformer.tasks.memories import read_memory
+from glassformer.tasks.repair import repaired
 from glassformer.tasks.translated import record_of
 from glassformer.tasks.translation import Translator
-from glassformer.tokens.tags import MATCH, match_id, with_match, without_match
 from glassformer.tokens.tokenizer import Tokenizer
-from glassformer.train_config import TrainConfig
 from tests.documents.test_tmx import memory, tuv
 
 TEXTS = ["the cat sat on the mat", "die Katze saß auf der Matte", "a dog came", "1. ein Hund kam %s"] * 9
@@ -29,9 +23,8 @@ TMX = memory(
 )
 
 
-def translator(*, max_len: int = 64, with_matches: bool = True) -> Translator:
-    special = (MATCH,) if with_matches else ()
-    tokenizer = Tokenizer.train(TEXTS, vocab_size=300, extra_special_tokens=special)
+def translator(*, max_len: int = 64) -> Translator:
+    tokenizer = Tokenizer.train(TEXTS, vocab_size=300)
     config = TransformerConfig(
         vocab_size=tokenizer.vocab_size, d_model=32, n_heads=2, d_ff=32, n_encoder_layers=1, n_decoder_layers=1,
         max_len=max_len, pad_id=tokenizer.pad_id, bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id,
@@ -48,11 +41,6 @@ def path(tmp_path):
     return path
 
 
-def sources_of(task, text: str, path, **options) -> list[list[int]]:
-    """What the model is given."""
-    return [list(ids) for ids in next(task.decoding([text], DecodeConfig(memory=(path,), **options))).ids]
-
-
 def test_an_equal_text_is_not_translated_anew(path):
     (found,), (marked,) = translator().translate(
         [" the cat sat on the mat", "1. a dog came"], memory=[path], align=True, beam=1
@@ -61,52 +49,6 @@ def test_an_equal_text_is_not_translated_anew(path):
     assert found.match == Match("the cat sat on the mat", "die Katze saß auf der Matte", 1.0)
     assert (found.log_probs, bool(found.alignment)) == ([], True)
     assert marked.text == "1. ein Hund %s kam"
-
-
-def test_a_model_that_was_not_trained_with_matches_uses_equal_texts_only(path):
-    task = translator(with_matches=False)
-    assert task.translate(["a dog came"], memory=[path])[0][0].text == "ein Hund %s kam"
-    plain, found = (task.translate(["a dog comes"], memory=each, max_length=8)[0][0] for each in ((), (path,)))
-    assert (found.text, found.match) == (plain.text, None)
-    assert description(task, read_memory((path,), (), ("en", "de"))) == (
-        "Memory: 2 texts; only equal texts are used: the model was not trained with --fuzzy-matches."
-    )
-
-
-def test_the_translation_of_a_similar_text_follows_the_source(path):
-    task = translator()
-    t, match = task.tokenizer, match_id(task.tokenizer)
-    text = "the cat sat on a mat"
-    assert sources_of(task, text, path) == [
-        [*t.encode(text), match, *t.encode("die Katze saß auf der Matte"), t.eos_id]
-    ]
-    assert sources_of(task, text, path, min_match=0.9) == [[*t.encode(text), t.eos_id]]
-    found = task.translate([text], memory=[path], max_length=5)[0]
-    assert found[0].match.similarity == pytest.approx(5 / 6)
-    assert record_of(found)["match"]["source"] == "the cat sat on the mat"
-    assert json.loads(json.dumps(record_of(found))) == record_of(found)
-
-
-def test_a_protected_span_is_taken_out_of_the_match_as_well(path):
-    task = translator()
-    t, match = task.tokenizer, match_id(task.tokenizer)
-    (ids,) = sources_of(task, "a dog came in", path, protect=("placeholders",))
-    assert ids == [*t.encode("a dog came in"), match, *t.encode("ein Hund kam"), t.eos_id]
-
-
-def test_a_text_in_several_parts_has_no_match(path):
-    task = translator(max_len=16)
-    assert len(sources_of(task, "a dog came. the cat sat on the mat. " * 2, path, min_match=0.1)) > 1
-    (found,) = task.translate(["a dog came. the cat sat on the mat. " * 2], memory=[path], min_match=0.1)
-    assert found[0].match is None
-
-
-def test_a_match_is_cut_off_at_the_maximum_length():
-    assert with_match([5, 6], [7, 8, 9], 3, 4) == [5, 6, 3, 7]
-    assert with_match([5, 6], [7], 3, 2) == [5, 6]
-    for ids in ([5, 6, 3, 7], [5, 6], [5, 6, 3]):
-        assert without_match(ids, 3) == [5, 6]
-    assert without_match([5, 3, 6], None) == [5, 3, 6]
 
 
 @pytest.mark.parametrize("options", [{"ban": ("Hund",)}, {"prefix": "der"}])
@@ -150,43 +92,76 @@ def test_files_without_translations_are_refused(tmp_path):
         translator().translate(["a"], memory=[tmp_path / "b.tmx"])
 
 
-# Training.
+LINKS = [(0, 0), (1, 1), (2, 2), (3, 3)]
+"""Each word is aligned to that at its position."""
 
 
-def objective(task=None, **options) -> TranslationObjective:
-    found = TranslationObjective(task or translator())
-    found.configure(TrainConfig(src=("a.en",), tgt=("a.de",), out="run", **options))
-    return found
+@pytest.mark.parametrize(
+    ("source", "output", "links", "match", "of_match", "expected"),
+    [
+        # a word, two words for one, a word less, a word more
+        ("a b c", "u v w", LINKS, ("a x c", "p q r"), LINKS, "p v r"),
+        ("a b c", "u v1 v2 w", [(0, 0), (1, 1), (1, 2), (2, 3)], ("a x c", "p q r"), LINKS, "p v1 v2 r"),
+        ("a c", "u w", LINKS, ("a x c", "p q r"), LINKS, "p r"),
+        ("a b c", "u v w", LINKS, ("a c", "p r"), LINKS, "p v r"),
+        ("b a", "v u", LINKS, ("a", "p"), LINKS, "v p"),
+        # another order of words
+        ("a b c", "w u v", [(0, 1), (1, 2), (2, 0)], ("a b x", "q p r"), [(0, 1), (1, 2), (2, 0)], "w p r"),
+        # names and codes are replaced wherever they are
+        ("use :f:`x` now", "jetzt :f:`x` nutzen", [], ("use :f:`y` now", "nun :f:`y`: nutzen"), [], "nun :f:`x`: nutzen"),
+        # nothing is known of what differs
+        ("a b c", "u v w", [(0, 0), (2, 2)], ("a x c", "p q r"), LINKS, None),
+        ("a b c", "u v w", LINKS, ("a x c", "p q r"), [(0, 0)], None),
+        # the words of another part are between its words
+        ("a b c", "u v w", LINKS, ("a x c", "p q r"), [(0, 1), (1, 0), (1, 2)], None),
+        ("a b c", "u v w", LINKS, ("a c", "r p"), [(0, 1), (1, 0)], None),
+        ("{a}", "{a}", LINKS, ("a", "a"), LINKS, "{a}"),
+    ],
+)  # fmt: skip
+def test_what_differs_is_replaced(source, output, links, match, of_match, expected):
+    n = [len(text.split()) for text in (source, output, *match)]
+    links = [(s, t) for s, t in links if s < n[0] and t < n[1]]
+    of_match = [(s, t) for s, t in of_match if s < n[2] and t < n[3]]
+    assert repaired(source, output, links, Match(*match, 0.8), of_match) == expected
 
 
-PAIRS = [
-    Example("the cat sat on the mat", "die Katze saß auf der Matte", "a.en", 1),
-    Example("the cat sat on a mat", "die Katze saß auf einer Matte", "a.en", 2),
-    Example("a dog came", "ein Hund kam", "a.en", 3),
-]
-
-
-def test_each_pair_with_a_similar_one_is_used_a_second_time_with_its_translation():
-    logged = []
-    found = list(objective(fuzzy_matches=True).extended(iter(PAIRS), lambda: iter(PAIRS), logged.append))
-    expected = [[PAIRS[0], replace(PAIRS[0], match=PAIRS[1].tgt)], [PAIRS[1], replace(PAIRS[1], match=PAIRS[0].tgt)]]
-    assert found == [*chain.from_iterable(expected), PAIRS[2]]
-    assert logged == [
-        f"Fuzzy matches: 2 of 3 pairs have another text that is similar by at least {MIN_TRAINING_MATCH:.0%}; they are"
-        " used with its translation as well."
-    ]
-    assert list(objective().extended(iter(PAIRS), lambda: iter(PAIRS), logged.append)) == PAIRS
-
-
-def test_the_rows_of_the_training_are_what_the_model_is_given_in_use(path):
+def test_a_similar_text_is_used_if_the_model_does_not_say_it_already(path, monkeypatch):
     task = translator()
-    rows, _ = objective(task, fuzzy_matches=True).encode([replace(PAIRS[1], match=PAIRS[0].tgt), PAIRS[2]])
-    assert [[*rows[0][0], task.tokenizer.eos_id]] == sources_of(task, PAIRS[1].src, path)
-    assert list(rows[1][0]) == task.tokenizer.encode("a dog came")
-    assert objective(task, fuzzy_matches=True).texts(rows[0]) == (PAIRS[1].src, PAIRS[1].tgt)
-    assert [objective(task, fuzzy_matches=True).is_plain(row) for row in rows] == [False, True]
+    monkeypatch.setattr(repair, "repaired", lambda *_: "die Katze saß auf einer Matte")
+    plain, used = (
+        task.translate(["the cat sat on a mat"], memory=each, max_length=5, beam=1)[0] for each in ((), (path,))
+    )
+    assert (plain[0].match, used[0].text) == (None, "die Katze saß auf einer Matte")
+    assert used[0].match.similarity == pytest.approx(5 / 6)
+    assert used[0].log_probs == task.score(["the cat sat on a mat"], [used[0].text])[0]
+    assert used[0].tokens == [task.tokenizer.token(i) for i in used[0].ids]
+    assert record_of(used)["match"]["source"] == "the cat sat on the mat"
+    assert json.loads(json.dumps(record_of(used))) == record_of(used)
+    for options in ({"min_match": 0.9}, {"ban": ("einer",)}, {"prefix": "der"}):
+        (best,) = task.translate(["the cat sat on a mat"], memory=[path], max_length=5, beam=1, **options)[0]
+        assert best.match is None
+    monkeypatch.setattr(repair, "MIN_SURPRISE", 1e9)
+    assert task.translate(["the cat sat on a mat"], memory=[path], max_length=5, beam=1)[0] == plain
 
 
-def test_a_model_without_the_token_cannot_be_trained_with_matches():
-    with pytest.raises(ConfigError, match="--fuzzy-matches: the model of --init-from was not trained with them"):
-        objective(translator(with_matches=False), fuzzy_matches=True)
+def test_a_similar_text_without_protected_spans(path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(repair, "repaired", lambda *given: seen.append(given) or "ein Hund kam heute")
+    found = translator()("a dog %d came now", memory=[path], min_match=0.5, max_length=5, protect=["placeholders"])
+    assert (seen[0][0], seen[0][3].target) == ("a dog came now", "ein Hund kam")
+    assert found.replace(" %d", "") == "ein Hund kam heute"
+    assert "%d" in found
+
+
+def test_a_repaired_text_that_lacks_a_term_is_not_used(path, tmp_path, monkeypatch):
+    monkeypatch.setattr(repair, "repaired", lambda *_: "ein Hund kam heute")
+    glossary = tmp_path / "terms.tsv"
+    glossary.write_text("dog\tKöter\n")
+    (found,) = translator().translate(["a dog came now"], memory=[path], glossary=glossary, max_length=5)
+    assert "Köter" in found[0].text
+
+
+def test_a_text_that_is_too_long_keeps_its_translation(path, monkeypatch):
+    monkeypatch.setattr(repair, "repaired", lambda *_: "ein " * 40)
+    (found,) = translator(max_len=32).translate(["a dog came now"], memory=[path], max_length=5)
+    assert found[0].match is None

@@ -16,7 +16,7 @@ from glassformer.corpora.lines import STDIN, read_lines
 from glassformer.decode_config import DecodeConfig, Precision
 from glassformer.errors import ConfigError, CorpusError
 from glassformer.tasks.base import AnyTask
-from glassformer.tasks.memories import description, memory_of
+from glassformer.tasks.memories import memory_of
 from glassformer.tasks.registry import load
 from glassformer.tasks.terms import terms_of
 from glassformer.tasks.texts import Warn, no_op
@@ -165,7 +165,7 @@ def describe_memory(task: "TextToTextTask[CorpusExample]", options: DecodeConfig
     """Read the translation memory, if there is one, and print how it is used."""
     memory = memory_of(task, options)
     if memory and not quiet:
-        print(description(task, memory), file=sys.stderr)
+        print(f"Memory: {len(memory):,} texts.", file=sys.stderr)
 
 
 def translate_lines(

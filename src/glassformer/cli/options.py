@@ -34,7 +34,7 @@ RUN = Group("Run", sort_key=7)
 
 GROUPS = {
     DATA: "src tgt more_tgt more_src reverse_model forward_model weights tags in_domain dev_src dev_tgt task format"
-    " keys skip_bad fuzzy fuzzy_matches inline_codes languages tokenizer vocab_size lowercase max_len"
+    " keys skip_bad fuzzy inline_codes languages tokenizer vocab_size lowercase max_len"
     " mixing_limit mixing_temperature",
     MODEL: "family preset init_from embeddings d_model n_heads d_ff n_layers dropout pre_norm pooling model",
     OPTIMIZATION: "steps epochs minutes batch_tokens auto_batch micro_batch_tokens accumulate lr schedule warmup_ratio"
@@ -55,7 +55,7 @@ DECODING: dict[type[Config], Group] = {
 """The group of the options of decoding."""
 
 RARE = (  # noqa: SIM905
-    "fuzzy fuzzy_matches inline_codes reverse_model forward_model weights tags in_domain augment bpe_dropout"
+    "fuzzy inline_codes reverse_model forward_model weights tags in_domain augment bpe_dropout"
     " dev_tgt languages lowercase mixing_limit mixing_temperature embeddings n_heads d_ff pre_norm pooling model"
     " auto_batch micro_batch_tokens accumulate schedule warmup_ratio decay_ratio optimizer beta1 beta2 eps weight_decay"
     " max_grad_norm prompt_loss_weight average_checkpoints ema precision cpu_matmul compile activation_checkpointing"

@@ -11,5 +11,3 @@ class Example:
     tgt: str
     path: str
     line: int
-    match: str = ""
-    """Translation of a similar text, which the model is given after the source."""

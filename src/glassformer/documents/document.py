@@ -82,8 +82,8 @@ class Origin:
     confidence: float | None = None
     """Expected fraction of right words, if it is known."""
     similarity: float | None = None
-    """Similarity of the text of a translation memory: 1 if the translation is that of an equal text, less if that of a
-    similar text was given to the model."""
+    """Similarity of the text of a translation memory: 1 if the translation is that of an equal text, less if parts
+    of that of a similar text were replaced."""
     source: str = ""
     """The similar text."""
     target: str = ""

@@ -14,7 +14,6 @@ from torch import Tensor
 from glassformer.corpora.example import Example
 from glassformer.corpora.language_id import MAX_SENTENCES
 from glassformer.corpora.languages import languages_of
-from glassformer.corpora.memory import Memory
 from glassformer.corpora.words import source_scripts
 from glassformer.data.dataset import Dataset
 from glassformer.data.pairs import PairBatch, make_batch, pack_pairs
@@ -30,12 +29,9 @@ from glassformer.objectives.loss import pair_cross_entropy
 from glassformer.tasks.base import ExampleT, Log
 from glassformer.tasks.translation import TextToTextTask, Translator, evenly_spaced
 from glassformer.tokens.bpe_dropout import BpeDropout
-from glassformer.tokens.codes import CODE, CODE_TOKENS, code_ids, encode_with_codes
-from glassformer.tokens.tags import MATCH, match_id, tag_token, tags_of, with_match, without_match
+from glassformer.tokens.codes import CODE_TOKENS, code_ids, encode_with_codes
+from glassformer.tokens.tags import tag_token, tags_of
 from glassformer.train_config import NO_TAG, TrainConfig
-
-MIN_TRAINING_MATCH = 0.5
-"""Similarity from which on the training uses a match: lower than in use, so that the model learns what not to take."""
 
 CODE_FRACTION = 0.4
 """Fraction of the pairs that are tried with a code."""
@@ -74,14 +70,9 @@ class TextToTextObjective(Objective[ExampleT, PairBatch]):
         """Tokens before the source of an example. By default none."""
         return []
 
-    def with_matches(self, sources: Sequence[list[int]], examples: Sequence[ExampleT]) -> list[list[int]]:
-        """The sources with what follows them. By default nothing."""
-        return list(sources)
-
     def encode(self, examples: Sequence[ExampleT]) -> tuple[list[Row], list[ExampleT]]:
         src, tgt = (encode_with_codes(self.tokenizer, [self.task.texts(e)[side] for e in examples]) for side in (0, 1))
         src = [[*self.tag(example), *ids] for example, ids in zip(examples, src, strict=True)]
-        src = self.with_matches(src, examples)
         limit = self.model.config.max_len
         rows: list[Row] = list(zip(src, tgt, strict=True))
         fits = [max(map(len, row)) < limit for row in rows]
@@ -118,13 +109,12 @@ class TranslationObjective(TextToTextObjective[Example]):
     too_long_advice = "--task summarization truncates long texts, if the targets are summaries"
     metric = "bleu"
     validation_decodes = True
-    options = (*TextToTextObjective.options, "augment", "fuzzy_matches", "inline_codes", "in_domain", "tags", "weights")
+    options = (*TextToTextObjective.options, "augment", "inline_codes", "in_domain", "tags", "weights")
     tag_ids: Mapping[str, int] = MappingProxyType({})
     """The special token before each source of a file, by the file."""
-    match_id: int | None = None
-    marks: AbstractSet[int | None] = frozenset()
-    """The tokens of codes and of what follows a source."""
-    fuzzy_matches = inline_codes = False
+    inline_codes = False
+    codes: AbstractSet[int] = frozenset()
+    """The tokens of codes."""
     seed = 0
     augmented_fraction = 0.0
     augmentation: Augmentation | None = None
@@ -134,13 +124,8 @@ class TranslationObjective(TextToTextObjective[Example]):
     def configure(self, config: TrainConfig) -> None:
         super().configure(config)
         self.augmented_fraction = config.augment or 0.0
-        self.match_id = match_id(self.tokenizer)
-        self.marks = {self.match_id, *code_ids(self.tokenizer).values()} - {None}
-        self.fuzzy_matches, self.inline_codes, self.seed = config.fuzzy_matches, config.inline_codes, config.seed
-        if config.fuzzy_matches and self.match_id is None:
-            raise ConfigError(
-                "--fuzzy-matches: the model of --init-from was not trained with them.\n  Train without --init-from."
-            )
+        self.codes = set(code_ids(self.tokenizer).values())
+        self.inline_codes, self.seed = config.inline_codes, config.seed
         if config.inline_codes and not code_ids(self.tokenizer):
             raise ConfigError(
                 "--inline-codes: the model of --init-from was not trained with them.\n  Train without --init-from."
@@ -159,11 +144,7 @@ class TranslationObjective(TextToTextObjective[Example]):
     @classmethod
     def special_tokens(cls, config: TrainConfig) -> tuple[str, ...]:
         tags = tuple(tag_token(tag) for tag in dict.fromkeys(config.tags) if tag != NO_TAG)
-        return (
-            *tags,
-            *([MATCH] if config.fuzzy_matches else []),
-            *(CODE_TOKENS if config.inline_codes else []),
-        )
+        return (*tags, *CODE_TOKENS) if config.inline_codes else tags
 
     def tag(self, example: Example) -> list[int]:
         return [self.tag_ids[example.path]] if example.path in self.tag_ids else []
@@ -171,27 +152,8 @@ class TranslationObjective(TextToTextObjective[Example]):
     def extended(
         self, examples: Iterator[Example], training: Callable[[], Iterator[Example]], log: Log
     ) -> Iterator[Example]:
-        """The examples, and with --fuzzy-matches each a second time with the translation of the most similar other text
-        of the training, if there is one."""
-        if self.inline_codes:
-            examples = self.with_codes(examples, training, log)
-        if not self.fuzzy_matches:
-            yield from examples
-            return
-        memory = Memory((example.src, example.tgt) for example in training())
-        n = n_matches = 0
-        for example in examples:
-            yield example
-            if CODE.search(example.src):
-                continue
-            n += 1
-            if found := memory.similar(example.src, MIN_TRAINING_MATCH):
-                n_matches += 1
-                yield replace(example, match=found.target)
-        log(
-            f"Fuzzy matches: {n_matches:,} of {n:,} pairs have another text that is similar by at least"
-            f" {MIN_TRAINING_MATCH:.0%}; they are used with its translation as well."
-        )
+        """The examples, and with --inline-codes some of them a second time with a code in both texts."""
+        return self.with_codes(examples, training, log) if self.inline_codes else examples
 
     def with_codes(
         self, examples: Iterator[Example], training: Callable[[], Iterator[Example]], log: Log
@@ -206,16 +168,6 @@ class TranslationObjective(TextToTextObjective[Example]):
                 n += 1
                 yield replace(example, src=pair[0], tgt=pair[1])
         log(f"Inline codes: {n:,} pairs are used with a code as well.")
-
-    def with_matches(self, sources: Sequence[list[int]], examples: Sequence[Example]) -> list[list[int]]:
-        if self.match_id is None:
-            return list(sources)
-        limit = self.model.config.max_len - 1
-        matches = self.tokenizer.encode_batch([example.match for example in examples])
-        return [
-            with_match(ids, match, self.match_id, limit) if example.match else ids
-            for ids, match, example in zip(sources, matches, examples, strict=True)
-        ]
 
     def fit_statistics(self, data: Dataset) -> None:
         """Find the scripts of the sources, in addition to those of the model that the training starts from."""
@@ -264,13 +216,12 @@ class TranslationObjective(TextToTextObjective[Example]):
         return self.texts(row) if self.tag_of(row) == tag and self.is_plain(row) else None
 
     def is_plain(self, row: Row) -> bool:
-        """Whether a row has no codes, and no translation of a similar text after the source."""
-        return self.marks.isdisjoint(row[0])
+        """Whether a row has no codes."""
+        return self.codes.isdisjoint(row[0])
 
     def texts(self, row: Row) -> tuple[str, str]:
-        """Source and target of a row, without what follows the source."""
-        source = without_match(row[0], self.match_id)
-        src, tgt = (self.tokenizer.decode(list(side)) for side in (source, row[1]))
+        """Source and target of a row."""
+        src, tgt = (self.tokenizer.decode(list(side)) for side in row)
         return src, tgt
 
     def sample(self, data: Dataset, n: int = MAX_SENTENCES) -> tuple[list[str], list[str]]:

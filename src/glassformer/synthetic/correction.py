@@ -22,7 +22,6 @@ from glassformer.tasks.memories import training_text
 from glassformer.tasks.registry import load
 from glassformer.tasks.translation import Translator, evenly_spaced
 from glassformer.tokens.codes import code_ids
-from glassformer.tokens.tags import match_id
 from glassformer.train_config import TrainConfig
 from glassformer.training.run import make_run_folder, train
 
@@ -131,7 +130,6 @@ def update(
             "weights": (weight, 1.0),
             "languages": old.languages,
             "task": "translation",
-            "fuzzy_matches": match_id(old.tokenizer) is not None,
             "inline_codes": bool(code_ids(old.tokenizer)),
             "init_from": model,
             "out": candidate,

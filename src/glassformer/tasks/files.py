@@ -44,7 +44,7 @@ class TranslatedFile:
     n_exact: int
     """Number of texts that the memory has."""
     n_similar: int
-    """Number of texts for which the model was given the translation of a similar one."""
+    """Number of texts whose translation is that of a similar text of the memory, with changes."""
     notes: tuple[str, ...]
     """What a person should know."""
 

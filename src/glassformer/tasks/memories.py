@@ -13,7 +13,6 @@ from glassformer.decode_config import DecodeConfig
 from glassformer.errors import ConfigError
 from glassformer.tasks.terms import modified_at
 from glassformer.tokens.codes import code_ids
-from glassformer.tokens.tags import match_id, without_match
 from glassformer.tokens.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -76,18 +75,10 @@ def training_text(folder: Path, n: int | None = None) -> Iterator[tuple[str, str
     """
     tokenizer = Tokenizer.from_folder(folder)
     dataset = Dataset(folder / "data" / "train", ("src", "tgt"))
-    match, codes = match_id(tokenizer), set(code_ids(tokenizer).values())
+    codes = set(code_ids(tokenizer).values())
     count = len(dataset) if n is None else min(n, len(dataset))
     for i in range(count):
         src, tgt = dataset[i * len(dataset) // count]
         if not codes.isdisjoint(src):
             continue  # made from another
-        yield tokenizer.decode(list(without_match(src, match))), tokenizer.decode(list(tgt))
-
-
-def description(task: "TextToTextTask[Any]", memory: Memory) -> str:
-    """How a task uses a memory, in one line."""
-    use = f"Memory: {len(memory):,} texts"
-    if match_id(task.tokenizer) is None:
-        return f"{use}; only equal texts are used: the model was not trained with --fuzzy-matches."
-    return f"{use}; the translations of similar ones are given to the model."
+        yield tokenizer.decode(list(src)), tokenizer.decode(list(tgt))

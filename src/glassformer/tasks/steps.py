@@ -1,6 +1,6 @@
 """The steps of a translation, in order: check the options, look into the memory, take out what stays, change capitals,
-split, decode, decode again what repeats itself, put in terms, join, confidence, put back capitals and what stays,
-alignment.
+split, decode, decode again what repeats itself, put in terms, join, use similar texts of the memory, confidence, put
+back capitals and what stays, alignment.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,12 +20,13 @@ from glassformer.tasks.alignment import align
 from glassformer.tasks.confidence import word_features, words_in, words_of
 from glassformer.tasks.memories import memory_of
 from glassformer.tasks.placing import in_known_case, placed
+from glassformer.tasks.repair import from_similar, may_be_output, without_spans
 from glassformer.tasks.reranking import by_risk
 from glassformer.tasks.splitting import FULL_WIDTH_ENDS, split
 from glassformer.tasks.terms import Output, Part, Terms, meet_requirements
 from glassformer.tasks.texts import Warn
 from glassformer.tasks.translated import Translation
-from glassformer.tokens.tags import match_id, tags_of, with_match
+from glassformer.tokens.tags import tags_of
 
 if TYPE_CHECKING:
     from glassformer.tasks.translation import TextToTextTask
@@ -49,7 +50,7 @@ class Line:
     is_kept: bool = False
     """The model is not given the text, which stays as it is or is in the memory."""
     match: Match | None = None
-    """The text of the memory that is equal or similar."""
+    """The equal text of the memory."""
     model_text: str = ""
     """What the model is given: the text without protected spans, in the case that the model knows."""
     translations: list[Translation] = field(default_factory=list)
@@ -77,21 +78,22 @@ def translated(
     tag = tag_of(task, options)
     memory = memory_of(task, options)
     lines = [line_of(task, text, options, terms, memory) for text in texts]
-    parts: list[Part] = []
-    for index, line in enumerate(lines):
-        if not line.is_kept:
-            of_line = list(parts_of(task, index, line.model_text, tag, terms, partial(warn, index), line.match))
-            line.match = line.match if len(of_line) == 1 else None
-            parts += of_line
+    parts = [
+        part
+        for index, line in enumerate(lines)
+        if not line.is_kept
+        for part in parts_of(task, index, line.model_text, tag, terms, partial(warn, index))
+    ]
     decoded, repeated = yield from decode(task, parts, options, max_new_tokens)
     outputs = [[output_of(task, hypothesis) for hypothesis in nbest] for nbest in decoded]
     if any(part.required for part in parts):
         yield from meet_requirements(task, parts, outputs, options, options.prefix or "")
     join_parts(task, lines, parts, outputs, repeated, options.nbest)
+    if memory:
+        use_similar(task, lines, memory, options, terms)
     for line in lines:
         if line.is_kept:
             line.change(partial(with_kept_text, line, terms))
-        line.change(partial(replace, match=line.match))
         if options.confidence or options.min_confidence is not None:
             line.change(partial(with_confidence, task))
         if line.model_text != line.core:
@@ -163,16 +165,9 @@ def line_of(
             return Line(original, begin, rest, None, is_kept=True, match=match)
     line = Line(original, mark, text, terms.take_out(text) if terms else None)
     line.is_kept = not (options.prefix or task.is_translated(line.core, terms))
-    if memory and not line.is_kept and match_id(task.tokenizer) is not None:
-        line.match = memory.similar(text, options.min_match)
     stays = line.is_kept or options.prefix or options.ban  # their case does not change
     line.model_text = line.core if stays else with_terms_of(line.core, task.recased(line.core), terms)
     return line
-
-
-def may_be_output(text: str, options: DecodeConfig) -> bool:
-    """Whether a translation has the prefix and no banned text."""
-    return text.startswith(options.prefix) and not any(banned in text for banned in options.ban)
 
 
 def with_kept_text(line: Line, terms: Terms | None, translation: Translation) -> Translation:
@@ -180,7 +175,22 @@ def with_kept_text(line: Line, terms: Terms | None, translation: Translation) ->
     if not line.match:
         return replace(translation, text=line.core)
     lacking = unmet(terms.required(line.text), line.match.target) if terms else ()
-    return replace(translation, text=line.match.target, missing=tuple("|".join(term.targets) for term in lacking))
+    missing = tuple("|".join(term.targets) for term in lacking)
+    return replace(translation, text=line.match.target, missing=missing, match=line.match)
+
+
+def use_similar(
+    task: "TextToTextTask[Any]", lines: Sequence[Line], memory: Memory, options: DecodeConfig, terms: Terms | None
+) -> None:
+    """Replace the best translation of each line by that of a similar text of the memory, if it is better."""
+    found = [
+        (line, match)
+        for line in lines
+        if not line.is_kept and line.model_text == line.core and (match := memory.similar(line.text, options.min_match))
+    ]
+    given = [(line.core, line.translations[0], without_spans(match, terms)) for line, match in found]
+    for (line, _), translation in zip(found, from_similar(task, given, options, terms), strict=True):
+        line.translations[0] = translation
 
 
 def with_terms_of(text: str, recased: str, terms: Terms | None) -> str:
@@ -201,25 +211,18 @@ def parts_of(
     tag: Sequence[int],
     terms: Terms | None,
     warn: Callable[[str], None],
-    match: Match | None = None,
 ) -> Iterator[Part]:
     """The parts of a text, of at most the maximum length; none for a blank text.
 
     Args:
         tag: tokens before each part.
-        match: a similar text, whose translation follows the text, if it is not in several parts.
     """
     if not text.strip():
         return
-    limit = task.config.max_len - 1
-    several = split(text, task.tokenizer, limit - len(tag), warn)
+    several = split(text, task.tokenizer, task.config.max_len - 1 - len(tag), warn)
     for space, ids in several:
         source = text if len(several) == 1 else task.tokenizer.decode(ids)
-        sent = [*tag, *ids]
-        if match and len(several) == 1 and (token := match_id(task.tokenizer)) is not None:
-            detached = terms.take_out(match.target) if terms else None
-            sent = with_match(sent, task.tokenizer.encode(detached.core if detached else match.target), token, limit)
-        yield Part(index, space, source, [*sent, task.tokenizer.eos_id], terms.required(source) if terms else [])
+        yield Part(index, space, source, [*tag, *ids, task.tokenizer.eos_id], terms.required(source) if terms else [])
 
 
 def decode(

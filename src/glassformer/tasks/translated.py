@@ -33,7 +33,7 @@ class Translation:
     of a term that the glossary put in have 1."""
     match: Match | None = None
     """The text of the translation memory that was used: an equal one, whose translation this is, or a similar one,
-    whose translation the model was given."""
+    of whose translation parts were replaced."""
     forced: tuple[str, ...] = ()
     """Forms of terms that the glossary put in."""
     is_untranslated: bool = False

@@ -1,0 +1,155 @@
+"""Repair of the translation of a similar text: what differs is replaced by the model's own translation of it.
+
+Source of the idea: Koehn and Senellart 2010; Ortega et al. 2016. Giving the match to the model after the source (Bulté
+and Tezcan 2019) was tried and changed nothing with small models: they had learned the training text by heart.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING, Any
+
+from glassformer.corpora.memory import Match
+from glassformer.corpora.terms import unmet
+from glassformer.decode_config import DecodeConfig
+from glassformer.generate.policy import length_penalty
+from glassformer.tasks.alignment import align
+from glassformer.tasks.terms import Terms
+from glassformer.tasks.translated import Translation
+
+if TYPE_CHECKING:
+    from glassformer.tasks.translation import TextToTextTask
+
+Links = Sequence[tuple[int, int]]
+"""Pairs of a source word and a target word; words are separated by white space."""
+
+MIN_SURPRISE = 0.4
+"""Mean negative log-probability, in nats for each token, that the translation of a similar text has at least if it is
+used: others are what the model says itself."""
+
+MARKS = ".,;:!?…()[]{}«»“”„\"'¿¡"
+"""Punctuation around words."""
+
+
+def from_similar(
+    task: "TextToTextTask[Any]",
+    given: Sequence[tuple[str, Translation, Match]],
+    options: DecodeConfig,
+    terms: Terms | None,
+) -> list[Translation]:
+    """Translations, some of them replaced by those of similar texts, repaired: where these say what the model does not.
+
+    Args:
+        given: texts, the translations by the model, and similar texts of the memory.
+    """
+    results = [translation for _, translation, _ in given]
+    matches = [match for *_, match in given]
+    log_probs = task.score([match.source for match in matches], [match.target for match in matches])
+    new = [i for i, of_tokens in enumerate(log_probs) if -sum(of_tokens) / len(of_tokens) > MIN_SURPRISE]
+    links = align(task, [given[i][0] for i in new], [results[i].text for i in new]) if new else []
+    of_matches = align(task, [matches[i].source for i in new], [matches[i].target for i in new]) if new else []
+    texts: dict[int, str] = {}
+    for i, of_output, of_match in zip(new, links, of_matches, strict=True):
+        text = repaired(given[i][0], results[i].text, of_output, matches[i], of_match)
+        lacks = terms and text and unmet(terms.required(given[i][0]), text)
+        if text and not lacks and may_be_output(text, options):
+            texts[i] = text
+    eos, limit = task.tokenizer.eos_id, task.config.max_len
+    sources, targets = (
+        [[*ids, eos] for ids in task.tokenizer.encode_batch(side)]
+        for side in ([given[i][0] for i in texts], [*texts.values()])
+    )
+    fitting = [k for k, ids in enumerate(zip(sources, targets, strict=True)) if max(map(len, ids)) <= limit]
+    scored = task.log_probs([sources[k] for k in fitting], [targets[k] for k in fitting], range(len(fitting)))
+    indices = list(texts)
+    for k, of_tokens in zip(fitting, scored, strict=True):
+        i = indices[k]
+        results[i] = replace(
+            results[i],
+            text=texts[i],
+            score=sum(of_tokens) / length_penalty(len(of_tokens), options.length_penalty),
+            tokens=[task.tokenizer.token(token) for token in targets[k]],
+            log_probs=of_tokens,
+            ids=tuple(targets[k]),
+            repeated=False,
+            missing=(),
+            match=matches[i],
+        )
+    return results
+
+
+def without_spans(match: Match, terms: Terms | None) -> Match:
+    """A similar text and its translation without protected spans."""
+    source, target = (
+        detached.core if terms and (detached := terms.take_out(text)) else text for text in (match.source, match.target)
+    )
+    return replace(match, source=source, target=target)
+
+
+def may_be_output(text: str, options: DecodeConfig) -> bool:
+    """Whether a translation has the prefix and no banned text."""
+    return text.startswith(options.prefix) and not any(banned in text for banned in options.ban)
+
+
+def repaired(source: str, output: str, links: Links, match: Match, links_of_match: Links) -> str | None:
+    """The translation of a text, made of that of a similar one. None: what differs cannot be told apart in it.
+
+    Args:
+        source: the text.
+        output: the model's translation of it.
+        links: its word alignment.
+        match: the similar text, with its translation.
+        links_of_match: the word alignment of this.
+    """
+    new, old, own = source.split(), match.source.split(), output.split()
+    words: list[list[str]] = [[word] for word in match.target.split()]
+    for kind, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind == "equal":
+            continue
+        if j2 - j1 == i2 - i1 == 1 and copied(old[i1], new[j1], own, words):
+            continue
+        replacement = span([t for s, t in links if j1 <= s < j2], links, j1, j2)
+        replaced = span([t for s, t in links_of_match if i1 <= s < i2], links_of_match, i1, i2)
+        if (j2 > j1 and replacement is None) or (i2 > i1 and replaced is None):
+            return None
+        text = own[slice(*replacement)] if replacement else []
+        if replaced:
+            begin, end = replaced
+        else:
+            before = [t for s, t in links_of_match if s == i1 - 1]
+            after = [t for s, t in links_of_match if s == i1]
+            if i1 and not before:
+                return None
+            begin = end = max(before) + 1 if before else 0
+            if after and min(after) != end:
+                return None
+        if any(len(word) != 1 for word in words[begin:end]):
+            return None
+        if begin == end:
+            place = words[begin - 1] if begin else words[0] if words else []
+            if begin:
+                place.extend(text)
+            else:
+                place[:0] = text
+        else:
+            words[begin] = text
+            words[begin + 1 : end] = [[] for _ in range(end - begin - 1)]
+    return " ".join(word for several in words for word in several)
+
+
+def copied(old: str, new: str, own: Sequence[str], words: list[list[str]]) -> bool:
+    """Replace a word that is copied into translations, as names and codes are. Returns whether it was possible."""
+    old, new = old.strip(MARKS), new.strip(MARKS)
+    places = [several for several in words if len(several) == 1 and several[0].strip(MARKS) == old]
+    if not old or not new or old == new or len(places) != 1 or new not in {word.strip(MARKS) for word in own}:
+        return False
+    places[0][0] = places[0][0].replace(old, new)
+    return True
+
+
+def span(targets: Sequence[int], links: Links, first: int, last: int) -> tuple[int, int] | None:
+    """Begin and end of the target words of source words; None if there are none, or others among them."""
+    if not targets:
+        return None
+    begin, end = min(targets), max(targets) + 1
+    return (begin, end) if all(first <= s < last for s, t in links if begin <= t < end) else None
