@@ -82,6 +82,7 @@ if __name__ == "__main__":
     if command == "words":
         write_words(path, folder, language)
         sys.exit()
-    rows = load_own("inline_codes").get("rows", {}) | {language: measure(path, folder, language)}
+    own = measure(path, folder, language)
+    rows = load_own("inline_codes").get("rows", {}) | {language: own}
     print(json.dumps(rows[language], indent=2))
     save("inline_codes", {"rows": rows}, "python -m benchmarks.inline_codes measure PAIRS FOLDER LANGUAGE")

@@ -1,13 +1,13 @@
 """What a translation memory is worth: chrF with and without it, by the similarity of the best match.
 
 Data: the Spanish translation of Python's documentation. Every eighth file is held out, a third of these for the dev
-set; texts that the training has as well are left out of them. The memory is the training text. A model trained with
---fuzzy-matches is compared with itself without the memory, and with one that was trained without matches.
+set; texts that the training has as well are left out of them. The test texts are translated in two halves, line by
+line in turn, each with the other half and the dev set as memory: translations that the model has not seen, as those of
+an earlier version of the same files. Besides, with the training text as memory.
 
     python -m benchmarks.translation_memory write DATA/python-docs-es/python-docs-es-pairs.jsonl.gz FOLDER es
     glassformer train FOLDER/train.en FOLDER/train.es --dev-src FOLDER/dev.en --dev-tgt FOLDER/dev.es \
-        --minutes 60 --threads 1 --out FOLDER/plain
-    the same with --fuzzy-matches --out FOLDER/matches
+        --minutes 60 --threads 1 --out FOLDER/model
     python -m benchmarks.translation_memory measure FOLDER
 """
 
@@ -57,53 +57,50 @@ def scores(hypotheses, references):
 
 
 def measure(folder):
-    """Translate the test texts by each model, with the memory and without."""
-    sources, references = (read_lines_of(folder / f"test.{language}") for language in ("en", "es"))
-    paths = tuple(folder / f"train.{language}" for language in ("en", "es"))
-    start = time.perf_counter()
-    memory = Memory(zip(*map(read_lines_of, paths), strict=True))
-    indexed_s = time.perf_counter() - start
-    start = time.perf_counter()
-    found = [memory.similar(source, BINS[0]) for source in sources]
-    searched_s = time.perf_counter() - start
-    bins = [
-        [i for i, match in enumerate(found) if match and low <= match.similarity < high] for low, high in pairwise(BINS)
-    ]
-    (folder / "memory.tsv").write_text(
-        "".join(f"{src}\t{tgt}\n" for src, tgt in zip(*map(read_lines_of, paths), strict=True))
+    """Translate the test texts without a memory and with each."""
+    test, dev, train = (
+        list(zip(*(read_lines_of(folder / f"{part}.{language}") for language in ("en", "es")), strict=True))
+        for part in ("test", "dev", "train")
     )
-    record = {
-        "memory_texts": len(memory),
-        "index_s": round(indexed_s, 2),
-        "search_ms": round(1000 * searched_s / len(sources), 2),
-        "test_texts": len(sources),
-        "rows": {},
-    }
-    for name in ("plain", "matches"):
-        if not (folder / name / "model.safetensors").exists():
-            continue
-        task = load(folder / name, device="cpu")
-        for use, given in (("without", ()), ("with", (folder / "memory.tsv",))):
-            if use == "with" and name == "plain":
-                continue
-            start = time.perf_counter()
-            outputs = [
-                best.text for best, *_ in task.translate(sources, precision="auto", memory=given, min_match=BINS[0])
-            ]
-            row = {"seconds": round(time.perf_counter() - start, 1), "all": scores(outputs, references)}
-            for (low, high), own in zip(pairwise(BINS), bins, strict=True):
-                row[f"{low:.1f} to {high:.1f}"] = {
-                    "texts": len(own), **scores([outputs[i] for i in own], [references[i] for i in own])
-                }  # fmt: skip
-            above = [i for own in bins[1:] for i in own]
-            row["0.7 and more"] = {
-                "texts": len(above), **scores([outputs[i] for i in above], [references[i] for i in above])
-            }  # fmt: skip
-            copies = [found[i].target for i in above]
-            row["0.7 and more"]["match_as_it_is"] = scores(copies, [references[i] for i in above])
-            record["rows"][f"{name}, {use} memory"] = row
-            print(name, use, row, flush=True)
+    halves = [test[half::2] for half in (0, 1)]
+    task = load(folder / "model", device="cpu")
+    record = {"training_texts": len(train), "test_texts": len(test), "memories": {}}
+    plain = [translated(task, half) for half in halves]
+    record["seconds_without"] = round(sum(seconds for _, seconds in plain), 1)
+    for name, memories in (("unseen", [halves[1] + dev, halves[0] + dev]), ("training text", [train, train])):
+        texts, others, references, matches = [], [], [], []
+        seconds = 0.0
+        for half, (outputs, _), memory in zip(halves, plain, memories, strict=True):
+            path = folder / "memory.tsv"
+            path.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in memory))
+            with_memory, took = translated(task, half, memory=(path,), min_match=BINS[0])
+            seconds += took
+            known = Memory(memory)
+            for (src, tgt), one, other in zip(half, outputs, with_memory, strict=True):
+                if match := known.similar(src, BINS[0]):
+                    texts.append(one)
+                    others.append(other)
+                    references.append(tgt)
+                    matches.append(match)
+        rows = {}
+        for low, high in (*pairwise(BINS), (0.7, 1.0)):
+            own = [i for i, match in enumerate(matches) if low <= match.similarity < high]
+            of = [[side[i] for i in own] for side in (texts, others, [m.target for m in matches], references)]
+            rows[f"{low:.1f} to {high:.1f}"] = {
+                "texts": len(own),
+                "changed": sum(texts[i] != others[i] for i in own),
+                **{key: scores(side, of[3]) for key, side in zip(("without", "with", "match"), of[:3], strict=True)},
+            }
+        record["memories"][name] = {"seconds": round(seconds, 1), "rows": rows}
+        print(name, json.dumps(record["memories"][name], indent=1), flush=True)
     save("translation_memory", record, "python -m benchmarks.translation_memory measure FOLDER")
+
+
+def translated(task, pairs, **options):
+    """The translations of texts, and the seconds that they took."""
+    start = time.perf_counter()
+    found = task.translate([src for src, _ in pairs], precision="auto", **options)
+    return [best.text for best, *_ in found], time.perf_counter() - start
 
 
 def read_lines_of(path):

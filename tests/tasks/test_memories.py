@@ -108,7 +108,7 @@ LINKS = [(0, 0), (1, 1), (2, 2), (3, 3)]
         # another order of words
         ("a b c", "w u v", [(0, 1), (1, 2), (2, 0)], ("a b x", "q p r"), [(0, 1), (1, 2), (2, 0)], "w p r"),
         # names and codes are replaced wherever they are
-        ("use :f:`x` now", "jetzt :f:`x` nutzen", [], ("use :f:`y` now", "nun :f:`y`: nutzen"), [], "nun :f:`x`: nutzen"),
+        ("use :f:`x` now", "jetzt :f:`x` so", [], ("use :f:`y` now", "nun :f:`y`: so"), [], "nun :f:`x`: so"),
         # nothing is known of what differs
         ("a b c", "u v w", [(0, 0), (2, 2)], ("a x c", "p q r"), LINKS, None),
         ("a b c", "u v w", LINKS, ("a x c", "p q r"), [(0, 0)], None),

@@ -74,6 +74,14 @@ def test_a_model_without_the_tokens_is_not_asked():
     assert task.sources == []
 
 
+def test_the_alignment_has_a_say_where_tags_belong():
+    task = Scorer(f"{OPEN}u{CLOSE} v w z")
+    links = [(0, 0), (1, 2), (2, 3), (3, 1)]
+    assert result(task, "a <b>b c</b> d", "u v w z", links) == "u v <b>w z</b>"
+    assert result(task, "a <b>b c</b> d", "u v w z") != "u v <b>w z</b>"
+    assert result(Scorer(f"{ALONE} u v w z"), "a <x/> b c d", "u v w z", links) == "<x/> u v w z"
+
+
 def test_the_source_has_one_code_at_a_time():
     task = Scorer()
     result(task, "a <b>b <x/> c</b> d", "u v w z")
