@@ -2,6 +2,8 @@
 
 from benchmarks.results_page import Row, Rows, Table
 
+LANGUAGES = {"es": "Spanish", "fr": "French"}
+
 
 def percent(fraction: float, digits: int = 1) -> str:
     return f"{100 * fraction:.{digits}f}%"
@@ -38,6 +40,26 @@ def markup(record: dict) -> list[Row]:
     }
     keys = ("kept_and_nested", "placed_right", "placed_exactly", "codes_right", "tags_right")
     return [[text, *(percent(record[name][key]) for key in keys)] for name, text in ways.items()]
+
+
+def inline_codes(record: dict) -> list[Row]:
+    names = {"model": "glassformer, `--inline-codes`", "alignment": "glassformer, word alignment", "eflomal": "eflomal"}
+    keys = ("kept_and_nested", "placed_right", "placed_exactly", "codes_right", "tags_right")
+    return [
+        [f"English to {LANGUAGES[language]}", text, *(percent(result[name][key]) for key in keys)]
+        for language, result in record["rows"].items()
+        for name, text in names.items()
+    ]
+
+
+def translation_memory(record: dict) -> list[Row]:
+    names = {"unseen": "other texts of the same files", "training text": "the training text"}
+    shown = lambda scores: f"{scores['chrf']:.1f}"
+    return [
+        [names[name], span, row["texts"], row["changed"], *(shown(row[key]) for key in ("match", "without", "with"))]
+        for name, memory in record["memories"].items()
+        for span, row in memory["rows"].items()
+    ]
 
 
 def loops(record: dict) -> list[Row]:
@@ -158,6 +180,30 @@ CONTROL = {
             "tags around words right",
         ),
         {"markup": markup},
+    ),
+    "inline_codes": Table(
+        (
+            "texts",
+            "codes placed by",
+            "kept and nested",
+            "right",
+            "exactly right",
+            "codes in a sentence right",
+            "tags around words right",
+        ),
+        {"inline_codes": inline_codes},
+    ),
+    "translation_memory": Table(
+        (
+            "memory",
+            "similarity",
+            "texts",
+            "changed",
+            "chrF of the match as it is",
+            "chrF without memory",
+            "chrF with it",
+        ),
+        {"translation_memory": translation_memory},
     ),
     "loops": Table(("outputs that repeat themselves although the input does not", "number"), {"loops": loops}),
     "alignment": Table(("what", "result"), {"alignment": alignment}),

@@ -7,7 +7,7 @@ an earlier version of the same files. Besides, with the training text as memory.
 
     python -m benchmarks.translation_memory write DATA/python-docs-es/python-docs-es-pairs.jsonl.gz FOLDER es
     glassformer train FOLDER/train.en FOLDER/train.es --dev-src FOLDER/dev.en --dev-tgt FOLDER/dev.es \
-        --minutes 60 --threads 1 --out FOLDER/model
+        --inline-codes --minutes 45 --threads 1 --out FOLDER/codes
     python -m benchmarks.translation_memory measure FOLDER
 """
 
@@ -63,7 +63,7 @@ def measure(folder):
         for part in ("test", "dev", "train")
     )
     halves = [test[half::2] for half in (0, 1)]
-    task = load(folder / "model", device="cpu")
+    task = load(folder / "codes", device="cpu")
     record = {"training_texts": len(train), "test_texts": len(test), "memories": {}}
     plain = [translated(task, half) for half in halves]
     record["seconds_without"] = round(sum(seconds for _, seconds in plain), 1)
