@@ -86,8 +86,12 @@ def test_files_without_translations_are_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"--memory .*a.txt: has no translations"):
         translator().translate(["a"], memory=[tmp_path / "a.txt"])
     (tmp_path / "a.tmx").write_text(memory(tuv("en", "a")))
-    with pytest.raises(ConfigError, match=r"a.tmx: no translated text"):
+    with pytest.raises(ConfigError, match=r"a.tmx: no text with a translation from en to de"):
         translator().translate(["a"], memory=[tmp_path / "a.tmx"])
+    (tmp_path / "c.po").write_text("nothing\n")
+    with pytest.raises(CorpusError, match=r"c\.po:1: not a line of a gettext catalogue") as found:
+        translator().translate(["a"], memory=[tmp_path / "c.po"])
+    assert "--skip-bad" not in str(found.value)
     with pytest.raises(CorpusError, match="no such file"):
         translator().translate(["a"], memory=[tmp_path / "b.tmx"])
 

@@ -36,6 +36,9 @@ SUFFIXES: Mapping[str, tuple[str, ...]] = {
 }
 """Formats with both languages -> suffixes of file names."""
 
+SKIP_ADVICE = "\n  To leave out files that cannot be read: --skip-bad"
+"""End of the error for a file that cannot be read."""
+
 ARCHIVES = (".zip", ".tar", ".tgz", ".tar.gz")
 """Suffixes of archives of such files."""
 
@@ -117,7 +120,7 @@ def read_entries(
                     yield Example(unit.src, unit.tgt, where, unit.number)
         except CorpusError as error:
             if not skip_bad:
-                raise CorpusError(f"{error}\n  To leave out files that cannot be read: --skip-bad") from None
+                raise CorpusError(f"{error}{SKIP_ADVICE}") from None
             counts.bad.append(str(error))
 
 

@@ -5,12 +5,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from glassformer.corpora.bilingual import both_sided_format, files_in
+from glassformer.corpora.bilingual import SKIP_ADVICE, both_sided_format, files_in
 from glassformer.corpora.corpus import read_pairs
 from glassformer.corpora.memory import Memory
 from glassformer.data.dataset import Dataset
 from glassformer.decode_config import DecodeConfig
-from glassformer.errors import ConfigError
+from glassformer.errors import ConfigError, CorpusError
 from glassformer.tasks.terms import modified_at
 from glassformer.tokens.codes import code_ids
 from glassformer.tokens.tokenizer import Tokenizer
@@ -43,13 +43,17 @@ def read_memory(paths: tuple[Path, ...], modified: tuple[float, ...], languages:
                 continue
             files = files_in(path) if path.is_dir() else [path]
             check_are_pairs(files)
-            for example in read_pairs(files, languages=languages):
-                if example.src.strip() and example.tgt.strip():
-                    yield example.src, example.tgt
+            try:
+                for example in read_pairs(files, languages=languages):
+                    if example.src.strip() and example.tgt.strip():
+                        yield example.src, example.tgt
+            except CorpusError as error:  # there is no such option in use
+                raise CorpusError(str(error).removesuffix(SKIP_ADVICE)) from None
 
     memory = Memory(pairs())
     if not len(memory):
-        raise ConfigError(f"--memory {paths[0]}: no translated text.\n  Name a memory with translations.")
+        which = f" from {languages[0]} to {languages[1]}" if languages else ""
+        raise ConfigError(f"--memory {paths[0]}: no text with a translation{which}.\n  Name a memory that has some.")
     return memory
 
 
