@@ -370,6 +370,7 @@ class TrainOptions(TypedDict, total=False):
     keys: Sequence[str]
     skip_bad: bool
     fuzzy: bool
+    inline_codes: bool
     more_tgt: Files
     more_src: Files
     reverse_model: str | Path | None

@@ -55,7 +55,7 @@ def test_the_alignment_of_a_text_of_thousands_of_words_does_not_stop_the_model_p
 def test_a_decoding_that_waits_for_nothing_lets_others_go_on(folder):
     """It is continued once in a turn of the loop, so that the process is not silent."""
     sent = []
-    worker = Worker(SimpleNamespace(send=sent.append), {}, {})
+    worker = Worker(SimpleNamespace(send=sent.append), {}, {}, {})
     model = SimpleNamespace(engine=load(folder / "en-de").engine(DecodeConfig()))
 
     def decoding(result):
