@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from glassformer.documents.inline import TAG, detach, put_at, put_back
+from glassformer.tasks import placing
 from glassformer.tasks.placing import placed, relation
 from glassformer.tasks.translated import Translation
 from glassformer.tokens.codes import ALONE, CLOSE, CODE, CODE_TOKENS, OPEN, code_ids, encode_with_codes
@@ -137,3 +138,16 @@ def test_codes_are_one_token_each_and_texts_do_not_make_them():
     assert CODE.split(f"a{OPEN}b") == ["a", OPEN, "b"]
     no_codes = Tokenizer.train(["a"], kind="char")
     assert encode_with_codes(no_codes, ["a"]) == no_codes.encode_batch(["a"])
+
+
+def test_the_codes_of_several_sentences(monkeypatch):
+    sentences = [sentence(text) for text in ("a <x/> b", "a b", "a <b>b</b> <i>c</i> d", "<x/> a")]
+    translations = [Translation(each.core, "u v w z", 0.0, [], []) for each in sentences]
+    task = Scorer(f"u v w {ALONE} z", f"u v w {OPEN}z{CLOSE}")
+    found = []
+    for n in (64, 1):
+        monkeypatch.setattr(placing, "PLACED_TOGETHER", n)
+        found.append(placed(task, sentences, translations, [()] * 4, "fp32"))
+    assert found[0] == found[1]
+    assert [len(places) for places in found[0]] == [1, 0, 4, 0]
+    assert put_at(sentences[0], "u v w z", found[0][0]) == "u v w <x/> z"
