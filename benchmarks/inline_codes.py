@@ -25,7 +25,7 @@ from benchmarks.machine import load_own, save
 from benchmarks.markup import bare, by_alignment, marked, score
 from glassformer.corpora.lines import read_lines
 from glassformer.tasks.alignment import align
-from glassformer.tasks.placing import placed
+from glassformer.tasks.code_positions import code_positions
 from glassformer.tasks.registry import load
 from glassformer.tasks.translated import Translation
 
@@ -63,7 +63,7 @@ def measure(path, folder, language):
     alignments = align(task, [pair.source.core for pair in pairs], [pair.target for pair in pairs])
     aligned = time.perf_counter()
     translations = [Translation(pair.source.core, pair.target, 0.0, [], []) for pair in pairs]
-    places = placed(task, [pair.source for pair in pairs], translations, alignments, "auto")
+    positions = code_positions(task, [pair.source for pair in pairs], translations, alignments, "auto")
     asked = time.perf_counter()
     return {
         "pairs": len(pairs),
@@ -73,7 +73,7 @@ def measure(path, folder, language):
             "ms": round(1000 * (aligned - start) / len(pairs), 2),
         },
         "eflomal": score(pairs, by_alignment(pairs, by_eflomal(pairs, folder))),
-        "model": {**score(pairs, places), "ms": round(1000 * (asked - aligned) / len(pairs), 2)},
+        "model": {**score(pairs, positions), "ms": round(1000 * (asked - aligned) / len(pairs), 2)},
     }
 
 

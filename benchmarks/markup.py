@@ -27,7 +27,7 @@ from pathlib import Path
 
 from benchmarks.machine import save
 from glassformer.corpora.lines import read_lines
-from glassformer.documents.inline import aligned_places, detach, is_word, put_at, tag_pairs
+from glassformer.documents.inline import aligned_positions, detach, is_word, put_at, tag_pairs
 from glassformer.tasks.alignment import align
 from glassformer.tasks.registry import load
 
@@ -150,9 +150,9 @@ def score(pairs, found):
         found: where the codes of each pair are put.
     """
     counts = Counter()
-    for pair, places in zip(pairs, found, strict=True):
+    for pair, positions in zip(pairs, found, strict=True):
         source = pair.source
-        output = put_at(source, pair.target, places)
+        output = put_at(source, pair.target, positions)
         within = {span.text for span in source.inner}
         counts["kept"] += is_complete(output, pair)
         for name, measure in (("right", n_letters), ("exactly", n_characters)):
@@ -177,7 +177,8 @@ def score(pairs, found):
 def by_alignment(pairs, alignments):
     """Where the alignment of each pair puts its codes."""
     return [
-        aligned_places(pair.source, pair.target, alignment) for pair, alignment in zip(pairs, alignments, strict=True)
+        aligned_positions(pair.source, pair.target, alignment)
+        for pair, alignment in zip(pairs, alignments, strict=True)
     ]
 
 

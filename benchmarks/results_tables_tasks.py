@@ -46,7 +46,12 @@ def inline_codes(record: dict) -> list[Row]:
     names = {"model": "glassformer, `--inline-codes`", "alignment": "glassformer, word alignment", "eflomal": "eflomal"}
     keys = ("kept_and_nested", "placed_right", "placed_exactly", "codes_right", "tags_right")
     return [
-        [f"English to {LANGUAGES[language]}", text, *(percent(result[name][key]) for key in keys)]
+        [
+            f"English to {LANGUAGES[language]}",
+            text,
+            *(percent(result[name][key]) for key in keys),
+            result[name].get("ms", "–"),
+        ]
         for language, result in record["rows"].items()
         for name, text in names.items()
     ]
@@ -190,6 +195,7 @@ CONTROL = {
             "exactly right",
             "codes in a sentence right",
             "tags around words right",
+            "ms for a sentence, one thread",
         ),
         {"inline_codes": inline_codes},
     ),

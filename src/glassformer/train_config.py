@@ -74,8 +74,8 @@ class TrainConfig(Config):
 
     inline_codes: bool = Field(
         default=False,
-        description="Translation: also train with codes in the text, so that the model says where tags and placeholders"
-        " of a source belong in the translation. Default: they are placed by word alignment.",
+        description="Translation: also train with codes in the text, so that the model says where placeholders and"
+        " tags of a source belong in the translation. Default: word alignment says it.",
     )
     more_tgt: tuple[Path, ...] = Field(
         default=(),

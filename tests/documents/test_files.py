@@ -9,6 +9,7 @@ from glassformer.documents.document import wrapped
 from glassformer.documents.reader import DocumentReader, read_document
 from glassformer.documents.text import read_subtitles, read_text
 from glassformer.errors import CorpusError
+from tests.documents.test_tmx import by_alignment
 
 SRT = (
     "1\r\n00:00:01,000 --> 00:00:02,000\r\nThe cat\r\nsat <i>here</i>.\r\n\r\n"
@@ -31,7 +32,7 @@ def test_a_text_file_keeps_its_lines_and_its_encoding(text, encoding):
 def test_subtitles_keep_numbers_times_and_positions():
     document = read_subtitles("a.srt", SRT.encode())
     assert [segment.text for segment in document.segments] == ["The cat sat here."]
-    rendered = document.render(["Die Katze saß hier."], [[(i, i) for i in range(4)]]).decode()
+    rendered = by_alignment(document, ["Die Katze saß hier."], [[(i, i) for i in range(4)]]).decode()
     assert rendered == SRT.replace("The cat\r\nsat <i>here</i>.", "Die Katze saß <i>hier</i>.")
 
 

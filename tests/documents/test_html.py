@@ -12,6 +12,7 @@ from glassformer.documents.attributes import TRANSLATED
 from glassformer.documents.document import Document
 from glassformer.documents.html import read_html
 from glassformer.documents.inline import TAG
+from tests.documents.test_tmx import by_alignment
 
 INLINE = ["b", "i", "a href='x?a=1&b=2'", 'span title="a > b"', "em", "code", "br", "img src=x alt='a b'", "!-- c --"]
 BLOCKS = ["p lang=en", "div title=cat", "li", "h1", "td", "script", "style", "pre", "title", "section translate=no"]
@@ -88,7 +89,7 @@ def test_no_tag_is_lost_doubled_or_made_by_a_translation(text, seed):
         n, m = len(segment.text.split()), rng.randrange(6)
         translations.append(" ".join(rng.choice(["<script>", "x", "&amp;", "</p>", "<b", '"', "y."]) for _ in range(m)))
         alignments.append([(rng.randrange(n), rng.randrange(m)) for _ in range(rng.randrange(5)) if n and m])
-    rendered = found.render(translations, alignments).decode()
+    rendered = by_alignment(found, translations, alignments).decode()
     assert sorted(map(repr, tags(rendered))) == sorted(map(repr, tags(text)))
 
 
@@ -107,7 +108,7 @@ def test_pairs_of_tags_stay_nested(names, seed):
     (segment,) = document(text).segments
     n = len(segment.text.split())
     alignment = [(rng.randrange(n), rng.randrange(6)) for _ in range(rng.randrange(9))]
-    assert is_nested(document(text).render(["a b c d e f"], [alignment]).decode())
+    assert is_nested(by_alignment(document(text), ["a b c d e f"], [alignment]).decode())
 
 
 def is_nested(text: str) -> bool:
@@ -144,7 +145,7 @@ def is_nested(text: str) -> bool:
 def test_examples(text, expected):
     found = document(text)
     diagonals = [[(i, i) for i in range(len(segment.text.split()))] for segment in found.segments]
-    assert found.render([segment.text.upper() for segment in found.segments], diagonals).decode() == expected
+    assert by_alignment(found, [segment.text.upper() for segment in found.segments], diagonals).decode() == expected
 
 
 @pytest.mark.parametrize(
@@ -181,7 +182,7 @@ def test_attributes_that_have_text_are_translated(text, expected):
 def test_the_language_becomes_the_target_language(text, expected):
     found = document(text)
     upper = [segment.text.upper() for segment in found.segments]
-    assert found.render(upper, None, ("en", "fr")).decode() == expected
+    assert found.render(upper, languages=("en", "fr")).decode() == expected
     assert found.render([segment.text for segment in found.segments]).decode() == text
 
 
@@ -198,7 +199,7 @@ def test_without_an_alignment_tags_are_placed_in_proportion():
 
 
 def test_an_entity_is_not_cut():
-    assert document("one<wbr>two").render(["x <"], [[(0, 1)]]).decode() == "x &lt;<wbr>"
+    assert by_alignment(document("one<wbr>two"), ["x <"], [[(0, 1)]]).decode() == "x &lt;<wbr>"
 
 
 @pytest.mark.parametrize(
@@ -211,6 +212,6 @@ def test_an_entity_is_not_cut():
 def test_tags_that_are_not_nested_stay_where_they_are(text):
     found = document(text)
     reversals = [[(i, n - 1 - i) for i in range(n)] for n in (len(s.text.split()) for s in found.segments)]
-    assert found.render([s.text.upper() for s in found.segments], reversals).decode() == re.sub(
+    assert by_alignment(found, [s.text.upper() for s in found.segments], reversals).decode() == re.sub(
         "(?<![</])[a-d](?!>)", lambda match: match[0].upper(), text
     )

@@ -6,6 +6,7 @@ from hypothesis import given
 from glassformer.documents.reader import read_document
 from glassformer.errors import CorpusError
 from tests.documents.test_html import markup
+from tests.documents.test_tmx import by_alignment
 
 CUE = "1\r\n00:00:01,000 --> 00:00:02,000\r\n"
 
@@ -13,7 +14,7 @@ CUE = "1\r\n00:00:01,000 --> 00:00:02,000\r\n"
 def unchanged(name: str, data: bytes) -> bytes:
     found = read_document(name, data)
     texts = [segment.text for segment in found.segments]
-    return found.render(texts, [[(i, i) for i in range(len(text.split()))] for text in texts])
+    return by_alignment(found, texts, [[(i, i) for i in range(len(text.split()))] for text in texts])
 
 
 @given(markup())

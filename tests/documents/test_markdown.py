@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from glassformer.errors import CorpusError
-from tests.documents.test_tmx import kept, read, shouted, shuffled, texts
+from tests.documents.test_tmx import by_alignment, kept, read, shouted, shuffled, texts
 
 PARTS = st.sampled_from([
     "word", "Two words", "*a*", "**bold**", "`code`", "[link](http://x.y/a_b)", "![image](a.png)", "# ", "\n", "\n\n",
@@ -71,7 +71,7 @@ def test_a_translation_with_any_alignment_has_each_code_once(text, seed):
         [(rng.randrange(len(t.split())), rng.randrange(len(w.split()))) for _ in range(4)]
         for t, w in zip(texts(document), words, strict=True)
     ]
-    result = document.render(words, alignments).decode()
+    result = by_alignment(document, words, alignments).decode()
     for code in ("`code x`", "[", "](http://x.y 'T')", "![image](a.png)", "<b>", "</b>", "<http://x.y>"):
         assert result.count(code) == text.count(code)
     for mark in ("*", "~~"):  # left out in pairs, where no word is aligned
@@ -145,7 +145,7 @@ def test_a_file_keeps_its_encoding_and_its_line_ends(codec, newline):
 def test_codes_follow_their_words():
     document = read("a.md", "The **black cat** sees [the dog](x) here.")
     alignment = [(0, 2), (1, 3), (2, 4), (3, 1), (4, 5), (5, 6), (6, 0)]
-    assert document.render(["Hier sieht die schwarze Katze den Hund."], [alignment]).decode() == (
+    assert by_alignment(document, ["Hier sieht die schwarze Katze den Hund."], [alignment]).decode() == (
         "Hier sieht die **schwarze Katze** [den Hund](x)."
     )
 
@@ -182,7 +182,7 @@ def test_a_sentence_of_many_codes_is_written_in_linear_time():
 
 def test_marks_around_a_word_that_is_not_aligned_are_not_written_without_a_word():
     document = read("a.md", "The **very** old cat")
-    assert "****" not in document.render(["Die alte Katze"], [[(0, 0), (2, 1), (3, 2)]]).decode()
+    assert "****" not in by_alignment(document, ["Die alte Katze"], [[(0, 0), (2, 1), (3, 2)]]).decode()
 
 
 def test_an_entity_is_part_of_its_word():

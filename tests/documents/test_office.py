@@ -17,7 +17,7 @@ from openpyxl.worksheet.table import Table
 
 from glassformer.documents.package import Package
 from glassformer.errors import CorpusError
-from tests.documents.test_tmx import kept, read, shouted, texts
+from tests.documents.test_tmx import by_alignment, kept, read, shouted, texts
 
 quick = settings(max_examples=60)
 W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
@@ -125,7 +125,7 @@ def test_segments_of_a_paragraph(paragraph, found):
 def test_formats_follow_their_words():
     data = word(f"<w:p>{run('The ')}{run('black cat', '<w:b/>')}{run(' sat ')}{run('here', '<w:i/>')}{run('.')}</w:p>")
     document = read("a.docx", data)
-    result = document.render(["Hier saß die schwarze Katze."], [[(0, 2), (1, 3), (2, 4), (3, 1), (4, 0)]])
+    result = by_alignment(document, ["Hier saß die schwarze Katze."], [[(0, 2), (1, 3), (2, 4), (3, 1), (4, 0)]])
     assert runs_of(result) == [("i", "Hier"), ("", " saß die "), ("b", "schwarze Katze"), ("", ".")]
 
 
@@ -176,7 +176,7 @@ def test_each_code_is_once_in_a_translation_and_those_of_a_pair_are_in_order(ord
         [(rng.randrange(len(t.split())), rng.randrange(len(w.split()))) for _ in range(rng.randrange(6))]
         for t, w in zip(texts(document), words, strict=True)
     ]
-    body = body_of(document.render(words, alignments))
+    body = body_of(by_alignment(document, words, alignments))
     for code in (
         "<w:tab/>",
         "<w:footnoteReference ",
@@ -195,7 +195,7 @@ def test_each_code_is_once_in_a_translation_and_those_of_a_pair_are_in_order(ord
 
 def test_a_field_of_a_link_is_begun_before_it_ends_in_any_order_of_words():
     data = word(f"<w:p>{run('See ')}{FIELD.format('HYPERLINK', run('the link text'))}{run(' now please')}</w:p>")
-    result = body_of(read("a.docx", data).render(["A b, c d e f"], [[(0, 1), (2, 0), (4, 0)]]))
+    result = body_of(by_alignment(read("a.docx", data), ["A b, c d e f"], [[(0, 1), (2, 0), (4, 0)]]))
     assert re.findall('fldCharType="([^"]*)"', result) == ["begin", "separate", "end"]
 
 
@@ -204,7 +204,7 @@ def test_a_range_begins_before_it_ends_in_any_order_of_words(mark):
     text = f'{run("See, ")}<w:{mark}Start w:id="1"/>{run("the link, text")}<w:{mark}End w:id="1"/>{run(" now please")}'
     document = read("a.docx", word(f"<w:p>{text}</w:p>"))
     for alignment in ([(0, 3), (2, 0), (4, 4), (5, 3)], [(0, 5), (2, 4), (3, 2), (4, 1), (5, 5)]):
-        result = body_of(document.render(["A b, c d e f"], [alignment]))
+        result = body_of(by_alignment(document, ["A b, c d e f"], [alignment]))
         assert re.findall(f"{mark}(Start|End)", result) == ["Start", "End"]
 
 
@@ -420,7 +420,9 @@ def test_formats_in_a_cell_follow_their_words():
     assert texts(document) == ["The black cat sat on it", "a < b"]
     assert same_files(kept(document), cells(text, "<t>a &lt; b</t>", "<t/>"))
     result = unpacked(
-        document.render(["Da saß die schwarze Katze", "<c>"], [[(0, 2), (1, 3), (2, 4), (3, 1), (4, 0), (5, 0)], []])
+        by_alignment(
+            document, ["Da saß die schwarze Katze", "<c>"], [[(0, 2), (1, 3), (2, 4), (3, 1), (4, 0), (5, 0)], []]
+        )
     )
     found = ElementTree.fromstring(result["xl/sharedStrings.xml"])
     runs = [(r.find("{x}rPr") is not None, r.find("{x}t").text or "") for r in found[0]]

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glassformer.documents.document import Document, Origin
+from glassformer.documents.document import Document
+from glassformer.documents.inline import aligned_positions
+from glassformer.documents.origin import Origin
 from glassformer.documents.package import Package
 from glassformer.documents.reader import read_document
 from glassformer.documents.tmx import NOT_XML, TMX_END, read_tmx, tmx_entry, tmx_start, tmx_units
@@ -36,14 +38,23 @@ def texts(document) -> list[str]:
 
 def kept(document) -> bytes:
     """The document in which each translation is the text."""
-    return document.render(texts(document), [[(i, i) for i in range(len(t.split()))] for t in texts(document)])
+    return by_alignment(document, texts(document), [[(i, i) for i in range(len(t.split()))] for t in texts(document)])
+
+
+def by_alignment(document, translations, alignments, *rest) -> bytes:
+    """The document with translations, whose tags are where the word alignments say."""
+    positions = [
+        aligned_positions(segment.detached, text, alignment) if segment.detached else ()
+        for segment, text, alignment in zip(document.segments, translations, alignments, strict=True)
+    ]
+    return document.render(translations, positions, *rest)
 
 
 def shouted(document, languages: tuple[str, str] | None = None, doubtful=(), origins=()) -> bytes:
     """The document in capitals: each word is aligned with itself."""
     origins = origins or [Origin(each) for each in doubtful]
     diagonals = [[(i, i) for i in range(len(text.split()))] for text in texts(document)]
-    return document.render([text.upper() for text in texts(document)], diagonals, languages, origins)
+    return by_alignment(document, [text.upper() for text in texts(document)], diagonals, languages, origins)
 
 
 def shuffled(document, seed: int) -> bytes:
@@ -56,7 +67,7 @@ def shuffled(document, seed: int) -> bytes:
             " ".join(rng.choice(["u", "<b>", "&amp;", "v.", "w", "]]>", '"', "<c0>"]) for _ in range(m))
         )
         alignments.append([(rng.randrange(n), rng.randrange(m)) for _ in range(rng.randrange(6))] if n else [])
-    return document.render(translations, alignments)
+    return by_alignment(document, translations, alignments)
 
 
 HEADER = '<?xml version="1.0" encoding="UTF-8"?>\n<tmx version="1.4">\n<header srclang="en" datatype="x"/>\n<body>\n'
@@ -275,7 +286,9 @@ def test_codes_follow_their_words():
     text = 'The <hi type="b">black cat</hi> <ph x="1"/> slept <bpt i="1"/>here<ept i="1"/>.'
     document = read("a.tmx", memory(tuv("en", text) + tuv("de", "")), ("en", "de"))
     assert texts(document) == ["The black cat slept here."]
-    result = document.render(["Hier schlief die schwarze Katze."], [[(0, 2), (1, 3), (2, 4), (3, 1), (4, 0)]]).decode()
+    result = by_alignment(
+        document, ["Hier schlief die schwarze Katze."], [[(0, 2), (1, 3), (2, 4), (3, 1), (4, 0)]]
+    ).decode()
     assert '<bpt i="1"/>Hier<ept i="1"/>' in result
     assert '<hi type="b">schwarze Katze</hi>' in result
 

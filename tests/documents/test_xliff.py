@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glassformer.documents.document import Origin
+from glassformer.documents.origin import Origin
 from glassformer.documents.xliff import xliff_units
 from glassformer.errors import CorpusError
-from tests.documents.test_tmx import CODECS, codes_in, kept, read, shouted, shuffled, texts
+from tests.documents.test_tmx import CODECS, by_alignment, codes_in, kept, read, shouted, shuffled, texts
 
 quick = settings(max_examples=60)
 
@@ -309,7 +309,9 @@ def test_codes_follow_their_words():
     )
     document = read("a.xlf", file(unit(source)))
     assert texts(document) == ["The black cat saw here."]
-    result = document.render(["Hier sah die schwarze Katze."], [[(0, 2), (1, 3), (2, 4), (3, 1), (4, 0)]]).decode()
+    result = by_alignment(
+        document, ["Hier sah die schwarze Katze."], [[(0, 2), (1, 3), (2, 4), (3, 1), (4, 0)]]
+    ).decode()
     assert '<bx id="3"/>Hier<ex id="3"/>' in result
     assert '<g id="1">schwarze Katze</g>' in result
     assert result.count('<mrk translate="no" mtype="protected">Acme Inc</mrk>') == 2

@@ -45,7 +45,7 @@ def test_both_sides_have_the_same_code_once():
     assert len(kinds) == 2
 
 
-def test_a_code_alone_is_in_the_place_of_a_word_of_both_sides():
+def test_a_code_alone_is_instead_of_a_word_of_both_sides():
     for pair, result in made():
         if ALONE in result[0]:
             word = next(name for name in ("Anna", "%s") if name in pair[0])

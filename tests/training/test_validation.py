@@ -25,7 +25,8 @@ from glassformer.tasks.regression import Regressor
 from glassformer.tasks.span_corruption import SpanCorruption
 from glassformer.tasks.summarization import Summarizer
 from glassformer.tasks.tagging import Tagger
-from glassformer.tasks.translation import Translator, evenly_spaced
+from glassformer.tasks.texts import evenly_spaced
+from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
 from glassformer.train_config import TrainConfig
 from glassformer.training import validation as module

@@ -43,7 +43,7 @@ def translate(
         only: Which entries of PO, XLIFF and TMX are translated: those without a translation (empty, the default); also
             those that are fuzzy; or all that are not locked. With --min-confidence, less confident translations are
             marked as fuzzy in PO and XLIFF, and left out in TMX.
-        to: Write the texts and their translations as TMX or XLIFF, for review, in place of the translated files.
+        to: Write the texts and their translations as TMX or XLIFF, for review, instead of the translated files.
         json: Print one JSON object for each line: input, output, score, tokens and log_probs, and nbest with
             all translations.
         quiet: Print no progress and no warnings.

@@ -42,13 +42,13 @@ def edit_distance(first: Sequence[int], second: Sequence[int]) -> int:
     """Number of tokens to insert, remove or replace (Levenshtein). Source: Hyyrö 2003, after Myers 1999."""
     if not first:
         return len(second)
-    places: dict[int, int] = {}
+    positions: dict[int, int] = {}
     for i, token in enumerate(first):
-        places[token] = places.get(token, 0) | 1 << i
+        positions[token] = positions.get(token, 0) | 1 << i
     every, last = (1 << len(first)) - 1, 1 << (len(first) - 1)
     distance, more, less = len(first), every, 0
     for token in second:
-        equal = places.get(token, 0)
+        equal = positions.get(token, 0)
         diagonal = (((equal & more) + more) ^ more) | equal | less
         right_more, right_less = (less | ~(diagonal | more)) & every, diagonal & more
         distance += bool(right_more & last) - bool(right_less & last)

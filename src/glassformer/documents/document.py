@@ -7,12 +7,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from glassformer.documents.escaping import MARKUP, Escaping, escaped
-from glassformer.documents.inline import Detached, Inner, Place, aligned_places, put_at
+from glassformer.documents.inline import Detached, Inner, Position, aligned_positions, put_at
 from glassformer.documents.languages import primary
+from glassformer.documents.origin import Either, Origin, Quality, common_origin
 from glassformer.errors import CorpusError
-
-Alignment = Sequence[Sequence[int]]
-"""Pairs of a word of a text and a word of its translation, separated by white space and counted from 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,95 +69,6 @@ SELECTED: dict[Only, tuple[State, ...]] = {
     "fuzzy": ("empty", "fuzzy", "source"),
     "all": ("empty", "fuzzy", "translated", "source"),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where a translation comes from."""
-
-    is_doubtful: bool = False
-    """A person has to check it."""
-    confidence: float | None = None
-    """Expected fraction of right words, if it is known."""
-    similarity: float | None = None
-    """Similarity of the text of a translation memory: 1 if the translation is that of an equal text, less if parts
-    of that of a similar text were replaced."""
-    source: str = ""
-    """The similar text."""
-    target: str = ""
-    """Its translation."""
-
-
-@dataclass(frozen=True, slots=True)
-class Either:
-    """What depends on whether a person has to check a translation."""
-
-    sure: str
-    doubtful: str
-
-
-Form = Literal["qualifier", "sub-state", "confidence", "proposal", "creator"]
-"""How a file says where a translation comes from: `state-qualifier` of XLIFF 1.2 and `subState` of XLIFF 2,
-`mtConfidence` of the Internationalization Tag Set, the similar text of a memory as `alt-trans`, and TMX's `creationid`.
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Quality:
-    """What a file says of the origin of a translation."""
-
-    form: Form
-    prefix: str = ""
-    """Namespace prefix of the elements."""
-
-    def written(self, origin: Origin) -> str:
-        """How it is written; nothing if there is nothing to say."""
-        similarity, confidence = origin.similarity, origin.confidence
-        match self.form:
-            case "qualifier":
-                if similarity is None:
-                    return "mt-suggestion"
-                return "exact-match" if similarity == 1 else "fuzzy-match"
-            case "sub-state":
-                machine = "mt" if confidence is None else f"mt-{percentage(confidence)}"
-                return "glassformer:" + (machine if similarity is None else f"tm-{percentage(similarity)}")
-            case "confidence":
-                if confidence is None or similarity == 1:
-                    return ""
-                return (
-                    ' xmlns:its="http://www.w3.org/2005/11/its" its:annotatorsRef="mt-confidence|glassformer"'
-                    f' its:mtConfidence="{confidence:.2f}"'
-                )
-            case "proposal":
-                if similarity is None or similarity == 1:
-                    return ""
-                name, source, target = f"{self.prefix}alt-trans", html.escape(origin.source), html.escape(origin.target)
-                return (
-                    f'<{name} match-quality="{percentage(similarity)}%" origin="memory"><{self.prefix}source>{source}'
-                    f"</{self.prefix}source><{self.prefix}target>{target}</{self.prefix}target></{name}>"
-                )
-            case "creator":
-                return "" if similarity == 1 else f' creationid="{MACHINE_ID}"'
-
-
-MACHINE_ID = "MT!"
-"""What an entry of a memory has that we have translated."""
-
-
-def percentage(fraction: float) -> int:
-    """A fraction in percent, rounded down: only 1 is 100."""
-    return int(100 * fraction + 1e-9)
-
-
-def common_origin(origins: Sequence[Origin]) -> Origin:
-    """The origin of a translation in several segments: as doubtful, unsure and dissimilar as the worst of them."""
-    confidences = [origin.confidence for origin in origins if origin.confidence is not None]
-    least = min(origins, key=lambda origin: origin.similarity or 0)
-    return replace(
-        least,
-        is_doubtful=any(origin.is_doubtful for origin in origins),
-        confidence=min(confidences) if len(confidences) == len(origins) else None,
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,19 +139,17 @@ class Document:
     def render(
         self,
         translations: Sequence[str],
-        alignments: Sequence[Alignment] | None = None,
+        positions: Sequence[Sequence[Position]] = (),
         languages: tuple[str, str] | None = None,
         origins: Sequence[Origin] = (),
-        places: Sequence[Sequence[Place]] = (),
     ) -> bytes:
         """The file with translations.
 
         Args:
             translations: the translation of each segment.
-            alignments: the word alignment of each; only those of segments with tags are used. Without it, tags are
-                placed in proportion to their position.
+            positions: where the tags of each segment belong, empty for one without; see `inline.aligned_positions`.
+                Default: in proportion to their position in the source.
             languages: source and target language, for what says in the file which language it is in. Default: stays.
-            places: where the tags of each segment belong, in place of its alignment; empty for one without.
             origins: where each translation comes from. A file of two languages says so, and whether a person has to
                 check it; a translation memory, which cannot say this, does not get such a translation. Default: of the
                 model, and not to be checked.
@@ -250,15 +157,11 @@ class Document:
         Raises:
             CorpusError: a translation has a lone surrogate.
         """
-        segments, n = self.segments, len(translations)
-        aligned = alignments or [()] * n
-        at = places or [
-            aligned_places(segment.detached, text, [(pair[0], pair[1]) for pair in alignment])
-            if segment.detached
-            else ()
-            for segment, text, alignment in zip(segments, translations, aligned, strict=True)
+        at = positions or [
+            aligned_positions(segment.detached, text, ()) if segment.detached else ()
+            for segment, text in zip(self.segments, translations, strict=True)
         ]
-        results = iter(zip(translations, at, origins or [Origin()] * n, strict=True))
+        results = iter(zip(translations, at, origins or [Origin()] * len(translations), strict=True))
         text = "".join(text for piece in self.pieces for text in self.parts(piece, results, languages))
         values: list[str] = []
         for attribute in self.attributes:
@@ -273,17 +176,17 @@ class Document:
         return encoded(text, self.encoding, self.escaping)
 
     def parts(
-        self, piece: Piece, results: Iterator[tuple[str, Sequence[Place], Origin]], languages: tuple[str, str] | None
+        self, piece: Piece, results: Iterator[tuple[str, Sequence[Position], Origin]], languages: tuple[str, str] | None
     ) -> Iterator[str]:
-        """A piece as it is written with translations, each with the places of its tags and its origin."""
+        """A piece as it is written with translations, each with the positions of its tags and its origin."""
         match piece:
             case str():
                 yield piece
             case Language():
                 yield piece.written(languages)
             case Segment():
-                translation, places, _ = next(results)
-                yield self.written(piece, translation, places)
+                translation, positions, _ = next(results)
+                yield self.written(piece, translation, positions)
             case Entry():
                 texts_of_entry = [part for part in piece.pieces if isinstance(part, Segment)]
                 own = [next(results) for _ in texts_of_entry]
@@ -308,14 +211,14 @@ class Document:
                     else:
                         yield from self.parts(part, inner, languages)
 
-    def written(self, segment: Segment, translation: str, places: Sequence[Place]) -> str:
+    def written(self, segment: Segment, translation: str, positions: Sequence[Position]) -> str:
         """A translation as it is written in the file."""
         if translation == segment.text and segment.source is not None:
             return segment.source
         escaping = segment.escaping or self.escaping
         text = escaped(" ".join(translation.split()), escaping) if escaping in MARKUP else " ".join(translation.split())
         if segment.detached:
-            text = put_at(segment.detached, text, places)
+            text = put_at(segment.detached, text, positions)
         if escaping == "none":  # marks of emphasis around nothing would be seen
             text = EMPTY_PAIR.sub(
                 lambda match: "" if EMPHASIS.issuperset(segment.codes[int(match[1])]) else match[0], text

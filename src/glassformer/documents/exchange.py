@@ -1,17 +1,19 @@
 """The texts of a document and their translations as a file of two languages, for review in another program."""
 
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from glassformer.documents.document import Either, Origin, Quality
-from glassformer.documents.tmx import NOT_XML, TMX_END, tmx_entry, tmx_start
-from glassformer.documents.xliff import with_origin
+from glassformer.documents.document import Document, Entry, Piece, Segment
+from glassformer.documents.escaping import escaped
+from glassformer.documents.origin import Origin, Quality
+from glassformer.documents.tmx import TMX_END, tmx_start
+from glassformer.documents.xliff import target_tag
 
 Exchange = Literal["tmx", "xliff"]
 """A format of two languages."""
 
-SUFFIXES: dict[Exchange, str] = {"tmx": ".tmx", "xliff": ".xlf"}
+SUFFIXES: Mapping[Exchange, str] = {"tmx": ".tmx", "xliff": ".xlf"}
 
 
 def exchanged(
@@ -33,38 +35,35 @@ def exchanged(
         for text, translation, origin in zip(texts, translations, origins, strict=True)
         if text.strip()
     }
+    source, target = map(html.escape, languages)
+    pieces: list[Piece]
     if to == "tmx":
-        entries = [
-            tmx_entry(*pair, languages, Quality("creator").written(origin)) + "\n"
-            for pair, origin in rows.items()
-            if not origin.is_doubtful
-        ]
-        return "".join([tmx_start(languages[0]), *entries, TMX_END]).encode()
-    attributes = f'source-language="{html.escape(languages[0])}" target-language="{html.escape(languages[1])}"'
-    start = (
-        '<?xml version="1.0" encoding="UTF-8"?>\n<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">\n'
-        f'<file original="{html.escape(name)}" {attributes} datatype="plaintext">\n<body>\n'
-    )
-    units = [xliff_unit(number, *pair, origin) for number, (pair, origin) in enumerate(rows.items(), 1)]
-    return "".join([start, *units, "</body>\n</file>\n</xliff>\n"]).encode()
+        entries = [tmx_tu(text, source, target) for text, _ in rows]
+        pieces = [tmx_start(languages[0]), *entries, TMX_END]
+    else:
+        start = (
+            '<?xml version="1.0" encoding="UTF-8"?>\n'
+            '<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">\n'
+            f'<file original="{html.escape(name)}" source-language="{source}" target-language="{target}"'
+            ' datatype="plaintext">\n<body>\n'
+        )
+        entries = [trans_unit(number, text) for number, (text, _) in enumerate(rows, 1)]
+        pieces = [start, *entries, "</body>\n</file>\n</xliff>\n"]
+    return Document(pieces, "html").render([translation for _, translation in rows], origins=[*rows.values()])
 
 
-def xliff_unit(number: int, text: str, translation: str, origin: Origin) -> str:
+def tmx_tu(text: str, source: str, target: str) -> Entry:
+    """An entry of a memory.
+
+    Args:
+        source, target: the languages.
+    """
+    start = f'<tu><tuv xml:lang="{source}"><seg>{escaped(text, "html")}</seg></tuv><tuv xml:lang="{target}"'
+    return Entry("", "empty", (start, Quality("creator"), "><seg>", Segment(text), "</seg></tuv></tu>\n"))
+
+
+def trans_unit(number: int, text: str) -> Entry:
     """A unit of XLIFF 1.2."""
-    source, target = (html.escape(NOT_XML.sub("", side), quote=False) for side in (text, translation))
-    states = "translated", "needs-translation"
-    pieces = (
-        f'<trans-unit id="{number}" xml:space="preserve">\n<source>{source}</source>\n',
-        *with_origin("<target>", states, "state-qualifier", Quality("qualifier"), Quality("confidence")),
-        f"{target}</target>",
-        Quality("proposal"),
-        "\n</trans-unit>\n",
-    )
-    return "".join(
-        (piece.doubtful if origin.is_doubtful else piece.sure)
-        if isinstance(piece, Either)
-        else piece.written(origin)
-        if isinstance(piece, Quality)
-        else piece
-        for piece in pieces
-    )
+    start = f'<trans-unit id="{number}" xml:space="preserve">\n<source>{escaped(text, "html")}</source>\n'
+    end = "</target>", Quality("proposal"), "\n</trans-unit>\n"
+    return Entry("", "empty", (start, *target_tag("<target>"), Segment(text), *end))

@@ -23,7 +23,7 @@ OPENING_MARKS = frozenset("([{«“„‘\"'¿¡（「『")
 ENTITIES = ("&amp;", "&lt;", "&gt;")
 
 
-Place = tuple[int, bool]
+Position = tuple[int, bool]
 """Where a span is put: the index of a word of the translation, and whether it follows the word before that one."""
 
 
@@ -165,34 +165,36 @@ def put_back(detached: Detached, output: str, alignment: Sequence[tuple[int, int
     """Put the spans into the translation of the sentence, where the alignment says.
 
     Args:
-        alignment: see `aligned_places`.
+        alignment: see `aligned_positions`.
     """
-    return put_at(detached, output, aligned_places(detached, output, alignment))
+    return put_at(detached, output, aligned_positions(detached, output, alignment))
 
 
-def aligned_places(detached: Detached, output: str, alignment: Sequence[tuple[int, int]]) -> list[Place]:
+def aligned_positions(detached: Detached, output: str, alignment: Sequence[tuple[int, int]]) -> list[Position]:
     """Where the spans belong in the translation of the sentence.
 
     Args:
         alignment: pairs of a word of the sentence and a word of its translation; words are separated by white space.
-            If there are none, spans are placed in proportion to their position.
+            If there are none, spans are put in proportion to their position.
     """
     n_source, n_target = len(detached.core.split()), len(output.split())
     alignment = alignment or [(word, word * n_target // n_source) for word in range(n_source)]
-    return places(detached.inner, [(word, target) for word, target in alignment if target < n_target], n_target)
+    return positions_of_spans(
+        detached.inner, [(word, target) for word, target in alignment if target < n_target], n_target
+    )
 
 
-def put_at(detached: Detached, output: str, at_places: Sequence[Place]) -> str:
+def put_at(detached: Detached, output: str, positions: Sequence[Position]) -> str:
     """Put the spans into the translation of the sentence.
 
     Args:
-        at_places: where each belongs. What is between two tags stays between them.
+        positions: where each belongs. What is between two tags stays between them.
     """
     output = output.strip() if detached.core.strip() else detached.core
     words = [match.span() for match in re.finditer(r"\S+", output)]
     offsets: list[int] = []
     texts: list[str] = []
-    for span, (place, closes) in zip(detached.inner, at_places, strict=True):
+    for span, (place, closes) in zip(detached.inner, positions, strict=True):
         if closes or place >= len(words):
             at = words[place - 1][1] if words else 0
             if span.punctuation_after or place >= len(words):
@@ -256,11 +258,11 @@ def insertions(spans: Sequence[str], offsets: list[int]) -> list[tuple[int, int]
     return results
 
 
-def places(inner: Sequence[Inner], alignment: Sequence[tuple[int, int]], n_target: int) -> list[Place]:
+def positions_of_spans(inner: Sequence[Inner], alignment: Sequence[tuple[int, int]], n_target: int) -> list[Position]:
     """Where each span belongs by the alignment."""
     results = []
     for span in inner:
-        place = place_of(span.word, alignment, n_target)
+        place = position_of(span.word, alignment, n_target)
         belongs_before = bool(span.punctuation_after) or (span.joined_before and not span.joined_after)
         closes = belongs_before and place > 0 and not span.after_opening
         results.append((place, span.text.startswith("</") or closes))
@@ -274,7 +276,7 @@ def places(inner: Sequence[Inner], alignment: Sequence[tuple[int, int]], n_targe
     return results
 
 
-def place_of(word: int, alignment: Iterable[tuple[int, int]], n_target: int) -> int:
+def position_of(word: int, alignment: Iterable[tuple[int, int]], n_target: int) -> int:
     """Index of the target word before which something between two source words belongs.
 
     A link crosses it if the source word is on one side of it and the target word on the other. The position is the one

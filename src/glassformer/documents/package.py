@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from glassformer.documents.document import Alignment, Document, Entry, Only, Origin, Segment
-from glassformer.documents.inline import Place
+from glassformer.documents.document import Document, Entry, Only, Segment
+from glassformer.documents.inline import Position
+from glassformer.documents.origin import Origin
 from glassformer.errors import CorpusError
 
 MAX_FILES = 20_000
@@ -49,18 +50,16 @@ class Package:
     def render(
         self,
         translations: Sequence[str],
-        alignments: Sequence[Alignment] | None = None,
+        positions: Sequence[Sequence[Position]] = (),
         languages: tuple[str, str] | None = None,
         origins: Sequence[Origin] = (),
-        places: Sequence[Sequence[Place]] = (),
     ) -> bytes:
         """The archive with translations, see `Document.render`."""
         changed: dict[str, bytes] = {}
         position = 0
         for name, part in self.parts.items():
             end = position + len(part.segments)
-            own = alignments[position:end] if alignments else None
-            changed[name] = part.render(translations[position:end], own, languages, places=places[position:end])
+            changed[name] = part.render(translations[position:end], positions[position:end], languages)
             position = end
         out = io.BytesIO()
         with zipfile.ZipFile(io.BytesIO(self.data)) as old, zipfile.ZipFile(out, "w") as new:

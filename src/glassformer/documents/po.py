@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from glassformer.documents.codes import segments
-from glassformer.documents.document import Document, Either, Entry, Piece, Segment, State
+from glassformer.documents.document import Document, Entry, Piece, Segment, State
 from glassformer.documents.languages import is_swapped
+from glassformer.documents.origin import Either
 from glassformer.documents.text import decode
 from glassformer.documents.unit import Unit
 from glassformer.errors import CorpusError

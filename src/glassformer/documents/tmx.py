@@ -5,9 +5,10 @@ import re
 from collections.abc import Iterable, Iterator
 
 from glassformer.documents.codes import Content, plain, segments
-from glassformer.documents.document import Document, Entry, Quality, State
+from glassformer.documents.document import Document, Entry, State
 from glassformer.documents.languages import best_match
 from glassformer.documents.markup import content_of, opened
+from glassformer.documents.origin import Quality
 from glassformer.documents.splicer import Splicer
 from glassformer.documents.unit import Unit
 from glassformer.documents.xml import Node, decode_xml, parse, stream
@@ -172,17 +173,11 @@ def tmx_start(src_language: str) -> str:
     )
 
 
-def tmx_entry(src: str, tgt: str, languages: tuple[str, str], of_target: str = "") -> str:
-    """A text and its translation in a memory, without a line end.
-
-    Args:
-        of_target: attributes of the translation.
-    """
-    sides = zip(languages, (src, tgt), ("", of_target), strict=True)
+def tmx_entry(src: str, tgt: str, languages: tuple[str, str]) -> str:
+    """A text and its translation in a memory, without a line end."""
     variants = (
-        f'<tuv xml:lang="{html.escape(language)}"{attributes}>'
-        f"<seg>{html.escape(NOT_XML.sub('', text), quote=False)}</seg></tuv>"
-        for language, text, attributes in sides
+        f'<tuv xml:lang="{html.escape(language)}"><seg>{html.escape(NOT_XML.sub("", text), quote=False)}</seg></tuv>'
+        for language, text in zip(languages, (src, tgt), strict=True)
     )
     return f"<tu>{''.join(variants)}</tu>"
 

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from glassformer.documents.codes import plain, segments
-from glassformer.documents.document import Document, Either, Entry, Quality, Segment, State
+from glassformer.documents.document import Document, Entry, Segment, State
 from glassformer.documents.languages import is_swapped
 from glassformer.documents.markup import content_of, opened, with_attribute
+from glassformer.documents.origin import Either, Quality
 from glassformer.documents.splicer import Splicer
 from glassformer.documents.unit import Unit
 from glassformer.documents.xml import Node, decode_xml, parse
@@ -102,9 +103,7 @@ def place_in_unit(splicer: Splicer, unit: Node, source: Node, target: Node | Non
     prefix = source.name.removesuffix("source")
     tag = opened(splicer.raw(target.start, target.inner)) if target else f"<{prefix}target>"
     inner = (
-        *with_origin(
-            tag, ("translated", "needs-translation"), "state-qualifier", Quality("qualifier"), Quality("confidence")
-        ),
+        *target_tag(tag),
         *pieces,
         f"</{prefix}target>",
         Quality("proposal", prefix),
@@ -118,7 +117,13 @@ def place_in_unit(splicer: Splicer, unit: Node, source: Node, target: Node | Non
 
 
 VALUE = "\1"
-"""What is in place of the value of an attribute: no XML has it."""
+"""The value of an attribute until it is known: a character that XML does not have."""
+
+
+def target_tag(tag: str) -> tuple[Either | Quality | str, ...]:
+    """The start tag of a target of XLIFF 1.2, which says where the translation comes from."""
+    states = "translated", "needs-translation"
+    return with_origin(tag, states, "state-qualifier", Quality("qualifier"), Quality("confidence"))
 
 
 def with_origin(

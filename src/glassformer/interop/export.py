@@ -12,7 +12,7 @@ from glassformer.interop.tokenizer import export_tokenizer
 from glassformer.interop.verification import Agreement, Source, compare, encode_lines, random_sources
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.registry import load
-from glassformer.tasks.translation import evenly_spaced
+from glassformer.tasks.texts import evenly_spaced
 
 Format = Literal["ctranslate2", "onnx"]
 

@@ -20,7 +20,7 @@ AFTER = re.compile(r"[)\]}»”\"'.,;:!?…]*(?:\s|$)")
 
 
 def with_code(pair: Pair, lexicon: Lexicon, rng: np.random.Generator) -> Pair | None:
-    """A pair with a code: in the place of a word that both sides have, or a pair of tags around such a word or around
+    """A pair with a code: instead of a word that both sides have, or a pair of tags around such a word or around
     words that the lexicon knows to be translations of each other. None if there are none.
     """
     if any(map(CODE.search, pair)):
@@ -41,7 +41,7 @@ def is_apart(text: str, span: tuple[int, int]) -> bool:
 
 
 def replaced(text: str, span: tuple[int, int], *, alone: bool) -> str:
-    """A text with a code in the place of a span, or with tags around it."""
+    """A text with a code instead of a span, or with tags around it."""
     start, end = span
     inner = ALONE if alone else f"{OPEN}{text[start:end]}{CLOSE}"
     return text[:start] + inner + text[end:]

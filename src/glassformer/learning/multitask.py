@@ -7,7 +7,7 @@ import numpy as np
 from glassformer.decode_config import DecodeConfig
 from glassformer.learning.translation import TextToTextObjective
 from glassformer.tasks.multitask import Multitask, PromptedExample
-from glassformer.tasks.translation import evenly_spaced
+from glassformer.tasks.texts import evenly_spaced
 
 
 class MultitaskObjective(TextToTextObjective[PromptedExample]):

@@ -27,7 +27,8 @@ from glassformer.learning.lexicon import Lexicon
 from glassformer.metrics import bleu
 from glassformer.objectives.loss import pair_cross_entropy
 from glassformer.tasks.base import ExampleT, Log
-from glassformer.tasks.translation import TextToTextTask, Translator, evenly_spaced
+from glassformer.tasks.texts import evenly_spaced
+from glassformer.tasks.translation import TextToTextTask, Translator
 from glassformer.tokens.bpe_dropout import BpeDropout
 from glassformer.tokens.codes import CODE_TOKENS, code_ids, encode_with_codes
 from glassformer.tokens.tags import tag_token, tags_of

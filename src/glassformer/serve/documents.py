@@ -13,9 +13,10 @@ from starlette.datastructures import UploadFile
 from starlette.responses import Response
 
 from glassformer.config import JsonObject
-from glassformer.documents.document import Only, Origin
+from glassformer.documents.document import Only
 from glassformer.documents.exchange import SUFFIXES, Exchange, exchanged
 from glassformer.documents.languages import differing
+from glassformer.documents.origin import Origin
 from glassformer.documents.reader import AnyDocument, DocumentReader
 from glassformer.errors import CorpusError
 from glassformer.serve.errors import ApiError, documented
@@ -103,7 +104,7 @@ async def translated(
     rendered = []
     for document, model in documents:
         own = [next(results) for _ in document.segments]
-        places = [result.places or () for result in own]
+        positions = [result.positions or () for result in own]
         texts = [result.text for result in own]
         least = body.min_confidence if is_marked(document, body, to) else None
         origins = [origin_of(result, least) for result in own]
@@ -112,7 +113,7 @@ async def translated(
             sources = [segment.text for segment in document.segments]
             rendered.append(exchanged(to, name, languages or ("", ""), sources, texts, origins))
             continue
-        render = partial(document.render, texts, languages=languages, origins=origins, places=places)
+        render = partial(document.render, texts, positions, languages, origins)
         rendered.append(await asyncio.to_thread(render))  # takes seconds
     return rendered
 

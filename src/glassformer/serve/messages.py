@@ -39,8 +39,8 @@ class Translated(Message):
     words: list[tuple[str, float]] | None = None
     """Each word with the probability that it is right."""
     confidence: float | None = None
-    places: list[tuple[int, bool]] | None = None
-    """Where the spans of the request belong, see `documents.inline.Place`."""
+    positions: list[tuple[int, bool]] | None = None
+    """Where the spans of the request belong, see `documents.inline.Position`."""
     match: JsonObject | None = None
     """The text of the translation memory that was used, if there is one: similarity, source and target."""
     continuations: "list[Translated] | None" = None

@@ -111,7 +111,7 @@ def translation_unit(
     """A unit for the translation of a text.
 
     Args:
-        spans: tags that were taken out of the text, whose places are wanted.
+        spans: tags that were taken out of the text, whose positions are wanted.
         protect: what stays as it is besides, as in `DecodeConfig.protect`.
     """
     info = service.model(model)

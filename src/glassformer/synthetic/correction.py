@@ -20,7 +20,8 @@ from glassformer.synthetic.distillation import PLAIN_TEXT, check_is_own_run, wri
 from glassformer.tasks.base import Log
 from glassformer.tasks.memories import training_text
 from glassformer.tasks.registry import load
-from glassformer.tasks.translation import Translator, evenly_spaced
+from glassformer.tasks.texts import evenly_spaced
+from glassformer.tasks.translation import Translator
 from glassformer.tokens.codes import code_ids
 from glassformer.train_config import TrainConfig
 from glassformer.training.run import make_run_folder, train

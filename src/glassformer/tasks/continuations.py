@@ -10,7 +10,7 @@ from glassformer.decode_config import DecodeConfig
 from glassformer.documents.inline import Detached, detach, put_back
 from glassformer.generate.request import Decoding, Sources
 from glassformer.tasks.alignment import align
-from glassformer.tasks.placing import in_known_case
+from glassformer.tasks.code_positions import in_known_case
 from glassformer.tasks.steps import (
     add_alignment,
     join,

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 from glassformer.checkpoint import write_synced
 from glassformer.corpora.lines import open_bytes
 from glassformer.decode_config import DecodeConfig, Precision
-from glassformer.documents.document import Only, Origin, Segment
+from glassformer.documents.document import Only, Segment
 from glassformer.documents.exchange import SUFFIXES, Exchange, exchanged
-from glassformer.documents.inline import Place
+from glassformer.documents.inline import Position
 from glassformer.documents.languages import differing
+from glassformer.documents.origin import Origin
 from glassformer.documents.reader import AnyDocument, read_in_child
 from glassformer.errors import ConfigError, CorpusError, UserError
 from glassformer.limits import MAX_DOCUMENT_BYTES
-from glassformer.tasks.placing import placed
+from glassformer.tasks.code_positions import code_positions
 from glassformer.tasks.texts import no_op
 from glassformer.tasks.translated import Translation
 
@@ -100,7 +101,7 @@ def translate_document(
         options: options of translation. With `min_confidence`, less confident translations are marked in PO and XLIFF,
             in which a person will check them; in other files the text stays as it is.
         only: which entries of a file of two languages are translated.
-        to: write the texts and their translations as a file of two languages, in place of the document.
+        to: write the texts and their translations as a file of two languages, instead of the document.
         name: name of the document in such a file.
         memo: translations of other files.
         progress: called with the number of texts that were translated.
@@ -122,7 +123,7 @@ def translate_document(
     segments = selected.segments
     translations = (memo or Memo(task)).translate(segments, changed, progress)
     origins = [origin_of(translation, least if marks else None) for translation in translations]
-    places = [] if to else places_in(task, segments, translations, options.precision)
+    positions = [] if to else positions_in(task, segments, translations, options.precision)
     languages = (own[0], own[1]) if (own := getattr(task, "languages", ())) else None
     texts = [translation.text for translation in translations]
     if to:
@@ -130,7 +131,7 @@ def translate_document(
             raise ConfigError("--to: the model does not say its languages.\n  Train it with --languages.")
         data = exchanged(to, name, languages, [segment.text for segment in segments], texts, origins)
     else:
-        data = selected.render(texts, languages=languages, origins=origins, places=places)
+        data = selected.render(texts, positions, languages, origins)
     similarities = [origin.similarity for origin in origins if origin.similarity is not None]
     n_exact = similarities.count(1)
     n_doubtful = sum(origin.is_doubtful for origin in origins)
@@ -139,26 +140,26 @@ def translate_document(
     )
 
 
-def places_in(
+def positions_in(
     task: "TextToTextTask[Any]", segments: Sequence[Segment], translations: Sequence[Translation], precision: Precision
-) -> list[list[Place]]:
+) -> list[list[Position]]:
     """Where the tags of each segment belong in its translation."""
     with_tags = [
         (i, segment.detached, translation)
         for i, (segment, translation) in enumerate(zip(segments, translations, strict=True))
         if segment.detached and segment.detached.inner
     ]
-    found = placed(
+    found = code_positions(
         task,
         [detached for _, detached, _ in with_tags],
         [translation for *_, translation in with_tags],
         [translation.alignment or () for *_, translation in with_tags],
         precision,
     )
-    places: list[list[Place]] = [[] for _ in segments]
+    positions: list[list[Position]] = [[] for _ in segments]
     for (i, _, _), at in zip(with_tags, found, strict=True):
-        places[i] = at
-    return places
+        positions[i] = at
+    return positions
 
 
 def origin_of(translation: Translation, least: float | None) -> Origin:

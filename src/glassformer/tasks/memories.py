@@ -5,13 +5,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from glassformer.corpora.bilingual import SKIP_ADVICE, both_sided_format, files_in
-from glassformer.corpora.corpus import read_pairs
+from glassformer.corpora.bilingual import SKIP_ADVICE, files_in
+from glassformer.corpora.corpus import detect_format, read_pairs
 from glassformer.corpora.memory import Memory
 from glassformer.data.dataset import Dataset
 from glassformer.decode_config import DecodeConfig
 from glassformer.errors import ConfigError, CorpusError
 from glassformer.tasks.terms import modified_at
+from glassformer.tasks.texts import evenly_spaced
 from glassformer.tokens.codes import code_ids
 from glassformer.tokens.tokenizer import Tokenizer
 
@@ -64,7 +65,7 @@ def check_are_pairs(files: Sequence[Path]) -> None:
         ConfigError: one is plain text.
     """
     for path in files:
-        if path.exists() and not both_sided_format(path) and path.suffix.lower() in ("", ".txt"):
+        if detect_format(path) == "lines":
             raise ConfigError(
                 f"--memory {path}: has no translations.\n"
                 "  Name files with both languages (TMX, XLIFF, PO, TSV, CSV, JSONL), or the folder of a training."
@@ -80,9 +81,8 @@ def training_text(folder: Path, n: int | None = None) -> Iterator[tuple[str, str
     tokenizer = Tokenizer.from_folder(folder)
     dataset = Dataset(folder / "data" / "train", ("src", "tgt"))
     codes = set(code_ids(tokenizer).values())
-    count = len(dataset) if n is None else min(n, len(dataset))
-    for i in range(count):
-        src, tgt = dataset[i * len(dataset) // count]
+    for i in evenly_spaced(range(len(dataset)), n):
+        src, tgt = dataset[i]
         if not codes.isdisjoint(src):
             continue  # made from another
         yield tokenizer.decode(list(src)), tokenizer.decode(list(tgt))

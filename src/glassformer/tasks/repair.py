@@ -1,7 +1,6 @@
 """Repair of the translation of a similar text: what differs is replaced by the model's own translation of it.
 
-Source of the idea: Koehn and Senellart 2010; Ortega et al. 2016. Giving the match to the model after the source (Bulté
-and Tezcan 2019) was tried and changed nothing with small models: they had learned the training text by heart.
+Source of the idea: Koehn and Senellart 2010; Ortega et al. 2016.
 """
 
 from collections.abc import Sequence
@@ -126,11 +125,10 @@ def repaired(source: str, output: str, links: Links, match: Match, links_of_matc
         if any(len(word) != 1 for word in words[begin:end]):
             return None
         if begin == end:
-            place = words[begin - 1] if begin else words[0] if words else []
             if begin:
-                place.extend(text)
-            else:
-                place[:0] = text
+                words[begin - 1].extend(text)
+            elif words:
+                words[0][:0] = text
         else:
             words[begin] = text
             words[begin + 1 : end] = [[] for _ in range(end - begin - 1)]
@@ -140,10 +138,10 @@ def repaired(source: str, output: str, links: Links, match: Match, links_of_matc
 def copied(old: str, new: str, own: Sequence[str], words: list[list[str]]) -> bool:
     """Replace a word that is copied into translations, as names and codes are. Returns whether it was possible."""
     old, new = old.strip(MARKS), new.strip(MARKS)
-    places = [several for several in words if len(several) == 1 and several[0].strip(MARKS) == old]
-    if not old or not new or old == new or len(places) != 1 or new not in {word.strip(MARKS) for word in own}:
+    found = [several for several in words if len(several) == 1 and several[0].strip(MARKS) == old]
+    if not old or not new or old == new or len(found) != 1 or new not in {word.strip(MARKS) for word in own}:
         return False
-    places[0][0] = places[0][0].replace(old, new)
+    found[0][0] = found[0][0].replace(old, new)
     return True
 
 

@@ -17,9 +17,9 @@ from glassformer.errors import ConfigError
 from glassformer.generate.request import Decoding, Sources
 from glassformer.generate.search import Hypothesis
 from glassformer.tasks.alignment import align
+from glassformer.tasks.code_positions import code_positions, in_known_case
 from glassformer.tasks.confidence import word_features, words_in, words_of
 from glassformer.tasks.memories import memory_of
-from glassformer.tasks.placing import in_known_case, placed
 from glassformer.tasks.repair import from_similar, may_be_output, without_spans
 from glassformer.tasks.reranking import by_risk
 from glassformer.tasks.splitting import FULL_WIDTH_ENDS, split
@@ -329,13 +329,13 @@ def with_case_of(text: str, translation: Translation) -> Translation:
 
 def put_back_spans(task: "TextToTextTask[Any]", lines: Sequence[Line], precision: Precision) -> None:
     """Put the protected spans of texts into their translations."""
-    positions = [(line.detached, line, k) for line in lines if line.detached for k in range(len(line.translations))]
-    inner = [(detached, line.translations[k]) for detached, line, k in positions if detached.inner]
+    texts = [(line.detached, line, k) for line in lines if line.detached for k in range(len(line.translations))]
+    inner = [(detached, line.translations[k]) for detached, line, k in texts if detached.inner]
     pairs = [in_known_case(task, translation, detached.core) for detached, translation in inner]
     alignments = align(task, *zip(*pairs, strict=True)) if pairs else []
-    places = placed(task, [detached for detached, _ in inner], [best for _, best in inner], alignments, precision)
-    found = iter(places)
-    for detached, line, k in positions:
+    sentences, translations = [detached for detached, _ in inner], [translation for _, translation in inner]
+    found = iter(code_positions(task, sentences, translations, alignments, precision))
+    for detached, line, k in texts:
         text = put_at(detached, line.translations[k].text, next(found) if detached.inner else ())
         line.translations[k] = replace(line.translations[k], text=text)
 

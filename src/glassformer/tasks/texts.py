@@ -1,7 +1,9 @@
 """Texts that tasks are called with, and lines of text."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, overload
+from typing import Any, Literal, TypeVar, overload
+
+Item = TypeVar("Item")
 
 no_op: Callable[..., None] = lambda *_: None  # noqa: E731
 
@@ -65,3 +67,8 @@ def check_texts(task: object, texts: object, *extra: object, pairs: bool = False
     wrong = next((t for t in texts if not is_text(t)), texts) if isinstance(texts, list | tuple) else texts
     received = "a list with " + type(wrong).__name__ if wrong is not texts else type(texts).__name__
     raise TypeError(f"{expected}; got {received}.")
+
+
+def evenly_spaced(items: Sequence[Item], n: int | None) -> Sequence[Item]:
+    """n evenly spaced items in order, so that a sample of sorted items is representative. None: all items."""
+    return items if n is None or n >= len(items) else [items[i * len(items) // n] for i in range(n)]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,8 +56,6 @@ if TYPE_CHECKING:
 
 MIN_TOKENS = 16
 """A vocabulary with no more tokens besides bytes does not tell the scripts of the training."""
-
-Item = TypeVar("Item")
 
 
 class TextToTextTask(GeneratesText, Task[ExampleT]):
@@ -369,7 +367,7 @@ class Translator(TextToTextTask[Example]):
             out: the translated file, which must not exist.
             only: which entries of PO, XLIFF and TMX are translated: those without a translation, also fuzzy ones, or
                 all that are not locked.
-            to: write the texts and their translations as TMX or XLIFF, in place of the file.
+            to: write the texts and their translations as TMX or XLIFF, instead of the file.
             options: fields of `DecodeConfig`. With min_confidence, less confident translations are marked in PO and
                 XLIFF; in other files the text stays as it is.
 
@@ -431,8 +429,3 @@ class Translator(TextToTextTask[Example]):
 
         bleu = {"BLEU": (bleu_statistics(outputs, cls.references(examples)), bleu_from)}
         return bleu | super().bootstrap_statistics(outputs, examples)
-
-
-def evenly_spaced(items: Sequence[Item], n: int | None) -> Sequence[Item]:
-    """n evenly spaced items in order, so that a sample of sorted items is representative. None: all items."""
-    return items if n is None or n >= len(items) else [items[i * len(items) // n] for i in range(n)]

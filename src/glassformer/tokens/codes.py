@@ -7,16 +7,16 @@ from itertools import chain
 from glassformer.tokens.tokenizer import Tokenizer
 
 CODE_TOKENS = ("<x>", "</x>", "<x/>")
-"""The special tokens of a tag that opens, one that closes, and a code that stands alone."""
+"""The special tokens of an opening tag, a closing tag, and a code without a partner."""
 
 OPEN, CLOSE, ALONE = "\ue000", "\ue001", "\ue002"
-"""What is in their place in a text: private characters."""
+"""The characters that a text has for them: private ones of Unicode."""
 
 CODE = re.compile(f"([{OPEN}{CLOSE}{ALONE}])")
 
 
 def code_ids(tokenizer: Tokenizer) -> dict[str, int]:
-    """The ids of the tokens by the characters in their place; empty if the vocabulary does not have them."""
+    """The ids of the tokens by these characters; empty if the vocabulary does not have them."""
     ids = {token.content: i for i, token in tokenizer.backend.get_added_tokens_decoder().items()}
     found = {character: ids.get(token) for character, token in zip((OPEN, CLOSE, ALONE), CODE_TOKENS, strict=True)}
     return {character: i for character, i in found.items() if i is not None}

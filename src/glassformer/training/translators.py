@@ -9,7 +9,8 @@ from glassformer.errors import UserError
 from glassformer.learning.translation import TranslationObjective
 from glassformer.tasks.base import AnyTask, Log
 from glassformer.tasks.confidence import fit_confidence
-from glassformer.tasks.translation import Translator, evenly_spaced
+from glassformer.tasks.texts import evenly_spaced
+from glassformer.tasks.translation import Translator
 from glassformer.training.encoding import PreparedData
 
 MAX_CALIBRATION = 500

@@ -39,9 +39,9 @@ from glassformer.serve.worker.results import (
 )  # fmt: skip
 from glassformer.serve.worker.served_model import ServedModel
 from glassformer.tasks.causal_lm import DecoderTask, TextStream
+from glassformer.tasks.code_positions import code_positions
 from glassformer.tasks.continuations import continuations
 from glassformer.tasks.feature_extraction import SentenceEmbedder
-from glassformer.tasks.placing import placed
 from glassformer.tasks.terms import Terms
 from glassformer.tasks.translated import Translation
 from glassformer.tasks.translation import TextToTextTask
@@ -153,7 +153,7 @@ def computation(
             decoding = task.decoding(LINE_END.split(request.text), options, terms=terms)
             spans = tuple(Inner(**span) for span in request.spans)
             return DecodingJob(
-                model, decoding, lambda lines: with_places(task, spans, translated(lines, ends), lines, options)
+                model, decoding, lambda lines: with_positions(task, spans, translated(lines, ends), lines, options)
             )
         case Continue() if isinstance(task, TextToTextTask):
             options = decode_config(model, request.options)
@@ -183,7 +183,7 @@ def computation(
             raise UserError(f"the model was replaced: its task is now {task.name}, which cannot compute this request")
 
 
-def with_places(
+def with_positions(
     task: TextToTextTask[Any],
     spans: tuple[Inner, ...],
     result: Translated,
@@ -195,8 +195,8 @@ def with_places(
         return result
     best = lines[0][0]
     sentence = Detached("", best.source, "", spans)
-    (places,) = placed(task, [sentence], [best], [best.alignment or ()], options.precision)
-    return result.model_copy(update={"places": places})
+    (positions,) = code_positions(task, [sentence], [best], [best.alignment or ()], options.precision)
+    return result.model_copy(update={"positions": positions})
 
 
 def decode_config(model: ServedModel, options: JsonObject) -> DecodeConfig:

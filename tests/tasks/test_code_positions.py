@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from glassformer.documents.inline import TAG, detach, put_at, put_back
-from glassformer.tasks import placing
-from glassformer.tasks.placing import placed, relation
+from glassformer.tasks import code_positions as module
+from glassformer.tasks.code_positions import code_positions, relation
 from glassformer.tasks.translated import Translation
 from glassformer.tokens.codes import ALONE, CLOSE, CODE, CODE_TOKENS, OPEN, code_ids, encode_with_codes
 from glassformer.tokens.tokenizer import Tokenizer
@@ -50,8 +50,10 @@ def sentence(text: str):
 
 def result(task: Scorer, source: str, target: str, alignment=()) -> str:
     detached = sentence(source)
-    (places,) = placed(task, [detached], [Translation(detached.core, target, 0.0, [], [])], [alignment], "fp32")
-    return put_at(detached, target, places)
+    (positions,) = code_positions(
+        task, [detached], [Translation(detached.core, target, 0.0, [], [])], [alignment], "fp32"
+    )
+    return put_at(detached, target, positions)
 
 
 @pytest.mark.parametrize(
@@ -100,12 +102,12 @@ def test_an_untranslated_text_and_one_without_words():
     detached = sentence("a <x/> b c")
     translation = Translation("a b c", "a b c", 0.0, [], [], is_untranslated=True)
     task = Scorer()
-    (places,) = placed(task, [detached], [translation], [()], "fp32")
-    assert (put_at(detached, "a b c", places), task.sources) == ("a <x/> b c", [])
+    (positions,) = code_positions(task, [detached], [translation], [()], "fp32")
+    assert (put_at(detached, "a b c", positions), task.sources) == ("a <x/> b c", [])
     assert result(task, "a <x/> b c", "") == " <x/>"
 
 
-def test_texts_that_are_too_long_keep_the_place_of_the_alignment():
+def test_texts_that_are_too_long_keep_the_position_of_the_alignment():
     task = Scorer(f"{ALONE} u v")
     task.config.max_len = 8
     assert result(task, "a <x/> b c d e f", "uuu vvv www", [(0, 0), (1, 1), (2, 2)]) == "uuu <x/> vvv www"
@@ -113,7 +115,7 @@ def test_texts_that_are_too_long_keep_the_place_of_the_alignment():
 
 def test_the_case_that_the_model_knows():
     task, detached = Scorer(), sentence("THE <x/> CAT SAT")
-    placed(task, [detached], [Translation("", "DER HUND", 0.0, [], [], recased=True)], [()], "fp32")
+    code_positions(task, [detached], [Translation("", "DER HUND", 0.0, [], [], recased=True)], [()], "fp32")
     assert task.sources[0] == task.ids(f"the {ALONE} cat sat")
 
 
@@ -146,8 +148,8 @@ def test_the_codes_of_several_sentences(monkeypatch):
     task = Scorer(f"u v w {ALONE} z", f"u v w {OPEN}z{CLOSE}")
     found = []
     for n in (64, 1):
-        monkeypatch.setattr(placing, "PLACED_TOGETHER", n)
-        found.append(placed(task, sentences, translations, [()] * 4, "fp32"))
+        monkeypatch.setattr(module, "SENTENCES_TOGETHER", n)
+        found.append(code_positions(task, sentences, translations, [()] * 4, "fp32"))
     assert found[0] == found[1]
-    assert [len(places) for places in found[0]] == [1, 0, 4, 0]
+    assert [len(positions) for positions in found[0]] == [1, 0, 4, 0]
     assert put_at(sentences[0], "u v w z", found[0][0]) == "u v w <x/> z"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from glassformer.corpora.lines import chunks
 from glassformer.decode_config import Precision
-from glassformer.documents.inline import Detached, Place, aligned_places, put_at, tag_pairs
+from glassformer.documents.inline import Detached, Position, aligned_positions, put_at, tag_pairs
 from glassformer.tasks.translated import Translation
 from glassformer.tokens.codes import ALONE, CLOSE, OPEN, code_ids, encode_with_codes
 
@@ -23,73 +23,73 @@ AGREEMENT = 6.0
 """What a link of the word alignment counts that a pair of tags agrees with, in nats: both its words are between the
 tags, or none. Chosen on the dev set of benchmarks.inline_codes: tags are right more often than by either alone."""
 
-PLACED_TOGETHER = 64
-"""Number of sentences whose codes are placed at once, for the memory that it takes."""
+SENTENCES_TOGETHER = 64
+"""Number of sentences whose codes are considered at once, for the memory that it takes."""
 
 WINDOW = 12
-"""Number of words on each side of the place that the alignment says, at which a code is tried."""
+"""Number of words on each side of the position that the alignment says, at which a code is tried."""
 
 
 @dataclass(slots=True)
 class Code:
-    """A code, or a pair of tags, whose place is sought."""
+    """A code, or a pair of tags, whose position is sought."""
 
     detached: Detached
     """The sentence with this code only."""
     output: str
     indices: tuple[int, ...]
     """Which of the spans of the whole sentence it is."""
-    places: list[Place]
+    positions: list[Position]
     """Where it is so far."""
     source: str
     """The sentence with the code."""
     links: Sequence[tuple[int, int]]
     """The word alignment."""
-    tried: dict[str, tuple[float, list[Place]]] = field(default_factory=dict)
-    """Score of each text that was tried, and the places in it."""
+    tried: dict[str, tuple[float, list[Position]]] = field(default_factory=dict)
+    """Score of each text that was tried, and the positions in it."""
 
-    def text(self, places: Sequence[Place]) -> str:
+    def text(self, positions: Sequence[Position]) -> str:
         """The translation with the code."""
-        return put_at(self.detached, self.output, places)
+        return put_at(self.detached, self.output, positions)
 
-    def best(self, others: Sequence["Code"] = ()) -> list[Place]:
-        """The best places that were tried: of a pair of tags, those that are beside, within or around other pairs as in
-        the source. If there are none, where it is so far.
+    def best(self, others: Sequence["Code"] = ()) -> list[Position]:
+        """The best positions that were tried: of a pair of tags, those that are beside, within or around other pairs as
+        in the source. If there are none, the positions so far.
         """
-        fitting = [(score, places) for score, places in self.tried.values() if self.fits(places, others)]
-        return max(fitting, key=lambda found: found[0])[1] if fitting else self.places
+        fitting = [(score, positions) for score, positions in self.tried.values() if self.fits(positions, others)]
+        return max(fitting, key=lambda found: found[0])[1] if fitting else self.positions
 
-    def fits(self, places: Sequence[Place], others: Sequence["Code"]) -> bool:
-        """Whether tags at some places are nested with other pairs as in the source."""
-        if len(places) == 1:
+    def fits(self, positions: Sequence[Position], others: Sequence["Code"]) -> bool:
+        """Whether tags at some positions are nested with other pairs as in the source."""
+        if len(positions) == 1:
             return True
-        own = places[0][0], places[1][0]
+        own = positions[0][0], positions[1][0]
         for other in others:
             if len(other.indices) == 1:
                 continue
-            ends, in_source = (other.places[0][0], other.places[1][0]), relation(self.indices, other.indices)
+            ends, in_source = (other.positions[0][0], other.positions[1][0]), relation(self.indices, other.indices)
             if own != ends and relation(own, ends) != in_source:
                 return False
             if own == ends and in_source == "beside":
                 return False
         return True
 
-    def agreement(self, places: Sequence[Place]) -> int:
-        """Number of links of the alignment that agree with a pair of tags at some places; 0 for a code alone."""
-        if len(places) == 1:
+    def agreement(self, positions: Sequence[Position]) -> int:
+        """Number of links of the alignment that agree with a pair of tags at some positions; 0 for a code alone."""
+        if len(positions) == 1:
             return 0
         begin, end = (span.word for span in self.detached.inner)
-        first, last = places[0][0], places[1][0]
+        first, last = positions[0][0], positions[1][0]
         return sum((begin <= s < end) == (first <= t < last) for s, t in self.links)
 
-    def candidates(self, round_: int) -> list[list[Place]]:
-        """Places to try next."""
+    def candidates(self, round_: int) -> list[list[Position]]:
+        """Positions to try next."""
         n = len(self.output.split())
         if len(self.indices) == 1:
-            ((place, _),) = self.places
-            near = range(max(0, place - WINDOW), min(n, place + WINDOW) + 1)
+            ((position, _),) = self.positions
+            near = range(max(0, position - WINDOW), min(n, position + WINDOW) + 1)
             return [[(at, closes)] for at in near for closes in (False, True) if at or not closes]
-        (first, _), (last, _) = self.places
+        (first, _), (last, _) = self.positions
         if round_ == 0:
             near = range(max(-first, -WINDOW), min(n - last, WINDOW) + 1)
             return [[(first + move, False), (last + move, True)] for move in near]
@@ -111,25 +111,25 @@ N_ROUNDS = 3
 """A pair of tags is moved as a whole, then its end, then its beginning."""
 
 
-def placed(
+def code_positions(
     task: "TextToTextTask[Any]",
     sentences: Sequence[Detached],
     translations: Sequence[Translation],
     alignments: Sequence[Sequence[tuple[int, int]]],
     precision: Precision,
-) -> list[list[Place]]:
+) -> list[list[Position]]:
     """Where the spans of sentences belong in their translations.
 
     Args:
         precision: arithmetic of the model.
     """
     results = [
-        aligned_places(sentence, translation.text, alignment)
+        aligned_positions(sentence, translation.text, alignment)
         for sentence, translation, alignment in zip(sentences, translations, alignments, strict=True)
     ]
     if not any(results) or not code_ids(task.tokenizer):
         return results
-    for group in chunks(iter(range(len(sentences))), PLACED_TOGETHER):
+    for group in chunks(iter(range(len(sentences))), SENTENCES_TOGETHER):
         codes: dict[int, list[Code]] = {}
         for i in group:
             if not translations[i].is_untranslated:
@@ -141,9 +141,9 @@ def placed(
             move(task, [code for code in several if round_ == 0 or len(code.indices) > 1], round_, precision)
         for i, of_sentence in codes.items():
             for k, code in enumerate(of_sentence):
-                code.places = code.best(of_sentence[:k])
-                for index, place in zip(code.indices, code.places, strict=True):
-                    results[i][index] = place
+                code.positions = code.best(of_sentence[:k])
+                for index, position in zip(code.indices, code.positions, strict=True):
+                    results[i][index] = position
     return results
 
 
@@ -154,14 +154,14 @@ def in_known_case(task: "TextToTextTask[Any]", translation: Translation, source:
 
 
 def codes_of(
-    sentence: Detached, output: str, places: Sequence[Place], links: Sequence[tuple[int, int]]
+    sentence: Detached, output: str, positions: Sequence[Position], links: Sequence[tuple[int, int]]
 ) -> Iterator[Code]:
-    """The codes of a sentence whose translation has words, each with the place that it has so far."""
+    """The codes of a sentence whose translation has words, each with the position that it has so far."""
     n_source, n_target = len(sentence.core.split()), len(output.split())
     if not n_source or not n_target:
         return
     diagonal = [(i, i) for i in range(n_source)]
-    own = aligned_places(sentence, sentence.core, diagonal)
+    own = aligned_positions(sentence, sentence.core, diagonal)
     partner = dict(tag_pairs([span.text for span in sentence.inner]))
     ends = set(partner.values())
     for i in range(len(sentence.inner)):
@@ -173,7 +173,7 @@ def codes_of(
         alone = Detached("", sentence.core, "", inner)
         if len(indices) > 1 and own[indices[0]][0] >= own[indices[1]][0]:
             continue  # no words between them
-        begin = [places[k] for k in indices]
+        begin = [positions[k] for k in indices]
         if len(indices) > 1 and begin[0][0] >= begin[1][0]:
             first = min(begin[0][0], n_target - 1)
             begin = [(first, False), (first + 1, True)]
@@ -181,9 +181,9 @@ def codes_of(
 
 
 def move(task: "TextToTextTask[Any]", codes: Sequence[Code], round_: int, precision: Precision) -> None:
-    """Move codes to the best of the places that a round tries."""
+    """Move codes to the best of the positions that a round tries."""
     eos, limit = task.tokenizer.eos_id, task.config.max_len - 1
-    tried = [{code.text(places): places for places in code.candidates(round_)} for code in codes]
+    tried = [{code.text(positions): positions for positions in code.candidates(round_)} for code in codes]
     new = [(k, text) for k, texts in enumerate(tried) for text in texts if text not in codes[k].tried]
     sources = encode_with_codes(task.tokenizer, [code.source for code in codes])
     targets = encode_with_codes(task.tokenizer, [text for _, text in new])
@@ -193,7 +193,7 @@ def move(task: "TextToTextTask[Any]", codes: Sequence[Code], round_: int, precis
         [[*ids[: limit - 1], eos] for ids in sources], [ids for *_, ids in used], [k for k, *_ in used], precision
     )
     for (k, text, _), of_tokens in zip(used, log_probs, strict=True):
-        places = tried[k][text]
-        codes[k].tried[text] = sum(of_tokens) + AGREEMENT * codes[k].agreement(places), places
+        positions = tried[k][text]
+        codes[k].tried[text] = sum(of_tokens) + AGREEMENT * codes[k].agreement(positions), positions
     for code in codes:
-        code.places = code.best()
+        code.positions = code.best()
