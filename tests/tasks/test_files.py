@@ -169,7 +169,8 @@ def test_the_names_of_files_for_review(tmp_path):
 
 def test_languages_are_needed_for_a_file_for_review():
     with pytest.raises(ConfigError, match="--to: the model does not say its languages"):
-        translate_document(Capitals(languages=()), read("a.md", "Open\n"), DecodeConfig(), to="tmx")
+        translate_document(task := Capitals(languages=()), read("a.md", "Open\n"), DecodeConfig(), to="tmx")
+    assert task.calls == []
 
 
 def test_the_summary_of_a_file(tmp_path):

@@ -64,6 +64,11 @@ def test_terms_that_the_translation_of_the_memory_lacks_are_reported(path, tmp_p
     assert (found[0].text, found[0].missing) == ("ein Hund %s kam", ("Köter",))
 
 
+def test_the_least_similarity_needs_a_memory():
+    with pytest.raises(ConfigError, match="min_match: has no effect without a memory"):
+        translator().translate(["a dog came"], min_match=0.5)
+
+
 def test_a_changed_memory_is_read_again(path):
     task = translator()
     assert task("a dog came", memory=[path]) == "ein Hund %s kam"

@@ -162,7 +162,7 @@ def make_warn(first: int, *, quiet: bool) -> Callable[[int, str], None]:
 
 
 def describe_memory(task: "TextToTextTask[CorpusExample]", options: DecodeConfig, *, quiet: bool) -> None:
-    """Read the translation memory, if there is one, and print how it is used."""
+    """Read the translation memory, if there is one, and print its size."""
     memory = memory_of(task, options)
     if memory and not quiet:
         print(f"Memory: {len(memory):,} texts.", file=sys.stderr)

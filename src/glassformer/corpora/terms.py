@@ -177,17 +177,14 @@ def rows_of(path: Path, languages: Sequence[str]) -> Iterator[tuple[int, Sequenc
     if path.suffix.lower() == ".csv":
         table = open_table(path)
         first = table.names if table.has_header else table.sample[0] if table.sample else ()
-        columns = named_columns(first, languages)
-        is_header = table.has_header or columns is not None
-        if columns is None:
-            if table.has_header or len(first) != 2:
-                raise unknown_columns(table, languages)
-            columns = 0, 1
-        rows = table.rows() if table.has_header else islice(table.rows(), int(is_header), None)
-        for number, cells in rows:
+        named = named_columns(first, languages)
+        if named is None and (table.has_header or len(first) != 2):
+            raise unknown_columns(table, languages)
+        is_header = named is not None and not table.has_header  # one that the table was not known to have
+        for number, cells in islice(table.rows(), int(is_header), None):
             if any(cells):
                 table.check_width(cells, number)
-                yield number, [cells[column] for column in columns]
+                yield number, [cells[column] for column in named or (0, 1)]
         return
     for number, line in enumerate(read_lines(path), 1):
         if line.strip() and not line.startswith("#") and not (number == 1 and is_pair_header(line.split("\t"))):

@@ -13,10 +13,12 @@ Pair = tuple[str, str]
 COPIED = re.compile(r"(?<!\S)[(\[{«“\"']*([^\s]*[\w`][^\s]*?)[)\]}»”\"'.,;:!?…]*(?!\S)")
 """A word, without the punctuation around it."""
 
-
 BEFORE = re.compile(r"(?:^|[\s(\[{«“\"'¿¡])$")
 AFTER = re.compile(r"[)\]}»”\"'.,;:!?…]*(?:\s|$)")
 """What is before and after a phrase."""
+
+COPIED_FRACTION, ALONE_FRACTION = 0.5, 0.9
+"""Fraction of the codes that are at a word of both sides, if there is one; and of these, of the codes instead of it."""
 
 
 def with_code(pair: Pair, lexicon: Lexicon, rng: np.random.Generator) -> Pair | None:
@@ -25,8 +27,8 @@ def with_code(pair: Pair, lexicon: Lexicon, rng: np.random.Generator) -> Pair | 
     """
     if any(map(CODE.search, pair)):
         return None
-    if rng.random() < 0.5 and (spans := copied_word(pair, rng)):
-        alone = rng.random() < 0.9
+    if rng.random() < COPIED_FRACTION and (spans := copied_word(pair, rng)):
+        alone = rng.random() < ALONE_FRACTION
         src, tgt = (replaced(text, span, alone=alone) for text, span in zip(pair, spans, strict=True))
     elif (spans := lexicon.phrase_spans(*pair, rng)) and all(map(is_apart, pair, spans)):
         src, tgt = (replaced(text, span, alone=False) for text, span in zip(pair, spans, strict=True))

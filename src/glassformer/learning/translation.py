@@ -227,8 +227,9 @@ class TranslationObjective(TextToTextObjective[Example]):
 
     def sample(self, data: Dataset, n: int = MAX_SENTENCES) -> tuple[list[str], list[str]]:
         """Sources and targets of a training set: `n` evenly spaced ones."""
-        texts = [self.texts(row) for row in data.rows(np.array(evenly_spaced(range(len(data)), n)))]
-        return [src for src, _ in texts], [tgt for _, tgt in texts]
+        rows = data.rows(np.array(evenly_spaced(range(len(data)), n)))
+        src, tgt = ([self.tokenizer.decode(list(row[side])) for row in rows] for side in (0, 1))
+        return src, tgt
 
     def validate(self, examples: Sequence[Example], n_decoded: int | None = None) -> dict[str, float]:
         """BLEU of greedy translations, and the mean negative log-probability of the reference tokens in nats.

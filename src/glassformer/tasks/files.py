@@ -111,6 +111,9 @@ def translate_document(
         CorpusError: a translation cannot be written in the encoding of the file.
     """
     check_file_options(options)
+    languages = (own[0], own[1]) if (own := getattr(task, "languages", ())) else None
+    if to and languages is None:
+        raise ConfigError("--to: the model does not say its languages.\n  Train it with --languages.")
     entries = document.entries
     selected = document.only(only)
     n_kept = len(entries) - len(selected.entries)
@@ -124,11 +127,8 @@ def translate_document(
     translations = (memo or Memo(task)).translate(segments, changed, progress)
     origins = [origin_of(translation, least if marks else None) for translation in translations]
     positions = [] if to else positions_in(task, segments, translations, options.precision)
-    languages = (own[0], own[1]) if (own := getattr(task, "languages", ())) else None
     texts = [translation.text for translation in translations]
-    if to:
-        if languages is None:
-            raise ConfigError("--to: the model does not say its languages.\n  Train it with --languages.")
+    if to and languages:
         data = exchanged(to, name, languages, [segment.text for segment in segments], texts, origins)
     else:
         data = selected.render(texts, positions, languages, origins)
