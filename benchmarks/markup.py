@@ -150,9 +150,9 @@ def score(pairs, found):
         found: where the codes of each pair are put.
     """
     counts = Counter()
-    for pair, positions in zip(pairs, found, strict=True):
+    for pair, at in zip(pairs, found, strict=True):
         source = pair.source
-        output = put_at(source, pair.target, positions)
+        output = put_at(source, pair.target, at)
         within = {span.text for span in source.inner}
         counts["kept"] += is_complete(output, pair)
         for name, measure in (("right", n_letters), ("exactly", n_characters)):
