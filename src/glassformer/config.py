@@ -87,6 +87,10 @@ class Config(BaseModel):
                 return config
         raise ConfigError("\n".join([message, *errors]))
 
+    def given(self) -> JsonObject:
+        """The options that were given, as JSON values."""
+        return self.model_dump(mode="json", exclude_unset=True)
+
     def to_toml(self) -> str:
         """The options as TOML, without those that are None."""
         return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))

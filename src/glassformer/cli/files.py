@@ -73,18 +73,60 @@ def check_no_options(paths: Iterable[Path | None], command: str) -> None:
 
 
 def refuse_texts(texts: Sequence[str], command: str, model: Path) -> None:
-    """Check that a command that reads standard input is not given texts or files.
+    """Check that a command that reads standard input is not given texts, or files without a folder for the outputs.
 
     Raises:
         ConfigError: with the command that reads them.
     """
     if texts:
         folder, text = shlex.quote(str(model)), shlex.quote(texts[0])
-        is_file = Path(texts[0]).is_file()
-        usage = (
-            f"glassformer {command} {folder} < {text}" if is_file else f"echo {text} | glassformer {command} {folder}"
-        )
+        if Path(texts[0]).exists():
+            usage = f"glassformer {command} {folder} {text} --out FOLDER"
+            if Path(texts[0]).is_file():
+                usage = f"glassformer {command} {folder} < {text}, or {usage}"
+        else:
+            usage = f"echo {text} | glassformer {command} {folder}"
         raise ConfigError(f"{texts[0]}: {command} reads standard input, a line at a time.\n  Use: {usage}")
+
+
+def refuse_without_files(command: str, model: Path, advice: str = "FILE … --out FOLDER", **options: object) -> None:
+    """Check that options that have an effect on files only are not given.
+
+    Args:
+        advice: how files are named.
+        options: values of the options.
+
+    Raises:
+        ConfigError: one is.
+    """
+    for name, value in options.items():
+        if value:
+            raise ConfigError(
+                f"--{name}: for files, and none is named.\n"
+                f"  Name them: glassformer {command} {shlex.quote(str(model))} {advice}"
+            )
+
+
+def check_exist(files: Sequence[Path]) -> None:
+    """Check that files exist, before the work begins.
+
+    Raises:
+        ConfigError: one does not.
+    """
+    for path in files:
+        if not path.exists():
+            raise ConfigError(f"{path}: no such file.\n  Check the path and the current folder.")
+
+
+def check_folder(out: Path) -> Path:
+    """Check that the folder of the outputs can be one.
+
+    Raises:
+        ConfigError: it is a file.
+    """
+    if out.exists() and not out.is_dir():
+        raise ConfigError(f"--out {out}: is a file.\n  Name a folder.")
+    return out
 
 
 def check_new(path: Path | None, force: bool) -> None:

@@ -25,7 +25,6 @@ from glassformer.threads import set_n_threads
 
 if TYPE_CHECKING:
     from glassformer.tasks.base import CorpusExample
-    from glassformer.tasks.feature_extraction import SentenceEmbedder
     from glassformer.tasks.translation import TextToTextTask
 
 Item = TypeVar("Item")
@@ -161,9 +160,23 @@ def make_warn(first: int, *, quiet: bool) -> Callable[[int, str], None]:
     return warn
 
 
-def describe_memory(task: "TextToTextTask[CorpusExample]", options: DecodeConfig, *, quiet: bool) -> None:
-    """Read the translation memory, if there is one, and print its size."""
-    memory = memory_of(task, options)
+def prepare_translator(
+    translator: "TextToTextTask[CorpusExample]",
+    options: DecodeConfig,
+    ensemble: Sequence[Path],
+    device: str,
+    *,
+    quiet: bool,
+) -> None:
+    """Read what the options name, so that an error in it is reported before the text is read: the glossary, the models
+    of the ensemble, and the translation memory, whose size is printed.
+
+    Raises:
+        ConfigError: it cannot be used.
+    """
+    terms_of(options, languages_of(translator))
+    join_ensemble(translator, ensemble, device)
+    memory = memory_of(translator, options)
     if memory and not quiet:
         print(f"Memory: {len(memory):,} texts.", file=sys.stderr)
 
@@ -181,25 +194,35 @@ def translate_lines(
 ) -> None:
     """Translate standard input to `out`: `nbest` lines for each line of input."""
     translator = open_translator(folder, device, threads, quiet=quiet)
-    terms_of(options, languages_of(translator))  # an error in them is reported before the text is read
-    join_ensemble(translator, ensemble, device)
-    describe_memory(translator, options, quiet=quiet)
+    prepare_translator(translator, options, ensemble, device, quiet=quiet)
     n_done = 0
     for chunk in available_chunks(read_lines(STDIN), MAX_CHUNK_LINES):
         warn = make_warn(n_done + 1, quiet=quiet)
-        show_progress = not quiet and len(chunk) > 1
         with progress_bar(f"lines {n_done + 1:,} to {n_done + len(chunk):,}", len(chunk)) as progress:
-            results = translator.translate(chunk, options, warn=warn, progress=progress if show_progress else no_op)
-        for index, nbest in enumerate(results):
-            if nbest[0].repeated:
-                warn(index, "the translation repeated itself: translated again, without repeated n-grams")
-            if json:
-                texts = [json_module.dumps(record_of(nbest), ensure_ascii=False)]
-            else:
-                texts = [line_of(translation, confidence=options.confidence) for translation in nbest]
-            out.writelines(text + "\n" for text in texts)
+            shown = no_op if quiet or len(chunk) == 1 else progress
+            texts = translations_of_lines(translator, chunk, warn, options=options, json=json, progress=shown)
+        out.writelines(text + "\n" for text in texts)
         out.flush()
         n_done += len(chunk)
+
+
+def translations_of_lines(
+    translator: "TextToTextTask[CorpusExample]",
+    lines: Sequence[str],
+    warn: Warn,
+    *,
+    options: DecodeConfig,
+    json: bool,
+    progress: Callable[[int], None] = no_op,
+) -> list[str]:
+    """For each line its translations, `nbest` lines, or a JSON object."""
+    results = translator.translate(lines, options, warn=warn, progress=progress)
+    for index, nbest in enumerate(results):
+        if nbest[0].repeated:
+            warn(index, "the translation repeated itself: translated again, without repeated n-grams")
+    if json:
+        return [json_module.dumps(record_of(nbest), ensure_ascii=False) for nbest in results]
+    return ["\n".join(line_of(each, confidence=options.confidence) for each in nbest) for nbest in results]
 
 
 def line_of(translation: Translation, *, confidence: bool) -> str:
@@ -236,7 +259,6 @@ def run_lines(
         ConfigError: an option that the task of the model does not have.
     """
     from glassformer.tasks.causal_lm import DecoderTask
-    from glassformer.tasks.feature_extraction import SentenceEmbedder
 
     task = open_model(folder, device, threads, tasks, precision=options.precision, quiet=quiet)
     task.check_options(options)
@@ -257,26 +279,61 @@ def run_lines(
                     if newline:  # stop at the first newline: one line of output for each line of input
                         break
             sys.stdout.write("\n")
-        elif pairs and isinstance(task, SentenceEmbedder):
-            print_similarities(task, chunk, warn, json=json)
-        elif json:
-            records = task.records(chunk, options, warn=warn)
-            sys.stdout.writelines(json_module.dumps(record, ensure_ascii=False) + "\n" for record in records)
         else:
-            sys.stdout.writelines(line + "\n" for line in task.run(chunk, options, warn=warn))
+            outputs = (outputs_of_pairs if pairs else outputs_of_lines)(task, chunk, warn, options=options, json=json)
+            sys.stdout.writelines(output + "\n" for output in outputs)
         sys.stdout.flush()
         n_done += len(chunk)
 
 
-def print_similarities(task: "SentenceEmbedder", lines: list[str], warn: Warn, *, json: bool) -> None:
-    """Print the similarity of the two texts of each line; a blank line for a blank line."""
+def outputs_of_lines(
+    task: AnyTask, lines: Sequence[str], warn: Warn, *, options: DecodeConfig, json: bool
+) -> list[str]:
+    """The output of a task for each line, or a JSON object."""
+    if json:
+        return [json_module.dumps(each, ensure_ascii=False) for each in task.records(lines, options, warn=warn)]
+    return task.run(lines, options, warn=warn)
+
+
+def outputs_of_pairs(
+    task: AnyTask, lines: Sequence[str], warn: Warn, *, options: DecodeConfig, json: bool
+) -> list[str]:
+    """`outputs_of_lines` for lines of two texts. A model of embeddings computes their similarity; a blank line for a
+    blank line.
+
+    Raises:
+        CorpusError: a line has not two texts.
+    """
+    from glassformer.tasks.feature_extraction import SentenceEmbedder
+
+    for line in lines:
+        if problem := pair_problem(line):
+            raise CorpusError(problem)
+    if not isinstance(task, SentenceEmbedder):
+        return outputs_of_lines(task, lines, warn, options=options, json=json)
     indices = [i for i, line in enumerate(lines) if line.strip()]
     pairs = [(first, second) for first, _, second in (lines[i].partition("\t") for i in indices)]
     outputs = [""] * len(lines)
     for i, similarity in zip(indices, task.similarities(pairs, lambda i, what: warn(indices[i], what)), strict=True):
         outputs[i] = f"{similarity:.4f}"
-    for line, output in zip(lines, outputs, strict=True):
-        print(json_module.dumps({"input": line, "output": output}, ensure_ascii=False) if json else output)
+    if not json:
+        return outputs
+    records = ({"input": line, "output": output} for line, output in zip(lines, outputs, strict=True))
+    return [json_module.dumps(record, ensure_ascii=False) for record in records]
+
+
+def scores_of_pairs(
+    translator: "TextToTextTask[CorpusExample]", pairs: Sequence[Sequence[str]], warn: Warn, *, json: bool
+) -> list[str]:
+    """The log-probability of the target of each pair given its source, or a JSON object."""
+    scores = translator.score([src for src, _ in pairs], [tgt for _, tgt in pairs])
+    if not json:
+        return [f"{sum(log_probs):.4f}" for log_probs in scores]
+    records = (
+        {"source": src, "target": tgt, "score": sum(log_probs), "log_probs": log_probs}
+        for (src, tgt), log_probs in zip(pairs, scores, strict=True)
+    )
+    return [json_module.dumps(record, ensure_ascii=False) for record in records]
 
 
 def check_pairs(lines: list[str], first: int) -> None:
@@ -289,9 +346,16 @@ def check_pairs(lines: list[str], first: int) -> None:
         CorpusError: a line without a tab, or with more than one.
     """
     for number, line in enumerate(lines, first):
-        if line.strip() and line.count("\t") != 1:
+        if problem := pair_problem(line):
             raise CorpusError(
-                f"standard input:{number}: expected 2 texts separated by a tab, found {line.count(chr(9)) + 1}.\n"
+                f"standard input:{number}: {problem}.\n"
                 f"  The line begins {line[:40]!r}.\n"
                 "  Write text TAB text on each line. A model trained on single texts is used by `glassformer run`."
             )
+
+
+def pair_problem(line: str) -> str | None:
+    """Why a line is not two texts separated by a tab, if it is not; a blank line may have none."""
+    if line.strip() and line.count("\t") != 1:
+        return f"expected 2 texts separated by a tab, found {line.count(chr(9)) + 1}"
+    return None

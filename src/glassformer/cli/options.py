@@ -89,6 +89,23 @@ Count = Annotated[int, Parameter(converter=whole_number, validator=Number(gte=1)
 
 Json = Annotated[bool, Parameter(group=RUN)]
 Quiet = Annotated[bool, Parameter(name=["--quiet", "-q"], group=RUN)]
+Workers = Annotated[
+    int | None,
+    Parameter(
+        converter=whole_number,
+        validator=Number(gte=1, lte=MAX_THREADS),
+        group=RUN,
+        help="Number of processes for files of lines, which divide the threads among them. Default: 1.",
+    ),
+]
+Shard = Annotated[
+    str | None,
+    Parameter(
+        group=RUN,
+        help="I/N: of files of lines, do the I-th of N shares; for several machines with one output folder. The last"
+        " to finish puts the files together.",
+    ),
+]
 Ensemble = Annotated[
     tuple[Path, ...],
     Parameter(

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from glassformer.cli.files import refuse_texts
-from glassformer.cli.options import Device, Json, Quiet, Threads, decode_options, flags
+from glassformer.cli.files import check_exist, check_folder, refuse_texts, refuse_without_files
+from glassformer.cli.options import Device, Json, Quiet, Shard, Threads, Workers, decode_options, flags
 from glassformer.decode_config import COMPLETION, INFERENCE, TRANSLATION, DecodeConfig, OptionGroup
 
 TASKS_OF_COMMAND: dict[str, tuple[tuple[str, ...], tuple[type[OptionGroup], ...]]] = {
@@ -42,14 +42,17 @@ def make_command(
     def run(
         model: Path,
         /,
-        *texts: Annotated[str, Parameter(show=False)],
+        *files: Path,
+        out: Path | None = None,
+        workers: Workers = None,
+        shard: Shard = None,
         json: Json = False,
         quiet: Quiet = False,
         device: Device = "auto",
         threads: Threads = None,
         options: Annotated[Flags, Parameter(name="*")] = Flags(),  # noqa: B008
     ) -> None:
-        """Apply a model to each line of standard input and print one line of output for each.
+        """Apply a model to each line of standard input, or of files, and print one line of output for each.
 
         Input by task: text; for pairs TEXT TAB TEXT; for question answering QUESTION TAB CONTEXT; for masked-token
         prediction text with <mask>; for tagging words separated by spaces.
@@ -58,19 +61,32 @@ def make_command(
 
         Args:
             model: Model folder written by `glassformer train` or `glassformer import`.
-            texts: Refused: the texts are read from standard input.
+            files: Files of lines, plain or .gz, or folders of them.
+            out: Folder for the outputs, in files of the same names. None is overwritten. The files are processed in
+                chunks, which are kept: after an interruption, the same command goes on.
             json: Print one JSON object for each line: input, output, and scores.
             quiet: Print no warnings.
             device: Device to compute on.
             threads: Number of CPU threads. Default: all cores.
         """
-        from glassformer.cli.lines import run_lines
+        decoding = decode_options(options)
+        if out is None or not files:
+            refuse_texts([str(path) for path in files], command, model)
+            refuse_without_files(command, model, out=out, workers=workers, shard=shard)
+        else:
+            from glassformer.cli.bulk import process_files
+            from glassformer.cli.jobs import Job
 
-        refuse_texts(texts, command, model)
+            kind: Literal["pairs", "run"] = "pairs" if pairs else "run"
+            job = Job(kind, str(model), decoding.given(), (), json, device, threads, tasks)
+            check_exist(files)
+            process_files(job, files, check_folder(out), workers=workers, shard=shard, quiet=quiet)
+            return
+        from glassformer.cli.lines import run_lines
 
         run_lines(
             model,
-            decode_options(options),
+            decoding,
             json=json,
             quiet=quiet,
             device=device,

@@ -1,6 +1,5 @@
 """`glassformer score`"""
 
-import json as json_module
 from pathlib import Path
 from typing import Annotated
 
@@ -34,18 +33,14 @@ def score(
         threads: Number of CPU threads. Default: all cores.
     """
     from glassformer.cli.files import check_no_options
-    from glassformer.cli.lines import MAX_CHUNK_LINES, open_translator
+    from glassformer.cli.lines import MAX_CHUNK_LINES, open_translator, scores_of_pairs
     from glassformer.corpora.corpus import read_pairs
     from glassformer.corpora.lines import chunks
+    from glassformer.tasks.texts import no_op
 
     check_no_options([src], "score")
     translator = open_translator(model, device, threads)
     pairs = read_pairs([src], [tgt] if tgt else [], languages=languages_of(translator), **given(read))
     for chunk in chunks(pairs, MAX_CHUNK_LINES):
-        scores = translator.score([pair.src for pair in chunk], [pair.tgt for pair in chunk])
-        for pair, log_probs in zip(chunk, scores, strict=True):
-            if json:
-                record = {"source": pair.src, "target": pair.tgt, "score": sum(log_probs), "log_probs": log_probs}
-                print(json_module.dumps(record, ensure_ascii=False))
-            else:
-                print(f"{sum(log_probs):.4f}")
+        for text in scores_of_pairs(translator, [(pair.src, pair.tgt) for pair in chunk], no_op, json=json):
+            print(text)

@@ -1,13 +1,13 @@
 """`glassformer translate`"""
 
-import shlex
 import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from glassformer.cli.options import Device, Ensemble, Json, Quiet, Threads, decode_options, flags
+from glassformer.cli.files import refuse_without_files
+from glassformer.cli.options import Device, Ensemble, Json, Quiet, Shard, Threads, Workers, decode_options, flags
 from glassformer.decode_config import TRANSLATION
 from glassformer.documents.document import Only
 from glassformer.documents.exchange import Exchange
@@ -23,6 +23,9 @@ def translate(
     out: Path | None = None,
     only: Only | None = None,
     to: Exchange | None = None,
+    lines: bool = False,
+    workers: Workers = None,
+    shard: Shard = None,
     ensemble: Ensemble = (),
     json: Json = False,
     quiet: Quiet = False,
@@ -34,25 +37,45 @@ def translate(
 
     Example:  echo "The black cat sat on the couch." | glassformer translate en-fr
     Example:  glassformer translate en-fr manual.docx messages.po film.srt --out fr
+    Example:  glassformer translate en-fr corpus/*.gz --workers 4 --out done
 
     Args:
         model: Model folder written by `glassformer train`.
         files: Files to translate, or folders of them: Word, PowerPoint, Excel, OpenDocument, EPUB, HTML, Markdown,
             text, subtitles, PO, XLIFF, TMX, properties, strings of Android and Apple, JSON. All but the texts stays.
-        out: Folder for the translated files, under their names. None is overwritten.
+            Files of lines, each of which is a text: named .gz, or with --lines.
+        out: Folder for the translated files, under their names. None is overwritten. Files of lines are translated in
+            chunks, which are kept: after an interruption, the same command goes on.
         only: Which entries of PO, XLIFF and TMX are translated: those without a translation (empty, the default); also
             those that are fuzzy; or all that are not locked. With --min-confidence, less confident translations are
             marked as fuzzy in PO and XLIFF, and left out in TMX.
         to: Write the texts and their translations as TMX or XLIFF, for review, instead of the translated files.
+        lines: The files are text with a text on each line, whatever their names say.
         json: Print one JSON object for each line: input, output, score, tokens and log_probs, and nbest with
             all translations.
         quiet: Print no progress and no warnings.
         device: Device to compute on.
         threads: Number of CPU threads. Default: all cores.
     """
-    if files:
-        from glassformer.cli.translate_files import check_files, translate_files
+    from glassformer.cli.translate_files import are_lines, check_files, translate_files
 
+    if not files:
+        refuse_without_files("translate", model, out=out, only=only, to=to, lines=lines, workers=workers, shard=shard)
+    elif lines or are_lines(files):
+        from glassformer.cli.bulk import process_files
+        from glassformer.cli.jobs import Job
+
+        if only or to:
+            raise ConfigError(f"--{'only' if only else 'to'}: without effect on lines of text.\n  Leave it out.")
+        decoding = decode_options(options)
+        folder = check_files(files, model, out, lines=True)
+        job = Job("translate", str(model), decoding.given(), tuple(map(str, ensemble)), json, device, threads)
+        process_files(job, files, folder, workers=workers, shard=shard, quiet=quiet)
+        return
+    elif workers or shard:
+        name = "workers" if workers else "shard"
+        raise ConfigError(f"--{name}: for lines of text, not for documents.\n  Leave it out, or add --lines.")
+    if files:
         translate_files(
             model,
             files,
@@ -67,12 +90,6 @@ def translate(
             threads=threads,
         )
         return
-    if out or only or to:
-        name = "out" if out else "only" if only else "to"
-        raise ConfigError(
-            f"--{name}: for files, and none is named.\n"
-            f"  Name them: glassformer translate {shlex.quote(str(model))} FILE … --out FOLDER"
-        )
     from glassformer.cli.lines import translate_lines
 
     translate_lines(

@@ -7,48 +7,66 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from glassformer.cli.files import refuse_texts
-from glassformer.cli.lines import describe_memory, join_ensemble, open_translator, progress_bar
+from glassformer.cli.files import check_exist, check_folder, refuse_texts
+from glassformer.cli.lines import open_translator, prepare_translator, progress_bar
 from glassformer.cli.reading import languages_of
+from glassformer.corpora.lines import suffix_of
 from glassformer.decode_config import DecodeConfig
 from glassformer.documents.document import Only
 from glassformer.documents.exchange import Exchange
 from glassformer.documents.reader import FORMATS
 from glassformer.errors import ConfigError, UserError
 from glassformer.tasks.files import Memo, TranslatedFile, check_new, outputs, read_file, translate_document, write_new
-from glassformer.tasks.terms import terms_of
 from glassformer.tasks.texts import no_op
 
 
-def check_files(files: Sequence[Path], model: Path, out: Path | None) -> Path:
+def are_lines(files: Sequence[Path]) -> bool:
+    """Whether files are lines of text by their names: compressed, and not documents.
+
+    Raises:
+        ConfigError: some are, and others are not.
+    """
+    found = [path.suffix.lower() == ".gz" and suffix_of(path) not in set(FORMATS) - {".txt"} for path in files]
+    if any(found) and not all(found):
+        text, document = files[found.index(True)], files[found.index(False)]
+        raise ConfigError(
+            f"{text} and {document}: lines of text, and a document or folder.\n"
+            "  Translate them by two commands; with --lines, all files are lines of text."
+        )
+    return any(found)
+
+
+def check_files(files: Sequence[Path], model: Path, out: Path | None, *, lines: bool = False) -> Path:
     """Check that what a command names are files. Returns where they are written.
+
+    Args:
+        lines: they are files of lines.
 
     Raises:
         ConfigError: a text, a file that does not exist or that is not supported, or no folder is named.
     """
+    command = f"glassformer translate {shlex.quote(str(model))}"
     for path in files:
+        name = shlex.quote(str(path))
         if not path.exists():
             is_text = any(map(str.isspace, str(path))) or not path.suffix
             if is_text and path.suffix.lower() not in FORMATS:
                 refuse_texts([str(path)], "translate", model)
-            raise ConfigError(f"{path}: no such file.\n  Check the path and the current folder.")
-        if path.is_file() and path.suffix.lower() not in FORMATS:
+            check_exist([path])
+        if path.is_file() and path.suffix.lower() not in FORMATS and not lines:
             raise ConfigError(
                 f"{path}: files of this type are not translated.\n"
                 f"  Those that are: {', '.join(FORMATS)}.\n"
-                f"  Lines of text: glassformer translate {shlex.quote(str(model))} < {shlex.quote(str(path))}"
+                f"  Lines of text: {command} < {name}, or {command} {name} --lines --out FOLDER"
             )
     if out is None:
-        command = f"glassformer translate {shlex.quote(str(model))}"
         name = shlex.quote(str(files[0]))
         raise ConfigError(
             f"{files[0]}: where to? Name a folder for the translated files.\n"
             f"  {command} {name} --out FOLDER\n"
             f"  Lines of text, to standard output: {command} < {name}"
         )
-    if out.exists() and not out.is_dir():
-        raise ConfigError(f"--out {out}: is a file.\n  Name a folder.")
-    return out
+    return check_folder(out)
 
 
 def translate_files(
@@ -72,9 +90,7 @@ def translate_files(
     """
     pairs = outputs(files, out, FORMATS, to)
     translator = open_translator(folder, device, threads, quiet=quiet)
-    terms_of(options, languages_of(translator))  # an error in them is reported at once
-    join_ensemble(translator, ensemble, device)
-    describe_memory(translator, options, quiet=quiet)
+    prepare_translator(translator, options, ensemble, device, quiet=quiet)
     memo = Memo(translator)
     failed: list[str] = []
     for path, target in pairs:

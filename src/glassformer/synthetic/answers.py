@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TextIO
 
 from glassformer.checkpoint import write_error
 from glassformer.errors import UserError
+from glassformer.journal import complete_lines
 
 ANSWERS = "answers.jsonl"
 """File of the answers."""
@@ -52,11 +52,7 @@ class Answers:
 
     def read(self) -> None:
         """Read the answers of earlier runs. A line that a kill cut off is removed."""
-        if not self.path.exists():
-            return
-        content = self.path.read_bytes()
-        complete = content.rfind(b"\n") + 1
-        for number, line in enumerate(content[:complete].decode("utf-8", "replace").split("\n")[:-1], 1):
+        for number, line in enumerate(complete_lines(self.path, repair=True), 1):
             try:
                 record = json.loads(line)
                 n_in, n_out = map(int, record["tokens"])
@@ -67,8 +63,6 @@ class Answers:
                 raise UserError(
                     f"{self.path}:{number}: damaged.\n  Delete this line: its source is asked again."
                 ) from None
-        if complete < len(content):
-            os.truncate(self.path, complete)
 
     def key(self, source: str) -> str:
         """What an answer is found by."""

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
+from glassformer.lock import locked
 from glassformer.synthetic.answers import ANSWERS, Answer, Answers
 from glassformer.synthetic.teachers import Teacher
 from glassformer.tasks.base import Log
-from glassformer.training.lock import locked
 from glassformer.training.progress import duration
 from glassformer.training.signals import Stopped
 

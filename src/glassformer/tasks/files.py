@@ -247,10 +247,14 @@ def write_new(path: Path, data: bytes) -> None:
 
 
 def outputs(
-    paths: Iterable[Path], out: Path, supported: Sequence[str], to: Exchange | None = None
+    paths: Iterable[Path], out: Path, supported: Sequence[str] | None, to: Exchange | None = None
 ) -> list[tuple[Path, Path]]:
     """Each file to translate, and where it is written: in the folder `out`, under its name; those of a folder under
-    their path in it. With `to`, its suffix is added.
+    their path in it.
+
+    Args:
+        supported: suffixes of the files of a folder that are taken. Default: all but hidden ones.
+        to: its suffix is added to the names.
 
     Raises:
         UserError: a folder has no file to translate, or two files have one name.
@@ -260,9 +264,13 @@ def outputs(
         if not path.is_dir():
             found.append((path, out / path.name))
             continue
-        inside = [p for p in sorted(path.rglob("*")) if p.is_file() and p.suffix.lower() in supported]
+        inside = [p for p in sorted(path.rglob("*")) if p.is_file()]
+        inside = [
+            p for p in inside if (not p.name.startswith(".") if supported is None else p.suffix.lower() in supported)
+        ]
         if not inside:
-            raise UserError(f"{path}: a folder without files that can be translated: {', '.join(supported)}.")
+            which = f" that can be translated: {', '.join(supported)}" if supported is not None else ""
+            raise UserError(f"{path}: a folder without files{which}.")
         found += [(p, out / p.relative_to(path)) for p in inside]
     if to:
         found = [(path, target.with_name(target.name + SUFFIXES[to])) for path, target in found]

@@ -10,6 +10,7 @@ from glassformer import checkpoint
 from glassformer.config import JsonObject
 from glassformer.devices import pick_device
 from glassformer.errors import ConfigError
+from glassformer.lock import locked
 from glassformer.manifest import MANIFEST, read_json, sha256
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.registry import load
@@ -21,7 +22,6 @@ from glassformer.training.distributed import Processes, joined
 from glassformer.training.encoding import PreparedData, encode
 from glassformer.training.environment import configure_torch, environment, warn_about_environment
 from glassformer.training.final import finish
-from glassformer.training.lock import locked
 from glassformer.training.memory import MemoryMeter
 from glassformer.training.model_card import model_name
 from glassformer.training.options import (

@@ -1,4 +1,4 @@
-"""Lock of a run folder, so that only one process trains in it."""
+"""Lock of a folder, so that only one process writes to it."""
 
 import os
 from collections.abc import Iterator
@@ -9,8 +9,11 @@ from glassformer.errors import UserError
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path, work: str = "training") -> Iterator[None]:
     """Hold the lock of a folder. The operating system releases it when the process ends, even if it is killed.
+
+    Args:
+        work: what the process does, for the message to others.
 
     Raises:
         UserError: another process holds the lock.
@@ -29,7 +32,7 @@ def locked(folder: Path) -> Iterator[None]:
             file.seek(0)
             holder = file.read().strip()
             raise UserError(
-                f"{folder}: another process{f' ({holder})' if holder else ''} is training in this folder.\n"
+                f"{folder}: another process{f' ({holder})' if holder else ''} is {work} in this folder.\n"
                 "  Wait for it, stop it, or choose another --out."
             ) from None
         file.seek(0)

@@ -1,0 +1,71 @@
+"""The output folder of a run, which belongs to one model and its options."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from glassformer.bulk.run import WORK, folder_of
+from glassformer.checkpoint import to_json, write_error, write_text
+from glassformer.errors import ConfigError
+from glassformer.lock import locked
+from glassformer.manifest import sha256
+
+RUN = "run.json"
+"""File that says what the outputs are those of."""
+
+
+@contextmanager
+def output_folder(out: Path, shard: tuple[int, int], identity: Mapping[str, object]) -> Iterator[None]:
+    """Hold an output folder, for one shard.
+
+    Args:
+        identity: what determines the outputs; name -> JSON value.
+
+    Raises:
+        ConfigError: the folder has outputs of something else.
+        UserError: it cannot be written, or another process works at the same shard.
+    """
+    own = out / WORK / folder_of(shard)
+    try:
+        own.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise write_error(own, error) from None
+    with locked(own, "working"):
+        path = out / WORK / RUN
+        now = json.loads(json.dumps(identity))
+        if not path.exists():
+            write_text(path, to_json(now))
+        before = read(path)
+        if different := [name for name in sorted({*before, *now}) if before.get(name) != now.get(name)]:
+            name = different[0]
+            was, is_ = (json.dumps(values.get(name), ensure_ascii=False) for values in (before, now))
+            raise ConfigError(
+                f"{out}: was begun with {name} {was}, not {is_}.\n"
+                f"  Name another --out, or remove {out / WORK} and the files of this run."
+            )
+        yield
+
+
+def read(path: Path) -> dict[str, object]:
+    """What the outputs of a folder are those of.
+
+    Raises:
+        ConfigError: the file is damaged.
+    """
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        value = None
+    if not isinstance(value, dict):
+        raise ConfigError(f"{path}: damaged.\n  Name another --out.")
+    return value
+
+
+def digest_of(path: Path) -> str:
+    """Digest of a file, or of a folder with all its files."""
+    if not path.is_dir():
+        return sha256(path)
+    files = [p for p in sorted(path.rglob("*")) if p.is_file()]
+    return hashlib.sha256("".join(f"{p.relative_to(path)}\0{sha256(p)}\n" for p in files).encode()).hexdigest()

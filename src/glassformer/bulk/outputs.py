@@ -1,0 +1,107 @@
+"""Outputs of items: those of equal items are computed once, and an item that fails does not stop the others."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+
+from glassformer.bulk.chunks import Item, Outputs
+from glassformer.errors import ConfigError, UserError
+
+Compute = Callable[[list[Item], Callable[[int, str], None]], list[str]]
+"""Computes the output of each item, given the function that is called with the position of an item and a warning."""
+
+MAX_KNOWN_CHARACTERS = 64 << 20
+"""Maximum number of characters of the items and outputs that are kept."""
+
+
+@dataclass(slots=True)
+class Known:
+    """What is known of an item."""
+
+    text: str = ""
+    failed: str | None = None
+    warned: tuple[str, ...] = ()
+
+
+class Processor:
+    """Computes the outputs of chunks of items."""
+
+    def __init__(
+        self,
+        compute: Compute,
+        failed: Callable[[Item, str], str] = lambda item, why: "",
+        *,
+        keep: bool = True,
+        max_characters: int = MAX_KNOWN_CHARACTERS,
+    ) -> None:
+        """
+        Args:
+            failed: the output for an item that failed, given the reason.
+            keep: an output depends on its item alone, so that those of equal items are equal.
+        """
+        self.compute, self.failed, self.keep, self.max_characters = compute, failed, keep, max_characters
+        self.known: OrderedDict[Hashable, Known] = OrderedDict()
+        self.n_characters = 0
+
+    def __call__(self, items: list[Item]) -> Outputs:
+        """The outputs of items.
+
+        Raises:
+            ConfigError, OSError, MemoryError: those of `compute`.
+            Exception: one that is not the user's, for each of several items.
+        """
+        if not self.keep:
+            return outputs_of(self.computed(items))
+        keys: list[Hashable] = [item if isinstance(item, str) else tuple(item) for item in items]
+        new = dict(zip(reversed(keys), reversed(items), strict=True))
+        found = {key: self.known[key] for key in new if key in self.known}
+        missing = [key for key in reversed(new) if key not in found]
+        found |= zip(missing, self.computed([new[key] for key in missing]), strict=True)
+        self.remember(found)
+        outputs = outputs_of([found[key] for key in keys])
+        outputs.n_known = len(items) - len(missing)
+        return outputs
+
+    def remember(self, found: dict[Hashable, Known]) -> None:
+        """Keep what is known of items; what was not used for longest is dropped."""
+        for key, known in found.items():
+            if key not in self.known:
+                self.n_characters += size(key, known)
+            self.known[key] = known
+            self.known.move_to_end(key)
+        while self.n_characters > self.max_characters:
+            self.n_characters -= size(*self.known.popitem(last=False))
+
+    def computed(self, items: list[Item]) -> list[Known]:
+        """What becomes of items. If they cannot be computed together, they are halved, to find those that fail."""
+        if not items:
+            return []
+        warned: dict[int, list[str]] = {}
+        try:
+            texts = self.compute(items, lambda i, what: warned.setdefault(i, []).append(what))
+        except (ConfigError, OSError, MemoryError):
+            raise
+        except Exception as error:
+            if len(items) == 1:
+                why = str(error).partition("\n")[0] or type(error).__name__
+                return [Known(self.failed(items[0], why), why)]
+            middle = len(items) // 2
+            halves = self.computed(items[:middle]) + self.computed(items[middle:])
+            if not isinstance(error, UserError) and all(known.failed is not None for known in halves):
+                raise
+            return halves
+        return [Known(text, None, tuple(warned.get(i, ()))) for i, text in enumerate(texts)]
+
+
+def size(key: Hashable, known: Known) -> int:
+    """Number of characters of an item and its output."""
+    return (len(key) if isinstance(key, str) else sum(map(len, key))) + len(known.text)  # type: ignore[call-overload]
+
+
+def outputs_of(found: list[Known]) -> Outputs:
+    """The outputs of a chunk."""
+    return Outputs(
+        [known.text for known in found],
+        [(i, known.failed) for i, known in enumerate(found) if known.failed is not None],
+        [(i, what) for i, known in enumerate(found) for what in known.warned],
+    )

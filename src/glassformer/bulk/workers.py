@@ -1,0 +1,172 @@
+"""What processes chunks: this process, or several others."""
+
+import json
+import queue
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from typing import Any
+
+from glassformer.bulk.chunks import Chunk, Outputs, Process
+from glassformer.config import JsonObject
+from glassformer.errors import ConfigError, UserError
+
+MAX_TRIES = 3
+"""Number of processes that may end during one chunk before the run ends."""
+
+
+class ThisProcess:
+    """Processes chunks one after another."""
+
+    def __init__(self, compute: Process) -> None:
+        self.compute = compute
+
+    def process(self, chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, Outputs]]:
+        """See `Workers`."""
+        for chunk in chunks:
+            yield chunk, self.compute(chunk.items)
+
+    def close(self) -> None:
+        """See `Workers`."""
+
+
+class Ended(Exception):
+    """A process ended instead of answering."""
+
+
+class Worker:
+    """A process that reads JSON from its standard input, a value on each line, and answers each with another.
+
+    It ends when this process does: its standard input ends then.
+    """
+
+    def __init__(self, command: Sequence[str], job: JsonObject) -> None:
+        """
+        Args:
+            command: the program; it answers the job with {} when it is ready, or with {"error", "exit_code"}.
+        """
+        self.command, self.job = command, job
+        self.child: subprocess.Popen[str] | None = None
+        self.is_closed = False
+
+    def start(self) -> None:
+        """Start the process, if there is none.
+
+        Raises:
+            UserError: it cannot do the job.
+            Ended: it ended.
+        """
+        if self.child is None:
+            self.child = subprocess.Popen(
+                self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8", errors="surrogatepass",
+                start_new_session=True,  # Ctrl-C is for this process
+            )  # fmt: skip
+            self.ask(self.job)
+
+    def ask(self, value: object) -> Any:
+        """What the process answers.
+
+        Raises:
+            UserError: the process says so.
+            Ended: it ended.
+        """
+        child = self.child
+        if child is None or child.stdin is None or child.stdout is None:
+            raise Ended
+        answer = ""
+        with suppress(OSError, ValueError):  # closed by its end, or by `close`
+            child.stdin.write(json.dumps(value) + "\n")
+            child.stdin.flush()
+            answer = child.stdout.readline()
+        if not answer.endswith("\n"):
+            child.kill()
+            child.wait()
+            self.child = None
+            raise Ended(f"exit code {child.returncode}" if child.returncode > 0 else f"signal {-child.returncode}")
+        record = json.loads(answer)
+        if "error" in record:
+            raise (ConfigError if record["exit_code"] == ConfigError.exit_code else UserError)(record["error"])
+        return record
+
+    def outputs(self, chunk: Chunk) -> Outputs:
+        """The outputs of a chunk. If the process ends, another one is started.
+
+        Raises:
+            UserError: several processes ended.
+        """
+        for left in reversed(range(MAX_TRIES)):
+            try:
+                self.start()
+                return Outputs(**self.ask(chunk.items))
+            except Ended as error:
+                if left and not self.is_closed:
+                    print(f"warning: {chunk.describe()}: a worker ended ({error}): done again", file=sys.stderr)
+                    continue
+                raise UserError(
+                    f"{chunk.describe()}: {MAX_TRIES} workers ended ({error}).\n"
+                    "  Is there too little memory? Use fewer --workers. The same command goes on."
+                ) from None
+        raise AssertionError
+
+    def close(self) -> None:
+        """End the process, for good."""
+        self.is_closed = True
+        if self.child is not None:
+            self.child.kill()
+            self.child.wait()
+
+
+class Processes:
+    """Processes chunks in several processes."""
+
+    def __init__(self, n: int, command: Sequence[str], job: JsonObject) -> None:
+        """
+        Args:
+            n: number of processes.
+            command, job: see `Worker`.
+
+        Raises:
+            UserError: the job cannot be done.
+        """
+        self.workers = [Worker(command, job) for _ in range(n)]
+        try:
+            self.workers[0].start()  # what is wrong with the job is said once
+        except Ended as error:
+            raise UserError(f"a worker ended when it started ({error}).\n  Is there too little memory?") from None
+
+    def process(self, chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, Outputs]]:
+        """See `Workers`."""
+        idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
+        for worker in self.workers:
+            idle.put(worker)
+
+        def work(chunk: Chunk) -> tuple[Chunk, Outputs]:
+            worker = idle.get()
+            try:
+                return chunk, worker.outputs(chunk)
+            finally:
+                idle.put(worker)
+
+        pending: set[Future[tuple[Chunk, Outputs]]] = set()
+        with ThreadPoolExecutor(len(self.workers)) as pool:
+            try:
+                for chunk in chunks:
+                    pending.add(pool.submit(work, chunk))
+                    while len(pending) > len(self.workers):  # one waits, so that no worker does
+                        done, pending = wait(pending, return_when=FIRST_COMPLETED)
+                        yield from (future.result() for future in done)
+                while pending:
+                    done, pending = wait(pending, return_when=FIRST_COMPLETED)
+                    yield from (future.result() for future in done)
+            finally:
+                for future in pending:
+                    future.cancel()
+                if pending:
+                    self.close()
+
+    def close(self) -> None:
+        """See `Workers`."""
+        for worker in self.workers:
+            worker.close()

@@ -1,0 +1,178 @@
+"""Files of lines that a command names: processed in chunks, which are kept."""
+
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
+
+from glassformer.bulk.chunks import Workers
+from glassformer.bulk.folder import digest_of, output_folder
+from glassformer.bulk.run import WORK, Run, Source, Summary
+from glassformer.bulk.workers import Processes, ThisProcess
+from glassformer.cli.jobs import Job
+from glassformer.corpora.lines import read_lines, refuse_streams
+from glassformer.decode_config import BatchConfig
+from glassformer.errors import ConfigError
+from glassformer.manifest import MANIFEST, sha256
+from glassformer.tasks.files import outputs
+from glassformer.tasks.registry import find_model
+from glassformer.threads import n_threads
+
+LOG_EVERY_S = 60
+"""Seconds between two lines about the progress, where no terminal shows it."""
+MAX_WARNINGS = 5
+"""Number of different warnings that are printed at the end."""
+
+
+def process_files(
+    job: Job,
+    files: Sequence[Path],
+    out: Path,
+    *,
+    workers: int | None = None,
+    shard: str | None = None,
+    quiet: bool = False,
+) -> None:
+    """Compute the outputs for files of lines, into files of the same names in a folder.
+
+    Raises:
+        UserError: an option is wrong, or the outputs cannot be written.
+        SystemExit: with code 1, if a file or a line could not be processed.
+    """
+    refuse_streams(files, "the same command reads it again to go on after an interruption")
+    sources = [
+        Source(path, target, target.relative_to(out).as_posix(), partial(read_lines, path))
+        for path, target in outputs(files, out, None)
+    ]
+    share = parse_shard(shard)
+    with (
+        closing(open_workers(job, workers or 1, quiet=quiet)) as opened,
+        output_folder(out, share, identity_of(job)),
+        progress_of_lines(quiet=quiet) as progress,
+        closing(Run(out, opened, share, log, progress)) as run,
+    ):
+        start_s = time.monotonic()
+        try:
+            summary = run.run(sources)
+        except BaseException:
+            log(f"Stopped. What is done is in {out / WORK}; the same command goes on.")
+            raise
+    if not quiet:
+        report(summary, time.monotonic() - start_s, out)
+    if summary.failed:
+        names = ", ".join(map(str, summary.failed))
+        print(f"{len(summary.failed)} of {len(sources)} files not processed: {names}", file=sys.stderr)
+    if summary.failed or summary.n_failed_items:
+        raise SystemExit(1)
+
+
+def log(message: str) -> None:
+    """Print a message."""
+    print(message, file=sys.stderr)
+
+
+def parse_shard(text: str | None) -> tuple[int, int]:
+    """I and N of I/N.
+
+    Raises:
+        ConfigError: it is something else.
+    """
+    if text is None:
+        return 1, 1
+    i, _, n = text.partition("/")
+    if not (i.isdecimal() and n.isdecimal() and 1 <= int(i) <= int(n)):
+        raise ConfigError(f"--shard {text}: expected I/N, such as 1/8 for the first of 8.\n  I counts from 1 to N.")
+    return int(i), int(n)
+
+
+def open_workers(job: Job, n: int, *, quiet: bool) -> Workers:
+    """What processes the chunks: this process, or several others.
+
+    Raises:
+        UserError: the model or an option cannot be used.
+    """
+    if n == 1:
+        return ThisProcess(job.open(quiet=quiet))
+    threads = max(1, (job.threads or n_threads()) // n)
+    return Processes(n, [sys.executable, "-m", "glassformer.cli.bulk_worker"], job.to_json(threads))
+
+
+def identity_of(job: Job) -> dict[str, object]:
+    """What determines the outputs of a job: the contents of the model and of all files that it names, and the options
+    other than those that only change its speed."""
+    models = [sha256(find_model(Path(folder)) / MANIFEST)[:16] for folder in (job.model, *job.ensemble)]
+    options = {name: value for name, value in job.options.items() if name not in BatchConfig.model_fields}
+    if glossary := job.decoding.glossary:
+        options["glossary"] = digest_of(glossary)[:16]
+    if memory := job.decoding.memory:
+        options["memory"] = [digest_of(path)[:16] for path in memory]
+    named = {f"--{name.replace('_', '-')}": value for name, value in options.items()}
+    return {"command": job.kind, "model": models[0], "--ensemble": models[1:], "--json": job.json, **named}
+
+
+@contextmanager
+def progress_of_lines(*, quiet: bool) -> Iterator["Progress"]:
+    """Show how many lines are done: on a terminal all the time, elsewhere from time to time."""
+    if quiet or not sys.stderr.isatty():
+        yield Progress(None if quiet else LOG_EVERY_S)
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    text = TextColumn("{task.completed:,.0f} lines"), TimeElapsedColumn(), TextColumn("{task.fields[rate]}")
+    with Bar(SpinnerColumn(), *text, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None, rate="")
+        yield Progress(None, lambda n, rate: bar.update(task, completed=n, rate=f"{rate:,.0f} lines/s"))
+
+
+class Progress:
+    """Counts lines."""
+
+    def __init__(self, every_s: float | None, show: Callable[[int, float], None] | None = None) -> None:
+        """
+        Args:
+            every_s: seconds between two lines that are printed. Default: none is.
+            show: called with the number of lines that are done, and of those done in a second.
+        """
+        self.every_s, self.show = every_s, show
+        self.n = 0
+        self.start_s = self.logged_s = time.monotonic()
+
+    def __call__(self, n: int) -> None:
+        """Count lines that are done."""
+        self.n += n
+        now_s = time.monotonic()
+        rate = self.n / max(now_s - self.start_s, 1e-9)
+        if self.show:
+            self.show(self.n, rate)
+        if self.every_s is not None and now_s - self.logged_s >= self.every_s:
+            self.logged_s = now_s
+            log(f"{self.n:,} lines done, {rate:,.0f} lines/s")
+
+
+def report(done: Summary, time_s: float, out: Path) -> None:
+    """Print what was done."""
+    parts = [f"{done.n_files:,} files done"]
+    if done.n_before:
+        parts.append(f"{done.n_before:,} done before")
+    if done.waiting:
+        parts.append(f"{len(done.waiting):,} wait for other shards")
+    lines = [f"{done.n_items:,} lines in {time_s:,.0f} s ({done.n_items / time_s:,.0f} lines/s)"]
+    if done.n_known:
+        lines.append(f"{done.n_known:,} equal to earlier ones")
+    if done.n_kept:
+        lines.append(f"{done.n_kept:,} done before")
+    log(f"{out}: {', '.join(parts)}; {', '.join(lines)}.")
+    manifests = shlex.quote(str(out / WORK)) + "/*/manifest.jsonl"
+    for what, n in done.warned.most_common(MAX_WARNINGS):
+        log(f"warning: {n:,} line{'s' * (n > 1)}: {what}")
+    if len(done.warned) > MAX_WARNINGS:
+        log(f"warning: and {len(done.warned) - MAX_WARNINGS:,} other warnings, in {manifests}")
+    for path, number, why in done.failed_items:
+        log(f"error: {path}:{number}: {why}")
+    if done.n_failed_items:
+        log(f"{done.n_failed_items:,} lines failed; their outputs are empty. All reasons are in {manifests}.")

@@ -1,0 +1,82 @@
+"""Jobs of commands: a model, its options, and what is computed for each item of a file."""
+
+import json as json_module
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from glassformer.bulk.chunks import Item
+from glassformer.bulk.outputs import Processor
+from glassformer.cli.lines import (
+    open_model,
+    open_translator,
+    outputs_of_lines,
+    outputs_of_pairs,
+    prepare_translator,
+    scores_of_pairs,
+    translations_of_lines,
+)
+from glassformer.config import JsonObject
+from glassformer.decode_config import DecodeConfig
+from glassformer.tasks.causal_lm import DecoderTask
+
+Kind = Literal["translate", "run", "pairs", "score"]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a command does with each item."""
+
+    kind: Kind
+    model: str
+    """Model folder."""
+    options: JsonObject
+    """The options of decoding that were given."""
+    ensemble: tuple[str, ...] = ()
+    """Folders of models that translate together with the model."""
+    json: bool = False
+    """The outputs are JSON objects."""
+    device: str = "auto"
+    threads: int | None = None
+    tasks: tuple[str, ...] = ()
+    """Tasks whose models the command accepts; if empty, all."""
+
+    @property
+    def decoding(self) -> DecodeConfig:
+        """The options of decoding."""
+        return DecodeConfig(**self.options)
+
+    def to_json(self, threads: int) -> JsonObject:
+        """The job as a JSON object, for a process with a number of threads."""
+        return asdict(replace(self, threads=threads))
+
+    def open(self, *, quiet: bool = False) -> Processor:
+        """Load the model.
+
+        Args:
+            quiet: print nothing.
+
+        Raises:
+            ConfigError, CheckpointError: the model or an option cannot be used.
+        """
+        options, folder = self.decoding, Path(self.model)
+        if self.kind == "score":
+            translator = open_translator(folder, self.device, self.threads, quiet=quiet)
+            return Processor(partial(scores_of_pairs, translator, json=self.json), self.failed)
+        if self.kind == "translate":
+            translator = open_translator(folder, self.device, self.threads, quiet=quiet)
+            prepare_translator(translator, options, [Path(each) for each in self.ensemble], self.device, quiet=quiet)
+            compute = partial(translations_of_lines, translator, options=options, json=self.json)
+            return Processor(compute, self.failed, keep=not options.do_sample)
+        task = open_model(folder, self.device, self.threads, self.tasks, precision=options.precision, quiet=quiet)
+        task.check_options(options)
+        if isinstance(task, DecoderTask):
+            options = task.with_default_options(options)
+        outputs = outputs_of_pairs if self.kind == "pairs" else outputs_of_lines
+        compute = partial(outputs, task, options=options, json=self.json)
+        return Processor(compute, self.failed, keep=not options.do_sample)
+
+    def failed(self, item: Item, why: str) -> str:
+        """The output for an item that failed."""
+        return json_module.dumps({"input": item, "error": why}, ensure_ascii=False) if self.json else ""
