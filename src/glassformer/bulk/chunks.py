@@ -10,8 +10,8 @@ from typing import Protocol
 Item = str | list[str]
 """What is processed: a line, or several texts that belong together."""
 
-CHUNK_ITEMS = 4096
-"""Number of items of a chunk: enough to form batches of equal length; the work that a kill loses, for each worker."""
+CHUNK_ITEMS = 1024
+"""Number of items of a chunk: enough for batches of equal length; what a kill loses at most, for each worker."""
 
 
 @dataclass(frozen=True)

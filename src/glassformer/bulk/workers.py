@@ -4,7 +4,7 @@ import json
 import queue
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import Any
@@ -15,6 +15,22 @@ from glassformer.errors import ConfigError, UserError
 
 MAX_TRIES = 3
 """Number of processes that may end during one chunk before the run ends."""
+
+
+Answer = Callable[[Any], JsonObject]
+"""Answers the job with {} if it can be done, and then the items of each chunk with the fields of `Outputs`; or either
+with {"error", "exit_code"}, those of a UserError."""
+
+
+def checked(answer: JsonObject) -> JsonObject:
+    """An answer.
+
+    Raises:
+        UserError: it is an error.
+    """
+    if "error" in answer:
+        raise (ConfigError if answer["exit_code"] == ConfigError.exit_code else UserError)(answer["error"])
+    return answer
 
 
 class ThisProcess:
@@ -45,7 +61,8 @@ class Worker:
     def __init__(self, command: Sequence[str], job: JsonObject) -> None:
         """
         Args:
-            command: the program; it answers the job with {} when it is ready, or with {"error", "exit_code"}.
+            command: the program; what it answers is an `Answer`.
+            job: what it gets first.
         """
         self.command, self.job = command, job
         self.child: subprocess.Popen[str] | None = None
@@ -85,10 +102,7 @@ class Worker:
             child.wait()
             self.child = None
             raise Ended(f"exit code {child.returncode}" if child.returncode > 0 else f"signal {-child.returncode}")
-        record = json.loads(answer)
-        if "error" in record:
-            raise (ConfigError if record["exit_code"] == ConfigError.exit_code else UserError)(record["error"])
-        return record
+        return checked(json.loads(answer))
 
     def outputs(self, chunk: Chunk) -> Outputs:
         """The outputs of a chunk. If the process ends, another one is started.

@@ -8,12 +8,13 @@ from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 
-from glassformer.bulk.chunks import Workers
+from glassformer.bulk.chunks import CHUNK_ITEMS, Workers
 from glassformer.bulk.folder import digest_of, output_folder
 from glassformer.bulk.run import WORK, Run, Source, Summary
 from glassformer.bulk.workers import Processes, ThisProcess
+from glassformer.cli.bulk_worker import open_answer
 from glassformer.cli.jobs import Job
-from glassformer.corpora.lines import read_lines, refuse_streams
+from glassformer.corpora.lines import refuse_streams
 from glassformer.decode_config import BatchConfig
 from glassformer.errors import ConfigError
 from glassformer.manifest import MANIFEST, sha256
@@ -34,6 +35,7 @@ def process_files(
     *,
     workers: int | None = None,
     shard: str | None = None,
+    ray: str | None = None,
     quiet: bool = False,
 ) -> None:
     """Compute the outputs for files of lines, into files of the same names in a folder.
@@ -44,12 +46,12 @@ def process_files(
     """
     refuse_streams(files, "the same command reads it again to go on after an interruption")
     sources = [
-        Source(path, target, target.relative_to(out).as_posix(), partial(read_lines, path))
+        Source(path, target, target.relative_to(out).as_posix(), partial(job.items, path))
         for path, target in outputs(files, out, None)
     ]
     share = parse_shard(shard)
     with (
-        closing(open_workers(job, workers or 1, quiet=quiet)) as opened,
+        closing(open_workers(job, workers or 1, ray, quiet=quiet)) as opened,
         output_folder(out, share, identity_of(job)),
         progress_of_lines(quiet=quiet) as progress,
         closing(Run(out, opened, share, log, progress)) as run,
@@ -88,12 +90,21 @@ def parse_shard(text: str | None) -> tuple[int, int]:
     return int(i), int(n)
 
 
-def open_workers(job: Job, n: int, *, quiet: bool) -> Workers:
+def open_workers(job: Job, n: int, ray: str | None = None, *, quiet: bool) -> Workers:
     """What processes the chunks: this process, or several others.
+
+    Args:
+        n: number of processes, or of actors of Ray.
+        ray: address of a cluster.
 
     Raises:
         UserError: the model or an option cannot be used.
     """
+    if ray:
+        from glassformer.bulk.ray_actors import Actors
+
+        threads = job.threads or max(1, n_threads() // n)
+        return Actors(ray, n, threads, open_answer, job.to_json(threads))
     if n == 1:
         return ThisProcess(job.open(quiet=quiet))
     threads = max(1, (job.threads or n_threads()) // n)
@@ -110,7 +121,14 @@ def identity_of(job: Job) -> dict[str, object]:
     if memory := job.decoding.memory:
         options["memory"] = [digest_of(path)[:16] for path in memory]
     named = {f"--{name.replace('_', '-')}": value for name, value in options.items()}
-    return {"command": job.kind, "model": models[0], "--ensemble": models[1:], "--json": job.json, **named}
+    return {
+        "lines in a chunk": CHUNK_ITEMS,
+        "command": job.kind,
+        "model": models[0],
+        "--ensemble": models[1:],
+        "--json": job.json,
+        **named,
+    }
 
 
 @contextmanager

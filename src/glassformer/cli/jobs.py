@@ -1,7 +1,8 @@
 """Jobs of commands: a model, its options, and what is computed for each item of a file."""
 
 import json as json_module
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -18,8 +19,12 @@ from glassformer.cli.lines import (
     translations_of_lines,
 )
 from glassformer.config import JsonObject
+from glassformer.corpora.corpus import read_pairs
+from glassformer.corpora.lines import read_lines
 from glassformer.decode_config import DecodeConfig
+from glassformer.manifest import read_json
 from glassformer.tasks.causal_lm import DecoderTask
+from glassformer.tasks.registry import find_model
 
 Kind = Literal["translate", "run", "pairs", "score"]
 
@@ -41,6 +46,20 @@ class Job:
     threads: int | None = None
     tasks: tuple[str, ...] = ()
     """Tasks whose models the command accepts; if empty, all."""
+
+    reading: JsonObject = field(default_factory=dict)
+    """How files of pairs are read."""
+
+    def items(self, path: Path) -> Iterator[Item]:
+        """The items of a file.
+
+        Raises:
+            CorpusError: it cannot be read.
+        """
+        if self.kind != "score":
+            return iter(read_lines(path))
+        languages = read_json(find_model(Path(self.model)) / "config.json").get("languages", ())
+        return ([pair.src, pair.tgt] for pair in read_pairs([path], languages=languages, **self.reading))
 
     @property
     def decoding(self) -> DecodeConfig:

@@ -106,6 +106,14 @@ Shard = Annotated[
         " to finish puts the files together.",
     ),
 ]
+Ray = Annotated[
+    str | None,
+    Parameter(
+        group=RUN,
+        help="Address of a Ray cluster whose machines do the work: --workers actors of --threads processors each;"
+        ' "local": one on this machine. The model folder has the same path on all. Files of lines only.',
+    ),
+]
 Ensemble = Annotated[
     tuple[Path, ...],
     Parameter(

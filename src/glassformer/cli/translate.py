@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from glassformer.cli.files import refuse_without_files
-from glassformer.cli.options import Device, Ensemble, Json, Quiet, Shard, Threads, Workers, decode_options, flags
+from glassformer.cli.options import Device, Ensemble, Json, Quiet, Ray, Shard, Threads, Workers, decode_options, flags
 from glassformer.decode_config import TRANSLATION
 from glassformer.documents.document import Only
 from glassformer.documents.exchange import Exchange
@@ -26,6 +26,7 @@ def translate(
     lines: bool = False,
     workers: Workers = None,
     shard: Shard = None,
+    ray: Ray = None,
     ensemble: Ensemble = (),
     json: Json = False,
     quiet: Quiet = False,
@@ -60,7 +61,9 @@ def translate(
     from glassformer.cli.translate_files import are_lines, check_files, translate_files
 
     if not files:
-        refuse_without_files("translate", model, out=out, only=only, to=to, lines=lines, workers=workers, shard=shard)
+        refuse_without_files(
+            "translate", model, out=out, only=only, to=to, lines=lines, workers=workers, shard=shard, ray=ray
+        )
     elif lines or are_lines(files):
         from glassformer.cli.bulk import process_files
         from glassformer.cli.jobs import Job
@@ -70,10 +73,10 @@ def translate(
         decoding = decode_options(options)
         folder = check_files(files, model, out, lines=True)
         job = Job("translate", str(model), decoding.given(), tuple(map(str, ensemble)), json, device, threads)
-        process_files(job, files, folder, workers=workers, shard=shard, quiet=quiet)
+        process_files(job, files, folder, workers=workers, shard=shard, ray=ray, quiet=quiet)
         return
-    elif workers or shard:
-        name = "workers" if workers else "shard"
+    elif workers or shard or ray:
+        name = "workers" if workers else "shard" if shard else "ray"
         raise ConfigError(f"--{name}: for lines of text, not for documents.\n  Leave it out, or add --lines.")
     if files:
         translate_files(
