@@ -187,6 +187,8 @@ def replace_file(path: Path, data: bytes) -> None:
         write_synced(temporary, data)
         os.replace(temporary, path)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
         raise write_error(path, error) from error
 
 

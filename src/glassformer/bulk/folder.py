@@ -39,13 +39,19 @@ def output_folder(out: Path, shard: tuple[int, int], identity: Mapping[str, obje
             write_text(path, to_json(now))
         before = read(path)
         if different := [name for name in sorted({*before, *now}) if before.get(name) != now.get(name)]:
-            name = different[0]
-            was, is_ = (json.dumps(values.get(name), ensure_ascii=False) for values in (before, now))
+            was, is_ = (describe(different[0], values.get(different[0])) for values in (before, now))
             raise ConfigError(
-                f"{out}: was begun with {name} {was}, not {is_}.\n"
+                f"{out}: was begun {was}, not {is_}.\n"
                 f"  Name another --out, or remove {out / WORK} and the files of this run."
             )
         yield
+
+
+def describe(name: str, value: object) -> str:
+    """A part of what determines outputs, in a message."""
+    if value in (None, False, []):
+        return f"without {name}"
+    return f"with {name}" if value is True else f"with {name} {json.dumps(value, ensure_ascii=False)}"
 
 
 def read(path: Path) -> dict[str, object]:

@@ -70,12 +70,12 @@ class Records:
         """File -> SHA-256 of all that was ever written to it."""
         self.positions: Counter[Path] = Counter()
         """How far each file was read, in bytes."""
+        self.read()
         try:
             complete_lines(self.path, repair=True)
             self.file: IO[str] = open(self.path, "a", encoding="utf-8", newline="\n")
         except OSError as error:
             raise write_error(self.path, error) from None
-        self.read()
 
     def read(self) -> None:
         """Read the records of all runs that were added since."""

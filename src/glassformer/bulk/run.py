@@ -253,14 +253,13 @@ class Run:
         source, target = file.source, file.source.target
         if not self.all_done(file):
             self.records.read()  # of other shards
-        record = self.records.files.get(source.name)
-        if record and record.input == file.digest and target.exists() and sha256(target) == record.output:
-            self.summary.n_before += 1  # another shard has just put it together
+        if self.is_joined(file):
+            self.summary.n_before += 1
             return
         if not self.all_done(file):
             self.summary.waiting.append(source.path)
             return
-        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        temporary = self.path_of(source.name, 0).with_name(f"joined.{os.getpid()}")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             with open(temporary, "wb") as out:
@@ -272,11 +271,17 @@ class Run:
             self.records.add(FileRecord(source.name, file.n, file.digest, sha256(temporary)))
             os.replace(temporary, target)
         except OSError as error:
-            raise write_error(target, error) from None
-        finally:
-            temporary.unlink(missing_ok=True)
+            self.records.read()
+            if not (isinstance(error, FileNotFoundError) and self.is_joined(file)):
+                raise write_error(target, error) from None
         self.remove_chunks(source)
         self.summary.n_files += 1
+
+    def is_joined(self, file: OpenFile) -> bool:
+        """Whether a file was put together, by another shard at the same time."""
+        record, target = self.records.files.get(file.source.name), file.source.target
+        is_same = record is not None and record.input == file.digest
+        return is_same and target.exists() and sha256(target) == record.output  # type: ignore[union-attr]
 
     def remove_chunks(self, source: Source) -> None:
         """Remove the outputs of the chunks of a file that was put together."""

@@ -98,10 +98,9 @@ class Worker:
             child.stdin.flush()
             answer = child.stdout.readline()
         if not answer.endswith("\n"):
-            child.kill()
-            child.wait()
-            self.child = None
-            raise Ended(f"exit code {child.returncode}" if child.returncode > 0 else f"signal {-child.returncode}")
+            self.end()
+            code = child.wait()
+            raise Ended(f"exit code {code}" if code > 0 else f"signal {-code}")
         return checked(json.loads(answer))
 
     def outputs(self, chunk: Chunk) -> Outputs:
@@ -127,9 +126,18 @@ class Worker:
     def close(self) -> None:
         """End the process, for good."""
         self.is_closed = True
-        if self.child is not None:
-            self.child.kill()
-            self.child.wait()
+        self.end()
+
+    def end(self) -> None:
+        """End the process, if there is one."""
+        if (child := self.child) is not None:
+            self.child = None
+            child.kill()
+            child.wait()
+            for pipe in (child.stdin, child.stdout):
+                if pipe is not None:
+                    with suppress(OSError):  # what was not sent is lost with the process
+                        pipe.close()
 
 
 class Processes:
@@ -149,6 +157,9 @@ class Processes:
             self.workers[0].start()  # what is wrong with the job is said once
         except Ended as error:
             raise UserError(f"a worker ended when it started ({error}).\n  Is there too little memory?") from None
+        except UserError:
+            self.close()
+            raise
 
     def process(self, chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, Outputs]]:
         """See `Workers`."""

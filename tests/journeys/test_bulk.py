@@ -1,0 +1,142 @@
+"""Files of lines, as a user processes them."""
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.journeys.conftest import ENVIRONMENT, glassformer, write_lines
+from tests.journeys.test_bad_input import refused
+
+DECODING = ("--beam", 1, "--max-length", 5)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A plain and a compressed file of lines, 1,600 in all, with blank and equal ones."""
+    folder = tmp_path_factory.mktemp("lines")
+    nouns = ["cat", "dog", "bird", "fish"]
+    lines = [f"The {nouns[i % 4]} saw {i % 350} of them." if i % 9 else "" for i in range(1600)]
+    write_lines(folder / "plain.en", lines[:1200])
+    (folder / "packed.gz").write_bytes(gzip.compress("".join(line + "\n" for line in lines[1200:]).encode()))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def expected(files, model):
+    """The translations of the lines on standard input."""
+    texts = {
+        "plain.en": (files / "plain.en").read_bytes(),
+        "packed.gz": gzip.decompress((files / "packed.gz").read_bytes()),
+    }
+    return {name: glassformer("translate", model, *DECODING, stdin=text).stdout for name, text in texts.items()}
+
+
+def check(out, expected):
+    assert (out / "plain.en").read_bytes() == expected["plain.en"]
+    assert gzip.decompress((out / "packed.gz").read_bytes()) == expected["packed.gz"]
+
+
+@pytest.mark.slow
+def test_files_of_lines_are_translated_as_standard_input_is_by_any_number_of_processes(
+    model, files, expected, tmp_path
+):
+    names = [files / "plain.en", files / "packed.gz"]
+    for workers in (1, 2):
+        out = tmp_path / f"out-{workers}"
+        done = glassformer("translate", model, *names, "--lines", "--out", out, "--workers", workers, *DECODING)
+        assert done.returncode == 0, done.stderr
+        assert "2 files done; 1,600 lines in" in done.stderr
+        check(out, expected)
+    again = glassformer("translate", model, files, "--lines", "--out", out, *DECODING)
+    assert "0 files done, 2 done before; 0 lines" in again.stderr
+    other = glassformer("translate", model, files, "--lines", "--out", out, "--beam", 2)
+    refused(other, 2, "was begun with --beam 1, not with --beam 2", "--out")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="kill -9")
+def test_the_same_command_goes_on_after_kill_9_and_no_process_is_left(model, files, expected, tmp_path):
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "glassformer", "translate", model, files, "--lines", "--out", out, "--workers", 2]
+    command = [*map(str, [*command, *DECODING])]
+    for n_chunks in (1, 2):
+        process = subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE)
+        while process.poll() is None and len(list(out.glob(".bulk/chunks/*/0*"))) < n_chunks:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        process.stderr.read()  # ends when the last of its processes has closed it
+        process.stderr.close()
+        process.wait()
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert b"done before" in done.stderr
+    check(out, expected)
+
+
+@pytest.mark.slow
+def test_shards_share_a_folder(model, files, expected, tmp_path):
+    texts = [files / "plain.en", files / "packed.gz"]
+    for i in (2, 1):
+        done = glassformer(
+            "translate", model, *texts, "--lines", "--out", tmp_path / "out", "--shard", f"{i}/2", *DECODING
+        )
+        assert done.returncode == 0, done.stderr
+        assert ("wait for other shards" in done.stderr) == (i == 2)
+    check(tmp_path / "out", expected)
+
+
+@pytest.mark.slow
+def test_scores_of_files_are_those_of_standard_output(model, files, tmp_path):
+    pairs = [("The cat slept.", "Le chat dormait."), ("", ""), ("The dog slept.", "Le chien dormait.")]
+    path = write_lines(tmp_path / "pairs.tsv", ["\t".join(pair) for pair in pairs])
+    alone = glassformer("score", model, "--src", path)
+    done = glassformer("score", model, path, "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out/pairs.tsv").read_text() == alone.stdout
+    assert len(alone.stdout.splitlines()) == 3
+    records = glassformer("score", model, path, "--out", tmp_path / "json", "--json")
+    assert records.returncode == 0
+    found = [json.loads(line) for line in (tmp_path / "json/pairs.tsv").read_text().splitlines()]
+    assert [f"{record['score']:.4f}" for record in found] == alone.stdout.split()
+
+
+def test_run_writes_the_outputs_of_files(model, tmp_path):
+    path = write_lines(tmp_path / "x.en", ["The cat slept.", "", "The dog slept."])
+    done = glassformer("run", model, path, "--out", tmp_path / "out", "--json", *DECODING)
+    assert done.returncode == 0, done.stderr
+    alone = glassformer("run", model, "--json", *DECODING, stdin=path.read_bytes())
+    assert (tmp_path / "out/x.en").read_bytes() == alone.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what", "remedy"),
+    [
+        (["translate", "{x}.gz", "{x}.md", "--out", "o"], "lines of text, and a document", "--lines"),
+        (["translate", "{x}.gz"], "where to?", "--out FOLDER"),
+        (["translate", "{x}.gz", "--only", "all", "--out", "o"], "--only: without effect on lines", "Leave it out"),
+        (["translate", "{x}.md", "--workers", "2", "--out", "o"], "not for documents", "--lines"),
+        (["translate", "--shard", "1/2"], "--shard: for files, and none is named", "FILE … --out"),
+        (["translate", "{x}.gz", "--shard", "3/2", "--out", "o"], "--shard 3/2: expected I/N", "1/8"),
+        (["translate", "none.gz", "--out", "o"], "none.gz: no such file", "Check the path"),
+        (["run", "{x}.gz"], "reads standard input", "--out FOLDER"),
+        (["run", "--workers", "2"], "--workers: for files, and none is named", "FILE … --out"),
+        (["run", "none.en", "--out", "o"], "none.en: no such file", "Check the path"),
+        (["score", "{x}.gz"], "where to?", "--out FOLDER"),
+        (["score"], "no text given", "--src FILE"),
+        (["score", "--src", "{x}.md", "--ray", "local"], "--ray: for files, and none is named", "FILE … --out"),
+        (["translate", "{x}.gz", "--ray", "local", "--out", "o"], "needs Ray, which is not installed", "pip install"),
+    ],
+)
+def test_bad_input_is_refused(model, tmp_path, monkeypatch, arguments, what, remedy):
+    for name in ("x.gz", "x.md"):
+        write_lines(tmp_path / name, ["Hello."])
+    monkeypatch.chdir(tmp_path)
+    command, *rest = (argument.format(x=tmp_path / "x") for argument in arguments)
+    refused(glassformer(command, model, *rest), 2, what, remedy)
+    assert not list((tmp_path / "o").glob("*"))
