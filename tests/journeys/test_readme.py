@@ -1,6 +1,7 @@
 """Every command of the README, run as written."""
 
 import ast
+import gzip
 import json
 import re
 import shutil
@@ -36,6 +37,8 @@ def folder(corpus, tmp_path_factory) -> Path:
     for language in ("en", "fr"):
         lines = (corpus / f"train.{language}").read_text(encoding="utf-8").split("\n")
         write_lines(folder / f"dev.{language}", lines[N_LINES["train"] :][:120])
+    (folder / "corpus").mkdir()
+    (folder / "corpus/test.gz").write_bytes(gzip.compress((folder / "test.en").read_bytes()))
     write_lines(folder / "terms.tsv", ["cat\tmon chat", "dog|dogs\tchien|chiens"])
     manual = docx.Document()
     manual.add_paragraph("The cat slept.")
@@ -104,6 +107,12 @@ def check_files(out: list[str], err: str, folder: Path) -> None:
     assert entry.msgid == "The cat slept."
     assert entry.msgstr
     assert err.count("texts translated") == 2
+
+
+def check_bulk(out: list[str], err: str, folder: Path) -> None:
+    assert not out
+    with gzip.open(folder / "done/test.gz", "rt", encoding="utf-8") as file:
+        assert file.read().split("\n")[:-1] == read_lines(folder / "run.fr")
 
 
 def check_control(out: list[str], err: str, folder: Path) -> None:
@@ -267,6 +276,7 @@ CHECKS = [
     ("run en-fr", check_run),
     ("translate en-fr", check_translate),
     ("translate en-fr", check_files),
+    ("translate en-fr", check_bulk),
     ("translate en-fr", check_control),
     ("calibrate en-fr", check_calibrate),
     ("shortlist en-fr", check_shortlist),

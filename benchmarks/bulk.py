@@ -1,0 +1,127 @@
+"""Bulk translation of files of lines: overhead, processes, kills, memory.
+
+    python -m benchmarks.bulk speed MODEL LINES [PYTHON]    # PYTHON: one that has Ray besides
+    python -m benchmarks.bulk kills MODEL LINES N
+    python -m benchmarks.bulk memory
+
+LINES: a text file. speed: whole processes in turn, `translate < LINES` and `translate LINES --lines --out`, with one
+process of all threads, one process for each, and actors of Ray; medians of rounds. kills: with 2 processes, `kill -9`
+of the command at N random times, then once more to the end; the output is compared with that of standard input.
+memory: 10 million lines that are put into upper case by the same code, since translating them would take hours.
+"""
+
+import hashlib
+import os
+import random
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+
+from benchmarks.machine import load_own, save
+from glassformer.bulk.outputs import Processor
+from glassformer.bulk.run import WORK, Run, Source, folder_of
+from glassformer.bulk.workers import ThisProcess
+from glassformer.corpora.lines import read_lines
+
+N_ROUNDS = 3
+N_CORES = os.cpu_count() or 1
+DECODING = ("--beam", "1", "--quiet")
+
+
+def translate(model, *arguments, python=sys.executable, **options):
+    """Run a command. Returns its time in seconds."""
+    command = [python, "-m", "glassformer", "translate", str(model), *DECODING, *map(str, arguments)]
+    start = time.perf_counter()
+    subprocess.run(command, check=True, **options)
+    return time.perf_counter() - start
+
+
+def speed(model, lines, python=None):
+    """Times of whole processes."""
+    each = {"one": ("--workers", 1), "processes": ("--workers", N_CORES)}
+    if python:
+        each["ray"] = ("--workers", N_CORES, "--threads", 1, "--ray", "local")
+    times = {name: [] for name in ("stream", *each)}
+    with tempfile.TemporaryDirectory() as folder:
+        stream, out = Path(folder, "stream"), Path(folder, "out")
+        for _ in range(N_ROUNDS):
+            with open(lines, "rb") as source, open(stream, "wb") as target:
+                times["stream"].append(translate(model, stdin=source, stdout=target))
+            for name, options in each.items():
+                own = python if name == "ray" else sys.executable
+                times[name].append(translate(model, lines, "--lines", "--out", out, *options, python=own))
+                assert (out / Path(lines).name).read_bytes() == stream.read_bytes()
+                shutil.rmtree(out)
+            print({name: round(statistics.median(found), 1) for name, found in times.items()}, flush=True)
+    with open(lines, "rb") as file:
+        n = sum(1 for _ in file)
+    return {"n_lines": n, "options": list(DECODING), "seconds": times}
+
+
+def kills(model, lines, n):
+    """Whether the output is the same after kills."""
+    rng = random.Random(1)
+    with tempfile.TemporaryDirectory() as folder:
+        stream, out = Path(folder, "stream"), Path(folder, "out")
+        with open(lines, "rb") as source, open(stream, "wb") as target:
+            time_s = translate(model, stdin=source, stdout=target)
+        command = [sys.executable, "-m", "glassformer", "translate", model, *DECODING, lines, "--lines"]
+        command += ["--out", str(out), "--workers", str(N_CORES)]
+        n_killed = 0
+        for _ in range(n):
+            process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+            try:
+                process.wait(rng.uniform(0.2, 2 * time_s / n + 2))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+                n_killed += 1
+        n_before = sum(path.read_bytes().count(b'"chunk"') for path in out.glob(".bulk/*/manifest.jsonl"))
+        subprocess.run(command, check=True)
+        found, expected = (path.read_bytes() for path in (out / Path(lines).name, stream))
+        n_lines = expected.count(b"\n")
+        return {"n_lines": n_lines, "n_killed": n_killed, "chunks_done_then": n_before, "is_equal": found == expected}
+
+
+def memory(n_lines=10_000_000):
+    """Peak memory after every tenth of the lines, in MB."""
+    peaks = []
+    with tempfile.TemporaryDirectory() as folder:
+        source, out = Path(folder, "lines.txt"), Path(folder, "out")
+        with open(source, "w") as file:
+            file.writelines(
+                f"{hashlib.md5(str(i).encode()).hexdigest()} is line {i} of the file.\n" for i in range(n_lines)
+            )
+        (out / WORK / folder_of((1, 1))).mkdir(parents=True)
+        n_done = 0
+
+        def progress(n):
+            nonlocal n_done
+            n_done += n
+            while n_done >= (len(peaks) + 1) * n_lines // 10:
+                peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+
+        workers = ThisProcess(Processor(lambda items, warn: [item.upper() for item in items]))
+        start = time.perf_counter()
+        run = Run(out, workers, progress=progress)
+        run.run([Source(source, out / "lines.txt", "lines.txt", partial(read_lines, source))])
+        run.close()
+        time_s = time.perf_counter() - start
+    return {"n_lines": n_lines, "peak_mb": peaks, "seconds": time_s}
+
+
+if __name__ == "__main__":
+    what, *arguments = sys.argv[1:]
+    if what == "kills":
+        arguments[-1] = int(arguments[-1])
+    record = {what: {"speed": speed, "kills": kills, "memory": memory}[what](*arguments)}
+    print(record)
+    before = load_own("bulk")
+    kept = {name: before[name] for name in ("speed", "kills", "memory") if name in before}
+    save("bulk", kept | record, "python -m benchmarks.bulk speed|kills|memory …")
