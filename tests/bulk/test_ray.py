@@ -6,6 +6,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from glassformer.bulk.chunks import Chunk
+from glassformer.bulk.ray_actors import Actors
 from glassformer.errors import ConfigError, UserError
 
 
@@ -64,15 +65,10 @@ def open_answer():
 def ray(monkeypatch):
     stand_in = Ray()
     monkeypatch.setitem(sys.modules, "ray", stand_in)
-    monkeypatch.setitem(sys.modules, "ray.exceptions", stand_in.exceptions)
-    monkeypatch.delitem(sys.modules, "glassformer.bulk.ray_actors", raising=False)
-    yield stand_in
-    sys.modules.pop("glassformer.bulk.ray_actors", None)
+    return stand_in
 
 
 def actors(ray, job, address="local"):
-    from glassformer.bulk.ray_actors import Actors
-
     return Actors(address, 2, 1, open_answer, job)
 
 

@@ -3,6 +3,7 @@
 import socket
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 from glassformer.bulk.chunks import Chunk, Outputs
@@ -10,20 +11,26 @@ from glassformer.bulk.workers import Answer, checked
 from glassformer.config import JsonObject
 from glassformer.errors import ConfigError, UserError
 
-try:
-    import ray
-    from ray.exceptions import RayError
-except ModuleNotFoundError:
-    raise ConfigError(
-        "--ray: needs Ray, which is not installed.\n  Install it: pip install 'glassformer[ray]'"
-    ) from None
-
 CONNECT_S = 10.0
 """Seconds in which a cluster must answer."""
 LOCAL = "local"
 """In the place of an address: a cluster on this machine, for this run."""
 IN_FLIGHT = 2
 """Number of chunks that an actor has at a time, so that it does not wait for the next one."""
+
+
+def import_ray() -> Any:
+    """The library.
+
+    Raises:
+        ConfigError: it is not installed.
+    """
+    try:
+        return import_module("ray")
+    except ModuleNotFoundError:
+        raise ConfigError(
+            "--ray: needs Ray, which is not installed.\n  Install it: pip install 'glassformer[ray]'"
+        ) from None
 
 
 class Actor:
@@ -53,7 +60,8 @@ class Actors:
             UserError: there is no such cluster, or the job cannot be done.
         """
         local: dict[str, Any] = {"num_cpus": n * threads, "include_dashboard": False} if address == LOCAL else {}
-        with ray_errors():
+        self.ray = ray = import_ray()
+        with ray_errors(ray):
             check_reachable(address)
             ray.init(None if local else address, log_to_driver=False, logging_level="error", **local)
             actor = ray.remote(Actor).options(num_cpus=threads, max_restarts=-1, max_task_retries=-1)
@@ -62,11 +70,12 @@ class Actors:
 
     def process(self, chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, Outputs]]:
         """See `Workers`."""
+        ray = self.ray
         free = self.actors * IN_FLIGHT
         sent: dict[Any, tuple[Chunk, Any]] = {}
 
         def finished() -> tuple[Chunk, Outputs]:
-            with ray_errors():
+            with ray_errors(ray):
                 (reference, *_), _ = ray.wait(list(sent))
                 chunk, actor = sent.pop(reference)
                 answer = ray.get(reference)
@@ -83,7 +92,7 @@ class Actors:
 
     def close(self) -> None:
         """See `Workers`."""
-        ray.shutdown()
+        self.ray.shutdown()
 
 
 def check_reachable(address: str) -> None:
@@ -98,11 +107,11 @@ def check_reachable(address: str) -> None:
 
 
 @contextmanager
-def ray_errors() -> Iterator[None]:
+def ray_errors(ray: Any) -> Iterator[None]:
     """Turn the errors of Ray into UserError."""
     try:
         yield
-    except (RayError, OSError, RuntimeError, ValueError) as error:
+    except (ray.exceptions.RayError, OSError, RuntimeError, ValueError) as error:
         what = str(error).strip().partition("\n")[0]
         raise UserError(
             f"--ray: {what or type(error).__name__}.\n  Is the cluster there? The same command goes on."

@@ -1,0 +1,117 @@
+"""`kill -9` at random instants of a training or a bulk run, which is started again until it ends: is the result, by its
+SHA-256, that of an unbroken run?
+
+    python -m benchmarks.killtest N
+
+N kills each of: a training; a fine-tuning; a training by two processes; a bulk translation by two processes.
+Trainings are tiny, and write a checkpoint every three updates, so that many kills meet one that is being written.
+"""
+
+import gzip
+import hashlib
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.machine import load_own, save
+from glassformer.corpora.demo.pairs import sample_pairs
+
+SIZES = "--d-model 32 --n-heads 2 --d-ff 64 --n-layers 1 --vocab-size 400 --batch-tokens 500".split()
+OFTEN = "--save-every 3 --validate-every 8 --threads 1 --quiet".split()
+
+
+def commands(folder):
+    """Name -> the command, and the files that are its result."""
+    train = ["train", f"{folder}/train.en", f"{folder}/train.fr", *OFTEN, "--out"]
+    model = ["model.safetensors", "tokenizer.json"]
+    return {
+        "training": ([*train, "{out}", *SIZES, "--steps", "40"], model),
+        "fine-tuning": ([*train, "{out}", "--init-from", f"{folder}/base", "--steps", "25"], model),
+        "two processes": ([*train, "{out}", *SIZES, "--steps", "25", "--devices", "2", "--device", "cpu"], model),
+        "bulk": (
+            ["translate", f"{folder}/base", f"{folder}/lines.gz", "--workers", "2", "--out", "{out}"],
+            ["lines.gz"],
+        ),
+    }
+
+
+def start(arguments, out):
+    """Start a command in a process group of its own."""
+    command = [sys.executable, "-m", "glassformer", *(argument.format(out=out) for argument in arguments)]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True)
+
+
+def digest(out, names):
+    """SHA-256 of files."""
+    return hashlib.sha256(b"".join((out / name).read_bytes() for name in names)).hexdigest()
+
+
+def finish(process):
+    """Wait for a command."""
+    _, errors = process.communicate()
+    assert process.returncode == 0, errors.decode()
+
+
+def test(arguments, names, n, folder, rng):
+    """Kill a command N times."""
+    out = folder / "whole"
+    begin = time.perf_counter()
+    finish(start(arguments, out))
+    time_s = time.perf_counter() - begin
+    expected = digest(out, names)
+    n_killed = n_runs = n_different = 0
+    while n_killed < n:
+        out = folder / f"run-{n_runs}"
+        while True:
+            process = start(arguments, out)
+            try:
+                process.wait(rng.uniform(0.3, time_s))
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
+                n_killed += 1
+                continue
+            finish(process)
+            break
+        n_runs += 1
+        n_different += digest(out, names) != expected
+        shutil.rmtree(out)
+        print(f"  {n_killed} kills, {n_runs} runs, {n_different} different", flush=True)
+    return {"kills": n_killed, "runs": n_runs, "different": n_different, "seconds_unbroken": round(time_s, 1)}
+
+
+def main(n):
+    found = {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_corpus(folder)
+        finish(
+            start(
+                ["train", f"{name}/train.en", f"{name}/train.fr", *SIZES, "--steps", "30", "--out", "{out}"],
+                folder / "base",
+            )
+        )
+        for kind, (arguments, names) in commands(name).items():
+            print(kind, flush=True)
+            found[kind] = test(arguments, names, n, folder / kind.replace(" ", "-"), random.Random(1))
+    before = load_own("killtest").get("kinds", {})
+    save("killtest", {"kinds": before | found}, f"python -m benchmarks.killtest {n}")
+
+
+def write_corpus(folder):
+    """Pairs to train on, and lines to translate."""
+    pairs = sample_pairs(400, 1)
+    for side, language in enumerate(("en", "fr")):
+        (folder / f"train.{language}").write_text("".join(f"{pair[side]}\n" for pair in pairs))
+    lines = [f"{pair[0]} {i}" for i in range(5) for pair in pairs] * 3
+    (folder / "lines.gz").write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
