@@ -226,6 +226,17 @@ def test_an_error_that_is_not_of_the_input_ends_the_run(corpus):
         start(corpus, compute=lambda items, warn: 1 / 0)
 
 
+def test_two_items_that_fail_side_by_side_do_not_end_the_run():
+    def compute(items, warn):
+        if 3 in map(len, items):
+            raise ZeroDivisionError
+        return items
+
+    outputs = Processor(compute)(["a", "bb", "ccc", "ddd"])
+    assert outputs.texts == ["a", "bb", "", ""]
+    assert outputs.failed == [(2, "ZeroDivisionError"), (3, "ZeroDivisionError")]
+
+
 def test_the_folder_belongs_to_one_model_and_one_run_at_a_time(tmp_path):
     with output_folder(tmp_path / "out", (1, 1), {"model": "a", "--beam": 4}):
         with pytest.raises(UserError, match="another process"), output_folder(tmp_path / "out", (1, 1), {}):

@@ -53,10 +53,10 @@ class Processor:
         if not self.keep:
             return outputs_of(self.computed(items))
         keys: list[Hashable] = [item if isinstance(item, str) else tuple(item) for item in items]
-        new = dict(zip(reversed(keys), reversed(items), strict=True))
-        found = {key: self.known[key] for key in new if key in self.known}
-        missing = [key for key in reversed(new) if key not in found]
-        found |= zip(missing, self.computed([new[key] for key in missing]), strict=True)
+        items_of = dict(zip(keys, items, strict=True))
+        found = {key: self.known[key] for key in items_of if key in self.known}
+        missing = [key for key in items_of if key not in found]
+        found |= zip(missing, self.computed([items_of[key] for key in missing]), strict=True)
         self.remember(found)
         outputs = outputs_of([found[key] for key in keys])
         outputs.n_known = len(items) - len(missing)
@@ -73,7 +73,19 @@ class Processor:
             self.n_characters -= size(*self.known.popitem(last=False))
 
     def computed(self, items: list[Item]) -> list[Known]:
-        """What becomes of items. If they cannot be computed together, they are halved, to find those that fail."""
+        """What becomes of items. If they cannot be computed together, they are halved, to find those that fail.
+
+        Raises:
+            Exception: see `__call__`.
+        """
+        errors: list[Exception] = []
+        found = self.halved(items, errors)
+        if len(errors) == len(items) > 1 and not isinstance(errors[0], UserError):
+            raise errors[0]
+        return found
+
+    def halved(self, items: list[Item], errors: list[Exception]) -> list[Known]:
+        """`computed`, with the errors of the items that fail."""
         if not items:
             return []
         warned: dict[int, list[str]] = {}
@@ -82,14 +94,12 @@ class Processor:
         except (ConfigError, OSError, MemoryError):
             raise
         except Exception as error:
-            if len(items) == 1:
-                why = str(error).partition("\n")[0] or type(error).__name__
-                return [Known(self.failed(items[0], why), why)]
-            middle = len(items) // 2
-            halves = self.computed(items[:middle]) + self.computed(items[middle:])
-            if not isinstance(error, UserError) and all(known.failed is not None for known in halves):
-                raise
-            return halves
+            if len(items) > 1:
+                middle = len(items) // 2
+                return self.halved(items[:middle], errors) + self.halved(items[middle:], errors)
+            errors.append(error)
+            why = str(error).partition("\n")[0] or type(error).__name__
+            return [Known(self.failed(items[0], why), why)]
         return [Known(text, None, tuple(warned.get(i, ()))) for i, text in enumerate(texts)]
 
 
