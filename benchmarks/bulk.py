@@ -1,13 +1,14 @@
 """Bulk translation of files of lines: overhead, processes, kills, memory.
 
     python -m benchmarks.bulk speed MODEL LINES [PYTHON]    # PYTHON: one that has Ray besides
-    python -m benchmarks.bulk kills MODEL LINES N
+    python -m benchmarks.bulk kills N
     python -m benchmarks.bulk memory
 
 LINES: a text file. speed: whole processes in turn, `translate < LINES` and `translate LINES --lines --out`, with one
-process of all threads, one process for each, and actors of Ray; medians of rounds. kills: with 2 processes, `kill -9`
-of the command at N random times, then once more to the end; the output is compared with that of standard input.
-memory: 10 million lines that are put into upper case by the same code, since translating them would take hours.
+process of all threads, one process for each, and actors of Ray; medians of rounds. kills: a million lines, a small
+model with random weights, a process for each core; `kill -9` of the command at N random times, then once more to the
+end; the output is compared with that of standard input. memory: 10 million lines that are put into upper case by the
+same code, since translating them would take hours.
 """
 
 import hashlib
@@ -24,6 +25,8 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.machine import load_own, save
+from benchmarks.stream_memory import lines, save_model
+from glassformer.bulk.chunks import CHUNK_ITEMS
 from glassformer.bulk.outputs import Processor
 from glassformer.bulk.run import WORK, Run, Source, folder_of
 from glassformer.bulk.workers import ThisProcess
@@ -32,6 +35,9 @@ from glassformer.corpora.lines import read_lines
 N_ROUNDS = 3
 N_CORES = os.cpu_count() or 1
 DECODING = ("--beam", "1", "--quiet")
+SHORT = ("--precision", "int8", "--max-length", "4", "--no-repeat-ngram-size", "0")
+START_S = 1.5
+"""Seconds that the command takes at least to start."""
 
 
 def translate(model, *arguments, python=sys.executable, **options):
@@ -42,7 +48,7 @@ def translate(model, *arguments, python=sys.executable, **options):
     return time.perf_counter() - start
 
 
-def speed(model, lines, python=None):
+def speed(model, text, python=None):
     """Times of whole processes."""
     each = {"one": ("--workers", 1), "processes": ("--workers", N_CORES)}
     if python:
@@ -51,42 +57,47 @@ def speed(model, lines, python=None):
     with tempfile.TemporaryDirectory() as folder:
         stream, out = Path(folder, "stream"), Path(folder, "out")
         for _ in range(N_ROUNDS):
-            with open(lines, "rb") as source, open(stream, "wb") as target:
+            with open(text, "rb") as source, open(stream, "wb") as target:
                 times["stream"].append(translate(model, stdin=source, stdout=target))
             for name, options in each.items():
                 own = python if name == "ray" else sys.executable
-                times[name].append(translate(model, lines, "--lines", "--out", out, *options, python=own))
-                assert (out / Path(lines).name).read_bytes() == stream.read_bytes()
+                times[name].append(translate(model, text, "--lines", "--out", out, *options, python=own))
+                assert (out / Path(text).name).read_bytes() == stream.read_bytes()
                 shutil.rmtree(out)
             print({name: round(statistics.median(found), 1) for name, found in times.items()}, flush=True)
-    with open(lines, "rb") as file:
+    with open(text, "rb") as file:
         n = sum(1 for _ in file)
     return {"n_lines": n, "options": list(DECODING), "seconds": times}
 
 
-def kills(model, lines, n):
+def kills(n, n_lines=1_000_000):
     """Whether the output is the same after kills."""
     rng = random.Random(1)
-    with tempfile.TemporaryDirectory() as folder:
-        stream, out = Path(folder, "stream"), Path(folder, "out")
-        with open(lines, "rb") as source, open(stream, "wb") as target:
-            time_s = translate(model, stdin=source, stdout=target)
-        command = [sys.executable, "-m", "glassformer", "translate", model, *DECODING, lines, "--lines"]
-        command += ["--out", str(out), "--workers", str(N_CORES)]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        model, source, stream, out = (folder / part for part in ("model", "lines.txt", "stream", "out"))
+        save_model(model)
+        source.write_text("".join(f"{line}\n" for line in lines(n_lines)))
+        with open(source, "rb") as text, open(stream, "wb") as target:
+            time_s = translate(model, *SHORT, stdin=text, stdout=target)
+        command = [sys.executable, "-m", "glassformer", "translate", str(model), *DECODING, *SHORT, str(source)]
+        command += ["--lines", "--out", str(out), "--workers", str(N_CORES)]
         n_killed = 0
-        for _ in range(n):
+        while n_killed < n:
             process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
             try:
-                process.wait(rng.uniform(0.2, 2 * time_s / n + 2))
+                process.wait(START_S + rng.uniform(0, 2 * time_s / n))
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
                 n_killed += 1
-        n_before = sum(path.read_bytes().count(b'"chunk"') for path in out.glob(".bulk/*/manifest.jsonl"))
+            else:
+                break  # it has ended before the last kill
+        chunks = sum(path.read_bytes().count(b'"chunk"') for path in out.glob(".bulk/*/manifest.jsonl"))
+        print(f"{n_killed} kills, {chunks} of {n_lines // CHUNK_ITEMS + 1} chunks done", flush=True)
         subprocess.run(command, check=True)
-        found, expected = (path.read_bytes() for path in (out / Path(lines).name, stream))
-        n_lines = expected.count(b"\n")
-        return {"n_lines": n_lines, "n_killed": n_killed, "chunks_done_then": n_before, "is_equal": found == expected}
+        is_equal = (out / source.name).read_bytes() == stream.read_bytes()
+        return {"n_lines": n_lines, "n_killed": n_killed, "chunks_done_then": chunks, "is_equal": is_equal}
 
 
 def memory(n_lines=10_000_000):

@@ -1,5 +1,7 @@
 """The tables of docs/results.md about control of translations, other tasks, methods, exports and size."""
 
+from statistics import median
+
 from benchmarks.results_page import Row, Rows, Table
 
 LANGUAGES = {"es": "Spanish", "fr": "French"}
@@ -65,6 +67,31 @@ def translation_memory(record: dict) -> list[Row]:
         for name, memory in record["memories"].items()
         for span, row in memory["rows"].items()
     ]
+
+
+def bulk(record: dict) -> list[Row]:
+    names = {
+        "stream": "`translate < FILE`",
+        "one": "`translate FILE --lines --out`",
+        "processes": "the same, `--workers` for each core",
+        "ray": "the same, `--ray local` with an actor for each core",
+    }
+    speed, memory = record["speed"], record["memory"]
+    seconds = {name: median(found) for name, found in speed["seconds"].items()}
+    rows = [[names[name], f"{speed['n_lines'] / time_s:,.0f} lines/s"] for name, time_s in seconds.items()]
+    first, *_, last = memory["peak_mb"]
+    kills = record["kills"]
+    same = "equal" if kills["is_equal"] else "different"
+    return [
+        *rows,
+        [f"{kills['n_lines']:,} lines, {kills['n_killed']} times `kill -9`", f"{same} outputs"],
+        [f"peak memory after {memory['n_lines'] // 10:,} lines", f"{first:,.0f} MB"],
+        [f"peak memory after {memory['n_lines']:,} lines", f"{last:,.0f} MB"],
+    ]
+
+
+def killtest(record: dict) -> list[Row]:
+    return [[name, *(kind[key] for key in ("kills", "runs", "different"))] for name, kind in record["kinds"].items()]
 
 
 def loops(record: dict) -> list[Row]:
@@ -211,6 +238,8 @@ CONTROL = {
         ),
         {"translation_memory": translation_memory},
     ),
+    "bulk": Table(("what", "result"), {"bulk": bulk}),
+    "killtest": Table(("what was killed", "kills", "runs", "results that differ"), {"killtest": killtest}),
     "loops": Table(("outputs that repeat themselves although the input does not", "number"), {"loops": loops}),
     "alignment": Table(("what", "result"), {"alignment": alignment}),
     "confidence": Table(

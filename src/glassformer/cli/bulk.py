@@ -64,9 +64,13 @@ def process_files(
             raise
     if not quiet:
         report(summary, time.monotonic() - start_s, out)
+    for path, number, why in summary.failed_items:
+        log(f"error: {path}:{number}: {why}")
+    if n := summary.n_failed_items:
+        log(f"{n:,} lines failed; their outputs are empty. All reasons are in {manifests_in(out)}.")
     if summary.failed:
         names = ", ".join(map(str, summary.failed))
-        print(f"{len(summary.failed)} of {len(sources)} files not processed: {names}", file=sys.stderr)
+        log(f"{len(summary.failed)} of {len(sources)} files not processed: {names}")
     if summary.failed or summary.n_failed_items:
         raise SystemExit(1)
 
@@ -185,12 +189,12 @@ def report(done: Summary, time_s: float, out: Path) -> None:
     if done.n_kept:
         lines.append(f"{done.n_kept:,} done before")
     log(f"{out}: {', '.join(parts)}; {', '.join(lines)}.")
-    manifests = shlex.quote(str(out / WORK)) + "/*/manifest.jsonl"
     for what, n in done.warned.most_common(MAX_WARNINGS):
         log(f"warning: {n:,} line{'s' * (n > 1)}: {what}")
     if len(done.warned) > MAX_WARNINGS:
-        log(f"warning: and {len(done.warned) - MAX_WARNINGS:,} other warnings, in {manifests}")
-    for path, number, why in done.failed_items:
-        log(f"error: {path}:{number}: {why}")
-    if done.n_failed_items:
-        log(f"{done.n_failed_items:,} lines failed; their outputs are empty. All reasons are in {manifests}.")
+        log(f"warning: and {len(done.warned) - MAX_WARNINGS:,} other warnings, in {manifests_in(out)}")
+
+
+def manifests_in(out: Path) -> str:
+    """The files of the records, in a message."""
+    return shlex.quote(str(out / WORK)) + "/*/manifest.jsonl"
