@@ -86,7 +86,7 @@ def kills(n, n_lines=1_000_000):
         while n_killed < n:
             process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
             try:
-                process.wait(START_S + rng.uniform(0, 2 * time_s / n))
+                process.wait(START_S + rng.uniform(0, time_s / n))
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
