@@ -29,6 +29,7 @@ def score(
     """Print the natural log-probability of each target given its source, one line for each pair.
 
     Example:  glassformer score en-fr --src test.en --tgt test.fr
+
     Example:  glassformer score en-fr corpus/*.tsv.gz --workers 4 --out scores
 
     Args:

@@ -23,6 +23,7 @@ Flags: Any = flags(TrainConfig)
 def train(
     *files: Annotated[Path, Parameter(group=DATA, allow_leading_hyphen=True)],
     config: Annotated[Path | None, Parameter(group=RUN)] = None,
+    repeat: Annotated[Path | None, Parameter(group=RUN)] = None,
     quiet: Quiet = False,
     options: Annotated[Flags, Parameter(name="*")] = Flags(),  # noqa: B008
 ) -> None:
@@ -40,10 +41,15 @@ def train(
     Args:
         files: Training text, plain or .gz. For several files on each side of a translation, use --src and --tgt.
         config: TOML file of options, such as the run.toml of a run folder.
+        repeat: Run folder: train again with its options and files into --out, and say whether weights and metrics are
+            equal.
         quiet: Print errors only.
     """
     check_no_options(files, "train")
     explicit: JsonObject = given(options)
+    if repeat is not None:
+        repeat_run(repeat, explicit, has_files=bool(files or config), quiet=quiet)
+        return
     if not files and not explicit.get("src") and config is None:
         raise ConfigError(
             "no training text given. For instance:\n"
@@ -61,3 +67,25 @@ def train(
 
     resolved = TrainConfig.resolve(explicit, config, os.environ, known=known_names())
     run(resolved, quiet=quiet, started_s=STARTED_S)
+
+
+def repeat_run(run: Path, explicit: JsonObject, *, has_files: bool, quiet: bool) -> None:
+    """Repeat a run, and say whether the result is the same.
+
+    Raises:
+        ConfigError: another option than --out is given, or the run cannot be repeated.
+        SystemExit: with code 1, if the weights differ.
+    """
+    if has_files or set(explicit) != {"out"}:
+        others = sorted(set(explicit) - {"out"})
+        what = f"--{others[0].replace('_', '-')}" if others else "files" if has_files else "no --out"
+        raise ConfigError(f"--repeat: with {what}.\n  Use: glassformer train --repeat {run} --out FOLDER")
+    from glassformer.training.repeat import compare, config_of
+    from glassformer.training.run import train as run_training
+
+    out = Path(explicit["out"])
+    run_training(config_of(run, out), quiet=quiet, started_s=STARTED_S)
+    found = compare(run, out)
+    print("\n".join(found.describe()))
+    if found.different:
+        raise SystemExit(1)
