@@ -11,7 +11,7 @@ import pytest
 from glassformer.bulk import chunks as chunks_module
 from glassformer.bulk import run as run_module
 from glassformer.bulk.folder import output_folder
-from glassformer.bulk.outputs import Processor
+from glassformer.bulk.outputs import ENTRY_BYTES, Processor
 from glassformer.bulk.records import Records
 from glassformer.bulk.run import Run, Source
 from glassformer.bulk.workers import Processes, ThisProcess
@@ -288,11 +288,11 @@ def test_what_is_known_is_bounded_and_what_was_used_last_is_kept():
         seen.extend(items)
         return [item.upper() for item in items]
 
-    processor = Processor(compute, max_characters=8)
+    processor = Processor(compute, max_bytes=2 * (2 + 2 + ENTRY_BYTES))
     for items in (["aa"], ["bb"], ["aa"], ["cc"], ["aa", "bb"]):
         assert processor(items).texts == [item.upper() for item in items]
     assert seen == ["aa", "bb", "cc", "bb"]
-    assert processor.n_characters <= 8
+    assert processor.n_bytes <= processor.max_bytes
 
 
 def test_equal_items_are_computed_each_where_an_output_does_not_depend_on_the_item_alone():

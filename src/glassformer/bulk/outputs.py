@@ -10,8 +10,10 @@ from glassformer.errors import ConfigError, UserError
 Compute = Callable[[list[Item], Callable[[int, str], None]], list[str]]
 """Computes the output of each item, given the function that is called with the position of an item and a warning."""
 
-MAX_KNOWN_CHARACTERS = 64 << 20
-"""Maximum number of characters of the items and outputs that are kept."""
+MAX_KNOWN_BYTES = 64 << 20
+"""About how much memory the items and outputs that are kept may take."""
+ENTRY_BYTES = 330
+"""What an item takes besides its characters."""
 
 
 @dataclass(slots=True)
@@ -32,16 +34,16 @@ class Processor:
         failed: Callable[[Item, str], str] = lambda item, why: "",
         *,
         keep: bool = True,
-        max_characters: int = MAX_KNOWN_CHARACTERS,
+        max_bytes: int = MAX_KNOWN_BYTES,
     ) -> None:
         """
         Args:
             failed: the output for an item that failed, given the reason.
             keep: an output depends on its item alone, so that those of equal items are equal.
         """
-        self.compute, self.failed, self.keep, self.max_characters = compute, failed, keep, max_characters
+        self.compute, self.failed, self.keep, self.max_bytes = compute, failed, keep, max_bytes
         self.known: OrderedDict[Hashable, Known] = OrderedDict()
-        self.n_characters = 0
+        self.n_bytes = 0
 
     def __call__(self, items: list[Item]) -> Outputs:
         """The outputs of items.
@@ -66,11 +68,11 @@ class Processor:
         """Keep what is known of items; what was not used for longest is dropped."""
         for key, known in found.items():
             if key not in self.known:
-                self.n_characters += size(key, known)
+                self.n_bytes += size(key, known)
             self.known[key] = known
             self.known.move_to_end(key)
-        while self.n_characters > self.max_characters:
-            self.n_characters -= size(*self.known.popitem(last=False))
+        while self.n_bytes > self.max_bytes:
+            self.n_bytes -= size(*self.known.popitem(last=False))
 
     def computed(self, items: list[Item]) -> list[Known]:
         """What becomes of items. If they cannot be computed together, they are halved, to find those that fail.
@@ -104,8 +106,9 @@ class Processor:
 
 
 def size(key: Hashable, known: Known) -> int:
-    """Number of characters of an item and its output."""
-    return (len(key) if isinstance(key, str) else sum(map(len, key))) + len(known.text)  # type: ignore[call-overload]
+    """About how much memory an item and its output take."""
+    n = len(key) if isinstance(key, str) else sum(map(len, key))  # type: ignore[call-overload]
+    return int(n) + len(known.text) + ENTRY_BYTES
 
 
 def outputs_of(found: list[Known]) -> Outputs:
