@@ -1,6 +1,7 @@
 """Files of lines that a command names: processed in chunks, which are kept."""
 
 import shlex
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -51,6 +52,7 @@ def process_files(
     ]
     share = parse_shard(shard)
     with (
+        broken_pipes_are_errors(),  # to a worker that was killed
         closing(open_workers(job, workers or 1, ray, quiet=quiet)) as opened,
         output_folder(out, share, identity_of(job)),
         progress_of_lines(quiet=quiet) as progress,
@@ -73,6 +75,19 @@ def process_files(
         log(f"{len(summary.failed)} of {len(sources)} files not processed: {names}")
     if summary.failed or summary.n_failed_items:
         raise SystemExit(1)
+
+
+@contextmanager
+def broken_pipes_are_errors() -> Iterator[None]:
+    """Inside this context, writing to a pipe without a reader is an OSError, and does not end the process."""
+    if not hasattr(signal, "SIGPIPE"):
+        yield
+        return
+    before = signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGPIPE, before)
 
 
 def log(message: str) -> None:
