@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from glassformer.cli.files import check_no_options, split_sides
-from glassformer.cli.options import DATA, RUN, Quiet, flags, given
+from glassformer.cli.options import DATA, RUN, SHOW_ALL, Quiet, flags, given
 from glassformer.config import JsonObject
 from glassformer.corpora.read_options import ReadOptions
 from glassformer.errors import ConfigError
@@ -23,7 +23,7 @@ Flags: Any = flags(TrainConfig)
 def train(
     *files: Annotated[Path, Parameter(group=DATA, allow_leading_hyphen=True)],
     config: Annotated[Path | None, Parameter(group=RUN)] = None,
-    repeat: Annotated[Path | None, Parameter(group=RUN)] = None,
+    repeat: Annotated[Path | None, Parameter(group=RUN, show=SHOW_ALL)] = None,
     quiet: Quiet = False,
     options: Annotated[Flags, Parameter(name="*")] = Flags(),  # noqa: B008
 ) -> None:
