@@ -1,12 +1,10 @@
 """Bulk translation of files of lines: overhead, processes, kills, memory.
 
-    python -m benchmarks.bulk speed MODEL LINES [PYTHON]    # PYTHON: one that has Ray besides
-    python -m benchmarks.bulk kills N
-    python -m benchmarks.bulk memory
+    python -m benchmarks.bulk MODEL LINES [PYTHON]
 
-LINES: a text file. speed: whole processes in turn, `translate < LINES` and `translate LINES --lines --out`, with one
+LINES: a text file. PYTHON: one that has Ray besides. speed: whole processes in turn, `translate < LINES` and `translate LINES --lines --out`, with one
 process of all threads, one process for each, and actors of Ray; medians of rounds. kills: a million lines, a small
-model with random weights, a process for each core; `kill -9` of the command at N random times, then once more to the
+model with random weights, a process for each core; `kill -9` of the command at up to 50 random times, then once more to the
 end; the output is compared with that of standard input. memory: 10 million lines that are put into upper case by the
 same code, since translating them would take hours.
 """
@@ -24,7 +22,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from benchmarks.machine import load_own, save
+from benchmarks.machine import save
 from benchmarks.stream_memory import lines, save_model
 from glassformer.bulk.chunks import CHUNK_ITEMS
 from glassformer.bulk.outputs import Processor
@@ -33,6 +31,7 @@ from glassformer.bulk.workers import ThisProcess
 from glassformer.corpora.lines import read_lines
 
 N_ROUNDS = 3
+N_KILLS = 50
 N_CORES = os.cpu_count() or 1
 DECODING = ("--beam", "1", "--quiet")
 SHORT = ("--precision", "int8", "--max-length", "4", "--no-repeat-ngram-size", "0")
@@ -70,7 +69,7 @@ def speed(model, text, python=None):
     return {"n_lines": n, "options": list(DECODING), "seconds": times}
 
 
-def kills(n, n_lines=1_000_000):
+def kills(n=N_KILLS, n_lines=1_000_000):
     """Whether the output is the same after kills."""
     rng = random.Random(1)
     with tempfile.TemporaryDirectory() as name:
@@ -128,11 +127,7 @@ def memory(n_lines=10_000_000):
 
 
 if __name__ == "__main__":
-    what, *arguments = sys.argv[1:]
-    if what == "kills":
-        arguments[-1] = int(arguments[-1])
-    record = {what: {"speed": speed, "kills": kills, "memory": memory}[what](*arguments)}
+    peak = memory()  # first: it is that of a process that has done nothing else
+    record = {"memory": peak, "kills": kills(), "speed": speed(*sys.argv[1:])}
     print(record)
-    before = load_own("bulk")
-    kept = {name: before[name] for name in ("speed", "kills", "memory") if name in before}
-    save("bulk", kept | record, "python -m benchmarks.bulk speed|kills|memory …")
+    save("bulk", record, "python -m benchmarks.bulk MODEL LINES [PYTHON]")

@@ -17,11 +17,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
-from benchmarks.machine import load_own, save
+from benchmarks.machine import save
 from glassformer.corpora.demo.pairs import sample_pairs
 
+MARK = "KILLTEST_OUTPUT"
 SIZES = "--d-model 32 --n-heads 2 --d-ff 64 --n-layers 1 --vocab-size 400 --batch-tokens 500".split()
 OFTEN = "--save-every 3 --validate-every 8 --threads 1 --quiet".split()
 
@@ -42,9 +44,27 @@ def commands(folder):
 
 
 def start(arguments, out):
-    """Start a command in a process group of its own."""
+    """Start a command. Its environment, and that of the processes that it starts, has the name of its output folder."""
     command = [sys.executable, "-m", "glassformer", *(argument.format(out=out) for argument in arguments)]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True)
+    return subprocess.Popen(command, stderr=subprocess.PIPE, env={**os.environ, MARK: str(out)})
+
+
+def kill(out):
+    """End all processes of a command at once."""
+    mark = f"{MARK}={out}\0".encode()
+    while found := [int(path.parent.name) for path in Path("/proc").glob("[0-9]*/environ") if mark in content(path)]:
+        for pid in found:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.01)
+
+
+def content(path):
+    """Content of a file of /proc; nothing if the process has ended, or is another user's."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
 def digest(out, names):
@@ -73,7 +93,7 @@ def test(arguments, names, n, folder, rng):
             try:
                 process.wait(rng.uniform(0.3, time_s))
             except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
+                kill(out)
                 process.communicate()
                 n_killed += 1
                 continue
@@ -100,8 +120,7 @@ def main(n):
         for kind, (arguments, names) in commands(name).items():
             print(kind, flush=True)
             found[kind] = test(arguments, names, n, folder / kind.replace(" ", "-"), random.Random(1))
-    before = load_own("killtest").get("kinds", {})
-    save("killtest", {"kinds": before | found}, f"python -m benchmarks.killtest {n}")
+    save("killtest", {"kinds": found}, f"python -m benchmarks.killtest {n}")
 
 
 def write_corpus(folder):

@@ -199,6 +199,20 @@ def test_shards_do_all_chunks_once_and_the_last_puts_the_files_together(corpus, 
         assert (corpus / "out" / name).read_bytes() == (corpus / "whole" / name).read_bytes()
 
 
+def test_a_file_that_other_shards_put_together_meanwhile_is_not_taken_for_that_of_others(corpus):
+    (corpus / "out/.bulk/1-of-2").mkdir(parents=True)
+    sources = [
+        Source(corpus / name, corpus / "out" / name, name, partial(read_lines, corpus / name)) for name, _ in NAMES
+    ]
+    early = Run(
+        corpus / "out", ThisProcess(Processor(upper)), (1, 2)
+    )  # it has read the records, of which there are none
+    start(corpus)
+    summary = early.run(sources)
+    early.close()
+    assert (summary.failed, summary.n_before, summary.n_items) == ({}, 2, 0)
+
+
 def test_a_file_that_cannot_be_read_does_not_stop_the_others(corpus):
     (corpus / "bad.txt").write_bytes(b"a\nb\nc\nd\n\xff\n")
     (corpus / "empty.txt").write_bytes(b"")

@@ -53,7 +53,9 @@ def test_files_of_lines_are_translated_as_standard_input_is_by_any_number_of_pro
         assert done.returncode == 0, done.stderr
         assert "2 files done; 1,600 lines in" in done.stderr
         check(out, expected)
-    again = glassformer("translate", model, files, "--lines", "--out", out, *DECODING)
+    again = glassformer(
+        "translate", model, files, "--lines", "--out", out, "--batch-tokens", 500, "--threads", 1, *DECODING
+    )
     assert "0 files done, 2 done before; 0 lines" in again.stderr
     other = glassformer("translate", model, files, "--lines", "--out", out, "--beam", 2)
     refused(other, 2, "was begun with --beam 1, not with --beam 2", "--out")

@@ -10,7 +10,7 @@ from glassformer.bulk.run import WORK, folder_of
 from glassformer.checkpoint import to_json, write_error, write_text
 from glassformer.errors import ConfigError
 from glassformer.lock import locked
-from glassformer.manifest import sha256
+from glassformer.manifest import read_json, sha256
 
 RUN = "run.json"
 """File that says what the outputs are those of."""
@@ -25,7 +25,7 @@ def output_folder(out: Path, shard: tuple[int, int], identity: Mapping[str, obje
 
     Raises:
         ConfigError: the folder has outputs of something else.
-        UserError: it cannot be written, or another process works at the same shard.
+        UserError: it cannot be read or written, or another process works at the same shard.
     """
     own = out / WORK / folder_of(shard)
     try:
@@ -37,7 +37,7 @@ def output_folder(out: Path, shard: tuple[int, int], identity: Mapping[str, obje
         now = json.loads(json.dumps(identity))
         if not path.exists():
             write_text(path, to_json(now))
-        before = read(path)
+        before = read_json(path)
         if different := [name for name in sorted({*before, *now}) if before.get(name) != now.get(name)]:
             was, is_ = (describe(different[0], values.get(different[0])) for values in (before, now))
             raise ConfigError(
@@ -54,23 +54,8 @@ def describe(name: str, value: object) -> str:
     return f"with {name}" if value is True else f"with {name} {json.dumps(value, ensure_ascii=False)}"
 
 
-def read(path: Path) -> dict[str, object]:
-    """What the outputs of a folder are those of.
-
-    Raises:
-        ConfigError: the file is damaged.
-    """
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        value = None
-    if not isinstance(value, dict):
-        raise ConfigError(f"{path}: damaged.\n  Name another --out.")
-    return value
-
-
-def digest_of(path: Path) -> str:
-    """Digest of a file, or of a folder with all its files."""
+def content_of(path: Path) -> str:
+    """SHA-256 of a file, or of a folder with all its files."""
     if not path.is_dir():
         return sha256(path)
     files = [p for p in sorted(path.rglob("*")) if p.is_file()]

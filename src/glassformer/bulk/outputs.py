@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from glassformer.bulk.chunks import Item, Outputs
 from glassformer.errors import ConfigError, UserError
+from glassformer.tasks.texts import Warn
 
-Compute = Callable[[list[Item], Callable[[int, str], None]], list[str]]
+Compute = Callable[[list[Item], Warn], list[str]]
 """Computes the output of each item, given the function that is called with the position of an item and a warning."""
 
 MAX_KNOWN_BYTES = 64 << 20

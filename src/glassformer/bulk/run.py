@@ -16,6 +16,7 @@ from glassformer.checkpoint import replace_file, write_error
 from glassformer.corpora.lines import chunks
 from glassformer.errors import UserError
 from glassformer.manifest import sha256
+from glassformer.tasks.texts import no_op
 
 WORK = ".bulk"
 """Folder of chunks and records in the output folder."""
@@ -93,8 +94,8 @@ class Run:
         out: Path,
         workers: Workers,
         shard: tuple[int, int] = (1, 1),
-        log: Callable[[str], None] = print,
-        progress: Callable[[int], None] = lambda n: None,
+        log: Callable[[str], None] = no_op,
+        progress: Callable[[int], None] = no_op,
     ) -> None:
         """
         Args:
@@ -149,7 +150,7 @@ class Run:
             UserError: the file cannot be read, or that of its outputs is not this run's.
         """
         joined = self.own_output(source)
-        if joined and joined.input == self.digest_of(source):
+        if joined and joined.input == self.input_of(source):
             self.summary.n_before += 1
             self.remove_chunks(source)
             return
@@ -181,10 +182,12 @@ class Run:
         Raises:
             UserError: another file is there.
         """
-        record = self.records.files.get(source.name)
-        if not source.target.exists():
+        digest = digest_of(source.target)
+        if digest is None:
             return None
-        digest = sha256(source.target)
+        if digest not in self.records.written.get(source.name, ()):
+            self.records.read()  # another shard may have put it together since
+        record = self.records.files.get(source.name)
         if digest not in self.records.written.get(source.name, ()):
             raise UserError(
                 f"{source.target}: {'was changed since it was written' if record else 'exists already'}, and is not"
@@ -192,7 +195,7 @@ class Run:
             )
         return record if record and record.output == digest else None
 
-    def digest_of(self, source: Source) -> str:
+    def input_of(self, source: Source) -> str:
         """Digest of the items of a file."""
         file = OpenFile(source)
         for index, items in enumerate(chunks(source.read(), CHUNK_ITEMS)):
@@ -205,8 +208,7 @@ class Run:
         record = self.records.chunks.get((chunk.file, chunk.index))
         if record is None:
             return False
-        path = self.path_of(chunk.file, chunk.index)
-        is_done = record.input == chunk.digest and path.exists() and sha256(path) == record.output
+        is_done = record.input == chunk.digest and digest_of(self.path_of(chunk.file, chunk.index)) == record.output
         if not is_done:
             file.n_again += 1
             file.first_again = file.first_again or f"{chunk.number(0):,}"
@@ -279,9 +281,8 @@ class Run:
 
     def is_joined(self, file: OpenFile) -> bool:
         """Whether a file was put together, by another shard at the same time."""
-        record, target = self.records.files.get(file.source.name), file.source.target
-        is_same = record is not None and record.input == file.digest
-        return is_same and target.exists() and sha256(target) == record.output  # type: ignore[union-attr]
+        record = self.records.files.get(file.source.name)
+        return record is not None and record.input == file.digest and digest_of(file.source.target) == record.output
 
     def remove_chunks(self, source: Source) -> None:
         """Remove the outputs of the chunks of a file that was put together."""
@@ -296,6 +297,14 @@ class Run:
         """End the run; the same run goes on where it was."""
         self.workers.close()
         self.records.close()
+
+
+def digest_of(path: Path) -> str | None:
+    """SHA-256 of a file, if there is one; another shard may remove it at any time."""
+    try:
+        return sha256(path)
+    except FileNotFoundError:
+        return None
 
 
 def folder_of(shard: tuple[int, int]) -> str:

@@ -16,7 +16,6 @@ from glassformer.errors import ConfigError, UserError
 MAX_TRIES = 3
 """Number of processes that may end during one chunk before the run ends."""
 
-
 Answer = Callable[[Any], JsonObject]
 """Answers the job with {} if it can be done, and then the items of each chunk with the fields of `Outputs`; or either
 with {"error", "exit_code"}, those of a UserError."""
@@ -75,6 +74,8 @@ class Worker:
             UserError: it cannot do the job.
             Ended: it ended.
         """
+        if self.is_closed:
+            raise Ended
         if self.child is None:
             self.child = subprocess.Popen(
                 self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8", errors="surrogatepass",
@@ -109,19 +110,19 @@ class Worker:
         Raises:
             UserError: several processes ended.
         """
-        for left in reversed(range(MAX_TRIES)):
+        n_ended = 0
+        while True:
             try:
                 self.start()
                 return Outputs(**self.ask(chunk.items))
             except Ended as error:
-                if left and not self.is_closed:
-                    print(f"warning: {chunk.describe()}: a worker ended ({error}): done again", file=sys.stderr)
-                    continue
-                raise UserError(
-                    f"{chunk.describe()}: {MAX_TRIES} workers ended ({error}).\n"
-                    "  Is there too little memory? Use fewer --workers. The same command goes on."
-                ) from None
-        raise AssertionError
+                n_ended += 1
+                if self.is_closed or n_ended == MAX_TRIES:
+                    raise UserError(
+                        f"{chunk.describe()}: {n_ended} workers ended ({error}).\n"
+                        "  Is there too little memory? Use fewer --workers. The same command goes on."
+                    ) from None
+                print(f"warning: {chunk.describe()}: a worker ended ({error}): done again", file=sys.stderr)
 
     def close(self) -> None:
         """End the process, for good."""
@@ -154,7 +155,7 @@ class Processes:
         """
         self.workers = [Worker(command, job) for _ in range(n)]
         try:
-            self.workers[0].start()  # what is wrong with the job is said once
+            self.workers[0].start()  # an error of the job is printed once
         except Ended as error:
             raise UserError(f"a worker ended when it started ({error}).\n  Is there too little memory?") from None
         except UserError:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from glassformer.bulk.chunks import CHUNK_ITEMS, Workers
-from glassformer.bulk.folder import digest_of, output_folder
+from glassformer.bulk.folder import content_of, output_folder
 from glassformer.bulk.run import WORK, Run, Source, Summary
 from glassformer.bulk.workers import Processes, ThisProcess
 from glassformer.cli.bulk_worker import open_answer
@@ -20,7 +20,6 @@ from glassformer.decode_config import BatchConfig
 from glassformer.errors import ConfigError
 from glassformer.manifest import MANIFEST, sha256
 from glassformer.tasks.files import outputs
-from glassformer.tasks.registry import find_model
 from glassformer.threads import n_threads
 
 LOG_EVERY_S = 60
@@ -51,6 +50,7 @@ def process_files(
         for path, target in outputs(files, out, None)
     ]
     share = parse_shard(shard)
+    job = job.with_found_models()
     with (
         broken_pipes_are_errors(),  # to a worker that was killed
         closing(open_workers(job, workers or 1, ray, quiet=quiet)) as opened,
@@ -133,12 +133,12 @@ def open_workers(job: Job, n: int, ray: str | None = None, *, quiet: bool) -> Wo
 def identity_of(job: Job) -> dict[str, object]:
     """What determines the outputs of a job: the contents of the model and of all files that it names, and the options
     other than those that only change its speed."""
-    models = [sha256(find_model(Path(folder)) / MANIFEST)[:16] for folder in (job.model, *job.ensemble)]
+    models = [sha256(Path(folder) / MANIFEST)[:16] for folder in (job.model, *job.ensemble)]
     options = {name: value for name, value in job.options.items() if name not in BatchConfig.model_fields}
     if glossary := job.decoding.glossary:
-        options["glossary"] = digest_of(glossary)[:16]
+        options["glossary"] = content_of(glossary)[:16]
     if memory := job.decoding.memory:
-        options["memory"] = [digest_of(path)[:16] for path in memory]
+        options["memory"] = [content_of(path)[:16] for path in memory]
     named = {f"--{name.replace('_', '-')}": value for name, value in options.items()}
     return {
         "lines in a chunk": CHUNK_ITEMS,

@@ -89,11 +89,10 @@ def refuse_texts(texts: Sequence[str], command: str, model: Path) -> None:
         raise ConfigError(f"{texts[0]}: {command} reads standard input, a line at a time.\n  Use: {usage}")
 
 
-def refuse_without_files(command: str, model: Path, advice: str = "FILE … --out FOLDER", **options: object) -> None:
+def refuse_without_files(command: str, model: Path, **options: object) -> None:
     """Check that options that have an effect on files only are not given.
 
     Args:
-        advice: how files are named.
         options: values of the options.
 
     Raises:
@@ -103,7 +102,7 @@ def refuse_without_files(command: str, model: Path, advice: str = "FILE … --ou
         if value:
             raise ConfigError(
                 f"--{name}: for files, and none is named.\n"
-                f"  Name them: glassformer {command} {shlex.quote(str(model))} {advice}"
+                f"  Name them: glassformer {command} {shlex.quote(str(model))} FILE … --out FOLDER"
             )
 
 

@@ -46,9 +46,17 @@ class Job:
     threads: int | None = None
     tasks: tuple[str, ...] = ()
     """Tasks whose models the command accepts; if empty, all."""
-
     reading: JsonObject = field(default_factory=dict)
     """How files of pairs are read."""
+
+    def with_found_models(self) -> "Job":
+        """The job with the folders of the models themselves; of an unfinished training, that of a checkpoint.
+
+        Raises:
+            CheckpointError: a training has no checkpoint.
+        """
+        model, *others = (str(find_model(Path(folder))) for folder in (self.model, *self.ensemble))
+        return replace(self, model=model, ensemble=tuple(others))
 
     def items(self, path: Path) -> Iterator[Item]:
         """The items of a file.
@@ -58,7 +66,7 @@ class Job:
         """
         if self.kind != "score":
             return iter(read_lines(path))
-        languages = read_json(find_model(Path(self.model)) / "config.json").get("languages", ())
+        languages = read_json(Path(self.model) / "config.json").get("languages", ())
         return ([pair.src, pair.tgt] for pair in read_pairs([path], languages=languages, **self.reading))
 
     @property

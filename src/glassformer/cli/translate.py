@@ -58,32 +58,30 @@ def translate(
         device: Device to compute on.
         threads: Number of CPU threads. Default: all cores.
     """
-    from glassformer.cli.translate_files import are_lines, check_files, translate_files
-
+    decoding = decode_options(options)
     if not files:
+        from glassformer.cli.lines import translate_lines
+
         refuse_without_files(
             "translate", model, out=out, only=only, to=to, lines=lines, workers=workers, shard=shard, ray=ray
         )
-    elif lines or are_lines(files):
-        from glassformer.cli.bulk import process_files
-        from glassformer.cli.jobs import Job
-
-        if only or to:
-            raise ConfigError(f"--{'only' if only else 'to'}: without effect on lines of text.\n  Leave it out.")
-        decoding = decode_options(options)
-        folder = check_files(files, model, out, lines=True)
-        job = Job("translate", str(model), decoding.given(), tuple(map(str, ensemble)), json, device, threads)
-        process_files(job, files, folder, workers=workers, shard=shard, ray=ray, quiet=quiet)
+        translate_lines(
+            model, decoding, sys.stdout, ensemble=ensemble, json=json, quiet=quiet, device=device, threads=threads
+        )
         return
-    elif workers or shard or ray:
-        name = "workers" if workers else "shard" if shard else "ray"
-        raise ConfigError(f"--{name}: for lines of text, not for documents.\n  Leave it out, or add --lines.")
-    if files:
+    from glassformer.cli.translate_files import are_lines, check_files, translate_files
+
+    lines = lines or are_lines(files)
+    folder = check_files(files, model, out, lines=lines)
+    if not lines:
+        if workers or shard or ray:
+            name = "workers" if workers else "shard" if shard else "ray"
+            raise ConfigError(f"--{name}: for lines of text, not for documents.\n  Leave it out, or add --lines.")
         translate_files(
             model,
             files,
-            check_files(files, model, out),
-            decode_options(options),
+            folder,
+            decoding,
             only=only or "empty",
             to=to,
             ensemble=ensemble,
@@ -93,15 +91,10 @@ def translate(
             threads=threads,
         )
         return
-    from glassformer.cli.lines import translate_lines
+    from glassformer.cli.bulk import process_files
+    from glassformer.cli.jobs import Job
 
-    translate_lines(
-        model,
-        decode_options(options),
-        sys.stdout,
-        ensemble=ensemble,
-        json=json,
-        quiet=quiet,
-        device=device,
-        threads=threads,
-    )
+    if only or to:
+        raise ConfigError(f"--{'only' if only else 'to'}: without effect on lines of text.\n  Leave it out.")
+    job = Job("translate", str(model), decoding.given(), tuple(map(str, ensemble)), json, device, threads)
+    process_files(job, files, folder, workers=workers, shard=shard, ray=ray, quiet=quiet)

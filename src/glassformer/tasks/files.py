@@ -259,15 +259,16 @@ def outputs(
     Raises:
         UserError: a folder has no file to translate, or two files have one name.
     """
+
+    def is_taken(path: Path) -> bool:
+        return not path.name.startswith(".") if supported is None else path.suffix.lower() in supported
+
     found: list[tuple[Path, Path]] = []
     for path in paths:
         if not path.is_dir():
             found.append((path, out / path.name))
             continue
-        inside = [p for p in sorted(path.rglob("*")) if p.is_file()]
-        inside = [
-            p for p in inside if (not p.name.startswith(".") if supported is None else p.suffix.lower() in supported)
-        ]
+        inside = [p for p in sorted(path.rglob("*")) if p.is_file() and is_taken(p)]
         if not inside:
             which = f" that can be translated: {', '.join(supported)}" if supported is not None else ""
             raise UserError(f"{path}: a folder without files{which}.")

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from glassformer.errors import ConfigError
 from glassformer.manifest import MANIFEST, read_json
 from glassformer.train_config import TrainConfig
-from glassformer.training.scan import corpus_files, fingerprint
+from glassformer.training.scan import changed_files
 
 TIMES = ("tokens_per_s", "elapsed_s")
 """Measurements of metrics.jsonl that differ between equal runs."""
@@ -75,14 +75,8 @@ def config_of(run: Path, out: Path) -> TrainConfig:
         )
     if config.more_tgt or config.more_src:
         raise ConfigError(f"{run}: was trained on monolingual text, by several trainings.\n  It cannot be repeated.")
-    recorded = read_json(run / "data" / "corpus.json")["files"]
-    now = [fingerprint(path) for path in corpus_files(config)]
-    for before, after in zip(recorded, now, strict=True):
-        if before["sha256"] != after["sha256"]:
-            raise ConfigError(
-                f"{after['path']}: is not the file of the run, which had {before['bytes']:,} bytes and SHA-256"
-                f" {before['sha256'][:16]}….\n  Restore it."
-            )
+    if changed := changed_files(config, read_json(run / "data" / "corpus.json")["files"]):
+        raise ConfigError(f"{changed[0]}: is not the file of the run: its content is another.\n  Restore it.")
     return config
 
 
@@ -115,7 +109,7 @@ def compare(run: Path, other: Path, n_metrics: int = 10) -> Comparison:
 
 
 def distance(a: torch.Tensor | None, b: torch.Tensor | None) -> float:
-    """Largest difference of two weights; 0 only if all bits are equal."""
+    """Largest difference of two weights; 0 only if all bits are equal, NaN if only bits without a value differ."""
     if a is None or b is None or a.shape != b.shape or a.dtype != b.dtype:
         return float("inf")
     if torch.equal(*(x.reshape(-1).view(torch.uint8) for x in (a, b))):

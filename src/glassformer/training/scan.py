@@ -303,17 +303,24 @@ def check_unchanged(config: TrainConfig, recorded: Sequence[JsonObject]) -> None
         ConfigError: other files, or changed contents.
     """
     files = corpus_files(config)
-    check_readable(*files)
-    is_same = len(files) == len(recorded)
-    for path, entry in zip(files, recorded, strict=False):
-        status = path.stat()
-        if (status.st_size, status.st_mtime_ns) != (entry["bytes"], entry["mtime_ns"]):
-            is_same &= sha256(path) == entry["sha256"]
-    if not is_same:
+    if len(files) != len(recorded) or changed_files(config, recorded):
         raise ConfigError(
             f"{config.out}: contains a run on other files than these, or on earlier contents of them:"
             f" {', '.join(map(str, files))}.\n  Choose another --out."
         )
+
+
+def changed_files(config: TrainConfig, recorded: Sequence[JsonObject]) -> list[Path]:
+    """The corpus files whose contents are not those recorded, compared in their order."""
+    files = corpus_files(config)
+    check_readable(*files)
+    changed = []
+    for path, entry in zip(files, recorded, strict=False):
+        status = path.stat()
+        is_as_written = (status.st_size, status.st_mtime_ns) == (entry["bytes"], entry["mtime_ns"])
+        if not is_as_written and sha256(path) != entry["sha256"]:
+            changed.append(path)
+    return changed
 
 
 def write_folder_atomically(folder: Path, write: Callable[[Path], None]) -> None:
