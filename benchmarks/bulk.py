@@ -2,11 +2,12 @@
 
     python -m benchmarks.bulk MODEL LINES [PYTHON]
 
-LINES: a text file. PYTHON: one that has Ray besides. speed: whole processes in turn, `translate < LINES` and `translate LINES --lines --out`, with one
-process of all threads, one process for each, and actors of Ray; medians of rounds. kills: a million lines, a small
-model with random weights, a process for each core; `kill -9` of the command at up to 50 random times, then once more to the
-end; the output is compared with that of standard input. memory: 10 million lines that are put into upper case by the
-same code, since translating them would take hours.
+LINES: a text file. PYTHON: one that has Ray besides.
+speed: whole processes in turn, `translate < LINES` and `translate LINES --lines --out`, with one process of all
+threads, one process for each, and actors of Ray; medians of rounds.
+kills: a million lines, a small model with random weights, a process for each core; `kill -9` of the command at up to
+50 random times, then once more to the end; the output is compared with that of standard input.
+memory: 10 million lines that are put into upper case by the same code, since translating them would take hours.
 """
 
 import hashlib
