@@ -90,6 +90,10 @@ def bulk(record: dict) -> list[Row]:
     ]
 
 
+def killtest(record: dict) -> list[Row]:
+    return [[name, *(kind[key] for key in ("kills", "runs", "different"))] for name, kind in record["kinds"].items()]
+
+
 def loops(record: dict) -> list[Row]:
     found = record["results"]
     names = {
@@ -235,6 +239,7 @@ CONTROL = {
         {"translation_memory": translation_memory},
     ),
     "bulk": Table(("what", "result"), {"bulk": bulk}),
+    "killtest": Table(("what was killed", "kills", "runs", "results that differ"), {"killtest": killtest}),
     "loops": Table(("outputs that repeat themselves although the input does not", "number"), {"loops": loops}),
     "alignment": Table(("what", "result"), {"alignment": alignment}),
     "confidence": Table(
