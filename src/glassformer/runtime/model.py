@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from glassformer.errors import CheckpointError
+from glassformer.errors import NON_FINITE, CheckpointError, NonFiniteError
 from glassformer.generate.scores import log_softmax
 from glassformer.kernels.library import Kernels
 from glassformer.kernels.program import Array, Batch
@@ -157,11 +157,16 @@ class RuntimeModel:
         Args:
             steps: last token of each hypothesis, and the decoder state.
             banned_ids: ids of tokens with probability 0.
+
+        Raises:
+            NonFiniteError: the model's outputs are not finite.
         """
         with self.lock:
             batches = [state.batch(ids.astype(np.int32)) for ids, state in steps]
             batch = self.checked(concatenated(batches))
             log_probs, tokens = self.decode.best(batch, self.caches, k, tuple(banned_ids))
+        if (tokens[:, 0] >= self.vocab_size).any():  # comparisons with NaN found no token
+            raise NonFiniteError(NON_FINITE)
         if len(batches) == 1:
             return [(log_probs, tokens.astype(np.int64))]
         ends = np.cumsum([len(batch) for batch in batches])[:-1]

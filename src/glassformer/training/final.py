@@ -8,6 +8,7 @@ from glassformer.learning.translation import TranslationObjective
 from glassformer.manifest import verify
 from glassformer.metrics.registry import format_metric, metric
 from glassformer.training import translators
+from glassformer.training.divergence import DivergedError
 from glassformer.training.environment import environment
 from glassformer.training.model_card import model_card, usage_example
 from glassformer.training.progress import Reporter, duration
@@ -43,7 +44,11 @@ def finish(trainer: Trainer, reporter: Reporter) -> None:
     for name, weights in candidates.items():
         if (score := known.get(name)) is None:
             task.model.load_state_dict(weights)
-            results[name] = validator.metrics()
+            try:
+                results[name] = validator.metrics()
+            except DivergedError as error:
+                reporter.log(f"warning: {name} cannot be the final model: {error}.")
+                continue
             selection = validator.selection(results[name])
         else:
             results[name] = {main_metric: score}
@@ -83,6 +88,7 @@ def write_best(
         "precision": config.precision,
         "machine": environment(config, trainer.processes),
     }
+    training |= {name: n for name, n in (("skipped", progress.n_skipped), ("returns", progress.n_returns)) if n}
     if trainer.data.label_counts:
         training["labels"] = trainer.data.label_counts
     if isinstance(trainer.objective, TranslationObjective):

@@ -158,6 +158,15 @@ def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimiz
     return OPTIMIZERS[config.optimizer].make([group for group in groups if group["params"]], config, fused)
 
 
+def forget_direction(optimizer: torch.optim.Optimizer) -> None:
+    """Set the averages of the gradients to zero, so that the next updates do not go on in their direction. The averages
+    of their squares, which bound the size of updates, stay."""
+    for state in optimizer.state.values():
+        for key in ("exp_avg", "momentum"):
+            if key in state:
+                state[key].zero_()
+
+
 def optimizer_tensors(optimizer: torch.optim.Optimizer, parameters: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The state of an optimizer as tensors named `optimizer.<key>.<parameter>`.
 

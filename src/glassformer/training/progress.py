@@ -101,9 +101,8 @@ class Reporter:
             remaining_s: estimated remaining time in seconds.
         """
         self.write(record)
-        line = (
-            f"step {record['step']:,} · loss {record['loss']:.3f} · {record['tokens_per_s']:,.0f} {self.targets_name}/s"
-        )
+        loss = "not finite" if record["loss"] is None else f"{record['loss']:.3f}"
+        line = f"step {record['step']:,} · loss {loss} · {record['tokens_per_s']:,.0f} {self.targets_name}/s"
         line += self.score_text
         line += f" · {duration(remaining_s)} left"
         if self.bar:
@@ -132,7 +131,7 @@ class Reporter:
         self.metrics_file.flush()
         if self.events:
             for name, value in record.items():
-                if name != "step":
+                if name != "step" and value is not None:
                     self.events.add_scalar(name, value, record["step"])
 
 

@@ -44,7 +44,7 @@ from glassformer.version import __version__
 
 EARLY_FILES = (
     "data", "teacher", "synthetic", "update", "train.log", "metrics.jsonl", "tensorboard", "env.json", "best",
-    "checkpoints",
+    "checkpoints", "divergence.json",
 )  # fmt: skip
 """Files of a run folder that may exist before run.toml is written."""
 

@@ -33,7 +33,9 @@ from glassformer.training.parallel import (
 class TrainingStep:
     """Updates the weights of a task's model, a batch at a time.
 
-    On a GPU, nothing waits for its results: loss, norm and the count of non-finite updates stay there. Where the task,
+    An update whose loss or gradient is not finite is skipped.
+
+    On a GPU, nothing waits for its results: loss, norm and whether the update was skipped stay there. Where the task,
     the model and the optimizer allow, the step is a CUDA graph.
 
     Of several processes, each computes the gradients of its part of a batch; the averages of the gradients are the same
@@ -67,9 +69,9 @@ class TrainingStep:
         self.n_steps = 0
         """Steps since the start of the training."""
         # The state of a step, in place: CUDA graphs refer to it.
-        self.loss, self.grad_norm, self.lr, self.n_targets, self.n_non_finite = torch.zeros(5, device=self.device)
-        """Loss per target in nats, gradient norm before clipping, learning rate, number of targets; updates skipped
-        because of a loss or gradient that is not finite, since the last check."""
+        self.loss, self.grad_norm, self.lr, self.n_targets, self.skipped = torch.zeros(5, device=self.device)
+        """Loss per target in nats, gradient norm before clipping, learning rate, number of targets; 1 if the update was
+        skipped because its loss or gradient is not finite, else 0."""
         self.graphs: CudaGraphs | None = None
         self.runs_graphs = True
         self.gradients: dict[nn.Parameter, Tensor] = {}
@@ -148,9 +150,6 @@ class TrainingStep:
         Returns:
             The loss per target in nats, the gradient norm before clipping, and the number of targets. The next call
             overwrites both tensors.
-
-        Raises:
-            UserError: the loss or the gradient is not finite; the weights are unchanged.
         """
         if not self.model.training:
             self.model.train()
@@ -264,15 +263,14 @@ class TrainingStep:
         """Clip the gradients and update the weights, unless the loss or the gradient is not finite."""
         trained = [p for p in self.parameters.values() if p.grad is not None]
         self.grad_norm.copy_(whole(torch.nn.utils.get_total_norm([p.grad for p in trained if p.grad is not None])))
-        is_bad = ~(self.grad_norm.isfinite() & self.loss.isfinite())
-        self.n_non_finite += is_bad
+        self.skipped.copy_(~(self.grad_norm.isfinite() & self.loss.isfinite()))
         on_device = self.device.type == "cuda" or self.graphs is not None
         if on_device and self.optimizer.defaults.get("fused") and not self.is_sharded:
             # The fused optimizers skip the update on the device, which the CPU need not wait for.
-            setattr(self.optimizer, "found_inf", is_bad.float())  # noqa: B010
+            setattr(self.optimizer, "found_inf", self.skipped)  # noqa: B010
             setattr(self.optimizer, "grad_scale", None)  # noqa: B010
-        else:
-            self.check_finite()
+        elif self.skipped:
+            return
         if self.config.max_grad_norm is not None:
             torch.nn.utils.clip_grads_with_norm_(trained, self.config.max_grad_norm, self.grad_norm)
         try:
@@ -295,19 +293,6 @@ class TrainingStep:
         gc.collect()
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
-
-    def check_finite(self) -> None:
-        """Check that no update was skipped since the last check.
-
-        Raises:
-            UserError: a loss or a gradient was not finite.
-        """
-        if self.n_non_finite.item():
-            raise UserError(
-                f"step {self.n_steps + 1}: the loss or its gradient is not finite; the weights are unchanged.\n"
-                f"  The last checkpoint is intact. Train again, into another folder, with a lower --lr than"
-                f" {self.config.lr:g} or with --precision fp32."
-            )
 
 
 def first_line(error: BaseException) -> str:

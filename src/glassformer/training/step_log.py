@@ -1,5 +1,6 @@
 """Records of loss and speed during training."""
 
+import math
 import time
 from collections.abc import Callable
 
@@ -36,24 +37,34 @@ class StepLog:
     waits for Python.
     """
 
-    def __init__(self, step: TrainingStep, reporter: Reporter, elapsed_s: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        step: TrainingStep,
+        reporter: Reporter,
+        elapsed_s: Callable[[], float],
+        on_record: Callable[[float | None, int], None],
+    ) -> None:
         """
         Args:
             elapsed_s: returns the time of training in seconds.
+            on_record: called with the mean loss of each record and the number of its updates that were skipped.
         """
-        self.step, self.reporter, self.elapsed_s = step, reporter, elapsed_s
+        self.step, self.reporter, self.elapsed_s, self.on_record = step, reporter, elapsed_s, on_record
         self.unreported: tuple[float, JsonObject, Readback] | None = None
-        """Fraction of the budget, record of metrics, and number of non-finite updates, to be reported."""
-        self.restart(0.0)
+        """Fraction of the budget, record of metrics, and number of skipped updates, to be reported."""
+        self.restart(0.0, 0)
 
-    def restart(self, loss_sum: float) -> None:
-        """Begin with the sum of the losses since the last record, and measure the speed from now on."""
+    def restart(self, loss_sum: float, n_skipped: int) -> None:
+        """Begin with the sum of the losses and the number of skipped updates since the last record, and measure the
+        speed from now on."""
         self.loss_sum = torch.tensor(loss_sum, device=self.step.device)
+        self.n_skipped = torch.tensor(float(n_skipped), device=self.step.device)
         self.n_targets, self.since_s = 0, time.monotonic()
 
     def add(self, n_targets: int) -> None:
         """Add the step that has been started last, and report the record of earlier ones."""
-        self.loss_sum += self.step.loss
+        self.loss_sum += torch.where(self.step.skipped > 0, 0.0, self.step.loss)
+        self.n_skipped += self.step.skipped > 0
         self.n_targets += n_targets
         self.report()
 
@@ -67,29 +78,27 @@ class StepLog:
         """
         record = {
             "step": self.step.n_steps,
-            "loss": Readback(self.loss_sum / LOG_EVERY),
+            "loss": Readback(self.loss_sum / (LOG_EVERY - self.n_skipped)),
             "lr": lr,
             "grad_norm": Readback(self.step.grad_norm),
             "tokens_per_s": self.n_targets / (time.monotonic() - self.since_s),
             "epoch": epoch,
             "elapsed_s": self.elapsed_s(),
         }
-        self.unreported = fraction, record, Readback(self.step.n_non_finite)
-        self.restart(0.0)
+        self.unreported = fraction, record, Readback(self.n_skipped)
+        self.restart(0.0, 0)
         if self.step.device.type == "cpu":
             self.report()
 
     def report(self) -> None:
-        """Report the last record, if that has not been done.
-
-        Raises:
-            UserError: a loss or a gradient was not finite.
-        """
+        """Report the last record, if that has not been done. Values that are not finite are null."""
         if self.unreported is None:
             return
-        fraction, record, n_non_finite = self.unreported
+        fraction, record, skipped = self.unreported
         self.unreported = None
-        if float(n_non_finite):
-            self.step.check_finite()
         values = {name: float(x) if isinstance(x, Readback) else x for name, x in record.items()}
+        values |= {name: None for name in ("loss", "grad_norm") if not math.isfinite(values[name])}
+        if n_skipped := int(float(skipped)):
+            values["skipped"] = n_skipped
+        self.on_record(values["loss"], n_skipped)
         self.reporter.step(fraction, values, self.elapsed_s() * (1 - fraction) / max(fraction, 1e-9))

@@ -1,11 +1,13 @@
 """Training loop. An interrupted and resumed run has the same result as an uninterrupted one."""
 
 import gc
+import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +19,7 @@ from glassformer.data.batch import Batch
 from glassformer.data.sampler import length_buckets
 from glassformer.errors import UserError
 from glassformer.learning.base import AnyObjective
-from glassformer.manifest import read_json
+from glassformer.manifest import read_json, verify
 from glassformer.memory import is_out_of_memory
 from glassformer.train_config import TrainConfig
 from glassformer.training.auto_batch import find_batch_tokens
@@ -25,11 +27,13 @@ from glassformer.training.averages import Averages
 from glassformer.training.checkpoints import Checkpoints
 from glassformer.training.compiler import GAIN, compilation_s
 from glassformer.training.distributed import Processes
+from glassformer.training.divergence import EVIDENCE, MAX_RETURNS, DivergedError, DivergenceState, largest
 from glassformer.training.encoding import PreparedData
 from glassformer.training.memory import single_example_message
 from glassformer.training.micro_batches import MicroBatches, growth, make_sampler
-from glassformer.training.optimizer import load_optimizer_tensors, optimizer_tensors
+from glassformer.training.optimizer import forget_direction, load_optimizer_tensors, optimizer_tensors
 from glassformer.training.options import store_options
+from glassformer.training.parallel import whole
 from glassformer.training.profile import Profile
 from glassformer.training.progress import Reporter, duration
 from glassformer.training.randomness import random_state, seed, set_random_state
@@ -51,7 +55,7 @@ AVERAGING_FRACTION = 0.1
 
 
 @dataclass
-class TrainerState(ValidationState):
+class TrainerState(ValidationState, DivergenceState):
     """State of a run, except for tensors. Stored as progress.json."""
 
     fraction: float = 0.0
@@ -109,7 +113,7 @@ class Trainer:
         self.averages = Averages(config.ema)
         self.progress = TrainerState()
         self.validator = Validator(objective, data.dev, config, reporter, self.progress, self.elapsed_s, self.processes)
-        self.log = StepLog(self.step, reporter, self.elapsed_s)
+        self.log = StepLog(self.step, reporter, self.elapsed_s, self.watch)
         self.started_s = time.monotonic()
         self.saved_step: int | None = None
         self.checkpoints = Checkpoints(config.out)
@@ -153,9 +157,6 @@ class Trainer:
         """Write `checkpoints/step-N`, and `best/step-N` after a validation with the best score, then delete older ones.
 
         This returns when the state is copied; a thread of rank 0 writes it. All processes must call this.
-
-        Raises:
-            UserError: a loss or a gradient was not finite.
         """
         with self.step.part("saving"):
             self.write_checkpoint()
@@ -164,11 +165,11 @@ class Trainer:
         """What `save` does, without the time of a profile."""
         started_s = time.monotonic()
         self.log.report()
-        self.step.check_finite()
         self.wait_for_saving()
         self.progress.sampler = self.sampler.state_dict()
         self.progress.in_domain = self.in_domain.state_dict() if self.in_domain else {}
         self.progress.loss_sum_since_log = self.log.loss_sum.item()
+        self.progress.n_skipped_since_log = int(self.log.n_skipped.item())
         self.progress.elapsed_s, self.started_s = self.elapsed_s(), time.monotonic()
         self.progress.n_processes = self.processes.size
         self.step.gather()
@@ -255,7 +256,7 @@ class Trainer:
 
         Raises:
             Stopped: a signal arrived; a checkpoint was saved.
-            UserError: the loss is not finite, or a checkpoint cannot be written.
+            UserError: the training diverged again and again, or a checkpoint cannot be written.
         """
         if self.config.profile and self.processes.rank == 0:
             self.profile = Profile(self.step)
@@ -283,11 +284,13 @@ class Trainer:
         self.progress.fraction = self.budget_used(self.progress.step) if self.progress.step else 0.0
         if self.progress.fraction < 1 - AVERAGING_FRACTION and self.progress.n_averaged:
             self.averages.sums, self.progress.n_averaged = {}, 0  # resumed with a larger budget: averaging is due later
-        self.log.restart(self.progress.loss_sum_since_log)
+        self.log.restart(self.progress.loss_sum_since_log, self.progress.n_skipped_since_log)
         if self.progress.validation_due:
             self.validate_and_save(stop)
         start, start_s = self.progress.fraction, self.elapsed_s()
         while self.progress.fraction < 1:
+            if self.progress.divergence and self.progress.step % LOG_EVERY:  # a record is known after the next update
+                self.return_to_best()
             signum = self.make_update(stop)
             if on_first_step:
                 self.step.loss.item()  # waits for a GPU
@@ -305,6 +308,10 @@ class Trainer:
                 self.checkpoint_and_stop(signum)
         if self.progress.last_score is None:  # resumed with a budget that was used up before any validation
             self.validate_and_save(stop)
+        if self.progress.n_skipped + self.log.n_skipped.item() == self.progress.step:
+            self.end_diverged("the loss or its gradient was not finite in any update")
+        if self.progress.divergence:
+            self.step.log(f"warning: the training diverged at its end: {self.progress.divergence}.")
         self.wait_for_saving()
         self.step.gather()
         self.averages.gather()
@@ -490,6 +497,12 @@ class Trainer:
                 self.validator.validate(stop)
         except Interrupted as interrupt:
             self.checkpoint_and_stop(interrupt.signum)
+        except DivergedError as error:
+            if self.progress.best_score is None:
+                self.end_diverged(str(error))
+            self.progress.divergence, self.progress.last_score = str(error), None
+            if self.progress.fraction < 1:
+                self.return_to_best()
         self.progress.validation_due = False
         self.save()
 
@@ -502,11 +515,87 @@ class Trainer:
         return learning_rate(
             before,
             after,
-            peak=c.lr,
+            peak=c.lr / 2**self.progress.n_returns,
             warmup_ratio=c.warmup_ratio,
             decay_ratio=c.decay_ratio or 0.0,
             schedule=c.schedule,
         )
+
+    # Divergence
+
+    def watch(self, loss: float | None, n_skipped: int) -> None:
+        """Recognize by the loss and the number of skipped updates of a record that the training diverges."""
+        before = self.progress.n_skipped
+        self.progress.add(loss, n_skipped, LOG_EVERY)
+        after = self.progress.n_skipped
+        if after > before and (not before or len(str(after)) > len(str(before))):
+            self.step.log(
+                f"warning: {after:,} {'update was' if after == 1 else 'updates were'} skipped so far: the loss or its"
+                " gradient was not finite; the weights stayed as they were."
+            )
+
+    def return_to_best(self) -> None:
+        """Continue from the weights with the best score on the dev set, if there are any, with half the learning rate.
+
+        All processes must call this.
+
+        Raises:
+            UserError: the training has done so MAX_RETURNS times already.
+        """
+        progress = self.progress
+        if progress.n_returns == MAX_RETURNS:
+            self.end_diverged(progress.divergence)
+        self.wait_for_saving()
+        start = "the weights as they are"
+        if progress.best_score is not None:
+            folder = self.config.out / "best" / f"step-{progress.best_step}"
+            start = f"the best weights, of step {progress.best_step:,},"
+            verify(folder)
+            self.model.load_state_dict(checkpoint.read_tensors(folder / "model.safetensors"))
+            self.step.scatter()
+            forget_direction(self.step.optimizer)
+            self.averages.sums, self.averages.ema, progress.n_averaged = {}, {}, 0
+            progress.last_score = progress.best_score
+        progress.n_returns += 1
+        self.step.log(
+            f"warning: step {progress.step:,}: the training diverged: {progress.divergence}.\n"
+            f"  It goes on from {start} with half the learning rate ({progress.n_returns} of at most {MAX_RETURNS}"
+            " times)."
+        )
+        progress.divergence, progress.losses = "", []
+
+    def end_diverged(self, reason: str) -> NoReturn:
+        """Write what is known of the divergence to the run folder, and end the training. All processes must call this.
+
+        Raises:
+            UserError: always.
+        """
+        progress = self.progress
+        weights = {name: whole(parameter.detach()) for name, parameter in self.step.parameters.items()}
+        gradients = {name: whole(p.grad) for name, p in self.step.parameters.items() if p.grad is not None}
+        evidence = {
+            "step": progress.step,
+            "reason": reason,
+            "returns": progress.n_returns,
+            "skipped": progress.n_skipped + int(self.log.n_skipped.item()),
+            "losses": progress.losses,
+            "largest_weights": largest(weights),
+            "largest_gradients": largest(gradients),
+        }
+        best = f"best{os.sep}step-{progress.best_step}" if progress.best_score is not None else ""
+
+        def end() -> JsonObject:
+            checkpoint.write_text(self.config.out / EVIDENCE, checkpoint.to_json(evidence))
+            raise UserError(
+                f"step {progress.step}: the training diverged: {reason}.\n"
+                f"  The largest weights and gradients are in {self.config.out / EVIDENCE}."
+                + (f" The best weights are a model folder: {self.config.out / best}." if best else "")
+                + f"\n  Train again, into another folder, with a lower --lr than {self.config.lr:g} or with"
+                " --precision fp32."
+            )
+
+        self.processes.lead(end)
+        raise AssertionError("lead has raised the error of `end`")
 
     def checkpoint_and_stop(self, signum: int) -> None:
         """Save a checkpoint, unless this step already has one, and stop.

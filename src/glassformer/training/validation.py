@@ -9,12 +9,13 @@ from typing import Any
 
 from glassformer import checkpoint
 from glassformer.config import JsonObject
-from glassformer.errors import NonFiniteError, UserError
+from glassformer.errors import NonFiniteError
 from glassformer.kernels.library import implementation
 from glassformer.learning.base import AnyObjective
 from glassformer.metrics.registry import metric
 from glassformer.train_config import TrainConfig
 from glassformer.training.distributed import Processes
+from glassformer.training.divergence import DivergedError
 from glassformer.training.progress import Reporter
 from glassformer.training.schedule import crossed
 from glassformer.training.signals import Interrupted, StopSignal
@@ -152,6 +153,7 @@ class Validator:
 
         Raises:
             Interrupted: a signal arrived before the metrics were computed.
+            DivergedError: the model's outputs or its loss are not finite numbers.
         """
         state, started_s = self.state, time.monotonic()
         if self.objective.validation_decodes and state.n_decoded is None:
@@ -189,6 +191,7 @@ class Validator:
 
         Raises:
             Interrupted: a signal arrived in one of the processes.
+            NonFiniteError: the model's outputs in one of them are not finite numbers.
         """
         rank, size = self.processes.rank, self.processes.size
         own = list(items[rank::size])
@@ -199,10 +202,14 @@ class Validator:
                     return {"results": function(own) if own else []}
             except Interrupted as interrupt:
                 return {"signum": interrupt.signum}
+            except NonFiniteError as error:
+                return {"error": str(error)}
 
         parts = self.processes.share(work)
         if signums := [part["signum"] for part in parts if "signum" in part]:
             raise Interrupted(signums[0])
+        if errors := [part["error"] for part in parts if "error" in part]:
+            raise NonFiniteError(errors[0])
         return [parts[i % size]["results"][i // size] for i in range(len(items))]
 
     def metrics(self, stop: StopSignal | None = None) -> dict[str, float]:
@@ -212,25 +219,17 @@ class Validator:
             stop: of several processes, a signal to one interrupts all.
 
         Raises:
-            UserError: the model has diverged: its outputs or its loss are not finite numbers.
+            DivergedError: the model's outputs or its loss are not finite numbers.
         """
         self.stop = stop or StopSignal()
         self.objective.model.eval()
-        advice = (
-            f"  Train again, into another folder, with a lower --lr than {self.config.lr:g} or with --precision fp32."
-        )
         try:
             decoding = {"n_decoded": self.state.n_decoded} if self.objective.validation_decodes else {}
             metrics = self.objective.validate(self.dev, **decoding)
         except NonFiniteError:
-            raise UserError(
-                f"step {self.state.step}: the training diverged: the model's outputs on the dev set are not finite"
-                f" numbers.\n{advice}"
-            ) from None
+            raise DivergedError("the model's outputs on the dev set are not finite numbers") from None
         if not math.isfinite(metrics.get("loss", 0.0)):
-            raise UserError(
-                f"step {self.state.step}: the training diverged: the dev loss is {metrics['loss']}.\n{advice}"
-            )
+            raise DivergedError(f"the dev loss is {metrics['loss']}")
         return metrics
 
     def delete_old_best(self) -> None:
